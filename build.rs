@@ -1,0 +1,6 @@
+//! Links the addon as Node expects it; a build without the `napi` feature needs nothing.
+
+fn main() {
+    #[cfg(feature = "napi")]
+    napi_build::setup();
+}

@@ -1,0 +1,16 @@
+//! openkv: a transactional key-value store with the API of Deno KV.
+//!
+//! This crate is the native half of the npm package `openkv`. From the bottom up:
+//!
+//! | room | duty |
+//! |---|---|
+//! | [`model`] | nouns, limits, errors; no I/O and no byte formats |
+//! | [`codec`] | bytes ⇄ model; total, hostile bytes give `Err` |
+//! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
+//! | [`engine`] | where rows live: SQLite, memory; one trait, one law suite |
+//! | [`store`] | one database as a process has it: its threads, watches, queue |
+//! | [`open`] | from a path and options to a store |
+//! | `binding` | JavaScript ⇄ Rust, the only room that names `napi` |
+
+pub mod codec;
+pub mod model;

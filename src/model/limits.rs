@@ -1,0 +1,108 @@
+//! Every bound, its unit last in its name, in this one file.
+//!
+//! [`Limits`] are those of a handle: the default is Deno KV's table, so that code which runs here
+//! runs there. JavaScript takes the same numbers from the binding; nothing is spelled twice.
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $field:ident $name:literal = $value:expr;)*) => {
+        /// The bounds that a handle puts on its calls. The default is Deno KV's table.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Limits { $($(#[$doc])* pub $field: usize,)* }
+
+        impl Default for Limits {
+            fn default() -> Self { Self { $($field: $value,)* } }
+        }
+
+        impl Limits {
+            /// Every bound with the name that JavaScript knows it by.
+            pub fn entries(&self) -> impl Iterator<Item = (&'static str, usize)> {
+                [$(($name, self.$field),)*].into_iter()
+            }
+
+            /// Changes the bound of that name; `false` when there is none.
+            pub fn set(&mut self, name: &str, value: usize) -> bool {
+                match name {
+                    $($name => self.$field = value,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+limits! {
+    /// Encoded key of a check, mutation or undelivered message.
+    key_bytes_max "keyBytesMax" = 2048;
+    /// Encoded bound of a read; one more than a key, since a point read ends at `key 00`.
+    range_key_bytes_max "rangeKeyBytesMax" = 2049;
+    /// Encoded value of a mutation; a `KvU64` counts 8.
+    value_bytes_max "valueBytesMax" = 65_536;
+    /// Encoded queue message.
+    message_bytes_max "messageBytesMax" = 65_536;
+    /// Keys of one `getMany`, ranges of one read.
+    ranges_max "rangesMax" = 10;
+    /// Rows of one read, the sum of its ranges' limits.
+    rows_max "rowsMax" = 1000;
+    /// Checks of one commit.
+    checks_max "checksMax" = 100;
+    /// Mutations and messages of one commit.
+    mutations_max "mutationsMax" = 1000;
+    /// Keys of one watch.
+    watched_keys_max "watchedKeysMax" = 10;
+    /// Keys, values and messages of one commit together, as Deno counts them.
+    commit_bytes_max "commitBytesMax" = 819_200;
+    /// Keys of the value-bearing mutations of one commit together.
+    commit_key_bytes_max "commitKeyBytesMax" = 81_920;
+    /// Keys that receive an undeliverable message.
+    undelivered_keys_max "undeliveredKeysMax" = 10;
+    /// Longest delay of a message.
+    delay_ms_max "delayMsMax" = 2_592_000_000;
+    /// Retries in a message's backoff schedule.
+    backoff_intervals_max "backoffIntervalsMax" = 5;
+    /// One interval of a backoff schedule.
+    backoff_interval_ms_max "backoffIntervalMsMax" = 3_600_000;
+}
+
+/// Deepest nesting of a stored value, counted in containers. Refused when written.
+pub const VALUE_DEPTH_MAX: usize = 1000;
+
+/// Waiting times before each retry of a message that says nothing else.
+pub const BACKOFF_DEFAULT_MS: [u32; 5] = [100, 1000, 5000, 30_000, 60_000];
+
+/// How long a delivered message stays hidden from other consumers without a sign of life.
+pub const LOCK_MS: i64 = 5000;
+
+/// How often the lock of a message that is being handled is renewed.
+pub const LOCK_RENEWAL_MS: i64 = 1500;
+
+/// Most messages handed out by one transaction.
+pub const CLAIM_MESSAGES_MAX: usize = 256;
+
+/// Most expired entries deleted by one transaction.
+pub const SWEEP_ROWS_MAX: usize = 512;
+
+/// Most writes that share one transaction.
+pub const GROUP_WRITES_MAX: usize = 8192;
+
+/// Bytes of queued writes beyond which a group is closed and committed.
+pub const GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Longest time that a writer waits for another process to finish its transaction, by default.
+pub const BUSY_TIMEOUT_MS_DEFAULT: u64 = 5000;
+
+/// Longest time of synchronous reads in one turn of the event loop before reads leave the thread.
+pub const TURN_BUDGET_US: u64 = 250;
+
+/// How often a process that waits for other processes' commits looks without being woken.
+pub const FOREIGN_POLL_MS: u64 = 1000;
+
+/// Longest time between two looks at the file's earliest expiry, for entries of other processes.
+pub const AGENDA_REFRESH_MS: i64 = 60_000;
+
+/// Page cache of a connection that reads or writes.
+pub const PAGE_CACHE_KIB: i64 = 16 * 1024;
+
+/// Key and value bytes above which a value moves to the side table: a row of a `WITHOUT ROWID`
+/// tree should stay under a quarter of a 4096-byte page.
+pub const SPILL_ROW_BYTES_MIN: usize = 960;

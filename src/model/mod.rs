@@ -1,0 +1,22 @@
+//! The nouns: keys, values, versionstamps, writes, reads, limits, errors.
+//!
+//! Invariant: a value of a type here is valid by construction. This room does no I/O, knows no byte
+//! formats and asks no clock; time, randomness and ids reach it as arguments.
+
+mod error;
+mod key;
+mod limits;
+mod queue;
+mod read;
+mod value;
+mod versionstamp;
+mod write;
+
+pub use error::{Error, Kind, Result};
+pub use key::{Key, KeyPart};
+pub use limits::*;
+pub use queue::{Delivery, Message, Outcome, Settlement};
+pub use read::Range;
+pub use value::{EncodedValue, Encoding};
+pub use versionstamp::Versionstamp;
+pub use write::{Arith, AtomicWrite, Check, Mutation, WriteParts};

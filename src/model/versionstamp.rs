@@ -1,0 +1,81 @@
+//! The stamp of a commit: what every entry that it wrote carries.
+
+use std::fmt;
+
+/// A commit's place in the order of its database: ten bytes, shown as twenty hex digits.
+///
+/// The first eight bytes count commits, big-endian; the last two are zero in everything that openkv
+/// or Deno writes, but a check may name others (and never matches).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Versionstamp {
+    version: u64,
+    order: u16,
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+impl Versionstamp {
+    /// Length of the textual form, in bytes.
+    pub const HEX_BYTES: usize = 20;
+
+    /// The stamp of the commit with this counter.
+    #[must_use]
+    pub const fn new(version: u64) -> Self {
+        Self { version, order: 0 }
+    }
+
+    /// The commit counter.
+    #[must_use]
+    pub const fn version(self) -> u64 {
+        self.version
+    }
+
+    /// Reads twenty hex digits of either case; anything else is `None`.
+    #[must_use]
+    pub fn parse(hex: &[u8]) -> Option<Self> {
+        if hex.len() != Self::HEX_BYTES {
+            return None;
+        }
+        let mut bits: u128 = 0;
+        for &digit in hex {
+            bits = bits << 4 | u128::from(char::from(digit).to_digit(16)?);
+        }
+        Some(Self { version: (bits >> 16) as u64, order: bits as u16 })
+    }
+
+    /// The twenty lower-case hex digits.
+    #[must_use]
+    pub fn hex(self) -> [u8; Self::HEX_BYTES] {
+        let bits = u128::from(self.version) << 16 | u128::from(self.order);
+        std::array::from_fn(|at| {
+            let nibble = (bits >> (4 * (Self::HEX_BYTES - 1 - at))) & 15;
+            HEX.get(nibble as usize).copied().unwrap_or(b'0')
+        })
+    }
+}
+
+impl fmt::Display for Versionstamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:04x}", self.version, self.order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_number_are_the_same_stamp() {
+        let stamp = Versionstamp::new(0xabc);
+        assert_eq!(&stamp.hex(), b"0000000000000abc0000");
+        assert_eq!(stamp.to_string().as_bytes(), stamp.hex());
+        assert_eq!(Versionstamp::parse(b"0000000000000ABC0000"), Some(stamp));
+    }
+
+    #[test]
+    fn anything_but_twenty_digits_is_refused() {
+        for bad in [&b""[..], b"0000000000000abc000", b"0000000000000abc00000", b"0000000000000abg0000"] {
+            assert_eq!(Versionstamp::parse(bad), None);
+        }
+    }
+}
