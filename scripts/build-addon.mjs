@@ -1,0 +1,136 @@
+// Duty: build the Rust addon and put it, with its loader, into dist/native/.
+//
+//   node scripts/build-addon.mjs [--target <rust triple>] [--profile <cargo profile>] [--zig]
+//
+// --zig builds through cargo-zigbuild (a cross build that links against an old glibc). A build in
+// which nothing changed costs what cargo needs to see that: well under a second.
+
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { addonFile, platformOfTarget } from "./platforms.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const nativeDir = join(root, "dist", "native");
+
+/** Oldest glibc that the published linux packages run on (RHEL 8, Debian 10, Ubuntu 20.04). */
+const GLIBC_MIN = "2.28";
+
+const CARGO_MISSING = `
+openkv's addon is written in Rust, and cargo was not found.
+
+  Install Rust from https://rustup.rs (or your system's packages), open a new shell
+  so that cargo is on the PATH, and run the same command again.
+
+Only a clone of the repository needs this: the package published on npm brings the
+addon ready-made (npm install openkv) and needs neither cargo nor a compiler.
+`;
+
+/** Builds the addon and returns the path of the file in dist/native/. Exits when cargo fails. */
+export function buildAddon({ target, profile = "release", zig = false } = {}) {
+  const triple = target ?? hostTarget();
+  const file = addonFile(platformOfTarget(triple));
+  const built = compile(triple, target !== undefined, profile, zig);
+  mkdirSync(nativeDir, { recursive: true });
+  const placed = join(nativeDir, file);
+  place(built, placed);
+  place(join(root, "scripts", "native-loader.js"), join(nativeDir, "binding.js"));
+  return placed;
+}
+
+function hostTarget() {
+  const { error, status, stdout, stderr } = spawnSync("rustc", ["-vV"], { encoding: "utf8" });
+  if (error?.code === "ENOENT") {
+    fail(CARGO_MISSING);
+  }
+  const host = /^host: (\S+)$/m.exec(stdout ?? "")?.[1];
+  if (status !== 0 || host === undefined) {
+    fail(`rustc -vV did not name its host.\n${error?.message ?? stderr}`);
+  }
+  return host;
+}
+
+/** Runs cargo and returns the path of the library it reports. */
+function compile(triple, cross, profile, zig) {
+  // `cargo rustc --crate-type cdylib`, because cargo turns link-time optimisation off for a
+  // library that is built as cdylib and rlib at once.
+  const verb = zig ? ["zigbuild"] : ["rustc"];
+  const args = [...verb, "--lib", "--profile", profile, "--message-format", "json-render-diagnostics"];
+  if (!zig) {
+    args.push("--crate-type", "cdylib");
+  }
+  if (cross) {
+    args.push("--target", zig && triple.endsWith("-linux-gnu") ? `${triple}.${GLIBC_MIN}` : triple);
+  }
+  const env = { ...process.env };
+  if (triple.endsWith("-musl")) {
+    // A shared library that Node loads has to use the C library that Node uses.
+    env.RUSTFLAGS = `${env.RUSTFLAGS ?? ""} -C target-feature=-crt-static`.trim();
+  }
+  const { error, status, signal, stdout } = spawnSync("cargo", args, {
+    cwd: root,
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+    maxBuffer: Infinity,
+    encoding: "utf8",
+  });
+  if (error?.code === "ENOENT") {
+    fail(CARGO_MISSING);
+  }
+  if (error !== undefined || status !== 0) {
+    fail(`cargo could not build the addon (${error?.message ?? signal ?? `exit code ${status}`}).`);
+  }
+  return libraryIn(stdout);
+}
+
+function libraryIn(messages) {
+  for (const line of messages.split("\n")) {
+    if (!line.startsWith("{")) {
+      continue;
+    }
+    const message = JSON.parse(line);
+    if (message.reason === "compiler-artifact" && message.target.kind.includes("cdylib")) {
+      const library = message.filenames.find((name) => /\.(so|dylib|dll)$/.test(name));
+      if (library !== undefined) {
+        return library;
+      }
+    }
+  }
+  return fail("cargo built the addon but did not say where it is.");
+}
+
+/** Copies when the bytes differ, by renaming: a running process keeps the file that it has mapped. */
+function place(from, to) {
+  if (sameBytes(from, to)) {
+    return;
+  }
+  const fresh = `${to}.${process.pid}.new`;
+  copyFileSync(from, fresh);
+  renameSync(fresh, to);
+}
+
+function sameBytes(a, b) {
+  try {
+    return readFileSync(a).equals(readFileSync(b));
+  } catch {
+    return false;
+  }
+}
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values } = parseArgs({
+    options: {
+      target: { type: "string" },
+      profile: { type: "string" },
+      zig: { type: "boolean" },
+    },
+  });
+  console.log(`built dist/native/${basename(buildAddon(values))}`);
+}
