@@ -56,11 +56,8 @@ function hostTarget() {
 function compile(triple, cross, profile, zig) {
   // `cargo rustc --crate-type cdylib`, because cargo turns link-time optimisation off for a
   // library that is built as cdylib and rlib at once.
-  const verb = zig ? ["zigbuild"] : ["rustc"];
-  const args = [...verb, "--lib", "--profile", profile, "--message-format", "json-render-diagnostics"];
-  if (!zig) {
-    args.push("--crate-type", "cdylib");
-  }
+  const args = ["rustc", "--lib", "--crate-type", "cdylib", "--profile", profile];
+  args.push("--message-format", "json-render-diagnostics");
   if (cross) {
     args.push("--target", zig && triple.endsWith("-linux-gnu") ? `${triple}.${GLIBC_MIN}` : triple);
   }
@@ -69,16 +66,13 @@ function compile(triple, cross, profile, zig) {
     // A shared library that Node loads has to use the C library that Node uses.
     env.RUSTFLAGS = `${env.RUSTFLAGS ?? ""} -C target-feature=-crt-static`.trim();
   }
-  const { error, status, signal, stdout } = spawnSync("cargo", args, {
+  const { error, status, signal, stdout } = spawnSync(zig ? "cargo-zigbuild" : "cargo", args, {
     cwd: root,
     env,
     stdio: ["ignore", "pipe", "inherit"],
     maxBuffer: Infinity,
     encoding: "utf8",
   });
-  if (error?.code === "ENOENT") {
-    fail(CARGO_MISSING);
-  }
   if (error !== undefined || status !== 0) {
     fail(`cargo could not build the addon (${error?.message ?? signal ?? `exit code ${status}`}).`);
   }

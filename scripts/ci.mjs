@@ -1,0 +1,101 @@
+// Duty: the one command that equals CI (`npm run ci`, and what .ci/run runs).
+//
+//   npm run ci                           everything
+//   npm run ci -- --only types,clippy    some steps, by name, whatever they need having been done
+//   npm run ci -- --list                 the names
+//
+// A step's output is printed when it ends. All steps run even after a failure, but for those that
+// need the failed one; the output of the first that failed is repeated at the very end.
+
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { endAll, runStep } from "./ci/run-step.mjs";
+import { steps } from "./ci/steps.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** The whole run's hang guard, in minutes. */
+const TOTAL_MINUTES_MAX = 19;
+
+/** How much of the first failure is repeated at the end, in characters. */
+const REPEATED_CHARS_MAX = 12_000;
+
+const { values } = parseArgs({
+  options: { only: { type: "string", multiple: true }, list: { type: "boolean" } },
+});
+const all = steps(root);
+const wanted = select(all, values.only);
+if (values.list) {
+  console.log(all.map((step) => `${step.lane.padEnd(6)}${step.name}`).join("\n"));
+  process.exit(0);
+}
+
+for (const signal of ["SIGINT", "SIGTERM"]) {
+  process.on(signal, () => {
+    endAll();
+    process.exit(130);
+  });
+}
+
+const started = Date.now();
+const stopAt = started + TOTAL_MINUTES_MAX * 60_000;
+const results = new Map();
+let firstFailure;
+await Promise.all([runLane("node"), runLane("rust")]);
+report();
+process.exit(firstFailure === undefined ? 0 : 1);
+
+function select(known, only) {
+  if (only === undefined) {
+    return known;
+  }
+  const names = only.flatMap((list) => list.split(","));
+  for (const name of names) {
+    if (!known.some((step) => step.name === name)) {
+      console.error(`There is no step "${name}"; there are ${known.map((s) => s.name).join(", ")}.`);
+      process.exit(1);
+    }
+  }
+  return known.filter((step) => names.includes(step.name));
+}
+
+async function runLane(lane) {
+  for (const step of wanted.filter((candidate) => candidate.lane === lane)) {
+    const broken = step.needs.filter((need) => results.get(need)?.ok === false);
+    if (broken.length > 0) {
+      record(step, { ok: false, end: `not run: needs ${broken.join(", ")}`, output: "", seconds: 0 });
+      continue;
+    }
+    console.log(`... ${step.name}: ${step.command?.join(" ") ?? "nothing to do"}`);
+    record(step, await runStep(step, root, stopAt));
+  }
+}
+
+function record(step, result) {
+  results.set(step.name, result);
+  if (!result.ok) {
+    firstFailure ??= { step, result };
+  }
+  const rule = result.ok ? "---" : "***";
+  console.log(`\n${rule} ${step.name}: ${result.end}, ${result.seconds.toFixed(1)} s ${rule}`);
+  if (result.output !== "") {
+    console.log(`${result.output}\n`);
+  }
+}
+
+function report() {
+  console.log("\nSeconds by step:");
+  for (const { name, lane } of wanted) {
+    const { seconds, end } = results.get(name);
+    console.log(`  ${lane.padEnd(5)} ${name.padEnd(13)} ${seconds.toFixed(1).padStart(7)}  ${end}`);
+  }
+  console.log(`  whole run${((Date.now() - started) / 1000).toFixed(1).padStart(18)}`);
+  if (firstFailure !== undefined) {
+    const { step, result } = firstFailure;
+    console.log(`\nFirst failure: ${step.name}, ${result.end}`);
+    console.log(result.output.slice(-REPEATED_CHARS_MAX));
+  }
+  const failed = wanted.filter(({ name }) => !results.get(name).ok).length;
+  console.log(`\nCI: ${wanted.length - failed} steps passed, ${failed} failed`);
+}

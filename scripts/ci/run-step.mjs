@@ -1,0 +1,83 @@
+// Duty: run one step as a child process: collect its output, end it when its time is up.
+
+import { spawn } from "node:child_process";
+
+const MINUTE_MS = 60_000;
+
+/** How long a step that was told to end may take before it is killed. */
+const GRACE_MS = 5_000;
+
+const running = new Set();
+
+/**
+ * Runs a step and answers `{ ok, end, output, seconds }`, where `end` says in a word how it ended.
+ * Never rejects. `stopAt` (epoch ms) is the whole run's deadline.
+ */
+export async function runStep(step, root, stopAt) {
+  const started = Date.now();
+  const seconds = () => (Date.now() - started) / 1000;
+  if (step.command === null) {
+    return { ok: true, end: "nothing to do", output: "", seconds: 0 };
+  }
+  const [command, ...args] = step.command;
+  const windows = process.platform === "win32";
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { ...process.env, CARGO_TERM_COLOR: "never", NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+    // A group of its own, so that what the step starts ends with it.
+    detached: !windows,
+    shell: windows,
+  });
+  running.add(child);
+  const chunks = [];
+  child.stdout.on("data", (chunk) => chunks.push(chunk));
+  child.stderr.on("data", (chunk) => chunks.push(chunk));
+
+  const time = Math.max(0, Math.min(step.minutes * MINUTE_MS, stopAt - Date.now()));
+  let timedOut = false;
+  const guard = setTimeout(() => {
+    timedOut = true;
+    end(child);
+  }, time);
+  const { code, signal, error } = await new Promise((resolve) => {
+    child.on("error", (error) => resolve({ error }));
+    child.on("close", (code, signal) => resolve({ code, signal }));
+  });
+  clearTimeout(guard);
+  running.delete(child);
+  const how = timedOut ? `ended after ${Math.round(time / 1000)} s` : describe(code, signal, error);
+  const output = Buffer.concat(chunks).toString("utf8").trimEnd();
+  return { ok: code === 0 && !timedOut, end: how, output, seconds: seconds() };
+}
+
+/** Ends every step that is running, with all that it started. */
+export function endAll() {
+  for (const child of running) {
+    end(child);
+  }
+}
+
+function end(child) {
+  signalGroup(child, "SIGTERM");
+  setTimeout(() => signalGroup(child, "SIGKILL"), GRACE_MS).unref();
+}
+
+function signalGroup(child, signal) {
+  try {
+    if (process.platform === "win32") {
+      child.kill(signal);
+    } else {
+      process.kill(-child.pid, signal);
+    }
+  } catch {
+    // It has already ended.
+  }
+}
+
+function describe(code, signal, error) {
+  if (error !== undefined) {
+    return error.message;
+  }
+  return code === 0 ? "ok" : `failed (${signal ?? `exit code ${code}`})`;
+}

@@ -1,0 +1,85 @@
+// Duty: the table of what CI checks: every step's name, command, lane and hang guard.
+//
+// Two lanes run side by side, each one step at a time: "rust" compiles and checks, "node" builds
+// the addon and uses it. No step of one lane waits for the other. What a step needs before it is
+// in `needs`; a step whose need failed is reported as not run, which fails the whole.
+
+import { spawnSync } from "node:child_process";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+
+/** Hang guard of a step that names none, in minutes. */
+const STEP_MINUTES_MAX = 8;
+
+const KILLS = 50;
+const PROCESSES_SECONDS = 10;
+const FUZZ_SECONDS = 60;
+
+/** All steps in the order in which each lane takes them. */
+export function steps(root) {
+  return [
+    node("install", npmCi(root, ".")),
+    node("addon", ["npm", "run", "build:addon"], { minutes: 12 }),
+    node("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
+    node("types", ["npm", "run", "test:types"], { needs: ["install"] }),
+    node("node-test", ["npm", "test"], { needs: ["addon", "ts"] }),
+    node("runtimes", npmCi(root, "__test__/runtime")),
+    node("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
+    node("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
+      needs: ["addon", "ts"],
+    }),
+    node("processes", ["npm", "run", "test:processes", "--", "--seconds", `${PROCESSES_SECONDS}`], {
+      needs: ["addon", "ts"],
+    }),
+
+    rust("components", rustComponents()),
+    rust("fmt", ["cargo", "fmt", "--check"]),
+    rust("clippy", ["cargo", "clippy", "--all-targets", "--", "-D", "warnings"]),
+    rust("clippy-plain", [
+      ...["cargo", "clippy", "--all-targets", "--no-default-features"],
+      ...["--", "-D", "warnings"],
+    ]),
+    rust("rust-test", rustTest(), { minutes: 12 }),
+    rust("rust-doc", ["cargo", "test", "--doc", "--no-default-features"]),
+    rust("fuzz-build", ["npm", "run", "fuzz", "--", "--build-only"], { minutes: 12 }),
+    rust("fuzz", ["npm", "run", "fuzz", "--", "--seconds", `${FUZZ_SECONDS}`], {
+      needs: ["fuzz-build"],
+    }),
+  ];
+}
+
+const node = (name, command, more) => step("node", name, command, more);
+const rust = (name, command, more) => step("rust", name, command, more);
+
+function step(lane, name, command, { needs = [], minutes = STEP_MINUTES_MAX } = {}) {
+  return { lane, name, command, needs, minutes };
+}
+
+/** `npm ci` in a folder, or null when what is installed is what the lock file says. */
+function npmCi(root, folder) {
+  const at = (...parts) => statSync(join(root, folder, ...parts), { throwIfNoEntry: false })?.mtimeMs;
+  const locked = at("package-lock.json");
+  const installed = at("node_modules", ".package-lock.json");
+  if (locked !== undefined && installed !== undefined && installed >= locked) {
+    return null;
+  }
+  // Building is a step of its own, so that its time and its failure carry its own name.
+  const scripts = folder === "." ? ["--ignore-scripts"] : [];
+  return ["npm", "ci", ...scripts, "--prefix", folder];
+}
+
+function rustComponents() {
+  return works("cargo", ["fmt", "--version"]) && works("cargo", ["clippy", "--version"])
+    ? null
+    : ["rustup", "component", "add", "rustfmt", "clippy"];
+}
+
+function rustTest() {
+  return works("cargo", ["nextest", "--version"])
+    ? ["cargo", "nextest", "run", "--no-default-features"]
+    : ["cargo", "test", "--all-targets", "--no-default-features"];
+}
+
+function works(command, args) {
+  return spawnSync(command, args, { stdio: "ignore" }).status === 0;
+}

@@ -1,0 +1,121 @@
+// Duty: run the coverage-guided fuzz targets for a bounded time, several at once.
+//
+//   npm run fuzz                               every target, 60 s each, two at a time
+//   npm run fuzz -- --seconds 600 cbor key     some targets, longer
+//   npm run fuzz -- --jobs 4                   four at a time
+//
+// cargo-fuzz is installed into target/tools when the machine has none. It wants unstable compiler
+// flags; RUSTC_BOOTSTRAP=1 lets the stable compiler take them, for this build only.
+
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const fuzzDir = join(root, "fuzz");
+const tools = join(root, "target", "tools");
+
+/** Every target, in the order in which they start. */
+const TARGETS = ["key", "cbor", "cursor", "frame"];
+
+const CARGO_FUZZ_VERSION = "0.13.2";
+
+const { values, positionals } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "60" },
+    jobs: { type: "string", default: "2" },
+    "build-only": { type: "boolean" },
+  },
+  allowPositionals: true,
+});
+const targets = positionals.length > 0 ? positionals : TARGETS;
+for (const target of targets) {
+  if (!TARGETS.includes(target)) {
+    console.error(`There is no fuzz target "${target}"; there are ${TARGETS.join(", ")}.`);
+    process.exit(1);
+  }
+}
+const env = {
+  ...process.env,
+  RUSTC_BOOTSTRAP: "1",
+  PATH: `${join(tools, "bin")}${delimiter}${process.env.PATH}`,
+};
+
+installCargoFuzz();
+inherit(["fuzz", "build"]);
+if (!values["build-only"]) {
+  process.exit((await runAll()) ? 0 : 1);
+}
+
+function installCargoFuzz() {
+  if (spawnSync("cargo", ["fuzz", "--version"], { env, stdio: "ignore" }).status !== 0) {
+    inherit(["install", "cargo-fuzz", "--locked", "--version", CARGO_FUZZ_VERSION, "--root", tools]);
+  }
+}
+
+/** Runs cargo with our output; ends the process when it fails. */
+function inherit(args) {
+  const { status } = spawnSync("cargo", args, {
+    cwd: root,
+    env,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  if (status !== 0) {
+    console.error(`cargo ${args[0]} ${args[1]} failed`);
+    process.exit(status ?? 1);
+  }
+}
+
+/** Runs the targets, `jobs` at a time, and prints each one's end. True when all came through. */
+async function runAll() {
+  const waiting = [...targets];
+  const failed = [];
+  const lane = async () => {
+    for (let target = waiting.shift(); target !== undefined; target = waiting.shift()) {
+      const { code, output } = await run(target);
+      const end = code === 0 ? lastFigures(output) : output.slice(-8_000);
+      console.log(`fuzz ${target}: ${code === 0 ? "nothing found" : `FAILED (${code})`}\n${end}`);
+      if (code !== 0) {
+        failed.push(target);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Number(values.jobs) }, lane));
+  const passed = targets.length - failed.length;
+  console.log(`fuzz: ${passed} passed, ${failed.length} failed, ${values.seconds} s each`);
+  return failed.length === 0;
+}
+
+function run(target) {
+  const corpora = [join(fuzzDir, "corpus", target)];
+  mkdirSync(corpora[0], { recursive: true });
+  const seeds = join(fuzzDir, "seeds", target);
+  if (existsSync(seeds) && readdirSync(seeds).length > 0) {
+    corpora.push(seeds);
+  }
+  const limits = [`-max_total_time=${values.seconds}`, "-timeout=10", "-print_final_stats=1"];
+  const child = spawn("cargo", ["fuzz", "run", target, ...corpora, "--", ...limits], {
+    cwd: root,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  const keep = (chunk) => {
+    // Only the end is ever shown; a long run prints a line for each new input.
+    output = (output + chunk).slice(-64_000);
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  return new Promise((resolve) => {
+    child.on("error", (error) => resolve({ code: error.message, output }));
+    child.on("close", (code, signal) => resolve({ code: code ?? signal, output }));
+  });
+}
+
+/** What libFuzzer says at its end: how many inputs, how fast, how much memory. */
+function lastFigures(output) {
+  const lines = output.split("\n").filter((line) => /^(Done \d|stat::)/.test(line));
+  return lines.map((line) => `  ${line}`).join("\n");
+}

@@ -1,0 +1,67 @@
+// Duty: what `npm test` does: build what is out of date, then run every Node test.
+//
+//   npm test                  all of them
+//   npm test -- api codec     those whose path below __test__/ starts with one of the words
+//   npm test -- --no-build    without building first (CI, which has just built)
+
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { build } from "./build.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const testDir = join(root, "__test__");
+
+/** A hang guard for one test file, not a measure of speed. */
+const FILE_TIMEOUT_MS = 300_000;
+
+const { values, positionals } = parseArgs({
+  options: { "no-build": { type: "boolean" } },
+  allowPositionals: true,
+});
+
+if (!values["no-build"]) {
+  build();
+}
+const files = testFiles(testDir).filter((file) => wanted(file, positionals));
+if (files.length === 0) {
+  console.error(`No test file below __test__/ matches: ${positionals.join(" ") || "*.test.mjs"}`);
+  process.exit(1);
+}
+const { status, signal } = spawnSync(
+  process.execPath,
+  [
+    "--test",
+    "--test-reporter=spec",
+    `--test-concurrency=${availableParallelism()}`,
+    `--test-timeout=${FILE_TIMEOUT_MS}`,
+    ...files,
+  ],
+  { cwd: root, stdio: ["ignore", "inherit", "inherit"] },
+);
+if (signal !== null) {
+  console.error(`The test runner was ended by ${signal}.`);
+}
+process.exit(status ?? 1);
+
+/** Every *.test.mjs below a directory, sorted, without installed packages. */
+function testFiles(directory) {
+  const found = [];
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory() && entry.name !== "node_modules") {
+      found.push(...testFiles(path));
+    } else if (entry.isFile() && entry.name.endsWith(".test.mjs")) {
+      found.push(path);
+    }
+  }
+  return found.sort();
+}
+
+function wanted(file, words) {
+  const name = relative(testDir, file).split(sep).join("/");
+  return words.length === 0 || words.some((word) => name.startsWith(word));
+}
