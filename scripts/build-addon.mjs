@@ -74,7 +74,8 @@ function compile(triple, cross, profile, zig) {
     encoding: "utf8",
   });
   if (error !== undefined || status !== 0) {
-    fail(`cargo could not build the addon (${error?.message ?? signal ?? `exit code ${status}`}).`);
+    const how = error?.message ?? signal ?? `exit code ${status}`;
+    fail(`cargo could not build the addon (${how}).`);
   }
   return libraryIn(stdout);
 }

@@ -53,7 +53,8 @@ function select(known, only) {
   const names = only.flatMap((list) => list.split(","));
   for (const name of names) {
     if (!known.some((step) => step.name === name)) {
-      console.error(`There is no step "${name}"; there are ${known.map((s) => s.name).join(", ")}.`);
+      const names = known.map((step) => step.name).join(", ");
+      console.error(`There is no step "${name}"; there are ${names}.`);
       process.exit(1);
     }
   }
@@ -64,7 +65,8 @@ async function runLane(lane) {
   for (const step of wanted.filter((candidate) => candidate.lane === lane)) {
     const broken = step.needs.filter((need) => results.get(need)?.ok === false);
     if (broken.length > 0) {
-      record(step, { ok: false, end: `not run: needs ${broken.join(", ")}`, output: "", seconds: 0 });
+      const end = `not run: needs ${broken.join(", ")}`;
+      record(step, { ok: false, end, output: "", seconds: 0 });
       continue;
     }
     console.log(`... ${step.name}: ${step.command?.join(" ") ?? "nothing to do"}`);

@@ -51,7 +51,8 @@ if (!values["build-only"]) {
 
 function installCargoFuzz() {
   if (spawnSync("cargo", ["fuzz", "--version"], { env, stdio: "ignore" }).status !== 0) {
-    inherit(["install", "cargo-fuzz", "--locked", "--version", CARGO_FUZZ_VERSION, "--root", tools]);
+    const version = ["--version", CARGO_FUZZ_VERSION];
+    inherit(["install", "cargo-fuzz", "--locked", ...version, "--root", tools]);
   }
 }
 

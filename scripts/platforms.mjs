@@ -9,15 +9,33 @@ export const PLATFORM_SCOPE = "@openkv";
  * target; `os`, `cpu` and `libc` are what npm compares with the machine that installs.
  */
 export const platforms = [
-  { name: "linux-x64-gnu", rust: "x86_64-unknown-linux-gnu", os: "linux", cpu: "x64", libc: "glibc" },
-  { name: "linux-arm64-gnu", rust: "aarch64-unknown-linux-gnu", os: "linux", cpu: "arm64", libc: "glibc" },
-  { name: "linux-x64-musl", rust: "x86_64-unknown-linux-musl", os: "linux", cpu: "x64", libc: "musl" },
-  { name: "linux-arm64-musl", rust: "aarch64-unknown-linux-musl", os: "linux", cpu: "arm64", libc: "musl" },
-  { name: "darwin-x64", rust: "x86_64-apple-darwin", os: "darwin", cpu: "x64" },
-  { name: "darwin-arm64", rust: "aarch64-apple-darwin", os: "darwin", cpu: "arm64" },
-  { name: "win32-x64-msvc", rust: "x86_64-pc-windows-msvc", os: "win32", cpu: "x64" },
-  { name: "win32-arm64-msvc", rust: "aarch64-pc-windows-msvc", os: "win32", cpu: "arm64" },
+  gnu("x64", "x86_64"),
+  gnu("arm64", "aarch64"),
+  musl("x64", "x86_64"),
+  musl("arm64", "aarch64"),
+  darwin("x64", "x86_64"),
+  darwin("arm64", "aarch64"),
+  windows("x64", "x86_64"),
+  windows("arm64", "aarch64"),
 ];
+
+function gnu(cpu, machine) {
+  const rust = `${machine}-unknown-linux-gnu`;
+  return { name: `linux-${cpu}-gnu`, rust, os: "linux", cpu, libc: "glibc" };
+}
+
+function musl(cpu, machine) {
+  const rust = `${machine}-unknown-linux-musl`;
+  return { name: `linux-${cpu}-musl`, rust, os: "linux", cpu, libc: "musl" };
+}
+
+function darwin(cpu, machine) {
+  return { name: `darwin-${cpu}`, rust: `${machine}-apple-darwin`, os: "darwin", cpu };
+}
+
+function windows(cpu, machine) {
+  return { name: `win32-${cpu}-msvc`, rust: `${machine}-pc-windows-msvc`, os: "win32", cpu };
+}
 
 /** The addon's file name for a platform. */
 export const addonFile = (platform) => `openkv.${platform.name}.node`;

@@ -57,9 +57,10 @@ function step(lane, name, command, { needs = [], minutes = STEP_MINUTES_MAX } = 
 
 /** `npm ci` in a folder, or null when what is installed is what the lock file says. */
 function npmCi(root, folder) {
-  const at = (...parts) => statSync(join(root, folder, ...parts), { throwIfNoEntry: false })?.mtimeMs;
-  const locked = at("package-lock.json");
-  const installed = at("node_modules", ".package-lock.json");
+  const changed = (...path) =>
+    statSync(join(root, folder, ...path), { throwIfNoEntry: false })?.mtimeMs;
+  const locked = changed("package-lock.json");
+  const installed = changed("node_modules", ".package-lock.json");
   if (locked !== undefined && installed !== undefined && installed >= locked) {
     return null;
   }
