@@ -1,0 +1,74 @@
+// The keys and values of every workload: the same for every peer.
+//
+// Values are fresh on every write: SQLite leaves a page clean when a row is overwritten by the
+// same bytes, so a benchmark that rewrites identical rows measures no write at all.
+
+/** Keys in the database of the point workloads. */
+export const POPULATION = 10_000;
+/** Entries in the database of the list workload. */
+export const LIST_ENTRIES = 20_000;
+/** Keys in the database of the 24 KB workloads. */
+export const LARGE_POPULATION = 64;
+/** Rows of one 24 KB object. */
+const LARGE_ROWS = 300;
+/** Prime to every population, so that stepping by it visits each key once before any twice. */
+const STEP = 6_997;
+/** Numbers in values start here, so that their encoded size does not grow during a run. */
+const NUMBER_BASE = 1_700_000_000_000;
+
+const digits = (i) => String(i).padStart(8, "0");
+
+/** Built once, so that a trial does not measure the making of strings. */
+const texts = new Map();
+function text(i) {
+  let found = texts.get(i);
+  if (found === undefined) {
+    found = { id: `u${digits(i)}`, name: `User ${digits(i)}`, email: `user${i}@example.com` };
+    texts.set(i, found);
+  }
+  return found;
+}
+
+export const key = (i) => ["users", text(i).id];
+export const PREFIX = ["users"];
+
+let written = 0;
+
+/** A small object of five fields, about 90 bytes encoded, never the same twice. */
+export function value(i) {
+  const { name, email } = text(i);
+  written += 1;
+  return { id: i, name, email, active: (written & 1) === 0, seen: NUMBER_BASE + written };
+}
+
+/** Walks the population in a fixed scattered order. */
+export function order(population) {
+  let at = 0;
+  return () => (at = (at + STEP) % population);
+}
+
+const largeObjects = [];
+
+/**
+ * An object of 300 rows, about 24 KB encoded. Every row differs from the last time, so every page of
+ * the stored value changes. The object itself is reused: making it is not what is measured.
+ */
+export function largeValue(i) {
+  const slot = i % LARGE_POPULATION;
+  let object = largeObjects[slot];
+  if (object === undefined) {
+    const rows = [];
+    for (let r = 0; r < LARGE_ROWS; r++) {
+      rows.push({ sku: `sku-${digits(r)}`, title: `Article ${r}`, price: r + 0.25, stock: r, at: 0 });
+    }
+    object = largeObjects[slot] = { id: i, kind: "order", rows };
+  }
+  object.id = i;
+  for (const row of object.rows) row.at = NUMBER_BASE + ++written;
+  return object;
+}
+
+/** Stops the trial when an answer is not what was written: a wrong answer has no speed. */
+export function expect(ok, what) {
+  if (!ok) throw new Error(`wrong answer: ${what}`);
+}

@@ -1,0 +1,166 @@
+// `npm run bench`: every workload on every peer, in turns, one process per trial, and the ratios.
+//
+// Trials of different peers are interleaved, so that whatever else the machine does falls on all of
+// them alike; the ratio is that of the medians.
+
+import { spawn } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { installPeers } from "./install.mjs";
+import { DEFAULT_DIRECTORY, dataDirectory, machineLine } from "./machine.mjs";
+import { canRun, commandOf, openkvIsBuilt, PEERS, versionOf } from "./peers.mjs";
+import { FULL, QUICK, WORKLOADS } from "./plan.mjs";
+import { numberTable, ratioTable, score, short, summary } from "./report.mjs";
+
+const USAGE = `node bench/run.mjs [options]
+  --quick          a short run: less exact
+  --only NAMES     only these workloads, by commas: ${WORKLOADS.map((w) => w.name).join(" ")}
+  --peers NAMES    only these stores, by commas, or "all": ${PEERS.map((p) => p.name).join(" ")}
+  --trials N       trials per store and workload
+  --seconds S      measured time of one trial
+  --dir DIRECTORY  where the databases are made (default: bench/.data)
+  --json FILE      also write every trial to a file`;
+
+/** A trial that takes longer than this hangs. */
+const TRIAL_SECONDS_MAX = 180;
+
+const options = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string" },
+    peers: { type: "string" },
+    trials: { type: "string" },
+    seconds: { type: "string" },
+    dir: { type: "string", default: DEFAULT_DIRECTORY },
+    json: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+}).values;
+
+if (options.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
+
+/** The entries of `all` that a comma list names, in `all`'s order; unknown names are errors. */
+function select(all, list, what) {
+  const names = list.split(",").map((name) => name.trim());
+  const unknown = names.filter((name) => !all.some((entry) => entry.name === name));
+  if (unknown.length > 0) throw new Error(`no ${what} is called ${unknown.join(", ")}\n${USAGE}`);
+  return all.filter((entry) => names.includes(entry.name));
+}
+
+const workloads = options.only ? select(WORKLOADS, options.only, "workload") : WORKLOADS;
+let peers = PEERS.filter((peer) => !peer.optional);
+if (options.peers === "all") peers = PEERS;
+else if (options.peers) peers = select(PEERS, options.peers, "store");
+
+const plan = { ...(options.quick ? QUICK : FULL) };
+if (options.trials) plan.trials = Number(options.trials);
+if (options.seconds) plan.ms = Number(options.seconds) * 1000;
+
+if (peers.some((peer) => peer.name === "openkv") && !openkvIsBuilt()) {
+  process.stderr.write("openkv is not built (`npm run build`): only its peers are measured.\n");
+  peers = peers.filter((peer) => peer.name !== "openkv");
+}
+installPeers();
+
+/** One trial in a process of its own; its result, or `{ error }`. */
+function runTrial(peer, workload, directory) {
+  const script = fileURLToPath(new URL("./trial.mjs", import.meta.url));
+  const [program, args] = commandOf(peer, script);
+  const trial = [peer.name, peer.kind, workload.family, workload.name, directory];
+  const child = spawn(program, [...args, ...trial, JSON.stringify(plan)], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, DENO_NO_UPDATE_CHECK: "1", DENO_NO_PACKAGE_JSON: "1" },
+  });
+  let out = "";
+  let errors = "";
+  child.stdout.on("data", (data) => (out += data));
+  child.stderr.on("data", (data) => (errors += data));
+  const guard = setTimeout(() => child.kill("SIGKILL"), TRIAL_SECONDS_MAX * 1000);
+  return new Promise((settle) => {
+    child.on("close", (code, signal) => {
+      clearTimeout(guard);
+      const line = out.trimEnd().split("\n").at(-1);
+      if (code === 0 && line.startsWith("{")) settle(JSON.parse(line));
+      else settle({ error: errors.trim() || out.trim() || `ended by ${signal ?? code}` });
+    });
+  });
+}
+
+const progress = process.stderr.isTTY
+  ? (text) => process.stderr.write(`\r\x1b[2K${text}`)
+  : () => {};
+
+const directory = dataDirectory(resolve(options.dir));
+const machine = machineLine(directory);
+const trials = [];
+const total = plan.trials * workloads.reduce(
+  (sum, workload) => sum + peers.filter((peer) => canRun(peer, workload)).length,
+  0,
+);
+
+for (let round = 0; round < plan.trials; round++) {
+  for (const workload of workloads) {
+    const runners = peers.filter((peer) => canRun(peer, workload));
+    // Each round starts with another peer, so that none always follows the same one.
+    for (let n = 0; n < runners.length; n++) {
+      const peer = runners[(n + round) % runners.length];
+      progress(`[${trials.length + 1}/${total}] ${workload.name}: ${peer.title}`);
+      const own = join(directory, `${trials.length}`);
+      mkdirSync(own);
+      const result = await runTrial(peer, workload, own);
+      rmSync(own, { recursive: true, force: true });
+      trials.push({ workload: workload.name, peer: peer.name, round, ...result });
+      if (result.error) {
+        progress("");
+        process.stderr.write(`${workload.name} on ${peer.title} failed:\n${result.error}\n`);
+      }
+    }
+  }
+}
+progress("");
+rmSync(directory, { recursive: true, force: true });
+
+const results = workloads.map((workload) => {
+  const byPeer = {};
+  for (const peer of peers) {
+    const values = trials
+      .filter((t) => t.workload === workload.name && t.peer === peer.name && !t.error)
+      .map((t) => t.value);
+    byPeer[peer.name] = summary(values);
+  }
+  return { workload, byPeer };
+});
+
+const command = `npm run bench${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}`;
+const versions = peers.map((peer) => `${peer.title} ${versionOf(peer) ?? "?"}`).join(", ");
+const setup =
+  `${plan.trials} trials of ${plan.ms / 1000} s each, interleaved; median (min – max); ` +
+  "file database, WAL, synchronous=FULL, fresh values.";
+
+console.log(`Command: \`${command}\``);
+console.log(`Machine: ${machine}.`);
+console.log(`Stores: ${versions}.`);
+console.log(`${setup}\n`);
+if (peers.some((peer) => peer.name === "openkv")) {
+  const { met, missed } = score(results, peers);
+  console.log("Ratio of medians, openkv ÷ the other; in brackets the target.\n");
+  console.log(`${ratioTable(results, peers)}\n`);
+  console.log(`${met} of ${met + missed} targets met.\n`);
+}
+console.log(numberTable(results, peers));
+
+const extras = trials.filter((t) => t.failed || t.deliveredTwice);
+for (const t of extras) {
+  const what = t.failed ? `${short(t.failed)} commits threw` : `${t.deliveredTwice} came twice`;
+  console.log(`\nNote: ${t.workload} on ${t.peer}, trial ${t.round + 1}: ${what}.`);
+}
+
+if (options.json) {
+  writeFileSync(options.json, `${JSON.stringify({ command, machine, versions, plan, trials }, null, 2)}\n`);
+}
+if (trials.some((t) => t.error)) process.exitCode = 1;

@@ -1,0 +1,20 @@
+// One trial: one peer, one workload, one fresh database, one process. Run by run.mjs, under Node or
+// Deno; prints its result as one line of JSON.
+//
+//   trial.mjs <peer> <kind> <family> <workload> <directory> <window as JSON>
+
+import { join } from "node:path";
+import process from "node:process";
+
+const [peer, kind, family, name, directory, windowJson] = process.argv.slice(2);
+const window = JSON.parse(windowJson);
+
+const { open } = await import(`./peers/${peer}.mjs`);
+const workloads = await import(`./workloads/${family}.mjs`);
+
+const store = await open(join(directory, "bench.sqlite3"), { large: family === "large" });
+const result = await workloads[kind][name](store, window);
+await store.close();
+console.log(JSON.stringify(result));
+// A peer's leftover timers must not hold the run up.
+process.exit(0);

@@ -1,0 +1,48 @@
+// Messages from enqueue to a finished handler, one listener on the same handle. All messages are
+// enqueued, 500 in flight, while the listener runs; the clock stops when the last handler has ended.
+
+import { expect } from "../data.mjs";
+
+const IN_FLIGHT = 500;
+
+export const kv = {
+  async queue(store, window) {
+    const seen = new Set();
+    let delivered = 0;
+    let expected = 0;
+    let finished;
+    const listening = store.listenQueue(async (message) => {
+      delivered += 1;
+      seen.add(message.n);
+      if (seen.size === expected) finished();
+    });
+
+    let sent = 0;
+    async function burst(messages) {
+      expected = sent + messages;
+      const done = new Promise((resolve) => (finished = resolve));
+      const start = performance.now();
+      while (sent < expected) {
+        const pending = [];
+        for (let n = 0; n < IN_FLIGHT && sent < expected; n++) {
+          pending.push(store.enqueue({ n: sent++, task: "resize", at: Date.now() }));
+        }
+        for (const { ok } of await Promise.all(pending)) expect(ok, "enqueue");
+      }
+      await done;
+      return performance.now() - start;
+    }
+
+    await burst(Math.ceil(window.messages / 10));
+    const elapsedMs = await burst(window.messages);
+    await store.close();
+    await listening;
+    store.close = () => {};
+    return {
+      value: (window.messages / elapsedMs) * 1000,
+      operations: window.messages,
+      elapsedMs,
+      deliveredTwice: delivered - seen.size,
+    };
+  },
+};
