@@ -58,6 +58,10 @@ function compile(triple, cross, profile, zig) {
   // library that is built as cdylib and rlib at once.
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--profile", profile];
   args.push("--message-format", "json-render-diagnostics");
+  if (process.env.CI) {
+    // What is tested and released is what the lock file says; at a desk cargo may mend it.
+    args.push("--locked");
+  }
   if (cross) {
     args.push("--target", zig && triple.endsWith("-linux-gnu") ? `${triple}.${GLIBC_MIN}` : triple);
   }

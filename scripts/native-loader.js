@@ -25,9 +25,8 @@ function load() {
     }
     const packaged = `${PLATFORM_SCOPE}/${name}`;
     try {
-      const addon = require(packaged);
       refuseOtherVersion(packaged);
-      return addon;
+      return require(packaged);
     } catch (error) {
       // Not installed is the ordinary case for all candidates but one.
       const absent = error.code === "MODULE_NOT_FOUND" && error.message.includes(packaged);

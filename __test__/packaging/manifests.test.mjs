@@ -1,0 +1,93 @@
+// Duty: what is written in several places about the packages says the same everywhere.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { platformFiles } from "../../scripts/platform-packages.mjs";
+import { PLATFORM_SCOPE, addonFile, platforms } from "../../scripts/platforms.mjs";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const read = (path) => readFileSync(root + path, "utf8");
+const manifest = JSON.parse(read("package.json"));
+
+test("package.json, Cargo.toml and the lock file name one version", () => {
+  const [, version] = /^version = "(.+)"$/m.exec(read("Cargo.toml"));
+  assert.equal(manifest.version, version);
+  const lock = JSON.parse(read("package-lock.json"));
+  assert.equal(lock.version, version);
+  assert.equal(lock.packages[""].version, version);
+});
+
+test("the lock file names no registry", () => {
+  for (const [path, entry] of Object.entries(JSON.parse(read("package-lock.json")).packages)) {
+    assert.equal(entry.resolved, undefined, path);
+  }
+});
+
+test("npm/ holds what the platform table says, and nothing else", () => {
+  for (const [path, text] of platformFiles()) {
+    assert.equal(read(`npm/${path}`), text, `npm/${path}`);
+  }
+  assert.deepEqual(readdirSync(`${root}npm`).sort(), platforms.map(({ name }) => name).sort());
+});
+
+test("every platform asked for has its package", () => {
+  assert.deepEqual(platforms.map(({ rust }) => rust).sort(), [
+    "aarch64-apple-darwin",
+    "aarch64-pc-windows-msvc",
+    "aarch64-unknown-linux-gnu",
+    "aarch64-unknown-linux-musl",
+    "x86_64-apple-darwin",
+    "x86_64-pc-windows-msvc",
+    "x86_64-unknown-linux-gnu",
+    "x86_64-unknown-linux-musl",
+  ]);
+});
+
+test("the loader looks for the packages and files that the table names", () => {
+  const loader = read("scripts/native-loader.js");
+  assert.ok(loader.includes(`const PLATFORM_SCOPE = "${PLATFORM_SCOPE}";`));
+  for (const platform of platforms) {
+    const { os, cpu, libc } = platform;
+    const names = candidates(os, cpu, libc === "musl");
+    assert.equal(names[0], platform.name);
+    assert.equal(addonFile(platform), `openkv.${names[0]}.node`);
+  }
+});
+
+/** The loader's own choice on a machine that we pretend to be on, read off its error. */
+function candidates(platform, arch, musl) {
+  const script = `
+    const { Module } = require("node:module");
+    Object.defineProperty(process, "platform", { value: ${JSON.stringify(platform)} });
+    Object.defineProperty(process, "arch", { value: ${JSON.stringify(arch)} });
+    const fs = require("node:fs");
+    fs.existsSync = (path) => path.startsWith("/lib/ld-musl") && ${musl};
+    try { require(${JSON.stringify(`${root}scripts/native-loader.js`)}); }
+    catch (error) { console.log(error.code + "\\n" + error.message); }`;
+  const { stdout } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
+  assert.match(stdout, /^ERR_OPENKV_ADDON\n/);
+  return [...stdout.matchAll(/^ {2}- @openkv\/(\S+): not installed$/gm)].map((match) => match[1]);
+}
+
+test("the release workflow builds every platform once", () => {
+  const workflow = read(".github/workflows/release.yml");
+  for (const { rust } of platforms) {
+    const uses = workflow.split("\n").filter((line) => line.includes(`target: ${rust}`));
+    assert.equal(uses.length, 1, rust);
+  }
+});
+
+test("a build without cargo says what to install, and who needs it", () => {
+  const { status, stderr } = spawnSync(process.execPath, ["scripts/build-addon.mjs"], {
+    cwd: root,
+    env: { PATH: "" },
+    encoding: "utf8",
+  });
+  assert.equal(status, 1);
+  assert.match(stderr, /cargo was not found/);
+  assert.match(stderr, /https:\/\/rustup\.rs/);
+  assert.match(stderr, /the package published on npm brings the\s+addon ready-made/);
+});

@@ -1,0 +1,2 @@
+// The same declarations for `import`.
+export * from "./index.js";
