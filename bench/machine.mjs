@@ -1,7 +1,7 @@
 // What the numbers were measured on, and where the databases lie.
 
 import { closeSync, fdatasyncSync, mkdirSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
-import { availableParallelism, cpus, totalmem } from "node:os";
+import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { quantile } from "./measure.mjs";
@@ -43,12 +43,13 @@ export function syncMicroseconds(directory) {
   return Math.round(quantile(samples, 0.5));
 }
 
-/** One line: processor, cores, memory, system, Node version, cost of a sync. */
+/** One line: processor, cores, memory, system, Node version, cost of a sync, load before the run. */
 export function machineLine(directory) {
   const model = cpus()[0]?.model.trim() || "unknown processor";
   const memory = Math.round(totalmem() / GIB);
   return (
     `${availableParallelism()} cores (${model}), ${memory} GiB, ${process.platform} ${process.arch}, ` +
-    `Node.js ${process.versions.node}, fdatasync p50 ${syncMicroseconds(directory)} µs`
+    `Node.js ${process.versions.node}, fdatasync p50 ${syncMicroseconds(directory)} µs, ` +
+    `load before the run ${loadavg()[0].toFixed(1)}`
   );
 }

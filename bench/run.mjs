@@ -21,7 +21,8 @@ const USAGE = `node bench/run.mjs [options]
   --trials N       trials per store and workload
   --seconds S      measured time of one trial
   --dir DIRECTORY  where the databases are made (default: bench/.data)
-  --json FILE      also write every trial to a file`;
+  --json FILE      also write every trial to a file
+  --cpu-prof DIR   also write a V8 CPU profile of every trial that runs in Node.js`;
 
 /** A trial that takes longer than this hangs. */
 const TRIAL_SECONDS_MAX = 180;
@@ -35,6 +36,7 @@ const options = parseArgs({
     seconds: { type: "string" },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     json: { type: "string" },
+    "cpu-prof": { type: "string" },
     help: { type: "boolean", default: false },
   },
 }).values;
@@ -44,11 +46,14 @@ if (options.help) {
   process.exit(0);
 }
 
-/** The entries of `all` that a comma list names, in `all`'s order; unknown names are errors. */
+/** The entries of `all` that a comma list names, in `all`'s order; unknown names end the run. */
 function select(all, list, what) {
   const names = list.split(",").map((name) => name.trim());
   const unknown = names.filter((name) => !all.some((entry) => entry.name === name));
-  if (unknown.length > 0) throw new Error(`no ${what} is called ${unknown.join(", ")}\n${USAGE}`);
+  if (unknown.length > 0) {
+    console.error(`No ${what} is called ${unknown.join(", ")}.\n\n${USAGE}`);
+    process.exit(2);
+  }
   return all.filter((entry) => names.includes(entry.name));
 }
 
@@ -70,7 +75,11 @@ installPeers();
 /** One trial in a process of its own; its result, or `{ error }`. */
 function runTrial(peer, workload, directory) {
   const script = fileURLToPath(new URL("./trial.mjs", import.meta.url));
-  const [program, args] = commandOf(peer, script);
+  const folder = options["cpu-prof"];
+  const profile = folder
+    ? ["--cpu-prof", "--cpu-prof-dir", join(folder, `${workload.name}-${peer.name}`)]
+    : [];
+  const [program, args] = commandOf(peer, script, profile);
   const trial = [peer.name, peer.kind, workload.family, workload.name, directory];
   const child = spawn(program, [...args, ...trial, JSON.stringify(plan)], {
     stdio: ["ignore", "pipe", "pipe"],
