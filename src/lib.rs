@@ -7,10 +7,16 @@
 //! | [`model`] | nouns, limits, errors; no I/O and no byte formats |
 //! | [`codec`] | bytes ⇄ model; total, hostile bytes give `Err` |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
-//! | [`engine`] | where rows live: SQLite, memory; one trait, one law suite |
+//! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
 //! | [`store`] | one database as a process has it: its threads, watches, queue |
 //! | [`open`] | from a path and options to a store |
 //! | `binding` | JavaScript ⇄ Rust, the only room that names `napi` |
 
+#[cfg(feature = "napi")]
+mod binding;
 pub mod codec;
+pub mod commit;
+pub mod engine;
 pub mod model;
+pub mod open;
+pub mod store;

@@ -3,6 +3,7 @@
 //! Invariant: a value of a type here is valid by construction. This room does no I/O, knows no byte
 //! formats and asks no clock; time, randomness and ids reach it as arguments.
 
+mod env;
 mod error;
 mod key;
 mod limits;
@@ -12,11 +13,15 @@ mod value;
 mod versionstamp;
 mod write;
 
+pub use env::Env;
 pub use error::{Error, Kind, Result};
 pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use queue::{Delivery, Message, Outcome, Settlement};
-pub use read::Range;
-pub use value::{EncodedValue, Encoding};
+pub use read::{Range, Row};
+pub use value::{
+    Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
+    FileProperties, JsString, Node, NodeId, Numeric, RegExp, Value, ViewClass, Window,
+};
 pub use versionstamp::Versionstamp;
-pub use write::{Arith, AtomicWrite, Check, Mutation, WriteParts};
+pub use write::{Arith, AtomicWrite, Check, Decision, Mutation, WriteParts};

@@ -1,6 +1,6 @@
 //! What a read asks for.
 
-use super::Key;
+use super::{Encoding, Key, Versionstamp};
 
 /// One question of a read; all questions of a read are answered from one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,4 +18,17 @@ pub enum Range {
         /// From the end backwards.
         reverse: bool,
     },
+}
+
+/// An entry as a read sees it, borrowed from the engine for the length of a visit.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Encoded key.
+    pub key: &'a [u8],
+    /// Stamp of the commit that wrote it.
+    pub stamp: Versionstamp,
+    /// How the value is encoded.
+    pub encoding: Encoding,
+    /// The value's bytes.
+    pub value: &'a [u8],
 }

@@ -120,7 +120,7 @@ impl AtomicWrite {
 
         let mut bytes = 0;
         let mut key_bytes = 0;
-        let mut written_key = |key: &Key, len: usize| {
+        let written_key = |key: &Key, len: usize| {
             if key.as_bytes().is_empty() {
                 return Err(Error::invalid("key cannot be empty"));
             }
@@ -166,6 +166,17 @@ impl AtomicWrite {
     pub fn into_parts(self) -> WriteParts {
         WriteParts { checks: self.checks, mutations: self.mutations, messages: self.messages }
     }
+}
+
+/// How one write ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It happened, under this stamp.
+    Committed(Versionstamp),
+    /// These checks did not hold; nothing happened and no stamp was used.
+    CheckFailed(Vec<usize>),
+    /// It cannot be carried out; nothing happened.
+    Rejected(Error),
 }
 
 fn check_message(message: &Message, limits: &Limits) -> Result<()> {

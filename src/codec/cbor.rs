@@ -1,0 +1,13 @@
+//! Values: the CBOR of docs/format.md §2 ⇄ [`Value`](crate::model::Value).
+//!
+//! Invariant: every value has exactly one encoding, and only that one is taken: decoding and
+//! encoding again gives the same bytes. `js/codec` is the same format; `vectors/values.json` holds
+//! both to it. Neither direction recurses, so the depth of a value costs no stack; memory grows
+//! with the bytes that are really there and never with a length that they claim.
+
+mod head;
+mod number;
+
+use super::Malformed;
+
+pub use number::{encode_bigint, encode_number, number_of};

@@ -1,0 +1,14 @@
+//! What crosses between JavaScript and Rust inside one process (`js/native/contract.md`).
+//!
+//! Private to a build: both sides are released together, so there is no version in it. All integers
+//! are little-endian. Reading is total all the same: a frame is refused, never believed.
+
+mod answer;
+mod reader;
+mod write;
+
+pub use answer::{
+    Answer, Fill, Out, POINT_HEAD_BYTES, push_deliveries, push_error, push_outcomes, put_point,
+};
+pub use reader::{parse_keys, parse_ranges};
+pub use write::parse_writes;

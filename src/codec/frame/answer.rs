@@ -1,0 +1,210 @@
+//! Answers as JavaScript reads them.
+
+use crate::model::{Decision, Delivery, Error, Row, Versionstamp};
+
+/// Where an answer goes: a buffer of JavaScript's, which has an end, or a vector, which has none.
+pub trait Out {
+    /// Whether so many bytes fit.
+    fn has_room(&self, bytes: usize) -> bool;
+    /// Appends; what does not fit is cut off.
+    fn put(&mut self, bytes: &[u8]);
+    /// Bytes so far.
+    fn len(&self) -> usize;
+    /// Writes over what was put before.
+    fn patch(&mut self, at: usize, bytes: &[u8]);
+}
+
+impl Out for Vec<u8> {
+    fn has_room(&self, _bytes: usize) -> bool {
+        true
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn patch(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+}
+
+/// A buffer that is filled from its start.
+pub struct Fill<'b> {
+    buffer: &'b mut [u8],
+    len: usize,
+}
+
+impl<'b> Fill<'b> {
+    /// Starts at the buffer's start.
+    pub fn new(buffer: &'b mut [u8]) -> Self {
+        Self { buffer, len: 0 }
+    }
+}
+
+impl Out for Fill<'_> {
+    fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.buffer.len() - self.len
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.buffer.get_mut(self.len..self.len + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.len += bytes.len();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn patch(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.buffer.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+}
+
+/// Bytes of a point answer before its value: stamp and encoding.
+pub const POINT_HEAD_BYTES: usize = Versionstamp::HEX_BYTES + 1;
+
+/// Puts stamp, encoding and value: the answer of a point read that was asked for by key.
+pub fn put_point(out: &mut impl Out, row: &Row<'_>) {
+    out.put(&row.stamp.hex());
+    out.put(&[row.encoding.id()]);
+    out.put(row.value);
+}
+
+/// Bytes of a range answer's head: row count and whether there is more.
+pub const RANGE_HEAD_BYTES: usize = 5;
+
+/// A range answer being written.
+pub struct Answer<'o, O: Out> {
+    out: &'o mut O,
+    at: usize,
+    rows: u32,
+    full: bool,
+}
+
+impl<'o, O: Out> Answer<'o, O> {
+    /// Starts an answer without rows.
+    pub fn new(out: &'o mut O) -> Self {
+        let at = out.len();
+        out.put(&[0; RANGE_HEAD_BYTES]);
+        Self { out, at, rows: 0, full: false }
+    }
+
+    /// Appends a row, if there is room for it; point answers leave the key out.
+    pub fn push(&mut self, row: &Row<'_>, with_key: bool) -> bool {
+        let key = if with_key { row.key } else { &[] };
+        if !self.out.has_room(8 + key.len() + POINT_HEAD_BYTES + row.value.len()) {
+            self.full = true;
+            return false;
+        }
+        self.out.put(&(key.len() as u32).to_le_bytes());
+        self.out.put(key);
+        self.out.put(&row.stamp.hex());
+        self.out.put(&[row.encoding.id()]);
+        self.out.put(&(row.value.len() as u32).to_le_bytes());
+        self.out.put(row.value);
+        self.rows += 1;
+        true
+    }
+
+    /// Rows so far.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// Whether a row did not fit.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Fills in the head.
+    pub fn finish(self) {
+        self.out.patch(self.at, &self.rows.to_le_bytes());
+        self.out.patch(self.at + 4, &[u8::from(self.full)]);
+    }
+}
+
+/// Appends an error record.
+pub fn push_error(out: &mut Vec<u8>, error: &Error) {
+    out.push(error.kind() as u8);
+    out.extend_from_slice(&(error.message().len() as u32).to_le_bytes());
+    out.extend_from_slice(error.message().as_bytes());
+}
+
+const COMMITTED: u8 = 0;
+const CHECK_FAILED: u8 = 1;
+const REJECTED: u8 = 2;
+
+/// Appends the outcomes of writes.
+pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
+    out.reserve(decisions.len() * (1 + Versionstamp::HEX_BYTES));
+    for decision in decisions {
+        match decision {
+            Decision::Committed(stamp) => {
+                out.push(COMMITTED);
+                out.extend_from_slice(&stamp.hex());
+            }
+            Decision::CheckFailed(_) => out.push(CHECK_FAILED),
+            Decision::Rejected(error) => {
+                out.push(REJECTED);
+                push_error(out, error);
+            }
+        }
+    }
+}
+
+/// Appends deliveries.
+pub fn push_deliveries(out: &mut Vec<u8>, deliveries: &[Delivery]) {
+    out.extend_from_slice(&(deliveries.len() as u32).to_le_bytes());
+    for delivery in deliveries {
+        out.extend_from_slice(&(delivery.id as f64).to_le_bytes());
+        out.extend_from_slice(&(delivery.value.len() as u32).to_le_bytes());
+        out.extend_from_slice(&delivery.value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Encoding;
+
+    const ROW: Row<'static> = Row {
+        key: &[0x14],
+        stamp: Versionstamp::new(1),
+        encoding: Encoding::Bytes,
+        value: &[7, 8],
+    };
+
+    #[test]
+    fn an_answer_stops_where_its_buffer_ends() {
+        let mut buffer = [0; RANGE_HEAD_BYTES + 32 + 31];
+        let mut fill = Fill::new(&mut buffer);
+        let mut answer = Answer::new(&mut fill);
+        assert!(answer.push(&ROW, true));
+        assert!(!answer.push(&ROW, true));
+        answer.finish();
+        assert_eq!(fill.len(), RANGE_HEAD_BYTES + 32);
+        assert_eq!(buffer[..10], [1, 0, 0, 0, 1, 1, 0, 0, 0, 0x14]);
+    }
+
+    #[test]
+    fn a_vector_takes_every_row() {
+        let mut out = vec![9];
+        let mut answer = Answer::new(&mut out);
+        assert!(answer.push(&ROW, false));
+        answer.finish();
+        assert_eq!(out[..10], [9, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(out.len(), 1 + RANGE_HEAD_BYTES + 31);
+    }
+}

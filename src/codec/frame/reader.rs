@@ -1,0 +1,137 @@
+//! Taking a frame apart, and the requests of reads.
+
+use crate::codec::Malformed;
+use crate::model::{Key, Range};
+
+/// The rest of a frame.
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, len: bytes.len() }
+    }
+
+    pub(super) fn refused(&self, what: &'static str) -> Malformed {
+        Malformed::new(what, self.len - self.bytes.len())
+    }
+
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) =
+            self.bytes.split_at_checked(len).ok_or_else(|| self.refused("the frame is cut short"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (taken, rest) =
+            self.bytes.split_first_chunk().ok_or_else(|| self.refused("the frame is cut short"))?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<usize, Malformed> {
+        self.array().map(u16::from_le_bytes).map(usize::from)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// A time in ms since the epoch: a double, as JavaScript has it, cut to whole milliseconds.
+    pub(super) fn time_ms(&mut self) -> Result<i64, Malformed> {
+        let ms = self.array().map(f64::from_le_bytes)?;
+        if !ms.is_finite() {
+            return Err(self.refused("a time that is not finite"));
+        }
+        Ok(ms as i64)
+    }
+
+    /// Bytes behind their length.
+    pub(super) fn sized(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = self.u32()?;
+        self.take(len as usize)
+    }
+
+    pub(super) fn key(&mut self) -> Result<Key, Malformed> {
+        self.sized().map(|bytes| Key::from_encoded(bytes.to_vec()))
+    }
+
+    pub(super) fn end(&self) -> Result<(), Malformed> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(self.refused("the frame goes on")) }
+    }
+
+    /// Room for `count` items of which each takes at least `least` bytes, never more than the frame
+    /// can hold.
+    pub(super) fn room<T>(&self, count: usize, least: usize) -> Vec<T> {
+        Vec::with_capacity(count.min(self.bytes.len() / least + 1))
+    }
+}
+
+/// `count` keys, each behind its length.
+///
+/// # Errors
+/// A frame that is cut short or goes on.
+pub fn parse_keys(bytes: &[u8], count: usize) -> Result<Vec<Key>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut keys = reader.room(count, 4);
+    for _ in 0..count {
+        keys.push(reader.key()?);
+    }
+    reader.end()?;
+    Ok(keys)
+}
+
+const REVERSE: u8 = 1;
+const POINT: u8 = 2;
+
+/// `count` range requests.
+///
+/// # Errors
+/// A frame that is cut short or goes on, or has unknown flags.
+pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut ranges = reader.room(count, 13);
+    for _ in 0..count {
+        let flags = reader.u8()?;
+        if flags & !(REVERSE | POINT) != 0 {
+            return Err(reader.refused("unknown flags of a range"));
+        }
+        let limit = reader.u32()? as usize;
+        let start = reader.key()?;
+        let end = reader.key()?;
+        ranges.push(if flags & POINT != 0 {
+            Range::Point(start)
+        } else {
+            Range::Span { start, end, limit, reverse: flags & REVERSE != 0 }
+        });
+    }
+    reader.end()?;
+    Ok(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_come_apart() {
+        let frame = [3, 9, 0, 0, 0, 1, 0, 0, 0, 0x14, 0, 0, 0, 0];
+        let point = Range::Point(Key::from_encoded(vec![0x14]));
+        assert_eq!(parse_ranges(&frame, 1), Ok(vec![point]));
+        assert!(parse_ranges(&frame, 2).is_err());
+        assert!(parse_ranges(&frame[..13], 1).is_err());
+        assert!(parse_ranges(&[8, 9, 0, 0, 0, 1, 0, 0, 0, 0x14, 0, 0, 0, 0], 1).is_err());
+    }
+
+    #[test]
+    fn a_count_that_the_frame_cannot_hold_allocates_nothing_for_it() {
+        assert!(parse_keys(&[], usize::MAX).is_err());
+    }
+}

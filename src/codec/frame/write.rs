@@ -1,0 +1,167 @@
+//! Writes as JavaScript hands them over.
+
+use super::reader::Reader;
+use crate::codec::Malformed;
+use crate::model::{
+    Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Limits, Message, Mutation,
+    Result, Versionstamp, WriteParts,
+};
+
+const END: u8 = 0;
+const CHECK: u8 = 1;
+const SET: u8 = 2;
+const DELETE: u8 = 3;
+const SUM: u8 = 4;
+const MIN: u8 = 5;
+const MAX: u8 = 6;
+const ENQUEUE: u8 = 7;
+
+/// Flag of a SET: the time of its end follows.
+const EXPIRES: u8 = 1;
+/// Flag of a SET: the commit's versionstamp is appended to the key.
+const SUFFIXED: u8 = 2;
+
+/// `count` writes. A write over the limits is an error in its own place; the others stand.
+///
+/// # Errors
+/// The frame as a whole is not what the contract says: a bug of ours.
+pub fn parse_writes(
+    bytes: &[u8],
+    count: usize,
+    limits: &Limits,
+) -> Result<Vec<Result<AtomicWrite>>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut writes = reader.room(count, 1);
+    for _ in 0..count {
+        writes.push(parse_write(&mut reader)?.and_then(|parts| AtomicWrite::new(parts, limits)));
+    }
+    reader.end()?;
+    Ok(writes)
+}
+
+/// The outer error is the frame's, the inner one the write's.
+fn parse_write(reader: &mut Reader<'_>) -> Result<Result<WriteParts>, Malformed> {
+    let mut parts =
+        WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: Vec::new() };
+    let mut invalid = None;
+    loop {
+        let op = reader.u8()?;
+        match op {
+            END => return Ok(invalid.map_or(Ok(parts), Err)),
+            CHECK => match parse_check(reader)? {
+                Some(check) => parts.checks.push(check),
+                None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
+            },
+            SET => parts.mutations.push(parse_set(reader)?),
+            DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
+            SUM | MIN | MAX => {
+                let op = match op {
+                    SUM => Arith::Sum,
+                    MIN => Arith::Min,
+                    _ => Arith::Max,
+                };
+                let (key, operand) = (reader.key()?, parse_value(reader)?);
+                parts.mutations.push(Mutation::Arith { op, key, operand });
+            }
+            ENQUEUE => parts.messages.push(parse_message(reader)?),
+            _ => return Err(reader.refused("an unknown operation")),
+        }
+    }
+}
+
+/// `None` for a versionstamp that is none.
+fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
+    let present = reader.u8()? != 0;
+    let stamp = if present { Some(reader.take(Versionstamp::HEX_BYTES)?) } else { None };
+    let key = reader.key()?;
+    Ok(match stamp.map(Versionstamp::parse) {
+        None => Some(Check { key, expected: None }),
+        Some(Some(stamp)) => Some(Check { key, expected: Some(stamp) }),
+        Some(None) => None,
+    })
+}
+
+fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
+    let flags = reader.u8()?;
+    if flags & !(EXPIRES | SUFFIXED) != 0 {
+        return Err(reader.refused("unknown flags of a set"));
+    }
+    let expire_at_ms =
+        if flags & EXPIRES != 0 { Some(reader.time_ms()?.max(0)) } else { None };
+    let key: Key = reader.key()?;
+    let value = parse_value(reader)?;
+    Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })
+}
+
+fn parse_value(reader: &mut Reader<'_>) -> Result<EncodedValue, Malformed> {
+    let id = reader.u8()?;
+    let encoding =
+        Encoding::from_id(i64::from(id)).ok_or_else(|| reader.refused("an unknown encoding"))?;
+    let bytes = reader.sized()?.to_vec();
+    if encoding == Encoding::Le64 && bytes.len() != 8 {
+        return Err(reader.refused("a KvU64 that is not 8 bytes"));
+    }
+    Ok(EncodedValue { encoding, bytes })
+}
+
+fn parse_message(reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+    let due_ms = reader.time_ms()?;
+    let intervals = usize::from(reader.u8()?);
+    let mut backoff_ms = reader.room(intervals, 4);
+    for _ in 0..intervals {
+        backoff_ms.push(reader.u32()?);
+    }
+    let count = reader.u16()?;
+    let mut keys_if_undelivered = reader.room(count, 4);
+    for _ in 0..count {
+        keys_if_undelivered.push(reader.key()?);
+    }
+    let value = reader.sized()?.to_vec();
+    Ok(Message { due_ms, backoff_ms, keys_if_undelivered, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SET of the key `0n` to `null`, ending at 1 ms.
+    const SET_FRAME: [u8; 24] = [
+        2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0,
+    ];
+
+    #[test]
+    fn two_writes_come_apart() {
+        let frame = &SET_FRAME[..23];
+        let writes = parse_writes(frame, 2, &Limits::default()).unwrap();
+        let parts = writes.into_iter().map(|write| write.unwrap().into_parts());
+        let counts: Vec<_> = parts.map(|parts| parts.mutations.len()).collect();
+        assert_eq!(counts, [1, 0]);
+    }
+
+    #[test]
+    fn every_cut_is_refused() {
+        for len in 0..22 {
+            assert!(parse_writes(&SET_FRAME[..len], 1, &Limits::default()).is_err(), "{len}");
+        }
+        assert!(parse_writes(&SET_FRAME[..23], 1, &Limits::default()).is_err());
+    }
+
+    #[test]
+    fn a_write_over_the_limits_is_an_error_in_its_own_place() {
+        let mut frame = vec![3, 0, 0, 0, 0, END]; // delete of the empty key
+        frame.extend_from_slice(&SET_FRAME[..22]);
+        let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
+        assert_eq!(writes[0].as_ref().unwrap_err().message(), "key cannot be empty");
+        assert!(writes[1].is_ok());
+    }
+
+    #[test]
+    fn a_stamp_that_is_none_spoils_its_write_only() {
+        let mut frame = vec![CHECK, 1];
+        frame.extend_from_slice(b"zz000000000000000000");
+        frame.extend_from_slice(&[1, 0, 0, 0, 0x14, END, END]);
+        let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
+        assert_eq!(writes[0].as_ref().unwrap_err().message(), "Invalid check");
+        assert!(writes[1].is_ok());
+    }
+}

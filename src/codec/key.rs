@@ -1,0 +1,297 @@
+//! Keys: parts ⇄ bytes whose order is the parts' order (docs/format.md §1).
+//!
+//! Invariant: every key has exactly one encoding, and only that one is taken: decoding and encoding
+//! again gives the same bytes. `js/codec/key.ts` is the same format; `vectors/keys.json` holds both
+//! to it.
+
+use num_bigint::{BigInt, Sign};
+
+use super::Malformed;
+use crate::model::{Key, KeyPart, Versionstamp};
+
+const BYTES: u8 = 0x01;
+const STRING: u8 = 0x02;
+const BIGINT_NEGATIVE_LONG: u8 = 0x0b;
+const BIGINT_ZERO: u8 = 0x14;
+const BIGINT_POSITIVE_LONG: u8 = 0x1d;
+const NUMBER: u8 = 0x21;
+const FALSE: u8 = 0x26;
+const TRUE: u8 = 0x27;
+
+/// Ends a byte string or text; inside one, a zero byte is followed by [`ESCAPE`].
+const TERMINATOR: u8 = 0x00;
+const ESCAPE: u8 = 0xff;
+
+/// Longest magnitude whose length is in the tag, in bytes; longer ones carry a length byte.
+const BIGINT_SHORT_BYTES_MAX: usize = 8;
+
+/// Longest magnitude of a bigint in a key, in bytes.
+pub const BIGINT_BYTES_MAX: usize = 255;
+
+const SIGN_BIT: u64 = 1 << 63;
+/// The bits of a NaN without its sign: the only one that a key holds.
+const NAN_BITS: u64 = 0x7ff8_0000_0000_0000;
+
+/// Encodes a key.
+///
+/// # Errors
+/// If a bigint needs more than [`BIGINT_BYTES_MAX`] bytes; the place is the index of the part.
+///
+/// ```
+/// use openkv::codec::key;
+/// use openkv::model::KeyPart;
+/// let key = key::encode(&[KeyPart::String("a".into()), KeyPart::Bool(true)])?;
+/// assert_eq!(key.as_bytes(), b"\x02a\x00\x27");
+/// # Ok::<(), openkv::codec::Malformed>(())
+/// ```
+pub fn encode(parts: &[KeyPart]) -> Result<Key, Malformed> {
+    let mut out = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        match part {
+            KeyPart::Bytes(bytes) => push_escaped(&mut out, BYTES, bytes),
+            KeyPart::String(text) => push_escaped(&mut out, STRING, text.as_bytes()),
+            KeyPart::BigInt(n) => push_bigint(&mut out, n)
+                .ok_or(Malformed::new("bigint requires more than 255 bytes to be represented", at))?,
+            KeyPart::Number(n) => push_number(&mut out, *n),
+            KeyPart::Bool(false) => out.push(FALSE),
+            KeyPart::Bool(true) => out.push(TRUE),
+        }
+    }
+    Ok(Key::from_encoded(out))
+}
+
+/// The key with the stamp's twenty digits as one more string part.
+#[must_use]
+pub fn with_versionstamp(key: &Key, stamp: Versionstamp) -> Key {
+    let mut out = Vec::with_capacity(key.len() + Versionstamp::HEX_BYTES + 2);
+    out.extend_from_slice(key.as_bytes());
+    push_escaped(&mut out, STRING, &stamp.hex());
+    Key::from_encoded(out)
+}
+
+/// Decodes the parts of an encoded key.
+///
+/// # Errors
+/// As [`validate`].
+pub fn decode(bytes: &[u8]) -> Result<Vec<KeyPart>, Malformed> {
+    let mut reader = Reader { bytes, at: 0 };
+    let mut parts = Vec::new();
+    while let Some(part) = reader.next_part()? {
+        parts.push(part.decode());
+    }
+    Ok(parts)
+}
+
+/// Whether the bytes are an encoded key, without decoding it or allocating. No bytes are the key
+/// without parts.
+///
+/// # Errors
+/// An unknown tag, a part that ends too early, text that is not UTF-8, a bigint with leading zeros,
+/// or a NaN other than the two that are written.
+pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
+    let mut reader = Reader { bytes, at: 0 };
+    while reader.next_part()?.is_some() {}
+    Ok(())
+}
+
+fn push_escaped(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
+    out.reserve(bytes.len() + 2);
+    out.push(tag);
+    for &byte in bytes {
+        out.push(byte);
+        if byte == TERMINATOR {
+            out.push(ESCAPE);
+        }
+    }
+    out.push(TERMINATOR);
+}
+
+/// `None` if the magnitude is too long.
+fn push_bigint(out: &mut Vec<u8>, n: &BigInt) -> Option<()> {
+    let (sign, magnitude) = n.to_bytes_be();
+    let len = u8::try_from(magnitude.len()).ok()?;
+    let short = magnitude.len() <= BIGINT_SHORT_BYTES_MAX;
+    match sign {
+        Sign::NoSign => out.push(BIGINT_ZERO),
+        Sign::Plus => {
+            if short {
+                out.push(BIGINT_ZERO + len);
+            } else {
+                out.extend([BIGINT_POSITIVE_LONG, len]);
+            }
+            out.extend(magnitude);
+        }
+        Sign::Minus => {
+            if short {
+                out.push(BIGINT_ZERO - len);
+            } else {
+                out.extend([BIGINT_NEGATIVE_LONG, !len]);
+            }
+            out.extend(magnitude.iter().map(|byte| !byte));
+        }
+    }
+    Some(())
+}
+
+fn push_number(out: &mut Vec<u8>, n: f64) {
+    let bits = n.to_bits();
+    let bits = if n.is_nan() { NAN_BITS | (bits & SIGN_BIT) } else { bits };
+    let ordered = if bits & SIGN_BIT == 0 { bits | SIGN_BIT } else { !bits };
+    out.push(NUMBER);
+    out.extend(ordered.to_be_bytes());
+}
+
+/// A part that has been found well formed but not yet copied out of the key.
+enum RawPart<'a> {
+    /// Still escaped.
+    Bytes(&'a [u8]),
+    /// Still escaped; UTF-8 between the escapes.
+    String(&'a [u8]),
+    /// The magnitude is complemented when negative.
+    BigInt { sign: Sign, magnitude: &'a [u8] },
+    Number(f64),
+    Bool(bool),
+}
+
+impl RawPart<'_> {
+    fn decode(self) -> KeyPart {
+        match self {
+            Self::Bytes(escaped) => KeyPart::Bytes(unescape(escaped)),
+            Self::String(escaped) => {
+                // Found to be UTF-8 when it was read, so nothing is lost.
+                KeyPart::String(String::from_utf8_lossy(&unescape(escaped)).into_owned())
+            }
+            Self::BigInt { sign: Sign::Minus, magnitude } => {
+                let magnitude: Vec<u8> = magnitude.iter().map(|byte| !byte).collect();
+                KeyPart::BigInt(BigInt::from_bytes_be(Sign::Minus, &magnitude))
+            }
+            Self::BigInt { sign, magnitude } => {
+                KeyPart::BigInt(BigInt::from_bytes_be(sign, magnitude))
+            }
+            Self::Number(n) => KeyPart::Number(n),
+            Self::Bool(b) => KeyPart::Bool(b),
+        }
+    }
+}
+
+/// Drops the escape after each zero.
+fn unescape(escaped: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(escaped.len());
+    let mut bytes = escaped.iter();
+    while let Some(&byte) = bytes.next() {
+        out.push(byte);
+        if byte == TERMINATOR {
+            bytes.next();
+        }
+    }
+    out
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// The next part, `None` at the end of the key.
+    fn next_part(&mut self) -> Result<Option<RawPart<'a>>, Malformed> {
+        let start = self.at;
+        let Some(&tag) = self.bytes.get(start) else { return Ok(None) };
+        self.at += 1;
+        let part = match tag {
+            BYTES => RawPart::Bytes(self.escaped(start)?),
+            STRING => {
+                let escaped = self.escaped(start)?;
+                if !is_escaped_utf8(escaped) {
+                    return Err(Malformed::new("invalid key: not UTF-8", start));
+                }
+                RawPart::String(escaped)
+            }
+            BIGINT_NEGATIVE_LONG => self.long_bigint(Sign::Minus, start)?,
+            BIGINT_ZERO => RawPart::BigInt { sign: Sign::NoSign, magnitude: &[] },
+            BIGINT_POSITIVE_LONG => self.long_bigint(Sign::Plus, start)?,
+            0x0c..BIGINT_ZERO => {
+                self.bigint(Sign::Minus, usize::from(BIGINT_ZERO - tag), start)?
+            }
+            0x15..BIGINT_POSITIVE_LONG => {
+                self.bigint(Sign::Plus, usize::from(tag - BIGINT_ZERO), start)?
+            }
+            NUMBER => self.number(start)?,
+            FALSE => RawPart::Bool(false),
+            TRUE => RawPart::Bool(true),
+            _ => return Err(Malformed::new("invalid key: unknown tag", start)),
+        };
+        Ok(Some(part))
+    }
+
+    fn take(&mut self, len: usize, start: usize) -> Result<&'a [u8], Malformed> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let taken = rest.get(..len).ok_or(Malformed::new("invalid key: truncated", start))?;
+        self.at += len;
+        Ok(taken)
+    }
+
+    /// Up to the terminator, which is a zero that no escape follows.
+    fn escaped(&mut self, start: usize) -> Result<&'a [u8], Malformed> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut len = 0;
+        loop {
+            let tail = rest.get(len..).unwrap_or_default();
+            match tail.iter().position(|&byte| byte == TERMINATOR) {
+                None => return Err(Malformed::new("invalid key: truncated", start)),
+                Some(zero) if tail.get(zero + 1) == Some(&ESCAPE) => len += zero + 2,
+                Some(zero) => {
+                    let taken = self.take(len + zero, start)?;
+                    self.at += 1;
+                    return Ok(taken);
+                }
+            }
+        }
+    }
+
+    fn bigint(&mut self, sign: Sign, len: usize, start: usize) -> Result<RawPart<'a>, Malformed> {
+        let magnitude = self.take(len, start)?;
+        let leading_zero = if sign == Sign::Minus { 0xff } else { 0x00 };
+        if magnitude.first() == Some(&leading_zero) {
+            return Err(Malformed::new("invalid key: bigint with leading zeros", start));
+        }
+        Ok(RawPart::BigInt { sign, magnitude })
+    }
+
+    fn long_bigint(&mut self, sign: Sign, start: usize) -> Result<RawPart<'a>, Malformed> {
+        let len = self.take(1, start)?.first().copied().unwrap_or_default();
+        let len = usize::from(if sign == Sign::Minus { !len } else { len });
+        if len <= BIGINT_SHORT_BYTES_MAX {
+            return Err(Malformed::new("invalid key: bigint in the long form", start));
+        }
+        self.bigint(sign, len, start)
+    }
+
+    fn number(&mut self, start: usize) -> Result<RawPart<'a>, Malformed> {
+        let bytes = self.take(size_of::<u64>(), start)?;
+        let ordered = bytes.iter().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+        let bits = if ordered & SIGN_BIT == 0 { !ordered } else { ordered & !SIGN_BIT };
+        let n = f64::from_bits(bits);
+        if n.is_nan() && bits & !SIGN_BIT != NAN_BITS {
+            return Err(Malformed::new("invalid key: NaN with a payload", start));
+        }
+        Ok(RawPart::Number(n))
+    }
+}
+
+/// Zero bytes are characters of their own, so what lies between escapes is UTF-8 by itself.
+fn is_escaped_utf8(escaped: &[u8]) -> bool {
+    let mut rest = escaped;
+    loop {
+        let zero = rest.iter().position(|&byte| byte == TERMINATOR);
+        let run = rest.get(..zero.unwrap_or(rest.len())).unwrap_or_default();
+        if std::str::from_utf8(run).is_err() {
+            return false;
+        }
+        let Some(zero) = zero else { return true };
+        rest = rest.get(zero + 2..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Rows in memory: what `:memory:` is, and the oracle that other engines are compared with.
+//!
+//! Duty: the plainest correct [`Engine`]: ordered maps under one lock.
+//! Invariant: readers hold the lock for one snapshot, the writer for one transaction.
+//! Never: keep the lock between calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::{RwLock, RwLockWriteGuard};
+
+use super::{Agenda, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
+use crate::commit::{Base, Evaluation, NewRow, OldRow, Settled, settle};
+use crate::model::{
+    CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Row, Settlement, Versionstamp,
+};
+
+/// A database in memory; every [`MemoryEngine::new`] is another one.
+#[derive(Clone, Default)]
+pub struct MemoryEngine(Arc<RwLock<Tables>>);
+
+#[derive(Default)]
+struct Tables {
+    version: u64,
+    rows: BTreeMap<Key, NewRow>,
+    expiries: BTreeSet<(i64, Key)>,
+    messages: BTreeMap<i64, Queued>,
+    /// When each message may be claimed: due, or its lock's end.
+    agenda: BTreeSet<(i64, i64)>,
+    next_message: i64,
+}
+
+struct Queued {
+    message: Message,
+    /// Zero while it waits.
+    lock: i64,
+    agenda_ms: i64,
+}
+
+fn alive(row: &NewRow, now_ms: i64) -> bool {
+    row.expire_at_ms.is_none_or(|end| end > now_ms)
+}
+
+impl MemoryEngine {
+    /// An empty database.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Engine for MemoryEngine {
+    type Reader = MemoryReader;
+    type Writer = MemoryWriter;
+
+    fn reader(&self) -> Result<MemoryReader> {
+        Ok(MemoryReader(self.0.clone()))
+    }
+
+    fn writer(&self) -> Result<MemoryWriter> {
+        Ok(MemoryWriter(self.0.clone()))
+    }
+
+    fn watch_foreign(&self, _wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {
+        Ok(None)
+    }
+}
+
+/// Reads rows in memory.
+pub struct MemoryReader(Arc<RwLock<Tables>>);
+
+impl Reader for MemoryReader {
+    fn read(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        job(&mut MemorySnapshot { tables: &self.0.read(), now_ms })
+    }
+
+    fn release(&mut self) {}
+}
+
+struct MemorySnapshot<'t> {
+    tables: &'t Tables,
+    now_ms: i64,
+}
+
+impl Snapshot for MemorySnapshot<'_> {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
+        if let Some(row) = found {
+            visit(seen(key, row));
+        }
+        Ok(found.is_some())
+    }
+
+    fn scan(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        reverse: bool,
+        visit: &mut dyn FnMut(Row<'_>) -> bool,
+    ) -> Result<()> {
+        if start >= end {
+            return Ok(());
+        }
+        let bounds = (Bound::Included(start), Bound::Excluded(end));
+        let mut range = self.tables.rows.range::<[u8], _>(bounds);
+        while let Some((key, row)) = if reverse { range.next_back() } else { range.next() } {
+            if alive(row, self.now_ms) && !visit(seen(key.as_bytes(), row)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn seen<'a>(key: &'a [u8], row: &'a NewRow) -> Row<'a> {
+    Row {
+        key,
+        stamp: Versionstamp::new(row.version),
+        encoding: row.value.encoding,
+        value: &row.value.bytes,
+    }
+}
+
+/// Writes rows in memory.
+pub struct MemoryWriter(Arc<RwLock<Tables>>);
+
+impl Writer for MemoryWriter {
+    fn apply(&mut self, work: Work, now_ms: i64, _deadline: Instant) -> Result<Report> {
+        let mut tables = self.0.write();
+        let mut report = Report::default();
+        let tables = &mut *tables;
+        let version = tables.version;
+
+        let mut failures = tables.settle_done(&work.settlements);
+        if work.claim_max > 0 {
+            failures.extend(tables.lost(now_ms));
+        }
+        let dead = tables.retry(failures, now_ms, &mut report);
+        let mut base = MemoryBase { rows: &tables.rows, now_ms };
+        let mut evaluation = Evaluation::new(&mut base, version);
+        for write in work.writes {
+            report.decisions.push(evaluation.decide(write)?);
+        }
+        for (keys, value) in dead {
+            evaluation.deposit(keys, &value);
+        }
+        tables.version = evaluation.version();
+        let (rows, messages) = evaluation.into_effects();
+        for (key, row) in rows {
+            if let Some(end) = row.as_ref().and_then(|row| row.expire_at_ms) {
+                report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));
+            }
+            report.touched.push(key.clone());
+            tables.put(key, row);
+        }
+        report.queued |= !messages.is_empty();
+        for message in messages {
+            tables.next_message += 1;
+            tables.queue(tables.next_message, message, 0);
+        }
+        tables.renew(&work.renewals, now_ms);
+        report.deliveries = tables.claim(work.claim_max, work.lock, now_ms);
+        tables.sweep(work.sweep_max, now_ms, &mut report);
+        Ok(report)
+    }
+
+    fn agenda(&mut self) -> Result<Agenda> {
+        let tables: RwLockWriteGuard<'_, Tables> = self.0.write();
+        Ok(Agenda {
+            expiry_ms: tables.expiries.first().map(|(at, _)| *at),
+            message_ms: tables.agenda.first().map(|(at, _)| *at),
+        })
+    }
+}
+
+impl Tables {
+    fn put(&mut self, key: Key, row: Option<NewRow>) {
+        let end = row.as_ref().and_then(|row| row.expire_at_ms);
+        let old = match row {
+            Some(row) => self.rows.insert(key.clone(), row),
+            None => self.rows.remove(&key),
+        };
+        if let Some(end) = old.and_then(|row| row.expire_at_ms) {
+            self.expiries.remove(&(end, key.clone()));
+        }
+        if let Some(end) = end {
+            self.expiries.insert((end, key));
+        }
+    }
+
+    fn queue(&mut self, id: i64, message: Message, lock: i64) {
+        self.queue_at(id, message.due_ms, message, lock);
+    }
+
+    fn queue_at(&mut self, id: i64, agenda_ms: i64, message: Message, lock: i64) {
+        self.agenda.insert((agenda_ms, id));
+        self.messages.insert(id, Queued { message, lock, agenda_ms });
+    }
+
+    fn unqueue(&mut self, id: i64) -> Option<Message> {
+        let queued = self.messages.remove(&id)?;
+        self.agenda.remove(&(queued.agenda_ms, id));
+        Some(queued.message)
+    }
+
+    /// Removes what was handled; gives back what failed.
+    fn settle_done(&mut self, settlements: &[Settlement]) -> Vec<(i64, Message)> {
+        let mut failed = Vec::new();
+        for settlement in settlements {
+            let held = self.messages.get(&settlement.id).map(|queued| queued.lock);
+            if held != Some(settlement.lock) {
+                continue;
+            }
+            let message = self.unqueue(settlement.id);
+            if settlement.outcome == Outcome::Failed {
+                failed.extend(message.map(|message| (settlement.id, message)));
+            }
+        }
+        failed
+    }
+
+    /// Puts failed messages back, or answers what is to be stored for those that are dead.
+    fn retry(
+        &mut self,
+        failed: Vec<(i64, Message)>,
+        now_ms: i64,
+        report: &mut Report,
+    ) -> Vec<(Vec<Key>, EncodedValue)> {
+        let mut dead = Vec::new();
+        for (id, message) in failed {
+            let value = message.value.clone();
+            let keys_if_undelivered = message.keys_if_undelivered.clone();
+            match settle(message, now_ms) {
+                Settled::RetryAt { due_ms, backoff_ms } => {
+                    let again = Message { due_ms, backoff_ms, keys_if_undelivered, value };
+                    self.queue(id, again, 0);
+                    report.queued = true;
+                }
+                Settled::Dead { keys, value } => dead.push((keys, value)),
+            }
+        }
+        dead
+    }
+
+    fn renew(&mut self, renewals: &[(i64, i64)], now_ms: i64) {
+        for (id, lock) in renewals {
+            if self.messages.get(id).is_some_and(|queued| queued.lock == *lock)
+                && let Some(message) = self.unqueue(*id)
+            {
+                self.queue_at(*id, now_ms + LOCK_MS, message, *lock);
+            }
+        }
+    }
+
+    /// Takes out the messages whose lock has run out: their consumer died, so delivery failed.
+    fn lost(&mut self, now_ms: i64) -> Vec<(i64, Message)> {
+        let ids = self.due(now_ms, CLAIM_MESSAGES_MAX, |queued| queued.lock != 0);
+        ids.into_iter().filter_map(|id| Some((id, self.unqueue(id)?))).collect()
+    }
+
+    /// Hands out what is due and waiting.
+    fn claim(&mut self, max: usize, lock: i64, now_ms: i64) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        for id in self.due(now_ms, max, |queued| queued.lock == 0) {
+            if let Some(message) = self.unqueue(id) {
+                deliveries.push(Delivery { id, value: message.value.clone() });
+                self.queue_at(id, now_ms + LOCK_MS, message, lock);
+            }
+        }
+        deliveries
+    }
+
+    fn due(&self, now_ms: i64, max: usize, which: impl Fn(&Queued) -> bool) -> Vec<i64> {
+        (self.agenda.iter())
+            .take_while(|(at, _)| *at <= now_ms)
+            .map(|(_, id)| *id)
+            .filter(|id| self.messages.get(id).is_some_and(&which))
+            .take(max)
+            .collect()
+    }
+
+    fn sweep(&mut self, max: usize, now_ms: i64, report: &mut Report) {
+        let mut swept = 0;
+        while swept < max
+            && let Some((end, key)) = self.expiries.first().cloned()
+            && end <= now_ms
+        {
+            report.touched.push(key.clone());
+            self.put(key, None);
+            swept += 1;
+        }
+        report.sweep_more = max > 0 && swept == max;
+        if swept > 0 {
+            self.version += 1;
+        }
+    }
+}
+
+struct MemoryBase<'t> {
+    rows: &'t BTreeMap<Key, NewRow>,
+    now_ms: i64,
+}
+
+impl Base for MemoryBase<'_> {
+    fn version(&mut self, key: &Key) -> Result<Option<u64>> {
+        let row = self.rows.get(key).filter(|row| alive(row, self.now_ms));
+        Ok(row.map(|row| row.version))
+    }
+
+    fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
+        let row = self.rows.get(key).filter(|row| alive(row, self.now_ms));
+        Ok(row.map(|row| OldRow { version: row.version, value: row.value.clone() }))
+    }
+}

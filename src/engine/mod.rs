@@ -1,0 +1,152 @@
+//! Where rows live.
+//!
+//! Duty: hold entries and messages, answer reads from one point in time, and carry out [`Work`] as
+//! one transaction whose outcomes are decided by [`crate::commit`].
+//! Invariant: what [`Writer::apply`] has answered is durable as asked, and visible to every snapshot
+//! taken afterwards; what it has refused has left no trace.
+//! Never: decide the meaning of a write, or call back into the store.
+
+pub mod memory;
+pub mod sqlite;
+#[cfg(test)]
+mod suite;
+
+use std::time::Instant;
+
+use crate::model::{AtomicWrite, Decision, Delivery, Key, Result, Row, Settlement};
+
+/// An open database, from which any number of readers and exactly one writer are made.
+pub trait Engine: Send + Sync + 'static {
+    /// Reads; used by one thread at a time.
+    type Reader: Reader;
+    /// Writes; there is one in a process.
+    type Writer: Writer;
+
+    /// A new reader.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn reader(&self) -> Result<Self::Reader>;
+
+    /// The writer. It is asked for once.
+    ///
+    /// # Errors
+    /// What the medium answers; `Denied` for a read-only database.
+    fn writer(&self) -> Result<Self::Writer>;
+
+    /// Calls `wake` whenever another process may have committed, until the guard is dropped.
+    /// `None` where there can be no other process.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>>;
+}
+
+/// Keeps a [`Engine::watch_foreign`] going; dropping it ends the watch.
+pub struct ForeignWatch(#[expect(dead_code, reason = "held for its drop")] Box<dyn Send>);
+
+impl ForeignWatch {
+    /// Wraps whatever ends the watch when it is dropped.
+    pub fn new(guard: impl Send + 'static) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+/// Reads from snapshots.
+pub trait Reader: Send {
+    /// Runs `job` on one snapshot that is current when the call starts: it contains every commit
+    /// that was answered before, by any process. Entries that ended at or before `now_ms` are absent.
+    ///
+    /// # Errors
+    /// What the medium or the job answers.
+    fn read(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Lets go of whatever is kept between reads, so that writers can tidy up.
+    fn release(&mut self);
+}
+
+/// One point in time.
+pub trait Snapshot {
+    /// Visits the entry of a key; `false` when there is none.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool>;
+
+    /// Visits the entries with `start <= key < end` in order until `visit` answers `false`.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn scan(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        reverse: bool,
+        visit: &mut dyn FnMut(Row<'_>) -> bool,
+    ) -> Result<()>;
+}
+
+/// Everything that goes into one transaction.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// Commits, decided in this order.
+    pub writes: Vec<AtomicWrite>,
+    /// Ends of deliveries.
+    pub settlements: Vec<Settlement>,
+    /// Messages whose lock is renewed, under the lock they were handed out with.
+    pub renewals: Vec<(i64, i64)>,
+    /// Lock for the messages claimed here; unique for this claim.
+    pub lock: i64,
+    /// Most messages to claim.
+    pub claim_max: usize,
+    /// Most expired entries to delete.
+    pub sweep_max: usize,
+    /// Whether the answer waits for the disk.
+    pub durable: bool,
+}
+
+/// What a transaction did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// One decision a write, in order.
+    pub decisions: Vec<Decision>,
+    /// Messages claimed under [`Work::lock`].
+    pub deliveries: Vec<Delivery>,
+    /// Keys whose entry changed.
+    pub touched: Vec<Key>,
+    /// Earliest end among the entries written here, in ms since the epoch.
+    pub expiry_ms: Option<i64>,
+    /// Whether messages became due earlier than before: enqueued here or put back.
+    pub queued: bool,
+    /// Whether the sweep stopped at its bound.
+    pub sweep_more: bool,
+}
+
+/// The next times at which there is something to do, in ms since the epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agenda {
+    /// The earliest end of an entry.
+    pub expiry_ms: Option<i64>,
+    /// The earliest time at which a message may be claimed.
+    pub message_ms: Option<i64>,
+}
+
+/// Carries out work.
+pub trait Writer: Send {
+    /// One transaction. `deadline` bounds the wait for another process's transaction.
+    ///
+    /// # Errors
+    /// As a whole, and then nothing was done: `Unavailable` when the deadline passed or the disk is
+    /// full, `Denied`, `Corrupt`; `OutcomeUnknown` if it failed while becoming durable.
+    fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report>;
+
+    /// When to come back.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn agenda(&mut self) -> Result<Agenda>;
+}

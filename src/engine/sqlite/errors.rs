@@ -1,0 +1,39 @@
+//! Every SQLite result code as one of our kinds.
+
+use rusqlite::ffi;
+
+use crate::model::{Error, Kind};
+
+/// The error of a call through `rusqlite`.
+pub(super) fn failure(error: rusqlite::Error) -> Error {
+    match error {
+        rusqlite::Error::SqliteFailure(code, text) => {
+            let text = text.unwrap_or_else(|| code.to_string());
+            from_code(code.extended_code, &text)
+        }
+        other => Error::corrupt(other.to_string()),
+    }
+}
+
+/// The error of a raw call: the extended result code and SQLite's text for it.
+pub(super) fn from_code(extended: i32, text: &str) -> Error {
+    let (kind, advice) = match extended & 0xff {
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => {
+            (Kind::Unavailable, "another process kept the database busy; raise busyTimeout")
+        }
+        ffi::SQLITE_FULL => (Kind::Unavailable, "free some disk space; nothing was written"),
+        ffi::SQLITE_NOMEM | ffi::SQLITE_TOOBIG => (Kind::Unavailable, "nothing was done"),
+        ffi::SQLITE_IOERR => (Kind::Unavailable, "the file system failed; nothing was done"),
+        ffi::SQLITE_CANTOPEN => (Kind::Unavailable, "check that the path exists and is a file"),
+        ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => {
+            (Kind::Denied, "the file or its directory may not be written")
+        }
+        ffi::SQLITE_NOTADB => (Kind::Corrupt, "it is not an openkv database"),
+        ffi::SQLITE_CORRUPT | ffi::SQLITE_MISMATCH | ffi::SQLITE_SCHEMA | ffi::SQLITE_ERROR => {
+            (Kind::Corrupt, "the file is damaged; restore it from a backup")
+        }
+        ffi::SQLITE_CONSTRAINT => (Kind::Corrupt, "the file breaks its own rules"),
+        _ => (Kind::Internal, "this should not happen; please report it"),
+    };
+    Error::new(kind, format!("{text} (SQLite {extended}): {advice}"))
+}

@@ -1,0 +1,156 @@
+//! The file: its tables, its version, and its policy. `docs/format.md` §3 is checked against this.
+//!
+//! Deno KV's own tables stand here as Deno makes them; everything of openkv's is in tables whose
+//! names begin with `openkv_`.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+
+use super::errors::failure;
+use crate::model::{Error, Kind, Result};
+
+/// Version of the `openkv_` tables; a file with a newer one is refused.
+pub const FORMAT_VERSION: i64 = 1;
+
+/// Version of Deno's own tables, as its `migration_state` counts them.
+pub const DENO_MIGRATION_VERSION: i64 = 3;
+
+/// Added to the encoding id of a row whose `v` is the number of an `openkv_spill` row.
+pub const SPILLED: i64 = 256;
+
+/// Deno's tables, as its third migration leaves them.
+const DENO_TABLES: &str = "
+CREATE TABLE migration_state (k INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL);
+INSERT INTO migration_state (k, version) VALUES (0, 3);
+CREATE TABLE data_version (
+  k INTEGER PRIMARY KEY, version INTEGER NOT NULL, seq INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO data_version (k, version) VALUES (0, 0);
+CREATE TABLE kv (
+  k BLOB PRIMARY KEY,
+  v BLOB NOT NULL,
+  v_encoding INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  seq INTEGER NOT NULL DEFAULT 0,
+  expiration_ms INTEGER NOT NULL DEFAULT -1
+) WITHOUT ROWID;
+CREATE TABLE queue (
+  ts INTEGER NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL,
+  backoff_schedule TEXT NOT NULL, keys_if_undelivered BLOB NOT NULL,
+  PRIMARY KEY (ts, id)
+);
+CREATE TABLE queue_running (
+  deadline INTEGER NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL,
+  backoff_schedule TEXT NOT NULL, keys_if_undelivered BLOB NOT NULL,
+  PRIMARY KEY (deadline, id)
+);
+";
+
+/// openkv's own tables. The triggers keep `openkv_spill` free of values that nothing points to,
+/// whoever changes `kv`.
+const OPENKV_TABLES: &str = "
+CREATE TABLE openkv_meta (name TEXT NOT NULL PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE openkv_spill (id INTEGER PRIMARY KEY, v BLOB NOT NULL);
+CREATE TABLE openkv_queue (
+  id INTEGER PRIMARY KEY,
+  due_ms INTEGER NOT NULL,
+  lock INTEGER NOT NULL DEFAULT 0,
+  backoff_ms BLOB NOT NULL,
+  undelivered BLOB NOT NULL,
+  v BLOB NOT NULL
+);
+CREATE INDEX openkv_queue_due ON openkv_queue (due_ms, id);
+CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
+CREATE TRIGGER openkv_spill_update AFTER UPDATE OF v ON kv WHEN OLD.v_encoding >= 256 BEGIN
+  DELETE FROM openkv_spill WHERE id = OLD.v;
+END;
+CREATE TRIGGER openkv_spill_delete AFTER DELETE ON kv WHEN OLD.v_encoding >= 256 BEGIN
+  DELETE FROM openkv_spill WHERE id = OLD.v;
+END;
+";
+
+/// What a file turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// No tables at all.
+    Empty,
+    /// openkv's, of this format version.
+    Openkv(i64),
+    /// Deno's, without anything of ours.
+    Deno,
+    /// Somebody else's.
+    Foreign,
+}
+
+fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
+    let has = |name: &str| {
+        connection
+            .query_row("SELECT 1 FROM sqlite_master WHERE name = ?1", [name], |_| Ok(()))
+            .optional()
+            .map(|row| row.is_some())
+    };
+    if has("openkv_meta")? {
+        let version = connection
+            .query_row("SELECT value FROM openkv_meta WHERE name = 'format'", [], |row| row.get(0))
+            .optional()?;
+        return Ok(Found::Openkv(version.unwrap_or(0)));
+    }
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    Ok(match (tables, has("kv")? && has("migration_state")?) {
+        (0, _) => Found::Empty,
+        (_, true) => Found::Deno,
+        (_, false) => Found::Foreign,
+    })
+}
+
+/// Makes the tables of a new file, or checks that an existing one is ours and not newer than this.
+///
+/// # Errors
+/// `Unsupported` for a newer format or a file of Deno's, `Corrupt` for anything else's.
+pub(super) fn prepare(connection: &mut Connection, readonly: bool) -> Result<()> {
+    let found = inspect(connection).map_err(failure)?;
+    if found != Found::Empty {
+        return judge(found);
+    }
+    if readonly {
+        return Err(Error::new(
+            Kind::Unsupported,
+            "the database is empty and was opened with readonly: true; open it for writing once",
+        ));
+    }
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
+    // Another process may have made the tables while this one waited for the lock.
+    let found = inspect(&transaction).map_err(failure)?;
+    if found != Found::Empty {
+        return judge(found);
+    }
+    transaction.execute_batch(DENO_TABLES).map_err(failure)?;
+    transaction.execute_batch(OPENKV_TABLES).map_err(failure)?;
+    let meta = "INSERT INTO openkv_meta (name, value) VALUES ('format', ?1), ('encoding', 'cbor')";
+    transaction.execute(meta, [FORMAT_VERSION]).map_err(failure)?;
+    transaction.commit().map_err(failure)
+}
+
+fn judge(found: Found) -> Result<()> {
+    match found {
+        Found::Openkv(version) if version > FORMAT_VERSION => Err(Error::new(
+            Kind::Unsupported,
+            format!(
+                "the file has format version {version}, newer than {FORMAT_VERSION}, \
+                 the newest that this openkv knows: update openkv"
+            ),
+        )),
+        Found::Openkv(version) if version < 1 => {
+            Err(Error::corrupt("the file names no format version: its openkv_meta table is damaged"))
+        }
+        Found::Openkv(_) | Found::Empty => Ok(()),
+        Found::Deno => Err(Error::new(
+            Kind::Unsupported,
+            "the file was made by Deno KV; opening such files is not supported yet",
+        )),
+        Found::Foreign => Err(Error::corrupt(
+            "the file is a SQLite database of another program, not an openkv database",
+        )),
+    }
+}

@@ -1,0 +1,85 @@
+//! The embedded engine: one SQLite file in WAL mode, shared with any number of processes.
+//!
+//! Duty: [`crate::engine::Engine`] on a file.
+//! Invariant: every connection is used by one thread at a time; statements die before connections.
+//! Never: open a file of the database by hand (closing it would drop this process's POSIX locks).
+
+mod connection;
+mod errors;
+mod foreign;
+mod layout;
+mod messages;
+mod reader;
+mod rows;
+mod statement;
+mod wal_index;
+mod writer;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use connection::Access;
+use foreign::OwnCommit;
+pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED};
+pub use reader::SqliteReader;
+pub use writer::SqliteWriter;
+
+use super::{Engine, ForeignWatch};
+use crate::model::{Error, Kind, Result};
+
+/// A file that has been checked and, if it was new, given its tables.
+pub struct SqliteEngine {
+    path: PathBuf,
+    readonly: bool,
+    busy: Duration,
+    own: Arc<OwnCommit>,
+}
+
+impl SqliteEngine {
+    /// Opens a file, creating it unless `readonly`. `busy` bounds the wait for other processes.
+    ///
+    /// # Errors
+    /// `Unavailable` if it cannot be opened, `Denied` if it may not be, `Corrupt` if it is
+    /// something else, `Unsupported` if it is newer than this code.
+    pub fn open(path: &Path, readonly: bool, busy: Duration) -> Result<Self> {
+        let access = if readonly { Access::Read } else { Access::Write };
+        let named = |error: Error| {
+            Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
+        };
+        let mut first = connection::open(path, access, busy).map_err(named)?;
+        layout::prepare(&mut first, readonly).map_err(named)?;
+        Ok(Self { path: path.to_owned(), readonly, busy, own: Arc::default() })
+    }
+
+    fn wal_path(&self) -> PathBuf {
+        let mut name = OsString::from(&self.path);
+        name.push("-wal");
+        name.into()
+    }
+}
+
+impl Engine for SqliteEngine {
+    type Reader = SqliteReader;
+    type Writer = SqliteWriter;
+
+    fn reader(&self) -> Result<SqliteReader> {
+        SqliteReader::new(connection::open(&self.path, Access::Read, self.busy)?)
+    }
+
+    fn writer(&self) -> Result<SqliteWriter> {
+        if self.readonly {
+            return Err(Error::new(Kind::Denied, "the database was opened with readonly: true"));
+        }
+        // Waiting for locks is the writer's own loop.
+        let connection = connection::open(&self.path, Access::Write, self.busy)?;
+        connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
+        SqliteWriter::new(connection, self.own.clone())
+    }
+
+    fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {
+        let connection = connection::open(&self.path, Access::Read, self.busy)?;
+        foreign::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)
+    }
+}

@@ -1,0 +1,183 @@
+//! Reads, on a snapshot that is kept from one read to the next while it is provably current.
+
+use rusqlite::Connection;
+
+use super::layout::SPILLED;
+use super::statement::{Run, Statement};
+use super::wal_index::{Header, WalIndex};
+use crate::engine::{Reader, Snapshot};
+use crate::model::{Encoding, Error, Result, Row, Versionstamp};
+
+/// One reading connection.
+///
+/// Opening a read transaction is most of the cost of a point read, so it stays open between reads
+/// as long as the wal-index header says that nobody has committed ([`WalIndex`]).
+pub struct SqliteReader {
+    rows: Rows,
+    begin: Statement,
+    end: Statement,
+    index: Option<WalIndex>,
+    held: Held,
+    // Last, so that the statements above are finalized before it closes.
+    connection: Connection,
+}
+
+/// The state of the read transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// None is open.
+    Nothing,
+    /// One is open, begun after this header was read.
+    Since(Header),
+    /// One is open, and nothing can tell whether it is current.
+    Unproven,
+}
+
+struct Rows {
+    get: Statement,
+    forward: Statement,
+    backward: Statement,
+    spilled: Statement,
+    now_ms: i64,
+}
+
+impl SqliteReader {
+    pub(super) fn new(connection: Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(&connection, sql);
+        Ok(Self {
+            rows: Rows {
+                get: prepare(
+                    "SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1",
+                )?,
+                forward: prepare(
+                    "SELECT v, v_encoding, version, expiration_ms, k FROM kv \
+                     WHERE k >= ?1 AND k < ?2 ORDER BY k",
+                )?,
+                backward: prepare(
+                    "SELECT v, v_encoding, version, expiration_ms, k FROM kv \
+                     WHERE k >= ?1 AND k < ?2 ORDER BY k DESC",
+                )?,
+                spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+                now_ms: 0,
+            },
+            begin: prepare("BEGIN")?,
+            end: prepare("COMMIT")?,
+            index: None,
+            held: Held::Nothing,
+            connection,
+        })
+    }
+
+    fn refresh(&mut self) -> Result<()> {
+        match (self.held, self.index) {
+            (Held::Since(header), Some(index)) if index.header() == header => return Ok(()),
+            (Held::Nothing, _) => {}
+            _ => self.release(),
+        }
+        // The mapping exists once the connection has read in WAL mode, so the first read of a
+        // connection goes without.
+        if self.index.is_none() {
+            self.index = WalIndex::of(&self.connection);
+        }
+        let header = self.index.map(WalIndex::header);
+        self.begin.execute()?;
+        self.held = header.map_or(Held::Unproven, Held::Since);
+        Ok(())
+    }
+}
+
+impl Reader for SqliteReader {
+    fn read(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.refresh()?;
+        self.rows.now_ms = now_ms;
+        let done = job(&mut self.rows);
+        if done.is_err() || self.held == Held::Unproven {
+            self.release();
+        }
+        done
+    }
+
+    fn release(&mut self) {
+        if self.held != Held::Nothing {
+            // A read transaction has nothing to lose: if ending it fails, SQLite has ended it.
+            if let Err(error) = self.end.execute() {
+                tracing::warn!(%error, "ending a read transaction");
+            }
+            self.held = Held::Nothing;
+        }
+    }
+}
+
+impl Snapshot for Rows {
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let mut run = self.get.run().blob(1, key);
+        if !run.step()? || expired(&run, self.now_ms) {
+            return Ok(false);
+        }
+        show(&run, key, &mut self.spilled, &mut |row| {
+            visit(row);
+            true
+        })
+    }
+
+    fn scan(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        reverse: bool,
+        visit: &mut dyn FnMut(Row<'_>) -> bool,
+    ) -> Result<()> {
+        let statement = if reverse { &mut self.backward } else { &mut self.forward };
+        let mut run = statement.run().blob(1, start).blob(2, end);
+        while run.step()? {
+            if expired(&run, self.now_ms) {
+                continue;
+            }
+            if !show(&run, run.column_blob(4), &mut self.spilled, visit)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn expired(run: &Run<'_, '_>, now_ms: i64) -> bool {
+    let end = run.column_int(3);
+    end >= 0 && end <= now_ms
+}
+
+/// Shows the current row of a query that selects `v, v_encoding, version, …`; passes on the
+/// visitor's answer.
+fn show(
+    run: &Run<'_, '_>,
+    key: &[u8],
+    spilled: &mut Statement,
+    visit: &mut dyn FnMut(Row<'_>) -> bool,
+) -> Result<bool> {
+    let id = run.column_int(1);
+    let stamp = stamp(run.column_int(2));
+    if id < SPILLED {
+        let encoding = encoding(id)?;
+        return Ok(visit(Row { key, stamp, encoding, value: run.column_blob(0) }));
+    }
+    let encoding = encoding(id - SPILLED)?;
+    let mut side = spilled.run().int(1, run.column_int(0));
+    if !side.step()? {
+        return Err(Error::corrupt("a value is missing from openkv_spill: the file is damaged"));
+    }
+    Ok(visit(Row { key, stamp, encoding, value: side.column_blob(0) }))
+}
+
+/// The stamp of a stored commit counter.
+pub(super) fn stamp(version: i64) -> Versionstamp {
+    Versionstamp::new(version.cast_unsigned())
+}
+
+/// The encoding of a stored id.
+pub(super) fn encoding(id: i64) -> Result<Encoding> {
+    Encoding::from_id(id).ok_or_else(|| Error::invalid(format!("The value encoding {id} is unknown.")))
+}

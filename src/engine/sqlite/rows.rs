@@ -1,0 +1,130 @@
+//! Entries in the writer's transaction: looked up for a decision, put, swept.
+
+use rusqlite::Connection;
+
+use super::layout::SPILLED;
+use super::reader::encoding;
+use super::statement::{Run, Statement};
+use crate::commit::{Base, NewRow, OldRow};
+use crate::model::{EncodedValue, Error, Key, Result, SPILL_ROW_BYTES_MIN};
+
+/// The statements that touch `kv` and `openkv_spill`.
+pub(super) struct Rows {
+    version: Statement,
+    row: Statement,
+    upsert: Statement,
+    delete: Statement,
+    spill: Statement,
+    spilled: Statement,
+    spilled_id: Statement,
+    earliest: Statement,
+    ended: Statement,
+    /// The time for which entries are alive or not.
+    pub(super) now_ms: i64,
+}
+
+impl Rows {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            version: prepare("SELECT version, expiration_ms FROM kv WHERE k = ?1")?,
+            row: prepare("SELECT version, expiration_ms, v, v_encoding FROM kv WHERE k = ?1")?,
+            upsert: prepare(
+                "INSERT INTO kv (k, v, v_encoding, version, expiration_ms) \
+                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (k) DO UPDATE SET v = excluded.v, \
+                 v_encoding = excluded.v_encoding, version = excluded.version, \
+                 expiration_ms = excluded.expiration_ms",
+            )?,
+            delete: prepare("DELETE FROM kv WHERE k = ?1")?,
+            spill: prepare("INSERT INTO openkv_spill (v) VALUES (?1)")?,
+            spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+            spilled_id: prepare("SELECT last_insert_rowid()")?,
+            earliest: prepare("SELECT min(expiration_ms) FROM kv WHERE expiration_ms >= 0")?,
+            ended: prepare(
+                "SELECT k FROM kv WHERE expiration_ms >= 0 AND expiration_ms <= ?1 \
+                 ORDER BY expiration_ms LIMIT ?2",
+            )?,
+            now_ms: 0,
+        })
+    }
+
+    /// Leaves a row under a key, or none.
+    pub(super) fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<()> {
+        let Some(row) = row else {
+            return self.delete.run().blob(1, key.as_bytes()).finish();
+        };
+        let id = i64::from(row.value.encoding.id());
+        let spills = key.len() + row.value.bytes.len() >= SPILL_ROW_BYTES_MIN;
+        let run = if spills {
+            self.spill.run().blob(1, &row.value.bytes).finish()?;
+            let at = self.last_spilled()?;
+            self.upsert.run().int(2, at).int(3, id + SPILLED)
+        } else {
+            self.upsert.run().blob(2, &row.value.bytes).int(3, id)
+        };
+        run.blob(1, key.as_bytes())
+            .int(4, row.version.cast_signed())
+            .int(5, row.expire_at_ms.unwrap_or(-1))
+            .finish()
+    }
+
+    fn last_spilled(&mut self) -> Result<i64> {
+        let mut run = self.spilled_id.run();
+        run.step()?;
+        Ok(run.column_int(0))
+    }
+
+    /// Deletes up to `max` ended entries; answers their keys.
+    pub(super) fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
+        let mut keys = Vec::new();
+        if max > 0 {
+            let mut run = self.ended.run().int(1, now_ms).int(2, max as i64);
+            while run.step()? {
+                keys.push(Key::from_encoded(run.column_blob(0).to_vec()));
+            }
+        }
+        for key in &keys {
+            self.put(key, None)?;
+        }
+        Ok(keys)
+    }
+
+    pub(super) fn earliest_expiry(&mut self) -> Result<Option<i64>> {
+        let mut run = self.earliest.run();
+        Ok((run.step()? && !run.column_is_null(0)).then(|| run.column_int(0)))
+    }
+}
+
+/// Whether the current row of a query that selects `version, expiration_ms, …` is still there.
+fn alive(run: &Run<'_, '_>, now_ms: i64) -> bool {
+    let end = run.column_int(1);
+    end < 0 || end > now_ms
+}
+
+impl Base for Rows {
+    fn version(&mut self, key: &Key) -> Result<Option<u64>> {
+        let mut run = self.version.run().blob(1, key.as_bytes());
+        let found = run.step()? && alive(&run, self.now_ms);
+        Ok(found.then(|| run.column_int(0).cast_unsigned()))
+    }
+
+    fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
+        let mut run = self.row.run().blob(1, key.as_bytes());
+        if !run.step()? || !alive(&run, self.now_ms) {
+            return Ok(None);
+        }
+        let version = run.column_int(0).cast_unsigned();
+        let id = run.column_int(3);
+        let value = if id < SPILLED {
+            EncodedValue { encoding: encoding(id)?, bytes: run.column_blob(2).to_vec() }
+        } else {
+            let mut side = self.spilled.run().int(1, run.column_int(2));
+            if !side.step()? {
+                return Err(Error::corrupt("a value is missing from openkv_spill"));
+            }
+            let bytes = side.column_blob(0).to_vec();
+            EncodedValue { encoding: encoding(id - SPILLED)?, bytes }
+        };
+        Ok(Some(OldRow { version, value }))
+    }
+}

@@ -1,0 +1,149 @@
+//! A prepared statement that is kept as long as its connection.
+//!
+//! `rusqlite` finds cached statements by their text at every use, which costs as much as a point
+//! read; these are held by field. This is one of two files of the room that speak raw SQLite.
+//! Invariant: a [`Run`] resets its statement when it ends, so nothing bound or read outlives it.
+
+use std::ffi::{CStr, c_int};
+use std::marker::PhantomData;
+use std::ptr;
+
+use rusqlite::{Connection, ffi};
+
+use super::errors::from_code;
+use crate::model::Result;
+
+/// A compiled statement. Must be dropped before its connection.
+pub(super) struct Statement {
+    raw: *mut ffi::sqlite3_stmt,
+}
+
+// SAFETY: a statement is used by one thread at a time (`&mut self` throughout), which is what
+// SQLite's multi-thread mode asks for; it moves together with its connection.
+unsafe impl Send for Statement {}
+
+impl Statement {
+    pub(super) fn prepare(connection: &Connection, sql: &str) -> Result<Self> {
+        // SAFETY: the handle is only used for this call, while `connection` is borrowed.
+        let db = unsafe { connection.handle() };
+        let mut raw = ptr::null_mut();
+        let len = c_int::try_from(sql.len()).unwrap_or(c_int::MAX);
+        let flags = ffi::SQLITE_PREPARE_PERSISTENT;
+        // SAFETY: `sql` is `len` bytes long, `raw` is a valid place for the answer.
+        let code = unsafe {
+            ffi::sqlite3_prepare_v3(db, sql.as_ptr().cast(), len, flags, &mut raw, ptr::null_mut())
+        };
+        match code {
+            ffi::SQLITE_OK => Ok(Self { raw }),
+            code => Err(error_of(db, code)),
+        }
+    }
+
+    /// Starts an execution.
+    pub(super) fn run<'b>(&mut self) -> Run<'_, 'b> {
+        Run { raw: self.raw, statement: PhantomData, bound: PhantomData }
+    }
+
+    /// Executes a statement without parameters and rows.
+    pub(super) fn execute(&mut self) -> Result<()> {
+        self.run().finish()
+    }
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        // SAFETY: `raw` came from prepare and is finalized once.
+        unsafe { ffi::sqlite3_finalize(self.raw) };
+    }
+}
+
+fn error_of(db: *mut ffi::sqlite3, code: c_int) -> crate::model::Error {
+    // SAFETY: `db` is open; the text is copied before anything else is called on it.
+    let text = unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(db)) }.to_string_lossy().into_owned();
+    // SAFETY: as above.
+    let extended = unsafe { ffi::sqlite3_extended_errcode(db) };
+    // The connection's code may already belong to a later call; trust it only if it agrees.
+    let extended = if extended & 0xff == code & 0xff { extended } else { code };
+    from_code(extended, &text)
+}
+
+/// One execution: bind, step, read columns; reset when dropped.
+pub(super) struct Run<'s, 'b> {
+    raw: *mut ffi::sqlite3_stmt,
+    statement: PhantomData<&'s mut Statement>,
+    bound: PhantomData<&'b [u8]>,
+}
+
+impl<'b> Run<'_, 'b> {
+    pub(super) fn int(self, at: c_int, value: i64) -> Self {
+        // SAFETY: the statement lives as long as this run; a bad index is an ignored error code,
+        // and the statements of this room are constants that the tests execute.
+        unsafe { ffi::sqlite3_bind_int64(self.raw, at, value) };
+        self
+    }
+
+    pub(super) fn blob(self, at: c_int, bytes: &'b [u8]) -> Self {
+        // A null pointer would bind NULL; an empty slice's pointer is dangling but not null.
+        // SAFETY: the bytes outlive this run ('b), which resets the statement when it ends.
+        unsafe {
+            ffi::sqlite3_bind_blob64(
+                self.raw,
+                at,
+                bytes.as_ptr().cast(),
+                bytes.len() as u64,
+                ffi::SQLITE_STATIC(),
+            )
+        };
+        self
+    }
+
+    /// To the next row; `false` at the end.
+    pub(super) fn step(&mut self) -> Result<bool> {
+        // SAFETY: the statement lives as long as this run.
+        match unsafe { ffi::sqlite3_step(self.raw) } {
+            ffi::SQLITE_ROW => Ok(true),
+            ffi::SQLITE_DONE => Ok(false),
+            // SAFETY: as above.
+            code => Err(error_of(unsafe { ffi::sqlite3_db_handle(self.raw) }, code)),
+        }
+    }
+
+    /// Steps to the end.
+    pub(super) fn finish(mut self) -> Result<()> {
+        while self.step()? {}
+        Ok(())
+    }
+
+    /// An integer column of the current row.
+    pub(super) fn column_int(&self, at: c_int) -> i64 {
+        // SAFETY: a column that does not exist or has another type reads as 0.
+        unsafe { ffi::sqlite3_column_int64(self.raw, at) }
+    }
+
+    /// Whether a column of the current row is NULL.
+    pub(super) fn column_is_null(&self, at: c_int) -> bool {
+        // SAFETY: reads the current row of a live statement.
+        unsafe { ffi::sqlite3_column_type(self.raw, at) == ffi::SQLITE_NULL }
+    }
+
+    /// A blob column of the current row, valid until the next step.
+    pub(super) fn column_blob(&self, at: c_int) -> &[u8] {
+        // SAFETY: pointer and length are of one value (pointer asked for first, as SQLite demands),
+        // which stays until the next step, that needs `&mut self`.
+        unsafe {
+            let start = ffi::sqlite3_column_blob(self.raw, at);
+            let len = ffi::sqlite3_column_bytes(self.raw, at);
+            match (start.is_null(), usize::try_from(len)) {
+                (false, Ok(len)) => std::slice::from_raw_parts(start.cast(), len),
+                _ => &[],
+            }
+        }
+    }
+}
+
+impl Drop for Run<'_, '_> {
+    fn drop(&mut self) {
+        // SAFETY: the statement lives as long as this run. The code repeats the step's.
+        unsafe { ffi::sqlite3_reset(self.raw) };
+    }
+}

@@ -1,0 +1,67 @@
+//! Is a held snapshot still the newest? Answered by comparing 48 bytes of shared memory.
+//!
+//! Every commit, by any process, rewrites the header at the start of the wal-index (the `-shm`
+//! file; SQLite's file format page, "WAL-Index Header"): a change counter, the log's length, its
+//! salts and checksums. A copy taken *before* a read transaction begins therefore says two things
+//! as long as it still equals the header: nothing was committed since, and the transaction sees
+//! everything that was.
+//!
+//! The pointer is SQLite's own mapping, asked for through the VFS. Opening the `-shm` file by hand
+//! would drop the process's POSIX locks on it when closed.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::{Connection, ffi};
+
+/// The header's first copy, in words.
+pub(super) type Header = [u64; WORDS];
+const WORDS: usize = 6;
+
+/// Size of a wal-index region as SQLite maps it.
+const REGION_BYTES: i32 = 32_768;
+
+/// SQLite's mapping of the wal-index. Must be dropped before its connection.
+#[derive(Clone, Copy)]
+pub(super) struct WalIndex(*const AtomicU64);
+
+// SAFETY: the mapping is shared memory that is only read, by atomic loads.
+unsafe impl Send for WalIndex {}
+
+impl WalIndex {
+    /// The mapping of a connection that has read in WAL mode; `None` if there is none (a database
+    /// that is not in WAL mode, or a read-only medium).
+    pub(super) fn of(connection: &Connection) -> Option<Self> {
+        let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
+        // SAFETY: the file control writes one pointer to `file`; "main" is a C string.
+        let code = unsafe {
+            ffi::sqlite3_file_control(
+                connection.handle(),
+                c"main".as_ptr(),
+                ffi::SQLITE_FCNTL_FILE_POINTER,
+                ptr::from_mut(&mut file).cast(),
+            )
+        };
+        if code != ffi::SQLITE_OK || file.is_null() {
+            return None;
+        }
+        let mut region: *mut std::ffi::c_void = ptr::null_mut();
+        // SAFETY: `file` is the connection's open main file, whose methods SQLite has filled in;
+        // region 0 is mapped for as long as the connection uses the log.
+        unsafe {
+            let methods = (*file).pMethods.as_ref()?;
+            let map = methods.xShmMap.filter(|_| methods.iVersion >= 2)?;
+            // 0: do not extend, only map what exists.
+            if map(file, 0, REGION_BYTES, 0, &mut region) != ffi::SQLITE_OK {
+                return None;
+            }
+        }
+        (!region.is_null()).then_some(Self(region.cast_const().cast()))
+    }
+
+    /// The header as it stands now. A header caught while it is being rewritten equals no other.
+    pub(super) fn header(self) -> Header {
+        // SAFETY: the region is 32 KiB, page-aligned, and mapped (see `of`).
+        std::array::from_fn(|word| unsafe { (*self.0.add(word)).load(Ordering::Acquire) })
+    }
+}

@@ -1,0 +1,190 @@
+//! The process's one writing connection: a transaction for all the work that waits.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ffi};
+
+use super::foreign::OwnCommit;
+use super::messages::Messages;
+use super::rows::Rows;
+use super::statement::Statement;
+use super::wal_index::WalIndex;
+use crate::commit::Evaluation;
+use crate::engine::{Agenda, Report, Work, Writer};
+use crate::model::{Error, Kind, Result};
+
+/// Carries out work on the file.
+pub struct SqliteWriter {
+    begin: Statement,
+    commit: Statement,
+    rollback: Statement,
+    version: Statement,
+    set_version: Statement,
+    rows: Rows,
+    messages: Messages,
+    durable: bool,
+    /// Drawn on for the lengths of pauses; any odd number will do.
+    pauses: u64,
+    index: Option<WalIndex>,
+    own: Arc<OwnCommit>,
+    // Last, so that the statements above are finalized before it closes.
+    connection: Connection,
+}
+
+/// Bounds of the pause between two attempts to begin, in µs. Short and random, so that many
+/// processes share a busy file fairly; SQLite's own pauses grow to 100 ms and starve some.
+const PAUSE_US: std::ops::Range<u64> = 100..1500;
+
+impl SqliteWriter {
+    pub(super) fn new(connection: Connection, own: Arc<OwnCommit>) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(&connection, sql);
+        let mut writer = Self {
+            begin: prepare("BEGIN IMMEDIATE")?,
+            commit: prepare("COMMIT")?,
+            rollback: prepare("ROLLBACK")?,
+            version: prepare("SELECT version FROM data_version WHERE k = 0")?,
+            set_version: prepare("UPDATE data_version SET version = ?1 WHERE k = 0")?,
+            rows: Rows::new(&connection)?,
+            messages: Messages::new(&connection)?,
+            durable: false,
+            pauses: u64::from(std::process::id()) * 2 + 1,
+            index: None,
+            own,
+            connection,
+        };
+        writer.set_durable(true)?;
+        Ok(writer)
+    }
+
+    fn set_durable(&mut self, durable: bool) -> Result<()> {
+        if self.durable != durable {
+            let level = if durable { "FULL" } else { "NORMAL" };
+            let set = self.connection.pragma_update(None, "synchronous", level);
+            set.map_err(super::errors::failure)?;
+            self.durable = durable;
+        }
+        Ok(())
+    }
+
+    /// Begins, however long other processes keep the lock, until the deadline.
+    fn begin(&mut self, deadline: Instant) -> Result<()> {
+        loop {
+            match self.begin.execute() {
+                Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
+                    std::thread::sleep(self.pause());
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn pause(&mut self) -> Duration {
+        // xorshift64: unpredictable enough to keep processes out of step.
+        self.pauses ^= self.pauses << 13;
+        self.pauses ^= self.pauses >> 7;
+        self.pauses ^= self.pauses << 17;
+        let span = PAUSE_US.end - PAUSE_US.start;
+        Duration::from_micros(PAUSE_US.start + self.pauses % span)
+    }
+
+    fn transact(&mut self, work: Work, now_ms: i64) -> Result<Report> {
+        let mut report = Report::default();
+        let before = self.read_version()?;
+
+        let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
+        if work.claim_max > 0 {
+            dead.extend(self.messages.fail_lost(now_ms, &mut report)?);
+        }
+        self.rows.now_ms = now_ms;
+        let mut evaluation = Evaluation::new(&mut self.rows, before);
+        for write in work.writes {
+            report.decisions.push(evaluation.decide(write)?);
+        }
+        for (keys, value) in dead {
+            evaluation.deposit(keys, &value);
+        }
+        let mut version = evaluation.version();
+        let (rows, messages) = evaluation.into_effects();
+        for (key, row) in rows {
+            if let Some(end) = row.as_ref().and_then(|row| row.expire_at_ms) {
+                report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));
+            }
+            self.rows.put(&key, row.as_ref())?;
+            report.touched.push(key);
+        }
+        report.queued |= !messages.is_empty();
+        for message in &messages {
+            self.messages.enqueue(message)?;
+        }
+        self.messages.renew(&work.renewals, now_ms)?;
+        report.deliveries = self.messages.claim(work.claim_max, work.lock, now_ms)?;
+        let swept = self.rows.sweep(work.sweep_max, now_ms)?;
+        report.sweep_more = work.sweep_max > 0 && swept.len() == work.sweep_max;
+        version += u64::from(!swept.is_empty());
+        report.touched.extend(swept);
+        if version != before {
+            self.set_version.run().int(1, version.cast_signed()).finish()?;
+        }
+        Ok(report)
+    }
+
+    fn read_version(&mut self) -> Result<u64> {
+        let mut run = self.version.run();
+        if !run.step()? {
+            return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
+        }
+        Ok(run.column_int(0).cast_unsigned())
+    }
+
+    /// Ends the transaction, if SQLite has not done so already.
+    fn roll_back(&mut self) {
+        // SAFETY: the handle is open for as long as the connection.
+        let open = unsafe { ffi::sqlite3_get_autocommit(self.connection.handle()) } == 0;
+        if open && let Err(error) = self.rollback.execute() {
+            tracing::error!(%error, "rolling back");
+        }
+    }
+
+    /// Remembers the header that this commit left, so that the watch for other processes' commits
+    /// does not take it for one of theirs.
+    fn note_own_commit(&mut self) {
+        if self.index.is_none() {
+            self.index = WalIndex::of(&self.connection);
+        }
+        if let Some(index) = self.index {
+            self.own.note(index.header());
+        }
+    }
+}
+
+impl Writer for SqliteWriter {
+    fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+        self.set_durable(work.durable)?;
+        self.begin(deadline)?;
+        let report = match self.transact(work, now_ms) {
+            Ok(report) => report,
+            Err(error) => {
+                self.roll_back();
+                return Err(error);
+            }
+        };
+        if let Err(error) = self.commit.execute() {
+            self.roll_back();
+            // Only a failed sync leaves a commit that a crash might still bring to light.
+            return Err(match error.message().contains("disk I/O error") {
+                true => Error::new(Kind::OutcomeUnknown, error.message()),
+                false => error,
+            });
+        }
+        self.note_own_commit();
+        Ok(report)
+    }
+
+    fn agenda(&mut self) -> Result<Agenda> {
+        Ok(Agenda {
+            expiry_ms: self.rows.earliest_expiry()?,
+            message_ms: self.messages.earliest()?,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! The composition root: from a path and options to a store that all handles on it share.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+
+use crate::engine::memory::MemoryEngine;
+use crate::engine::sqlite::SqliteEngine;
+use crate::model::{Env, Error, Kind, Result};
+use crate::store::Store;
+
+/// What is to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A database of its own in memory.
+    Memory,
+    /// A file, by absolute path.
+    File {
+        /// Where it is; its directory is created if need be.
+        path: PathBuf,
+        /// Whether it must not be written.
+        readonly: bool,
+        /// Longest wait for other processes while opening.
+        busy: Duration,
+    },
+}
+
+/// The machine's clock and random numbers.
+struct System {
+    seeds: RandomState,
+    drawn: std::sync::atomic::AtomicU64,
+}
+
+impl Env for System {
+    fn now_ms(&self) -> i64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.ok().and_then(|now| i64::try_from(now.as_millis()).ok()).unwrap_or(0)
+    }
+
+    fn random(&self) -> u64 {
+        // Keyed hashes of a counter: the keys come from the operating system.
+        self.seeds.hash_one(self.drawn.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+/// The stores of this process, by file.
+static STORES: LazyLock<Mutex<HashMap<Place, Weak<Store>>>> = LazyLock::new(Mutex::default);
+
+/// What makes two paths the same open database.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Place {
+    path: PathBuf,
+    /// Which file stands at the path: a deleted and recreated one is another.
+    file: Option<(u64, u64)>,
+    readonly: bool,
+}
+
+impl Place {
+    fn of(path: &Path, readonly: bool) -> Option<Self> {
+        let path = path.canonicalize().ok()?;
+        let file = file_number(&path);
+        Some(Self { path, file, readonly })
+    }
+}
+
+#[cfg(unix)]
+fn file_number(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn file_number(_path: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+/// Opens a database, or joins the store that this process already has on it.
+///
+/// # Errors
+/// As [`SqliteEngine::open`]; `Unavailable` if the directory cannot be created.
+pub fn open(target: &Target) -> Result<Arc<Store>> {
+    let (path, readonly, busy) = match target {
+        Target::Memory => return start(MemoryEngine::new(), false),
+        Target::File { path, readonly, busy } => (path, *readonly, *busy),
+    };
+    if let Some(store) = joined(path, readonly) {
+        return Ok(store);
+    }
+    if !readonly && let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(|error| {
+            let kind = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => Kind::Denied,
+                _ => Kind::Unavailable,
+            };
+            Error::new(kind, format!("cannot create the directory {}: {error}", directory.display()))
+        })?;
+    }
+    let engine = SqliteEngine::open(path, readonly, busy)?;
+    let mut stores = STORES.lock();
+    let Some(place) = Place::of(path, readonly) else {
+        return Err(Error::new(Kind::Unavailable, format!("{} has vanished", path.display())));
+    };
+    // Another thread may have opened it meanwhile.
+    if let Some(store) = stores.get(&place).and_then(Weak::upgrade) {
+        return Ok(store);
+    }
+    let store = start(engine, readonly)?;
+    stores.retain(|_, store| store.strong_count() > 0);
+    stores.insert(place, Arc::downgrade(&store));
+    Ok(store)
+}
+
+fn joined(path: &Path, readonly: bool) -> Option<Arc<Store>> {
+    STORES.lock().get(&Place::of(path, readonly)?)?.upgrade()
+}
+
+fn start(engine: impl crate::engine::Engine, readonly: bool) -> Result<Arc<Store>> {
+    let env = System { seeds: RandomState::new(), drawn: 0.into() };
+    Store::start(engine, Arc::new(env), readonly).map(Arc::new)
+}

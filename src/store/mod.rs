@@ -1,0 +1,172 @@
+//! One database as a process has it: its threads, its watches, its queue.
+//!
+//! Duty: the meaning of reads, commits, watches and queues over any [`Engine`], shared by all
+//! handles of the process on one database.
+//! Invariant: a commit is answered, and announced to watches and listeners, only after the engine
+//! has answered it. Replies run on the store's threads, never on the caller's, and never under a
+//! lock of the store.
+//! Never: a byte format, a JavaScript value, an engine's name.
+//!
+//! | thread | does |
+//! |---|---|
+//! | writer | drains what waits into one transaction; expiry and the queue's clock live here |
+//! | reader | reads that left the caller's thread, and the re-reads of watches |
+//! | foreign | exists while something watches: notices other processes' commits |
+
+mod queue;
+mod read;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::engine::{Engine, Reader};
+use crate::model::{AtomicWrite, Decision, Delivery, Env, Error, Key, Kind, Outcome, Result};
+pub use read::ReadJob;
+pub use watch::{Entry, WatchReply};
+pub use write::Submission;
+
+/// A number that names a watch or a listener of a store.
+pub type Id = u64;
+
+type MakeReader = Box<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
+
+/// An open database. Dropping the last reference completes what was submitted and closes it.
+pub struct Store {
+    writes: Arc<write::Inbox>,
+    reads: read::Reads,
+    watches: Arc<watch::Watches>,
+    make_reader: MakeReader,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    env: Arc<dyn Env>,
+}
+
+impl Store {
+    /// Starts the threads of an engine. A read-only engine has no writer: writes are refused.
+    ///
+    /// # Errors
+    /// What the engine answers, or `Unavailable` when no thread can be started.
+    pub fn start<E: Engine>(engine: E, env: Arc<dyn Env>, readonly: bool) -> Result<Self> {
+        let engine = Arc::new(engine);
+        let (reads, reader) = read::Reads::start(engine.reader()?)?;
+        let mut threads = vec![reader];
+        let writes = Arc::new(write::Inbox::new(env.clone()));
+        let watches = {
+            let (engine, writes) = (Arc::downgrade(&engine), Arc::downgrade(&writes));
+            watch::Watches::new(reads.clone(), env.clone(), move |watches| {
+                let Some(engine) = engine.upgrade() else { return Ok(None) };
+                let writes = writes.clone();
+                engine.watch_foreign(Box::new(move || {
+                    if let Some(watches) = watches.upgrade() {
+                        watches.wake_all();
+                    }
+                    if let Some(writes) = writes.upgrade() {
+                        writes.nudge();
+                    }
+                }))
+            })
+        };
+        if !readonly {
+            let writer = engine.writer()?;
+            threads.push(write::start(writes.clone(), watches.clone(), writer)?);
+        }
+        let make_reader = Box::new(move || Ok(Box::new(engine.reader()?) as Box<dyn Reader>));
+        let threads = Mutex::new(threads);
+        Ok(Self { writes, reads, watches, make_reader, threads, env })
+    }
+
+    /// The time by which entries are alive.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.env.now_ms()
+    }
+
+    /// A reader for the caller's own thread: the immediate lane.
+    ///
+    /// # Errors
+    /// What the engine answers.
+    pub fn lane(&self) -> Result<Box<dyn Reader>> {
+        (self.make_reader)()
+    }
+
+    /// Runs a job on one current snapshot, on the reader thread.
+    pub fn read(&self, job: ReadJob) {
+        let env = self.env.clone();
+        self.reads.send(env, job);
+    }
+
+    /// Hands over writes; the reply gets one decision each, in order.
+    pub fn commit(
+        &self,
+        writes: Vec<Result<AtomicWrite>>,
+        durable: bool,
+        busy: Duration,
+        reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
+    ) {
+        self.writes.submit(Submission { writes, durable, busy, reply });
+    }
+
+    /// Starts watching keys. Nothing is answered before [`Store::watch_next`].
+    pub fn watch(&self, keys: Vec<Key>, raw: bool) -> Id {
+        self.watches.add(keys, raw)
+    }
+
+    /// Asks for the state of a watch: the current one at first, then the next that differs. The
+    /// reply gets `None` when the watch is cancelled.
+    pub fn watch_next(&self, id: Id, reply: WatchReply) {
+        self.watches.next(id, reply);
+    }
+
+    /// Ends a watch; a reply that waits gets `None`.
+    pub fn watch_cancel(&self, id: Id) {
+        self.watches.cancel(id);
+    }
+
+    /// Becomes a consumer of the queue with so many free places.
+    ///
+    /// # Errors
+    /// `Denied` on a read-only database.
+    pub fn listen(
+        &self,
+        credits: usize,
+        deliver: Box<dyn Fn(Vec<Delivery>) + Send + Sync>,
+    ) -> Result<Id> {
+        if self.writes.is_closed() {
+            return Err(Error::new(Kind::Denied, "the database was opened with readonly: true"));
+        }
+        let id = self.writes.listen(credits, deliver);
+        self.watches.hold_foreign();
+        Ok(id)
+    }
+
+    /// Ends a delivery and frees its place.
+    pub fn settle(&self, listener: Id, message: i64, outcome: Outcome) {
+        self.writes.settle(listener, message, outcome);
+    }
+
+    /// Stops consuming. What is being handled may still be settled; its lock is no longer renewed.
+    pub fn unlisten(&self, listener: Id) {
+        if self.writes.unlisten(listener) {
+            self.watches.release_foreign();
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.watches.close();
+        self.writes.close();
+        self.reads.close();
+        for thread in self.threads.get_mut().drain(..) {
+            // The store may be dropped by a reply, on one of its own threads.
+            let own = thread.thread().id() == std::thread::current().id();
+            if !own && thread.join().is_err() {
+                tracing::error!("a thread of the store ended by a panic");
+            }
+        }
+    }
+}

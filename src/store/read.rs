@@ -1,0 +1,69 @@
+//! The reader thread.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+
+use crate::engine::{Reader, Snapshot};
+use crate::model::{Env, Error, Kind, Result};
+
+/// What is to be done with a snapshot. It is called once; an error means that there is none.
+pub type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
+
+/// The way to the reader thread.
+#[derive(Clone)]
+pub(super) struct Reads(Arc<Mutex<Option<Sender<(Arc<dyn Env>, ReadJob)>>>>);
+
+impl Reads {
+    pub(super) fn start(reader: impl Reader + 'static) -> Result<(Self, JoinHandle<()>)> {
+        let (jobs, waiting) = channel();
+        let thread = std::thread::Builder::new()
+            .name("openkv-reader".into())
+            .spawn(move || serve(reader, &waiting))
+            .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+        Ok((Self(Arc::new(Mutex::new(Some(jobs)))), thread))
+    }
+
+    /// Runs the job when those before it are done; at once, and without a snapshot, when closed.
+    pub(super) fn send(&self, env: Arc<dyn Env>, job: ReadJob) {
+        let jobs = self.0.lock().clone();
+        let unsent = match jobs {
+            Some(jobs) => jobs.send((env, job)).err().map(|unsent| unsent.0.1),
+            None => Some(job),
+        };
+        if let Some(job) = unsent {
+            job(Err(Error::closed()));
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.0.lock().take();
+    }
+}
+
+fn serve(mut reader: impl Reader, waiting: &Receiver<(Arc<dyn Env>, ReadJob)>) {
+    while let Ok(first) = waiting.recv() {
+        let mut next = Some(first);
+        while let Some((env, job)) = next {
+            answer(&mut reader, env.now_ms(), job);
+            next = waiting.try_recv().ok();
+        }
+        // A snapshot is kept only while jobs follow each other: a held one blocks checkpoints.
+        reader.release();
+    }
+}
+
+fn answer(reader: &mut impl Reader, now_ms: i64, job: ReadJob) {
+    let mut job = Some(job);
+    let read = reader.read(now_ms, &mut |snapshot| {
+        if let Some(job) = job.take() {
+            job(Ok(snapshot));
+        }
+        Ok(())
+    });
+    if let (Err(error), Some(job)) = (read, job) {
+        job(Err(error));
+    }
+}

@@ -1,0 +1,356 @@
+//! The writer thread: everything that waits becomes one transaction.
+//!
+//! Sequencer, evaluator and writer in one: writes get their place by arriving, their outcome from
+//! [`crate::commit`] inside the engine, their durability from the engine's commit.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::Id;
+use super::queue::Listeners;
+use super::watch::Watches;
+use crate::engine::{Report, Work, Writer};
+use crate::model::{
+    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, CLAIM_MESSAGES_MAX, Decision, Delivery, Env,
+    Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, Kind, LOCK_RENEWAL_MS, Outcome, Result,
+    SWEEP_ROWS_MAX, Settlement,
+};
+
+/// Writes handed over together, and who is told.
+pub struct Submission {
+    /// The writes; an `Err` is answered as it is, in its place.
+    pub writes: Vec<Result<AtomicWrite>>,
+    /// Whether the answer waits for the disk.
+    pub durable: bool,
+    /// Longest wait for another process.
+    pub busy: Duration,
+    /// Gets one decision a write, in order.
+    pub reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
+}
+
+/// What waits for the writer.
+pub(super) struct Inbox {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    env: Arc<dyn Env>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    submissions: Vec<Submission>,
+    settlements: Vec<Settlement>,
+    listeners: Listeners,
+    /// The file may have changed: look at its agenda again.
+    nudged: bool,
+    /// There is a writer thread.
+    open: bool,
+    closing: bool,
+}
+
+impl Inbox {
+    pub(super) fn new(env: Arc<dyn Env>) -> Self {
+        Self { waiting: Mutex::default(), arrived: Condvar::new(), env }
+    }
+
+    pub(super) fn submit(&self, submission: Submission) {
+        let mut waiting = self.waiting.lock();
+        if !waiting.open {
+            drop(waiting);
+            let reason = "the database was opened with readonly: true, so it cannot be written";
+            refuse(submission, &Error::new(Kind::Denied, reason));
+            return;
+        }
+        waiting.submissions.push(submission);
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        !self.waiting.lock().open
+    }
+
+    pub(super) fn listen(
+        &self,
+        credits: usize,
+        deliver: Box<dyn Fn(Vec<Delivery>) + Send + Sync>,
+    ) -> Id {
+        let id = self.waiting.lock().listeners.add(credits, deliver.into());
+        self.nudge();
+        id
+    }
+
+    pub(super) fn unlisten(&self, id: Id) -> bool {
+        self.waiting.lock().listeners.remove(id)
+    }
+
+    pub(super) fn settle(&self, listener: Id, number: i64, outcome: Outcome) {
+        let mut waiting = self.waiting.lock();
+        let settlement = waiting.listeners.settle(listener, number, outcome);
+        waiting.settlements.extend(settlement);
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+
+    /// The file may have changed.
+    pub(super) fn nudge(&self) {
+        self.waiting.lock().nudged = true;
+        self.arrived.notify_one();
+    }
+
+    pub(super) fn close(&self) {
+        self.waiting.lock().closing = true;
+        self.arrived.notify_one();
+    }
+}
+
+fn refuse(submission: Submission, error: &Error) {
+    let decisions = submission.writes.into_iter();
+    let decisions = decisions.map(|write| Decision::Rejected(write.err().unwrap_or(error.clone())));
+    (submission.reply)(decisions.collect());
+}
+
+pub(super) fn start<W: Writer + 'static>(
+    inbox: Arc<Inbox>,
+    watches: Arc<Watches>,
+    writer: W,
+) -> Result<JoinHandle<()>> {
+    inbox.waiting.lock().open = true;
+    let mut scribe = Scribe {
+        inbox,
+        watches,
+        writer,
+        expiry_ms: Some(0),
+        message_ms: Some(0),
+        refresh_ms: 0,
+        renewal_ms: 0,
+        owed: Vec::new(),
+    };
+    std::thread::Builder::new()
+        .name("openkv-writer".into())
+        .spawn(move || scribe.serve())
+        .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))
+}
+
+/// The writer thread's own state: the engine's writer and what time will bring.
+struct Scribe<W> {
+    inbox: Arc<Inbox>,
+    watches: Arc<Watches>,
+    writer: W,
+    /// Earliest end of an entry, as far as known.
+    expiry_ms: Option<i64>,
+    /// Earliest time at which a message may be claimed, as far as known.
+    message_ms: Option<i64>,
+    /// When to ask the engine for both again.
+    refresh_ms: i64,
+    /// When to renew the locks of what is being handled.
+    renewal_ms: i64,
+    /// Ends of deliveries whose transaction failed; they go with the next one.
+    owed: Vec<Settlement>,
+}
+
+/// One drain of the inbox.
+struct Drained {
+    replies: Vec<Reply>,
+    work: Work,
+    busy: Duration,
+    nudged: bool,
+}
+
+/// Who is told how many decisions; `Err` in a place that never went to the engine.
+struct Reply {
+    places: Vec<Result<()>>,
+    tell: Box<dyn FnOnce(Vec<Decision>) + Send>,
+}
+
+impl<W: Writer> Scribe<W> {
+    fn serve(&mut self) {
+        while let Some(drained) = self.drain() {
+            if drained.nudged {
+                self.refresh_ms = 0;
+            }
+            self.carry_out(drained);
+            self.look_ahead();
+        }
+    }
+
+    /// Waits until there is something to do, and takes it; `None` when closed and empty.
+    fn drain(&mut self) -> Option<Drained> {
+        let inbox = self.inbox.clone();
+        let mut waiting = inbox.waiting.lock();
+        loop {
+            let now_ms = inbox.env.now_ms();
+            let due = self.next_ms(&waiting.listeners).is_some_and(|at| at <= now_ms);
+            let arrived = !waiting.submissions.is_empty()
+                || !waiting.settlements.is_empty()
+                || waiting.nudged;
+            if arrived || (due && !waiting.closing) {
+                return Some(self.take(&mut waiting, now_ms));
+            }
+            if waiting.closing {
+                waiting.open = false;
+                return None;
+            }
+            match self.next_ms(&waiting.listeners) {
+                None => inbox.arrived.wait(&mut waiting),
+                Some(at) => {
+                    let ms = u64::try_from(at - now_ms).unwrap_or(0);
+                    inbox.arrived.wait_for(&mut waiting, Duration::from_millis(ms));
+                }
+            }
+        }
+    }
+
+    /// When there will be something to do without anything arriving.
+    fn next_ms(&self, listeners: &Listeners) -> Option<i64> {
+        let message = self.message_ms.filter(|_| listeners.credits() > 0);
+        let renewal = Some(self.renewal_ms).filter(|_| listeners.busy());
+        [self.expiry_ms, message, renewal, Some(self.refresh_ms)].into_iter().flatten().min()
+    }
+
+    fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
+        let mut drained = Drained {
+            replies: Vec::new(),
+            work: Work::default(),
+            busy: Duration::ZERO,
+            nudged: std::mem::take(&mut waiting.nudged),
+        };
+        let Drained { replies, work, busy, .. } = &mut drained;
+        let mut bytes = 0;
+        let mut taken = 0;
+        for submission in &waiting.submissions {
+            if work.writes.len() + taken > GROUP_WRITES_MAX || bytes > GROUP_BYTES_MAX {
+                break;
+            }
+            taken += 1;
+            bytes += submission.writes.iter().flatten().map(AtomicWrite::size_bytes).sum::<usize>();
+        }
+        for submission in waiting.submissions.drain(..taken) {
+            work.durable |= submission.durable;
+            *busy = submission.busy.max(*busy);
+            let mut places = Vec::with_capacity(submission.writes.len());
+            for write in submission.writes {
+                places.push(write.map(|write| work.writes.push(write)));
+            }
+            replies.push(Reply { places, tell: submission.reply });
+        }
+        if replies.is_empty() {
+            *busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+        }
+        work.settlements = std::mem::take(&mut self.owed);
+        work.settlements.append(&mut waiting.settlements);
+        work.durable |= !work.settlements.is_empty();
+        work.claim_max = waiting.listeners.credits().min(CLAIM_MESSAGES_MAX);
+        if work.claim_max > 0 {
+            work.lock = (self.inbox.env.random() >> 1).cast_signed().max(1);
+        }
+        if self.renewal_ms <= now_ms {
+            work.renewals = waiting.listeners.renewals();
+            self.renewal_ms = now_ms + LOCK_RENEWAL_MS;
+        }
+        if self.expiry_ms.is_some_and(|at| at <= now_ms) {
+            work.sweep_max = SWEEP_ROWS_MAX;
+        }
+        drained
+    }
+
+    fn carry_out(&mut self, drained: Drained) {
+        let Drained { replies, work, busy, .. } = drained;
+        let now_ms = self.inbox.env.now_ms();
+        let claims_due = work.claim_max > 0
+            && (self.message_ms.is_some_and(|at| at <= now_ms) || !work.writes.is_empty());
+        let idle = work.writes.is_empty()
+            && work.settlements.is_empty()
+            && work.renewals.is_empty()
+            && work.sweep_max == 0
+            && !claims_due;
+        if idle {
+            tell(replies, Vec::new());
+            return;
+        }
+        let (lock, swept) = (work.lock, work.sweep_max > 0);
+        let settlements = work.settlements.clone();
+        match self.writer.apply(work, now_ms, Instant::now() + busy) {
+            Ok(report) => self.announce(report, replies, lock, swept),
+            Err(error) => {
+                tracing::warn!(%error, "a transaction failed");
+                self.owed = settlements;
+                self.back_off(now_ms);
+                fail(replies, &error);
+            }
+        }
+    }
+
+    /// After a failed transaction: what time alone would start waits a little.
+    fn back_off(&mut self, now_ms: i64) {
+        const PAUSE_MS: i64 = 250;
+        self.refresh_ms = now_ms + PAUSE_MS;
+        for at in [&mut self.expiry_ms, &mut self.message_ms].into_iter().flatten() {
+            *at = (*at).max(now_ms + PAUSE_MS);
+        }
+    }
+
+    fn announce(&mut self, report: Report, replies: Vec<Reply>, lock: i64, swept: bool) {
+        tell(replies, report.decisions);
+        self.watches.announce(&report.touched);
+        if report.queued || !report.deliveries.is_empty() || lock != 0 {
+            // Something may be due earlier, or what was due is now locked: ask again.
+            self.message_ms = None;
+            self.refresh_ms = self.refresh_ms.min(0);
+        }
+        if swept {
+            self.expiry_ms = if report.sweep_more { Some(0) } else { None };
+            self.refresh_ms = self.refresh_ms.min(0);
+        }
+        if let Some(end) = report.expiry_ms {
+            self.expiry_ms = Some(self.expiry_ms.map_or(end, |at| at.min(end)));
+        }
+        if !report.deliveries.is_empty() {
+            let hands = self.inbox.waiting.lock().listeners.deal(report.deliveries, lock);
+            for (deliver, hand) in hands {
+                deliver(hand);
+            }
+        }
+    }
+
+    /// Asks the engine what time will bring, if that may have changed.
+    fn look_ahead(&mut self) {
+        let now_ms = self.inbox.env.now_ms();
+        if self.refresh_ms > now_ms {
+            return;
+        }
+        match self.writer.agenda() {
+            Ok(agenda) => {
+                self.expiry_ms = agenda.expiry_ms;
+                self.message_ms = agenda.message_ms;
+                self.refresh_ms = now_ms + AGENDA_REFRESH_MS;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "reading the agenda");
+                self.back_off(now_ms);
+            }
+        }
+    }
+}
+
+/// Gives every reply its decisions: those of the engine, and the errors that were there before.
+fn tell(replies: Vec<Reply>, decisions: Vec<Decision>) {
+    let mut decisions = decisions.into_iter();
+    for Reply { places, tell } in replies {
+        let missing = || Decision::Rejected(Error::internal("a write was not decided"));
+        let told = places.into_iter().map(|place| match place {
+            Ok(()) => decisions.next().unwrap_or_else(missing),
+            Err(error) => Decision::Rejected(error),
+        });
+        tell(told.collect());
+    }
+}
+
+fn fail(replies: Vec<Reply>, error: &Error) {
+    for Reply { places, tell } in replies {
+        let told = places.into_iter();
+        tell(told.map(|place| Decision::Rejected(place.err().unwrap_or(error.clone()))).collect());
+    }
+}
