@@ -86,7 +86,11 @@ impl<'a> Reader<'a> {
 
     /// Nothing may follow.
     pub(super) fn end(&self) -> Result<(), Malformed> {
-        if self.at == self.bytes.len() { Ok(()) } else { self.fail("invalid value: bytes after the end") }
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            self.fail("invalid value: bytes after the end")
+        }
     }
 
     /// The next head, which must be canonical.
@@ -133,7 +137,9 @@ impl<'a> Reader<'a> {
     /// The next `len` bytes of an item's body.
     pub(super) fn body(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let Some(body) = rest.get(..len) else { return self.fail("invalid value: truncated") };
+        let Some(body) = rest.get(..len) else {
+            return self.fail("invalid value: truncated");
+        };
         self.at += len;
         Ok(body)
     }

@@ -54,7 +54,11 @@ pub(super) fn read_bigint(reader: &mut Reader<'_>, tag: u64) -> Result<BigInt, M
         return start.fail("invalid value: bigint with leading zeros");
     }
     let n = BigInt::from_bytes_be(Sign::Plus, magnitude);
-    Ok(if tag == TAG_NEGATIVE_BIGINT { -1 - n } else { n })
+    Ok(if tag == TAG_NEGATIVE_BIGINT {
+        -1 - n
+    } else {
+        n
+    })
 }
 
 pub(super) fn write_bigint(writer: &mut Writer, n: &BigInt) {
@@ -103,7 +107,9 @@ mod tests {
         ];
         for (n, bytes) in vectors {
             assert_eq!(encode_number(n), bytes, "{n}");
-            let Some(Numeric::Number(read)) = number_of(bytes) else { panic!("{n} is not read") };
+            let Some(Numeric::Number(read)) = number_of(bytes) else {
+                panic!("{n} is not read")
+            };
             assert_eq!(read.to_bits(), n.to_bits());
         }
         for nan in [f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)] {
@@ -124,7 +130,9 @@ mod tests {
         ];
         for (n, bytes) in vectors {
             assert_eq!(number_of(bytes), Some(n.clone()));
-            let Numeric::BigInt(n) = n else { unreachable!("all are bigints") };
+            let Numeric::BigInt(n) = n else {
+                unreachable!("all are bigints")
+            };
             assert_eq!(encode_bigint(&n), bytes);
         }
     }
@@ -154,9 +162,11 @@ mod tests {
     }
 
     fn any_bigint() -> impl Strategy<Value = BigInt> {
-        (any::<bool>(), prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(negative, magnitude)| {
-            BigInt::from_bytes_be(if negative { Sign::Minus } else { Sign::Plus }, &magnitude)
-        })
+        (any::<bool>(), prop::collection::vec(any::<u8>(), 0..40)).prop_map(
+            |(negative, magnitude)| {
+                BigInt::from_bytes_be(if negative { Sign::Minus } else { Sign::Plus }, &magnitude)
+            },
+        )
     }
 
     proptest! {

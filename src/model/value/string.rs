@@ -92,10 +92,14 @@ enum Half {
 fn is_wtf8(mut rest: &[u8]) -> bool {
     let mut after_high = false;
     loop {
-        let Err(error) = std::str::from_utf8(rest) else { return true };
+        let Err(error) = std::str::from_utf8(rest) else {
+            return true;
+        };
         let (text, odd) = rest.split_at(error.valid_up_to());
         after_high &= text.is_empty();
-        let Some(half) = surrogate(odd) else { return false };
+        let Some(half) = surrogate(odd) else {
+            return false;
+        };
         if after_high && half == Half::Low {
             return false;
         }
@@ -146,7 +150,17 @@ mod tests {
         let index = |text: &str| JsString::from(text).as_array_index();
         assert_eq!(index("0"), Some(0));
         assert_eq!(index("4294967294"), Some(4_294_967_294));
-        for other in ["", "-1", "+1", "01", "1.0", "1e3", "4294967295", "99999999999999999999", " 1"] {
+        for other in [
+            "",
+            "-1",
+            "+1",
+            "01",
+            "1.0",
+            "1e3",
+            "4294967295",
+            "99999999999999999999",
+            " 1",
+        ] {
             assert_eq!(index(other), None, "{other}");
         }
     }
