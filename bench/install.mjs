@@ -1,4 +1,6 @@
 // Installs the peers when they are missing, so that nobody pays for them at the root `npm install`.
+// There is no lock file: package.json names exact versions, and a lock made where the registry lacks a
+// foreign platform's binary would be refused elsewhere.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -19,14 +21,14 @@ export function peersAreInstalled() {
 export function installPeers() {
   if (peersAreInstalled()) return;
   process.stderr.write("Installing the peers into bench/node_modules (once, up to two minutes) ...\n");
-  const result = spawnSync("npm ci --no-audit --no-fund", {
+  const result = spawnSync("npm install --no-audit --no-fund", {
     cwd: directory,
     shell: true,
     stdio: ["ignore", process.stderr.fd, process.stderr.fd],
   });
   if (result.status !== 0) {
     throw new Error(
-      "the peers could not be installed: run `npm ci` in bench/ to see why " +
+      "the peers could not be installed: run `npm install` in bench/ to see why " +
         "(better-sqlite3 needs a C++ compiler where it has no prebuilt binary)",
     );
   }
