@@ -1,0 +1,130 @@
+// Duty: the options of list and their refusal.
+
+async function ten(t) {
+  const kv = await t.open();
+  const op = kv.atomic();
+  for (let i = 0; i < 10; i++) op.set(["n", i], i);
+  await op.commit();
+  return kv;
+}
+
+const n = { prefix: ["n"] };
+
+export default [
+  {
+    name: "limit",
+    async run(t) {
+      const kv = await ten(t);
+      t.same(await t.ends(kv.list(n, { limit: 3 })), [0, 1, 2]);
+      t.same(await t.ends(kv.list(n, { limit: 3, reverse: true })), [9, 8, 7]);
+      t.same(await t.ends(kv.list(n, { limit: 1 })), [0]);
+      t.is((await t.ends(kv.list(n, { limit: 10 }))).length, 10);
+      t.is((await t.ends(kv.list(n, { limit: 5000 }))).length, 10);
+      t.is((await t.ends(kv.list(n, { limit: undefined }))).length, 10);
+    },
+  },
+  {
+    name: "limit with every batchSize",
+    async run(t) {
+      const kv = await ten(t);
+      for (let batchSize = 1; batchSize <= 6; batchSize++) {
+        t.same(await t.ends(kv.list(n, { limit: 5, batchSize })), [0, 1, 2, 3, 4]);
+      }
+    },
+  },
+  {
+    name: "a limit that is no positive integer is an Error at the call",
+    async run(t) {
+      const kv = await t.open();
+      for (const limit of [0, -1, 1.5, "2", NaN, Infinity, 1n, null]) {
+        const words = `Limit must be a positive integer: received ${limit}`;
+        t.throws(() => kv.list(n, { limit }), Error, words);
+      }
+    },
+  },
+  {
+    name: "a batchSize that is no positive integer is an Error at the call",
+    async run(t) {
+      const kv = await t.open();
+      for (const batchSize of [0, -1, 1.5, "2", NaN, Infinity, 1n]) {
+        const words = `batchSize must be a positive integer: received ${batchSize}`;
+        t.throws(() => kv.list(n, { batchSize }), Error, words);
+      }
+    },
+  },
+  {
+    name: "batchSize null and undefined are none",
+    async run(t) {
+      const kv = await ten(t);
+      t.is((await t.ends(kv.list(n, { batchSize: null }))).length, 10);
+      t.is((await t.ends(kv.list(n, { batchSize: undefined }))).length, 10);
+    },
+  },
+  {
+    name: "batchSize up to 1000",
+    async run(t) {
+      const kv = await ten(t);
+      for (const batchSize of [500, 501, 1000]) {
+        t.is((await t.ends(kv.list(n, { batchSize }))).length, 10);
+      }
+    },
+  },
+  {
+    name: "batchSize over 1000 rejects next()",
+    async run(t) {
+      const iterator = (await ten(t)).list(n, { batchSize: 1001 });
+      await t.rejects(() => iterator.next(), TypeError, "Too many entries (max 1000)");
+    },
+  },
+  {
+    name: "reverse",
+    async run(t) {
+      const kv = await ten(t);
+      t.is((await t.ends(kv.list(n, { reverse: true })))[0], 9);
+      for (const reverse of [false, null, undefined]) {
+        t.is((await t.ends(kv.list(n, { reverse })))[0], 0);
+      }
+    },
+  },
+  {
+    name: "both consistency levels and none",
+    async run(t) {
+      const kv = await ten(t);
+      for (const consistency of ["strong", "eventual", undefined, null]) {
+        t.is((await t.ends(kv.list(n, { consistency }))).length, 10);
+      }
+    },
+  },
+  {
+    name: "another consistency level rejects next()",
+    async run(t) {
+      const iterator = (await ten(t)).list(n, { consistency: "x" });
+      const words = "unknown variant `x`, expected `strong` or `eventual`";
+      await t.rejects(() => iterator.next(), TypeError, words);
+    },
+  },
+  {
+    name: "null options are a TypeError at the call",
+    async run(t) {
+      const kv = await t.open();
+      t.throws(() => kv.list(n, null), TypeError);
+      t.is((await t.all(kv.list(n, undefined))).length, 0);
+    },
+  },
+  {
+    name: "an unknown option is a TypeError at the call",
+    denoDiffers: "Deno ignores options it does not know, misspelt ones too",
+    async run(t) {
+      const kv = await t.open();
+      t.throws(() => kv.list(n, { batchsize: 5 }), TypeError, "batchsize");
+    },
+  },
+  {
+    name: "an unknown property of the selector is a TypeError at the call",
+    denoDiffers: "Deno ignores properties it does not know, misspelt ones too",
+    async run(t) {
+      const kv = await t.open();
+      t.throws(() => kv.list({ prefix: ["a"], begin: ["a", 1] }), TypeError, "begin");
+    },
+  },
+];
