@@ -91,8 +91,8 @@ pub const GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest time that a writer waits for another process to finish its transaction, by default.
 pub const BUSY_TIMEOUT_MS_DEFAULT: u64 = 5000;
 
-/// Longest time of synchronous reads in one turn of the event loop before reads leave the thread.
-pub const TURN_BUDGET_US: u64 = 250;
+/// How long after the first synchronous read of a turn of the event loop reads leave the thread.
+pub const TURN_BUDGET_US: u128 = 400;
 
 /// How often a process that waits for other processes' commits looks without being woken.
 pub const FOREIGN_POLL_MS: u64 = 1000;

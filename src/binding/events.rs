@@ -1,0 +1,179 @@
+//! The way back: events from any thread to the thread's one JavaScript callback.
+
+use std::cell::RefCell;
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+use napi::bindgen_prelude::Env;
+use napi::{Result, sys};
+use parking_lot::RwLock;
+
+use super::scratch::check;
+use crate::codec::frame::push_error;
+use crate::model::Error;
+
+/// What ended. The numbers are the contract's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Event {
+    Opened = 1,
+    OpenFailed = 2,
+    Read = 3,
+    ReadFailed = 4,
+    Settled = 5,
+    Watch = 6,
+    WatchEnd = 7,
+    Delivery = 8,
+    ListenEnd = 9,
+}
+
+/// One event on its way.
+struct Sent {
+    event: Event,
+    id: f64,
+    data: Option<Vec<u8>>,
+}
+
+/// A thread-safe function; `None` once its environment is gone.
+struct Port(RwLock<Option<sys::napi_threadsafe_function>>);
+
+// SAFETY: Node-API makes thread-safe functions for use by any thread; the lock keeps every use
+// before the finalizer, after which the pointer is gone.
+unsafe impl Send for Port {}
+// SAFETY: as above.
+unsafe impl Sync for Port {}
+
+/// The way to one JavaScript thread. After its end events go nowhere.
+#[derive(Clone)]
+pub(super) struct Events(Arc<Port>);
+
+thread_local! {
+    static EVENTS: RefCell<Option<Events>> = const { RefCell::new(None) };
+}
+
+/// The way to the current thread.
+pub(super) fn current() -> Result<Events> {
+    let events = EVENTS.with_borrow(Clone::clone);
+    events.ok_or_else(|| napi::Error::from_reason("attach() has not been called on this thread"))
+}
+
+impl Events {
+    /// Sends an event with its bytes.
+    pub(super) fn send(&self, event: Event, id: f64, data: Option<Vec<u8>>) {
+        let port = self.0.0.read();
+        let Some(function) = *port else { return };
+        let sent = Box::into_raw(Box::new(Sent { event, id, data }));
+        // SAFETY: the lock is held, so the function has not been finalized.
+        let code = unsafe {
+            sys::napi_call_threadsafe_function(
+                function,
+                sent.cast(),
+                sys::ThreadsafeFunctionCallMode::nonblocking,
+            )
+        };
+        if code != sys::Status::napi_ok {
+            // SAFETY: it was not taken, so it is still ours.
+            drop(unsafe { Box::from_raw(sent) });
+        }
+    }
+
+    /// Sends an error record.
+    pub(super) fn send_error(&self, event: Event, id: f64, error: &Error) {
+        let mut record = Vec::new();
+        push_error(&mut record, error);
+        self.send(event, id, Some(record));
+    }
+}
+
+/// Makes `callback` the receiver of this thread's events. They do not keep the loop alive.
+pub(super) fn attach(env: &Env, callback: sys::napi_value) -> Result<()> {
+    let port = Arc::new(Port(RwLock::new(None)));
+    let mut name = ptr::null_mut();
+    let mut function = ptr::null_mut();
+    // SAFETY: every pointer is valid for the call; the reference handed over as finalize data is
+    // given back by `finalize`.
+    unsafe {
+        let text = c"openkv".as_ptr();
+        check(sys::napi_create_string_utf8(env.raw(), text, 6, &mut name), "naming the port")?;
+        let code = sys::napi_create_threadsafe_function(
+            env.raw(),
+            callback,
+            ptr::null_mut(),
+            name,
+            0,
+            1,
+            Arc::into_raw(port.clone()).cast_mut().cast(),
+            Some(finalize),
+            ptr::null_mut(),
+            Some(deliver),
+            &mut function,
+        );
+        check(code, "making the port")?;
+        check(sys::napi_unref_threadsafe_function(env.raw(), function), "unref of the port")?;
+    }
+    *port.0.write() = Some(function);
+    EVENTS.set(Some(Events(port)));
+    Ok(())
+}
+
+/// Whether events that are to come keep the loop alive.
+pub(super) fn keep_alive(env: &Env, keep: bool) {
+    let Ok(events) = current() else { return };
+    let port = events.0.0.read();
+    let Some(function) = *port else { return };
+    // SAFETY: on the function's own thread, before its end.
+    let code = unsafe {
+        if keep {
+            sys::napi_ref_threadsafe_function(env.raw(), function)
+        } else {
+            sys::napi_unref_threadsafe_function(env.raw(), function)
+        }
+    };
+    debug_assert_eq!(code, sys::Status::napi_ok);
+}
+
+/// The environment is going: no event may be sent any more.
+unsafe extern "C" fn finalize(_env: sys::napi_env, port: *mut c_void, _hint: *mut c_void) {
+    // SAFETY: the pointer is the `Arc` that `attach` handed over, given back once.
+    let port: Arc<Port> = unsafe { Arc::from_raw(port.cast()) };
+    *port.0.write() = None;
+}
+
+/// On the JavaScript thread: calls the callback.
+unsafe extern "C" fn deliver(
+    env: sys::napi_env,
+    callback: sys::napi_value,
+    _context: *mut c_void,
+    sent: *mut c_void,
+) {
+    // SAFETY: the pointer is the box that `send` made, delivered once.
+    let sent: Box<Sent> = unsafe { Box::from_raw(sent.cast()) };
+    if env.is_null() || callback.is_null() {
+        return;
+    }
+    // SAFETY: `env` is live and on its thread; every out pointer is valid. A failing call leaves a
+    // null value, which the next one refuses.
+    unsafe {
+        let mut this = ptr::null_mut();
+        let mut kind = ptr::null_mut();
+        let mut id = ptr::null_mut();
+        let mut data = ptr::null_mut();
+        sys::napi_get_undefined(env, &mut this);
+        sys::napi_create_uint32(env, u32::from(sent.event as u8), &mut kind);
+        sys::napi_create_double(env, sent.id, &mut id);
+        match &sent.data {
+            Some(bytes) => {
+                let start: *const c_char = bytes.as_ptr().cast();
+                let copied = ptr::null_mut();
+                sys::napi_create_buffer_copy(env, bytes.len(), start.cast(), copied, &mut data);
+            }
+            None => {
+                sys::napi_get_null(env, &mut data);
+            }
+        }
+        let arguments = [kind, id, data];
+        let mut answer = ptr::null_mut();
+        sys::napi_call_function(env, this, callback, 3, arguments.as_ptr(), &mut answer);
+    }
+}

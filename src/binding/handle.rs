@@ -1,0 +1,307 @@
+//! One open database as JavaScript holds it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use napi::Result;
+use napi::bindgen_prelude::BufferSlice;
+use napi_derive::napi;
+use parking_lot::Mutex;
+
+use super::events::{self, Event, Events};
+use super::lane::{Code, Lane, answer_range};
+use super::replies::{Reply, Settle};
+use crate::codec::frame::{Answer, parse_keys, parse_ranges, parse_writes, push_deliveries};
+use crate::engine::Reader;
+use crate::model::{self, Error, Limits, Outcome, Row};
+use crate::open::{Target, open};
+use crate::store::{Entry, Id, Store};
+
+/// What JavaScript says about the database that it opens.
+#[napi(object)]
+pub struct NativeOptions {
+    /// `:memory:` or an absolute path.
+    pub path: String,
+    /// `full` or `normal`.
+    pub durability: String,
+    /// Whether it must not be written.
+    pub readonly: bool,
+    /// Longest wait for other processes, in ms.
+    pub busy_timeout_ms: f64,
+    /// Every limit by name.
+    pub limits: HashMap<String, f64>,
+}
+
+/// What opening leaves for the handle to pick up.
+type Opened = Arc<Mutex<Option<(Arc<Store>, Box<dyn Reader>)>>>;
+
+/// A handle: its store, its lane, and what it watches and listens to.
+#[napi]
+pub struct Handle {
+    events: Events,
+    limits: Limits,
+    durable: bool,
+    busy: Duration,
+    opened: Opened,
+    open: Option<(Arc<Store>, Lane)>,
+    /// Still there while other handles keep the store open after this one is closed.
+    settling: Weak<Store>,
+    closed: bool,
+    watches: HashMap<u64, Id>,
+    listeners: HashMap<u64, Id>,
+}
+
+fn number(id: f64) -> u64 {
+    id as u64
+}
+
+#[napi]
+impl Handle {
+    /// Starts to open; OPENED or OPEN_FAILED comes with this id.
+    #[napi(constructor)]
+    #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
+    pub fn new(id: f64, options: NativeOptions) -> Result<Self> {
+        let events = events::current()?;
+        let mut limits = Limits::default();
+        for (name, value) in &options.limits {
+            limits.set(name, *value as usize);
+        }
+        let busy = Duration::from_millis(options.busy_timeout_ms as u64);
+        let target = match options.path.as_str() {
+            ":memory:" => Target::Memory,
+            path => Target::File { path: path.into(), readonly: options.readonly, busy },
+        };
+        let opened = Opened::default();
+        let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);
+        let place = opened.clone();
+        std::thread::Builder::new().name("openkv-open".into()).spawn(move || {
+            match open(&target).and_then(|store| Ok((store.lane()?, store))) {
+                Ok((reader, store)) => {
+                    *place.lock() = Some((store, reader));
+                    reply.good(None);
+                }
+                Err(error) => reply.bad(&error),
+            }
+        })?;
+        Ok(Self {
+            events,
+            limits,
+            durable: options.durability != "normal",
+            busy,
+            opened,
+            open: None,
+            settling: Weak::new(),
+            closed: false,
+            watches: HashMap::new(),
+            listeners: HashMap::new(),
+        })
+    }
+
+    fn pick_up(&mut self) {
+        if self.open.is_none() && !self.closed {
+            let opened = self.opened.lock().take();
+            self.open = opened.map(|(store, reader)| (store, Lane::new(reader)));
+        }
+    }
+
+    fn lane(&mut self) -> Option<&mut Lane> {
+        self.pick_up();
+        self.open.as_mut().map(|(_, lane)| lane)
+    }
+
+    fn store(&mut self) -> model::Result<&Arc<Store>> {
+        self.pick_up();
+        self.open.as_ref().map(|(store, _)| store).ok_or_else(Error::closed)
+    }
+
+    /// The entry of the key in the scratch, in place of it.
+    #[napi]
+    pub fn get(&mut self, key_len: u32) -> i32 {
+        self.lane().map_or(Code::Closed as i32, |lane| lane.get(key_len as usize))
+    }
+
+    /// The entries of `count` keys in the scratch, behind them.
+    #[napi]
+    pub fn get_many(&mut self, count: u32, request_len: u32) -> i32 {
+        let lane = self.lane();
+        lane.map_or(Code::Closed as i32, |lane| lane.get_many(count as usize, request_len as usize))
+    }
+
+    /// The rows of the range request in the scratch, into `out`.
+    #[napi]
+    pub fn page(&mut self, request_len: u32, mut out: BufferSlice<'_>) -> i32 {
+        self.lane().map_or(Code::Closed as i32, |lane| lane.page(request_len as usize, &mut out))
+    }
+
+    /// This turn of the loop is over.
+    #[napi]
+    pub fn release(&mut self) {
+        if let Some((_, lane)) = &mut self.open {
+            lane.release();
+        }
+    }
+
+    /// The asynchronous lane: `count` range requests; READ or READ_FAILED.
+    #[napi]
+    pub fn read(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
+        let reply = Reply::new(self.events.clone(), id, Event::Read, Event::ReadFailed);
+        let ranges = parse_ranges(cut(frame, len), count as usize);
+        let (Ok(ranges), Ok(store)) = (ranges, self.store()) else {
+            return reply.bad(&Error::closed());
+        };
+        store.read(Box::new(move |snapshot| {
+            let mut answers = Vec::new();
+            let read = snapshot.and_then(|snapshot| {
+                for range in &ranges {
+                    answer_range(snapshot, range, &mut answers)?;
+                }
+                Ok(())
+            });
+            match read {
+                Ok(()) => reply.good(Some(answers)),
+                Err(error) => reply.bad(&error),
+            }
+        }));
+    }
+
+    /// `count` writes; SETTLED.
+    #[napi]
+    pub fn write(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
+        let settle = Settle::new(self.events.clone(), id, count as usize);
+        let writes = match parse_writes(cut(frame, len), count as usize, &self.limits) {
+            Ok(writes) => writes,
+            Err(bug) => return settle.failed(&Error::internal(bug.to_string())),
+        };
+        let (durable, busy) = (self.durable, self.busy);
+        match self.store() {
+            Ok(store) => store.commit(
+                writes,
+                durable,
+                busy,
+                Box::new(move |decisions| settle.decided(&decisions)),
+            ),
+            Err(error) => settle.failed(&error),
+        }
+    }
+
+    /// Starts watching `count` keys.
+    #[napi]
+    pub fn watch(&mut self, id: f64, count: u32, frame: &[u8], len: u32, raw: bool) {
+        let keys = parse_keys(cut(frame, len), count as usize).unwrap_or_default();
+        if let Ok(watch) = self.store().map(|store| store.watch(keys, raw)) {
+            self.watches.insert(number(id), watch);
+        }
+    }
+
+    /// Asks a watch for its next state; WATCH or WATCH_END.
+    #[napi]
+    pub fn watch_next(&mut self, id: f64) {
+        let reply = Reply::new(self.events.clone(), id, Event::Watch, Event::WatchEnd);
+        let watch = self.watches.get(&number(id)).copied();
+        let (Some(watch), Ok(store)) = (watch, self.store()) else { return reply.over() };
+        store.watch_next(
+            watch,
+            Box::new(move |answer| match answer {
+                Ok(Some(entries)) => reply.good(Some(answers(&entries))),
+                Ok(None) => reply.over(),
+                Err(error) => reply.bad(&error),
+            }),
+        );
+    }
+
+    /// Ends a watch.
+    #[napi]
+    pub fn watch_cancel(&mut self, id: f64) {
+        if let Some(watch) = self.watches.remove(&number(id))
+            && let Ok(store) = self.store()
+        {
+            store.watch_cancel(watch);
+        }
+    }
+
+    /// Becomes a consumer of the queue; DELIVERY as often as there are messages, then LISTEN_END.
+    #[napi]
+    pub fn listen(&mut self, id: f64, credits: u32) {
+        let events = self.events.clone();
+        let deliver = move |deliveries: Vec<model::Delivery>| {
+            let mut frame = Vec::new();
+            push_deliveries(&mut frame, &deliveries);
+            events.send(Event::Delivery, id, Some(frame));
+        };
+        let listening =
+            self.store().and_then(|store| store.listen(credits as usize, Box::new(deliver)));
+        match listening {
+            Ok(listener) => {
+                self.listeners.insert(number(id), listener);
+            }
+            Err(error) => self.events.send_error(Event::ListenEnd, id, &error),
+        }
+    }
+
+    /// A delivery has ended.
+    #[napi]
+    pub fn settle(&mut self, id: f64, delivery: f64, ok: bool) {
+        let outcome = if ok { Outcome::Done } else { Outcome::Failed };
+        let open = self.open.as_ref().map(|(store, _)| store.clone());
+        let Some(store) = open.or_else(|| self.settling.upgrade()) else { return };
+        if let Some(listener) = self.listeners.get(&number(id)) {
+            store.settle(*listener, delivery as i64, outcome);
+        }
+    }
+
+    /// Stops consuming; LISTEN_END.
+    #[napi]
+    pub fn unlisten(&mut self, id: f64) {
+        if let (Some(listener), Ok(store)) =
+            (self.listeners.get(&number(id)).copied(), self.store())
+        {
+            store.unlisten(listener);
+            self.events.send(Event::ListenEnd, id, None);
+        }
+    }
+
+    /// Ends watches and listeners and lets go of the store, completing what was handed over. Waits
+    /// for that if this was the store's last handle.
+    #[napi]
+    pub fn close(&mut self) {
+        self.pick_up();
+        self.closed = true;
+        let Some((store, mut lane)) = self.open.take() else { return };
+        lane.release();
+        drop(lane);
+        self.settling = Arc::downgrade(&store);
+        for (id, watch) in self.watches.drain() {
+            store.watch_cancel(watch);
+            self.events.send(Event::WatchEnd, id as f64, None);
+        }
+        for (id, listener) in &self.listeners {
+            store.unlisten(*listener);
+            self.events.send(Event::ListenEnd, *id as f64, None);
+        }
+    }
+}
+
+/// A handle that was dropped without being closed: as if it had been.
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn cut(frame: &[u8], len: u32) -> &[u8] {
+    frame.get(..len as usize).unwrap_or_default()
+}
+
+fn answers(entries: &[Option<Entry>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for entry in entries {
+        let mut answer = Answer::new(&mut out);
+        if let Some(Entry { stamp, value }) = entry {
+            let (encoding, value) = (value.encoding, value.bytes.as_slice());
+            answer.push(&Row { key: &[], stamp: *stamp, encoding, value }, false);
+        }
+        answer.finish();
+    }
+    out
+}

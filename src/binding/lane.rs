@@ -1,0 +1,163 @@
+//! The immediate lane: reads on the JavaScript thread, inside the turn's budget.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::scratch;
+use crate::codec::frame::{
+    Answer, Fill, Out, POINT_HEAD_BYTES, parse_keys, parse_ranges, put_point,
+};
+use crate::engine::{Reader, Snapshot};
+use crate::model::{Error, Kind, Range, Result, Row, TURN_BUDGET_US};
+
+/// What a sync read answers instead of a length. The numbers are the contract's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(super) enum Code {
+    Miss = -1,
+    WouldBlock = -2,
+    TooLarge = -3,
+    Closed = -4,
+    Error = -5,
+}
+
+/// A reader with the turn's clock.
+pub(super) struct Lane {
+    reader: Box<dyn Reader>,
+    /// When this turn's first read was, in µs since the epoch.
+    turn_us: Option<u128>,
+}
+
+impl Lane {
+    pub(super) fn new(reader: Box<dyn Reader>) -> Self {
+        Self { reader, turn_us: None }
+    }
+
+    /// The turn is over.
+    pub(super) fn release(&mut self) {
+        self.turn_us = None;
+        self.reader.release();
+    }
+
+    /// The time in ms, or `None` when this turn's budget is spent.
+    fn admit(&mut self) -> Option<i64> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_us = now.as_micros();
+        let since = *self.turn_us.get_or_insert(now_us);
+        // A clock that was set back spends the budget.
+        let spent = now_us.checked_sub(since).is_none_or(|spent| spent > TURN_BUDGET_US);
+        if spent { None } else { i64::try_from(now_us / 1000).ok() }
+    }
+
+    fn read(&mut self, job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<i32>) -> i32 {
+        let Some(now_ms) = self.admit() else { return Code::WouldBlock as i32 };
+        let mut answer = Code::Error as i32;
+        let read = self.reader.read(now_ms, &mut |snapshot| {
+            answer = job(snapshot)?;
+            Ok(())
+        });
+        match read {
+            Ok(()) => answer,
+            // Waiting is for the other lane.
+            Err(error) if error.kind() == Kind::Unavailable => Code::WouldBlock as i32,
+            Err(error) => {
+                scratch::keep_error(&error);
+                Code::Error as i32
+            }
+        }
+    }
+
+    /// The entry of the key in the scratch.
+    pub(super) fn get(&mut self, key_len: usize) -> i32 {
+        let Some((key, _)) = scratch::split(key_len) else { return misuse() };
+        // The answer is written over the key, which the engine has used by then.
+        self.read(&mut |snapshot| {
+            let mut answer = Code::Miss as i32;
+            snapshot.get(key, &mut |row| answer = point(&row))?;
+            Ok(answer)
+        })
+    }
+
+    /// The entries of `count` keys in the scratch, written behind them.
+    pub(super) fn get_many(&mut self, count: usize, request_len: usize) -> i32 {
+        let Some((request, room)) = scratch::split(request_len) else { return misuse() };
+        let Ok(keys) = parse_keys(request, count) else { return misuse() };
+        let mut out = Fill::new(room);
+        self.read(&mut |snapshot| {
+            for key in &keys {
+                if !out.has_room(4) {
+                    return Ok(Code::TooLarge as i32);
+                }
+                let at = out.len();
+                out.put(&[0; 4]);
+                let mut fits = true;
+                snapshot.get(key.as_bytes(), &mut |row| {
+                    fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
+                    put_point(&mut out, &row);
+                })?;
+                if !fits {
+                    return Ok(Code::TooLarge as i32);
+                }
+                let len = out.len() - at - 4;
+                out.patch(at, &(len as u32).to_le_bytes());
+            }
+            Ok(length(out.len()))
+        })
+    }
+
+    /// The rows of the range request in the scratch, written into `out`.
+    pub(super) fn page(&mut self, request_len: usize, out: &mut [u8]) -> i32 {
+        let Some((request, _)) = scratch::split(request_len) else { return misuse() };
+        let Ok(ranges) = parse_ranges(request, 1) else { return misuse() };
+        let Some(range) = ranges.first() else { return misuse() };
+        let mut out = Fill::new(out);
+        self.read(&mut |snapshot| {
+            let none_fit = answer_range(snapshot, range, &mut out)?;
+            Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
+        })
+    }
+}
+
+/// Answers one range; `true` when there are rows of which not even the first fits.
+pub(super) fn answer_range(
+    snapshot: &mut dyn Snapshot,
+    range: &Range,
+    out: &mut impl Out,
+) -> Result<bool> {
+    let mut answer = Answer::new(out);
+    match range {
+        Range::Point(key) => {
+            snapshot.get(key.as_bytes(), &mut |row| {
+                answer.push(&row, false);
+            })?;
+        }
+        Range::Span { limit: 0, .. } => {}
+        Range::Span { start, end, limit, reverse } => {
+            snapshot.scan(start.as_bytes(), end.as_bytes(), *reverse, &mut |row| {
+                answer.push(&row, true) && answer.rows() < *limit
+            })?;
+        }
+    }
+    let none_fit = answer.is_full() && answer.rows() == 0;
+    answer.finish();
+    Ok(none_fit)
+}
+
+fn point(row: &Row<'_>) -> i32 {
+    let Some(room) = scratch::whole() else { return misuse() };
+    let mut out = Fill::new(room);
+    if !out.has_room(POINT_HEAD_BYTES + row.value.len()) {
+        return Code::TooLarge as i32;
+    }
+    put_point(&mut out, row);
+    length(out.len())
+}
+
+fn length(bytes: usize) -> i32 {
+    i32::try_from(bytes).unwrap_or(Code::TooLarge as i32)
+}
+
+/// A request that JavaScript must not make: a bug of ours.
+fn misuse() -> i32 {
+    scratch::keep_error(&Error::internal("a malformed request to the addon"));
+    Code::Error as i32
+}

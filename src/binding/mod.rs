@@ -1,0 +1,70 @@
+//! JavaScript ⇄ Rust, by the contract of `js/native/contract.md`.
+//!
+//! Duty: carry bytes and numbers across; nothing is decided here.
+//! Invariant: a failure crosses as a value (a negative code or an error record), never as a thrown
+//! error; every request gets exactly one event, even if the code that should answer it panics.
+//! Never: a JavaScript object per entry, a blocking call on the JavaScript thread other than
+//! `close` and reads inside the turn's budget.
+
+mod events;
+mod handle;
+mod lane;
+mod replies;
+mod scratch;
+
+use std::collections::HashMap;
+
+use napi::bindgen_prelude::{Buffer, Env, Function, Object};
+use napi::{JsValue, Result};
+use napi_derive::napi;
+
+use crate::model::{Limits, VALUE_DEPTH_MAX};
+
+/// Once per JavaScript thread: where sync reads find their request and leave their answer, and who
+/// is told of everything that ends later.
+#[napi]
+pub fn attach(env: Env, scratch: Object, on_event: Function) -> Result<()> {
+    scratch::set(&env, &scratch)?;
+    events::attach(&env, on_event.raw())
+}
+
+/// Replaces the scratch.
+#[napi]
+pub fn rescratch(env: Env, scratch: Object) -> Result<()> {
+    scratch::set(&env, &scratch)
+}
+
+/// From now on events that are to come keep the loop alive.
+#[napi(js_name = "ref")]
+pub fn reference(env: Env) {
+    events::keep_alive(&env, true);
+}
+
+/// From now on they do not.
+#[napi]
+pub fn unref(env: Env) {
+    events::keep_alive(&env, false);
+}
+
+/// The default limits, by name.
+#[napi]
+#[must_use]
+pub fn limits() -> HashMap<String, f64> {
+    let limits = Limits::default();
+    let entries = limits.entries().map(|(name, value)| (name.to_owned(), value as f64));
+    entries.chain([("valueDepthMax".to_owned(), VALUE_DEPTH_MAX as f64)]).collect()
+}
+
+/// The error of this thread's last sync call that answered ERROR, as an error record.
+#[napi]
+#[must_use]
+pub fn take_error() -> Buffer {
+    scratch::take_error().into()
+}
+
+/// The version of this addon.
+#[napi]
+#[must_use]
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

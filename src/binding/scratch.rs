@@ -1,0 +1,81 @@
+//! The memory of JavaScript's in which sync reads find their request and leave their answer.
+
+use std::cell::{Cell, RefCell};
+use std::ptr;
+
+use napi::bindgen_prelude::{Env, Object};
+use napi::{JsValue, Result, Status, sys};
+
+use crate::codec::frame::push_error;
+use crate::model::Error;
+
+thread_local! {
+    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
+    static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+#[derive(Clone, Copy)]
+struct Scratch {
+    start: *mut u8,
+    len: usize,
+    /// Keeps the buffer from being collected.
+    reference: sys::napi_ref,
+}
+
+/// Takes a `Uint8Array` as this thread's scratch, in place of the one before.
+pub(super) fn set(env: &Env, scratch: &Object) -> Result<()> {
+    let mut start = ptr::null_mut();
+    let mut len = 0;
+    // SAFETY: `scratch` is a live value of `env`; a value that is no buffer is an error code.
+    let code = unsafe { sys::napi_get_buffer_info(env.raw(), scratch.raw(), &mut start, &mut len) };
+    check(code, "the scratch is not a Uint8Array")?;
+    let mut reference = ptr::null_mut();
+    // SAFETY: as above.
+    let code = unsafe { sys::napi_create_reference(env.raw(), scratch.raw(), 1, &mut reference) };
+    check(code, "the scratch cannot be kept")?;
+    let old = SCRATCH.replace(Some(Scratch { start: start.cast(), len, reference }));
+    if let Some(old) = old {
+        // SAFETY: the reference was made by this environment and is given up once.
+        unsafe { sys::napi_delete_reference(env.raw(), old.reference) };
+    }
+    Ok(())
+}
+
+pub(super) fn check(code: sys::napi_status, what: &str) -> Result<()> {
+    if code == sys::Status::napi_ok {
+        return Ok(());
+    }
+    Err(napi::Error::new(Status::from(code), what))
+}
+
+/// Lends the request and the room for the answer: the scratch's first `request_len` bytes and the
+/// rest. `None` when there is no such scratch.
+pub(super) fn split(request_len: usize) -> Option<(&'static [u8], &'static mut [u8])> {
+    let scratch = SCRATCH.get().filter(|scratch| request_len <= scratch.len)?;
+    // SAFETY: the memory is JavaScript's, pinned by `reference`, and touched by this thread only:
+    // JavaScript does not run while a sync call is under way, and each such call splits once. The
+    // lifetime ends with the call in fact, since both callers use it up before they return.
+    unsafe {
+        let request = std::slice::from_raw_parts(scratch.start, request_len);
+        let room = scratch.len - request_len;
+        Some((request, std::slice::from_raw_parts_mut(scratch.start.add(request_len), room)))
+    }
+}
+
+/// Lends the first `request_len` bytes as the request, to be written over by the answer once
+/// `copy` has been made of it.
+pub(super) fn whole() -> Option<&'static mut [u8]> {
+    split(0).map(|(_, room)| room)
+}
+
+/// Keeps an error for `takeError`.
+pub(super) fn keep_error(error: &Error) {
+    LAST_ERROR.with_borrow_mut(|last| {
+        last.clear();
+        push_error(last, error);
+    });
+}
+
+pub(super) fn take_error() -> Vec<u8> {
+    LAST_ERROR.take()
+}
