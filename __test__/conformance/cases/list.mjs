@@ -37,7 +37,11 @@ export default [
   range("start and end of other kinds", { start: ["a", 0n], end: ["a", true] }, ""),
   range("a prefix without keys", { prefix: ["none"] }, ""),
   range("undefined bounds are none", { prefix: ["a"], start: undefined, end: undefined }, "abcde"),
-  range("an undefined prefix is none", { prefix: undefined, start: ["a", "a"], end: ["a", "c"] }, "ab"),
+  range(
+    "an undefined prefix is none",
+    { prefix: undefined, start: ["a", "a"], end: ["a", "c"] },
+    "ab",
+  ),
   {
     name: "an empty prefix is everything",
     async run(t) {

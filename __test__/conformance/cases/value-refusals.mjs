@@ -120,7 +120,8 @@ export default [
     name: "nesting without end is a RangeError, not a crash",
     async run(t) {
       const kv = await t.open();
-      for (const wrap of [(v) => [v], (v) => ({ v }), (v) => new Map([[1, v]]), (v) => new Set([v])]) {
+      const wraps = [(v) => [v], (v) => ({ v }), (v) => new Map([[1, v]]), (v) => new Set([v])];
+      for (const wrap of wraps) {
         let value = 0;
         for (let i = 0; i < 100_000; i++) value = wrap(value);
         await t.rejects(() => kv.set(["a"], value), RangeError);

@@ -137,7 +137,12 @@ const makers = {
   "an Error with an undefined cause": () => named(Error, "m", { cause: undefined }),
   "500 rows": () =>
     Array.from({ length: 500 }, (_, i) => ({ id: i, name: `row ${i}`, on: i % 2 === 0, at: null })),
-  "rows of changing shapes": () => [{ a: 1, b: 2 }, { b: 2, a: 1 }, { a: "x" }, { a: 1, b: 2, c: 3 }],
+  "rows of changing shapes": () => [
+    { a: 1, b: 2 },
+    { b: 2, a: 1 },
+    { a: "x" },
+    { a: 1, b: 2, c: 3 },
+  ],
 };
 
 if (globalThis.Float16Array) {
@@ -339,7 +344,8 @@ export default [
     async run(t) {
       const values = [Array, Map, Set, Date, RegExp].map((Base) => new (class extends Base {})());
       const back = await trip(t, values);
-      t.same(back.map((value) => value.constructor.name), ["Array", "Map", "Set", "Date", "RegExp"]);
+      const names = back.map((value) => value.constructor.name);
+      t.same(names, ["Array", "Map", "Set", "Date", "RegExp"]);
     },
   },
   {

@@ -56,7 +56,8 @@ export default [
       await kv.set(["a"], 2);
       t.same((await reader.read()).value.map((entry) => entry.value), [2, 1]);
       await kv.delete(["b"]);
-      t.same((await reader.read()).value.map((entry) => entry.versionstamp !== null), [true, false]);
+      const { value } = await reader.read();
+      t.same(value.map((entry) => entry.versionstamp !== null), [true, false]);
       await reader.cancel();
     },
   },

@@ -1,0 +1,118 @@
+// Duty: the conformance cases where `npm test` does not run them: openkv in Bun and in Deno, and
+// Deno's own KV, which the cases describe.
+//
+//   npm run test:runtime                          all three
+//   npm run test:runtime -- --in bun              one of them: bun, deno or oracle
+//   npm run test:runtime -- --only "queue: "      what follows goes to the runner as it stands
+//
+// Bun and Deno come from the package.json of this folder, installed here when they are missing.
+
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const cases = join(here, "..", "conformance", "run.mjs");
+
+/** A whole run that takes longer hangs. */
+const RUN_MS_MAX = 400_000;
+/** What stands in for a binary until its install script has run is smaller than this. */
+const BINARY_BYTES_MIN = 1_000_000;
+
+const denoFlags = ["run", "-A", "--quiet", "--no-lock"];
+const runs = {
+  bun: { command: () => bun(), args: [cases] },
+  deno: { command: () => deno(), args: [...denoFlags, cases] },
+  oracle: { command: () => deno(), args: [...denoFlags, "--unstable-kv", cases, "--oracle"] },
+};
+
+const args = process.argv.slice(2);
+const at = args.indexOf("--in");
+const chosen = at === -1 ? Object.keys(runs) : args.splice(at, 2).slice(1);
+for (const name of chosen) {
+  if (!runs[name]) {
+    console.error(`There is no "${name}"; there are ${Object.keys(runs).join(", ")}.`);
+    process.exit(1);
+  }
+}
+installIfMissing();
+const closing = [];
+let failed = false;
+for (const name of chosen) {
+  console.log(`\n--- ${name} ---`);
+  const { status, last } = await run(runs[name]);
+  failed ||= status !== 0;
+  closing.push(`${name.padEnd(7)} ${status === 0 ? last : `${last} (exit ${status})`}`);
+}
+console.log(`\n${closing.join("\n")}`);
+process.exit(failed ? 1 : 0);
+
+/** Runs the cases; answers the exit code (or the signal) and the last line that was printed. */
+function run({ command, args: own }) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command(), [...own, ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: RUN_MS_MAX,
+      env: {
+        ...process.env,
+        DENO_DIR: join(tmpdir(), "openkv-test-deno"),
+        DENO_NO_UPDATE_CHECK: "1",
+        NO_COLOR: "1",
+      },
+    });
+    let [out, errors] = ["", ""];
+    child.stdout.on("data", (chunk) => {
+      out += chunk;
+      process.stdout.write(chunk);
+    });
+    // Handlers that throw on purpose are logged there: shown only when the run itself fails.
+    child.stderr.on("data", (chunk) => (errors += chunk));
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      const status = code ?? signal;
+      if (status !== 0) process.stderr.write(errors.slice(-8000));
+      resolve({ status, last: out.trimEnd().split("\n").at(-1) || "printed nothing" });
+    });
+  });
+}
+
+function installIfMissing() {
+  if (existsSync(join(here, "node_modules", ".package-lock.json"))) return;
+  const { status } = spawnSync("npm", ["ci", "--ignore-scripts"], {
+    cwd: here,
+    stdio: "inherit",
+    shell: process.platform === "win32",
+  });
+  if (status !== 0) process.exit(1);
+}
+
+// Both packages put their binary in place with an install script, which npm may not be allowed to
+// run. The binary is in the package of the platform before, and in the package itself after.
+
+function bun() {
+  const others = platformPackages("@oven", ["bin/bun", "bin/bun.exe"]);
+  return binary("bun", ["bun/bin/bun.exe", ...others]);
+}
+
+function deno() {
+  const others = platformPackages("@deno", ["deno", "deno.exe"]);
+  return binary("deno", ["deno/deno", "deno/deno.exe", ...others]);
+}
+
+function platformPackages(scope, files) {
+  const folder = join(here, "node_modules", scope);
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  return names.flatMap((name) => files.map((file) => join(scope, name, file)));
+}
+
+function binary(name, candidates) {
+  for (const candidate of candidates) {
+    const path = join(here, "node_modules", candidate);
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (size > BINARY_BYTES_MIN) return path;
+  }
+  console.error(`No ${name} binary below ${join(here, "node_modules")}: delete it and run again.`);
+  process.exit(1);
+}
