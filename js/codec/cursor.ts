@@ -1,0 +1,38 @@
+/**
+ * List cursors: URL-safe base64, with padding, of an entry's encoded key without the bytes that every key of the
+ * selector begins with. Byte for byte what Deno KV gives and takes; the same string forward and in reverse.
+ */
+
+import { Buffer } from "node:buffer";
+import { typeName } from "./key";
+
+/** The cursor of the key at [start, end), whose first `common` bytes the selector's keys share. */
+export function encodeCursor(buf: Buffer, start: number, end: number, common: number): string {
+  const from = start + common;
+  if (from >= end) return "";
+  const text = Buffer.from(buf.buffer, buf.byteOffset + from, end - from).toString("base64url");
+  const rest = text.length & 3;
+  return rest === 0 ? text : rest === 2 ? `${text}==` : `${text}=`;
+}
+
+/**
+ * The bytes that follow the common prefix. Only what `encodeCursor` writes is taken: TypeError "invalid cursor" for
+ * another alphabet, missing or wrong padding, stray bits or anything that is not base64.
+ */
+export function decodeCursor(cursor: unknown): Buffer {
+  if (typeof cursor !== "string") {
+    throw new TypeError(`serde_v8 error: invalid type; expected: string, got: ${typeName(cursor)}`);
+  }
+  const bytes = Buffer.from(cursor, "base64url");
+  // The decoder skips what it does not know; writing the bytes again shows whether it skipped anything.
+  if (encodeCursor(bytes, 0, bytes.length, 0) !== cursor) throw new TypeError("invalid cursor");
+  return bytes;
+}
+
+/** How many bytes `a` and `b` have in common from their start: what cursors of a start/end selector leave out. */
+export function commonLength(a: Uint8Array, b: Uint8Array): number {
+  const length = Math.min(a.length, b.length);
+  let i = 0;
+  while (i < length && a[i] === b[i]) i++;
+  return i;
+}

@@ -1,0 +1,481 @@
+/**
+ * Values to CBOR (docs/format.md §2): the hot path of every write.
+ *
+ * One pass: getters run once, in the order in which V8 runs them. What one pass cannot know (which objects are met
+ * again) is put in afterwards by splice.ts, only for values that need it.
+ */
+
+import type { Buffer } from "node:buffer";
+import { types } from "node:util";
+import { isWellFormed, writeUtf8 } from "../text";
+import { KvU64 } from "../u64";
+import type { Writer } from "../writer";
+import type { Fill } from "./blob";
+import { notCloneable, proxyNotCloneable } from "./reject";
+import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
+import { writeSpecial } from "./special";
+import {
+  ENCODING_BYTES,
+  ENCODING_CBOR,
+  ENCODING_LE64,
+  TAG_BIGINT_NEGATIVE,
+  TAG_BIGINT_POSITIVE,
+  TAG_OBJECT,
+  TAG_WTF8,
+  VALUE_DEPTH_MAX,
+} from "./tags";
+import { type SeenBuffers, viewName, writeView } from "./views";
+
+/** Strings up to this many code units are written by a loop; above, a native call is cheaper. */
+const LOOP_TEXT_UNITS_MAX = 40;
+/** Objects are looked up in an array up to this many, in a Set beyond. */
+const LINEAR_OBJECTS_MAX = 8;
+/** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
+const LIMIT_SLACK_BYTES = 1024;
+
+const isProxy = types.isProxy;
+const isArray = Array.isArray;
+const isView = ArrayBuffer.isView;
+const objectKeys = Object.keys;
+const toStringOf = Object.prototype.toString;
+const hasOwn = Object.prototype.hasOwnProperty;
+
+/**
+ * Appends the bytes of a top-level value and returns its encoding id: LE64 for `KvU64`, BYTES for `Uint8Array` and
+ * its subclasses, CBOR for everything else. Leaves contents still to be read in `writer.fills`.
+ *
+ * Throws TypeError "… could not be cloned." for what cannot be stored, RangeError for nesting deeper than
+ * VALUE_DEPTH_MAX, TypeError for more than `bytesMax` bytes, and whatever a getter throws; the writer is then where
+ * it was.
+ */
+export function encodeValue(writer: Writer, value: unknown, bytesMax = Number.POSITIVE_INFINITY): number {
+  if (typeof value === "object" && value !== null) {
+    if (isView(value)) {
+      if (viewName(value) === "Uint8Array") {
+        encodeBytes(writer, value as Uint8Array, bytesMax);
+        return ENCODING_BYTES;
+      }
+    } else if (value instanceof KvU64 && !isProxy(value)) {
+      writer.ensure(8);
+      writer.view.setBigUint64(writer.pos, value.value, true);
+      writer.pos += 8;
+      return ENCODING_LE64;
+    }
+  }
+  encodeCbor(writer, value, bytesMax);
+  return ENCODING_CBOR;
+}
+
+/** Appends any value as CBOR, also those that have an encoding of their own at top level (queue messages). */
+export function encodeCbor(writer: Writer, value: unknown, bytesMax = Number.POSITIVE_INFINITY): void {
+  const encoder = idle.pop() ?? new Encoder();
+  try {
+    encoder.run(writer, value, bytesMax);
+  } finally {
+    encoder.reset();
+    idle.push(encoder);
+  }
+}
+
+/** Encoders not at work; a getter that encodes takes another one. */
+const idle: Encoder[] = [];
+
+function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void {
+  const buffer = value.buffer as ArrayBufferLike & { resizable?: boolean };
+  if (types.isSharedArrayBuffer(buffer)) {
+    throw new TypeError("serde_v8 error: invalid type; expected: buffer, got: Uint8Array");
+  }
+  if (buffer.resizable === true) {
+    throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
+  }
+  const length = value.length;
+  if (length > bytesMax) throw tooLarge(bytesMax);
+  writer.ensure(length);
+  writer.buf.set(value, writer.pos);
+  writer.pos += length;
+}
+
+function tooLarge(bytesMax: number): TypeError {
+  return new TypeError(`Value too large (max ${bytesMax} bytes)`);
+}
+
+export class Encoder {
+  buf!: Buffer;
+  pos = 0;
+  fills: Fill[] | null = null;
+  buffers: SeenBuffers = [];
+  #view!: DataView;
+  #end = 0;
+  #writer: Writer | null = null;
+  #start = 0;
+  #bytesMax = 0;
+  #depth = 0;
+  /** Every object's place, by number in the order of first meeting. */
+  #starts: number[] = [];
+  #count = 0;
+  #first: unknown[] = new Array(LINEAR_OBJECTS_MAX).fill(undefined);
+  #seen: Set<unknown> | null = null;
+  /** Numbers by object; made when the first object beyond `#first` is met again. */
+  #numbers: Map<unknown, number> | null = null;
+  #edits: Edit[] | null = null;
+
+  run(writer: Writer, value: unknown, bytesMax: number): void {
+    if (writer.busy) throw new Error("a writer was used while a value was being encoded into it");
+    writer.busy = true;
+    this.#writer = writer;
+    this.#bytesMax = bytesMax;
+    this.#adopt(writer);
+    this.#start = this.pos = writer.pos;
+    this.value(value);
+    this.#finish(writer);
+  }
+
+  /** Makes the encoder ready for the next value, whether or not this one was finished. Keeps nothing alive. */
+  reset(): void {
+    if (this.#writer !== null) this.#writer.busy = false;
+    this.#writer = null;
+    this.#depth = 0;
+    this.fills = null;
+    if (this.#count > 0) {
+      const first = Math.min(this.#count, LINEAR_OBJECTS_MAX);
+      for (let i = 0; i < first; i++) this.#first[i] = undefined;
+      this.#count = 0;
+      if (this.#seen !== null) {
+        this.#seen = null;
+        this.#numbers = null;
+        this.#starts.length = LINEAR_OBJECTS_MAX;
+      }
+    }
+    if (this.buffers.length > 0) this.buffers = [];
+    this.#edits = null;
+  }
+
+  #adopt(writer: Writer): void {
+    this.buf = writer.buf;
+    this.#view = writer.view;
+    this.#end = writer.buf.length;
+  }
+
+  #finish(writer: Writer): void {
+    const { fills } = this;
+    if (this.#edits !== null) {
+      const bytes = splice(this.buf, this.#start, this.pos, this.#edits, this.#starts, fills);
+      this.#refuseAbove(bytes.length);
+      writer.pos = this.#start;
+      writer.bytes(bytes);
+    } else {
+      this.#refuseAbove(this.pos - this.#start);
+      writer.pos = this.pos;
+    }
+    if (fills !== null) {
+      const origin = this.#edits === null ? this.#start : 0;
+      for (const fill of fills) fill.offset -= origin;
+      writer.fills = fills;
+    }
+  }
+
+  #refuseAbove(bytes: number): void {
+    if (bytes > this.#bytesMax) throw tooLarge(this.#bytesMax);
+  }
+
+  /** Makes room for `bytes` more; call before writing. */
+  room(bytes: number): void {
+    if (this.pos + bytes > this.#end) this.#grow(bytes);
+  }
+
+  #grow(bytes: number): void {
+    if (this.pos - this.#start > this.#bytesMax + LIMIT_SLACK_BYTES) throw tooLarge(this.#bytesMax);
+    const writer = this.#writer!;
+    writer.grow(this.pos, bytes);
+    this.#adopt(writer);
+  }
+
+  value(value: unknown): void {
+    switch (typeof value) {
+      case "string":
+        return this.text(value);
+      case "number":
+        return this.number(value);
+      case "object":
+        if (value === null) return this.nil();
+        return this.#object(value);
+      case "boolean":
+        if (this.pos >= this.#end) this.#grow(1);
+        this.buf[this.pos++] = value ? 0xf5 : 0xf4;
+        return;
+      case "undefined":
+        if (this.pos >= this.#end) this.#grow(1);
+        this.buf[this.pos++] = 0xf7;
+        return;
+      case "bigint":
+        return this.bigint(value);
+      default:
+        if (isProxy(value)) throw proxyNotCloneable(value as object);
+        throw notCloneable(value);
+    }
+  }
+
+  nil(): void {
+    if (this.pos >= this.#end) this.#grow(1);
+    this.buf[this.pos++] = 0xf6;
+  }
+
+  /** A CBOR head: major type 0 … 6 with its argument, shortest form. */
+  head(major: number, argument: number): void {
+    if (this.pos + 9 > this.#end) this.#grow(9);
+    if (argument < 24) this.buf[this.pos++] = (major << 5) | argument;
+    else this.pos = writeHead(this.buf, this.pos, major, argument);
+  }
+
+  /** The start of tag 27 `[name, …]` with `items` items, the name included. */
+  object(name: string, items: number): void {
+    this.head(6, TAG_OBJECT);
+    this.head(4, items);
+    this.text(name);
+  }
+
+  number(value: number): void {
+    if (this.pos + 9 > this.#end) this.#grow(9);
+    if (value >= 0 && value < 24 && (value | 0) === value && (value !== 0 || 1 / value > 0)) {
+      this.buf[this.pos++] = value;
+    } else if (Number.isSafeInteger(value) && (value !== 0 || 1 / value > 0)) {
+      this.pos = value >= 0 ? writeHead(this.buf, this.pos, 0, value) : writeHead(this.buf, this.pos, 1, -1 - value);
+    } else {
+      this.float(value);
+    }
+  }
+
+  /** A float64, also for integers (dates). */
+  float(value: number): void {
+    if (this.pos + 9 > this.#end) this.#grow(9);
+    const at = this.pos;
+    this.buf[at] = 0xfb;
+    this.#view.setFloat64(at + 1, value);
+    if (value !== value) {
+      this.#view.setUint32(at + 1, 0x7ff80000);
+      this.#view.setUint32(at + 5, 0);
+    }
+    this.pos = at + 9;
+  }
+
+  bigint(value: bigint): void {
+    let rest = value;
+    if (value >= 0n) this.head(6, TAG_BIGINT_POSITIVE);
+    else {
+      this.head(6, TAG_BIGINT_NEGATIVE);
+      rest = -1n - value;
+    }
+    if (rest <= 0xffff_ffff_ffff_ffffn) {
+      if (this.pos + 9 > this.#end) this.#grow(9);
+      const at = this.pos;
+      this.#view.setBigUint64(at + 1, rest);
+      let skip = 0;
+      while (skip < 8 && this.buf[at + 1 + skip] === 0) skip++;
+      if (skip > 0) for (let i = at + 1; i + skip <= at + 8; i++) this.buf[i] = this.buf[i + skip];
+      this.buf[at] = 0x40 | (8 - skip);
+      this.pos = at + 9 - skip;
+      return;
+    }
+    const hex = rest.toString(16);
+    const n = (hex.length + 1) >>> 1;
+    this.head(2, n);
+    if (this.pos + n > this.#end) this.#grow(n);
+    const padded = hex.length & 1 ? `0${hex}` : hex;
+    this.buf.write(padded, this.pos, n, "hex");
+    this.pos += n;
+  }
+
+  /** A byte string. */
+  bytes(bytes: Uint8Array): void {
+    const { length } = bytes;
+    this.head(2, length);
+    if (this.pos + length > this.#end) this.#grow(length);
+    this.buf.set(bytes, this.pos);
+    this.pos += length;
+  }
+
+  text(text: string): void {
+    const { length } = text;
+    if (length > LOOP_TEXT_UNITS_MAX) return this.#longText(text);
+    if (this.pos + length + 2 > this.#end) this.#grow(length + 2);
+    const { buf } = this;
+    let at = this.pos;
+    if (length < 24) buf[at++] = 0x60 | length;
+    else {
+      buf[at++] = 0x78;
+      buf[at++] = length;
+    }
+    for (let i = 0; i < length; i++) {
+      const unit = text.charCodeAt(i);
+      if (unit >= 0x80) return this.#longText(text);
+      buf[at++] = unit;
+    }
+    this.pos = at;
+  }
+
+  #longText(text: string): void {
+    const { length } = text;
+    if (length > this.#bytesMax) throw tooLarge(this.#bytesMax);
+    if (this.pos + length * 3 + 9 > this.#end) this.#grow(length * 3 + 9);
+    const { buf, pos } = this;
+    // The head of an ASCII text; a longer one is put in place when it turns out to be needed.
+    const head = headBytes(length);
+    const written = writeUtf8(buf, text, pos + head);
+    if (written !== length) {
+      if (!isWellFormed(text)) return this.#wtf8(text);
+      const wider = headBytes(written);
+      if (wider !== head) buf.copyWithin(pos + wider, pos + head, pos + head + written);
+    }
+    this.pos = writeHead(buf, pos, 3, written) + written;
+  }
+
+  /** Text with lone surrogates: tag 273 and UTF-8 that lets them through. */
+  #wtf8(text: string): void {
+    this.head(6, TAG_WTF8);
+    const bytes: number[] = [];
+    for (let i = 0; i < text.length; i++) {
+      const code = text.codePointAt(i)!;
+      if (code > 0xffff) i++;
+      if (code < 0x80) bytes.push(code);
+      else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 0x3f));
+      else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f));
+      else {
+        bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 0x3f));
+        bytes.push(0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f));
+      }
+    }
+    this.bytes(Uint8Array.from(bytes));
+  }
+
+  #object(value: object): void {
+    if (isProxy(value)) throw proxyNotCloneable(value);
+    if (isArray(value)) return this.#array(value);
+    if (isView(value)) return writeView(this, value);
+    if (toStringOf.call(value) !== "[object Object]") return writeSpecial(this, value);
+    const keys = objectKeys(value);
+    // Objects that hide what they are have no properties of their own to be stored.
+    if (keys.length === 0) return writeSpecial(this, value);
+    this.plain(value, keys);
+  }
+
+  /** A map of own properties. */
+  plain(value: object, keys: string[] = objectKeys(value)): void {
+    if (this.met(value)) return;
+    this.enter();
+    this.entries(value as Record<string, unknown>, keys);
+    this.leave();
+  }
+
+  /** A map with these keys of the object; those that vanish while it is written are left out, as in V8. */
+  entries(value: Record<string, unknown>, keys: string[]): void {
+    const at = this.pos;
+    const count = keys.length;
+    this.head(5, count);
+    const behind = this.pos;
+    let left = count;
+    for (let i = 0; i < count; i++) {
+      const key = keys[i];
+      const item = value[key];
+      if (item === undefined && !hasOwn.call(value, key)) {
+        left--;
+        continue;
+      }
+      this.text(key);
+      this.value(item);
+    }
+    if (left !== count) this.edit({ kind: "head", at, drop: behind - at, count: left });
+  }
+
+  #array(value: unknown[]): void {
+    if (this.met(value)) return;
+    this.enter();
+    const { length } = value;
+    const keys = length === 0 ? objectKeys(value) : arrayKeys(value);
+    if (keys === null || (length === 0 && keys.length === 0)) {
+      this.head(4, length);
+      for (let i = 0; i < length; i++) this.value(value[i]);
+    } else {
+      this.object("Array", 3);
+      this.number(length);
+      this.entries(value as unknown as Record<string, unknown>, keys);
+    }
+    this.leave();
+  }
+
+  enter(): void {
+    if (++this.#depth > VALUE_DEPTH_MAX) {
+      throw new RangeError(`Value is nested too deeply (max ${VALUE_DEPTH_MAX} levels)`);
+    }
+  }
+
+  leave(): void {
+    this.#depth--;
+  }
+
+  /** Whether the object was met before in this value; then a reference is written. Else it gets its number. */
+  met(value: object): boolean {
+    const count = this.#count;
+    if (count < LINEAR_OBJECTS_MAX) {
+      const first = this.#first;
+      for (let i = 0; i < count; i++) {
+        if (first[i] === value) {
+          this.reference(i);
+          return true;
+        }
+      }
+      first[count] = value;
+    } else {
+      const seen = (this.#seen ??= new Set(this.#first));
+      const before = seen.size;
+      seen.add(value);
+      if (seen.size === before) {
+        this.reference(this.#numberOf(value));
+        return true;
+      }
+      if (this.#numbers !== null) this.#numbers.set(value, count);
+    }
+    this.#starts[count] = this.pos;
+    this.#count = count + 1;
+    return false;
+  }
+
+  /** Gives an object that is not met anywhere else a number. */
+  number_of(value: object, at: number): number {
+    const number = this.#count;
+    this.met(value);
+    this.#starts[number] = at;
+    return number;
+  }
+
+  #numberOf(value: object): number {
+    if (this.#numbers === null) {
+      this.#numbers = new Map();
+      for (const object of this.#seen!) this.#numbers.set(object, this.#numbers.size);
+    }
+    return this.#numbers.get(value)!;
+  }
+
+  /** A placeholder that becomes tag 29 with the object's index. */
+  reference(object: number): void {
+    this.edit({ kind: "reference", at: this.pos, drop: PLACEHOLDER_BYTES, object });
+    if (this.pos >= this.#end) this.#grow(1);
+    this.buf[this.pos++] = 0;
+  }
+
+  edit(edit: Edit): void {
+    if (this.#edits === null) this.#edits = [edit];
+    else this.#edits.push(edit);
+  }
+}
+
+/** The keys of an array that has holes or properties beside its elements; null for every other array. */
+function arrayKeys(value: unknown[]): string[] | null {
+  const keys = objectKeys(value);
+  const { length } = value;
+  // Indices come first and in order, so the last one tells that all are there.
+  return keys.length === length && keys[length - 1] === `${length - 1}` ? null : keys;
+}
+
+function headBytes(argument: number): number {
+  return argument < 24 ? 1 : argument < 0x100 ? 2 : argument < 0x10000 ? 3 : argument < 0x1_0000_0000 ? 5 : 9;
+}

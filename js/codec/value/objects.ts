@@ -1,0 +1,205 @@
+/**
+ * Tag 27, the typed arrays and text with lone surrogates, out (docs/format.md §2.1).
+ */
+
+import { Buffer } from "node:buffer";
+import { type Decoder, define, malformed } from "./decode";
+import { ERROR_NAMES, VIEW_TAGS } from "./tags";
+
+type ViewConstructor = new (buffer: ArrayBuffer, byteOffset?: number, length?: number) => ArrayBufferView;
+type ResizableConstructor = new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
+
+const scope = globalThis as unknown as Record<string, unknown>;
+
+/** View classes by name; Float16Array is not in every runtime. */
+const viewClasses = new Map<string, ViewConstructor>();
+const viewsByTag = new Map<number, ViewConstructor & { BYTES_PER_ELEMENT: number }>();
+for (const name of ["Uint8Array", "DataView", ...Object.keys(VIEW_TAGS)]) {
+  const constructor = scope[name] as (ViewConstructor & { BYTES_PER_ELEMENT: number }) | undefined;
+  if (constructor === undefined) continue;
+  viewClasses.set(name, constructor);
+  if (name in VIEW_TAGS) viewsByTag.set(VIEW_TAGS[name], constructor);
+}
+
+const errorClasses = new Map<string, ErrorConstructor>();
+for (const name of ERROR_NAMES) errorClasses.set(name, scope[name] as ErrorConstructor);
+
+/** RFC 8746: the bytes of a view that stands alone. */
+export function readTypedArray(decoder: Decoder, tag: number): ArrayBufferView {
+  const View = viewsByTag.get(tag);
+  if (View === undefined) return malformed();
+  const bytes = decoder.bytes();
+  if (bytes.length % View.BYTES_PER_ELEMENT !== 0) malformed();
+  return new View(bytes.buffer as ArrayBuffer);
+}
+
+/** Tag 27: `[name, …]`. */
+export function readObject(decoder: Decoder, slot: number): unknown {
+  const byte = decoder.next();
+  if (byte >> 5 !== 4) malformed();
+  const items = decoder.argument(byte) - 1;
+  decoder.enter();
+  const name = decoder.string();
+  const value = errorClasses.has(name)
+    ? readError(decoder, name, items, slot)
+    : name === "Array"
+      ? readSparse(decoder, items, slot)
+      : decoder.fill(slot, readAtom(decoder, name, items));
+  decoder.depth--;
+  return value;
+}
+
+/** Objects that cannot refer to themselves. */
+function readAtom(decoder: Decoder, name: string, items: number): object {
+  switch (name) {
+    case "RegExp": {
+      if (items !== 2) malformed();
+      const source = decoder.string();
+      return new RegExp(source, decoder.string());
+    }
+    case "Boolean":
+    case "Number":
+    case "String":
+    case "BigInt": {
+      if (items !== 1) malformed();
+      const primitive = decoder.value();
+      if (typeof primitive !== name.toLowerCase()) malformed();
+      return Object(primitive) as object;
+    }
+    case "ArrayBuffer": {
+      if (items !== 1 && items !== 2) malformed();
+      const bytes = decoder.bytes();
+      if (items === 1) return bytes.buffer;
+      const maxByteLength = decoder.index();
+      const buffer = new (ArrayBuffer as unknown as ResizableConstructor)(bytes.length, { maxByteLength });
+      new Uint8Array(buffer).set(bytes);
+      return buffer;
+    }
+    case "DataView":
+      if (items !== 1) malformed();
+      return new DataView(decoder.bytes().buffer);
+    case "View":
+      return readView(decoder, items);
+    case "Blob": {
+      if (items !== 2) malformed();
+      const bytes = decoder.bytes() as Uint8Array<ArrayBuffer>;
+      return new Blob([bytes], { type: decoder.string() });
+    }
+    case "File": {
+      if (items !== 4) malformed();
+      const bytes = decoder.bytes() as Uint8Array<ArrayBuffer>;
+      const type = decoder.string();
+      const name = decoder.string();
+      const lastModified = decoder.value();
+      return Number.isSafeInteger(lastModified)
+        ? new File([bytes], name, { type, lastModified: lastModified as number })
+        : malformed();
+    }
+    case "DOMException": {
+      if (items !== 2 && items !== 3) malformed();
+      const message = decoder.string();
+      const exception = new DOMException(message, decoder.string());
+      if (items === 3) hide(exception, "stack", decoder.string());
+      return exception;
+    }
+    default:
+      return malformed();
+  }
+}
+
+function readView(decoder: Decoder, items: number): object {
+  if (items !== 4) malformed();
+  const View = viewClasses.get(decoder.string());
+  const buffer = decoder.value();
+  const byteOffset = decoder.index();
+  const length = decoder.value();
+  if (View === undefined || !(buffer instanceof ArrayBuffer)) return malformed();
+  if (length === null) {
+    if ((buffer as { resizable?: boolean }).resizable !== true) malformed();
+    return new View(buffer, byteOffset);
+  }
+  if (typeof length !== "number") malformed();
+  return new View(buffer, byteOffset, length as number);
+}
+
+function readError(decoder: Decoder, name: string, items: number, slot: number): Error {
+  if (items !== 1) malformed();
+  const byte = decoder.next();
+  if (byte >> 5 !== 5) malformed();
+  const count = decoder.argument(byte);
+  const error = decoder.fill(slot, new (errorClasses.get(name)!)());
+  let hasStack = false;
+  let seen = "";
+  for (let i = 0; i < count; i++) {
+    const key = decoder.string();
+    if (seen.includes(key)) malformed();
+    seen += key;
+    if (key === "cause") hide(error, "cause", decoder.value());
+    else if (key === "message") hide(error, "message", decoder.string());
+    else if (key === "stack") {
+      hide(error, "stack", decoder.string());
+      hasStack = true;
+    } else malformed();
+  }
+  // Not the stack of this place.
+  if (!hasStack) hide(error, "stack", undefined);
+  return error;
+}
+
+/** A property as errors have them: not enumerable. */
+function hide(object: object, name: string, value: unknown): void {
+  Object.defineProperty(object, name, { value, enumerable: false, configurable: true, writable: true });
+}
+
+/** Array indices, as property names: "0" … "4294967294". */
+const INDEX = /^(?:0|[1-9][0-9]{0,9})$/;
+const ARRAY_LENGTH_MAX = 2 ** 32 - 1;
+
+function readSparse(decoder: Decoder, items: number, slot: number): unknown[] {
+  if (items !== 2) malformed();
+  const length = decoder.index();
+  if (length > ARRAY_LENGTH_MAX) malformed();
+  const byte = decoder.next();
+  if (byte >> 5 !== 5) malformed();
+  const count = decoder.argument(byte);
+  const array = decoder.fill(slot, [] as unknown[]);
+  // The engine keeps an array that is mostly holes as a table: the length allocates nothing.
+  array.length = length;
+  for (let i = 0; i < count; i++) {
+    const key = decoder.string();
+    if (key === "length" || (INDEX.test(key) && Number(key) < ARRAY_LENGTH_MAX && Number(key) >= length)) malformed();
+    define(array, key, decoder.value());
+  }
+  return array;
+}
+
+/** The text behind tag 273: UTF-8 with at least one lone surrogate. */
+export function readWtf8(decoder: Decoder): string {
+  const bytes = decoder.bytes();
+  const units: number[] = [];
+  let lone = false;
+  for (let at = 0; at < bytes.length; ) {
+    const a = bytes[at];
+    const more = a < 0x80 ? 0 : a < 0xe0 ? 1 : a < 0xf0 ? 2 : 3;
+    if ((a >= 0x80 && a < 0xc2) || a > 0xf4 || at + more >= bytes.length + (more === 0 ? 1 : 0)) malformed();
+    let code = more === 0 ? a : a & (0x3f >> more);
+    for (let i = 1; i <= more; i++) {
+      const b = bytes[at + i];
+      if ((b & 0xc0) !== 0x80) malformed();
+      code = (code << 6) | (b & 0x3f);
+    }
+    if ((more === 2 && code < 0x800) || (more === 3 && (code < 0x10000 || code > 0x10ffff))) malformed();
+    if (code > 0xffff) {
+      units.push(0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
+    } else {
+      const before = units.length > 0 ? units[units.length - 1] : 0;
+      // Two halves of a pair are one character of four bytes.
+      if ((code & 0xfc00) === 0xdc00 && (before & 0xfc00) === 0xd800 && bytes[at - 3] === 0xed) malformed();
+      if ((code & 0xf800) === 0xd800) lone = true;
+      units.push(code);
+    }
+    at += more + 1;
+  }
+  if (!lone) malformed();
+  return Buffer.from(Uint16Array.from(units).buffer).toString("utf16le");
+}

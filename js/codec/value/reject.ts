@@ -1,0 +1,56 @@
+/**
+ * The words for values that cannot be stored: those that V8, and so Deno, uses.
+ */
+
+const FUNCTION_TEXT_MAX = 128;
+const FUNCTION_TEXT_HEAD = 111;
+const FUNCTION_TEXT_TAIL = 2;
+
+/** TypeError "<value> could not be cloned." */
+export function notCloneable(value: unknown): TypeError {
+  return new TypeError(`${describe(value)} could not be cloned.`);
+}
+
+/** How V8 names a value in an error without running any of its code. */
+export function describe(value: unknown): string {
+  if (typeof value === "symbol") return `Symbol(${value.description ?? ""})`;
+  if (typeof value === "function") {
+    const text = Function.prototype.toString.call(value);
+    if (text.length <= FUNCTION_TEXT_MAX) return text;
+    return `${text.slice(0, FUNCTION_TEXT_HEAD)}...<omitted>...${text.slice(-FUNCTION_TEXT_TAIL)}`;
+  }
+  if (typeof value !== "object" || value === null) return String(value);
+  if (dataProperty(value, "toString") === Object.prototype.toString) {
+    const constructor = dataProperty(value, "constructor");
+    if (typeof constructor === "function") {
+      const name = dataProperty(constructor, "name");
+      if (typeof name === "string" && name !== "") return `#<${name}>`;
+    }
+  }
+  const tag = dataProperty(value, Symbol.toStringTag);
+  return typeof tag === "string" ? `[object ${tag}]` : `[object ${builtinTag(value)}]`;
+}
+
+/** An object with a lone prototype's tag has no say in it: what the engine itself would call it. */
+function builtinTag(value: object): string {
+  if (Array.isArray(value)) return "Array";
+  const text = Object.prototype.toString.call(Object.prototype.hasOwnProperty.call(value, Symbol.toStringTag) ? {} : value);
+  return text.slice(8, -1);
+}
+
+/** The value of a data property, own or inherited; accessors count as absent. */
+function dataProperty(value: object, name: PropertyKey): unknown {
+  let object: object | null = value;
+  while (object !== null) {
+    const property = Object.getOwnPropertyDescriptor(object, name);
+    if (property !== undefined) return property.value;
+    object = Object.getPrototypeOf(object);
+  }
+  return undefined;
+}
+
+/** A Proxy's description is its target's, which cannot be reached: what follows runs no trap. */
+export function proxyNotCloneable(proxy: object): TypeError {
+  const name = typeof proxy === "function" ? "[object Function]" : Array.isArray(proxy) ? "[object Array]" : "#<Object>";
+  return new TypeError(`${name} could not be cloned.`);
+}

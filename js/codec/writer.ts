@@ -1,0 +1,97 @@
+/**
+ * The byte writer that encoders append to.
+ *
+ * A writer is a buffer with a position. Encoders write at `pos` after `ensure(n)`, and leave `pos` where it was if
+ * they throw. Encoding can run user code (getters), which can call `get` and `set`, which encode too: they must use
+ * another writer. `busy` says that a value is being encoded here; encoding a second one throws.
+ */
+
+import { Buffer } from "node:buffer";
+import type { Fill } from "./value/blob";
+
+/** Where a writer starts, in bytes. */
+export const WRITER_BYTES_MIN = 4096;
+
+export class Writer {
+  /** The bytes; [0, pos) are written. Replaced by a larger one when it grows, so do not keep it over `ensure`. */
+  buf: Buffer;
+  /** Over the same memory as `buf`. */
+  view: DataView;
+  /** Where the next byte goes. */
+  pos = 0;
+  /** The contents that the last value left open (Blob, File), or null. Read and cleared by the caller. */
+  fills: Fill[] | null = null;
+  /** An encoder is writing here right now; a second one must not. */
+  busy = false;
+
+  /** @param bytes first capacity, in bytes */
+  constructor(bytes: number = WRITER_BYTES_MIN) {
+    this.buf = Buffer.allocUnsafeSlow(bytes);
+    this.view = new DataView(this.buf.buffer, this.buf.byteOffset, this.buf.byteLength);
+  }
+
+  /** Makes room for `bytes` more at `pos`. Capacity doubles, so appending is linear. */
+  ensure(bytes: number): void {
+    if (this.pos + bytes > this.buf.length) this.grow(this.pos, bytes);
+  }
+
+  /** Keeps [0, used), and makes the capacity at least `used + bytes`. */
+  grow(used: number, bytes: number): void {
+    const next = Buffer.allocUnsafeSlow(Math.max(this.buf.length * 2, used + bytes));
+    next.set(this.buf.subarray(0, used), 0);
+    this.buf = next;
+    this.view = new DataView(next.buffer, next.byteOffset, next.byteLength);
+  }
+
+  /** Appends one byte. */
+  u8(value: number): void {
+    this.ensure(1);
+    this.buf[this.pos++] = value;
+  }
+
+  /** Appends two bytes, little-endian. */
+  u16(value: number): void {
+    this.ensure(2);
+    this.view.setUint16(this.pos, value, true);
+    this.pos += 2;
+  }
+
+  /** Appends four bytes, little-endian. */
+  u32(value: number): void {
+    this.ensure(4);
+    this.view.setUint32(this.pos, value, true);
+    this.pos += 4;
+  }
+
+  /** Overwrites four bytes at `at`, little-endian: a length that is known only afterwards. */
+  patchU32(at: number, value: number): void {
+    this.view.setUint32(at, value, true);
+  }
+
+  /** Appends a float64, little-endian. */
+  f64(value: number): void {
+    this.ensure(8);
+    this.view.setFloat64(this.pos, value, true);
+    this.pos += 8;
+  }
+
+  /** Appends bytes as they are. */
+  bytes(bytes: Uint8Array): void {
+    this.ensure(bytes.length);
+    this.buf.set(bytes, this.pos);
+    this.pos += bytes.length;
+  }
+
+  /** Appends `text`, which must be ASCII. */
+  ascii(text: string): void {
+    this.ensure(text.length);
+    for (let i = 0; i < text.length; i++) this.buf[this.pos++] = text.charCodeAt(i);
+  }
+
+  /** A copy of [start, pos) that owns its memory. */
+  copy(start = 0): Buffer {
+    const out = Buffer.allocUnsafeSlow(this.pos - start);
+    out.set(this.buf.subarray(start, this.pos), 0);
+    return out;
+  }
+}
