@@ -68,6 +68,8 @@ export class Model {
       this.handled.add(a);
     } else if (word === "X") {
       this.fault(`an operation was rejected: ${line.slice(2)}`);
+      const operation = this.#round.get(a)?.at(-1);
+      if (operation) operation.fate = "refused";
     }
   }
 

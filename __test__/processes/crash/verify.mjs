@@ -45,8 +45,8 @@ async function readAll(kv, model) {
   return observed;
 }
 
-/** The order of the keys that these tests use: strings, bigints, small integers. */
-function inOrder(a, b) {
+/** Whether `a` comes before `b`, for the keys that these tests use: strings, bigints, small integers. */
+export function inOrder(a, b) {
   const rank = (part) => ["string", "bigint", "number"].indexOf(typeof part);
   for (let at = 0; at < Math.min(a.length, b.length); at++) {
     if (a[at] === b[at]) continue;

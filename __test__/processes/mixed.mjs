@@ -1,0 +1,135 @@
+#!/usr/bin/env node
+// Several processes do everything at once to one file: no error reaches a caller, all sums are exact, every
+// watch ends on the last value, every message is handled once, and the file is whole afterwards.
+//
+//   node mixed.mjs [--seconds 10] [--processes 8] [--seed text]
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+
+import { guard, startChild } from "./children.mjs";
+import { ACCOUNTS, BALANCE, CHAIN, COUNTERS, FINAL, WATCHES, prepare, setTogether } from "./mixed/state.mjs";
+import { openProbe } from "./probe.mjs";
+import { openKv } from "./target.mjs";
+
+const WORKER = new URL("mixed/worker.mjs", import.meta.url);
+/** Far more than any of the waits takes; catches hangs. */
+const HANG_MS = 60_000;
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "10" },
+    processes: { type: "string", default: "8" },
+    seed: { type: "string", default: String(Date.now()) },
+  },
+});
+const directory = mkdtempSync(join(tmpdir(), "openkv-mixed-"));
+process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+const path = join(directory, "kv.sqlite3");
+console.log(`${values.processes} processes, ${values.seconds} s, seed ${values.seed}`);
+
+const faults = [];
+const probe = openProbe();
+const kv = await openKv(path);
+await prepare(kv);
+const workers = Array.from({ length: Number(values.processes) }, (_, id) => startWorker(id));
+try {
+  await run();
+} catch (error) {
+  faults.push(error.stack);
+}
+for (const what of await probe.damage(path)) faults.push(`damaged: ${what}`);
+probe.close();
+if (faults.length > 0) {
+  for (const what of faults) console.error(`- ${what}`);
+  process.exit(1);
+}
+console.log("no error, sums exact, watches at the last value, every message handled once, file whole");
+
+async function run() {
+  await all("are ready", (worker) => worker.ready);
+  await sleep(Number(values.seconds) * 1000);
+
+  workers.forEach(({ child }) => child.say("stop"));
+  const reports = await all("stop", (worker) => worker.stopped);
+  for (const keys of WATCHES) await setTogether(kv, keys, FINAL);
+  await all("see the last value of all watches", (worker) => worker.watched);
+  const done = addUp(reports);
+  await guard(allHandled(done.enqueued), HANG_MS, "all messages are handled");
+
+  workers.forEach(({ child }) => child.say("close"));
+  await all("close", (worker) => worker.closed);
+  for (const { id, child } of workers) {
+    const { code, signal } = await guard(child.ended, HANG_MS, `process ${id} ends by itself`);
+    if (code !== 0 || signal !== null) faults.push(`process ${id} ended with code ${code}, signal ${signal}`);
+    if (child.stderr !== "") faults.push(`process ${id} said on stderr: ${child.stderr}`);
+  }
+  await compare(done);
+  kv.close();
+  console.log(Object.entries(done).map(([name, count]) => `${String(count).padStart(9)} ${name}`).join("\n"));
+}
+
+function startWorker(id) {
+  const words = {};
+  const heard = (word) => new Promise((resolve) => (words[word] = resolve));
+  const onLine = (line) => {
+    const [word, ...rest] = line.split(" ");
+    if (word === "FAULT") faults.push(rest.join(" "));
+    else words[word]?.(rest.length > 0 ? JSON.parse(rest.join(" ")) : undefined);
+  };
+  const worker = {
+    id,
+    ready: heard("READY"), stopped: heard("STOPPED"), watched: heard("WATCHED"), closed: heard("CLOSED"),
+  };
+  worker.child = startChild(WORKER, { path, id, seed: values.seed }, { onLine });
+  return worker;
+}
+
+/** The answers of all workers; a worker that ends instead is an error. */
+function all(what, answer) {
+  const each = workers.map((worker) => {
+    const gone = worker.child.ended.then(({ code, signal }) => {
+      throw new Error(`process ${worker.id} ended (${code ?? signal}): ${worker.child.stderr}`);
+    });
+    gone.catch(() => {});
+    return Promise.race([answer(worker), gone]);
+  });
+  return guard(Promise.all(each), HANG_MS, `all processes ${what}`);
+}
+
+function addUp(reports) {
+  const total = {};
+  for (const report of reports) {
+    for (const [name, count] of Object.entries(report)) {
+      const slowest = name.startsWith("slowest");
+      total[name] = slowest ? Math.max(total[name] ?? 0, count) : (total[name] ?? 0) + count;
+    }
+  }
+  return total;
+}
+
+async function allHandled(enqueued) {
+  for (;;) {
+    let handled = 0;
+    for await (const _ of kv.list({ prefix: ["done"] }, { batchSize: 500 })) handled++;
+    if (handled === enqueued) return;
+    if (handled > enqueued) throw new Error(`${handled} messages handled, ${enqueued} enqueued`);
+    await sleep(50);
+  }
+}
+
+async function compare(done) {
+  for (const [at, key] of COUNTERS.entries()) {
+    const { value } = await kv.get(key);
+    const expected = BigInt(done[`added ${at}`] ?? 0);
+    if (value.value !== expected) faults.push(`counter ${at} is ${value.value}, all sums make ${expected}`);
+  }
+  const accounts = await kv.getMany(ACCOUNTS);
+  const total = accounts.reduce((sum, { value }) => sum + value, 0);
+  if (total !== ACCOUNTS.length * BALANCE) faults.push(`all accounts have ${total}`);
+  const { value: advanced } = await kv.get(CHAIN);
+  if (advanced !== done.advance) faults.push(`the chain is at ${advanced}, ${done.advance} steps were made`);
+}

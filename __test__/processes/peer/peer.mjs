@@ -1,0 +1,55 @@
+// Another process that has the same file open and does as it is told: one JSON command a line, one JSON
+// answer a line; what its watch and its handlers see comes as lines of its own.
+
+import { args, listen, tell } from "../child.mjs";
+import { openKv } from "../target.mjs";
+
+const kv = await openKv(args.path);
+const say = (message) => tell(JSON.stringify(message));
+
+const commands = {
+  set: ({ key, value, options }) => kv.set(key, value, options),
+  delete: ({ key }) => kv.delete(key),
+  get: ({ key }) => kv.get(key),
+  enqueue: ({ message, options }) => kv.enqueue(message, options),
+
+  /** Reports each event of a watch as `{ event: [...] }`. */
+  async watch({ keys }) {
+    const reader = kv.watch(keys).getReader();
+    (async () => {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return say({ event: null });
+        say({ event: value });
+      }
+    })().catch((error) => say({ error: String(error) }));
+  },
+
+  /** Handles messages, each for `ms`; reports `{ began }` and `{ handled }`. */
+  async handle({ ms }) {
+    const listening = kv.listenQueue(async (message) => {
+      say({ began: message });
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      say({ handled: message });
+    });
+    listening.then(() => say({ listening: "ended" }), (error) => say({ error: String(error) }));
+  },
+
+  async close() {
+    kv.close();
+  },
+};
+
+// Standard input keeps nobody alive (child.mjs), and neither does the handle: until told to close, we do.
+const alive = setInterval(() => {}, 1 << 30);
+
+listen(async (line) => {
+  const { does, ...rest } = JSON.parse(line);
+  if (does === "close") clearInterval(alive);
+  try {
+    say({ answer: (await commands[does](rest)) ?? null });
+  } catch (error) {
+    say({ error: `${error.name}: ${error.message}` });
+  }
+});
+say({ ready: true });

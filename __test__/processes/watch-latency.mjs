@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+// Prints how long a commit of one process takes to reach a watch and a queue listener in another, and what an
+// idle process with open watches costs. Asserts nothing about time: the numbers are for people.
+//
+//   node watch-latency.mjs [--rounds 1000] [--pause 5] [--idle 10]
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+
+import { guard, startChild } from "./children.mjs";
+import { openKv } from "./target.mjs";
+
+const OBSERVER = new URL("peer/observer.mjs", import.meta.url);
+const HANG_MS = 30_000;
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "1000" },
+    pause: { type: "string", default: "5" },
+    idle: { type: "string", default: "10" },
+  },
+});
+const directory = mkdtempSync(join(tmpdir(), "openkv-latency-"));
+process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+const path = join(directory, "kv.sqlite3");
+
+const kv = await openKv(path);
+const observer = startChild(OBSERVER, { path });
+const answer = async (what) => JSON.parse((await guard(observer.line(), HANG_MS, what)) ?? "null");
+await answer("the other process is ready");
+
+await measure("set → watch event", (n) => kv.set(["watched", 0], { n, at: now() }));
+await measure("enqueue → handler", (n) => kv.enqueue({ n, at: now() }));
+
+observer.say("idle " + Number(values.idle) * 1000);
+const { user, system, ms } = await guard(answer("CPU use"), Number(values.idle) * 1000 + HANG_MS, "CPU use");
+const percent = ((user + system) / 1000 / ms) * 100;
+console.log(`idle with 10 watches and a listener: ${((user + system) / 1000).toFixed(1)} ms of CPU ` +
+  `in ${(ms / 1000).toFixed(1)} s (${percent.toFixed(2)} %)`);
+kv.close();
+observer.hangUp();
+await observer.ended;
+
+/** Both processes read the same monotonic clock of the system. */
+function now() {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+async function measure(what, write) {
+  const latencies = [];
+  for (let n = 0; n < Number(values.rounds); n++) {
+    await write(n);
+    let seen;
+    do seen = await answer(what);
+    while (seen.n !== n);
+    latencies.push(seen.ms);
+    await sleep(Number(values.pause));
+  }
+  latencies.sort((a, b) => a - b);
+  const at = (share) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))].toFixed(2);
+  console.log(`${what}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms (${latencies.length} times)`);
+}
