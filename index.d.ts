@@ -1,0 +1,488 @@
+// The public declarations of openkv, written by hand. Everything here is API; js/ implements it and
+// __test__/types checks that it does.
+
+/// <reference lib="esnext.disposable" />
+
+/**
+ * One part of a key. Parts sort by type first: bytes < strings < bigints < numbers < `false` <
+ * `true`; then by value, strings in UTF-8 order.
+ *
+ * Any `ArrayBufferView` is taken as its bytes and read back as a `Uint8Array`. The symbol is only
+ * {@link Kv.commitVersionstamp}'s, and only as the last part of a key that is set.
+ */
+export type KvKeyPart = Uint8Array | string | number | bigint | boolean | symbol;
+
+/**
+ * A key: its parts, from the general to the particular. Keys are ordered part by part, and a key
+ * sorts before its extensions. At most 2048 bytes when encoded; a written key is not empty.
+ *
+ * @example
+ * const key: KvKey = ["users", "alice", 42];
+ */
+export type KvKey = readonly KvKeyPart[];
+
+/**
+ * How fresh a read must be. Both levels mean the same on a local database: every read sees all
+ * commits that were acknowledged before it started.
+ */
+export type KvConsistencyLevel = "strong" | "eventual";
+
+/** An entry that exists. */
+export interface KvEntry<T> {
+  /** A fresh array; yours to change. */
+  key: KvKey;
+  value: T;
+  /** Twenty hexadecimal digits, larger for every later commit. */
+  versionstamp: string;
+}
+
+/** An entry that may be absent: then value and versionstamp are `null`. */
+export type KvEntryMaybe<T> = KvEntry<T> | { key: KvKey; value: null; versionstamp: null };
+
+/** A commit that happened. */
+export interface KvCommitResult {
+  ok: true;
+  /** The versionstamp that all entries of this commit carry. */
+  versionstamp: string;
+}
+
+/** A commit that did not happen, because a check failed. Nothing was written. */
+export interface KvCommitError {
+  ok: false;
+}
+
+/**
+ * What an entry must still be for a commit to happen: the versionstamp that was read, or `null` for
+ * "there is none". An entry from {@link Kv.get} is a check.
+ */
+export interface AtomicCheck {
+  key: KvKey;
+  versionstamp: string | null;
+}
+
+/**
+ * One change of one key, for {@link AtomicOperation.mutate}.
+ *
+ * - `set` stores the value. `expireIn` in milliseconds from the commit.
+ * - `delete` removes the entry; an absent one is fine.
+ * - `sum`, `min`, `max` combine a `KvU64` with the stored `KvU64`, and store the operand where
+ *   there is none. A sum wraps around at 2^64. `sum` also adds bigint to bigint and number to
+ *   number. Any other pair rejects the commit with a `TypeError`.
+ */
+export type KvMutation =
+  & { key: KvKey }
+  & (
+    | { type: "set"; value: unknown; expireIn?: number }
+    | { type: "delete" }
+    | { type: "sum"; value: KvU64 | bigint | number }
+    | { type: "min"; value: KvU64 }
+    | { type: "max"; value: KvU64 }
+  );
+
+/**
+ * Which keys a list covers: those that extend `prefix` (never the prefix itself), those from
+ * `start` (included) to `end` (excluded), or the part of a prefix from `start` or up to `end`.
+ */
+export type KvListSelector =
+  | { prefix: KvKey }
+  | { prefix: KvKey; start: KvKey }
+  | { prefix: KvKey; end: KvKey }
+  | { start: KvKey; end: KvKey };
+
+/** Options of {@link Kv.list}. */
+export interface KvListOptions {
+  /** Most entries to yield, a positive integer. Default: all. */
+  limit?: number;
+  /** {@link KvListIterator.cursor} of an earlier list with the same selector: goes on after it. */
+  cursor?: string;
+  /** From the last key to the first. Default: false. */
+  reverse?: boolean;
+  /** Default: `"strong"`. */
+  consistency?: KvConsistencyLevel;
+  /**
+   * Most entries per read, a positive integer; above 500 counts as 500, above 1000 is an error.
+   * Each read sees one state of the database. Default: grows from 32 to 500.
+   */
+  batchSize?: number;
+}
+
+/**
+ * The entries of a list, in key order. It is its own iterator: after `break` it goes on where it
+ * stopped. Calls of `next()` that overlap are answered in order, each with an entry of its own.
+ */
+export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
+  private constructor();
+
+  /**
+   * Where a later list goes on after the entry yielded last: pass it as `cursor`. `""` when the
+   * list is exhausted. The same string as Deno KV's.
+   *
+   * @throws Error before the first `next()`, unless the list was itself opened with a cursor.
+   *
+   * @example
+   * const page = kv.list({ prefix: ["posts"] }, { limit: 20 });
+   * for await (const { value } of page) show(value);
+   * const rest = kv.list({ prefix: ["posts"] }, { cursor: page.cursor });
+   */
+  get cursor(): string;
+
+  /**
+   * The next entry.
+   *
+   * Rejects with `TypeError` when a bound, the cursor or the consistency is invalid, with
+   * {@link BadResource} when the handle was closed and no entry is buffered.
+   */
+  next(): Promise<IteratorResult<KvEntry<T>, undefined>>;
+
+  [Symbol.asyncIterator](): this;
+}
+
+/**
+ * An unsigned 64-bit integer that {@link AtomicOperation.sum} and its kin can change without
+ * reading it first.
+ *
+ * @example
+ * await kv.set(["visits"], new KvU64(0n));
+ * await kv.atomic().sum(["visits"], 1n).commit();
+ * (await kv.get<KvU64>(["visits"])).value?.value; // 1n
+ */
+export class KvU64 {
+  /**
+   * @throws TypeError when `value` is not a bigint.
+   * @throws RangeError when it is negative or does not fit in 64 bits.
+   */
+  constructor(value: bigint);
+  readonly value: bigint;
+  valueOf(): bigint;
+  toString(): string;
+  readonly [Symbol.toStringTag]: string;
+}
+
+/** Options of {@link Kv.enqueue}. */
+export interface KvEnqueueOptions {
+  /** From the commit to the first delivery, in milliseconds, at most 30 days. Default: 0. */
+  delay?: number;
+  /** Where the message is stored when its last delivery failed, at most ten keys. Default: none. */
+  keysIfUndelivered?: readonly KvKey[];
+  /**
+   * Waiting times before each new delivery of a failed message, in milliseconds: at most five, each
+   * at most an hour. Default: `[100, 1000, 5000, 30000, 60000]`.
+   */
+  backoffSchedule?: readonly number[];
+}
+
+/**
+ * Checks, changes and messages that happen together or not at all. Every method but `commit`
+ * returns the operation, so that calls can be chained. Keys and values are encoded when they are
+ * passed: what is changed later changes nothing here.
+ *
+ * Nothing happens before {@link AtomicOperation.commit}; the operation is not a promise, and
+ * awaiting it is a `TypeError`.
+ *
+ * @example
+ * const from = await kv.get<number>(["account", "a"]);
+ * const result = await kv.atomic()
+ *   .check(from)
+ *   .set(["account", "a"], from.value! - 10)
+ *   .commit();
+ * if (!result.ok) console.log("somebody was faster: read again and retry");
+ */
+export class AtomicOperation {
+  private constructor();
+
+  /**
+   * Adds conditions; all of them must hold for the commit to happen.
+   *
+   * @throws TypeError when one is null or undefined.
+   */
+  check(...checks: AtomicCheck[]): this;
+
+  /**
+   * Adds changes, carried out in order.
+   *
+   * @throws TypeError when a `type` is unknown, a `value` is missing or too much, or cannot be
+   *   stored.
+   */
+  mutate(...mutations: KvMutation[]): this;
+
+  /**
+   * Adds `n` to the stored {@link KvU64}, wrapping around at 2^64.
+   *
+   * @throws TypeError when `n` is not a bigint, RangeError when it is not within 0…2^64 − 1.
+   */
+  sum(key: KvKey, n: bigint): this;
+  /** Keeps the smaller of the stored {@link KvU64} and `n`. Throws as {@link sum}. */
+  min(key: KvKey, n: bigint): this;
+  /** Keeps the larger of the stored {@link KvU64} and `n`. Throws as {@link sum}. */
+  max(key: KvKey, n: bigint): this;
+
+  /**
+   * Stores a value.
+   *
+   * @param options.expireIn Milliseconds from the commit to the end of the entry. Default: stays.
+   * @throws TypeError when the value cannot be stored or `expireIn` is not a non-negative integer.
+   */
+  set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
+
+  /** Removes an entry; an absent one is fine. */
+  delete(key: KvKey): this;
+
+  /**
+   * Adds a message for {@link Kv.listenQueue}, enqueued when the commit happens.
+   *
+   * @throws TypeError when the message cannot be stored or an option is invalid.
+   */
+  enqueue(value: unknown, options?: KvEnqueueOptions): this;
+
+  /**
+   * Carries everything out, or nothing: `{ ok: false }` when a check failed. May be called again;
+   * then it happens again. An operation without contents commits too, and takes a versionstamp.
+   *
+   * Rejects with `TypeError` for an invalid key or check, for a limit, and for a `sum`, `min` or
+   * `max` over something that is not a number of its kind; with {@link BadResource} when the handle
+   * is closed; with {@link KvError} when the database cannot write. Nothing was written then,
+   * except that after `OUTCOME_UNKNOWN` only a read can tell.
+   */
+  commit(): Promise<KvCommitResult | KvCommitError>;
+}
+
+/**
+ * A database. Made by {@link openKv}; several handles may be open on one file, in one process or
+ * many. A handle does not keep the process alive; a pending call, `listenQueue` or watch read does.
+ */
+export class Kv implements Disposable, AsyncDisposable {
+  private constructor();
+
+  /**
+   * Reads one entry. One that is absent or expired has value and versionstamp `null`, and is the
+   * same as for a key that was never written.
+   *
+   * Rejects with `TypeError` for an invalid key or consistency, `RangeError` when the stored value
+   * cannot be read, {@link BadResource} on a closed handle, {@link KvError} when the file cannot be
+   * read.
+   *
+   * @example
+   * const { value } = await kv.get<string>(["greeting"]);
+   */
+  get<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel },
+  ): Promise<KvEntryMaybe<T>>;
+
+  /**
+   * Reads up to ten entries in one state of the database, in the order of the keys. Rejects as
+   * {@link get}, and with `TypeError` for more keys.
+   *
+   * @example
+   * const [a, b] = await kv.getMany<[string, number]>([["a"], ["b"]]);
+   */
+  getMany<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: KvConsistencyLevel },
+  ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
+
+  /**
+   * Stores a value: anything that `structuredClone` takes, and `Blob` and `File` by content; at
+   * most 64 KiB when encoded. It is encoded at the call. Resolves when it is durable, as `openKv`'s
+   * `durability` says.
+   *
+   * When the key ends with {@link commitVersionstamp}'s symbol, the commit's versionstamp takes its
+   * place.
+   *
+   * Rejects with `TypeError` for an invalid key or option, a value that cannot be stored, or a
+   * limit; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
+   *
+   * @param options.expireIn Milliseconds from now to the end of the entry. Default: stays.
+   *
+   * @example
+   * await kv.set(["session", id], { user }, { expireIn: 3_600_000 });
+   */
+  set(key: KvKey, value: unknown, options?: { expireIn?: number }): Promise<KvCommitResult>;
+
+  /** Removes an entry; an absent one is fine. Rejects as {@link set}. */
+  delete(key: KvKey): Promise<void>;
+
+  /**
+   * Lists entries in key order.
+   *
+   * @throws TypeError when the selector has no usable combination of bounds.
+   * @throws Error when `limit` or `batchSize` is not a positive integer.
+   *
+   * @example
+   * for await (const { key, value } of kv.list({ prefix: ["users"] })) console.log(key, value);
+   */
+  list<T = unknown>(selector: KvListSelector, options?: KvListOptions): KvListIterator<T>;
+
+  /** Starts a group of checks, changes and messages that happen together or not at all. */
+  atomic(): AtomicOperation;
+
+  /**
+   * A message for {@link listenQueue}. Resolves when it is durable. Delivered at least once, to one
+   * listener, in this process or another one on the same file. Rejects as {@link set}.
+   *
+   * @example
+   * await kv.enqueue({ send: "mail", to: "alice" }, { delay: 5000 });
+   */
+  enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult>;
+
+  /**
+   * Takes messages until the handle closes, up to a hundred at a time. A message is done when the
+   * handler returns or its promise resolves. When it throws or rejects, the message is delivered
+   * again as its `backoffSchedule` says, and at last stored under its `keysIfUndelivered`. While a
+   * handler runs, nobody else gets its message.
+   *
+   * Resolves after {@link close}. Keeps the process alive until then.
+   *
+   * Rejects with `Error` "Queue already closed" on a closed handle.
+   */
+  listenQueue(handler: (value: any) => void | Promise<void>): Promise<void>;
+
+  /**
+   * Follows up to ten keys: the stream yields the state of all of them first, then again whenever
+   * one has changed, whoever changed it. Changes that come faster than they are read are merged:
+   * the newest state is always yielded, states between may be left out. Ends when the handle
+   * closes.
+   *
+   * @param options.raw Yields also when nothing visible changed (a deletion of an absent key).
+   * @throws TypeError for an invalid or an eleventh key; {@link BadResource} on a closed handle.
+   *
+   * @example
+   * for await (const [entry] of kv.watch<[Config]>([["config"]])) apply(entry.value);
+   */
+  watch<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { raw?: boolean },
+  ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
+
+  /**
+   * A symbol that stands for the versionstamp of the commit, as the last part of a key that is set.
+   *
+   * @example
+   * await kv.set(["log", kv.commitVersionstamp()], "entries in commit order");
+   */
+  commitVersionstamp(): symbol;
+
+  /**
+   * Closes the handle. What was called before is completed; watches end and listeners resolve;
+   * later calls fail with {@link BadResource}. Returns when the file is released, if this was its
+   * last handle in the process.
+   *
+   * @throws {@link BadResource} when it is closed already.
+   */
+  close(): void;
+
+  /** Closes the handle, if it is open: `using kv = await openKv()`. */
+  [Symbol.dispose](): void;
+  /** As `Symbol.dispose`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Every bound of a handle. The defaults are Deno KV's. Sizes are of encoded bytes. */
+export interface KvLimits {
+  /** Key of a check, a change or an undelivered message. Default: 2048. */
+  keyBytesMax: number;
+  /** Bound of a read; one more than a key. Default: 2049. */
+  rangeKeyBytesMax: number;
+  /** Value. Default: 65536. */
+  valueBytesMax: number;
+  /** Queue message. Default: 65536. */
+  messageBytesMax: number;
+  /** Keys of one `getMany`. Default: 10. */
+  rangesMax: number;
+  /** `batchSize` of a list. Default: 1000. */
+  rowsMax: number;
+  /** Checks of one commit. Default: 100. */
+  checksMax: number;
+  /** Changes and messages of one commit. Default: 1000. */
+  mutationsMax: number;
+  /** Keys of one watch. Default: 10. */
+  watchedKeysMax: number;
+  /** Keys, values and messages of one commit together. Default: 819200. */
+  commitBytesMax: number;
+  /** Keys of the changes with a value of one commit together. Default: 81920. */
+  commitKeyBytesMax: number;
+  /** Keys in `keysIfUndelivered`. Default: 10. */
+  undeliveredKeysMax: number;
+  /** Delay of a message, in milliseconds. Default: 30 days. */
+  delayMsMax: number;
+  /** Intervals in a `backoffSchedule`. Default: 5. */
+  backoffIntervalsMax: number;
+  /** One interval of a `backoffSchedule`, in milliseconds. Default: an hour. */
+  backoffIntervalMsMax: number;
+}
+
+/** Options of {@link openKv}. An unknown name is a `TypeError`. */
+export interface OpenKvOptions {
+  /**
+   * What an acknowledged write survives. `"full"`: power loss. `"normal"`: a crash of the process;
+   * a power loss may take the last commits, never the file. Default: `"full"`.
+   */
+  durability?: "full" | "normal";
+  /** Opens an existing file and refuses every write with code `DENIED`. Default: false. */
+  readonly?: boolean;
+  /**
+   * How long to wait for another process that holds the file, in milliseconds, before a call fails
+   * with code `UNAVAILABLE`. Default: 5000.
+   */
+  busyTimeout?: number;
+  /** Bounds that differ from the default, by name; `"deno"` is the default. */
+  limits?: Partial<KvLimits> | "deno";
+}
+
+/**
+ * Opens a database.
+ *
+ * @param path
+ * - a file path, relative to the working directory; the file and its directories are created
+ * - a `file:` URL, as a string or object
+ * - `":memory:"`: a private database that ends with its handle
+ * - left out: what `OPENKV_URL` in the environment names, else `.openkv/kv.sqlite3` beside the
+ *   nearest `package.json` or `deno.json` above the working directory
+ *
+ * Rejects with `TypeError` for an invalid path or option; with {@link KvError} of code `DENIED`,
+ * `CORRUPT` or `UNAVAILABLE` when the file cannot be opened, `UNSUPPORTED` for a URL of a kind that
+ * this version does not know.
+ *
+ * @example
+ * import { openKv } from "openkv";
+ * const kv = await openKv("data/app.sqlite3");
+ * await kv.set(["hello"], "world");
+ */
+export function openKv(path?: string | URL | null, options?: OpenKvOptions): Promise<Kv>;
+
+/**
+ * What a caller can do about a {@link KvError}. Codes are stable, messages are not.
+ *
+ * - `CONFLICT`: somebody else changed what was read. Read again and retry.
+ * - `UNAVAILABLE`: not now: busy, disk full, too many open files. Nothing was done; retry later.
+ * - `OUTCOME_UNKNOWN`: the write may or may not have happened. Read to find out.
+ * - `CLOSED`: the handle is closed ({@link BadResource}).
+ * - `DENIED`: this process may not read or write the file.
+ * - `CORRUPT`: the file is damaged, or not a database of this kind.
+ * - `INTERNAL`: a bug of openkv; report it.
+ * - `UNSUPPORTED`: understood, but not offered by this version.
+ */
+export type KvErrorCode =
+  | "CONFLICT"
+  | "UNAVAILABLE"
+  | "OUTCOME_UNKNOWN"
+  | "CLOSED"
+  | "DENIED"
+  | "CORRUPT"
+  | "INTERNAL"
+  | "UNSUPPORTED";
+
+/** A failure of the database, rather than of a call's arguments (those are `TypeError`). */
+export class KvError extends Error {
+  private constructor();
+  readonly code: KvErrorCode;
+}
+
+/**
+ * A call on a closed handle. Under Deno this is `Deno.errors.BadResource`; elsewhere a
+ * {@link KvError}. `name` is `"BadResource"` and `code` is `"CLOSED"` everywhere.
+ */
+export class BadResource extends Error {
+  private constructor();
+  readonly code: "CLOSED";
+}

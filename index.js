@@ -1,0 +1,12 @@
+"use strict";
+
+// The entry for `require`. The names are written out so that ES modules can import them.
+const openkv = require("./dist/index.js");
+
+module.exports.openKv = openkv.openKv;
+module.exports.Kv = openkv.Kv;
+module.exports.AtomicOperation = openkv.AtomicOperation;
+module.exports.KvListIterator = openkv.KvListIterator;
+module.exports.KvU64 = openkv.KvU64;
+module.exports.KvError = openkv.KvError;
+module.exports.BadResource = openkv.BadResource;

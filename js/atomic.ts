@@ -1,0 +1,231 @@
+// Duty: AtomicOperation: collects encoded records, and commits them as one write.
+// Invariant: a value that cannot be stored throws at the call, a bad key rejects the commit, as in
+// Deno KV; either way nothing of the call is left behind.
+
+import { checkExpireIn, checkQueueOptions, checkSetOptions } from "./check.js";
+import { KvU64 } from "./codec/u64.js";
+import type { Writer } from "./codec/writer.js";
+import { INSPECT_NAMES, inspectOperation, printerOf } from "./inspect-operation.js";
+import { OP_DELETE, OP_MAX, OP_MIN, OP_SUM } from "./native.js";
+import {
+  putCheck,
+  putEnqueueHead,
+  putKey,
+  putMessage,
+  putSetHead,
+  putSetKey,
+  putValue,
+} from "./records.js";
+import {
+  CHECKS,
+  MESSAGES,
+  MUTATIONS,
+  type Segment,
+  fill,
+  giveWriter,
+  joinSegments,
+  segmentOf,
+  takeWriter,
+} from "./segment.js";
+import { Session } from "./session.js";
+import type { AtomicCheck, KvCommitError, KvCommitResult, KvKey, KvMutation } from "./types.js";
+
+export class AtomicOperation {
+  readonly #session: Session;
+  #segments: Segment[] = [];
+  /** The segments are in the order of their ranks. */
+  #sorted = true;
+  /** What the first bad key said; every commit rejects with it. */
+  #failure: unknown = undefined;
+  /** The key of the record that is being added is bad. */
+  #bad = false;
+
+  constructor(session: Session) {
+    if (!(session instanceof Session)) {
+      throw new TypeError("AtomicOperation can not be constructed: use kv.atomic() instead");
+    }
+    this.#session = session;
+  }
+
+  check(...checks: AtomicCheck[]): this {
+    for (let i = 0; i < checks.length; i++) {
+      const key = checks[i].key;
+      const versionstamp = checks[i].versionstamp;
+      this.#add(CHECKS, undefined, (writer) => {
+        this.#tryKey(() => putCheck(writer, key, versionstamp, this.#session.limits));
+      });
+    }
+    return this;
+  }
+
+  mutate(...mutations: KvMutation[]): this {
+    for (let i = 0; i < mutations.length; i++) this.#mutate(mutations[i]);
+    return this;
+  }
+
+  #mutate(mutation: KvMutation & { value?: unknown; expireIn?: unknown }): void {
+    const { key, type } = readMutation(mutation);
+    switch (type) {
+      case "delete":
+        if (mutation.value) throw new TypeError("Invalid mutation 'delete' with value");
+        this.delete(key);
+        return;
+      case "set": {
+        requireValue(mutation);
+        const { value, expireIn } = mutation;
+        this.#set(key, value, typeof expireIn === "number" ? checkExpireIn(expireIn) : undefined);
+        return;
+      }
+      case "sum":
+      case "min":
+      case "max":
+        requireValue(mutation);
+        this.#arith(type === "sum" ? OP_SUM : type === "min" ? OP_MIN : OP_MAX, key, mutation.value);
+        return;
+      default:
+        throw new TypeError("Invalid mutation type");
+    }
+  }
+
+  sum(key: KvKey, n: bigint): this {
+    return this.#arith(OP_SUM, key, new KvU64(n));
+  }
+
+  min(key: KvKey, n: bigint): this {
+    return this.#arith(OP_MIN, key, new KvU64(n));
+  }
+
+  max(key: KvKey, n: bigint): this {
+    return this.#arith(OP_MAX, key, new KvU64(n));
+  }
+
+  set(key: KvKey, value: unknown, options?: { expireIn?: number } | null): this {
+    return this.#set(key, value, options == null ? undefined : checkSetOptions(options));
+  }
+
+  delete(key: KvKey): this {
+    return this.#add(MUTATIONS, undefined, (writer) => {
+      writer.u8(OP_DELETE);
+      this.#tryKey(() => putKey(writer, key, this.#session.limits));
+    });
+  }
+
+  enqueue(
+    value: unknown,
+    options?: {
+      delay?: number;
+      keysIfUndelivered?: readonly KvKey[];
+      backoffSchedule?: readonly number[];
+    } | null,
+  ): this {
+    const { limits } = this.#session;
+    const checked = checkQueueOptions(options, limits);
+    return this.#add(MESSAGES, checked.delayMs, (writer) => {
+      this.#tryKey(() => putEnqueueHead(writer, checked.delayMs, checked, limits));
+      putMessage(writer, value, limits);
+    });
+  }
+
+  async commit(): Promise<KvCommitResult | KvCommitError> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const session = this.#session;
+    let segments = this.#inOrder();
+    const filled = fill(segments);
+    if (filled !== null) {
+      segments = segments.slice();
+      await filled;
+    }
+    const batch = joinSegments(session, segments);
+    const index = batch.last;
+    await batch.settled;
+    const versionstamp = batch.outcome(index);
+    return versionstamp === null ? { ok: false } : { ok: true, versionstamp };
+  }
+
+  then(): never {
+    throw new TypeError("'AtomicOperation' is not a promise: did you forget to call 'commit()'");
+  }
+
+  #set(key: KvKey, value: unknown, expireIn: number | undefined): this {
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, expireIn, (writer) => {
+      putSetHead(writer, key, expireIn);
+      this.#tryKey(() => putSetKey(writer, key, limits));
+      putValue(writer, value, limits);
+    });
+  }
+
+  #arith(op: number, key: KvKey, operand: unknown): this {
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, undefined, (writer) => {
+      writer.u8(op);
+      this.#tryKey(() => putKey(writer, key, limits));
+      putValue(writer, operand, limits);
+    });
+  }
+
+  /** Adds the record that `put` writes; when it throws, nothing. */
+  #add(rank: number, afterMs: number | undefined, put: (writer: Writer) => void): this {
+    const segments = this.#segments;
+    const writer = takeWriter();
+    const start = writer.pos;
+    let keep = false;
+    this.#bad = false;
+    try {
+      put(writer);
+      keep = !this.#bad;
+    } finally {
+      if (keep) {
+        if (segments.length > 0 && segments[segments.length - 1].rank > rank) this.#sorted = false;
+        segments.push(segmentOf(writer, start, rank, afterMs));
+      } else {
+        writer.pos = start;
+        writer.fills = null;
+      }
+      giveWriter(writer);
+    }
+    return this;
+  }
+
+  /** What `put` throws is kept for the commit. */
+  #tryKey(put: () => void): void {
+    try {
+      put();
+    } catch (error) {
+      this.#bad = true;
+      this.#failure ??= error;
+    }
+  }
+
+  /** Checks, then mutations, then messages; each in the order of their calls. */
+  #inOrder(): Segment[] {
+    if (!this.#sorted) this.#segments.sort((a, b) => a.rank - b.rank);
+    this.#sorted = true;
+    return this.#segments;
+  }
+
+  static {
+    for (const name of INSPECT_NAMES) {
+      Object.defineProperty(this.prototype, name, {
+        value(this: AtomicOperation, first: unknown, second: unknown, third: unknown): string {
+          return inspectOperation(this.#inOrder(), printerOf(first, second, third));
+        },
+        writable: true,
+        configurable: true,
+        enumerable: false,
+      });
+    }
+  }
+}
+
+/** Reads a mutation once; null and undefined throw with the words of a property read. */
+function readMutation(mutation: KvMutation): { key: KvKey; type: string } {
+  const key = mutation.key;
+  return { key, type: mutation.type };
+}
+
+function requireValue(mutation: { type: string }): void {
+  if (!Object.hasOwn(mutation, "value")) {
+    throw new TypeError(`Invalid mutation '${mutation.type}' without value`);
+  }
+}

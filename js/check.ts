@@ -1,0 +1,221 @@
+// Duty: the checks of option objects, with the words of Deno KV.
+// Keys and values are checked where they are encoded; sizes are compared there with the handle's
+// limits.
+
+import type { KvKey } from "./types.js";
+
+/** Every bound of a handle, by the name it has in `openKv`'s `limits`. */
+export type Limits = Readonly<Record<string, number>>;
+
+/** Deno's words for an argument of the wrong shape. */
+export function wrongShape(expected: string, given: unknown): TypeError {
+  return new TypeError(`invalid type; expected: ${expected}, got: ${nameOf(given)}`);
+}
+
+/** A short name of what was given, for messages. */
+export function nameOf(given: unknown): string {
+  if (given === null || typeof given !== "object") {
+    return given === null ? "null" : typeof given;
+  }
+  return given.constructor?.name || "object";
+}
+
+const READ_OPTIONS = ["consistency"];
+const SET_OPTIONS = ["expireIn"];
+const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
+const LIST_OPTIONS = ["limit", "cursor", "reverse", "consistency", "batchSize"];
+const WATCH_OPTIONS = ["raw"];
+
+/** Checks the options of `get` and `getMany`. Both levels mean the same on a local database. */
+export function checkReadOptions(options: { consistency?: unknown }): void {
+  refuseMisspelt(options, READ_OPTIONS);
+  checkConsistency(options.consistency);
+}
+
+export function checkConsistency(level: unknown): void {
+  if (level == null || level === "strong" || level === "eventual") return;
+  if (typeof level !== "string") throw wrongShape("enum", level);
+  throw new TypeError(`unknown variant \`${level}\`, expected \`strong\` or \`eventual\``);
+}
+
+/** The largest `expireIn`: the last instant that a Date can name. */
+const EXPIRE_IN_MS_MAX = 8.64e15;
+
+/** The `expireIn` of a set, in milliseconds; undefined when the entry stays. */
+export function checkSetOptions(options: { expireIn?: unknown }): number | undefined {
+  refuseMisspelt(options, SET_OPTIONS);
+  return checkExpireIn(options.expireIn);
+}
+
+export function checkExpireIn(expireIn: unknown): number | undefined {
+  if (expireIn === undefined) return undefined;
+  if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
+    throw new TypeError(`expireIn must be a non-negative integer: received ${told(expireIn)}`);
+  }
+  if (Date.now() + expireIn > EXPIRE_IN_MS_MAX) {
+    throw new TypeError(`Invalid mutation: expireIn is too large: ${expireIn}`);
+  }
+  return expireIn;
+}
+
+/** A checked enqueue. */
+export interface QueueOptions {
+  /** From the commit to the first delivery, in whole milliseconds. */
+  readonly delayMs: number;
+  readonly keysIfUndelivered: readonly KvKey[];
+  /** Waiting times before the retries, in whole milliseconds. */
+  readonly backoffMs: readonly number[];
+}
+
+/** Waiting times before each retry of a message that says nothing else. */
+const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30_000, 60_000];
+
+const NO_KEYS: readonly KvKey[] = [];
+const QUEUE_DEFAULTS: QueueOptions = {
+  delayMs: 0,
+  keysIfUndelivered: NO_KEYS,
+  backoffMs: BACKOFF_DEFAULT_MS,
+};
+
+interface GivenQueueOptions {
+  delay?: unknown;
+  keysIfUndelivered?: unknown;
+  backoffSchedule?: unknown;
+}
+
+export function checkQueueOptions(
+  options: GivenQueueOptions | null | undefined,
+  limits: Limits,
+): QueueOptions {
+  if (options == null) return QUEUE_DEFAULTS;
+  refuseMisspelt(options, ENQUEUE_OPTIONS);
+  return {
+    delayMs: checkDelay(options.delay, limits),
+    keysIfUndelivered: checkUndelivered(options.keysIfUndelivered),
+    backoffMs: checkBackoff(options.backoffSchedule, limits),
+  };
+}
+
+const MS_PER_DAY = 86_400_000;
+
+function checkDelay(delay: unknown, limits: Limits): number {
+  if (delay == null) return 0;
+  if (typeof delay !== "number" && typeof delay !== "bigint") throw wrongShape("integer", delay);
+  if (delay < 0) throw new TypeError(`Delay must be >= 0: received ${delay}`);
+  if (delay > limits.delayMsMax) {
+    const days = limits.delayMsMax / MS_PER_DAY;
+    throw new TypeError(`Delay cannot be greater than ${days} days: received ${delay}`);
+  }
+  const ms = Number(delay);
+  if (Number.isNaN(ms)) throw new TypeError("Delay cannot be NaN");
+  return Math.trunc(ms);
+}
+
+function checkUndelivered(keys: unknown): readonly KvKey[] {
+  if (keys == null) return NO_KEYS;
+  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  return keys;
+}
+
+function checkBackoff(schedule: unknown, limits: Limits): readonly number[] {
+  if (schedule === undefined) return BACKOFF_DEFAULT_MS;
+  if (!Array.isArray(schedule)) throw wrongShape("array", schedule);
+  const most = limits.backoffIntervalsMax;
+  if (schedule.length > most) {
+    throw new TypeError(
+      `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given`,
+    );
+  }
+  return Array.from(schedule, (interval: unknown, index) => {
+    if (typeof interval !== "number") throw wrongShape("integer", interval);
+    if (!(interval >= 0 && interval <= limits.backoffIntervalMsMax)) {
+      throw new TypeError(`Invalid backoffSchedule, interval at index ${index} is invalid`);
+    }
+    return Math.trunc(interval);
+  });
+}
+
+/** Checked options of a list. */
+export interface ListOptions {
+  readonly limit: number | undefined;
+  readonly batchSize: number | undefined;
+  readonly reverse: boolean;
+  readonly cursor: unknown;
+  readonly consistency: unknown;
+}
+
+export function checkListOptions(options: {
+  limit?: unknown;
+  cursor?: unknown;
+  reverse?: unknown;
+  consistency?: unknown;
+  batchSize?: unknown;
+}): ListOptions {
+  const { limit, batchSize, reverse, cursor, consistency } = options;
+  refuseMisspelt(options, LIST_OPTIONS);
+  if (limit !== undefined && !isPositiveInteger(limit)) {
+    throw new Error(`Limit must be a positive integer: received ${told(limit)}`);
+  }
+  if (batchSize != null && !isPositiveInteger(batchSize)) {
+    throw new Error(`batchSize must be a positive integer: received ${told(batchSize)}`);
+  }
+  return {
+    limit,
+    batchSize: batchSize ?? undefined,
+    reverse: Boolean(reverse),
+    cursor,
+    consistency,
+  };
+}
+
+/** The `raw` option of a watch. */
+export function checkWatchOptions(options: { raw?: unknown }): boolean {
+  const raw = Boolean(options.raw);
+  refuseMisspelt(options, WATCH_OPTIONS);
+  return raw;
+}
+
+function isPositiveInteger(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value > 0;
+}
+
+/** As in a template, but a symbol has words too. */
+function told(value: unknown): string {
+  return String(value);
+}
+
+/**
+ * Refuses an option whose name is a slip of the pen away from a known one: `expiresIn` would
+ * otherwise be ignored and the entry live for ever. Other unknown names are ignored, as Deno does.
+ */
+export function refuseMisspelt(options: object, known: readonly string[]): void {
+  for (const name in options) {
+    if (known.includes(name)) continue;
+    const meant = known.find((option) => isSlip(name.toLowerCase(), option.toLowerCase()));
+    if (meant !== undefined) {
+      throw new TypeError(`Unknown option '${name}': did you mean '${meant}'?`);
+    }
+  }
+}
+
+/** Names shorter than this may differ by one letter, longer ones by two. */
+const SHORT_NAME_LETTERS = 6;
+
+function isSlip(name: string, option: string): boolean {
+  const most = option.length < SHORT_NAME_LETTERS ? 1 : 2;
+  return Math.abs(name.length - option.length) <= most && distance(name, option) <= most;
+}
+
+/** Letters to insert, delete or change to get from one name to the other. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const changed = row[j - 1] + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next[j] = Math.min(changed, row[j] + 1, next[j - 1] + 1);
+    }
+    row = next;
+  }
+  return row[to.length];
+}

@@ -1,0 +1,106 @@
+// Duty: the error classes, and the way from an error record of the addon to a thrown error.
+// Never: a native error or stack in front of a caller. Records carry a kind and words; the error
+// is made here, where the caller's own stack shows.
+
+/** What a caller can do about a {@link KvError}; the codes are API, the messages are not. */
+export type KvErrorCode =
+  | "CONFLICT"
+  | "UNAVAILABLE"
+  | "OUTCOME_UNKNOWN"
+  | "CLOSED"
+  | "DENIED"
+  | "CORRUPT"
+  | "INTERNAL"
+  | "UNSUPPORTED";
+
+/** A failure of the database, rather than of the call's arguments. */
+export class KvError extends Error {
+  readonly code: KvErrorCode;
+
+  constructor(code: KvErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+nameOnPrototype(KvError, "KvError");
+
+/** The handle is closed. Deno's own class when it runs there, so that `instanceof` holds. */
+class OwnBadResource extends KvError {
+  constructor(message: string) {
+    super("CLOSED", message);
+  }
+}
+nameOnPrototype(OwnBadResource, "BadResource");
+
+type ErrorClass = new (message: string) => Error;
+const runtime = globalThis as { Deno?: { errors?: { BadResource?: ErrorClass } } };
+
+export const BadResource: ErrorClass = runtime.Deno?.errors?.BadResource ?? OwnBadResource;
+
+/** A class keeps its name when a bundler renames it, and no instance carries it as own property. */
+function nameOnPrototype(type: Function, name: string): void {
+  const hidden = { value: name, writable: true, configurable: true, enumerable: false };
+  Object.defineProperty(type, "name", hidden);
+  Object.defineProperty(type.prototype, "name", hidden);
+}
+
+const CLOSED_KIND = 6;
+
+/** Kinds of an error record that become a {@link KvError}, by number (src/model/error.rs). */
+const CODES: Record<number, KvErrorCode> = {
+  3: "CONFLICT",
+  4: "UNAVAILABLE",
+  5: "OUTCOME_UNKNOWN",
+  7: "DENIED",
+  8: "CORRUPT",
+  9: "INTERNAL",
+  10: "UNSUPPORTED",
+};
+
+/** An error that has not been made yet: it is made where it is thrown. */
+export interface Failure {
+  readonly kind: number;
+  readonly message: string;
+}
+
+export const CLOSED: Failure = { kind: CLOSED_KIND, message: "Bad resource ID" };
+
+/** Makes the error of a failure. Call it where the caller's stack shows. */
+export function errorOf({ kind, message }: Failure): Error {
+  if (kind === 1) return new TypeError(message);
+  if (kind === 2) return new RangeError(message);
+  if (kind === CLOSED_KIND) return closedError();
+  return new KvError(CODES[kind] ?? "INTERNAL", message);
+}
+
+/** The error of every call on a closed handle. */
+export function closedError(): Error {
+  const error = new BadResource(CLOSED.message);
+  if (!(error instanceof KvError)) Object.assign(error, { code: "CLOSED" });
+  return error;
+}
+
+/** Something that a later version offers; named so that the caller knows it was understood. */
+export function unsupported(what: string): KvError {
+  return new KvError("UNSUPPORTED", `${what}: not supported yet`);
+}
+
+/** Bytes of an error record before its message: kind and length. */
+const RECORD_HEAD_BYTES = 5;
+
+/** Reads an error record: u8 kind, u32 length, message. */
+export function readFailure(bytes: Buffer, at = 0): Failure {
+  const start = at + RECORD_HEAD_BYTES;
+  return { kind: bytes[at], message: bytes.toString("utf8", start, start + bytes.readUInt32LE(at + 1)) };
+}
+
+/** The length of the error record at `at`. */
+export function failureBytes(bytes: Buffer, at: number): number {
+  return RECORD_HEAD_BYTES + bytes.readUInt32LE(at + 1);
+}
+
+/** The failure of a native call that must not throw: a bug of ours, told as such. */
+export function bugOf(error: unknown): Failure {
+  const message = error instanceof Error ? error.message : String(error);
+  return { kind: 9, message: `The addon refused a call: ${message}` };
+}

@@ -1,0 +1,8 @@
+// The table of contents: what index.js and index.mjs give out.
+
+export { AtomicOperation } from "./atomic.js";
+export { KvU64 } from "./codec/u64.js";
+export { BadResource, KvError } from "./errors.js";
+export { Kv } from "./kv.js";
+export { KvListIterator } from "./list.js";
+export { openKv } from "./open.js";

@@ -1,0 +1,131 @@
+// Duty: how an AtomicOperation prints: one line per record, read back from the encoded bytes, so
+// that it shows what would be written and not what the arguments have become since.
+
+import { inspect } from "node:util";
+import { decodeKey } from "./codec/key.js";
+import { decodeValue } from "./codec/value/decode.js";
+import { ENCODING_CBOR } from "./codec/value/tags.js";
+import { readStamp, readU32 } from "./frame.js";
+import {
+  EXPIRES,
+  OP_CHECK,
+  OP_DELETE,
+  OP_ENQUEUE,
+  OP_MAX,
+  OP_MIN,
+  OP_SET,
+  OP_SUM,
+  STAMP_BYTES,
+  SUFFIXED,
+} from "./native.js";
+import { COMMIT_VERSIONSTAMP } from "./records.js";
+import type { Segment } from "./segment.js";
+
+/** Prints one value with the options of the caller. */
+type Print = (value: unknown) => string;
+
+const NAMES: Record<number, string> = {
+  [OP_SET]: "set",
+  [OP_DELETE]: "delete",
+  [OP_SUM]: "sum",
+  [OP_MIN]: "min",
+  [OP_MAX]: "max",
+};
+
+/** The method under the names that Node, Bun and Deno ask for. */
+export const INSPECT_NAMES = [
+  Symbol.for("nodejs.util.inspect.custom"),
+  Symbol.for("Deno.customInspect"),
+];
+
+/** The printer among the arguments: Node gives (depth, options, inspect), Deno (inspect, options). */
+export function printerOf(first: unknown, second: unknown, third: unknown): Print {
+  const given = typeof third === "function" ? third : typeof first === "function" ? first : inspect;
+  return (value) => String((given as typeof inspect)(value, second as object));
+}
+
+export function inspectOperation(segments: readonly Segment[], print: Print): string {
+  if (segments.length === 0) return "AtomicOperation (empty)";
+  const lines = segments.map((segment) => `  ${describe(segment, print)}`);
+  return `AtomicOperation\n${lines.join("\n")}`;
+}
+
+function describe(segment: Segment, print: Print): string {
+  const reader = new Reader(segment);
+  const op = reader.u8();
+  if (op === OP_CHECK) {
+    const versionstamp = reader.u8() === 1 ? reader.stamp() : null;
+    return `check({ key: ${print(reader.key())}, versionstamp: ${print(versionstamp)} })`;
+  }
+  if (op === OP_ENQUEUE) return describeMessage(reader, segment, print);
+  const flags = op === OP_SET ? reader.u8() : 0;
+  if (flags & EXPIRES) reader.skip(8);
+  const key = reader.key();
+  if (flags & SUFFIXED) key.push(COMMIT_VERSIONSTAMP);
+  const shown = [print(key)];
+  if (op !== OP_DELETE) shown.push(reader.value(reader.u8(), print));
+  if (flags & EXPIRES) shown.push(`{ expireIn: ${segment.afterMs} }`);
+  return `${NAMES[op]}(${shown.join(", ")})`;
+}
+
+/** The schedule is not told when it is the default one, which has this many intervals. */
+const DEFAULT_SCHEDULE = "[ 100, 1000, 5000, 30000, 60000 ]";
+
+function describeMessage(reader: Reader, { afterMs }: Segment, print: Print): string {
+  reader.skip(8);
+  const backoff = Array.from({ length: reader.u8() }, () => reader.u32());
+  const keys = Array.from({ length: reader.u16() }, () => reader.key());
+  const shown = [reader.value(ENCODING_CBOR, print)];
+  const options: string[] = [];
+  if (afterMs) options.push(`delay: ${afterMs}`);
+  if (keys.length > 0) options.push(`keysIfUndelivered: ${print(keys)}`);
+  const schedule = print(backoff);
+  if (schedule !== DEFAULT_SCHEDULE) options.push(`backoffSchedule: ${schedule}`);
+  if (options.length > 0) shown.push(`{ ${options.join(", ")} }`);
+  return `enqueue(${shown.join(", ")})`;
+}
+
+class Reader {
+  readonly #segment: Segment;
+  #at: number;
+
+  constructor(segment: Segment) {
+    this.#segment = segment;
+    this.#at = segment.start;
+  }
+
+  skip(bytes: number): number {
+    const at = this.#at;
+    this.#at += bytes;
+    return at;
+  }
+
+  u8(): number {
+    return this.#segment.buf[this.skip(1)];
+  }
+
+  u16(): number {
+    return this.#segment.buf.readUInt16LE(this.skip(2));
+  }
+
+  u32(): number {
+    return readU32(this.#segment.buf, this.skip(4));
+  }
+
+  stamp(): string {
+    return readStamp(this.#segment.buf, this.skip(STAMP_BYTES));
+  }
+
+  key(): unknown[] {
+    const length = this.u32();
+    const start = this.skip(length);
+    return decodeKey(this.#segment.buf, start, start + length);
+  }
+
+  value(encoding: number, print: Print): string {
+    if (this.#segment.fills !== null) return "[value with a Blob]";
+    const length = this.u32();
+    const start = this.skip(length);
+    return print(decodeValue(encoding, this.#segment.buf, start, start + length));
+  }
+}

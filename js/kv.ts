@@ -1,0 +1,127 @@
+// Duty: class Kv: the methods that users call, each one line to the file of its verb.
+
+import { AtomicOperation } from "./atomic.js";
+import { KvListIterator } from "./list.js";
+import { listenQueue } from "./queue.js";
+import { getLater, getManyLater, getManyNow, getNow } from "./reads.js";
+import { COMMIT_VERSIONSTAMP } from "./records.js";
+import { closedError } from "./errors.js";
+import { Session } from "./session.js";
+import type {
+  KvCommitResult,
+  KvConsistencyLevel,
+  KvEntryMaybe,
+  KvKey,
+  KvListOptions,
+  KvListSelector,
+} from "./types.js";
+import { watch } from "./watch.js";
+import { enqueue, remove, set } from "./writes.js";
+
+/** Node 20 lacks the symbols; whoever brings `using` to it looks them up under these names. */
+const DISPOSE: symbol = Symbol.dispose ?? Symbol.for("nodejs.dispose");
+const ASYNC_DISPOSE: symbol = Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose");
+
+export class Kv {
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    if (!(session instanceof Session)) {
+      throw new TypeError("Kv can not be constructed: use openKv instead");
+    }
+    this.#session = session;
+  }
+
+  async get<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel },
+  ): Promise<KvEntryMaybe<T>> {
+    const entry = getNow(this.#session, key, options);
+    if (entry !== undefined) return entry as KvEntryMaybe<T>;
+    return (await getLater(this.#session, key)) as KvEntryMaybe<T>;
+  }
+
+  async getMany<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: KvConsistencyLevel },
+  ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
+    const entries =
+      getManyNow(this.#session, keys, options) ?? (await getManyLater(this.#session, keys));
+    return entries as { [K in keyof T]: KvEntryMaybe<T[K]> };
+  }
+
+  set(
+    key: KvKey,
+    value: unknown,
+    options?: { expireIn?: number },
+  ): Promise<KvCommitResult> {
+    return set(this.#session, key, value, options);
+  }
+
+  delete(key: KvKey): Promise<void> {
+    return remove(this.#session, key);
+  }
+
+  list<T = unknown>(selector: KvListSelector, options: KvListOptions = {}): KvListIterator<T> {
+    return new KvListIterator<T>(this.#session, selector, options);
+  }
+
+  atomic(): AtomicOperation {
+    return new AtomicOperation(this.#session);
+  }
+
+  enqueue(
+    value: unknown,
+    options?: {
+      delay?: number;
+      keysIfUndelivered?: readonly KvKey[];
+      backoffSchedule?: readonly number[];
+    },
+  ): Promise<KvCommitResult> {
+    return enqueue(this.#session, value, options);
+  }
+
+  listenQueue(handler: (value: any) => void | Promise<void>): Promise<void> {
+    return listenQueue(this.#session, handler);
+  }
+
+  watch<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options: { raw?: boolean } = {},
+  ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
+    return watch(this.#session, keys, options) as ReadableStream<{
+      [K in keyof T]: KvEntryMaybe<T[K]>;
+    }>;
+  }
+
+  commitVersionstamp(): symbol {
+    return COMMIT_VERSIONSTAMP;
+  }
+
+  close(): void {
+    if (this.#session.closed) throw closedError();
+    this.#session.close();
+  }
+
+  #dispose(): void {
+    if (this.#session.closed) return;
+    this.#session.disposed = true;
+    this.#session.close();
+  }
+
+  static {
+    const define = (name: symbol, value: (this: Kv) => unknown) =>
+      Object.defineProperty(this.prototype, name, { value, writable: true, configurable: true });
+    define(DISPOSE, function dispose() {
+      this.#dispose();
+    });
+    define(ASYNC_DISPOSE, async function asyncDispose() {
+      this.#dispose();
+    });
+  }
+}
+
+export interface Kv {
+  [Symbol.dispose](): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}

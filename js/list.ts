@@ -1,0 +1,257 @@
+// Duty: KvListIterator: pages of rows, decoded when they are asked for.
+// Invariant: entries are yielded in key order, each once, however the calls of next() overlap; a
+// page is one state of the database.
+
+import { checkConsistency, checkListOptions } from "./check.js";
+import { encodeCursor } from "./codec/cursor.js";
+import { decodeKey } from "./codec/key.js";
+import { decodeValue } from "./codec/value/decode.js";
+import { readStamp, readU32 } from "./frame.js";
+import { POINT_HEAD_BYTES, RANGE_HEAD_BYTES, REVERSE, STAMP_BYTES, TOO_LARGE } from "./native.js";
+import { type Bounds, type Selector, boundsOf, checkSelector, extended, resume } from "./range.js";
+import { Session } from "./session.js";
+import type { KvEntry, KvListOptions, KvListSelector } from "./types.js";
+
+/** Rows of the first page and of later ones, when `batchSize` does not say otherwise. */
+const FIRST_PAGE_ROWS = 32;
+const PAGE_ROWS_MAX = 500;
+/** Each page has this many times the rows of the one before. */
+const PAGE_GROWTH = 4;
+
+/** Memory for a page that is read synchronously, and what it may grow to for rows that are larger. */
+const PAGE_BYTES = 128 * 1024;
+const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+/** Page memory kept for later lists. */
+const SPARE_PAGES_MAX = 4;
+const spares: Buffer[] = [];
+
+const NO_BYTES = Buffer.alloc(0);
+
+export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
+  readonly #session: Session;
+  readonly #selector: Selector;
+  readonly #reverse: boolean;
+  readonly #cursorOption: string | null;
+  #bounds: Bounds | null = null;
+  /** What every next() rejects with: a bad bound, cursor or consistency. */
+  #failure: unknown = undefined;
+
+  /** Entries that may still be read, by `limit`. */
+  #wanted: number;
+  /** Rows of the next page, and the most that a page may have. */
+  #pageRows: number;
+  readonly #pageRowsMax: number;
+
+  /** The page: rows still to be yielded start at `#at`. */
+  #page: Buffer = NO_BYTES;
+  #at = 0;
+  #rows = 0;
+  /** No page follows this one. */
+  #last = false;
+  /** The memory of the page is ours to use again. */
+  #pooled = false;
+
+  /** The key yielded last: bytes of `#lastPage`; an empty range before the first one. */
+  #lastPage: Buffer = NO_BYTES;
+  #lastStart = 0;
+  #lastEnd = 0;
+  #exhausted = false;
+
+  /** The last of the calls of next() that wait for a page. */
+  #tail: Promise<unknown> | null = null;
+
+  constructor(session: Session, given: KvListSelector, options: KvListOptions) {
+    if (!(session instanceof Session)) {
+      throw new TypeError("KvListIterator can not be constructed: use kv.list() instead");
+    }
+    const { limit, batchSize, reverse, cursor, consistency } = checkListOptions(options);
+    this.#session = session;
+    this.#selector = checkSelector(given);
+    this.#reverse = reverse;
+    this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
+    this.#wanted = limit ?? Number.POSITIVE_INFINITY;
+    this.#pageRowsMax = Math.min(batchSize ?? PAGE_ROWS_MAX, PAGE_ROWS_MAX);
+    this.#pageRows = Math.min(batchSize ?? FIRST_PAGE_ROWS, this.#pageRowsMax);
+    try {
+      this.#bounds = this.#open(cursor, consistency, batchSize);
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+
+  #open(cursor: unknown, consistency: unknown, batchSize: number | undefined): Bounds {
+    checkConsistency(consistency);
+    const { limits } = this.#session;
+    if (batchSize !== undefined && batchSize > limits.rowsMax) {
+      throw new TypeError(`Too many entries (max ${limits.rowsMax}): ${batchSize} given`);
+    }
+    const selector = this.#selector;
+    const bounds = boundsOf(selector, limits.rangeKeyBytesMax);
+    if (cursor) {
+      const explicit = (this.#reverse ? selector.end : selector.start) !== undefined;
+      resume(bounds, cursor, this.#reverse, explicit);
+    }
+    if (bounds.start.compare(bounds.end) >= 0) this.#last = true;
+    return bounds;
+  }
+
+  get cursor(): string {
+    if (this.#exhausted) return "";
+    if (this.#lastEnd > 0) {
+      return encodeCursor(this.#lastPage, this.#lastStart, this.#lastEnd, this.#bounds!.common);
+    }
+    if (this.#cursorOption === null) {
+      throw new Error("Cannot get cursor before first iteration");
+    }
+    return this.#cursorOption;
+  }
+
+  next(): Promise<IteratorResult<KvEntry<T>, undefined>> {
+    if (this.#tail !== null) return this.#queue();
+    try {
+      if (this.#rows === 0 && !this.#turnPage()) return this.#queue();
+      return Promise.resolve(this.#take());
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The row at `#at`, or the end. */
+  #take(): IteratorResult<KvEntry<T>, undefined> {
+    if (this.#rows === 0) return { done: true, value: undefined };
+    const page = this.#page;
+    const keyStart = this.#at + 4;
+    const keyEnd = keyStart + readU32(page, this.#at);
+    const start = keyEnd + POINT_HEAD_BYTES + 4;
+    const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
+    // The row counts as yielded even when it cannot be read, so that a list can go on after it.
+    this.#at = end;
+    this.#rows--;
+    this.#lastPage = page;
+    this.#lastStart = keyStart;
+    this.#lastEnd = keyEnd;
+    const { prefix, prefixBytes } = this.#bounds!;
+    const key = prefix === null
+      ? decodeKey(page, keyStart, keyEnd)
+      : decodeKey(page, keyStart + prefixBytes, keyEnd, prefix);
+    const value = decodeValue(page[keyEnd + STAMP_BYTES], page, start, end) as T;
+    return { done: false, value: { key, value, versionstamp: readStamp(page, keyEnd) } };
+  }
+
+  /** A call that waits for a page, behind those that wait already. */
+  #queue(): Promise<IteratorResult<KvEntry<T>, undefined>> {
+    const before = this.#tail;
+    const result = before === null ? this.#step() : before.then(() => this.#step());
+    const settled: Promise<void> = result.then(
+      () => this.#leave(settled),
+      () => this.#leave(settled),
+    );
+    this.#tail = settled;
+    return result;
+  }
+
+  #leave(settled: Promise<void>): void {
+    if (this.#tail === settled) this.#tail = null;
+  }
+
+  async #step(): Promise<IteratorResult<KvEntry<T>, undefined>> {
+    if (this.#rows === 0 && !this.#turnPage()) await this.#fetch();
+    return this.#take();
+  }
+
+  /** Reads the next page synchronously, if there is one. False: it takes the asynchronous lane. */
+  #turnPage(): boolean {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#last || this.#wanted === 0) {
+      if (this.#last) this.#exhaust();
+      return true;
+    }
+    const session = this.#session;
+    session.requireOpen();
+    this.#keepLast();
+    if (session.spent) return false;
+    let page = this.#pooled ? this.#page : (spares.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES));
+    this.#pooled = true;
+    this.#page = page;
+    const length = this.#request();
+    for (;;) {
+      if (!session.reading) session.hold();
+      const answer = session.native.page(length, page);
+      if (answer >= 0) {
+        this.#begin(page, 0);
+        return true;
+      }
+      session.refused(answer);
+      if (answer !== TOO_LARGE || page.length >= PAGE_BYTES_MAX) return false;
+      page = this.#page = Buffer.allocUnsafeSlow(page.length * 2);
+    }
+  }
+
+  /** Reads the next page on the asynchronous lane. */
+  async #fetch(): Promise<void> {
+    const session = this.#session;
+    const batch = session.joinRead();
+    const index = batch.range(session.port.writer.buf, this.#request());
+    await batch.arrived;
+    const at = batch.start(index);
+    this.#giveBack();
+    this.#begin(batch.data, at);
+  }
+
+  /** Writes the range request of the next page into the scratch; returns its length. */
+  #request(): number {
+    const writer = this.#session.port.begin();
+    const { start, end } = this.#bounds!;
+    writer.u8(this.#reverse ? REVERSE : 0);
+    writer.u32(Math.min(this.#pageRows, this.#wanted));
+    writer.u32(start.length);
+    writer.bytes(start);
+    writer.u32(end.length);
+    writer.bytes(end);
+    return writer.pos;
+  }
+
+  /** Takes the range answer at `at` as the page. */
+  #begin(page: Buffer, at: number): void {
+    const asked = Math.min(this.#pageRows, this.#wanted);
+    const rows = readU32(page, at);
+    const more = page[at + 4] === 1;
+    this.#page = page;
+    this.#at = at + RANGE_HEAD_BYTES;
+    this.#rows = rows;
+    this.#wanted -= rows;
+    this.#last = rows < asked && !more;
+    this.#pageRows = Math.min(this.#pageRows * PAGE_GROWTH, this.#pageRowsMax);
+    if (rows === 0) this.#exhaust();
+  }
+
+  /** Takes the key yielded last out of the page, and makes it the bound of the next one. */
+  #keepLast(): void {
+    if (this.#lastPage !== this.#page || this.#lastEnd === 0) return;
+    const bounds = this.#bounds!;
+    const key = Buffer.from(this.#page.subarray(this.#lastStart, this.#lastEnd));
+    if (this.#reverse) bounds.end = key;
+    else bounds.start = extended(key, 0);
+    this.#lastPage = key;
+    this.#lastStart = 0;
+    this.#lastEnd = key.length;
+  }
+
+  #exhaust(): void {
+    this.#last = true;
+    this.#exhausted = true;
+    this.#giveBack();
+  }
+
+  #giveBack(): void {
+    if (this.#pooled && this.#page.length === PAGE_BYTES && spares.length < SPARE_PAGES_MAX) {
+      spares.push(this.#page);
+    }
+    this.#pooled = false;
+    this.#page = NO_BYTES;
+  }
+}

@@ -1,0 +1,76 @@
+// Duty: where a database is: a path or URL, or the default, to ":memory:" or an absolute path.
+
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { nameOf } from "./check.js";
+import { unsupported } from "./errors.js";
+
+export const MEMORY = ":memory:";
+
+/** The variable that names the database of a program that names none. */
+const URL_VARIABLE = "OPENKV_URL";
+const DEFAULT_FOLDER = ".openkv";
+const DEFAULT_FILE = "kv.sqlite3";
+/** Files that mark the folder of a program. */
+const PROGRAM_FILES = ["package.json", "deno.json", "deno.jsonc"];
+
+/** Schemes that a later version opens. */
+const LATER_SCHEMES = ["http://", "https://", "postgres://", "postgresql://"];
+
+/** ":memory:" or an absolute path. Throws TypeError or an `UNSUPPORTED` KvError. */
+export function locate(path: unknown, readonly: boolean): string {
+  if (path === undefined || path === null) {
+    const named = process.env[URL_VARIABLE];
+    return named ? locateText(named) : defaultPath(readonly);
+  }
+  if (typeof path === "string") return locateText(path);
+  if (path instanceof URL) return locateText(path.href);
+  throw new TypeError(`Filename cannot be empty: received ${nameOf(path)}`);
+}
+
+function locateText(text: string): string {
+  if (text === MEMORY) return text;
+  if (text === "") throw new TypeError("Filename cannot be empty");
+  if (text.startsWith(":")) {
+    throw new TypeError("Filename cannot start with ':' unless prefixed with './'");
+  }
+  if (text.includes("\0")) {
+    const error = new TypeError("file name contained an unexpected NUL byte");
+    throw Object.assign(error, { code: "EINVAL" });
+  }
+  const later = LATER_SCHEMES.find((scheme) => text.startsWith(scheme));
+  // A URL may hold a password: the message has its scheme only.
+  if (later !== undefined) throw unsupported(`Opening ${later} URLs`);
+  return text.startsWith("file:") ? pathOfUrl(text) : resolve(text);
+}
+
+function pathOfUrl(text: string): string {
+  if (!text.startsWith("file://")) {
+    throw new TypeError(`A file URL is absolute, like file:///data/kv.sqlite3: received ${text}`);
+  }
+  const url = new URL(text);
+  if (url.search !== "" || url.hash !== "") {
+    throw new TypeError(`A file URL has no query and no fragment here: received ${text}`);
+  }
+  return fileURLToPath(url);
+}
+
+/** The file of the program above the working directory. Its folder is made, invisible to git. */
+function defaultPath(readonly: boolean): string {
+  const folder = join(programFolder(process.cwd()), DEFAULT_FOLDER);
+  if (!readonly) {
+    mkdirSync(folder, { recursive: true });
+    const ignore = join(folder, ".gitignore");
+    if (!existsSync(ignore)) writeFileSync(ignore, "*\n");
+  }
+  return join(folder, DEFAULT_FILE);
+}
+
+function programFolder(from: string): string {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (PROGRAM_FILES.some((name) => existsSync(join(folder, name)))) return folder;
+    if (folder === dirname(folder)) return from;
+  }
+}

@@ -1,0 +1,48 @@
+// Duty: the numbers of js/native/contract.md, by name.
+
+/** Negative answers of the addon's sync calls. */
+export const MISS = -1;
+export const WOULD_BLOCK = -2;
+export const TOO_LARGE = -3;
+export const IS_CLOSED = -4;
+export const ERROR = -5;
+
+/** Kinds of events. */
+export const OPENED = 1;
+export const OPEN_FAILED = 2;
+export const READ = 3;
+export const READ_FAILED = 4;
+export const SETTLED = 5;
+export const WATCH = 6;
+export const WATCH_END = 7;
+export const DELIVERY = 8;
+export const LISTEN_END = 9;
+
+/** Flags of a range request. */
+export const REVERSE = 1;
+export const POINT = 2;
+
+/** Records of a write. */
+export const OP_END = 0;
+export const OP_CHECK = 1;
+export const OP_SET = 2;
+export const OP_DELETE = 3;
+export const OP_SUM = 4;
+export const OP_MIN = 5;
+export const OP_MAX = 6;
+export const OP_ENQUEUE = 7;
+
+/** Flags of a SET record. */
+export const EXPIRES = 1;
+export const SUFFIXED = 2;
+
+/** Status of an outcome. */
+export const COMMITTED = 0;
+export const CHECK_FAILED = 1;
+
+/** Bytes of a versionstamp as it crosses: hexadecimal digits. */
+export const STAMP_BYTES = 20;
+/** Bytes before the value of a point answer: the stamp and the encoding id. */
+export const POINT_HEAD_BYTES = STAMP_BYTES + 1;
+/** Bytes before the rows of a range answer: their number and the `more` flag. */
+export const RANGE_HEAD_BYTES = 5;

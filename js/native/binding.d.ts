@@ -1,0 +1,43 @@
+// Types of the addon's loader (dist/native/binding.js), as js/native/contract.md describes it.
+
+/** What the addon needs to know to open a database. */
+export interface NativeOptions {
+  /** ":memory:" or an absolute path. */
+  path: string;
+  durability: "full" | "normal";
+  readonly: boolean;
+  busyTimeoutMs: number;
+  /** Every bound by name. */
+  limits: Record<string, number>;
+}
+
+/** One open database. Sync reads answer a length or one of the negative codes of js/native.ts. */
+export interface NativeHandle {
+  get(keyLen: number): number;
+  getMany(count: number, requestLen: number): number;
+  page(requestLen: number, out: Uint8Array): number;
+  release(): void;
+  read(id: number, count: number, frame: Uint8Array, len: number): void;
+  write(id: number, count: number, frame: Uint8Array, len: number): void;
+  watch(id: number, count: number, frame: Uint8Array, len: number, raw: boolean): void;
+  watchNext(id: number): void;
+  watchCancel(id: number): void;
+  listen(id: number, credits: number): void;
+  settle(id: number, messageId: number, ok: boolean): void;
+  unlisten(id: number): void;
+  close(): void;
+}
+
+/** Starts to open; OPENED or OPEN_FAILED comes with this id. */
+export const Handle: new (id: number, options: NativeOptions) => NativeHandle;
+
+export function attach(
+  scratch: Uint8Array,
+  onEvent: (kind: number, id: number, data: Buffer | null) => void,
+): void;
+export function rescratch(scratch: Uint8Array): void;
+export function ref(): void;
+export function unref(): void;
+export function limits(): Record<string, number>;
+export function takeError(): Buffer;
+export function version(): string;

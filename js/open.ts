@@ -1,0 +1,115 @@
+// Duty: openKv: checks the options, finds the file, opens it.
+
+import { type Limits, nameOf } from "./check.js";
+import { unsupported } from "./errors.js";
+import { Kv } from "./kv.js";
+import { locate } from "./location.js";
+import type { NativeOptions } from "./native/binding.js";
+import { port } from "./port.js";
+import { Session } from "./session.js";
+import type { OpenKvOptions } from "./types.js";
+
+const BUSY_TIMEOUT_MS_DEFAULT = 5000;
+/** What a timer of the operating system can hold. */
+const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** What any bound can be raised to: lengths and counts are 32 bits on their way. */
+const LIMIT_MAX = 2 ** 31 - 1;
+/** Bounds whose counts have less room on their way, and one in milliseconds that has more. */
+const LIMIT_MAX_OF: Readonly<Record<string, number>> = {
+  backoffIntervalsMax: 2 ** 8 - 1,
+  undeliveredKeysMax: 2 ** 16 - 1,
+  delayMsMax: 2 ** 42,
+};
+
+const OPTION_NAMES = ["durability", "readonly", "busyTimeout", "limits", "encoding"];
+/** Sets of limits by name. */
+const LIMIT_SETS = ["deno", "wide"];
+
+export async function openKv(
+  path?: string | URL | null,
+  // The default keeps `openKv.length` at 1, as in Deno: the options are openkv's own.
+  given: OpenKvOptions | undefined = undefined,
+): Promise<Kv> {
+  const options = checkOptions(given);
+  const thread = port();
+  const native: NativeOptions = {
+    durability: checkDurability(options.durability),
+    readonly: checkReadonly(options.readonly),
+    busyTimeoutMs: checkBusyTimeout(options.busyTimeout),
+    limits: checkLimits(options.limits, thread.limits),
+    path: "",
+  };
+  native.path = locate(path, native.readonly);
+  return new Kv(await Session.open(thread, native));
+}
+
+type Given = { [Name in keyof OpenKvOptions]?: unknown } & { encoding?: unknown };
+
+function checkOptions(options: unknown): Given {
+  if (options === undefined || options === null) return {};
+  if (typeof options !== "object") {
+    throw new TypeError(`Options must be an object: received ${nameOf(options)}`);
+  }
+  requireKnown("option", options, OPTION_NAMES);
+  const given: Given = options;
+  if (given.encoding !== undefined) throw unsupported("Option 'encoding'");
+  return given;
+}
+
+function requireKnown(what: string, given: object, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    if (!known.includes(name)) {
+      throw new TypeError(`Unknown ${what} '${name}': known are ${known.join(", ")}`);
+    }
+  }
+}
+
+function checkDurability(durability: unknown): "full" | "normal" {
+  if (durability === undefined) return "full";
+  if (durability === "full" || durability === "normal") return durability;
+  throw new TypeError(`durability must be "full" or "normal": received ${String(durability)}`);
+}
+
+function checkReadonly(readonly: unknown): boolean {
+  if (readonly === undefined || typeof readonly === "boolean") return readonly ?? false;
+  throw new TypeError(`readonly must be a boolean: received ${nameOf(readonly)}`);
+}
+
+function checkBusyTimeout(ms: unknown): number {
+  if (ms === undefined) return BUSY_TIMEOUT_MS_DEFAULT;
+  if (isWhole(ms, 0, BUSY_TIMEOUT_MS_MAX)) return ms;
+  throw new TypeError(
+    `busyTimeout must be an integer from 0 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
+      `received ${String(ms)}`,
+  );
+}
+
+/** Every bound by name: the defaults with what was given. */
+function checkLimits(given: unknown, defaults: Limits): Record<string, number> {
+  const limits = { ...defaults };
+  if (given === undefined || given === "deno") return limits;
+  if (given === "wide") throw unsupported("Limits 'wide'");
+  if (typeof given === "string") {
+    throw new TypeError(`Unknown limits '${given}': known are ${LIMIT_SETS.join(", ")}`);
+  }
+  if (typeof given !== "object" || given === null) {
+    throw new TypeError(`limits must be an object or a name: received ${nameOf(given)}`);
+  }
+  requireKnown("limit", given, Object.keys(defaults));
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    const most = LIMIT_MAX_OF[name] ?? LIMIT_MAX;
+    if (!isWhole(value, 1, most)) {
+      throw new TypeError(
+        `limits.${name} must be an integer from 1 to ${most}: received ${String(value)}`,
+      );
+    }
+    limits[name] = value;
+  }
+  return limits;
+}
+
+function isWhole(value: unknown, least: number, most: number): value is number {
+  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
+}

@@ -1,0 +1,126 @@
+// Duty: this thread's one connection to the addon: the shared scratch, the dispatch of events by
+// id, the count of pending things that keeps the process alive, and the end of every turn in which
+// something was read synchronously.
+// Invariant: the addon's port is referenced exactly while something is pending.
+
+import { setImmediate } from "node:timers";
+import { Writer } from "./codec/writer.js";
+import type * as Binding from "./native/binding.js";
+
+/** The scratch at first: a `getMany` of ten values at the default limits fits. */
+const SCRATCH_BYTES = 1024 * 1024;
+/** The scratch at most; larger answers take the asynchronous lane. */
+const SCRATCH_BYTES_MAX = 16 * 1024 * 1024;
+/** Ids are positive small integers and come round again. */
+const ID_MAX = 0x3fff_ffff;
+
+/** What waits for the events of one id. Must not throw. */
+export interface Receiver {
+  receive(kind: number, data: Buffer | null): void;
+}
+
+/** What is released when the turn of the event loop ends. */
+export interface TurnMember {
+  endTurn(): void;
+}
+
+export class Port {
+  readonly native: typeof Binding;
+  /** Every bound of a handle at its default, by name. (How deep a value nests is not a handle's.) */
+  readonly limits: Readonly<Record<string, number>>;
+  /** Writes the requests of sync reads; its buffer is where their answers are found. */
+  readonly writer = new Writer(SCRATCH_BYTES);
+  /**
+   * Counts uses of the scratch. A caller whose number has moved on while it encoded (a getter in
+   * its key came back here) finds its request overwritten.
+   */
+  uses = 0;
+
+  /** The memory that the addon reads and writes: the writer's, unless a long key outgrew it. */
+  #scratch: Buffer;
+  #scratchView: DataView;
+  readonly #receivers = new Map<number, Receiver>();
+  #lastId = 0;
+  #pending = 0;
+  #turn: TurnMember[] = [];
+
+  constructor(native: typeof Binding) {
+    this.native = native;
+    const { valueDepthMax: _, ...limits } = native.limits();
+    this.limits = Object.freeze(limits);
+    this.#scratch = this.writer.buf;
+    this.#scratchView = this.writer.view;
+    native.attach(this.#scratch, (kind, id, data) => this.#receivers.get(id)?.receive(kind, data));
+  }
+
+  /** The writer at the start of the scratch, for a new request. */
+  begin(): Writer {
+    const { writer } = this;
+    if (writer.buf !== this.#scratch) this.#restore();
+    writer.pos = 0;
+    this.uses++;
+    return writer;
+  }
+
+  /** Whether the request that was just written lies in the scratch. */
+  get fits(): boolean {
+    return this.writer.buf === this.#scratch;
+  }
+
+  #restore(): void {
+    this.writer.buf = this.#scratch;
+    this.writer.view = this.#scratchView;
+  }
+
+  /** Makes the scratch larger, because an answer did not fit; false at its bound. Loses the request. */
+  grow(): boolean {
+    const bytes = this.#scratch.length * 2;
+    if (bytes > SCRATCH_BYTES_MAX) return false;
+    const { writer } = this;
+    writer.grow(0, bytes);
+    this.#scratch = writer.buf;
+    this.#scratchView = writer.view;
+    this.native.rescratch(this.#scratch);
+    return true;
+  }
+
+  /** An id whose events go to `receiver` until {@link forget}. */
+  register(receiver: Receiver): number {
+    do {
+      this.#lastId = this.#lastId === ID_MAX ? 1 : this.#lastId + 1;
+    } while (this.#receivers.has(this.#lastId));
+    this.#receivers.set(this.#lastId, receiver);
+    return this.#lastId;
+  }
+
+  forget(id: number): void {
+    this.#receivers.delete(id);
+  }
+
+  /** Something is awaited: the process stays alive until {@link settled}. */
+  pending(): void {
+    if (this.#pending++ === 0) this.native.ref();
+  }
+
+  settled(): void {
+    if (--this.#pending === 0) this.native.unref();
+  }
+
+  /** Calls `endTurn` when the event loop turns. A member adds itself once per turn. */
+  atTurnEnd(member: TurnMember): void {
+    if (this.#turn.push(member) === 1) setImmediate(this.#endTurn);
+  }
+
+  readonly #endTurn = (): void => {
+    const members = this.#turn;
+    this.#turn = [];
+    for (const member of members) member.endTurn();
+  };
+}
+
+let current: Port | undefined;
+
+/** The thread's port; the first call loads the addon. */
+export function port(): Port {
+  return (current ??= new Port(require("./native/binding.js") as typeof Binding));
+}

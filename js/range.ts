@@ -1,0 +1,126 @@
+// Duty: what a list covers: a selector and a cursor to the bytes of a start and an end.
+
+import { commonLength, decodeCursor } from "./codec/cursor.js";
+import { encodeKey, type KeyPart } from "./codec/key.js";
+import { Writer } from "./codec/writer.js";
+import { refuseMisspelt, wrongShape } from "./check.js";
+import type { KvKey } from "./types.js";
+
+/** A selector read once, with its shape checked and its arrays copied. */
+export interface Selector {
+  readonly prefix: KvKey | undefined;
+  readonly start: KvKey | undefined;
+  readonly end: KvKey | undefined;
+}
+
+/** The keys from `start` (included) to `end` (excluded), in bytes. */
+export interface Bounds {
+  start: Buffer;
+  end: Buffer;
+  /** Bytes that cursors leave out: those of the prefix, or that both bounds have in common. */
+  readonly common: number;
+  /** The parts of the prefix, when they may be put in front of every key as they are. */
+  readonly prefix: KeyPart[] | null;
+  /** Bytes of {@link prefix}. */
+  readonly prefixBytes: number;
+}
+
+const SELECTOR_NAMES = ["prefix", "start", "end"];
+
+/** Throws TypeError for a combination of bounds that says nothing. */
+export function checkSelector(selector: object): Selector {
+  if (selector === undefined || selector === null) {
+    throw new TypeError("Cannot convert undefined or null to object");
+  }
+  refuseMisspelt(selector, SELECTOR_NAMES);
+  const prefix = copyOwn(selector, "prefix");
+  const start = copyOwn(selector, "start");
+  const end = copyOwn(selector, "end");
+  if (prefix !== undefined) {
+    if (start !== undefined && end !== undefined) {
+      throw new TypeError(
+        "Selector can not specify both 'start' and 'end' key when specifying 'prefix'",
+      );
+    }
+  } else if (start === undefined || end === undefined) {
+    throw new TypeError("Selector must specify either 'prefix' or both 'start' and 'end' key");
+  }
+  return { prefix, start, end };
+}
+
+/** An own property, copied so that later changes of the array change nothing. */
+function copyOwn(selector: object, name: string): KvKey | undefined {
+  if (!Object.hasOwn(selector, name)) return undefined;
+  const key = (selector as Record<string, unknown>)[name];
+  if (key === undefined) return undefined;
+  if (!Array.isArray(key)) throw wrongShape("array", key);
+  return key.slice();
+}
+
+/** The first byte after every part's tag: ends the keys of a prefix. */
+const AFTER_PREFIX = 0xff;
+
+/**
+ * The bounds of a checked selector. Throws TypeError for a bad key part, a bound outside the prefix
+ * or the wrong way round, and a bound that is too long.
+ */
+export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number): Bounds {
+  if (prefix === undefined) {
+    const first = keyBytes(start!, keyBytesMax);
+    const last = keyBytes(end!, keyBytesMax);
+    if (first.compare(last) > 0) throw new TypeError("Start key is greater than end key");
+    const common = commonLength(first, last);
+    return { start: first, end: last, common, prefix: null, prefixBytes: 0 };
+  }
+  const writer = new Writer(64);
+  const plain = encodeKey(writer, prefix);
+  const bytes = writer.copy();
+  if (bytes.length >= keyBytesMax) throw keyTooLarge(keyBytesMax);
+  const inside = (key: KvKey, name: string): Buffer => {
+    const bound = keyBytes(key, keyBytesMax);
+    if (bound.length <= bytes.length || commonLength(bound, bytes) < bytes.length) {
+      throw new TypeError(`${name} key is not in the keyspace defined by prefix`);
+    }
+    return bound;
+  };
+  return {
+    start: start === undefined ? extended(bytes, 0) : inside(start, "Start"),
+    end: end === undefined ? extended(bytes, AFTER_PREFIX) : inside(end, "End"),
+    common: bytes.length,
+    prefix: plain && prefix.length > 0 ? (prefix as KeyPart[]) : null,
+    prefixBytes: bytes.length,
+  };
+}
+
+/** Moves the bound that the cursor replaces. Throws TypeError for one that is not of this list. */
+export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explicit: boolean): void {
+  const rest = decodeCursor(cursor);
+  const key = Buffer.concat([bounds.start.subarray(0, bounds.common), rest]);
+  if (reverse) {
+    if (explicit && key.compare(bounds.end) > 0) throw new TypeError("cursor out of bounds");
+    bounds.end = key;
+  } else {
+    const start = extended(key, 0);
+    if (explicit && start.compare(bounds.start) < 0) throw new TypeError("cursor out of bounds");
+    bounds.start = start;
+  }
+}
+
+function keyBytes(key: KvKey, most: number): Buffer {
+  const writer = new Writer(64);
+  encodeKey(writer, key);
+  if (writer.pos > most) throw keyTooLarge(most);
+  return writer.copy();
+}
+
+/** The bytes with one more behind them. */
+export function extended(bytes: Uint8Array, last: number): Buffer {
+  const longer = Buffer.allocUnsafeSlow(bytes.length + 1);
+  longer.set(bytes);
+  longer[bytes.length] = last;
+  return longer;
+}
+
+function keyTooLarge(most: number): TypeError {
+  return new TypeError(`Key too large for read (max ${most} bytes)`);
+}

@@ -1,0 +1,116 @@
+// Duty: the reads of one microtask on their way through the asynchronous lane: one crossing, one
+// event, and each caller takes its own answer from the event's bytes.
+
+import { Writer } from "./codec/writer.js";
+import { CLOSED, type Failure, bugOf, errorOf, readFailure } from "./errors.js";
+import { putBytes, readU32 } from "./frame.js";
+import { POINT, POINT_HEAD_BYTES, RANGE_HEAD_BYTES, READ } from "./native.js";
+import type { Receiver } from "./port.js";
+import type { Session } from "./session.js";
+
+/** Requests that share a crossing, so that one event stays in the tens of megabytes. */
+const REQUESTS_MAX = 1000;
+/** A writer larger than this is not kept for the next batch. */
+const SPARE_BYTES_MAX = 1024 * 1024;
+
+let spare: Writer | null = null;
+
+export class ReadBatch implements Receiver {
+  /** Resolves when the answers are here, or have failed. Never rejects. */
+  readonly arrived: Promise<void>;
+  /** The event's bytes. */
+  data!: Buffer;
+  #count = 0;
+  #crossed = false;
+  #failure: Failure | null = null;
+  #starts: number[] = [];
+  #writer: Writer;
+  #id = 0;
+  #resolve!: () => void;
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    this.#session = session;
+    this.#writer = spare ?? new Writer();
+    this.#writer.pos = 0;
+    spare = null;
+    this.arrived = new Promise((resolve) => (this.#resolve = resolve));
+    void Promise.resolve().then(() => this.flush());
+  }
+
+  get accepts(): boolean {
+    return !this.#crossed && this.#count < REQUESTS_MAX;
+  }
+
+  /** Asks for the entry of the key `from[start..end)`. Returns the number of its answer. */
+  point(from: Uint8Array, start: number, end: number): number {
+    const writer = this.#writer;
+    writer.u8(POINT);
+    writer.u32(1);
+    writer.u32(end - start);
+    putBytes(writer, from, start, end);
+    writer.u32(0);
+    return this.#count++;
+  }
+
+  /** Asks for what the range request `request[0..length)` says. Returns the number of its answer. */
+  range(request: Uint8Array, length: number): number {
+    putBytes(this.#writer, request, 0, length);
+    return this.#count++;
+  }
+
+  /** Crosses now; nothing joins any more. */
+  flush(): void {
+    if (this.#crossed) return;
+    this.#crossed = true;
+    const session = this.#session;
+    const writer = this.#writer;
+    session.leave(this);
+    session.port.pending();
+    this.#id = session.port.register(this);
+    try {
+      session.native.read(this.#id, this.#count, writer.buf, writer.pos);
+    } catch (error) {
+      this.#settle(bugOf(error));
+    }
+    if (writer.buf.length <= SPARE_BYTES_MAX) spare = writer;
+  }
+
+  receive(kind: number, data: Buffer | null): void {
+    if (kind !== READ || data === null) {
+      this.#settle(data === null ? CLOSED : readFailure(data));
+      return;
+    }
+    this.data = data;
+    let at = 0;
+    for (let i = 0; i < this.#count; i++) {
+      this.#starts.push(at);
+      at = skipAnswer(data, at);
+    }
+    this.#settle(null);
+  }
+
+  #settle(failure: Failure | null): void {
+    this.#failure = failure;
+    this.#session.port.forget(this.#id);
+    this.#session.port.settled();
+    this.#resolve();
+  }
+
+  /** Where answer `index` starts in {@link data}, once arrived. Throws when the read failed. */
+  start(index: number): number {
+    if (this.#failure !== null) throw errorOf(this.#failure);
+    return this.#starts[index];
+  }
+}
+
+/** Where the answer after the one at `at` starts. */
+export function skipAnswer(data: Buffer, at: number): number {
+  const rows = readU32(data, at);
+  at += RANGE_HEAD_BYTES;
+  for (let row = 0; row < rows; row++) {
+    at += 4 + readU32(data, at) + POINT_HEAD_BYTES;
+    at += 4 + readU32(data, at);
+  }
+  return at;
+}

@@ -1,0 +1,212 @@
+// Duty: get and getMany. First the synchronous lane, on the held snapshot; when it refuses (the
+// turn's budget is spent, the answer does not fit), the batch of the asynchronous lane.
+// Invariant: between encoding a request into the scratch and decoding its answer no user code runs.
+
+import { checkReadOptions, wrongShape } from "./check.js";
+import { decodeKey, encodeKey } from "./codec/key.js";
+import { decodeValue } from "./codec/value/decode.js";
+import { Writer } from "./codec/writer.js";
+import { readStamp, readU32 } from "./frame.js";
+import { MISS, POINT_HEAD_BYTES, RANGE_HEAD_BYTES, STAMP_BYTES, TOO_LARGE } from "./native.js";
+import type { Session } from "./session.js";
+import type { KvConsistencyLevel, KvEntryMaybe, KvKey } from "./types.js";
+
+interface ReadOptions {
+  consistency?: KvConsistencyLevel;
+}
+
+/**
+ * The entry, when the synchronous lane has it. Undefined: call {@link getLater} with the same key
+ * before anything else happens; the encoded key is still in the scratch.
+ */
+export function getNow(
+  session: Session,
+  key: KvKey,
+  options: ReadOptions | null | undefined,
+): KvEntryMaybe<unknown> | undefined {
+  if (options != null) checkReadOptions(options);
+  const writer = session.port.begin();
+  const use = session.port.uses;
+  const plain = encodeKey(writer, requireKey(key));
+  if (use !== session.port.uses) restoreKey(session, key);
+  const own = plain ? null : decodeKey(writer.buf, 0, writer.pos);
+  const length = writer.pos;
+  if (length >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session);
+  session.requireOpen();
+  if (session.spent || !session.port.fits) return undefined;
+  if (!session.reading) session.hold();
+  const answer = session.native.get(length);
+  if (answer >= 0) {
+    return entryOf(own ?? key.slice(), writer.buf, 0, answer);
+  }
+  if (answer === MISS) return { key, value: null, versionstamp: null };
+  session.refused(answer);
+  return undefined;
+}
+
+/** Asks the asynchronous lane for the key that {@link getNow} left in the scratch. */
+export async function getLater(session: Session, key: KvKey): Promise<KvEntryMaybe<unknown>> {
+  const { writer } = session.port;
+  const batch = session.joinRead();
+  const index = batch.point(writer.buf, 0, writer.pos);
+  const own = decodeKey(writer.buf, 0, writer.pos);
+  await batch.arrived;
+  return pointAnswer(batch.data, batch.start(index), own, key);
+}
+
+/** A getter in the key used the scratch meanwhile: encodes aside, then puts the bytes there. */
+function restoreKey(session: Session, key: KvKey): void {
+  const aside = new Writer();
+  encodeKey(aside, key);
+  session.port.begin().bytes(aside.buf.subarray(0, aside.pos));
+}
+
+/** As {@link getNow}, for several keys in one snapshot. */
+export function getManyNow(
+  session: Session,
+  keys: readonly KvKey[],
+  options: ReadOptions | null | undefined,
+): KvEntryMaybe<unknown>[] | undefined {
+  if (options != null) checkReadOptions(options);
+  const { port } = session;
+  const length = encodeKeys(session, keys);
+  session.requireOpen();
+  if (keys.length === 0) return [];
+  for (;;) {
+    if (session.spent || !port.fits) return undefined;
+    if (!session.reading) session.hold();
+    const answer = session.native.getMany(keys.length, length);
+    if (answer >= 0) return manyAnswer(port.writer.buf, length, keys);
+    session.refused(answer);
+    if (answer !== TOO_LARGE || !port.grow()) return undefined;
+    encodeKeys(session, keys);
+  }
+}
+
+/** Encodes u32 length and key of each key at the start of the scratch; returns the bytes. */
+function encodeKeys(session: Session, keys: readonly KvKey[]): number {
+  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  const most = session.limits.rangesMax;
+  if (keys.length > most) {
+    throw new TypeError(`Too many ranges (max ${most}): ${keys.length} given`);
+  }
+  const { port } = session;
+  const writer = port.begin();
+  const use = port.uses;
+  for (let i = 0; i < keys.length; i++) {
+    const at = writer.pos;
+    writer.u32(0);
+    encodeKey(writer, requireKey(keys[i]));
+    if (use !== port.uses) return encodeKeysAside(session, keys);
+    endKey(session, writer, at);
+  }
+  return writer.pos;
+}
+
+/** As {@link restoreKey}. */
+function encodeKeysAside(session: Session, keys: readonly KvKey[]): number {
+  const aside = new Writer();
+  for (let i = 0; i < keys.length; i++) putKey(session, aside, keys[i]);
+  const writer = session.port.begin();
+  writer.bytes(aside.buf.subarray(0, aside.pos));
+  return writer.pos;
+}
+
+/** Appends u32 length and key. */
+export function putKey(session: Session, writer: Writer, key: KvKey): void {
+  const at = writer.pos;
+  writer.u32(0);
+  encodeKey(writer, requireKey(key));
+  endKey(session, writer, at);
+}
+
+function endKey(session: Session, writer: Writer, at: number): void {
+  const length = writer.pos - at - 4;
+  if (length >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session);
+  writer.patchU32(at, length);
+}
+
+/** Asks the asynchronous lane for the keys that {@link getManyNow} left in the scratch. */
+export async function getManyLater(
+  session: Session,
+  keys: readonly KvKey[],
+): Promise<KvEntryMaybe<unknown>[]> {
+  const { buf, pos } = session.port.writer;
+  const given = keys.slice();
+  const own: KvKey[] = [];
+  const batch = session.joinRead();
+  let last = 0;
+  for (let at = 0; at < pos; ) {
+    const start = at + 4;
+    at = start + readU32(buf, at);
+    own.push(decodeKey(buf, start, at));
+    last = batch.point(buf, start, at);
+  }
+  await batch.arrived;
+  const first = last + 1 - own.length;
+  return own.map((key, i) => pointAnswer(batch.data, batch.start(first + i), key, given[i]));
+}
+
+function manyAnswer(
+  buf: Buffer,
+  at: number,
+  keys: readonly KvKey[],
+): KvEntryMaybe<unknown>[] {
+  const entries: KvEntryMaybe<unknown>[] = [];
+  // The keys were encoded before the answers: [0, at) still holds them.
+  let keyAt = 0;
+  for (let i = 0; i < keys.length; i++) {
+    const keyStart = keyAt + 4;
+    keyAt = keyStart + readU32(buf, keyAt);
+    const row = at + 4;
+    const rowLength = readU32(buf, at);
+    at = row + rowLength;
+    entries.push(
+      rowLength === 0
+        ? { key: keys[i], value: null, versionstamp: null }
+        : entryOf(decodeKey(buf, keyStart, keyAt), buf, row, rowLength),
+    );
+  }
+  return entries;
+}
+
+/**
+ * The entry in a point answer (a range answer of at most one row without key) at `at`: with the
+ * key `own` when there is one, with the caller's own array when there is none.
+ */
+export function pointAnswer(
+  data: Buffer,
+  at: number,
+  own: KvKey,
+  given: KvKey,
+): KvEntryMaybe<unknown> {
+  if (readU32(data, at) === 0) return { key: given, value: null, versionstamp: null };
+  const row = at + RANGE_HEAD_BYTES + 4 + readU32(data, at + RANGE_HEAD_BYTES);
+  const start = row + POINT_HEAD_BYTES + 4;
+  const end = start + readU32(data, row + POINT_HEAD_BYTES);
+  return {
+    key: own,
+    value: decodeValue(data[row + STAMP_BYTES], data, start, end),
+    versionstamp: readStamp(data, row),
+  };
+}
+
+/** The entry of an answer `stamp encoding value` that is `length` bytes long. */
+function entryOf(key: KvKey, buf: Buffer, at: number, length: number): KvEntryMaybe<unknown> {
+  return {
+    key,
+    value: decodeValue(buf[at + STAMP_BYTES], buf, at + POINT_HEAD_BYTES, at + length),
+    versionstamp: readStamp(buf, at),
+  };
+}
+
+/** Deno's words when there is no key at all. */
+export function requireKey(key: KvKey): KvKey {
+  if (key == null) throw new TypeError("Invalid range");
+  return key;
+}
+
+export function keyTooLarge(session: Session): TypeError {
+  const most = session.limits.rangeKeyBytesMax;
+  return new TypeError(`Key too large for read (max ${most} bytes)`);
+}

@@ -1,0 +1,154 @@
+// Duty: the parts of a write's records, as js/native/contract.md lays them out, with the checks
+// that encoded bytes allow. Rust holds every limit again; here they keep memory bounded.
+// Invariant: a function that throws may leave bytes behind; its caller takes them back.
+
+import type { Limits, QueueOptions } from "./check.js";
+import { wrongShape } from "./check.js";
+import { encodeKey, encodeKeyParts } from "./codec/key.js";
+import { encodeCbor, encodeValue } from "./codec/value/encode.js";
+import type { Writer } from "./codec/writer.js";
+import { EXPIRES, OP_CHECK, OP_ENQUEUE, OP_SET, STAMP_BYTES, SUFFIXED } from "./native.js";
+import type { KvKey } from "./types.js";
+
+/** Stands for the versionstamp of the commit. One per thread; equal descriptions do not count. */
+export const COMMIT_VERSIONSTAMP = Symbol("KvCommitVersionstamp");
+
+/** Where the time of a SET that expires, and of an ENQUEUE, is in its record. */
+export const SET_TIME_OFFSET = 2;
+export const ENQUEUE_TIME_OFFSET = 1;
+
+/** Starts a SET; its key ({@link putSetKey}) and value follow. `expireAt` in ms since the epoch. */
+export function putSetHead(writer: Writer, key: KvKey, expireAt: number | undefined): void {
+  writer.u8(OP_SET);
+  writer.u8((expireAt === undefined ? 0 : EXPIRES) | (isSuffixed(key) ? SUFFIXED : 0));
+  if (expireAt !== undefined) writer.f64(expireAt);
+}
+
+/** The key of a SET, without the symbol that says SUFFIXED. */
+export function putSetKey(writer: Writer, key: KvKey, limits: Limits): void {
+  if (!isSuffixed(key)) {
+    putKey(writer, key, limits);
+    return;
+  }
+  const at = writer.pos;
+  writer.u32(0);
+  encodeKeyParts(writer, key, key.length - 1);
+  endKey(writer, at, limits);
+}
+
+function isSuffixed(key: KvKey): boolean {
+  return Array.isArray(key) && key.length > 0 && key[key.length - 1] === COMMIT_VERSIONSTAMP;
+}
+
+/** A key with its length. */
+export function putKey(writer: Writer, key: KvKey, limits: Limits): void {
+  const at = writer.pos;
+  writer.u32(0);
+  // The words that Deno has for a write without a key are those of this read.
+  void key.length;
+  try {
+    encodeKey(writer, key);
+  } catch (error) {
+    if (error instanceof TypeError && error.message.startsWith("BigUint")) {
+      throw new TypeError(`Invalid mutation: ${error.message}`);
+    }
+    throw error;
+  }
+  endKey(writer, at, limits);
+}
+
+function endKey(writer: Writer, at: number, limits: Limits): void {
+  const length = writer.pos - at - 4;
+  if (length > limits.keyBytesMax) {
+    throw tooLarge("Key too large for write", limits.keyBytesMax, length);
+  }
+  writer.patchU32(at, length);
+}
+
+/**
+ * A value: u8 encoding, u32 length, bytes. Contents that are still to come have their room; they
+ * are in `writer.fills`, with offsets in `writer.buf`.
+ */
+export function putValue(writer: Writer, value: unknown, limits: Limits): void {
+  const at = writer.pos;
+  writer.u8(0);
+  writer.u32(0);
+  const encoding = encodeValue(writer, value, limits.valueBytesMax);
+  writer.buf[at] = encoding;
+  endValue(writer, at + 1);
+}
+
+function endValue(writer: Writer, at: number): void {
+  const start = at + 4;
+  writer.patchU32(at, writer.pos - start);
+  if (writer.fills !== null) for (const fill of writer.fills) fill.offset += start;
+}
+
+/** A condition. The stamp is twenty hexadecimal digits, or null for "no entry". */
+export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limits: Limits): void {
+  writer.u8(OP_CHECK);
+  if (versionstamp == null) {
+    writer.u8(0);
+  } else {
+    if (typeof versionstamp !== "string") throw wrongShape("string", versionstamp);
+    if (!isStamp(versionstamp)) throw new TypeError("Invalid check");
+    writer.u8(1);
+    writer.ascii(versionstamp);
+  }
+  if (!Array.isArray(key)) throw wrongShape("array", key);
+  putKey(writer, key, limits);
+}
+
+function isStamp(text: string): boolean {
+  if (text.length !== STAMP_BYTES) return false;
+  for (let i = 0; i < STAMP_BYTES; i++) {
+    const unit = text.charCodeAt(i);
+    const digit = unit >= 0x30 && unit <= 0x39;
+    const letter = (unit | 0x20) >= 0x61 && (unit | 0x20) <= 0x66;
+    if (!digit && !letter) return false;
+  }
+  return true;
+}
+
+/** A message up to its value, which {@link putMessage} writes. `dueAt` in ms since the epoch. */
+export function putEnqueueHead(
+  writer: Writer,
+  dueAt: number,
+  { backoffMs, keysIfUndelivered }: QueueOptions,
+  limits: Limits,
+): void {
+  const most = limits.undeliveredKeysMax;
+  if (keysIfUndelivered.length > most) {
+    throw new TypeError(
+      `Too many keysIfUndelivered (max ${most}): ${keysIfUndelivered.length} given`,
+    );
+  }
+  writer.u8(OP_ENQUEUE);
+  writer.f64(dueAt);
+  writer.u8(backoffMs.length);
+  for (const interval of backoffMs) writer.u32(interval);
+  writer.u16(keysIfUndelivered.length);
+  for (const key of keysIfUndelivered) putKey(writer, key, limits);
+}
+
+/** A message's value: u32 length, CBOR. */
+export function putMessage(writer: Writer, value: unknown, limits: Limits): void {
+  const at = writer.pos;
+  writer.u32(0);
+  try {
+    encodeCbor(writer, value, limits.messageBytesMax);
+  } catch (error) {
+    if (error instanceof TypeError && error.message.startsWith(TOO_LARGE)) {
+      throw new TypeError(error.message.replace(TOO_LARGE, "enqueue payload too large"));
+    }
+    throw error;
+  }
+  endValue(writer, at);
+}
+
+/** How the encoder says that a value is over its limit. */
+const TOO_LARGE = "Value too large";
+
+function tooLarge(words: string, most: number, given: number): TypeError {
+  return new TypeError(`${words} (max ${most} bytes): ${given} bytes given`);
+}

@@ -1,0 +1,89 @@
+// Duty: records that were encoded before their write is committed: where their bytes are, what is
+// still open in them (a time, the contents of a Blob), and how they join a batch.
+// Invariant: but for contents that are filled in, the bytes of a segment never change; a commit that
+// is repeated finds them as they were.
+
+import { type Fill, fillBlobs } from "./codec/value/blob.js";
+import { Writer } from "./codec/writer.js";
+import { putBytes } from "./frame.js";
+import { ENQUEUE_TIME_OFFSET, SET_TIME_OFFSET } from "./records.js";
+import type { Session } from "./session.js";
+import type { WriteBatch } from "./write-batch.js";
+
+/** The order of records in a write. */
+export const CHECKS = 0;
+export const MUTATIONS = 1;
+export const MESSAGES = 2;
+
+export interface Segment {
+  readonly rank: number;
+  /** The record is `buf[start..end)`. */
+  readonly buf: Buffer;
+  readonly start: number;
+  readonly end: number;
+  /** Milliseconds from the commit, for a record that has a time; undefined for others. */
+  readonly afterMs: number | undefined;
+  /** Contents still to come, at offsets in `buf`, where there is room for them. */
+  fills: readonly Fill[] | null;
+}
+
+/** Records of many operations share memory of this size. */
+const CHUNK_BYTES = 32 * 1024;
+
+let chunk: Writer | null = null;
+
+/** A writer for one record, to be given back. A getter that wants one meanwhile gets another. */
+export function takeWriter(): Writer {
+  const writer = chunk ?? new Writer(CHUNK_BYTES);
+  chunk = null;
+  return writer;
+}
+
+/** Gives a writer back, with `pos` after the bytes to keep. */
+export function giveWriter(writer: Writer): void {
+  // What is more than half full is left to the segments in it.
+  if (writer.pos < CHUNK_BYTES / 2 && writer.buf.length === CHUNK_BYTES) chunk = writer;
+}
+
+/** The segment of the record that was just written. */
+export function segmentOf(
+  writer: Writer,
+  start: number,
+  rank: number,
+  afterMs: number | undefined,
+): Segment {
+  const { buf, pos, fills } = writer;
+  writer.fills = null;
+  return { rank, buf, start, end: pos, afterMs, fills };
+}
+
+/** Fills in the contents of the segments' Blobs; null when there is none to wait for. */
+export function fill(segments: readonly Segment[]): Promise<unknown> | null {
+  const open = segments.filter(({ fills }) => fills !== null);
+  if (open.length === 0) return null;
+  return Promise.all(
+    open.map(async (segment) => {
+      await fillBlobs(segment.buf, segment.fills!);
+      segment.fills = null;
+    }),
+  );
+}
+
+/** Adds a write made of these segments to the batch of the microtask. */
+export function joinSegments(session: Session, segments: readonly Segment[]): WriteBatch {
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  batch.begin();
+  for (const segment of segments) {
+    const at = writer.pos;
+    putBytes(writer, segment.buf, segment.start, segment.end);
+    if (segment.afterMs !== undefined) {
+      const isMessage = segment.rank === MESSAGES;
+      const offset = isMessage ? ENQUEUE_TIME_OFFSET : SET_TIME_OFFSET;
+      writer.view.setFloat64(at + offset, Date.now() + segment.afterMs, true);
+    }
+  }
+  batch.commit();
+  return batch;
+}

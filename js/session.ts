@@ -1,0 +1,137 @@
+// Duty: one open database as the rest of this folder sees it: its native handle, its limits,
+// whether it is closed, its place in the turn, and the batches that are being filled.
+// Invariant: after close() nothing reaches the native handle but settle().
+
+import type { Limits } from "./check.js";
+import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "./errors.js";
+import { IS_CLOSED, OPENED, WOULD_BLOCK, ERROR } from "./native.js";
+import type { NativeHandle, NativeOptions } from "./native/binding.js";
+import type { Port, Receiver, TurnMember } from "./port.js";
+import { ReadBatch } from "./read-batch.js";
+import { WriteBatch } from "./write-batch.js";
+
+export class Session implements TurnMember {
+  readonly port: Port;
+  readonly native: NativeHandle;
+  readonly limits: Limits;
+  closed = false;
+  /** Closed by `using`, not by close(): listeners that come later see an end, not an error. */
+  disposed = false;
+  /** The snapshot is held: something was read synchronously in this turn. */
+  reading = false;
+  /** The turn's budget is spent: reads take the asynchronous lane until the loop turns. */
+  spent = false;
+  #reads: ReadBatch | null = null;
+  #writes: WriteBatch | null = null;
+
+  private constructor(port: Port, native: NativeHandle, limits: Limits) {
+    this.port = port;
+    this.native = native;
+    this.limits = limits;
+  }
+
+  /** Opens a database in the background; rejects with the error of the addon. */
+  static async open(port: Port, options: NativeOptions): Promise<Session> {
+    const opening = new Opening(port);
+    const native = opening.start(options);
+    await opening.done;
+    if (opening.failure !== null) throw errorOf(opening.failure);
+    return new Session(port, native, Object.freeze(options.limits));
+  }
+
+  /** Throws when the handle is closed. */
+  requireOpen(): void {
+    if (this.closed) throw closedError();
+  }
+
+  /** Call it before a sync read, unless {@link reading}: the snapshot goes when the turn ends. */
+  hold(): void {
+    this.reading = true;
+    this.port.atTurnEnd(this);
+  }
+
+  endTurn(): void {
+    this.reading = false;
+    this.spent = false;
+    if (!this.closed) this.native.release();
+  }
+
+  /** A sync read did not answer: returns when the asynchronous lane should be taken, else throws. */
+  refused(code: number): void {
+    if (code === WOULD_BLOCK) this.spent = true;
+    else if (code === ERROR) throw errorOf(readFailure(this.port.native.takeError()));
+    else if (code === IS_CLOSED) throw closedError();
+  }
+
+  /** The batch that a read joins; it crosses at the end of the microtask. */
+  joinRead(): ReadBatch {
+    const open = this.#reads;
+    if (open !== null && open.accepts) return open;
+    this.flushReads();
+    return (this.#reads = new ReadBatch(this));
+  }
+
+  /** The batch that a write joins; it crosses at the end of the microtask. */
+  joinWrite(): WriteBatch {
+    const open = this.#writes;
+    if (open !== null && open.accepts) return open;
+    // One that is being written to, up the stack, crosses by itself when that is done.
+    const busy = open !== null && open.busy ? open : null;
+    if (busy === null) open?.flush();
+    return (this.#writes = new WriteBatch(this, busy));
+  }
+
+  /** Called by a batch that crosses: nobody joins it any more. */
+  leave(batch: ReadBatch | WriteBatch): void {
+    if (this.#reads === batch) this.#reads = null;
+    if (this.#writes === batch) this.#writes = null;
+  }
+
+  flushReads(): void {
+    this.#reads?.flush();
+  }
+
+  /** Closes the handle. What was called before is handed over first, and completed. */
+  close(): void {
+    this.#reads?.flush();
+    this.#writes?.flush();
+    this.closed = true;
+    this.native.close();
+  }
+}
+
+/** Waits for the one event that says how opening went. */
+class Opening implements Receiver {
+  readonly id: number;
+  readonly done: Promise<void>;
+  failure: Failure | null = null;
+  readonly #port: Port;
+  #resolve!: () => void;
+
+  constructor(port: Port) {
+    this.#port = port;
+    this.id = port.register(this);
+    this.done = new Promise((resolve) => (this.#resolve = resolve));
+    port.pending();
+  }
+
+  start(options: NativeOptions): NativeHandle {
+    try {
+      return new this.#port.native.Handle(this.id, options);
+    } catch (error) {
+      this.#end();
+      throw errorOf(bugOf(error));
+    }
+  }
+
+  #end(): void {
+    this.#port.forget(this.id);
+    this.#port.settled();
+  }
+
+  receive(kind: number, data: Buffer | null): void {
+    this.#end();
+    if (kind !== OPENED) this.failure = data === null ? CLOSED : readFailure(data);
+    this.#resolve();
+  }
+}

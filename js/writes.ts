@@ -1,0 +1,101 @@
+// Duty: set, delete and enqueue: each encodes at the call into the batch of the microtask, and
+// takes its outcome when the batch has settled.
+
+import { checkQueueOptions, checkSetOptions } from "./check.js";
+import { OP_DELETE } from "./native.js";
+import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } from "./records.js";
+import { MESSAGES, MUTATIONS, type Segment, fill, joinSegments } from "./segment.js";
+import type { Session } from "./session.js";
+import type { KvCommitResult, KvKey } from "./types.js";
+import type { WriteBatch } from "./write-batch.js";
+
+export async function set(
+  session: Session,
+  key: KvKey,
+  value: unknown,
+  options: { expireIn?: number } | null | undefined,
+): Promise<KvCommitResult> {
+  const expireIn = options == null ? undefined : checkSetOptions(options);
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  const start = batch.begin();
+  try {
+    putSetHead(writer, key, expireIn === undefined ? undefined : Date.now() + expireIn);
+    putSetKey(writer, key, session.limits);
+    putValue(writer, value, session.limits);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  if (writer.fills !== null) return await filled(session, detach(batch, start, MUTATIONS));
+  const index = batch.commit();
+  await batch.settled;
+  return { ok: true, versionstamp: batch.outcome(index) as string };
+}
+
+export async function remove(session: Session, key: KvKey): Promise<void> {
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  batch.begin();
+  try {
+    writer.u8(OP_DELETE);
+    putKey(writer, key, session.limits);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  const index = batch.commit();
+  await batch.settled;
+  batch.outcome(index);
+}
+
+export async function enqueue(
+  session: Session,
+  value: unknown,
+  options: { delay?: number; keysIfUndelivered?: readonly KvKey[] } | null | undefined,
+): Promise<KvCommitResult> {
+  const checked = checkQueueOptions(options, session.limits);
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  const start = batch.begin();
+  try {
+    putEnqueueHead(writer, Date.now() + checked.delayMs, checked, session.limits);
+    putMessage(writer, value, session.limits);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  if (writer.fills !== null) return await filled(session, detach(batch, start, MESSAGES));
+  const index = batch.commit();
+  await batch.settled;
+  return { ok: true, versionstamp: batch.outcome(index) as string };
+}
+
+/** Takes the record that is being written out of the batch, because it is not complete yet. */
+function detach(batch: WriteBatch, start: number, rank: number): Segment {
+  const { writer } = batch;
+  const { fills } = writer;
+  const buf = writer.copy(start);
+  batch.abort();
+  return {
+    rank,
+    buf,
+    start: 0,
+    end: buf.length,
+    afterMs: undefined,
+    fills: fills!.map((open) => ({ ...open, offset: open.offset - start })),
+  };
+}
+
+/** Commits a record when the contents of its Blobs are here. */
+async function filled(session: Session, segment: Segment): Promise<KvCommitResult> {
+  const segments = [segment];
+  await fill(segments);
+  const batch = joinSegments(session, segments);
+  const index = batch.last;
+  await batch.settled;
+  return { ok: true, versionstamp: batch.outcome(index) as string };
+}
