@@ -2,7 +2,13 @@
 // Invariant: a value that cannot be stored throws at the call, a bad key rejects the commit, as in
 // Deno KV; either way nothing of the call is left behind.
 
-import { checkExpireIn, checkQueueOptions, checkSetOptions } from "./check.js";
+import {
+  checkCheck,
+  checkExpireIn,
+  checkMutation,
+  checkQueueOptions,
+  checkSetOptions,
+} from "./check.js";
 import { KvU64 } from "./codec/u64.js";
 import type { Writer } from "./codec/writer.js";
 import { INSPECT_NAMES, inspectOperation, printerOf } from "./inspect-operation.js";
@@ -51,6 +57,7 @@ export class AtomicOperation {
     for (let i = 0; i < checks.length; i++) {
       const key = checks[i].key;
       const versionstamp = checks[i].versionstamp;
+      checkCheck(checks[i]);
       this.#add(CHECKS, undefined, (writer) => {
         this.#tryKey(() => putCheck(writer, key, versionstamp, this.#session.limits));
       });
@@ -65,6 +72,7 @@ export class AtomicOperation {
 
   #mutate(mutation: KvMutation & { value?: unknown; expireIn?: unknown }): void {
     const { key, type } = readMutation(mutation);
+    checkMutation(mutation);
     switch (type) {
       case "delete":
         if (mutation.value) throw new TypeError("Invalid mutation 'delete' with value");

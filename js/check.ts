@@ -25,6 +25,8 @@ const SET_OPTIONS = ["expireIn"];
 const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
 const LIST_OPTIONS = ["limit", "cursor", "reverse", "consistency", "batchSize"];
 const WATCH_OPTIONS = ["raw"];
+const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
+const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn"];
 
 /** Checks the options of `get` and `getMany`. Both levels mean the same on a local database. */
 export function checkReadOptions(options: { consistency?: unknown }): void {
@@ -56,6 +58,16 @@ export function checkExpireIn(expireIn: unknown): number | undefined {
     throw new TypeError(`Invalid mutation: expireIn is too large: ${expireIn}`);
   }
   return expireIn;
+}
+
+/** Checks the names of an AtomicCheck; an entry is one. */
+export function checkCheck(check: object): void {
+  refuseMisspelt(check, CHECK_PROPERTIES);
+}
+
+/** Checks the names of a KvMutation. */
+export function checkMutation(mutation: object): void {
+  refuseMisspelt(mutation, MUTATION_PROPERTIES);
 }
 
 /** A checked enqueue. */
@@ -162,7 +174,8 @@ export function checkListOptions(options: {
   return {
     limit,
     batchSize: batchSize ?? undefined,
-    reverse: Boolean(reverse),
+    // Deno's: no other truth counts.
+    reverse: reverse === true,
     cursor,
     consistency,
   };

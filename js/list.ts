@@ -194,8 +194,9 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
   /** Reads the next page on the asynchronous lane. */
   async #fetch(): Promise<void> {
     const session = this.#session;
+    const length = this.#request();
     const batch = session.joinRead();
-    const index = batch.range(session.port.writer.buf, this.#request());
+    const index = batch.range(session.port.writer.buf, length);
     await batch.arrived;
     const at = batch.start(index);
     this.#giveBack();

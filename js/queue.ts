@@ -67,7 +67,8 @@ class Listener implements Receiver {
   async #deliver(messageId: number, data: Buffer, start: number, end: number): Promise<void> {
     let done = false;
     try {
-      const result: unknown = this.#handler(decodeValue(ENCODING_CBOR, data, start, end));
+      const handler = this.#handler;
+      const result: unknown = handler(decodeValue(ENCODING_CBOR, data, start, end));
       // Only the handler's own promise is awaited, as Deno does: another thenable is not a promise.
       if (types.isPromise(result)) await result;
       done = true;

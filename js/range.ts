@@ -53,6 +53,8 @@ function copyOwn(selector: object, name: string): KvKey | undefined {
   if (!Object.hasOwn(selector, name)) return undefined;
   const key = (selector as Record<string, unknown>)[name];
   if (key === undefined) return undefined;
+  // Deno's: a string is its letters.
+  if (typeof key === "string") return Array.prototype.slice.call(key) as string[];
   if (!Array.isArray(key)) throw wrongShape("array", key);
   return key.slice();
 }
