@@ -138,7 +138,7 @@ export default [
       t.throws(() => kv.watch([["a", null]]), TypeError, kinds);
       t.throws(() => kv.watch([[{}]]), TypeError, kinds);
       t.throws(() => kv.watch(["a"]), TypeError, "array");
-      t.throws(() => kv.watch([null]), TypeError, "array");
+      t.throws(() => kv.watch([null]), TypeError);
       t.throws(() => kv.watch("a"), TypeError, "array");
       t.throws(() => kv.watch(null), TypeError, "array");
     },

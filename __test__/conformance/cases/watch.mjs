@@ -260,8 +260,8 @@ export default [
     },
   },
   {
-    name: "an unknown option is a TypeError at the call",
-    denoDiffers: "Deno ignores options it does not know, misspelt ones too",
+    name: "a misspelt option is a TypeError at the call",
+    denoDiffers: "Deno ignores every option it does not know, and the slip goes unseen",
     async run(t) {
       const kv = await t.open();
       t.throws(() => kv.watch([["a"]], { row: true }), TypeError, "row");
@@ -273,12 +273,14 @@ export default [
     async run(t) {
       const kv = await t.open();
       const seen = counted(kv.watch([["log"]], { raw: true }));
-      await t.until(() => seen.items.length === 1, "the first item");
+      await t.until(() => seen.items.length >= 1, "the first item");
+      await t.sleep(150);
+      const before = seen.items.length;
       await kv.set(["log", kv.commitVersionstamp()], 1);
       await t.sleep(150);
-      t.is(seen.items.length, 1);
+      t.is(seen.items.length, before);
       await kv.set(["log"], "the key itself");
-      await t.until(() => seen.items.length === 2, "the second item");
+      await t.until(() => seen.items.at(-1)[0].value === "the key itself", "the news");
     },
   },
 ];

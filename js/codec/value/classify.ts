@@ -67,7 +67,8 @@ export function kindOf(value: object): Kind {
   if (types.isSet(value)) return Kind.Set;
   if (types.isDate(value)) return Kind.Date;
   if (types.isRegExp(value)) return Kind.RegExp;
-  if (types.isNativeError(value)) return Kind.Error;
+  // In Deno a DOMException is an error to the engine too.
+  if (types.isNativeError(value)) return isDOMException(value) ? Kind.DOMException : Kind.Error;
   if (types.isArrayBuffer(value)) return Kind.ArrayBuffer;
   if (types.isSharedArrayBuffer(value)) throw new Error("#<SharedArrayBuffer> could not be cloned.");
   if (types.isBoxedPrimitive(value)) {
@@ -83,7 +84,7 @@ export function kindOf(value: object): Kind {
     types.isSetIterator(value) ||
     types.isArgumentsObject(value) ||
     types.isModuleNamespaceObject(value) ||
-    types.isExternal(value) ||
+    isExternal?.(value) ||
     value === globalThis
   ) {
     throw notCloneable(value);
@@ -108,6 +109,9 @@ function kindByPrototype(value: object): Kind {
   return Kind.Plain;
 }
 
+/** Deno has none. */
+const isExternal = types.isExternal as ((value: unknown) => boolean) | undefined;
+
 const blobSize = scope["Blob"]?.prototype && Object.getOwnPropertyDescriptor(scope["Blob"].prototype, "size")?.get;
 const exceptionCode =
   scope["DOMException"]?.prototype && Object.getOwnPropertyDescriptor(scope["DOMException"].prototype, "code")?.get;
@@ -122,6 +126,7 @@ function isBlob(value: object): boolean {
 }
 
 function isDOMException(value: object): boolean {
+  if (!(scope["DOMException"]?.prototype as object | undefined)?.isPrototypeOf(value)) return false;
   try {
     return typeof exceptionCode?.call(value) === "number";
   } catch {
