@@ -100,7 +100,7 @@ function libraryIn(messages) {
   return fail("cargo built the addon but did not say where it is.");
 }
 
-/** Copies when the bytes differ, by renaming: a running process keeps the file that it has mapped. */
+/** Copies when the bytes differ, by renaming: a running process keeps the file it has mapped. */
 function place(from, to) {
   if (sameBytes(from, to)) {
     return;

@@ -5,7 +5,7 @@
 export const PLATFORM_SCOPE = "@openkv";
 
 /**
- * `name` ends the package's name and is the middle of the addon's file name; `rust` is the compiler's
+ * `name` ends the package name and is the middle of the addon file name; `rust` is the compiler's
  * target; `os`, `cpu` and `libc` are what npm compares with the machine that installs.
  */
 export const platforms = [

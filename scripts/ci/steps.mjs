@@ -64,9 +64,9 @@ function npmCi(root, folder) {
   if (locked !== undefined && installed !== undefined && installed >= locked) {
     return null;
   }
-  // Building is a step of its own, so that its time and its failure carry its own name.
-  const scripts = folder === "." ? ["--ignore-scripts"] : [];
-  return ["npm", "ci", ...scripts, "--prefix", folder];
+  // Without scripts: building is a step of its own, so that its time and its failure carry its own
+  // name, and Bun and Deno are run from the files that their packages bring.
+  return ["npm", "ci", "--ignore-scripts", "--prefix", folder];
 }
 
 function rustComponents() {
