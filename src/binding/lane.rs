@@ -24,7 +24,7 @@ pub(super) enum Code {
 pub(super) struct Lane {
     reader: Box<dyn Reader>,
     /// When this turn's first read was, in µs since the epoch.
-    turn_us: Option<u128>,
+    turn_us: Option<u64>,
 }
 
 impl Lane {
@@ -41,7 +41,7 @@ impl Lane {
     /// The time in ms, or `None` when this turn's budget is spent.
     fn admit(&mut self) -> Option<i64> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_us = now.as_micros();
+        let now_us = now.as_secs() * 1_000_000 + u64::from(now.subsec_micros());
         let since = *self.turn_us.get_or_insert(now_us);
         // A clock that was set back spends the budget.
         let spent = now_us.checked_sub(since).is_none_or(|spent| spent > TURN_BUDGET_US);

@@ -5,9 +5,18 @@
 //! both to it. Neither direction recurses, so the depth of a value costs no stack; memory grows
 //! with the bytes that are really there and never with a length that they claim.
 
+mod decode;
+mod encode;
+mod frames;
 mod head;
 mod number;
+mod special;
+#[cfg(test)]
+mod tests;
+mod view;
 
 use super::Malformed;
 
+pub use decode::decode;
+pub use encode::encode;
 pub use number::{encode_bigint, encode_number, number_of};

@@ -8,6 +8,8 @@
 pub mod cbor;
 pub mod cursor;
 pub mod frame;
+#[cfg(test)]
+mod hex;
 pub mod key;
 mod malformed;
 

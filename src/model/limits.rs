@@ -92,7 +92,7 @@ pub const GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const BUSY_TIMEOUT_MS_DEFAULT: u64 = 5000;
 
 /// How long after the first synchronous read of a turn of the event loop reads leave the thread.
-pub const TURN_BUDGET_US: u128 = 400;
+pub const TURN_BUDGET_US: u64 = 400;
 
 /// How often a process that waits for other processes' commits looks without being woken.
 pub const FOREIGN_POLL_MS: u64 = 1000;

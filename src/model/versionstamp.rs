@@ -12,8 +12,6 @@ pub struct Versionstamp {
     order: u16,
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
 impl Versionstamp {
     /// Length of the textual form, in bytes.
     pub const HEX_BYTES: usize = 20;
@@ -46,12 +44,18 @@ impl Versionstamp {
     /// The twenty lower-case hex digits.
     #[must_use]
     pub fn hex(self) -> [u8; Self::HEX_BYTES] {
-        let bits = u128::from(self.version) << 16 | u128::from(self.order);
-        std::array::from_fn(|at| {
-            let nibble = (bits >> (4 * (Self::HEX_BYTES - 1 - at))) & 15;
-            HEX.get(nibble as usize).copied().unwrap_or(b'0')
-        })
+        let mut digits = [b'0'; Self::HEX_BYTES];
+        let (pairs, _) = digits.as_chunks_mut::<2>();
+        let bytes = self.version.to_be_bytes().into_iter().chain(self.order.to_be_bytes());
+        for (pair, byte) in pairs.iter_mut().zip(bytes) {
+            *pair = [digit(byte >> 4), digit(byte & 15)];
+        }
+        digits
     }
+}
+
+const fn digit(nibble: u8) -> u8 {
+    if nibble < 10 { b'0' + nibble } else { b'a' + (nibble - 10) }
 }
 
 impl fmt::Display for Versionstamp {

@@ -26,8 +26,11 @@ const MAJOR_TEXT: u8 = 3;
 const MAJOR_ARRAY: u8 = 4;
 const MAJOR_MAP: u8 = 5;
 const MAJOR_TAG: u8 = 6;
+const MAJOR_SIMPLE: u8 = 7;
 const INITIAL_FLOAT64: u8 = 0xfb;
 const FLOAT64_HEAD_BYTES: usize = 9;
+
+const TRUNCATED: &str = "invalid value: truncated";
 
 pub(super) const TAG_DATE: u64 = 1;
 pub(super) const TAG_BIGINT: u64 = 2;
@@ -75,6 +78,10 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    fn left(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
+    }
+
     /// What has been read since `start`.
     pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or_default()
@@ -113,6 +120,9 @@ impl<'a> Reader<'a> {
             Header::Simple(_) => return start.fail("invalid value: unknown simple value"),
             Header::Bytes(Some(len)) => Head::Bytes(len),
             Header::Text(Some(len)) => Head::Text(len),
+            // Every item is a byte at least.
+            Header::Array(Some(len)) if len > self.left() => return start.fail(TRUNCATED),
+            Header::Map(Some(len)) if len > self.left() / 2 => return start.fail(TRUNCATED),
             Header::Array(Some(len)) => Head::Array(len),
             Header::Map(Some(len)) => Head::Map(len),
             Header::Tag(tag) => Head::Tag(tag),
@@ -138,7 +148,7 @@ impl<'a> Reader<'a> {
     pub(super) fn body(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(body) = rest.get(..len) else {
-            return self.fail("invalid value: truncated");
+            return self.fail(TRUNCATED);
         };
         self.at += len;
         Ok(body)
@@ -150,19 +160,47 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(body).or_else(|_| start.fail("invalid value: text that is not UTF-8"))
     }
 
-    /// The byte string after a tag.
-    pub(super) fn tagged_bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    /// An item that must be a byte string.
+    pub(super) fn byte_string(&mut self) -> Result<&'a [u8], Malformed> {
         let start = *self;
         match self.head()? {
             Head::Bytes(len) => self.body(len),
-            _ => start.fail("invalid value: tag that needs a byte string"),
+            _ => start.fail("invalid value: no byte string where there must be one"),
+        }
+    }
+
+    /// An item that must be a string.
+    pub(super) fn string(&mut self) -> Result<JsString, Malformed> {
+        let start = *self;
+        let head = self.head()?;
+        self.string_of(head).or_else(|error| match head {
+            Head::Text(_) | Head::Tag(TAG_WTF8) => Err(error),
+            _ => start.fail("invalid value: no string where there must be one"),
+        })
+    }
+
+    /// The rest of an item that must be a string.
+    pub(super) fn string_of(&mut self, head: Head) -> Result<JsString, Malformed> {
+        match head {
+            Head::Text(len) => Ok(self.text(len)?.into()),
+            Head::Tag(TAG_WTF8) => self.wtf8(),
+            _ => self.fail("invalid value: no string where there must be one"),
+        }
+    }
+
+    /// An item that must be a whole number from 0 to [`SAFE_INTEGER_MAX`].
+    pub(super) fn count(&mut self) -> Result<u64, Malformed> {
+        let start = *self;
+        match self.head()? {
+            Head::Number(n) if n >= 0.0 && is_integer_head(n) => Ok(n as u64),
+            _ => start.fail("invalid value: no length where there must be one"),
         }
     }
 
     /// The rest of a string with lone surrogates, after its tag.
     pub(super) fn wtf8(&mut self) -> Result<JsString, Malformed> {
         let start = *self;
-        let string = JsString::from_wtf8(self.tagged_bytes()?.to_vec());
+        let string = JsString::from_wtf8(self.byte_string()?.to_vec());
         match string.filter(|string| string.as_str().is_none()) {
             Some(string) => Ok(string),
             None => start.fail("invalid value: WTF-8 without a lone surrogate, or not WTF-8"),
@@ -173,7 +211,7 @@ impl<'a> Reader<'a> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let mut decoder = Decoder::from(rest);
         let header = decoder.pull().or_else(|error| match error {
-            Error::Io(_) => self.fail("invalid value: truncated"),
+            Error::Io(_) => self.fail(TRUNCATED),
             Error::Syntax(_) => self.fail("invalid value: not CBOR"),
         })?;
         let len = decoder.offset();
@@ -230,15 +268,15 @@ impl Writer {
     }
 
     pub(super) fn undefined(&mut self) {
-        self.head(7, u64::from(SIMPLE_UNDEFINED));
+        self.head(MAJOR_SIMPLE, u64::from(SIMPLE_UNDEFINED));
     }
 
     pub(super) fn null(&mut self) {
-        self.head(7, u64::from(SIMPLE_NULL));
+        self.head(MAJOR_SIMPLE, u64::from(SIMPLE_NULL));
     }
 
     pub(super) fn bool(&mut self, b: bool) {
-        self.head(7, u64::from(if b { SIMPLE_TRUE } else { SIMPLE_FALSE }));
+        self.head(MAJOR_SIMPLE, u64::from(if b { SIMPLE_TRUE } else { SIMPLE_FALSE }));
     }
 
     pub(super) fn number(&mut self, n: f64) {
@@ -249,6 +287,11 @@ impl Writer {
         } else {
             self.head(MAJOR_NEGATIVE, (-1.0 - n) as u64);
         }
+    }
+
+    /// A whole number up to [`SAFE_INTEGER_MAX`].
+    pub(super) fn count(&mut self, n: u64) {
+        self.head(MAJOR_POSITIVE, n);
     }
 
     pub(super) fn float(&mut self, n: f64) {

@@ -49,7 +49,7 @@ pub fn encode_bigint(n: &BigInt) -> Vec<u8> {
 /// The rest of a bigint, after its tag.
 pub(super) fn read_bigint(reader: &mut Reader<'_>, tag: u64) -> Result<BigInt, Malformed> {
     let start = *reader;
-    let magnitude = reader.tagged_bytes()?;
+    let magnitude = reader.byte_string()?;
     if magnitude.first() == Some(&0) {
         return start.fail("invalid value: bigint with leading zeros");
     }

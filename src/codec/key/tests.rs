@@ -1,17 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .chars()
-        .map(|c| c.to_digit(16).unwrap() as u8)
-        .collect();
-    digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect()
-}
+use crate::codec::hex::hex;
 
 fn big(text: &str) -> KeyPart {
     KeyPart::BigInt(text.parse().unwrap())

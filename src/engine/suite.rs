@@ -1,0 +1,359 @@
+//! The laws of [`Engine`], as tests that run for every implementor.
+//!
+//! Each law is a function of a fresh engine; the two modules at the end instantiate all of them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use super::{Engine, Reader, Report, Work, Writer};
+use crate::model::{
+    Arith, AtomicWrite, Check, Decision, EncodedValue, Encoding, Key, LOCK_MS, Limits, Message,
+    Mutation, Outcome, Settlement, Versionstamp, WriteParts,
+};
+
+const NOW: i64 = 1_000_000;
+
+pub(super) fn key(text: &str) -> Key {
+    let mut bytes = vec![2];
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.push(0);
+    Key::from_encoded(bytes)
+}
+
+fn bytes(value: &[u8]) -> EncodedValue {
+    EncodedValue { encoding: Encoding::Bytes, bytes: value.to_vec() }
+}
+
+pub(super) fn set(name: &str, value: &[u8]) -> Mutation {
+    set_until(name, value, None)
+}
+
+fn set_until(name: &str, value: &[u8], expire_at_ms: Option<i64>) -> Mutation {
+    Mutation::Set { key: key(name), suffixed: false, value: bytes(value), expire_at_ms }
+}
+
+pub(super) fn sum(name: &str, n: u64) -> Mutation {
+    Mutation::Arith { op: Arith::Sum, key: key(name), operand: EncodedValue::le64(n) }
+}
+
+pub(super) fn write(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite {
+    let parts = WriteParts { checks, mutations, messages: Vec::new() };
+    AtomicWrite::new(parts, &Limits::default()).unwrap()
+}
+
+fn enqueue(value: u8, due_ms: i64, backoff_ms: &[u32], undelivered: &[&str]) -> AtomicWrite {
+    let message = Message {
+        due_ms,
+        backoff_ms: backoff_ms.to_vec(),
+        keys_if_undelivered: undelivered.iter().map(|name| key(name)).collect(),
+        value: vec![value],
+    };
+    let parts =
+        WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: vec![message] };
+    AtomicWrite::new(parts, &Limits::default()).unwrap()
+}
+
+fn apply_at(writer: &mut impl Writer, work: Work, now_ms: i64) -> Report {
+    writer.apply(work, now_ms, Instant::now() + Duration::from_secs(5)).unwrap()
+}
+
+fn commit(writer: &mut impl Writer, writes: Vec<AtomicWrite>) -> Vec<Decision> {
+    apply_at(writer, Work { writes, durable: true, ..Work::default() }, NOW).decisions
+}
+
+fn committed(version: u64) -> Decision {
+    Decision::Committed(Versionstamp::new(version))
+}
+
+/// Version and value under a key.
+fn get_at(reader: &mut impl Reader, name: &str, now_ms: i64) -> Option<(u64, Vec<u8>)> {
+    let mut found = None;
+    let visited = reader.read(now_ms, &mut |snapshot| {
+        snapshot.get(key(name).as_bytes(), &mut |row| {
+            assert_eq!(row.key, key(name).as_bytes());
+            found = Some((row.stamp.version(), row.value.to_vec()));
+        })?;
+        Ok(())
+    });
+    visited.unwrap();
+    found
+}
+
+fn get(reader: &mut impl Reader, name: &str) -> Option<(u64, Vec<u8>)> {
+    get_at(reader, name, NOW)
+}
+
+fn scan(reader: &mut impl Reader, start: &str, end: &str, reverse: bool, max: usize) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let visited = reader.read(NOW, &mut |snapshot| {
+        snapshot.scan(key(start).as_bytes(), key(end).as_bytes(), reverse, &mut |row| {
+            keys.push(Key::from_encoded(row.key.to_vec()));
+            keys.len() < max
+        })
+    });
+    visited.unwrap();
+    keys
+}
+
+fn claim(writer: &mut impl Writer, lock: i64, now_ms: i64) -> Vec<(i64, Vec<u8>)> {
+    let work = Work { lock, claim_max: 10, durable: true, ..Work::default() };
+    let deliveries = apply_at(writer, work, now_ms).deliveries;
+    deliveries.into_iter().map(|delivery| (delivery.id, delivery.value)).collect()
+}
+
+fn settle(writer: &mut impl Writer, id: i64, lock: i64, outcome: Outcome, now_ms: i64) -> Report {
+    let settlements = vec![Settlement { id, lock, outcome }];
+    apply_at(writer, Work { settlements, durable: true, ..Work::default() }, now_ms)
+}
+
+pub(super) fn what_is_committed_is_read(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    assert_eq!(get(&mut reader, "a"), None);
+    let writes = vec![write(vec![], vec![set("a", b"1"), set("b", b"2")]), write(vec![], vec![])];
+    assert_eq!(commit(&mut writer, writes), [committed(1), committed(2)]);
+    assert_eq!(get(&mut reader, "a"), Some((1, b"1".to_vec())));
+    assert_eq!(get(&mut reader, "b"), Some((1, b"2".to_vec())));
+    commit(&mut writer, vec![write(vec![], vec![Mutation::Delete { key: key("a") }])]);
+    assert_eq!(get(&mut reader, "a"), None);
+    reader.release();
+    assert_eq!(get(&mut reader, "b"), Some((1, b"2".to_vec())));
+}
+
+pub(super) fn a_kept_snapshot_is_never_stale(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    for round in 1..200_u64 {
+        let value = round.to_be_bytes();
+        commit(&mut writer, vec![write(vec![], vec![set("a", &value)])]);
+        assert_eq!(get(&mut reader, "a"), Some((round, value.to_vec())));
+        assert_eq!(get(&mut reader, "a"), Some((round, value.to_vec())));
+    }
+}
+
+pub(super) fn a_rejected_write_leaves_nothing(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    commit(&mut writer, vec![write(vec![], vec![set("text", b"x"), set("old", b"1")])]);
+    let decisions = commit(
+        &mut writer,
+        vec![
+            write(vec![], vec![set("old", b"2"), set("new", b"3"), sum("text", 1)]),
+            write(vec![], vec![set("after", b"4")]),
+        ],
+    );
+    assert!(matches!(decisions[0], Decision::Rejected(_)));
+    assert_eq!(decisions[1], committed(2));
+    assert_eq!(get(&mut reader, "old"), Some((1, b"1".to_vec())));
+    assert_eq!(get(&mut reader, "new"), None);
+    assert_eq!(get(&mut reader, "after"), Some((2, b"4".to_vec())));
+}
+
+pub(super) fn writes_of_a_batch_see_each_other(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let absent = || vec![Check { key: key("a"), expected: None }];
+    let stamped = |version| {
+        vec![Check { key: key("a"), expected: Some(Versionstamp::new(version)) }]
+    };
+    let decisions = commit(
+        &mut writer,
+        vec![
+            write(absent(), vec![set("a", b"1")]),
+            write(absent(), vec![set("a", b"2")]),
+            write(stamped(1), vec![sum("n", 5)]),
+            write(vec![], vec![sum("n", 6)]),
+        ],
+    );
+    let lost = Decision::CheckFailed(vec![0]);
+    assert_eq!(decisions, [committed(1), lost, committed(2), committed(3)]);
+    assert_eq!(get(&mut reader, "a"), Some((1, b"1".to_vec())));
+    assert_eq!(get(&mut reader, "n"), Some((3, 11_u64.to_le_bytes().to_vec())));
+}
+
+pub(super) fn large_values_come_back_and_go(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    for len in [900, 950, 960, 1000, 5000, 60_000, 10, 2000] {
+        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        commit(&mut writer, vec![write(vec![], vec![set("a", &value)])]);
+        assert_eq!(get(&mut reader, "a").unwrap().1, value);
+    }
+    let scanned = scan(&mut reader, "", "z", false, 10);
+    assert_eq!(scanned, [key("a")]);
+    commit(&mut writer, vec![write(vec![], vec![Mutation::Delete { key: key("a") }])]);
+    assert_eq!(get(&mut reader, "a"), None);
+}
+
+pub(super) fn scans_are_ordered_and_stop_when_told(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let names = ["d", "a", "c", "b", "e"];
+    commit(&mut writer, vec![write(vec![], names.map(|name| set(name, b"")).to_vec())]);
+    let keys = |names: &[&str]| names.iter().map(|name| key(name)).collect::<Vec<_>>();
+    assert_eq!(scan(&mut reader, "b", "e", false, 10), keys(&["b", "c", "d"]));
+    assert_eq!(scan(&mut reader, "b", "e", true, 10), keys(&["d", "c", "b"]));
+    assert_eq!(scan(&mut reader, "b", "e", true, 2), keys(&["d", "c"]));
+    assert_eq!(scan(&mut reader, "e", "b", false, 10), keys(&[]));
+}
+
+pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let ending = |at: i64| set_until(&format!("k{at}"), b"v", Some(NOW + at));
+    let report = apply_at(
+        &mut writer,
+        Work {
+            writes: vec![write(vec![], (1..=5).map(ending).collect())],
+            durable: true,
+            ..Work::default()
+        },
+        NOW,
+    );
+    assert_eq!(report.expiry_ms, Some(NOW + 1));
+    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 1));
+    assert!(get_at(&mut reader, "k3", NOW + 2).is_some());
+    assert_eq!(get_at(&mut reader, "k3", NOW + 3), None);
+
+    // To a check and to a sum they are absent as well.
+    let writes = vec![
+        write(vec![Check { key: key("k1"), expected: None }], vec![]),
+        write(vec![], vec![sum("k2", 7)]),
+    ];
+    let work = Work { writes, durable: true, ..Work::default() };
+    let decisions = apply_at(&mut writer, work, NOW + 3).decisions;
+    assert_eq!(decisions, [committed(2), committed(3)]);
+
+    let sweep = || Work { sweep_max: 2, durable: true, ..Work::default() };
+    let first = apply_at(&mut writer, sweep(), NOW + 4);
+    assert_eq!((first.touched.len(), first.sweep_more), (2, true));
+    let second = apply_at(&mut writer, sweep(), NOW + 4);
+    assert_eq!((second.touched, second.sweep_more), (vec![key("k4")], false));
+    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 5));
+    assert!(get_at(&mut reader, "k2", NOW + 4).is_some(), "the sum has no end");
+    // Each sweep that deleted something is a commit of its own.
+    assert_eq!(commit(&mut writer, vec![write(vec![], vec![])]), [committed(6)]);
+}
+
+pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let due = [(1, NOW + 20), (2, NOW), (3, NOW), (4, NOW + 10)];
+    commit(&mut writer, due.map(|(value, at)| enqueue(value, at, &[], &[])).to_vec());
+    assert_eq!(writer.agenda().unwrap().message_ms, Some(NOW));
+    let values = |claimed: &[(i64, Vec<u8>)]| {
+        claimed.iter().map(|(_, value)| value[0]).collect::<Vec<_>>()
+    };
+    let first = claim(&mut writer, 77, NOW);
+    assert_eq!(values(&first), [2, 3]);
+    assert!(claim(&mut writer, 78, NOW + 1).is_empty());
+    let second = claim(&mut writer, 79, NOW + 20);
+    assert_eq!(values(&second), [4, 1]);
+    for (id, _) in first {
+        settle(&mut writer, id, 77, Outcome::Done, NOW + 30);
+    }
+    assert_eq!(writer.agenda().unwrap().message_ms, Some(NOW + 20 + LOCK_MS));
+}
+
+pub(super) fn a_failed_message_comes_back_until_its_schedule_is_spent(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    commit(&mut writer, vec![enqueue(9, NOW, &[50], &["dead1", "dead2"])]);
+    let (id, _) = claim(&mut writer, 5, NOW).remove(0);
+    let wrong_lock = settle(&mut writer, id, 6, Outcome::Failed, NOW);
+    assert!(!wrong_lock.queued);
+    assert!(settle(&mut writer, id, 5, Outcome::Failed, NOW).queued);
+    assert!(claim(&mut writer, 7, NOW + 49).is_empty());
+    let again = claim(&mut writer, 7, NOW + 50);
+    assert_eq!(again.len(), 1);
+    let last = settle(&mut writer, again[0].0, 7, Outcome::Failed, NOW + 60);
+    assert_eq!(last.touched, [key("dead1"), key("dead2")]);
+    let (version, value) = get(&mut reader, "dead1").unwrap();
+    assert_eq!((version, value), (2, vec![9]));
+    assert_eq!(get(&mut reader, "dead2").unwrap().0, 2);
+    assert_eq!(writer.agenda().unwrap().message_ms, None);
+}
+
+pub(super) fn a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    commit(&mut writer, vec![enqueue(1, NOW, &[100], &[]), enqueue(2, NOW, &[100], &[])]);
+    let claimed = claim(&mut writer, 5, NOW);
+    let renewals = vec![(claimed[0].0, 5), (claimed[1].0, 999)];
+    apply_at(&mut writer, Work { renewals, durable: true, ..Work::default() }, NOW + 4000);
+    assert!(claim(&mut writer, 6, NOW + LOCK_MS).is_empty(), "one is renewed, one has to wait");
+    let again = claim(&mut writer, 6, NOW + LOCK_MS + 100);
+    assert_eq!(again, [(claimed[1].0, vec![2])]);
+}
+
+pub(super) fn a_second_writer_thread_never_mixes_with_the_first(engine: &impl Engine) {
+    // Two writers stand for two processes: every sum must count.
+    let engine_writers = [engine.writer().unwrap(), engine.writer().unwrap()];
+    let done = Arc::new(AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for mut writer in engine_writers {
+            let done = done.clone();
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let decisions = commit(&mut writer, vec![write(vec![], vec![sum("n", 1)])]);
+                    assert!(matches!(decisions[0], Decision::Committed(_)));
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let (_, value) = get(&mut engine.reader().unwrap(), "n").unwrap();
+    assert_eq!(value, 100_u64.to_le_bytes());
+}
+
+macro_rules! laws {
+    ($fresh:expr; $($law:ident)*) => {
+        $(#[test]
+        fn $law() {
+            let (engine, _keep) = $fresh;
+            super::$law(&engine);
+        })*
+    };
+}
+
+macro_rules! all_laws {
+    ($fresh:expr) => {
+        laws! { $fresh;
+            what_is_committed_is_read
+            a_kept_snapshot_is_never_stale
+            a_rejected_write_leaves_nothing
+            writes_of_a_batch_see_each_other
+            large_values_come_back_and_go
+            scans_are_ordered_and_stop_when_told
+            ended_entries_are_absent_at_once_and_swept_in_steps
+            messages_come_in_order_and_are_hidden_while_locked
+            a_failed_message_comes_back_until_its_schedule_is_spent
+            a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not
+            a_second_writer_thread_never_mixes_with_the_first
+        }
+    };
+}
+
+mod memory {
+    all_laws!((crate::engine::memory::MemoryEngine::new(), ()));
+}
+
+mod sqlite {
+    use super::*;
+    use crate::engine::sqlite::SqliteEngine;
+
+    fn fresh() -> (SqliteEngine, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kv.sqlite3");
+        (SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap(), directory)
+    }
+
+    all_laws!(fresh());
+
+    #[test]
+    fn other_processes_commits_are_noticed_and_our_own_are_not() {
+        let (engine, directory) = fresh();
+        let path = directory.path().join("kv.sqlite3");
+        let other = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
+        let (wake, woken) = mpsc::channel();
+        let mut ours = engine.writer().unwrap();
+        commit(&mut ours, vec![write(vec![], vec![set("a", b"0")])]);
+        let watch = engine.watch_foreign(Box::new(move || wake.send(()).unwrap())).unwrap();
+        let mut theirs = other.writer().unwrap();
+        commit(&mut theirs, vec![write(vec![], vec![set("a", b"1")])]);
+        woken.recv_timeout(Duration::from_secs(10)).unwrap();
+        drop(watch);
+        assert!(woken.recv().is_err(), "the guard ends the watch");
+    }
+}
