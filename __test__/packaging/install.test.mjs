@@ -30,7 +30,8 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 function install(cwd, tarballs) {
   const args = ["install", "--offline", "--no-audit", "--no-fund", ...tarballs];
-  const { status, stderr } = spawnSync("npm", args, { cwd, encoding: "utf8" });
+  const shell = process.platform === "win32";
+  const { status, stderr } = spawnSync("npm", args, { cwd, encoding: "utf8", shell });
   assert.equal(status, 0, stderr);
 }
 
@@ -151,7 +152,8 @@ test("without its platform package the error says what was tried and what to do"
   install(lonely, [main.file]);
   const output = run(
     "load.cjs",
-    `try { require("openkv"); } catch (error) { console.log(error.code, error.message); }`,
+    `const open = async () => require("openkv").openKv(":memory:");
+     open().catch((error) => console.log(error.code, error.message));`,
     { cwd: lonely },
   );
   assert.match(output, /^ERR_OPENKV_ADDON openkv could not load its native addon/);
@@ -166,7 +168,8 @@ test("an addon of another release is refused by name", () => {
   try {
     const output = run(
       "mixed.cjs",
-      `try { require("openkv"); } catch (error) { console.log(error.message); }`,
+      `const open = async () => require("openkv").openKv(":memory:");
+       open().catch((error) => console.log(error.message));`,
     );
     assert.match(output, /is version 0\.0\.1, but openkv is version \d+\.\d+\.\d+/);
   } finally {
