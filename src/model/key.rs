@@ -26,26 +26,31 @@ pub struct Key(Vec<u8>);
 impl Key {
     /// Takes bytes that are known to be an encoded key, because `codec::key` has written or
     /// validated them or because they came from a row that was written so. They are not checked.
+    #[must_use]
     pub fn from_encoded(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
     /// The encoded bytes.
+    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The encoded bytes, without a copy.
+    #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
     /// Length of the encoding, in bytes; the limits count this.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether the key has no parts.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -40,7 +40,9 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Malformed> {
     decoder.run()?;
     decoder.reader.end()?;
     if decoder.shares.iter().any(|share| !share.met_again) {
-        return decoder.reader.fail("invalid value: shareable that is not shared");
+        return decoder
+            .reader
+            .fail("invalid value: shareable that is not shared");
     }
     Ok(decoder.value)
 }
@@ -69,8 +71,12 @@ impl<'a> Decoder<'a> {
         loop {
             if let Some(id) = whole {
                 let identity = self.identity(id, start);
-                let Some(frame) = self.frames.last_mut() else { return Ok(()) };
-                frame.accept(id, identity).or_else(|what| start.fail(what))?;
+                let Some(frame) = self.frames.last_mut() else {
+                    return Ok(());
+                };
+                frame
+                    .accept(id, identity)
+                    .or_else(|what| start.fail(what))?;
             }
             whole = match self.frames.pop_if(|frame| frame.is_full()) {
                 Some(frame) => {
@@ -182,7 +188,8 @@ impl<'a> Decoder<'a> {
         let Head::Map(len) = self.reader.head()? else {
             return start.fail("invalid value: array without its properties");
         };
-        self.open(Frame::sparse_array(id, length, len)).map(|_| None)
+        self.open(Frame::sparse_array(id, length, len))
+            .map(|_| None)
     }
 
     fn error(&mut self, id: NodeId, name: ErrorName) -> Result<Option<Node>, Malformed> {
@@ -190,7 +197,12 @@ impl<'a> Decoder<'a> {
         let Head::Map(mut left) = self.reader.head()? else {
             return start.fail("invalid value: error without its properties");
         };
-        let mut error = ErrorProperties { name, message: None, stack: None, cause: None };
+        let mut error = ErrorProperties {
+            name,
+            message: None,
+            stack: None,
+            cause: None,
+        };
         self.refuse_depth()?;
         while left > 0 {
             let at = self.reader;
@@ -205,7 +217,9 @@ impl<'a> Decoder<'a> {
                 }
                 "stack" if error.stack.is_none() => error.stack = Some(self.reader.string()?),
                 "cause" if left == 0 => {
-                    return self.open(Frame::new(id, 1, Children::Cause(error))).map(|_| None);
+                    return self
+                        .open(Frame::new(id, 1, Children::Cause(error)))
+                        .map(|_| None);
                 }
                 _ => return at.fail("invalid value: unknown property of an error"),
             }
@@ -228,7 +242,10 @@ impl<'a> Decoder<'a> {
 
     /// Numbers the node after tag 28 and reads on.
     pub(super) fn share(&mut self, id: NodeId) -> Result<Head, Malformed> {
-        self.shares.push(Share { id, met_again: false });
+        self.shares.push(Share {
+            id,
+            met_again: false,
+        });
         self.reader.head()
     }
 
@@ -249,9 +266,7 @@ impl<'a> Decoder<'a> {
     fn identity(&self, id: NodeId, start: Reader<'a>) -> Identity<'a> {
         match self.value.node(id) {
             Some(Node::Number(n)) if *n == 0.0 && n.is_sign_negative() => Identity::NegativeZero,
-            Some(node) if node.is_primitive() => {
-                Identity::Primitive(self.reader.since(start.at()))
-            }
+            Some(node) if node.is_primitive() => Identity::Primitive(self.reader.since(start.at())),
             _ => Identity::Object(id),
         }
     }

@@ -21,8 +21,17 @@ use crate::model::{
 /// not of this value, or a [`Window`] one that is no buffer.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     let sharing = find_shared(value)?;
-    let mut encoder = Encoder { value, sharing, marks: 0, writer: Writer::new(), tasks: Vec::new() };
-    encoder.tasks.push(Task::Node { id: value.root_id(), depth: 0 });
+    let mut encoder = Encoder {
+        value,
+        sharing,
+        marks: 0,
+        writer: Writer::new(),
+        tasks: Vec::new(),
+    };
+    encoder.tasks.push(Task::Node {
+        id: value.root_id(),
+        depth: 0,
+    });
     while let Some(task) = encoder.tasks.pop() {
         match task {
             Task::Name(name) => encoder.writer.string(name),
@@ -44,7 +53,9 @@ enum Sharing {
 }
 
 fn node_of(value: &Value, id: NodeId) -> Result<&Node> {
-    value.node(id).ok_or_else(|| Error::invalid("a node of another value"))
+    value
+        .node(id)
+        .ok_or_else(|| Error::invalid("a node of another value"))
 }
 
 /// How often each node is met, by index.
@@ -53,7 +64,9 @@ fn find_shared(value: &Value) -> Result<Vec<Sharing>> {
     let mut waiting = vec![value.root_id()];
     while let Some(id) = waiting.pop() {
         let node = node_of(value, id)?;
-        let Some(state) = sharing.get_mut(id.index()) else { continue };
+        let Some(state) = sharing.get_mut(id.index()) else {
+            continue;
+        };
         if *state != Sharing::Unseen {
             *state = Sharing::Often;
             continue;
@@ -77,7 +90,10 @@ fn find_shared(value: &Value) -> Result<Vec<Sharing>> {
 enum Task<'v> {
     Name(&'v JsString),
     /// A node inside `depth` containers.
-    Node { id: NodeId, depth: usize },
+    Node {
+        id: NodeId,
+        depth: usize,
+    },
 }
 
 struct Encoder<'v> {
@@ -141,7 +157,9 @@ impl<'v> Encoder<'v> {
 
     /// Writes the mark of an object that is met again, or a reference instead of it.
     fn was_met(&mut self, id: NodeId) -> bool {
-        let Some(sharing) = self.sharing.get_mut(id.index()) else { return false };
+        let Some(sharing) = self.sharing.get_mut(id.index()) else {
+            return false;
+        };
         match *sharing {
             Sharing::Marked(index) => {
                 self.writer.tag(TAG_SHARED);
@@ -160,16 +178,16 @@ impl<'v> Encoder<'v> {
 
     fn items(&mut self, items: &[NodeId], depth: usize) -> Result<()> {
         let depth = deeper(depth)?;
-        self.tasks.extend(items.iter().rev().map(|&id| Task::Node { id, depth }));
+        self.tasks
+            .extend(items.iter().rev().map(|&id| Task::Node { id, depth }));
         Ok(())
     }
 
     fn properties(&mut self, entries: &'v [(JsString, NodeId)], depth: usize) -> Result<()> {
         let depth = deeper(depth)?;
         self.writer.map(entries.len());
-        let both = |(name, id): &'v (JsString, NodeId)| {
-            [Task::Node { id: *id, depth }, Task::Name(name)]
-        };
+        let both =
+            |(name, id): &'v (JsString, NodeId)| [Task::Node { id: *id, depth }, Task::Name(name)];
         self.tasks.extend(entries.iter().rev().flat_map(both));
         Ok(())
     }

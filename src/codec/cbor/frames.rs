@@ -59,13 +59,28 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn set(id: NodeId, len: usize) -> Self {
-        Self::new(id, len, Children::Set { items: Vec::new(), met: HashSet::new() })
+        Self::new(
+            id,
+            len,
+            Children::Set {
+                items: Vec::new(),
+                met: HashSet::new(),
+            },
+        )
     }
 
     pub(super) fn map(id: NodeId, len: usize) -> Self {
         let (entries, met) = (Vec::new(), HashSet::new());
         // `Reader::head` has seen that there are as many bytes.
-        Self::new(id, len.saturating_mul(2), Children::Map { entries, key: None, met })
+        Self::new(
+            id,
+            len.saturating_mul(2),
+            Children::Map {
+                entries,
+                key: None,
+                met,
+            },
+        )
     }
 
     pub(super) fn object(id: NodeId, len: usize) -> Self {
@@ -79,7 +94,16 @@ impl<'a> Frame<'a> {
     fn properties(id: NodeId, array_length: Option<u32>, len: usize) -> Self {
         let (entries, met) = (Vec::new(), HashSet::new());
         let name = JsString::default();
-        Self::new(id, len, Children::Properties { array_length, entries, name, met })
+        Self::new(
+            id,
+            len,
+            Children::Properties {
+                array_length,
+                entries,
+                name,
+                met,
+            },
+        )
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -99,7 +123,11 @@ impl<'a> Frame<'a> {
     }
 
     /// Takes the next item.
-    pub(super) fn accept(&mut self, id: NodeId, identity: Identity<'a>) -> Result<(), &'static str> {
+    pub(super) fn accept(
+        &mut self,
+        id: NodeId,
+        identity: Identity<'a>,
+    ) -> Result<(), &'static str> {
         self.left = self.left.saturating_sub(1);
         match &mut self.children {
             Children::Array(items) => items.push(id),
@@ -126,8 +154,16 @@ impl<'a> Frame<'a> {
             Children::Array(items) => Node::Array(items),
             Children::Set { items, .. } => Node::Set(items),
             Children::Map { entries, .. } => Node::Map(entries),
-            Children::Properties { array_length: None, entries, .. } => Node::Object(entries),
-            Children::Properties { array_length: Some(length), entries, .. } => {
+            Children::Properties {
+                array_length: None,
+                entries,
+                ..
+            } => Node::Object(entries),
+            Children::Properties {
+                array_length: Some(length),
+                entries,
+                ..
+            } => {
                 check_sparse(length, &entries)?;
                 Node::SparseArray { length, entries }
             }
@@ -146,16 +182,21 @@ fn meet<'a>(met: &mut HashSet<Identity<'a>>, identity: Identity<'a>) -> Result<(
     Ok(())
 }
 
+/// Whether a property of this name is not one beside the items.
+fn is_of_arrays(name: &JsString) -> bool {
+    name.as_array_index().is_some() || name.as_str() == Some("length")
+}
+
 /// Indexes come first, ascending and below the length; something is missing or there is more.
 fn check_sparse(length: u32, entries: &[(JsString, NodeId)]) -> Result<(), &'static str> {
-    let indexes: Vec<u32> = entries.iter().map_while(|(name, _)| name.as_array_index()).collect();
+    let indexes: Vec<u32> = entries
+        .iter()
+        .map_while(|(name, _)| name.as_array_index())
+        .collect();
     let beside = entries.get(indexes.len()..).unwrap_or_default();
     let last_fits = indexes.last().is_none_or(|last| *last < length);
-    if !last_fits
-        || !indexes.is_sorted()
-        || beside.iter().any(|(name, _)| name.as_array_index().is_some())
-    {
-        return Err("invalid value: array with misplaced indexes");
+    if !last_fits || !indexes.is_sorted() || beside.iter().any(|(name, _)| is_of_arrays(name)) {
+        return Err("invalid value: array with a misplaced property");
     }
     if beside.is_empty() && indexes.len() == length as usize {
         return Err("invalid value: array without holes in the form of one with holes");

@@ -35,7 +35,7 @@ fn parts_have_the_bytes_of_deno_kv() {
         (KeyPart::Number(0.0), "218000000000000000"),
         (KeyPart::Number(-0.0), "217fffffffffffffff"),
         (KeyPart::Number(-1.0), "21400fffffffffffff"),
-        (KeyPart::Number(3.14), "21c0091eb851eb851f"),
+        (KeyPart::Number(0.5), "21bfe0000000000000"),
         (KeyPart::Number(f64::INFINITY), "21fff0000000000000"),
         (KeyPart::Number(f64::NEG_INFINITY), "21000fffffffffffff"),
         (KeyPart::Number(f64::NAN), "21fff8000000000000"),

@@ -22,7 +22,12 @@ const NODES_DEEP_MAX: usize = 12;
 impl Grower {
     fn grow(choices: Vec<u8>) -> Value {
         let value = Value::new(Node::Undefined);
-        let mut grower = Self { choices: choices.into_iter(), value, objects: vec![], names: 0 };
+        let mut grower = Self {
+            choices: choices.into_iter(),
+            value,
+            objects: vec![],
+            names: 0,
+        };
         let root = grower.value.root_id();
         grower.fill(root, 0);
         grower.value
@@ -52,14 +57,20 @@ impl Grower {
             0 => f64::from(self.pick(255)),
             1 => -f64::from(self.pick(255)).exp2(),
             2 => f64::from(self.pick(255)) / 8.0,
-            3 => [-0.0, f64::NAN, f64::INFINITY, 9_007_199_254_740_993.0][usize::from(self.pick(4))],
+            3 => {
+                [-0.0, f64::NAN, f64::INFINITY, 9_007_199_254_740_993.0][usize::from(self.pick(4))]
+            }
             _ => 9_007_199_254_740_991.0 - f64::from(self.pick(255)),
         }
     }
 
     fn bigint(&mut self) -> BigInt {
         let magnitude = BigInt::from_bytes_be(num_bigint::Sign::Plus, &self.bytes(4));
-        if self.pick(2) == 0 { magnitude } else { -magnitude }
+        if self.pick(2) == 0 {
+            magnitude
+        } else {
+            -magnitude
+        }
     }
 
     /// A node that may be one of those that exist.
@@ -114,32 +125,57 @@ impl Grower {
     fn sparse_array(&mut self, depth: usize) -> Node {
         let mut entries: Vec<(JsString, NodeId)> = vec![];
         for index in 0..self.pick(3) {
-            entries.push((format!("{}", u32::from(index) * 7).into(), self.child(depth)));
+            entries.push((
+                format!("{}", u32::from(index) * 7).into(),
+                self.child(depth),
+            ));
         }
         entries.extend(self.properties(depth));
-        Node::SparseArray { length: [1000, u32::MAX][usize::from(self.pick(2))], entries }
+        Node::SparseArray {
+            length: [1000, u32::MAX][usize::from(self.pick(2))],
+            entries,
+        }
     }
 
     fn class(&mut self) -> ViewClass {
         use ViewClass::*;
         [
-            Int8, Uint8, Uint8Clamped, Int16, Uint16, Int32, Uint32, BigInt64, BigUint64, Float16,
-            Float32, Float64, DataView,
+            Int8,
+            Uint8,
+            Uint8Clamped,
+            Int16,
+            Uint16,
+            Int32,
+            Uint32,
+            BigInt64,
+            BigUint64,
+            Float16,
+            Float32,
+            Float64,
+            DataView,
         ][usize::from(self.pick(13))]
     }
 
     /// A view of a buffer that can grow, which may be one that exists.
     fn window(&mut self) -> Node {
-        let is_growing = |id: &&NodeId| {
-            matches!(self.value.node(**id), Some(Node::Buffer(buffer)) if buffer.max_bytes.is_some())
+        let is_growing = |id: &&NodeId| matches!(self.value.node(**id), Some(Node::Buffer(buffer)) if buffer.max_bytes.is_some());
+        let buffer = self
+            .objects
+            .iter()
+            .rfind(is_growing)
+            .copied()
+            .unwrap_or_else(|| {
+                let buffer = Buffer {
+                    bytes: vec![7; 64],
+                    max_bytes: Some(100),
+                };
+                let id = self.value.push(Node::Buffer(Box::new(buffer)));
+                self.objects.push(id);
+                id
+            });
+        let Some(Node::Buffer(contents)) = self.value.node(buffer) else {
+            panic!("no buffer")
         };
-        let buffer = self.objects.iter().rfind(is_growing).copied().unwrap_or_else(|| {
-            let buffer = Buffer { bytes: vec![7; 64], max_bytes: Some(100) };
-            let id = self.value.push(Node::Buffer(Box::new(buffer)));
-            self.objects.push(id);
-            id
-        });
-        let Some(Node::Buffer(contents)) = self.value.node(buffer) else { panic!("no buffer") };
         let left = contents.bytes.len();
         let class = self.class();
         let offset = (usize::from(self.pick(255)) % (left + 1)) / class.element_bytes();
@@ -171,7 +207,10 @@ impl Grower {
             5 => Node::BigInt(self.bigint()),
             6 => Node::String(self.string()),
             7 => Node::Date([f64::NAN, 0.0, -1.0, 8.64e15, 1.7e12][usize::from(self.pick(5))]),
-            8 => Node::RegExp(Box::new(RegExp { source: self.string(), flags: "gi".into() })),
+            8 => Node::RegExp(Box::new(RegExp {
+                source: self.string(),
+                flags: "gi".into(),
+            })),
             9 => Node::Boxed(Box::new(match self.pick(4) {
                 0 => Boxed::Boolean(self.pick(2) == 0),
                 1 => Boxed::Number(self.number()),
@@ -183,8 +222,14 @@ impl Grower {
                 name: self.string(),
                 stack: (self.pick(2) == 0).then(|| self.string()),
             })),
-            11 => Node::Buffer(Box::new(Buffer { bytes: self.bytes(1), max_bytes: None })),
-            12 => Node::Buffer(Box::new(Buffer { bytes: self.bytes(1), max_bytes: Some(800) })),
+            11 => Node::Buffer(Box::new(Buffer {
+                bytes: self.bytes(1),
+                max_bytes: None,
+            })),
+            12 => Node::Buffer(Box::new(Buffer {
+                bytes: self.bytes(1),
+                max_bytes: Some(800),
+            })),
             13 => {
                 let class = self.class();
                 Node::View(class, self.bytes(class.element_bytes()).into())
@@ -201,7 +246,11 @@ impl Grower {
             17 => Node::Set(self.distinct(depth)),
             18 => {
                 let keys = self.distinct(depth);
-                Node::Map(keys.into_iter().map(|key| (key, self.child(depth))).collect())
+                Node::Map(
+                    keys.into_iter()
+                        .map(|key| (key, self.child(depth)))
+                        .collect(),
+                )
             }
             19 => self.sparse_array(depth),
             20 => Node::Error(Box::new(ErrorProperties {
