@@ -45,6 +45,15 @@ export default [
     },
   })),
   {
+    name: "the error of a closed handle has the code CLOSED",
+    denoDiffers: "Deno's errors have no codes of this kind",
+    async run(t) {
+      const kv = await t.open();
+      kv.close();
+      t.is((await t.rejects(() => kv.get(["a"]), "BadResource")).code, "CLOSED");
+    },
+  },
+  {
     name: "watch on a closed handle throws a BadResource at the call",
     async run(t) {
       const kv = await t.open();

@@ -133,6 +133,15 @@ export default [
     },
   },
   {
+    name: "more than 10 keysIfUndelivered",
+    denoDiffers: "Deno takes any number of them; Deno's own server 10",
+    async run(t) {
+      const keys = Array.from({ length: 11 }, (_, i) => ["dead", i]);
+      await accepted(t, { keysIfUndelivered: keys.slice(1), delay: 60_000 });
+      await refusedByCommit(t, { keysIfUndelivered: keys }, "(max 10)");
+    },
+  },
+  {
     name: "a misspelt option is a TypeError that names it",
     denoDiffers: "Deno ignores every option it does not know, and the slip goes unseen",
     async run(t) {

@@ -150,6 +150,19 @@ export default [
     },
   },
   {
+    name: "a failure of the file is an error with a code",
+    on: "file",
+    denoDiffers: "Deno throws plain errors with SQLite's words",
+    async run(t) {
+      writeFileSync(t.path("letter.txt"), "no database ".repeat(500));
+      const corrupt = await t.rejects(() => t.openKv(t.path("letter.txt")), "KvError");
+      t.is(corrupt.code, "CORRUPT");
+      mkdirSync(t.path("folder"));
+      const folder = await t.rejects(() => t.openKv(t.path("folder")), "KvError");
+      t.match(folder.code, /^(DENIED|UNAVAILABLE|CORRUPT)$/);
+    },
+  },
+  {
     name: "an empty file becomes a database",
     on: "file",
     async run(t) {
@@ -223,7 +236,7 @@ export default [
     name: "without a path OPENKV_URL names the database",
     on: "file",
     alone: true,
-    denoDiffers: "Deno's default database has a place of its own; see docs/contract.md",
+    denoDiffers: "Deno's name for this is DENO_KV_DEFAULT_PATH",
     async run(t) {
       const path = t.path("named.db");
       const kv = await inside(t.folder(), { OPENKV_URL: path }, () => t.openKv());

@@ -59,6 +59,19 @@ export default [
     },
   },
   {
+    name: "a KvListIterator cannot be constructed",
+    run(t) {
+      t.throws(() => new t.KvListIterator(), TypeError);
+    },
+  },
+  {
+    name: "an AtomicOperation cannot be constructed",
+    denoDiffers: "Deno lets one be made that belongs to no database",
+    run(t) {
+      t.throws(() => new t.AtomicOperation(), TypeError, "can not be constructed");
+    },
+  },
+  {
     name: "inspect of an empty atomic operation",
     async run(t) {
       t.is(inspect((await t.open()).atomic()), "AtomicOperation (empty)");

@@ -133,6 +133,26 @@ export default [
     },
   },
   {
+    name: "a nesting of more than 1000 is refused",
+    denoDiffers: "Deno's bound is the stack of the thread that writes",
+    async run(t) {
+      const kv = await t.open();
+      let value = 0;
+      for (let i = 0; i < 1100; i++) value = [value];
+      await t.rejects(() => kv.set(["a"], value), RangeError);
+    },
+  },
+  {
+    name: "a CryptoKey is refused",
+    denoDiffers: "Deno stores the key material, of keys that may not be exported too",
+    async run(t) {
+      const kv = await t.open();
+      const algorithm = { name: "HMAC", hash: "SHA-256" };
+      const key = await crypto.subtle.generateKey(algorithm, false, ["sign"]);
+      await t.rejects(() => kv.set(["a"], { key }), TypeError);
+    },
+  },
+  {
     name: "a value that is too large is refused, whatever it is made of",
     async run(t) {
       const kv = await t.open();

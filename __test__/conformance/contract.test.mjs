@@ -1,0 +1,35 @@
+// Duty: docs/contract.md names every case on which Deno differs, and no other.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { shelves } from "./suite.mjs";
+
+const page = readFileSync(new URL("../../docs/contract.md", import.meta.url), "utf8");
+const all = shelves.flatMap(({ shelf, cases }) =>
+  cases.map((each) => ({ id: `${shelf}: ${each.name}`, each })),
+);
+
+test("the page names exactly the cases that Deno fails", () => {
+  const rows = page.split("\n").filter((line) => line.startsWith("| "));
+  const lastCells = rows.map((line) => line.split(" | ").at(-1));
+  const named = lastCells.flatMap((cell) => /^`([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? []);
+  const noted = all.filter(({ each }) => each.denoDiffers).map(({ id }) => id);
+  assert.deepEqual(named.toSorted(), noted.toSorted());
+});
+
+test("no two cases have one name", () => {
+  const ids = all.map(({ id }) => id);
+  assert.deepEqual(ids.filter((id, i) => ids.indexOf(id) !== i), []);
+});
+
+test("what makes a case special has a reason", () => {
+  const fields = ["name", "run", "on", "alone", "denoDiffers", "denoSlow"];
+  for (const { id, each } of all) {
+    for (const name of Object.keys(each)) assert.ok(fields.includes(name), `${id}: ${name}`);
+    for (const note of [each.denoDiffers, each.denoSlow]) {
+      assert.ok(note === undefined || note.length > 10, `${id}: a reason is a sentence`);
+    }
+    assert.ok([undefined, "file", "memory"].includes(each.on), id);
+  }
+});
