@@ -159,7 +159,14 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
   }
 
   async #step(): Promise<IteratorResult<KvEntry<T>, undefined>> {
-    if (this.#rows === 0 && !this.#turnPage()) await this.#fetch();
+    while (this.#rows === 0 && !this.#turnPage()) {
+      const turn = this.#session.nextTurn();
+      if (turn === null) {
+        await this.#fetch();
+        break;
+      }
+      await turn;
+    }
     return this.#take();
   }
 
@@ -179,7 +186,7 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     this.#page = page;
     const length = this.#request();
     for (;;) {
-      if (!session.reading) session.hold();
+      session.hold();
       const answer = session.native.page(length, page);
       if (answer >= 0) {
         this.#begin(page, 0);

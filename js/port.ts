@@ -72,16 +72,14 @@ export class Port {
     this.writer.view = this.#scratchView;
   }
 
-  /** Makes the scratch larger, because an answer did not fit; false at its bound. Loses the request. */
-  grow(): boolean {
-    const bytes = this.#scratch.length * 2;
-    if (bytes > SCRATCH_BYTES_MAX) return false;
+  /** Makes the scratch larger, because an answer did not fit, up to its bound. Keeps the request. */
+  grow(): void {
     const { writer } = this;
-    writer.grow(0, bytes);
+    if (!this.fits || writer.buf.length >= SCRATCH_BYTES_MAX) return;
+    writer.grow(writer.pos, writer.buf.length * 2 - writer.pos);
     this.#scratch = writer.buf;
     this.#scratchView = writer.view;
     this.native.rescratch(this.#scratch);
-    return true;
   }
 
   /** An id whose events go to `receiver` until {@link forget}. */

@@ -30,26 +30,43 @@ export function getNow(
   const plain = encodeKey(writer, requireKey(key));
   if (use !== session.port.uses) restoreKey(session, key);
   const own = plain ? null : decodeKey(writer.buf, 0, writer.pos);
-  const length = writer.pos;
-  if (length >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session);
+  if (writer.pos >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session);
   session.requireOpen();
-  if (session.spent || !session.port.fits) return undefined;
-  if (!session.reading) session.hold();
-  const answer = session.native.get(length);
-  if (answer >= 0) {
-    return entryOf(own ?? key.slice(), writer.buf, 0, answer);
-  }
+  return readNow(session, key, own);
+}
+
+/** Reads the key in the scratch; `own` is a copy of `key`, if there is one already. */
+function readNow(
+  session: Session,
+  key: KvKey,
+  own: KvKey | null,
+): KvEntryMaybe<unknown> | undefined {
+  const { port } = session;
+  if (session.spent || !port.fits) return undefined;
+  session.hold();
+  const { buf, pos } = port.writer;
+  const answer = session.native.get(pos);
+  if (answer >= 0) return entryOf(own ?? key.slice(), buf, 0, answer);
   if (answer === MISS) return { key, value: null, versionstamp: null };
   session.refused(answer);
+  if (answer === TOO_LARGE) port.grow();
   return undefined;
 }
 
-/** Asks the asynchronous lane for the key that {@link getNow} left in the scratch. */
+/** Gets the key that {@link getNow} left in the scratch, in the next turn or on the other lane. */
 export async function getLater(session: Session, key: KvKey): Promise<KvEntryMaybe<unknown>> {
-  const { writer } = session.port;
+  const { port } = session;
+  const bytes = port.writer.copy();
+  const own = decodeKey(bytes, 0, bytes.length);
+  for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
+    await turn;
+    session.requireOpen();
+    port.begin().bytes(bytes);
+    const entry = readNow(session, key, own);
+    if (entry !== undefined) return entry;
+  }
   const batch = session.joinRead();
-  const index = batch.point(writer.buf, 0, writer.pos);
-  const own = decodeKey(writer.buf, 0, writer.pos);
+  const index = batch.point(bytes, 0, bytes.length);
   await batch.arrived;
   return pointAnswer(batch.data, batch.start(index), own, key);
 }
@@ -68,23 +85,30 @@ export function getManyNow(
   options: ReadOptions | null | undefined,
 ): KvEntryMaybe<unknown>[] | undefined {
   if (options != null) checkReadOptions(options);
-  const { port } = session;
-  const length = encodeKeys(session, keys);
+  encodeKeys(session, keys);
   session.requireOpen();
-  if (keys.length === 0) return [];
-  for (;;) {
-    if (session.spent || !port.fits) return undefined;
-    if (!session.reading) session.hold();
-    const answer = session.native.getMany(keys.length, length);
-    if (answer >= 0) return manyAnswer(port.writer.buf, length, keys);
-    session.refused(answer);
-    if (answer !== TOO_LARGE || !port.grow()) return undefined;
-    encodeKeys(session, keys);
-  }
+  return keys.length === 0 ? [] : readManyNow(session, keys);
 }
 
-/** Encodes u32 length and key of each key at the start of the scratch; returns the bytes. */
-function encodeKeys(session: Session, keys: readonly KvKey[]): number {
+/** Reads the keys in the scratch. */
+function readManyNow(
+  session: Session,
+  keys: readonly KvKey[],
+): KvEntryMaybe<unknown>[] | undefined {
+  const { port } = session;
+  if (session.spent || !port.fits) return undefined;
+  session.hold();
+  const { buf, pos } = port.writer;
+  const answer = session.native.getMany(keys.length, pos);
+  if (answer >= 0) return manyAnswer(buf, pos, keys);
+  session.refused(answer);
+  // This request takes the other lane; the next one of its size has room.
+  if (answer === TOO_LARGE) port.grow();
+  return undefined;
+}
+
+/** Encodes u32 length and key of each key at the start of the scratch. */
+function encodeKeys(session: Session, keys: readonly KvKey[]): void {
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
   const most = session.limits.rangesMax;
   if (keys.length > most) {
@@ -100,16 +124,13 @@ function encodeKeys(session: Session, keys: readonly KvKey[]): number {
     if (use !== port.uses) return encodeKeysAside(session, keys);
     endKey(session, writer, at);
   }
-  return writer.pos;
 }
 
 /** As {@link restoreKey}. */
-function encodeKeysAside(session: Session, keys: readonly KvKey[]): number {
+function encodeKeysAside(session: Session, keys: readonly KvKey[]): void {
   const aside = new Writer();
   for (let i = 0; i < keys.length; i++) putKey(session, aside, keys[i]);
-  const writer = session.port.begin();
-  writer.bytes(aside.buf.subarray(0, aside.pos));
-  return writer.pos;
+  session.port.begin().bytes(aside.buf.subarray(0, aside.pos));
 }
 
 /** Appends u32 length and key. */
@@ -126,21 +147,29 @@ function endKey(session: Session, writer: Writer, at: number): void {
   writer.patchU32(at, length);
 }
 
-/** Asks the asynchronous lane for the keys that {@link getManyNow} left in the scratch. */
+/** As {@link getLater}, for the keys that {@link getManyNow} left in the scratch. */
 export async function getManyLater(
   session: Session,
   keys: readonly KvKey[],
 ): Promise<KvEntryMaybe<unknown>[]> {
-  const { buf, pos } = session.port.writer;
+  const { port } = session;
+  const bytes = port.writer.copy();
   const given = keys.slice();
+  for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
+    await turn;
+    session.requireOpen();
+    port.begin().bytes(bytes);
+    const entries = readManyNow(session, given);
+    if (entries !== undefined) return entries;
+  }
   const own: KvKey[] = [];
   const batch = session.joinRead();
   let last = 0;
-  for (let at = 0; at < pos; ) {
+  for (let at = 0; at < bytes.length; ) {
     const start = at + 4;
-    at = start + readU32(buf, at);
-    own.push(decodeKey(buf, start, at));
-    last = batch.point(buf, start, at);
+    at = start + readU32(bytes, at);
+    own.push(decodeKey(bytes, start, at));
+    last = batch.point(bytes, start, at);
   }
   await batch.arrived;
   const first = last + 1 - own.length;

@@ -10,6 +10,11 @@ import type { Port, Receiver, TurnMember } from "./port.js";
 import { ReadBatch } from "./read-batch.js";
 import { WriteBatch } from "./write-batch.js";
 
+/** Sync reads in one turn's budget that show that they are quick. */
+const WARM_READS_MIN = 32;
+/** Reads that wait for a turn, so that one that has to wait again costs little. */
+const WAITING_MAX = 500;
+
 export class Session implements TurnMember {
   readonly port: Port;
   readonly native: NativeHandle;
@@ -17,12 +22,16 @@ export class Session implements TurnMember {
   closed = false;
   /** Closed by `using`, not by close(): listeners that come later see an end, not an error. */
   disposed = false;
-  /** The snapshot is held: something was read synchronously in this turn. */
-  reading = false;
-  /** The turn's budget is spent: reads take the asynchronous lane until the loop turns. */
+  /** The turn's budget is spent: no sync read until the loop turns. */
   spent = false;
-  #reads: ReadBatch | null = null;
-  #writes: WriteBatch | null = null;
+  /** Sync reads of this turn. */
+  #reads = 0;
+  /** Reads that wait for the next turn, and what they wait for. */
+  #waiting = 0;
+  #turned: Promise<void> | null = null;
+  #turn: (() => void) | null = null;
+  #readBatch: ReadBatch | null = null;
+  #writeBatch: WriteBatch | null = null;
 
   private constructor(port: Port, native: NativeHandle, limits: Limits) {
     this.port = port;
@@ -44,16 +53,31 @@ export class Session implements TurnMember {
     if (this.closed) throw closedError();
   }
 
-  /** Call it before a sync read, unless {@link reading}: the snapshot goes when the turn ends. */
+  /** Call it before every sync read: the snapshot that it takes goes when the turn ends. */
   hold(): void {
-    this.reading = true;
-    this.port.atTurnEnd(this);
+    if (this.#reads++ === 0) this.port.atTurnEnd(this);
   }
 
   endTurn(): void {
-    this.reading = false;
+    this.#reads = 0;
     this.spent = false;
     if (!this.closed) this.native.release();
+    if (this.#turn === null) return;
+    const turn = this.#turn;
+    this.#waiting = 0;
+    this.#turned = null;
+    this.#turn = null;
+    turn();
+  }
+
+  /**
+   * For a read that was refused: the next turn, when that will be quicker than the asynchronous
+   * lane, because the turn's many reads show that pages are warm. Null: take the lane.
+   */
+  nextTurn(): Promise<void> | null {
+    if (!this.spent || this.#reads < WARM_READS_MIN || this.#waiting >= WAITING_MAX) return null;
+    this.#waiting++;
+    return (this.#turned ??= new Promise((resolve) => (this.#turn = resolve)));
   }
 
   /** A sync read did not answer: returns when the asynchronous lane should be taken, else throws. */
@@ -65,36 +89,36 @@ export class Session implements TurnMember {
 
   /** The batch that a read joins; it crosses at the end of the microtask. */
   joinRead(): ReadBatch {
-    const open = this.#reads;
+    const open = this.#readBatch;
     if (open !== null && open.accepts) return open;
     this.flushReads();
-    return (this.#reads = new ReadBatch(this));
+    return (this.#readBatch = new ReadBatch(this));
   }
 
   /** The batch that a write joins; it crosses at the end of the microtask. */
   joinWrite(): WriteBatch {
-    const open = this.#writes;
+    const open = this.#writeBatch;
     if (open !== null && open.accepts) return open;
     // One that is being written to, up the stack, crosses by itself when that is done.
     const busy = open !== null && open.busy ? open : null;
     if (busy === null) open?.flush();
-    return (this.#writes = new WriteBatch(this, busy));
+    return (this.#writeBatch = new WriteBatch(this, busy));
   }
 
   /** Called by a batch that crosses: nobody joins it any more. */
   leave(batch: ReadBatch | WriteBatch): void {
-    if (this.#reads === batch) this.#reads = null;
-    if (this.#writes === batch) this.#writes = null;
+    if (this.#readBatch === batch) this.#readBatch = null;
+    if (this.#writeBatch === batch) this.#writeBatch = null;
   }
 
   flushReads(): void {
-    this.#reads?.flush();
+    this.#readBatch?.flush();
   }
 
   /** Closes the handle. What was called before is handed over first, and completed. */
   close(): void {
-    this.#reads?.flush();
-    this.#writes?.flush();
+    this.#readBatch?.flush();
+    this.#writeBatch?.flush();
     this.closed = true;
     this.native.close();
   }
