@@ -29,7 +29,9 @@ import {
 
 /** Bytes up to this many are copied by a loop; above, by the engine. */
 const LOOP_COPY_BYTES_MAX = 48;
-/** Text up to this many bytes is made from its character codes. */
+/** Text up to this many bytes is looked through for what is not ASCII; beyond, the engine's own decoder is faster. */
+const CHECKED_TEXT_BYTES_MAX = 192;
+/** ASCII text up to this many bytes is made from its character codes. */
 const SHORT_TEXT_BYTES_MAX = 8;
 /**
  * ASCII text of a longer value is cut out of a string made of this many bytes at once. A string that lives on keeps
@@ -269,10 +271,18 @@ export class Decoder {
 
   /** The text whose first byte was just read. */
   text(byte: number): string {
-    const length = this.argument(byte);
+    const length = byte < 0x78 ? byte - 0x60 : this.argument(byte);
     const at = this.skip(length);
-    const end = at + length;
+    return length <= CHECKED_TEXT_BYTES_MAX
+      ? this.shortText(at, length)
+      : (readUtf8(this.buf, at, at + length) ?? malformed());
+  }
+
+  /** The text of these bytes; reads them, but does not move. */
+  shortText(at: number, length: number): string {
     const { buf } = this;
+    const end = at + length;
+    if (end > this.end) malformed();
     let high = 0;
     for (let i = at; i < end; i++) high |= buf[i];
     if (high >= 0x80) return readUtf8(buf, at, end) ?? malformed();
@@ -334,11 +344,9 @@ export class Decoder {
     return record;
   }
 
+  /** Reads a value and makes it the property `key`. */
   entry(record: Record<string, unknown>, key: string): void {
-    const value = this.value();
-    // In the prototype's chain, or there already: an assignment might run a setter, or hide a fault.
-    if (key in record) define(record, key, value);
-    else record[key] = value;
+    put(record, key, this.value());
   }
 
   tagged(tag: number, slot: number): unknown {
@@ -416,13 +424,12 @@ export class Decoder {
     if (length > 0 && buf[at] === 0) malformed();
     let value: bigint;
     if (length <= 6) {
-      let small = 0;
-      for (let i = at; i < at + length; i++) small = small * 256 + buf[i];
-      value = BigInt(small);
-    } else if (length <= 8) {
-      let high = 0;
-      for (let i = at; i < at + length - 4; i++) high = high * 256 + buf[i];
-      value = (BigInt(high) << 32n) | BigInt(buf.readUInt32BE(at + length - 4));
+      value = BigInt(readSmall(buf, at, at + length));
+    } else if (length === 7) {
+      value = (BigInt(readSmall(buf, at, at + 1)) << 48n) | BigInt(readSmall(buf, at + 1, at + 7));
+    } else if (length <= 14) {
+      const low = at + length - 8;
+      value = (BigInt(readSmall(buf, at, low)) << 64n) | buf.readBigUInt64BE(low);
     } else {
       value = BigInt(`0x${buf.toString("hex", at, at + length)}`);
     }
@@ -457,10 +464,24 @@ export class Decoder {
   }
 }
 
+/** Makes `key` an own property, whatever its name. */
+export function put(record: Record<string, unknown>, key: string, value: unknown): void {
+  // In the prototype's chain, or there already: an assignment might run a setter, or hide a fault.
+  if (key in record) define(record, key, value);
+  else record[key] = value;
+}
+
 /** Makes `key` an own property, which it must not be yet. */
 export function define(record: object, key: string, value: unknown): void {
   if (Object.prototype.hasOwnProperty.call(record, key)) malformed();
   Object.defineProperty(record, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** A big-endian integer of at most 6 bytes. */
+function readSmall(buf: Buffer, at: number, end: number): number {
+  let value = 0;
+  for (let i = at; i < end; i++) value = value * 256 + buf[i];
+  return value;
 }
 
 function isZero(buf: Buffer, start: number, end: number): boolean {

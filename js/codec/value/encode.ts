@@ -12,6 +12,7 @@ import { KvU64 } from "../u64";
 import type { Writer } from "../writer";
 import type { Fill } from "./blob";
 import { notCloneable, proxyNotCloneable } from "./reject";
+import { type ShapeWriter, shapeWriter } from "./shapes";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
 import { writeSpecial } from "./special";
 import {
@@ -30,6 +31,13 @@ import { type SeenBuffers, viewName, writeView } from "./views";
 const LOOP_TEXT_UNITS_MAX = 40;
 /** Objects are looked up in an array up to this many, in a Set beyond. */
 const LINEAR_OBJECTS_MAX = 8;
+/** Arrays up to this length are checked for holes and properties by their keys, longer ones by their values. */
+const KEYED_ARRAY_ITEMS_MAX = 8;
+const INDICES = Array.from({ length: KEYED_ARRAY_ITEMS_MAX }, (_, i) => String(i));
+/** A set of seen objects larger than this is not kept for the next value. */
+const SEEN_KEPT_MAX = 4096;
+/** Levels of nesting at which the last shape is remembered; a power of two. */
+const LEVELS_REMEMBERED = 8;
 /** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
 const LIMIT_SLACK_BYTES = 1024;
 
@@ -37,6 +45,7 @@ const isProxy = types.isProxy;
 const isArray = Array.isArray;
 const isView = ArrayBuffer.isView;
 const objectKeys = Object.keys;
+const objectValues = Object.values;
 const toStringOf = Object.prototype.toString;
 const hasOwn = Object.prototype.hasOwnProperty;
 
@@ -104,8 +113,9 @@ export class Encoder {
   pos = 0;
   fills: Fill[] | null = null;
   buffers: SeenBuffers = [];
+  /** Behind the last byte that may be written without making room. */
+  end = 0;
   #view!: DataView;
-  #end = 0;
   #writer: Writer | null = null;
   #start = 0;
   #bytesMax = 0;
@@ -114,10 +124,13 @@ export class Encoder {
   #starts: number[] = [];
   #count = 0;
   #first: unknown[] = new Array(LINEAR_OBJECTS_MAX).fill(undefined);
-  #seen: Set<unknown> | null = null;
+  /** All objects, once there are more than `#first` holds. */
+  #seen = new Set<unknown>();
   /** Numbers by object; made when the first object beyond `#first` is met again. */
   #numbers: Map<unknown, number> | null = null;
   #edits: Edit[] | null = null;
+  /** The shape that was last met at each level: the next one is likely to be the same. */
+  readonly #likely: (ShapeWriter | null)[] = new Array(LEVELS_REMEMBERED).fill(null);
 
   run(writer: Writer, value: unknown, bytesMax: number): void {
     if (writer.busy) throw new Error("a writer was used while a value was being encoded into it");
@@ -139,12 +152,14 @@ export class Encoder {
     if (this.#count > 0) {
       const first = Math.min(this.#count, LINEAR_OBJECTS_MAX);
       for (let i = 0; i < first; i++) this.#first[i] = undefined;
-      this.#count = 0;
-      if (this.#seen !== null) {
-        this.#seen = null;
+      if (this.#count > LINEAR_OBJECTS_MAX) {
+        if (this.#count > SEEN_KEPT_MAX) {
+          this.#seen = new Set();
+          this.#starts = [];
+        } else this.#seen.clear();
         this.#numbers = null;
-        this.#starts.length = LINEAR_OBJECTS_MAX;
       }
+      this.#count = 0;
     }
     if (this.buffers.length > 0) this.buffers = [];
     this.#edits = null;
@@ -153,7 +168,7 @@ export class Encoder {
   #adopt(writer: Writer): void {
     this.buf = writer.buf;
     this.#view = writer.view;
-    this.#end = writer.buf.length;
+    this.end = writer.buf.length;
   }
 
   #finish(writer: Writer): void {
@@ -180,10 +195,11 @@ export class Encoder {
 
   /** Makes room for `bytes` more; call before writing. */
   room(bytes: number): void {
-    if (this.pos + bytes > this.#end) this.#grow(bytes);
+    if (this.pos + bytes > this.end) this.grow(bytes);
   }
 
-  #grow(bytes: number): void {
+  /** Makes room for `bytes` more; replaces `buf`. */
+  grow(bytes: number): void {
     if (this.pos - this.#start > this.#bytesMax + LIMIT_SLACK_BYTES) throw tooLarge(this.#bytesMax);
     const writer = this.#writer!;
     writer.grow(this.pos, bytes);
@@ -200,11 +216,11 @@ export class Encoder {
         if (value === null) return this.nil();
         return this.#object(value);
       case "boolean":
-        if (this.pos >= this.#end) this.#grow(1);
+        if (this.pos >= this.end) this.grow(1);
         this.buf[this.pos++] = value ? 0xf5 : 0xf4;
         return;
       case "undefined":
-        if (this.pos >= this.#end) this.#grow(1);
+        if (this.pos >= this.end) this.grow(1);
         this.buf[this.pos++] = 0xf7;
         return;
       case "bigint":
@@ -216,13 +232,13 @@ export class Encoder {
   }
 
   nil(): void {
-    if (this.pos >= this.#end) this.#grow(1);
+    if (this.pos >= this.end) this.grow(1);
     this.buf[this.pos++] = 0xf6;
   }
 
   /** A CBOR head: major type 0 … 6 with its argument, shortest form. */
   head(major: number, argument: number): void {
-    if (this.pos + 9 > this.#end) this.#grow(9);
+    if (this.pos + 9 > this.end) this.grow(9);
     if (argument < 24) this.buf[this.pos++] = (major << 5) | argument;
     else this.pos = writeHead(this.buf, this.pos, major, argument);
   }
@@ -235,7 +251,7 @@ export class Encoder {
   }
 
   number(value: number): void {
-    if (this.pos + 9 > this.#end) this.#grow(9);
+    if (this.pos + 9 > this.end) this.grow(9);
     if (value >= 0 && value < 24 && (value | 0) === value && (value !== 0 || 1 / value > 0)) {
       this.buf[this.pos++] = value;
     } else if (Number.isSafeInteger(value) && (value !== 0 || 1 / value > 0)) {
@@ -247,7 +263,7 @@ export class Encoder {
 
   /** A float64, also for integers (dates). */
   float(value: number): void {
-    if (this.pos + 9 > this.#end) this.#grow(9);
+    if (this.pos + 9 > this.end) this.grow(9);
     const at = this.pos;
     this.buf[at] = 0xfb;
     this.#view.setFloat64(at + 1, value);
@@ -266,7 +282,7 @@ export class Encoder {
       rest = -1n - value;
     }
     if (rest <= 0xffff_ffff_ffff_ffffn) {
-      if (this.pos + 9 > this.#end) this.#grow(9);
+      if (this.pos + 9 > this.end) this.grow(9);
       const at = this.pos;
       this.#view.setBigUint64(at + 1, rest);
       let skip = 0;
@@ -276,10 +292,24 @@ export class Encoder {
       this.pos = at + 9 - skip;
       return;
     }
+    if (rest >> 128n === 0n) {
+      // Two words, the upper one without its leading zeros.
+      if (this.pos + 18 > this.end) this.grow(18);
+      const at = this.pos;
+      this.#view.setBigUint64(at + 1, rest >> 64n);
+      let skip = 0;
+      while (this.buf[at + 1 + skip] === 0) skip++;
+      if (skip > 0) for (let i = at + 1; i + skip <= at + 8; i++) this.buf[i] = this.buf[i + skip];
+      this.#view.setBigUint64(at + 9 - skip, BigInt.asUintN(64, rest));
+      this.buf[at] = 0x40 | (16 - skip);
+      this.pos = at + 17 - skip;
+      return;
+    }
     const hex = rest.toString(16);
     const n = (hex.length + 1) >>> 1;
+    if (n > this.#bytesMax) throw tooLarge(this.#bytesMax);
     this.head(2, n);
-    if (this.pos + n > this.#end) this.#grow(n);
+    if (this.pos + n > this.end) this.grow(n);
     const padded = hex.length & 1 ? `0${hex}` : hex;
     this.buf.write(padded, this.pos, n, "hex");
     this.pos += n;
@@ -289,7 +319,7 @@ export class Encoder {
   bytes(bytes: Uint8Array): void {
     const { length } = bytes;
     this.head(2, length);
-    if (this.pos + length > this.#end) this.#grow(length);
+    if (this.pos + length > this.end) this.grow(length);
     this.buf.set(bytes, this.pos);
     this.pos += length;
   }
@@ -297,7 +327,7 @@ export class Encoder {
   text(text: string): void {
     const { length } = text;
     if (length > LOOP_TEXT_UNITS_MAX) return this.#longText(text);
-    if (this.pos + length + 2 > this.#end) this.#grow(length + 2);
+    if (this.pos + length + 2 > this.end) this.grow(length + 2);
     const { buf } = this;
     let at = this.pos;
     if (length < 24) buf[at++] = 0x60 | length;
@@ -316,7 +346,7 @@ export class Encoder {
   #longText(text: string): void {
     const { length } = text;
     if (length > this.#bytesMax) throw tooLarge(this.#bytesMax);
-    if (this.pos + length * 3 + 9 > this.#end) this.#grow(length * 3 + 9);
+    if (this.pos + length * 3 + 9 > this.end) this.grow(length * 3 + 9);
     const { buf, pos } = this;
     // The head of an ASCII text; a longer one is put in place when it turns out to be needed.
     const head = headBytes(length);
@@ -351,10 +381,19 @@ export class Encoder {
     if (isProxy(value)) throw proxyNotCloneable(value);
     if (isArray(value)) return this.#array(value);
     if (isView(value)) return writeView(this, value);
-    if (toStringOf.call(value) !== "[object Object]") return writeSpecial(this, value);
+    const level = this.#depth & (LEVELS_REMEMBERED - 1);
+    const likely = this.#likely[level];
+    if (likely !== null && likely(this, value)) return;
+    const tag = toStringOf.call(value);
+    if (tag !== "[object Object]") return writeSpecial(this, value, tag);
     const keys = objectKeys(value);
     // Objects that hide what they are have no properties of their own to be stored.
-    if (keys.length === 0) return writeSpecial(this, value);
+    if (keys.length === 0) return writeSpecial(this, value, tag);
+    const shape = shapeWriter(value, keys);
+    if (shape !== null) {
+      this.#likely[level] = shape;
+      if (shape(this, value)) return;
+    }
     this.plain(value, keys);
   }
 
@@ -390,16 +429,29 @@ export class Encoder {
     if (this.met(value)) return;
     this.enter();
     const { length } = value;
-    const keys = length === 0 ? objectKeys(value) : arrayKeys(value);
-    if (keys === null || (length === 0 && keys.length === 0)) {
-      this.head(4, length);
-      for (let i = 0; i < length; i++) this.value(value[i]);
+    if (length <= KEYED_ARRAY_ITEMS_MAX) {
+      const keys = objectKeys(value);
+      // Indices come first and in order, so the last one tells that all are there.
+      if (keys.length === length && (length === 0 || keys[length - 1] === INDICES[length - 1])) {
+        this.head(4, length);
+        for (let i = 0; i < length; i++) this.value(value[i]);
+      } else this.#sparse(value, keys);
     } else {
-      this.object("Array", 3);
-      this.number(length);
-      this.entries(value as unknown as Record<string, unknown>, keys);
+      // As many values as elements, and no element missing: then there is nothing else.
+      const items = objectValues(value) as unknown[];
+      if (items.length === length && hasAll(value, length)) {
+        this.head(4, length);
+        for (let i = 0; i < length; i++) this.value(items[i]);
+      } else this.#sparse(value, objectKeys(value));
     }
     this.leave();
+  }
+
+  /** An array with holes or with properties beside its elements. */
+  #sparse(value: unknown[], keys: string[]): void {
+    this.object("Array", 3);
+    this.number(value.length);
+    this.entries(value as unknown as Record<string, unknown>, keys);
   }
 
   enter(): void {
@@ -425,10 +477,10 @@ export class Encoder {
       }
       first[count] = value;
     } else {
-      const seen = (this.#seen ??= new Set(this.#first));
-      const before = seen.size;
+      const seen = this.#seen;
+      if (count === LINEAR_OBJECTS_MAX) for (const object of this.#first) seen.add(object);
       seen.add(value);
-      if (seen.size === before) {
+      if (seen.size === count) {
         this.reference(this.#numberOf(value));
         return true;
       }
@@ -450,7 +502,7 @@ export class Encoder {
   #numberOf(value: object): number {
     if (this.#numbers === null) {
       this.#numbers = new Map();
-      for (const object of this.#seen!) this.#numbers.set(object, this.#numbers.size);
+      for (const object of this.#seen) this.#numbers.set(object, this.#numbers.size);
     }
     return this.#numbers.get(value)!;
   }
@@ -458,7 +510,7 @@ export class Encoder {
   /** A placeholder that becomes tag 29 with the object's index. */
   reference(object: number): void {
     this.edit({ kind: "reference", at: this.pos, drop: PLACEHOLDER_BYTES, object });
-    if (this.pos >= this.#end) this.#grow(1);
+    if (this.pos >= this.end) this.grow(1);
     this.buf[this.pos++] = 0;
   }
 
@@ -468,12 +520,10 @@ export class Encoder {
   }
 }
 
-/** The keys of an array that has holes or properties beside its elements; null for every other array. */
-function arrayKeys(value: unknown[]): string[] | null {
-  const keys = objectKeys(value);
-  const { length } = value;
-  // Indices come first and in order, so the last one tells that all are there.
-  return keys.length === length && keys[length - 1] === `${length - 1}` ? null : keys;
+/** Whether the array has every index below `length`. */
+function hasAll(value: unknown[], length: number): boolean {
+  for (let i = 0; i < length; i++) if (!(i in value)) return false;
+  return true;
 }
 
 function headBytes(argument: number): number {

@@ -2,6 +2,7 @@
  * Objects that are neither plain nor arrays nor views, in (docs/format.md §2.1).
  */
 
+import { types } from "node:util";
 import { writeBlob } from "./blob";
 import { Kind, kindOf } from "./classify";
 import type { Encoder } from "./encode";
@@ -14,9 +15,9 @@ const eachEntry = Map.prototype.forEach;
 const eachItem = Set.prototype.forEach;
 const timeOf = Date.prototype.getTime;
 
-/** Writes an object by its kind. Throws for what cannot be stored. */
-export function writeSpecial(encoder: Encoder, value: object): void {
-  const kind = kindOf(value);
+/** Writes an object by its kind; `tag` is what it says of itself. Throws for what cannot be stored. */
+export function writeSpecial(encoder: Encoder, value: object, tag: string): void {
+  const kind = claimedKind(value, tag) ?? kindOf(value);
   // A buffer can be in the value already without having been met as an object.
   if (kind === Kind.ArrayBuffer) return writeBuffer(encoder, value as ArrayBuffer);
   if (kind === Kind.Plain) return encoder.plain(value);
@@ -41,6 +42,20 @@ export function writeSpecial(encoder: Encoder, value: object): void {
       return writeBlob(encoder, value as Blob);
     case Kind.DOMException:
       return writeDOMException(encoder, value as Error);
+  }
+}
+
+/** The kind that the tag claims, if the claim is true; the shortest way for the common ones. */
+function claimedKind(value: object, tag: string): Kind | null {
+  switch (tag) {
+    case "[object Date]":
+      return types.isDate(value) ? Kind.Date : null;
+    case "[object Map]":
+      return types.isMap(value) ? Kind.Map : null;
+    case "[object Set]":
+      return types.isSet(value) ? Kind.Set : null;
+    default:
+      return null;
   }
 }
 

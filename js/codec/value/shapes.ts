@@ -1,0 +1,158 @@
+/**
+ * Plain objects, in: objects of the same keys come again and again, within a value and across values.
+ *
+ * A writer is made for each set of keys that keeps coming. It looks whether an object has these keys, and then writes
+ * their bytes as constants. Where code generation is forbidden, and for keys that do not repeat, the encoder writes
+ * entry by entry; the bytes are the same.
+ */
+
+import { Buffer } from "node:buffer";
+import { isWellFormed } from "../text";
+import type { Encoder } from "./encode";
+import { writeHead } from "./splice";
+
+/** Objects of more keys than this are dictionaries, not shapes. */
+const SHAPE_KEYS_MAX = 48;
+/** UTF-8 bytes of a shape's longest key. */
+const SHAPE_KEY_BYTES_MAX = 64;
+/** How often the same keys must be seen before a writer is made for them. */
+const SIGHTINGS_BEFORE_WRITER = 4;
+/** Writers kept; when there are more, all are forgotten, and the next ones need more sightings. */
+const WRITERS_MAX = 512;
+/** Places for shapes; a power of two. */
+const SHAPE_SLOTS = 1024;
+
+/** Writes the object and says so, or, when its keys or its class are others, nothing. */
+export type ShapeWriter = (encoder: Encoder, value: object) => boolean;
+
+interface Shape {
+  keys: readonly string[];
+  constructor: unknown;
+  sightings: number;
+  write: ShapeWriter | null;
+}
+
+let shapes: (Shape | undefined)[] = new Array(SHAPE_SLOTS).fill(undefined);
+let writers = 0;
+let sightingsNeeded = SIGHTINGS_BEFORE_WRITER;
+let mayGenerate = true;
+
+/** The writer for objects like `value`, which has these own keys; null while there is none. */
+export function shapeWriter(value: object, keys: readonly string[]): ShapeWriter | null {
+  const count = keys.length;
+  if (count > SHAPE_KEYS_MAX || !mayGenerate) return null;
+  const first = keys[0];
+  const last = keys[count - 1];
+  const slot =
+    (Math.imul(count * 64 + first.length, 0x9e35) +
+      first.charCodeAt(0) * 0x1f3 +
+      first.charCodeAt(first.length - 1) * 0x3d +
+      last.length * 0x11 +
+      last.charCodeAt(last.length - 1)) &
+    (SHAPE_SLOTS - 1);
+  const shape = shapes[slot];
+  if (shape === undefined || !sameKeys(shape.keys, keys)) {
+    // One that is in use gives way only to one that comes more often.
+    if (shape === undefined || --shape.sightings < 0) {
+      shapes[slot] = { keys, constructor: constructorOf(value), sightings: 1, write: null };
+    }
+    return null;
+  }
+  if (shape.write !== null) return shape.constructor === constructorOf(value) ? shape.write : null;
+  if (++shape.sightings < sightingsNeeded) return null;
+  if (!keys.every(fitsShape)) {
+    shape.sightings = 0;
+    return null;
+  }
+  if (writers === WRITERS_MAX) {
+    shapes = new Array(SHAPE_SLOTS).fill(undefined);
+    writers = 0;
+    sightingsNeeded *= 2;
+  }
+  shape.constructor = constructorOf(value);
+  shape.write = makeWriter(keys, shape.constructor);
+  if (shape.write !== null) {
+    writers++;
+    shapes[slot] = shape;
+  }
+  return shape.write;
+}
+
+function constructorOf(value: object): unknown {
+  return value.constructor;
+}
+
+function sameKeys(a: readonly string[], b: readonly string[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+/** Whether a key may be a constant: not one that decides what the object is, nor an index, whose order differs. */
+function fitsShape(key: string): boolean {
+  if (key === "constructor" || key === "__proto__" || /^[0-9]/.test(key) || !isWellFormed(key)) return false;
+  return Buffer.byteLength(key) <= SHAPE_KEY_BYTES_MAX;
+}
+
+/**
+ * The writer for these keys. Its code holds nothing but numbers, and the keys as JSON strings.
+ *
+ * Enumeration shows inherited properties too; an object that has any is left to the encoder. Values are read in the
+ * keys' order, after all keys have been compared, so a getter changes nothing that was decided.
+ */
+function makeWriter(keys: readonly string[], constructor: unknown): ShapeWriter | null {
+  const count = keys.length;
+  const head: number[] = headBytes(5, count);
+  const lines = [
+    "let n = 0;",
+    "for (const k in o) { if (k !== keys[n]) return false; n++; }",
+    `if (n !== ${count} || o.constructor !== constructor) return false;`,
+    "if (e.met(o)) return true;",
+    "e.enter();",
+    `let left = ${count}; const at = e.pos;`,
+    `if (at + ${head.length} > e.end) e.grow(${head.length});`,
+    `let buf = e.buf, p = at, v;`,
+    ...head.map((byte) => `buf[p++] = ${byte};`),
+  ];
+  for (const key of keys) {
+    const text = Buffer.from(key);
+    const bytes = [...headBytes(3, text.length), ...text];
+    const name = JSON.stringify(key);
+    const room = bytes.length + 9;
+    lines.push(
+      `v = o[${name}];`,
+      `if (v === undefined && !hasOwn.call(o, ${name})) left--;`,
+      "else {",
+      `if (p + ${room} > e.end) { e.pos = p; e.grow(${room}); buf = e.buf; }`,
+      ...bytes.map((byte, i) => `buf[p${i === 0 ? "" : ` + ${i}`}] = ${byte};`),
+      `p += ${bytes.length};`,
+      "if (typeof v === 'number' && v > 0 && v < 24 && (v | 0) === v) buf[p++] = v;",
+      "else if (typeof v === 'boolean') buf[p++] = v ? 0xf5 : 0xf4;",
+      "else { e.pos = p; if (typeof v === 'string') e.text(v); else e.value(v); p = e.pos; buf = e.buf; }",
+      "}",
+    );
+  }
+  lines.push(
+    "e.pos = p; e.leave();",
+    `if (left !== ${count}) e.edit({ kind: "head", at, drop: ${head.length}, count: left });`,
+    "return true;",
+  );
+  try {
+    const make = new Function(
+      "keys",
+      "constructor",
+      "hasOwn",
+      `"use strict"; return function writeShape(e, o) {\n${lines.join("\n")}\n};`,
+    );
+    return (make as (...parts: unknown[]) => ShapeWriter)(keys, constructor, Object.prototype.hasOwnProperty);
+  } catch {
+    // A policy forbids code from strings.
+    mayGenerate = false;
+    return null;
+  }
+}
+
+function headBytes(major: number, argument: number): number[] {
+  const bytes = Buffer.alloc(9);
+  return [...bytes.subarray(0, writeHead(bytes, 0, major, argument))];
+}
