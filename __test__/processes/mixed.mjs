@@ -2,7 +2,7 @@
 // Several processes do everything at once to one file: no error reaches a caller, all sums are exact, every
 // watch ends on the last value, every message is handled once, and the file is whole afterwards.
 //
-//   node mixed.mjs [--seconds 10] [--processes 8] [--seed text]
+//   node mixed.mjs [--seconds 10] [--processes 8] [--seed text] [--loads sum,list,...]
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,6 +24,7 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "10" },
     processes: { type: "string", default: "8" },
     seed: { type: "string", default: String(Date.now()) },
+    loads: { type: "string" },
   },
 });
 const directory = mkdtempSync(join(tmpdir(), "openkv-mixed-"));
@@ -84,7 +85,7 @@ function startWorker(id) {
     id,
     ready: heard("READY"), stopped: heard("STOPPED"), watched: heard("WATCHED"), closed: heard("CLOSED"),
   };
-  worker.child = startChild(WORKER, { path, id, seed: values.seed }, { onLine });
+  worker.child = startChild(WORKER, { path, id, seed: values.seed, loads: values.loads?.split(",") }, { onLine });
   return worker;
 }
 

@@ -66,8 +66,8 @@ class Probe {
   async #spillDamage(path) {
     const [[orphans], [missing], [shared]] = await this.run(
       path,
-      `WITH refs AS (SELECT hex(v) AS ref FROM kv WHERE v_encoding >= 256),
-            spills AS (SELECT printf('%016X', rowid) AS ref FROM openkv_spill)
+      `WITH refs AS (SELECT v AS ref FROM kv WHERE v_encoding >= 256),
+            spills AS (SELECT id AS ref FROM openkv_spill)
        SELECT count(*) FROM spills WHERE ref NOT IN (SELECT ref FROM refs)
        UNION ALL SELECT count(*) FROM refs WHERE ref NOT IN (SELECT ref FROM spills)
        UNION ALL SELECT count(*) - count(DISTINCT ref) FROM refs`,

@@ -29,7 +29,7 @@ const worker = {
   },
 };
 
-const running = Object.entries(loads).map(([name, load]) => repeat(name, load));
+const running = (args.loads ?? Object.keys(loads)).map((name) => repeat(name, loads[name]));
 const watching = WATCHES.map((keys) => watch(keys));
 const { listening, stopEnqueuing } = queue(worker, new Random(seed, id, "queue"));
 

@@ -4,17 +4,19 @@
 import { args, listen, tell } from "../child.mjs";
 import { openKv } from "../target.mjs";
 
-const kv = await openKv(args.path);
+/** Open handles by name; commands are for the first unless they say `on`. */
+const handles = { first: await openKv(args.path) };
 const say = (message) => tell(JSON.stringify(message));
 
 const commands = {
-  set: ({ key, value, options }) => kv.set(key, value, options),
-  delete: ({ key }) => kv.delete(key),
-  get: ({ key }) => kv.get(key),
-  enqueue: ({ message, options }) => kv.enqueue(message, options),
+  open: async (_, { path, as }) => void (handles[as] = await openKv(path)),
+  set: (kv, { key, value, options }) => kv.set(key, value, options),
+  delete: (kv, { key }) => kv.delete(key),
+  get: (kv, { key }) => kv.get(key),
+  enqueue: (kv, { message, options }) => kv.enqueue(message, options),
 
   /** Reports each event of a watch as `{ event: [...] }`. */
-  async watch({ keys }) {
+  async watch(kv, { keys }) {
     const reader = kv.watch(keys).getReader();
     (async () => {
       for (;;) {
@@ -26,7 +28,7 @@ const commands = {
   },
 
   /** Handles messages, each for `ms`; reports `{ began }` and `{ handled }`. */
-  async handle({ ms }) {
+  async handle(kv, { ms }) {
     const listening = kv.listenQueue(async (message) => {
       say({ began: message });
       await new Promise((resolve) => setTimeout(resolve, ms));
@@ -36,7 +38,7 @@ const commands = {
   },
 
   async close() {
-    kv.close();
+    for (const kv of Object.values(handles)) kv.close();
   },
 };
 
@@ -47,7 +49,7 @@ listen(async (line) => {
   const { does, ...rest } = JSON.parse(line);
   if (does === "close") clearInterval(alive);
   try {
-    say({ answer: (await commands[does](rest)) ?? null });
+    say({ answer: (await commands[does](handles[rest.on ?? "first"], rest)) ?? null });
   } catch (error) {
     say({ error: `${error.name}: ${error.message}` });
   }

@@ -1,0 +1,41 @@
+// A small disk: a file system of a few MiB, where one may be mounted; else a limit on the size of files, which
+// fails with another error at the same place.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const DISK_KIB = 4096;
+/** Removing it makes room. */
+const BALLAST_KIB = 1024;
+/** What `ulimit -f` of a POSIX shell counts in. */
+const ULIMIT_BLOCK_BYTES = 512;
+
+/**
+ * @returns {{ how: string, path: string, ballast?: string, command: (argv: string[]) => string[] }} where the
+ *   file goes, what can be removed to make room, and what the command that fills it must be wrapped in
+ */
+export function smallDisk(t, directory) {
+  const disk = join(directory, "disk");
+  mkdirSync(disk);
+  const path = join(disk, "kv.sqlite3");
+  const mount = ["-t", "tmpfs", "-o", `size=${DISK_KIB}k`, "tmpfs", disk];
+  if (spawnSync("mount", mount).status === 0) {
+    t.after(() => execFileSync("umount", ["--lazy", disk]));
+    const ballast = join(disk, "ballast");
+    writeFileSync(ballast, Buffer.alloc(BALLAST_KIB * 1024));
+    return { how: "a small tmpfs", path, ballast, command: (argv) => argv };
+  }
+  return limitedFiles(disk);
+}
+
+/** The second of the two, whatever may be mounted: its errors are those of a failing disk. */
+export function limitedFiles(directory) {
+  const blocks = (DISK_KIB * 1024) / ULIMIT_BLOCK_BYTES;
+  const limited = `ulimit -f ${blocks}; exec "$@"`;
+  return {
+    how: "a limit on file sizes",
+    path: join(directory, "kv.sqlite3"),
+    command: (argv) => ["sh", "-c", limited, "sh", ...argv],
+  };
+}

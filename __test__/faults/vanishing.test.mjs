@@ -1,0 +1,76 @@
+// Files that go away, or change hands, while they are open.
+
+import assert from "node:assert/strict";
+import { renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+
+import { newDirectory } from "./child/start.mjs";
+import { startPeer } from "../processes/peer/start.mjs";
+
+async function setUp(t) {
+  const path = join(newDirectory(t), "data", "kv.sqlite3");
+  const peer = await startPeer(t, path);
+  await peer.do("set", { key: ["a"], value: 1 });
+  return { path, peer };
+}
+
+/** Either answer is fine, as long as it is one: what was removed under us cannot be kept. */
+async function answers(peer, does, request) {
+  try {
+    return await peer.do(does, request);
+  } catch (error) {
+    assert.match(error.message, /^KvError: /);
+  }
+}
+
+test("the file is deleted while it is open: it works on, and the path is free for a new one", async (t) => {
+  const { path, peer } = await setUp(t);
+  for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
+  await answers(peer, "set", { key: ["b"], value: 2 });
+  await answers(peer, "get", { key: ["a"] });
+
+  const next = await startPeer(t, path);
+  assert.equal((await next.do("get", { key: ["a"] })).value, null);
+  await next.do("set", { key: ["c"], value: 3 });
+  await answers(peer, "set", { key: ["c"], value: "of the deleted file" });
+  assert.equal((await next.do("get", { key: ["c"] })).value, 3);
+  assert.equal(peer.child.stderr + next.child.stderr, "");
+});
+
+test("a process that has the deleted file open can open the new one, and has both", async (t) => {
+  const { path, peer } = await setUp(t);
+  for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
+  await peer.do("open", { path, as: "second" });
+  assert.equal((await peer.do("get", { key: ["a"], on: "second" })).value, null);
+  await peer.do("set", { key: ["b"], value: 2, on: "second" });
+  const next = await startPeer(t, path);
+  assert.equal((await next.do("get", { key: ["b"] })).value, 2);
+  assert.equal(peer.child.stderr, "");
+});
+
+test("the directory is removed while the file is open", async (t) => {
+  const { path, peer } = await setUp(t);
+  rmSync(dirname(path), { recursive: true });
+  await answers(peer, "set", { key: ["b"], value: "x".repeat(60_000) });
+  await answers(peer, "get", { key: ["a"] });
+  await answers(peer, "enqueue", { message: 1 });
+  await peer.do("close");
+  const { code, signal } = await peer.child.ended;
+  assert.deepEqual({ code, signal, stderr: peer.child.stderr }, { code: 0, signal: null, stderr: "" });
+});
+
+test("the file is moved while it is open, and back", async (t) => {
+  const { path, peer } = await setUp(t);
+  const away = join(dirname(dirname(path)), "away");
+  renameSync(dirname(path), away);
+  await answers(peer, "set", { key: ["b"], value: 2 });
+  renameSync(away, dirname(path));
+  await peer.do("set", { key: ["c"], value: 3 });
+  await peer.do("close");
+  await peer.child.ended;
+  const next = await startPeer(t, path);
+  assert.equal((await next.do("get", { key: ["a"] })).value, 1);
+  assert.equal((await next.do("get", { key: ["c"] })).value, 3);
+  assert.equal(peer.child.stderr + next.child.stderr, "");
+});
