@@ -8,13 +8,11 @@
 // flags; RUSTC_BOOTSTRAP=1 lets the stable compiler take them, for this build only.
 
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const fuzzDir = join(root, "fuzz");
 const tools = join(root, "target", "tools");
 
 /** Every target, in the order in which they start. */
@@ -44,27 +42,28 @@ const env = {
 };
 
 installCargoFuzz();
-inherit(["fuzz", "build"]);
+inherit("cargo", ["fuzz", "build"]);
 if (!values["build-only"]) {
+  inherit(process.execPath, [join(root, "fuzz", "seeds.mjs")]);
   process.exit((await runAll()) ? 0 : 1);
 }
 
 function installCargoFuzz() {
   if (spawnSync("cargo", ["fuzz", "--version"], { env, stdio: "ignore" }).status !== 0) {
     const version = ["--version", CARGO_FUZZ_VERSION];
-    inherit(["install", "cargo-fuzz", "--locked", ...version, "--root", tools]);
+    inherit("cargo", ["install", "cargo-fuzz", "--locked", ...version, "--root", tools]);
   }
 }
 
-/** Runs cargo with our output; ends the process when it fails. */
-function inherit(args) {
-  const { status } = spawnSync("cargo", args, {
+/** Runs a program with our output; ends the process when it fails. */
+function inherit(command, args) {
+  const { status } = spawnSync(command, args, {
     cwd: root,
     env,
     stdio: ["ignore", "inherit", "inherit"],
   });
   if (status !== 0) {
-    console.error(`cargo ${args[0]} ${args[1]} failed`);
+    console.error(`${command} ${args[0]} failed`);
     process.exit(status ?? 1);
   }
 }
@@ -90,14 +89,8 @@ async function runAll() {
 }
 
 function run(target) {
-  const corpora = [join(fuzzDir, "corpus", target)];
-  mkdirSync(corpora[0], { recursive: true });
-  const seeds = join(fuzzDir, "seeds", target);
-  if (existsSync(seeds) && readdirSync(seeds).length > 0) {
-    corpora.push(seeds);
-  }
   const limits = [`-max_total_time=${values.seconds}`, "-timeout=10", "-print_final_stats=1"];
-  const child = spawn("cargo", ["fuzz", "run", target, ...corpora, "--", ...limits], {
+  const child = spawn("cargo", ["fuzz", "run", target, "--", ...limits], {
     cwd: root,
     env,
     stdio: ["ignore", "pipe", "pipe"],
