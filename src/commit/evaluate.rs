@@ -49,6 +49,7 @@ pub struct NewRow {
 pub struct Evaluation<'b> {
     base: &'b mut dyn Base,
     version: u64,
+    now_ms: i64,
     rows: HashMap<Key, Option<NewRow>>,
     messages: Vec<Message>,
 }
@@ -57,9 +58,16 @@ pub struct Evaluation<'b> {
 type Undo = Vec<(Key, Option<Option<NewRow>>)>;
 
 impl<'b> Evaluation<'b> {
-    /// Starts after the commit `version`.
-    pub fn new(base: &'b mut dyn Base, version: u64) -> Self {
-        Self { base, version, rows: HashMap::new(), messages: Vec::new() }
+    /// Starts after the commit `version`. `now_ms` is that of the base: what the batch itself
+    /// stores with an end that has come is as absent as what was there before.
+    pub fn new(base: &'b mut dyn Base, version: u64, now_ms: i64) -> Self {
+        Self { base, version, now_ms, rows: HashMap::new(), messages: Vec::new() }
+    }
+
+    /// What the batch has left under a key so far; the outer `None`: it has not touched it.
+    fn written(&self, key: &Key) -> Option<Option<&NewRow>> {
+        let alive = |row: &&NewRow| row.expire_at_ms.is_none_or(|end| end > self.now_ms);
+        self.rows.get(key).map(|row| row.as_ref().filter(alive))
     }
 
     /// Decides one write. Later writes see what it did.
@@ -120,8 +128,8 @@ impl<'b> Evaluation<'b> {
     fn failed_checks(&mut self, checks: &[Check]) -> Result<Vec<usize>> {
         let mut failed = Vec::new();
         for (at, check) in checks.iter().enumerate() {
-            let current = match self.rows.get(&check.key) {
-                Some(row) => row.as_ref().map(|row| row.version),
+            let current = match self.written(&check.key) {
+                Some(row) => row.map(|row| row.version),
                 None => self.base.version(&check.key)?,
             };
             if current.map(Versionstamp::new) != check.expected {
@@ -148,8 +156,8 @@ impl<'b> Evaluation<'b> {
                 Ok((key, Some(NewRow { version, value, expire_at_ms })))
             }
             Mutation::Arith { op, key, operand } => {
-                let stored = match self.rows.get(&key) {
-                    Some(row) => row.as_ref().map(|row| row.value.clone()),
+                let stored = match self.written(&key) {
+                    Some(row) => row.map(|row| row.value.clone()),
                     None => self.base.row(&key)?.map(|row| row.value),
                 };
                 arith::combine(op, stored, operand)

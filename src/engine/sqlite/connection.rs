@@ -1,12 +1,15 @@
 //! Opening the file.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::errors::failure;
 use crate::model::{PAGE_CACHE_KIB, Result};
+
+/// How long to leave a file alone that others are opening too.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Whether a connection may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +32,20 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB).map_err(failure)?;
     connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
     if access == Access::Write {
-        connection.pragma_update(None, "journal_mode", "wal").map_err(failure)?;
+        use_log(&connection, busy)?;
     }
     Ok(connection)
+}
+
+/// Turns the log on, which a file remembers. SQLite does not wait for locks while it does.
+fn use_log(connection: &Connection, busy: Duration) -> Result<()> {
+    let deadline = Instant::now() + busy;
+    while let Err(error) = connection.pragma_update(None, "journal_mode", "wal") {
+        let locked = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+        if !locked || Instant::now() >= deadline {
+            return Err(failure(error));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }

@@ -108,7 +108,11 @@ fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
 /// # Errors
 /// `Unsupported` for a newer format or a file of Deno's, `Corrupt` for anything else's.
 pub(super) fn prepare(connection: &mut Connection, readonly: bool) -> Result<()> {
-    let found = inspect(connection).map_err(failure)?;
+    // One transaction, so that all its looks see one state: others may be making the tables.
+    let found = {
+        let transaction = connection.transaction().map_err(failure)?;
+        inspect(&transaction).map_err(failure)?
+    };
     if found != Found::Empty {
         return judge(found);
     }

@@ -97,7 +97,7 @@ impl SqliteWriter {
             dead.extend(self.messages.fail_lost(now_ms, &mut report)?);
         }
         self.rows.now_ms = now_ms;
-        let mut evaluation = Evaluation::new(&mut self.rows, before);
+        let mut evaluation = Evaluation::new(&mut self.rows, before, now_ms);
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
         }
