@@ -219,15 +219,20 @@ function isSlip(name: string, option: string): boolean {
   return Math.abs(name.length - option.length) <= most && distance(name, option) <= most;
 }
 
-/** Letters to insert, delete or change to get from one name to the other. */
+/** Letters to insert, delete, change or swap with their neighbour to get from one to the other. */
 function distance(from: string, to: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
     for (let j = 1; j <= to.length; j++) {
       const changed = row[j - 1] + (from[i - 1] === to[j - 1] ? 0 : 1);
       next[j] = Math.min(changed, row[j] + 1, next[j - 1] + 1);
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) {
+        next[j] = Math.min(next[j], before[j - 2] + 1);
+      }
     }
+    before = row;
     row = next;
   }
   return row[to.length];

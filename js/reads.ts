@@ -46,7 +46,12 @@ function readNow(
   session.hold();
   const { buf, pos } = port.writer;
   const answer = session.native.get(pos);
-  if (answer >= 0) return entryOf(own ?? key.slice(), buf, 0, answer);
+  if (answer >= 0) {
+    const value = valueOf(buf, 0, answer);
+    const versionstamp = readStamp(buf, 0);
+    // Last: copying an array can run a getter, and that can use the scratch.
+    return { key: own ?? key.slice(), value, versionstamp };
+  }
   if (answer === MISS) return { key, value: null, versionstamp: null };
   session.refused(answer);
   if (answer === TOO_LARGE) port.grow();
@@ -193,7 +198,11 @@ function manyAnswer(
     entries.push(
       rowLength === 0
         ? { key: keys[i], value: null, versionstamp: null }
-        : entryOf(decodeKey(buf, keyStart, keyAt), buf, row, rowLength),
+        : {
+            key: decodeKey(buf, keyStart, keyAt),
+            value: valueOf(buf, row, rowLength),
+            versionstamp: readStamp(buf, row),
+          },
     );
   }
   return entries;
@@ -220,13 +229,9 @@ export function pointAnswer(
   };
 }
 
-/** The entry of an answer `stamp encoding value` that is `length` bytes long. */
-function entryOf(key: KvKey, buf: Buffer, at: number, length: number): KvEntryMaybe<unknown> {
-  return {
-    key,
-    value: decodeValue(buf[at + STAMP_BYTES], buf, at + POINT_HEAD_BYTES, at + length),
-    versionstamp: readStamp(buf, at),
-  };
+/** The value of an answer `stamp encoding value` that is `length` bytes long. */
+function valueOf(buf: Buffer, at: number, length: number): unknown {
+  return decodeValue(buf[at + STAMP_BYTES], buf, at + POINT_HEAD_BYTES, at + length);
 }
 
 /** Deno's words when there is no key at all. */

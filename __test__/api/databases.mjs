@@ -1,0 +1,57 @@
+// Duty: fresh databases for the tests of this folder, in memory and on a file, closed afterwards.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe } from "node:test";
+import { openKv } from "../../index.mjs";
+
+const handles = [];
+let made;
+let files = 0;
+
+/** A folder of this test file's own. */
+export function folder() {
+  made ??= mkdtempSync(join(tmpdir(), "openkv-api-"));
+  return made;
+}
+
+/** A path that nobody has used. */
+export function freshPath() {
+  return join(folder(), `${files++}.sqlite3`);
+}
+
+/** Opens a database that is closed when the file's tests have run. */
+export async function open(path, options) {
+  const kv = await openKv(path, options);
+  handles.push(kv);
+  return kv;
+}
+
+/** Runs `suite(fresh)` for each kind of database; `fresh(options)` opens an empty one. */
+export function onEach(name, suite) {
+  describe(`${name}, in memory`, () => suite((options) => open(":memory:", options)));
+  describe(`${name}, on a file`, () => suite((options) => open(freshPath(), options)));
+}
+
+after(() => {
+  for (const kv of handles) kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
+  if (made !== undefined) rmSync(made, { recursive: true, force: true });
+});
+
+/** Until the loop turns again, no sync read is made: they have used up the turn's budget. */
+export async function spendTurn(kv) {
+  await kv.get(["nothing"]);
+  const end = performance.now() + TURN_BUDGET_MS * 4;
+  while (performance.now() < end);
+}
+
+/** The budget of src/model/limits.rs, TURN_BUDGET_US. */
+const TURN_BUDGET_MS = 0.25;
+
+/** Every entry of a list. */
+export async function all(iterator) {
+  const entries = [];
+  for await (const entry of iterator) entries.push(entry);
+  return entries;
+}

@@ -1,0 +1,280 @@
+// Duty: openKv: paths, URLs, the default place, options.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { KvError, openKv } from "../../index.mjs";
+import { folder, freshPath, open } from "./databases.mjs";
+
+const run = promisify(execFile);
+
+describe("paths", () => {
+  test("missing folders above the file are created", async () => {
+    const path = join(freshPath(), "a", "b", "kv.sqlite3");
+    const kv = await open(path);
+    await kv.set(["a"], 1);
+    assert.ok(existsSync(path));
+  });
+
+  test("a file URL, as text and as object, names the same file", async () => {
+    const path = freshPath();
+    const one = await open(pathToFileURL(path));
+    await one.set(["a"], 1);
+    const two = await open(pathToFileURL(path).href);
+    const three = await open(path);
+    assert.equal((await two.get(["a"])).value, 1);
+    assert.equal((await three.get(["a"])).value, 1);
+  });
+
+  test("a file URL may escape characters", async () => {
+    const path = join(folder(), "with space.sqlite3");
+    await open(pathToFileURL(path).href);
+    assert.ok(existsSync(path));
+  });
+
+  const refused = [
+    ["", "Filename cannot be empty"],
+    [":x", "Filename cannot start with ':' unless prefixed with './'"],
+    [":memory", "Filename cannot start with ':'"],
+    ["a\0b", "NUL"],
+    ["file:relative.sqlite3", "absolute"],
+    ["file:///a.sqlite3?mode=ro", "query"],
+    ["file:///a.sqlite3#x", "fragment"],
+    [5, "number"],
+    [{}, "Object"],
+    [[], "Array"],
+    [true, "boolean"],
+    [Symbol("x"), "symbol"],
+  ];
+  for (const [path, words] of refused) {
+    test(`${String(path) || "the empty string"} (${typeof path}) is a TypeError`, async () => {
+      await assert.rejects(openKv(path), (error) => {
+        assert.ok(error instanceof TypeError);
+        assert.ok(error.message.includes(words), error.message);
+        return true;
+      });
+    });
+  }
+
+  test("a NUL says EINVAL, as the runtime's own functions do", async () => {
+    await assert.rejects(openKv("a\0b"), { code: "EINVAL" });
+  });
+
+  for (const url of [
+    "http://localhost:4512",
+    "https://user:secret@example.com/db",
+    "postgres://user:secret@localhost/db",
+    "postgresql://user:secret@localhost/db",
+    new URL("https://user:secret@example.com/db"),
+  ]) {
+    test(`${String(url).split(":")[0]} (${typeof url}) is not supported yet, and says so`, async () => {
+      await assert.rejects(openKv(url), (error) => {
+        assert.ok(error instanceof KvError);
+        assert.equal(error.code, "UNSUPPORTED");
+        assert.match(error.message, /not supported yet/);
+        assert.ok(error.message.includes(String(url).split(":")[0]));
+        assert.ok(!error.message.includes("secret"), "a password is not repeated");
+        return true;
+      });
+    });
+  }
+
+  test("HTTP in capitals is a file like any other", async () => {
+    const kv = await open(join(folder(), "HTTP:", "x"));
+    assert.equal((await kv.set(["a"], 1)).ok, true);
+  });
+
+  test("two databases in memory share nothing", async () => {
+    const one = await open(":memory:");
+    const two = await open(":memory:");
+    await one.set(["a"], 1);
+    assert.equal((await two.get(["a"])).value, null);
+  });
+});
+
+describe("failures of the file have a code", () => {
+  test("a folder", async () => {
+    await assert.rejects(openKv(folder()), (error) => error instanceof KvError);
+  });
+
+  test("not a database", async () => {
+    const path = freshPath();
+    writeFileSync(path, "this is not a database, and long enough to be looked at. ".repeat(20));
+    await assert.rejects(openKv(path), { name: "KvError", code: "CORRUPT" });
+  });
+
+  test("readonly and absent", async () => {
+    const path = freshPath();
+    await assert.rejects(openKv(path, { readonly: true }), (error) => error instanceof KvError);
+    assert.ok(!existsSync(path));
+  });
+});
+
+describe("without a path", () => {
+  const program = `
+    import { openKv } from ${JSON.stringify(new URL("../../index.mjs", import.meta.url).href)};
+    const kv = await openKv();
+    await kv.set(["here"], process.argv[1] ?? 1);
+    kv.close();
+  `;
+  const runIn = async (cwd, env = {}) => {
+    const { OPENKV_URL: _, ...inherited } = process.env;
+    const options = { cwd, env: { ...inherited, ...env }, timeout: 60_000 };
+    await run(process.execPath, ["--input-type=module", "--eval", program], options);
+  };
+  const here = async (path) => (await (await open(path)).get(["here"])).value;
+
+  for (const file of ["package.json", "deno.json", "deno.jsonc"]) {
+    test(`it is .openkv/kv.sqlite3 beside the nearest ${file}`, async () => {
+      const root = join(freshPath(), "program");
+      const below = join(root, "src", "deep");
+      mkdirSync(below, { recursive: true });
+      writeFileSync(join(root, file), "{}");
+      await runIn(below);
+      assert.equal(await here(join(root, ".openkv", "kv.sqlite3")), 1);
+      assert.equal(readFileSync(join(root, ".openkv", ".gitignore"), "utf8"), "*\n");
+      assert.ok(!existsSync(join(below, ".openkv")));
+    });
+  }
+
+  test("OPENKV_URL names it: a path relative to the working directory, or a URL", async () => {
+    const root = freshPath();
+    mkdirSync(root);
+    await runIn(root, { OPENKV_URL: "named/kv.sqlite3" });
+    assert.equal(await here(join(root, "named", "kv.sqlite3")), 1);
+    const path = join(realpathSync(root), "by-url.sqlite3");
+    await runIn(root, { OPENKV_URL: pathToFileURL(path).href });
+    assert.equal(await here(path), 1);
+    assert.ok(!existsSync(join(root, ".openkv")));
+  });
+
+  test("OPENKV_URL is refused with the words for a path", async () => {
+    const root = freshPath();
+    mkdirSync(root);
+    await assert.rejects(runIn(root, { OPENKV_URL: "https://example.com" }), /not supported yet/);
+  });
+
+  test("an empty OPENKV_URL names nothing", async () => {
+    const root = freshPath();
+    mkdirSync(root);
+    writeFileSync(join(root, "package.json"), "{}");
+    await runIn(root, { OPENKV_URL: "" });
+    assert.equal(await here(join(root, ".openkv", "kv.sqlite3")), 1);
+  });
+
+  test("a .gitignore that is there is left alone", async () => {
+    const root = freshPath();
+    mkdirSync(join(root, ".openkv"), { recursive: true });
+    writeFileSync(join(root, "package.json"), "{}");
+    writeFileSync(join(root, ".openkv", ".gitignore"), "kept\n");
+    await runIn(root);
+    assert.equal(readFileSync(join(root, ".openkv", ".gitignore"), "utf8"), "kept\n");
+  });
+});
+
+describe("options", () => {
+  const refused = [
+    [5, "object"],
+    ["full", "object"],
+    [() => {}, "object"],
+    [{ durable: "full" }, "'durable': known are durability, readonly, busyTimeout, limits"],
+    [{ durability: "FULL" }, "FULL"],
+    [{ durability: null }, "null"],
+    [{ durability: 1 }, "durability"],
+    [{ readonly: 1 }, "readonly"],
+    [{ readonly: null }, "readonly"],
+    [{ busyTimeout: -1 }, "busyTimeout"],
+    [{ busyTimeout: 1.5 }, "busyTimeout"],
+    [{ busyTimeout: "5" }, "busyTimeout"],
+    [{ busyTimeout: Number.NaN }, "busyTimeout"],
+    [{ busyTimeout: 2 ** 31 }, "busyTimeout"],
+    [{ limits: 5 }, "limits"],
+    [{ limits: null }, "limits"],
+    [{ limits: "denno" }, "'denno': known are deno, wide"],
+    [{ limits: { keyBytes: 5 } }, "'keyBytes': known are"],
+    [{ limits: { valueDepthMax: 5 } }, "'valueDepthMax'"],
+    [{ limits: { keyBytesMax: 0 } }, "limits.keyBytesMax"],
+    [{ limits: { keyBytesMax: 2 ** 31 } }, "limits.keyBytesMax"],
+    [{ limits: { keyBytesMax: "5" } }, "limits.keyBytesMax"],
+    [{ limits: { backoffIntervalsMax: 256 } }, "limits.backoffIntervalsMax"],
+    [{ limits: { undeliveredKeysMax: 65536 } }, "limits.undeliveredKeysMax"],
+  ];
+  for (const [options, words] of refused) {
+    test(`${typeof options === "object" ? JSON.stringify(options) : typeof options}`, async () => {
+      const path = freshPath();
+      await assert.rejects(openKv(path, options), (error) => {
+        assert.ok(error instanceof TypeError, String(error));
+        assert.ok(error.message.includes(words), error.message);
+        return true;
+      });
+      assert.ok(!existsSync(path), "nothing was created");
+    });
+  }
+
+  for (const options of [{ limits: "wide" }, { encoding: "v8" }, { encoding: "cbor" }]) {
+    test(`${JSON.stringify(options)} is not supported yet`, async () => {
+      await assert.rejects(openKv(":memory:", options), { name: "KvError", code: "UNSUPPORTED" });
+    });
+  }
+
+  for (const options of [
+    undefined,
+    null,
+    {},
+    { durability: undefined, readonly: undefined, busyTimeout: undefined, limits: undefined },
+    { durability: "normal", busyTimeout: 0, limits: "deno", readonly: false },
+    { limits: { keyBytesMax: undefined } },
+  ]) {
+    test(`${JSON.stringify(options)} opens`, async () => {
+      const kv = await open(freshPath(), options);
+      assert.equal((await kv.set(["a"], 1)).ok, true);
+    });
+  }
+
+  test("readonly reads, and refuses every write with DENIED", async () => {
+    const path = freshPath();
+    const writer = await open(path);
+    await writer.set(["a"], 1);
+    const kv = await open(path, { readonly: true });
+    assert.equal((await kv.get(["a"])).value, 1);
+    const denied = { name: "KvError", code: "DENIED" };
+    await assert.rejects(kv.set(["a"], 2), denied);
+    await assert.rejects(kv.delete(["a"]), denied);
+    await assert.rejects(kv.enqueue(1), denied);
+    await assert.rejects(kv.atomic().sum(["n"], 1n).commit(), denied);
+    assert.equal((await writer.get(["a"])).value, 1);
+  });
+
+  test("limits hold for their handle alone", async () => {
+    const path = freshPath();
+    const tight = await open(path, { limits: { valueBytesMax: 10, rangesMax: 2 } });
+    const usual = await open(path);
+    await assert.rejects(tight.set(["a"], "more than ten bytes"), {
+      name: "TypeError",
+      message: /^Value too large \(max 10 bytes\)/,
+    });
+    await assert.rejects(tight.getMany([["a"], ["b"], ["c"]]), /Too many ranges \(max 2\)/);
+    assert.equal((await usual.set(["a"], "more than ten bytes")).ok, true);
+    assert.equal((await usual.getMany([["a"], ["b"], ["c"]])).length, 3);
+  });
+
+  test("limits can be raised", async () => {
+    const kv = await open(freshPath(), {
+      limits: { valueBytesMax: 4_000_000, commitBytesMax: 10_000_000, rangesMax: 50 },
+    });
+    const value = new Uint8Array(3_000_000).fill(7);
+    await kv.set(["large"], value);
+    assert.deepEqual((await kv.get(["large"])).value, value);
+    const keys = Array.from({ length: 50 }, () => ["large"]);
+    const entries = await kv.getMany(keys.slice(0, 3));
+    for (const entry of entries) assert.equal(entry.value.length, value.length);
+    assert.equal((await kv.getMany(keys.map((_, i) => [i]))).length, 50);
+    let rows = 0;
+    for await (const entry of kv.list({ prefix: [] })) rows += entry.value.length;
+    assert.equal(rows, value.length);
+  });
+});
