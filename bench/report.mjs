@@ -69,6 +69,20 @@ export function numberTable(results, peers) {
   );
 }
 
+/** Per peer: median processor time of an operation, all threads, in µs. */
+export function cpuTable(results, peers) {
+  return table(
+    ["CPU µs per operation", ...peers.map((peer) => peer.title)],
+    results.map(({ workload, cpuByPeer }) => [
+      workload.title,
+      ...peers.map((peer) => {
+        const s = cpuByPeer[peer.name];
+        return s ? short(s.median) : "";
+      }),
+    ]),
+  );
+}
+
 /** `met` and `missed` counts over all cells that have a target and a measurement. */
 export function score(results, peers) {
   let met = 0;

@@ -12,7 +12,7 @@ import { installPeers } from "./install.mjs";
 import { DEFAULT_DIRECTORY, dataDirectory, machineLine } from "./machine.mjs";
 import { canRun, commandOf, openkvIsBuilt, PEERS, versionOf } from "./peers.mjs";
 import { FULL, QUICK, WORKLOADS } from "./plan.mjs";
-import { numberTable, ratioTable, score, short, summary } from "./report.mjs";
+import { cpuTable, numberTable, ratioTable, score, short, summary } from "./report.mjs";
 
 const USAGE = `node bench/run.mjs [options]
   --quick          a short run: less exact
@@ -22,6 +22,7 @@ const USAGE = `node bench/run.mjs [options]
   --seconds S      measured time of one trial
   --dir DIRECTORY  where the databases are made (default: bench/.data)
   --json FILE      also write every trial to a file
+  --cpu            also print processor time per operation
   --cpu-prof DIR   also write a V8 CPU profile of every trial that runs in Node.js`;
 
 /** A trial that takes longer than this hangs. */
@@ -36,6 +37,7 @@ const options = parseArgs({
     seconds: { type: "string" },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     json: { type: "string" },
+    cpu: { type: "boolean", default: false },
     "cpu-prof": { type: "string" },
     help: { type: "boolean", default: false },
   },
@@ -136,13 +138,16 @@ rmSync(directory, { recursive: true, force: true });
 
 const results = workloads.map((workload) => {
   const byPeer = {};
+  const cpuByPeer = {};
   for (const peer of peers) {
-    const values = trials
-      .filter((t) => t.workload === workload.name && t.peer === peer.name && !t.error)
-      .map((t) => t.value);
-    byPeer[peer.name] = summary(values);
+    const own = trials.filter(
+      (t) => t.workload === workload.name && t.peer === peer.name && !t.error,
+    );
+    byPeer[peer.name] = summary(own.map((t) => t.value));
+    const cpu = own.map((t) => t.cpuMicroseconds).filter((n) => n !== undefined);
+    cpuByPeer[peer.name] = summary(cpu);
   }
-  return { workload, byPeer };
+  return { workload, byPeer, cpuByPeer };
 });
 
 const command = `npm run bench${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}`;
@@ -162,6 +167,7 @@ if (peers.some((peer) => peer.name === "openkv")) {
   console.log(`${met} of ${met + missed} targets met.\n`);
 }
 console.log(numberTable(results, peers));
+if (options.cpu) console.log(`\n${cpuTable(results, peers)}`);
 
 const extras = trials.filter((t) => t.failed || t.deliveredTwice);
 for (const t of extras) {
