@@ -44,6 +44,9 @@ const ARRAY_ITEMS_AT_ONCE = 65536;
 /** The encoding id of CBOR, for those who read nothing else. */
 export const CBOR = ENCODING_CBOR;
 
+/** Below this depth objects are read without their shapes: that takes less stack. */
+const SHAPED_DEPTH_MAX = 64;
+
 /** What a shareable object is until it exists. */
 const UNFINISHED = Symbol("unfinished");
 
@@ -333,20 +336,18 @@ export class Decoder {
   map(count: number, slot: number): object {
     if (count * 2 > this.end - this.pos) malformed();
     this.enter();
-    const record = slot === UNSHARED ? readRecord(this, count) : this.entries(this.fill(slot, {}), count);
+    if (slot === UNSHARED && this.depth <= SHAPED_DEPTH_MAX) {
+      const record = readRecord(this, count);
+      this.depth--;
+      return record;
+    }
+    const record: Record<string, unknown> = this.fill(slot, {});
+    for (let i = 0; i < count; i++) {
+      const key = this.string();
+      put(record, key, this.value());
+    }
     this.depth--;
     return record;
-  }
-
-  /** Reads `count` entries into `record`. Every key is an own property, whatever its name. */
-  entries(record: Record<string, unknown>, count: number): Record<string, unknown> {
-    for (let i = 0; i < count; i++) this.entry(record, this.string());
-    return record;
-  }
-
-  /** Reads a value and makes it the property `key`. */
-  entry(record: Record<string, unknown>, key: string): void {
-    put(record, key, this.value());
   }
 
   tagged(tag: number, slot: number): unknown {
@@ -409,10 +410,12 @@ export class Decoder {
   #date(): Date {
     if (this.next() !== 0xfb) malformed();
     const seconds = this.float64();
-    const date = new Date(Math.round(seconds * 1000));
+    let ms = Math.round(seconds * 1000);
+    // Beyond 2^42 seconds the product can be closer to half a millisecond than to the whole one that was meant.
+    if (ms / 1000 !== seconds) ms += ms / 1000 < seconds ? 1 : -1;
+    const date = new Date(ms);
     // Only seconds that some Date has.
-    const time = date.getTime();
-    return time / 1000 === seconds || seconds !== seconds ? date : malformed();
+    return Object.is(date.getTime() / 1000, seconds) ? date : malformed();
   }
 
   #bigint(tag: number): bigint {

@@ -36,8 +36,8 @@ const KEYED_ARRAY_ITEMS_MAX = 8;
 const INDICES = Array.from({ length: KEYED_ARRAY_ITEMS_MAX }, (_, i) => String(i));
 /** A set of seen objects larger than this is not kept for the next value. */
 const SEEN_KEPT_MAX = 4096;
-/** Levels of nesting at which the last shape is remembered; a power of two. */
-const LEVELS_REMEMBERED = 8;
+/** Below this depth objects are written without their shapes: that takes less stack. */
+const SHAPED_DEPTH_MAX = 64;
 /** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
 const LIMIT_SLACK_BYTES = 1024;
 
@@ -130,7 +130,7 @@ export class Encoder {
   #numbers: Map<unknown, number> | null = null;
   #edits: Edit[] | null = null;
   /** The shape that was last met at each level: the next one is likely to be the same. */
-  readonly #likely: (ShapeWriter | null)[] = new Array(LEVELS_REMEMBERED).fill(null);
+  readonly #likely: (ShapeWriter | null)[] = new Array(SHAPED_DEPTH_MAX).fill(null);
 
   run(writer: Writer, value: unknown, bytesMax: number): void {
     if (writer.busy) throw new Error("a writer was used while a value was being encoded into it");
@@ -381,20 +381,23 @@ export class Encoder {
     if (isProxy(value)) throw proxyNotCloneable(value);
     if (isArray(value)) return this.#array(value);
     if (isView(value)) return writeView(this, value);
-    const level = this.#depth & (LEVELS_REMEMBERED - 1);
-    const likely = this.#likely[level];
+    const level = this.#depth;
+    const likely = level < SHAPED_DEPTH_MAX ? this.#likely[level] : null;
     if (likely !== null && likely(this, value)) return;
     const tag = toStringOf.call(value);
     if (tag !== "[object Object]") return writeSpecial(this, value, tag);
     const keys = objectKeys(value);
     // Objects that hide what they are have no properties of their own to be stored.
     if (keys.length === 0) return writeSpecial(this, value, tag);
-    const shape = shapeWriter(value, keys);
+    const shape = level < SHAPED_DEPTH_MAX ? shapeWriter(value, keys) : null;
     if (shape !== null) {
       this.#likely[level] = shape;
       if (shape(this, value)) return;
     }
-    this.plain(value, keys);
+    if (this.met(value)) return;
+    this.enter();
+    this.entries(value as Record<string, unknown>, keys);
+    this.leave();
   }
 
   /** A map of own properties. */
@@ -435,23 +438,28 @@ export class Encoder {
       if (keys.length === length && (length === 0 || keys[length - 1] === INDICES[length - 1])) {
         this.head(4, length);
         for (let i = 0; i < length; i++) this.value(value[i]);
-      } else this.#sparse(value, keys);
+      } else {
+        this.#sparse(value);
+        this.entries(value as unknown as Record<string, unknown>, keys);
+      }
     } else {
       // As many values as elements, and no element missing: then there is nothing else.
       const items = objectValues(value) as unknown[];
       if (items.length === length && hasAll(value, length)) {
         this.head(4, length);
         for (let i = 0; i < length; i++) this.value(items[i]);
-      } else this.#sparse(value, objectKeys(value));
+      } else {
+        this.#sparse(value);
+        this.entries(value as unknown as Record<string, unknown>, objectKeys(value));
+      }
     }
     this.leave();
   }
 
-  /** An array with holes or with properties beside its elements. */
-  #sparse(value: unknown[], keys: string[]): void {
+  /** The start of an array with holes or with properties beside its elements; its entries follow. */
+  #sparse(value: unknown[]): void {
     this.object("Array", 3);
     this.number(value.length);
-    this.entries(value as unknown as Record<string, unknown>, keys);
   }
 
   enter(): void {

@@ -38,15 +38,10 @@ export function readObject(decoder: Decoder, slot: number): unknown {
   const byte = decoder.next();
   if (byte >> 5 !== 4) malformed();
   const items = decoder.argument(byte) - 1;
-  decoder.enter();
   const name = decoder.string();
-  const value = errorClasses.has(name)
-    ? readError(decoder, name, items, slot)
-    : name === "Array"
-      ? readSparse(decoder, items, slot)
-      : decoder.fill(slot, readAtom(decoder, name, items));
-  decoder.depth--;
-  return value;
+  if (errorClasses.has(name)) return readError(decoder, name, items, slot);
+  if (name === "Array") return readSparse(decoder, items, slot);
+  return decoder.fill(slot, readAtom(decoder, name, items));
 }
 
 /** Objects that cannot refer to themselves. */
@@ -127,6 +122,7 @@ function readError(decoder: Decoder, name: string, items: number, slot: number):
   const byte = decoder.next();
   if (byte >> 5 !== 5) malformed();
   const count = decoder.argument(byte);
+  decoder.enter();
   const error = decoder.fill(slot, new (errorClasses.get(name)!)());
   let hasStack = false;
   let seen = "";
@@ -141,6 +137,7 @@ function readError(decoder: Decoder, name: string, items: number, slot: number):
       hasStack = true;
     } else malformed();
   }
+  decoder.depth--;
   // Not the stack of this place.
   if (!hasStack) hide(error, "stack", undefined);
   return error;
@@ -162,6 +159,7 @@ function readSparse(decoder: Decoder, items: number, slot: number): unknown[] {
   const byte = decoder.next();
   if (byte >> 5 !== 5) malformed();
   const count = decoder.argument(byte);
+  decoder.enter();
   const array = decoder.fill(slot, [] as unknown[]);
   // The engine keeps an array that is mostly holes as a table: the length allocates nothing.
   array.length = length;
@@ -170,6 +168,7 @@ function readSparse(decoder: Decoder, items: number, slot: number): unknown[] {
     if (key === "length" || (INDEX.test(key) && Number(key) < ARRAY_LENGTH_MAX && Number(key) >= length)) malformed();
     define(array, key, decoder.value());
   }
+  decoder.depth--;
   return array;
 }
 

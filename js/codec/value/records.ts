@@ -10,7 +10,7 @@ import type { Buffer } from "node:buffer";
 import { type Decoder, put } from "./decode";
 
 /** Records of more keys than this are dictionaries, not shapes. */
-const SHAPE_KEYS_MAX = 48;
+const SHAPE_KEYS_MAX = 32;
 /** Keys of a shape are ASCII and at most this long, in bytes: their head is one byte. */
 const SHAPE_KEY_BYTES_MAX = 23;
 /** How often the same keys must be seen before a reader is made for them. */
@@ -42,7 +42,7 @@ export function readRecord(decoder: Decoder, count: number): object {
   const { buf, pos } = decoder;
   const head = buf[pos];
   if (count > SHAPE_KEYS_MAX || (head & 0xe0) !== 0x60 || head > 0x60 + SHAPE_KEY_BYTES_MAX) {
-    return decoder.entries({}, count);
+    return readEntries(decoder, {}, count, null);
   }
   // The number of keys, and the first key's length, first and last byte.
   const slot = (Math.imul(count * 32 + head - 0x60, 0x9e35) + buf[pos + 1] * 0x1f3 + buf[pos + head - 0x60]) & (SHAPE_SLOTS - 1);
@@ -56,14 +56,23 @@ export function readRecord(decoder: Decoder, count: number): object {
 
 /** Reads entry by entry, and remembers the keys. */
 function readAndLearn(decoder: Decoder, count: number, slot: number): object {
-  const record: Record<string, unknown> = {};
   const keys: string[] = [];
+  const record = readEntries(decoder, {}, count, keys);
+  if (mayGenerate) learn(keys, slot);
+  return record;
+}
+
+function readEntries(
+  decoder: Decoder,
+  record: Record<string, unknown>,
+  count: number,
+  keys: string[] | null,
+): object {
   for (let i = 0; i < count; i++) {
     const key = readKey(decoder);
-    decoder.entry(record, key);
-    keys.push(key);
+    put(record, key, decoder.value());
+    if (keys !== null) keys.push(key);
   }
-  if (mayGenerate) learn(keys, slot);
   return record;
 }
 
@@ -71,8 +80,7 @@ function readAndLearn(decoder: Decoder, count: number, slot: number): object {
 function readRest(decoder: Decoder, keys: string[], values: unknown[]): object {
   const record: Record<string, unknown> = {};
   for (let i = 0; i < values.length; i++) put(record, keys[i], values[i]);
-  for (let i = values.length; i < keys.length; i++) decoder.entry(record, readKey(decoder));
-  return record;
+  return readEntries(decoder, record, keys.length - values.length, null);
 }
 
 function learn(keys: string[], slot: number): void {

@@ -12,7 +12,7 @@ import type { Encoder } from "./encode";
 import { writeHead } from "./splice";
 
 /** Objects of more keys than this are dictionaries, not shapes. */
-const SHAPE_KEYS_MAX = 48;
+const SHAPE_KEYS_MAX = 32;
 /** UTF-8 bytes of a shape's longest key. */
 const SHAPE_KEY_BYTES_MAX = 64;
 /** How often the same keys must be seen before a writer is made for them. */
