@@ -1,6 +1,7 @@
 // Duty: the error classes: names, codes, how records of the addon become errors, whose stack shows.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { inspect } from "node:util";
@@ -107,4 +108,16 @@ test("every failed call of a batch has an error of its own", async () => {
   const errors = outcomes.map(({ reason }) => reason);
   assert.equal(new Set(errors).size, 3);
   for (const error of errors) assert.equal(error.message, "key cannot be empty");
+});
+
+test("docs/errors.md and index.d.ts name every code, and no other", () => {
+  const codes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    .map((kind) => errorOf({ kind, message: "" }).code)
+    .filter(Boolean)
+    .sort();
+  const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+  const rows = [...read("docs/errors.md").matchAll(/^\| `\w+` \| `([A-Z_]+)` \|/gm)];
+  assert.deepEqual(rows.map(([, code]) => code).sort(), codes);
+  const [, union] = /export type KvErrorCode =([^;]+);/.exec(read("index.d.ts"));
+  assert.deepEqual([...union.matchAll(/"([A-Z_]+)"/g)].map(([, code]) => code).sort(), codes);
 });

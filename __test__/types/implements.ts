@@ -1,0 +1,25 @@
+// Duty: what js/ exports is what index.d.ts declares: the same names, and each usable as declared.
+
+import type * as built from "../../js/index.js";
+import type * as declared from "../../index.js";
+
+/** Compiles only when `Value` can stand where `Declared` is expected. */
+type Fits<Value extends Declared, Declared> = Value;
+
+export type Functions = [Fits<typeof built.openKv, (...args: Parameters<typeof declared.openKv>) => Promise<built.Kv>>];
+
+export type Instances = [
+  Fits<built.Kv, declared.Kv>,
+  Fits<built.AtomicOperation, declared.AtomicOperation>,
+  Fits<built.KvListIterator<{ a: 1 }>, declared.KvListIterator<{ a: 1 }>>,
+  Fits<built.KvU64, declared.KvU64>,
+  Fits<built.KvError, declared.KvError>,
+];
+
+/** Users make a KvU64 themselves. */
+export type Constructors = [Fits<typeof built.KvU64, new (value: bigint) => declared.KvU64>];
+
+/** The values among the declared names are the exported names, none more and none less. */
+type Values<Module> = keyof Module;
+export type NoneMissing = Fits<Values<typeof declared>, Values<typeof built>>;
+export type NoneExtra = Fits<Values<typeof built>, Values<typeof declared>>;

@@ -1,0 +1,206 @@
+// Duty: the declarations as users meet them. Compiled, never run: a line that should not compile
+// says so with @ts-expect-error, and fails the check when it compiles after all.
+
+import {
+  type AtomicCheck,
+  AtomicOperation,
+  BadResource,
+  Kv,
+  type KvCommitError,
+  type KvCommitResult,
+  type KvEntry,
+  type KvEntryMaybe,
+  KvError,
+  type KvErrorCode,
+  type KvKey,
+  type KvLimits,
+  KvListIterator,
+  type KvListSelector,
+  type KvMutation,
+  KvU64,
+  type OpenKvOptions,
+  openKv,
+} from "openkv";
+
+/** Compiles only when both types are the same. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function same<A, B>(_: Same<A, B>): void {}
+
+interface User {
+  name: string;
+}
+
+export async function opening(): Promise<void> {
+  await openKv();
+  await openKv(undefined);
+  await openKv(null);
+  await openKv("kv.sqlite3");
+  await openKv(new URL("file:///kv.sqlite3"));
+  await openKv(":memory:", {});
+  const options: OpenKvOptions = {
+    durability: "normal",
+    readonly: true,
+    busyTimeout: 100,
+    limits: { keyBytesMax: 100 },
+  };
+  await openKv("kv.sqlite3", options);
+  await openKv("kv.sqlite3", { limits: "deno" });
+  // @ts-expect-error a path is no number
+  await openKv(5);
+  // @ts-expect-error there is no such durability
+  await openKv("kv.sqlite3", { durability: "fast" });
+  // @ts-expect-error there is no such option
+  await openKv("kv.sqlite3", { durabilty: "full" });
+  // @ts-expect-error there is no such limit
+  await openKv("kv.sqlite3", { limits: { keyBytes: 5 } });
+  // @ts-expect-error only openKv makes a Kv
+  new Kv();
+}
+
+export async function reading(kv: Kv): Promise<void> {
+  const unknown = await kv.get(["a"]);
+  same<typeof unknown, KvEntryMaybe<unknown>>(true);
+  const user = await kv.get<User>(["users", 1, 2n, true, new Uint8Array()], {
+    consistency: "eventual",
+  });
+  same<typeof user, KvEntryMaybe<User>>(true);
+  same<typeof user.versionstamp, string | null>(true);
+  if (user.versionstamp !== null) same<typeof user.value, User>(true);
+  else same<typeof user.value, null>(true);
+  // @ts-expect-error the entry may be absent
+  user.value.name;
+  // @ts-expect-error a key is an array
+  await kv.get("a");
+  // @ts-expect-error null is no part of a key
+  await kv.get(["a", null]);
+  // @ts-expect-error there is no such level
+  await kv.get(["a"], { consistency: "weak" });
+  // @ts-expect-error there is no such option
+  await kv.get(["a"], { consistancy: "strong" });
+
+  const many = await kv.getMany<[User, number]>([["a"], ["b"]]);
+  same<typeof many, [KvEntryMaybe<User>, KvEntryMaybe<number>]>(true);
+  // @ts-expect-error two types, one key
+  await kv.getMany<[User, number]>([["a"]]);
+  const keys: KvKey[] = [["a"]];
+  const untyped = await kv.getMany(keys);
+  same<(typeof untyped)[0], KvEntryMaybe<unknown>>(true);
+}
+
+export async function writing(kv: Kv): Promise<void> {
+  const result = await kv.set(["a"], { any: "value" }, { expireIn: 5 });
+  same<typeof result, KvCommitResult>(true);
+  same<typeof result.ok, true>(true);
+  await kv.set(["log", kv.commitVersionstamp()], undefined);
+  same<Awaited<ReturnType<Kv["delete"]>>, void>(true);
+  same<Awaited<ReturnType<Kv["enqueue"]>>, KvCommitResult>(true);
+  await kv.enqueue({}, { delay: 5, keysIfUndelivered: [["a"]], backoffSchedule: [1, 2] });
+  // @ts-expect-error a value is missing
+  await kv.set(["a"]);
+  // @ts-expect-error there is no such option
+  await kv.set(["a"], 1, { expiresIn: 5 });
+  // @ts-expect-error milliseconds are a number
+  await kv.set(["a"], 1, { expireIn: "5" });
+  // @ts-expect-error there is no such option
+  await kv.enqueue(1, { dealy: 5 });
+}
+
+export async function atomically(kv: Kv, entry: KvEntryMaybe<User>): Promise<void> {
+  const check: AtomicCheck = { key: ["a"], versionstamp: null };
+  const mutations: KvMutation[] = [
+    { type: "set", key: ["a"], value: 1, expireIn: 5 },
+    { type: "delete", key: ["a"] },
+    { type: "sum", key: ["a"], value: new KvU64(1n) },
+    { type: "sum", key: ["a"], value: 1n },
+    { type: "min", key: ["a"], value: new KvU64(1n) },
+    { type: "max", key: ["a"], value: new KvU64(1n) },
+  ];
+  const operation: AtomicOperation = kv.atomic()
+    .check(entry, check)
+    .mutate(...mutations)
+    .sum(["n"], 1n)
+    .min(["n"], 1n)
+    .max(["n"], 1n)
+    .set(["a"], 1, { expireIn: 5 })
+    .delete(["b"])
+    .enqueue("message", { delay: 1 });
+  const result = await operation.commit();
+  same<typeof result, KvCommitResult | KvCommitError>(true);
+  if (result.ok) same<typeof result.versionstamp, string>(true);
+  // @ts-expect-error a lost commit has no versionstamp
+  else result.versionstamp;
+  // @ts-expect-error sums are bigints
+  kv.atomic().sum(["n"], 1);
+  // @ts-expect-error min and max are KvU64's
+  kv.atomic().mutate({ type: "min", key: ["a"], value: 5 });
+  // @ts-expect-error there is no such type
+  kv.atomic().mutate({ type: "add", key: ["a"], value: 5 });
+  // @ts-expect-error a check has a versionstamp
+  kv.atomic().check({ key: ["a"] });
+  // @ts-expect-error only a Kv makes operations
+  new AtomicOperation();
+  const n: bigint = new KvU64(5n).value;
+  // @ts-expect-error a KvU64 is made of a bigint
+  new KvU64(5);
+  void n;
+}
+
+export async function listing(kv: Kv): Promise<void> {
+  const selectors: KvListSelector[] = [
+    { prefix: [] },
+    { prefix: ["a"], start: ["a", "b"] },
+    { prefix: ["a"], end: ["a", "b"] },
+    { start: ["a"], end: ["b"] },
+  ];
+  for (const selector of selectors) kv.list(selector);
+  const list = kv.list<User>({ prefix: ["users"] }, { limit: 5, reverse: true, batchSize: 10, cursor: "" });
+  same<typeof list, KvListIterator<User>>(true);
+  same<typeof list.cursor, string>(true);
+  for await (const entry of list) same<typeof entry, KvEntry<User>>(true);
+  const { done, value } = await list.next();
+  if (!done) same<typeof value, KvEntry<User>>(true);
+  else same<typeof value, undefined>(true);
+  // @ts-expect-error a start needs an end or a prefix
+  kv.list({ start: ["a"] });
+  // @ts-expect-error there is no such option
+  kv.list({ prefix: [] }, { batchsize: 5 });
+  // @ts-expect-error only a Kv makes lists
+  new KvListIterator();
+}
+
+export async function following(kv: Kv): Promise<void> {
+  const stream = kv.watch<[User, number]>([["a"], ["b"]], { raw: true });
+  same<typeof stream, ReadableStream<[KvEntryMaybe<User>, KvEntryMaybe<number>]>>(true);
+  for await (const [user, number] of stream) {
+    same<typeof user, KvEntryMaybe<User>>(true);
+    same<typeof number, KvEntryMaybe<number>>(true);
+  }
+  await kv.listenQueue((message) => void message.anything);
+  await kv.listenQueue(async (message: User) => void message.name);
+  // @ts-expect-error a handler is missing
+  await kv.listenQueue();
+}
+
+export async function ending(kv: Kv): Promise<void> {
+  {
+    using scoped = kv;
+    await using later = kv;
+    void scoped;
+    void later;
+  }
+  same<ReturnType<Kv["close"]>, void>(true);
+}
+
+export function failing(error: unknown): KvErrorCode | undefined {
+  if (error instanceof BadResource) {
+    const message: string = error.message;
+    void message;
+  }
+  if (!(error instanceof KvError)) return undefined;
+  // @ts-expect-error there is no such code
+  if (error.code === "BUSY") return undefined;
+  return error.code;
+}
+
+/** Every bound is a number. */
+same<KvLimits[keyof KvLimits], number>(true);
