@@ -11,6 +11,7 @@ mod layout;
 mod messages;
 mod reader;
 mod rows;
+mod spill;
 mod statement;
 mod wal_index;
 mod writer;

@@ -4,9 +4,10 @@ use rusqlite::Connection;
 
 use super::layout::SPILLED;
 use super::reader::encoding;
+use super::spill::Spill;
 use super::statement::{Run, Statement};
 use crate::commit::{Base, NewRow, OldRow};
-use crate::model::{EncodedValue, Error, Key, Result, SPILL_ROW_BYTES_MIN};
+use crate::model::{EncodedValue, Key, Result, SPILL_ROW_BYTES_MIN};
 
 /// The statements that touch `kv` and `openkv_spill`.
 pub(super) struct Rows {
@@ -14,13 +15,11 @@ pub(super) struct Rows {
     row: Statement,
     upsert: Statement,
     delete: Statement,
-    spill: Statement,
-    spilled: Statement,
-    spilled_id: Statement,
+    spill: Spill,
     earliest: Statement,
     ended: Statement,
     /// The time for which entries are alive or not.
-    pub(super) now_ms: i64,
+    now_ms: i64,
 }
 
 impl Rows {
@@ -36,9 +35,7 @@ impl Rows {
                  expiration_ms = excluded.expiration_ms",
             )?,
             delete: prepare("DELETE FROM kv WHERE k = ?1")?,
-            spill: prepare("INSERT INTO openkv_spill (v) VALUES (?1)")?,
-            spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
-            spilled_id: prepare("SELECT last_insert_rowid()")?,
+            spill: Spill::new(connection)?,
             earliest: prepare("SELECT min(expiration_ms) FROM kv WHERE expiration_ms >= 0")?,
             ended: prepare(
                 "SELECT k FROM kv WHERE expiration_ms >= 0 AND expiration_ms <= ?1 \
@@ -48,30 +45,31 @@ impl Rows {
         })
     }
 
+    /// A transaction has begun, for which entries are alive at `now_ms`.
+    pub(super) fn begin(&mut self, now_ms: i64) -> Result<()> {
+        self.now_ms = now_ms;
+        self.spill.begin()
+    }
+
     /// Leaves a row under a key, or none.
     pub(super) fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<()> {
+        let key = key.as_bytes();
         let Some(row) = row else {
-            return self.delete.run().blob(1, key.as_bytes()).finish();
+            self.spill.clear(key)?;
+            return self.delete.run().blob(1, key).finish();
         };
-        let id = i64::from(row.value.encoding.id());
-        let spills = key.len() + row.value.bytes.len() >= SPILL_ROW_BYTES_MIN;
-        let run = if spills {
-            self.spill.run().blob(1, &row.value.bytes).finish()?;
-            let at = self.last_spilled()?;
-            self.upsert.run().int(2, at).int(3, id + SPILLED)
+        let (id, bytes) = (i64::from(row.value.encoding.id()), &row.value.bytes);
+        let run = if key.len() + bytes.len() >= SPILL_ROW_BYTES_MIN {
+            let place = self.spill.put(key, bytes)?;
+            self.upsert.run().int(2, place).int(3, id + SPILLED)
         } else {
-            self.upsert.run().blob(2, &row.value.bytes).int(3, id)
+            self.spill.clear(key)?;
+            self.upsert.run().blob(2, bytes).int(3, id)
         };
-        run.blob(1, key.as_bytes())
+        run.blob(1, key)
             .int(4, row.version.cast_signed())
             .int(5, row.expire_at_ms.unwrap_or(-1))
             .finish()
-    }
-
-    fn last_spilled(&mut self) -> Result<i64> {
-        let mut run = self.spilled_id.run();
-        run.step()?;
-        Ok(run.column_int(0))
     }
 
     /// Deletes up to `max` ended entries; answers their keys.
@@ -118,11 +116,7 @@ impl Base for Rows {
         let value = if id < SPILLED {
             EncodedValue { encoding: encoding(id)?, bytes: run.column_blob(2).to_vec() }
         } else {
-            let mut side = self.spilled.run().int(1, run.column_int(2));
-            if !side.step()? {
-                return Err(Error::corrupt("a value is missing from openkv_spill"));
-            }
-            let bytes = side.column_blob(0).to_vec();
+            let bytes = self.spill.get(run.column_int(2))?;
             EncodedValue { encoding: encoding(id - SPILLED)?, bytes }
         };
         Ok(Some(OldRow { version, value }))

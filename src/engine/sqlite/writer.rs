@@ -96,7 +96,7 @@ impl SqliteWriter {
         if work.claim_max > 0 {
             dead.extend(self.messages.fail_lost(now_ms, &mut report)?);
         }
-        self.rows.now_ms = now_ms;
+        self.rows.begin(now_ms)?;
         let mut evaluation = Evaluation::new(&mut self.rows, before, now_ms);
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
