@@ -96,7 +96,10 @@ pub fn open(target: &Target) -> Result<Arc<Store>> {
                 std::io::ErrorKind::PermissionDenied => Kind::Denied,
                 _ => Kind::Unavailable,
             };
-            Error::new(kind, format!("cannot create the directory {}: {error}", directory.display()))
+            Error::new(
+                kind,
+                format!("cannot create the directory {}: {error}", directory.display()),
+            )
         })?;
     }
     let engine = SqliteEngine::open(path, readonly, busy)?;

@@ -14,28 +14,20 @@ use serde_json::Value as Json;
 const NEEDS_A_REGEXP_COMPILER: &str = "RegExp with a bad source";
 
 fn vectors(file: &str) -> Json {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("vectors")
-        .join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }
 
 /// The cases of one list, with their names; an empty list would prove nothing.
 fn cases<'a>(file: &'a Json, list: &str) -> impl Iterator<Item = (&'a str, &'a Json)> {
-    let cases = file[list]
-        .as_array()
-        .unwrap_or_else(|| panic!("no list {list}"));
+    let cases = file[list].as_array().unwrap_or_else(|| panic!("no list {list}"));
     assert!(!cases.is_empty(), "{list} is empty");
-    cases
-        .iter()
-        .map(|case| (case["name"].as_str().expect("a name"), case))
+    cases.iter().map(|case| (case["name"].as_str().expect("a name"), case))
 }
 
 fn bytes(case: &Json, field: &str) -> Vec<u8> {
-    let hex = case[field]
-        .as_str()
-        .unwrap_or_else(|| panic!("{case} has no {field}"));
+    let hex = case[field].as_str().unwrap_or_else(|| panic!("{case} has no {field}"));
     let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
     (0..hex.len()).step_by(2).map(byte).collect()
 }
@@ -52,11 +44,7 @@ fn keys() {
     for (name, case) in cases(&file, "invalid") {
         let bytes = bytes(case, "hex");
         assert!(key::validate(&bytes).is_err(), "{name} is taken");
-        assert_eq!(
-            key::validate(&bytes).err(),
-            key::decode(&bytes).err(),
-            "{name}"
-        );
+        assert_eq!(key::validate(&bytes).err(), key::decode(&bytes).err(), "{name}");
     }
 }
 
@@ -85,23 +73,16 @@ fn cursors() {
     let file = vectors("cursors.json");
     for (name, case) in cases(&file, "cursors") {
         let key = bytes(case, "key");
-        let common = case["common"]
-            .as_u64()
-            .and_then(|len| usize::try_from(len).ok())
-            .expect(name);
+        let common = case["common"].as_u64().and_then(|len| usize::try_from(len).ok()).expect(name);
         let selector = Selector::prefix(&key[..common], None, None);
         let cursor = case["cursor"].as_str().expect(name);
         assert_eq!(selector.cursor(&key).as_deref(), Some(cursor), "{name}");
-        let (_, end) = selector
-            .resume(cursor, true)
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let (_, end) = selector.resume(cursor, true).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(end, key, "{name}");
     }
     for (name, case) in cases(&file, "invalid") {
         let cursor = case["cursor"].as_str().expect(name);
-        let error = Selector::prefix(b"", None, None)
-            .resume(cursor, false)
-            .expect_err(name);
+        let error = Selector::prefix(b"", None, None).resume(cursor, false).expect_err(name);
         assert_eq!(error.what(), "invalid cursor", "{name}");
     }
 }

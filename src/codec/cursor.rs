@@ -26,11 +26,7 @@ impl<'a> Selector<'a> {
     /// The keys that extend a prefix, from `start` (included) or up to `end` (excluded) if given.
     #[must_use]
     pub fn prefix(prefix: &'a [u8], start: Option<&'a [u8]>, end: Option<&'a [u8]>) -> Self {
-        Self {
-            common: prefix,
-            start,
-            end,
-        }
+        Self { common: prefix, start, end }
     }
 
     /// The keys with `start <= key < end`.
@@ -38,11 +34,7 @@ impl<'a> Selector<'a> {
     pub fn between(start: &'a [u8], end: &'a [u8]) -> Self {
         let len = start.iter().zip(end).take_while(|(a, b)| a == b).count();
         let common = start.get(..len).unwrap_or_default();
-        Self {
-            common,
-            start: Some(start),
-            end: Some(end),
-        }
+        Self { common, start: Some(start), end: Some(end) }
     }
 
     /// The first key, included, and the last, excluded.
@@ -51,10 +43,7 @@ impl<'a> Selector<'a> {
         let bound = |explicit: Option<&[u8]>, extension: u8| {
             explicit.map_or_else(|| [self.common, &[extension]].concat(), <[u8]>::to_vec)
         };
-        (
-            bound(self.start, FIRST_EXTENSION),
-            bound(self.end, PAST_EXTENSIONS),
-        )
+        (bound(self.start, FIRST_EXTENSION), bound(self.end, PAST_EXTENSIONS))
     }
 
     /// The cursor of an entry, `None` if its key is not one of the selector's.
@@ -66,8 +55,7 @@ impl<'a> Selector<'a> {
     /// ```
     #[must_use]
     pub fn cursor(&self, key: &[u8]) -> Option<String> {
-        key.strip_prefix(self.common)
-            .map(|rest| URL_SAFE.encode(rest))
+        key.strip_prefix(self.common).map(|rest| URL_SAFE.encode(rest))
     }
 
     /// The bounds of what is left after the entry of a cursor. Forward, the rest starts just after
@@ -80,9 +68,7 @@ impl<'a> Selector<'a> {
     pub fn resume(&self, cursor: &str, reverse: bool) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
         const OUT_OF_BOUNDS: Malformed = Malformed::new("cursor out of bounds", 0);
         let (start, end) = self.bounds();
-        let rest = URL_SAFE
-            .decode(cursor)
-            .map_err(|_| Malformed::new("invalid cursor", 0))?;
+        let rest = URL_SAFE.decode(cursor).map_err(|_| Malformed::new("invalid cursor", 0))?;
         let mut at = [self.common, &rest].concat();
         if reverse {
             match self.end {
@@ -117,10 +103,7 @@ mod tests {
         let cursor = |selector: Selector<'_>, key: &[u8]| selector.cursor(key).unwrap();
         let prefix = Selector::prefix(A, None, None);
         assert_eq!(cursor(prefix, &under_a(B)), "AmIA");
-        assert_eq!(
-            cursor(Selector::prefix(b"", None, None), &under_a(B)),
-            "AmEAAmIA"
-        );
+        assert_eq!(cursor(Selector::prefix(b"", None, None), &under_a(B)), "AmEAAmIA");
         let (start, end) = (under_a(B), under_a(b"\x02z\x00"));
         let between = Selector::between(&start, &end);
         assert_eq!(cursor(between, &under_a(b"\x02c\x00")), "YwA=");
@@ -132,28 +115,16 @@ mod tests {
     fn what_is_left_starts_after_the_entry_or_ends_before_it() {
         let prefix = Selector::prefix(A, None, None);
         let (first, last) = prefix.bounds();
-        assert_eq!(
-            (first.as_slice(), last.as_slice()),
-            (&b"\x02a\0\0"[..], &b"\x02a\0\xff"[..])
-        );
-        assert_eq!(
-            prefix.resume("AmIA", false),
-            Ok((under_a(b"\x02b\x00\x00"), last))
-        );
+        assert_eq!((first.as_slice(), last.as_slice()), (&b"\x02a\0\0"[..], &b"\x02a\0\xff"[..]));
+        assert_eq!(prefix.resume("AmIA", false), Ok((under_a(b"\x02b\x00\x00"), last)));
         assert_eq!(prefix.resume("AmIA", true), Ok((first, under_a(B))));
     }
 
     #[test]
     fn text_that_is_no_cursor_is_refused() {
         let prefix = Selector::prefix(A, None, None);
-        for text in [
-            "AmI", "AmIA=", "Am+A", "Am/A", "YwA", "YwB=", "Yw A=", "é", "====", "A",
-        ] {
-            assert_eq!(
-                prefix.resume(text, false).unwrap_err().what(),
-                "invalid cursor",
-                "{text}"
-            );
+        for text in ["AmI", "AmIA=", "Am+A", "Am/A", "YwA", "YwB=", "Yw A=", "é", "====", "A"] {
+            assert_eq!(prefix.resume(text, false).unwrap_err().what(), "invalid cursor", "{text}");
         }
     }
 
@@ -162,10 +133,7 @@ mod tests {
         let start = under_a(b"\x02m\x00");
         let before = "AmIA";
         let outside = |selector: Selector<'_>, cursor: &str, reverse: bool| {
-            selector
-                .resume(cursor, reverse)
-                .err()
-                .map(|error| error.what())
+            selector.resume(cursor, reverse).err().map(|error| error.what())
         };
         let out_of_bounds = Some("cursor out of bounds");
         let from_m = Selector::prefix(A, Some(&start), None);

@@ -137,16 +137,8 @@ fn push_bigint(out: &mut Vec<u8>, n: &BigInt) -> Option<()> {
 
 fn push_number(out: &mut Vec<u8>, n: f64) {
     let bits = n.to_bits();
-    let bits = if n.is_nan() {
-        NAN_BITS | (bits & SIGN_BIT)
-    } else {
-        bits
-    };
-    let ordered = if bits & SIGN_BIT == 0 {
-        bits | SIGN_BIT
-    } else {
-        !bits
-    };
+    let bits = if n.is_nan() { NAN_BITS | (bits & SIGN_BIT) } else { bits };
+    let ordered = if bits & SIGN_BIT == 0 { bits | SIGN_BIT } else { !bits };
     out.push(NUMBER);
     out.extend(ordered.to_be_bytes());
 }
@@ -174,10 +166,7 @@ impl RawPart<'_> {
                 // Found to be UTF-8 when it was read, so nothing is lost.
                 KeyPart::String(String::from_utf8_lossy(&unescape(escaped)).into_owned())
             }
-            Self::BigInt {
-                sign: Sign::Minus,
-                magnitude,
-            } => {
+            Self::BigInt { sign: Sign::Minus, magnitude } => {
                 let magnitude: Vec<u8> = magnitude.iter().map(|byte| !byte).collect();
                 KeyPart::BigInt(BigInt::from_bytes_be(Sign::Minus, &magnitude))
             }
@@ -226,10 +215,7 @@ impl<'a> Reader<'a> {
                 RawPart::String(escaped)
             }
             BIGINT_NEGATIVE_LONG => self.long_bigint(Sign::Minus, start)?,
-            BIGINT_ZERO => RawPart::BigInt {
-                sign: Sign::NoSign,
-                magnitude: &[],
-            },
+            BIGINT_ZERO => RawPart::BigInt { sign: Sign::NoSign, magnitude: &[] },
             BIGINT_POSITIVE_LONG => self.long_bigint(Sign::Plus, start)?,
             0x0c..BIGINT_ZERO => self.bigint(Sign::Minus, usize::from(BIGINT_ZERO - tag), start)?,
             0x15..BIGINT_POSITIVE_LONG => {
@@ -245,9 +231,7 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, len: usize, start: usize) -> Result<&'a [u8], Malformed> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let taken = rest
-            .get(..len)
-            .ok_or(Malformed::new("invalid key: truncated", start))?;
+        let taken = rest.get(..len).ok_or(Malformed::new("invalid key: truncated", start))?;
         self.at += len;
         Ok(taken)
     }
@@ -274,10 +258,7 @@ impl<'a> Reader<'a> {
         let magnitude = self.take(len, start)?;
         let leading_zero = if sign == Sign::Minus { 0xff } else { 0x00 };
         if magnitude.first() == Some(&leading_zero) {
-            return Err(Malformed::new(
-                "invalid key: bigint with leading zeros",
-                start,
-            ));
+            return Err(Malformed::new("invalid key: bigint with leading zeros", start));
         }
         Ok(RawPart::BigInt { sign, magnitude })
     }
@@ -286,24 +267,15 @@ impl<'a> Reader<'a> {
         let len = self.take(1, start)?.first().copied().unwrap_or_default();
         let len = usize::from(if sign == Sign::Minus { !len } else { len });
         if len <= BIGINT_SHORT_BYTES_MAX {
-            return Err(Malformed::new(
-                "invalid key: bigint in the long form",
-                start,
-            ));
+            return Err(Malformed::new("invalid key: bigint in the long form", start));
         }
         self.bigint(sign, len, start)
     }
 
     fn number(&mut self, start: usize) -> Result<RawPart<'a>, Malformed> {
         let bytes = self.take(size_of::<u64>(), start)?;
-        let ordered = bytes
-            .iter()
-            .fold(0, |bits, &byte| bits << 8 | u64::from(byte));
-        let bits = if ordered & SIGN_BIT == 0 {
-            !ordered
-        } else {
-            ordered & !SIGN_BIT
-        };
+        let ordered = bytes.iter().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+        let bits = if ordered & SIGN_BIT == 0 { !ordered } else { ordered & !SIGN_BIT };
         let n = f64::from_bits(bits);
         if n.is_nan() && bits & !SIGN_BIT != NAN_BITS {
             return Err(Malformed::new("invalid key: NaN with a payload", start));

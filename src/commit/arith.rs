@@ -3,7 +3,6 @@
 //! A `KvU64` combines with a `KvU64`; a bigint or number in CBOR is added to its own kind. The
 //! messages are Deno KV's, since programs match on them.
 
-
 use crate::codec::cbor::{encode_bigint, encode_number, number_of};
 use crate::model::{Arith, EncodedValue, Encoding, Error, Numeric, Result};
 

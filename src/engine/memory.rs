@@ -14,7 +14,8 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 use super::{Agenda, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
 use crate::commit::{Base, Evaluation, NewRow, OldRow, Settled, settle};
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Row, Settlement, Versionstamp,
+    CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Row,
+    Settlement, Versionstamp,
 };
 
 /// A database in memory; every [`MemoryEngine::new`] is another one.

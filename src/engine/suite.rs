@@ -49,8 +49,7 @@ fn enqueue(value: u8, due_ms: i64, backoff_ms: &[u32], undelivered: &[&str]) -> 
         keys_if_undelivered: undelivered.iter().map(|name| key(name)).collect(),
         value: vec![value],
     };
-    let parts =
-        WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: vec![message] };
+    let parts = WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: vec![message] };
     AtomicWrite::new(parts, &Limits::default()).unwrap()
 }
 
@@ -150,9 +149,8 @@ pub(super) fn a_rejected_write_leaves_nothing(engine: &impl Engine) {
 pub(super) fn writes_of_a_batch_see_each_other(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let absent = || vec![Check { key: key("a"), expected: None }];
-    let stamped = |version| {
-        vec![Check { key: key("a"), expected: Some(Versionstamp::new(version)) }]
-    };
+    let stamped =
+        |version| vec![Check { key: key("a"), expected: Some(Versionstamp::new(version)) }];
     let decisions = commit(
         &mut writer,
         vec![
@@ -234,9 +232,8 @@ pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl E
     let due = [(1, NOW + 20), (2, NOW), (3, NOW), (4, NOW + 10)];
     commit(&mut writer, due.map(|(value, at)| enqueue(value, at, &[], &[])).to_vec());
     assert_eq!(writer.agenda().unwrap().message_ms, Some(NOW));
-    let values = |claimed: &[(i64, Vec<u8>)]| {
-        claimed.iter().map(|(_, value)| value[0]).collect::<Vec<_>>()
-    };
+    let values =
+        |claimed: &[(i64, Vec<u8>)]| claimed.iter().map(|(_, value)| value[0]).collect::<Vec<_>>();
     let first = claim(&mut writer, 77, NOW);
     assert_eq!(values(&first), [2, 3]);
     assert!(claim(&mut writer, 78, NOW + 1).is_empty());

@@ -172,16 +172,8 @@ mod tests {
     #[test]
     fn numbers_are_totally_ordered() {
         let odd_nan = f64::from_bits(0x7ff0_0000_0000_0001);
-        let ascending = [
-            -f64::NAN,
-            f64::NEG_INFINITY,
-            -1.0,
-            -0.0,
-            0.0,
-            1.0,
-            f64::INFINITY,
-            f64::NAN,
-        ];
+        let ascending =
+            [-f64::NAN, f64::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f64::INFINITY, f64::NAN];
         let parts = ascending.map(KeyPart::Number);
         assert!(parts.is_sorted_by(|a, b| a < b));
         assert_eq!(KeyPart::Number(odd_nan), KeyPart::Number(f64::NAN));

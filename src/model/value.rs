@@ -72,22 +72,14 @@ impl EncodedValue {
     /// A `KvU64`.
     #[must_use]
     pub fn le64(n: u64) -> Self {
-        Self {
-            encoding: Encoding::Le64,
-            bytes: n.to_le_bytes().to_vec(),
-        }
+        Self { encoding: Encoding::Le64, bytes: n.to_le_bytes().to_vec() }
     }
 
     /// The number of a `KvU64`; `None` for every other encoding and for a wrong length.
     #[must_use]
     pub fn as_le64(&self) -> Option<u64> {
         match self.encoding {
-            Encoding::Le64 => self
-                .bytes
-                .as_slice()
-                .try_into()
-                .ok()
-                .map(u64::from_le_bytes),
+            Encoding::Le64 => self.bytes.as_slice().try_into().ok().map(u64::from_le_bytes),
             _ => None,
         }
     }
@@ -99,12 +91,8 @@ mod tests {
 
     #[test]
     fn ids_are_those_of_the_file_format() {
-        let ids = [
-            (Encoding::V8, 1),
-            (Encoding::Le64, 2),
-            (Encoding::Bytes, 3),
-            (Encoding::Cbor, 67),
-        ];
+        let ids =
+            [(Encoding::V8, 1), (Encoding::Le64, 2), (Encoding::Bytes, 3), (Encoding::Cbor, 67)];
         for (encoding, id) in ids {
             assert_eq!(encoding.id(), id);
             assert_eq!(Encoding::from_id(i64::from(id)), Some(encoding));
@@ -117,15 +105,9 @@ mod tests {
     #[test]
     fn a_u64_needs_its_encoding_and_eight_bytes() {
         assert_eq!(EncodedValue::le64(u64::MAX).as_le64(), Some(u64::MAX));
-        let short = EncodedValue {
-            encoding: Encoding::Le64,
-            bytes: vec![1; 7],
-        };
+        let short = EncodedValue { encoding: Encoding::Le64, bytes: vec![1; 7] };
         assert_eq!(short.as_le64(), None);
-        let bytes = EncodedValue {
-            encoding: Encoding::Bytes,
-            bytes: vec![1; 8],
-        };
+        let bytes = EncodedValue { encoding: Encoding::Bytes, bytes: vec![1; 8] };
         assert_eq!(bytes.as_le64(), None);
     }
 }

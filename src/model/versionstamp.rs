@@ -78,7 +78,9 @@ mod tests {
 
     #[test]
     fn anything_but_twenty_digits_is_refused() {
-        for bad in [&b""[..], b"0000000000000abc000", b"0000000000000abc00000", b"0000000000000abg0000"] {
+        for bad in
+            [&b""[..], b"0000000000000abc000", b"0000000000000abc00000", b"0000000000000abg0000"]
+        {
             assert_eq!(Versionstamp::parse(bad), None);
         }
     }

@@ -259,7 +259,8 @@ impl Watches {
                     Err(error)
                 }
                 (Some(watch), Ok(entries)) => {
-                    let stamps: Vec<_> = entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
+                    let stamps: Vec<_> =
+                        entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
                     let news = watch.raw || watch.last.as_ref() != Some(&stamps);
                     if !news {
                         watch.state = State::Asked(reply);

@@ -14,9 +14,9 @@ use super::queue::Listeners;
 use super::watch::Watches;
 use crate::engine::{Report, Work, Writer};
 use crate::model::{
-    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, CLAIM_MESSAGES_MAX, Decision, Delivery, Env,
-    Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, Kind, LOCK_RENEWAL_MS, Outcome, Result,
-    SWEEP_ROWS_MAX, Settlement,
+    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, CLAIM_MESSAGES_MAX, Decision,
+    Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, Kind, LOCK_RENEWAL_MS, Outcome,
+    Result, SWEEP_ROWS_MAX, Settlement,
 };
 
 /// Writes handed over together, and who is told.

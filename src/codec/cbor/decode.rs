@@ -40,9 +40,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Malformed> {
     decoder.run()?;
     decoder.reader.end()?;
     if decoder.shares.iter().any(|share| !share.met_again) {
-        return decoder
-            .reader
-            .fail("invalid value: shareable that is not shared");
+        return decoder.reader.fail("invalid value: shareable that is not shared");
     }
     Ok(decoder.value)
 }
@@ -74,9 +72,7 @@ impl<'a> Decoder<'a> {
                 let Some(frame) = self.frames.last_mut() else {
                     return Ok(());
                 };
-                frame
-                    .accept(id, identity)
-                    .or_else(|what| start.fail(what))?;
+                frame.accept(id, identity).or_else(|what| start.fail(what))?;
             }
             whole = match self.frames.pop_if(|frame| frame.is_full()) {
                 Some(frame) => {
@@ -104,11 +100,7 @@ impl<'a> Decoder<'a> {
         if head == Head::Tag(TAG_SHARED) {
             return self.shared().map(Some);
         }
-        let id = if start.at() == 0 {
-            self.value.root_id()
-        } else {
-            self.value.push(UNFINISHED)
-        };
+        let id = if start.at() == 0 { self.value.root_id() } else { self.value.push(UNFINISHED) };
         let shareable = head == Head::Tag(TAG_SHAREABLE);
         if shareable {
             head = self.share(id)?;
@@ -188,8 +180,7 @@ impl<'a> Decoder<'a> {
         let Head::Map(len) = self.reader.head()? else {
             return start.fail("invalid value: array without its properties");
         };
-        self.open(Frame::sparse_array(id, length, len))
-            .map(|_| None)
+        self.open(Frame::sparse_array(id, length, len)).map(|_| None)
     }
 
     fn error(&mut self, id: NodeId, name: ErrorName) -> Result<Option<Node>, Malformed> {
@@ -197,12 +188,7 @@ impl<'a> Decoder<'a> {
         let Head::Map(mut left) = self.reader.head()? else {
             return start.fail("invalid value: error without its properties");
         };
-        let mut error = ErrorProperties {
-            name,
-            message: None,
-            stack: None,
-            cause: None,
-        };
+        let mut error = ErrorProperties { name, message: None, stack: None, cause: None };
         self.refuse_depth()?;
         while left > 0 {
             let at = self.reader;
@@ -217,9 +203,7 @@ impl<'a> Decoder<'a> {
                 }
                 "stack" if error.stack.is_none() => error.stack = Some(self.reader.string()?),
                 "cause" if left == 0 => {
-                    return self
-                        .open(Frame::new(id, 1, Children::Cause(error)))
-                        .map(|_| None);
+                    return self.open(Frame::new(id, 1, Children::Cause(error))).map(|_| None);
                 }
                 _ => return at.fail("invalid value: unknown property of an error"),
             }
@@ -242,10 +226,7 @@ impl<'a> Decoder<'a> {
 
     /// Numbers the node after tag 28 and reads on.
     pub(super) fn share(&mut self, id: NodeId) -> Result<Head, Malformed> {
-        self.shares.push(Share {
-            id,
-            met_again: false,
-        });
+        self.shares.push(Share { id, met_again: false });
         self.reader.head()
     }
 

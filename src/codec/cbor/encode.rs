@@ -21,17 +21,9 @@ use crate::model::{
 /// not of this value, or a [`Window`] one that is no buffer.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     let sharing = find_shared(value)?;
-    let mut encoder = Encoder {
-        value,
-        sharing,
-        marks: 0,
-        writer: Writer::new(),
-        tasks: Vec::new(),
-    };
-    encoder.tasks.push(Task::Node {
-        id: value.root_id(),
-        depth: 0,
-    });
+    let mut encoder =
+        Encoder { value, sharing, marks: 0, writer: Writer::new(), tasks: Vec::new() };
+    encoder.tasks.push(Task::Node { id: value.root_id(), depth: 0 });
     while let Some(task) = encoder.tasks.pop() {
         match task {
             Task::Name(name) => encoder.writer.string(name),
@@ -53,9 +45,7 @@ enum Sharing {
 }
 
 fn node_of(value: &Value, id: NodeId) -> Result<&Node> {
-    value
-        .node(id)
-        .ok_or_else(|| Error::invalid("a node of another value"))
+    value.node(id).ok_or_else(|| Error::invalid("a node of another value"))
 }
 
 /// How often each node is met, by index.
@@ -178,8 +168,7 @@ impl<'v> Encoder<'v> {
 
     fn items(&mut self, items: &[NodeId], depth: usize) -> Result<()> {
         let depth = deeper(depth)?;
-        self.tasks
-            .extend(items.iter().rev().map(|&id| Task::Node { id, depth }));
+        self.tasks.extend(items.iter().rev().map(|&id| Task::Node { id, depth }));
         Ok(())
     }
 

@@ -59,28 +59,13 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn set(id: NodeId, len: usize) -> Self {
-        Self::new(
-            id,
-            len,
-            Children::Set {
-                items: Vec::new(),
-                met: HashSet::new(),
-            },
-        )
+        Self::new(id, len, Children::Set { items: Vec::new(), met: HashSet::new() })
     }
 
     pub(super) fn map(id: NodeId, len: usize) -> Self {
         let (entries, met) = (Vec::new(), HashSet::new());
         // `Reader::head` has seen that there are as many bytes.
-        Self::new(
-            id,
-            len.saturating_mul(2),
-            Children::Map {
-                entries,
-                key: None,
-                met,
-            },
-        )
+        Self::new(id, len.saturating_mul(2), Children::Map { entries, key: None, met })
     }
 
     pub(super) fn object(id: NodeId, len: usize) -> Self {
@@ -94,16 +79,7 @@ impl<'a> Frame<'a> {
     fn properties(id: NodeId, array_length: Option<u32>, len: usize) -> Self {
         let (entries, met) = (Vec::new(), HashSet::new());
         let name = JsString::default();
-        Self::new(
-            id,
-            len,
-            Children::Properties {
-                array_length,
-                entries,
-                name,
-                met,
-            },
-        )
+        Self::new(id, len, Children::Properties { array_length, entries, name, met })
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -154,16 +130,8 @@ impl<'a> Frame<'a> {
             Children::Array(items) => Node::Array(items),
             Children::Set { items, .. } => Node::Set(items),
             Children::Map { entries, .. } => Node::Map(entries),
-            Children::Properties {
-                array_length: None,
-                entries,
-                ..
-            } => Node::Object(entries),
-            Children::Properties {
-                array_length: Some(length),
-                entries,
-                ..
-            } => {
+            Children::Properties { array_length: None, entries, .. } => Node::Object(entries),
+            Children::Properties { array_length: Some(length), entries, .. } => {
                 check_sparse(length, &entries)?;
                 Node::SparseArray { length, entries }
             }
@@ -189,10 +157,7 @@ fn is_of_arrays(name: &JsString) -> bool {
 
 /// Indexes come first, ascending and below the length; something is missing or there is more.
 fn check_sparse(length: u32, entries: &[(JsString, NodeId)]) -> Result<(), &'static str> {
-    let indexes: Vec<u32> = entries
-        .iter()
-        .map_while(|(name, _)| name.as_array_index())
-        .collect();
+    let indexes: Vec<u32> = entries.iter().map_while(|(name, _)| name.as_array_index()).collect();
     let beside = entries.get(indexes.len()..).unwrap_or_default();
     let last_fits = indexes.last().is_none_or(|last| *last < length);
     if !last_fits || !indexes.is_sorted() || beside.iter().any(|(name, _)| is_of_arrays(name)) {

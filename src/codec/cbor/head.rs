@@ -276,10 +276,7 @@ impl Writer {
     }
 
     pub(super) fn bool(&mut self, b: bool) {
-        self.head(
-            MAJOR_SIMPLE,
-            u64::from(if b { SIMPLE_TRUE } else { SIMPLE_FALSE }),
-        );
+        self.head(MAJOR_SIMPLE, u64::from(if b { SIMPLE_TRUE } else { SIMPLE_FALSE }));
     }
 
     pub(super) fn number(&mut self, n: f64) {

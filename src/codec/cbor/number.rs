@@ -54,11 +54,7 @@ pub(super) fn read_bigint(reader: &mut Reader<'_>, tag: u64) -> Result<BigInt, M
         return start.fail("invalid value: bigint with leading zeros");
     }
     let n = BigInt::from_bytes_be(Sign::Plus, magnitude);
-    Ok(if tag == TAG_NEGATIVE_BIGINT {
-        -1 - n
-    } else {
-        n
-    })
+    Ok(if tag == TAG_NEGATIVE_BIGINT { -1 - n } else { n })
 }
 
 pub(super) fn write_bigint(writer: &mut Writer, n: &BigInt) {
@@ -107,9 +103,7 @@ mod tests {
         ];
         for (n, bytes) in vectors {
             assert_eq!(encode_number(n), bytes, "{n}");
-            let Some(Numeric::Number(read)) = number_of(bytes) else {
-                panic!("{n} is not read")
-            };
+            let Some(Numeric::Number(read)) = number_of(bytes) else { panic!("{n} is not read") };
             assert_eq!(read.to_bits(), n.to_bits());
         }
         for nan in [f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)] {
@@ -130,9 +124,7 @@ mod tests {
         ];
         for (n, bytes) in vectors {
             assert_eq!(number_of(bytes), Some(n.clone()));
-            let Numeric::BigInt(n) = n else {
-                unreachable!("all are bigints")
-            };
+            let Numeric::BigInt(n) = n else { unreachable!("all are bigints") };
             assert_eq!(encode_bigint(&n), bytes);
         }
     }

@@ -24,11 +24,7 @@ pub(super) fn read(
         ("DOMException", 3 | 4) => Node::DomException(Box::new(DomException {
             message: reader.string()?,
             name: reader.string()?,
-            stack: if items == 4 {
-                Some(reader.string()?)
-            } else {
-                None
-            },
+            stack: if items == 4 { Some(reader.string()?) } else { None },
         })),
         ("ArrayBuffer", 2 | 3) => Node::Buffer(Box::new(read_buffer(reader, items)?)),
         ("DataView", 2) => Node::View(ViewClass::DataView, reader.byte_string()?.into()),
@@ -42,11 +38,7 @@ pub(super) fn read(
 pub(super) fn read_buffer(reader: &mut Reader<'_>, items: usize) -> Result<Buffer, Malformed> {
     let start = *reader;
     let bytes = reader.byte_string()?.to_vec();
-    let max_bytes = if items == 3 {
-        Some(reader.count()?)
-    } else {
-        None
-    };
+    let max_bytes = if items == 3 { Some(reader.count()?) } else { None };
     if max_bytes.is_some_and(|max| max < bytes.len() as u64) {
         return start.fail("invalid value: buffer beyond its maximum");
     }
@@ -54,11 +46,7 @@ pub(super) fn read_buffer(reader: &mut Reader<'_>, items: usize) -> Result<Buffe
 }
 
 pub(super) fn write_buffer(writer: &mut Writer, buffer: &Buffer) {
-    write_name(
-        writer,
-        "ArrayBuffer",
-        if buffer.max_bytes.is_some() { 3 } else { 2 },
-    );
+    write_name(writer, "ArrayBuffer", if buffer.max_bytes.is_some() { 3 } else { 2 });
     writer.bytes(&buffer.bytes);
     if let Some(max) = buffer.max_bytes {
         writer.count(max);
@@ -84,11 +72,7 @@ pub(super) fn read_date(reader: &mut Reader<'_>) -> Result<Node, Malformed> {
     let candidates = [rounded, rounded - 1.0, rounded + 1.0];
     // Adding 0 turns −0, which no Date holds, into 0, whose seconds are others.
     let written = |ms: &f64| ((ms + 0.0) / 1000.0).to_bits() == seconds.to_bits();
-    match candidates
-        .into_iter()
-        .find(written)
-        .filter(|ms| ms.abs() <= DATE_MS_MAX)
-    {
+    match candidates.into_iter().find(written).filter(|ms| ms.abs() <= DATE_MS_MAX) {
         Some(ms) => Ok(Node::Date(ms + 0.0)),
         None => start.fail("invalid value: time that no Date has"),
     }
@@ -111,10 +95,7 @@ fn read_regexp(reader: &mut Reader<'_>) -> Result<Node, Malformed> {
     if !ascending || flags.contains("uv") {
         return start.fail("invalid value: flags that no regular expression has");
     }
-    Ok(Node::RegExp(Box::new(RegExp {
-        source,
-        flags: flags.to_owned(),
-    })))
+    Ok(Node::RegExp(Box::new(RegExp { source, flags: flags.to_owned() })))
 }
 
 pub(super) fn write_regexp(writer: &mut Writer, regexp: &RegExp) {
@@ -159,11 +140,7 @@ pub(super) fn write_boxed(writer: &mut Writer, boxed: &Boxed) {
 }
 
 pub(super) fn write_dom_exception(writer: &mut Writer, exception: &DomException) {
-    write_name(
-        writer,
-        "DOMException",
-        if exception.stack.is_some() { 4 } else { 3 },
-    );
+    write_name(writer, "DOMException", if exception.stack.is_some() { 4 } else { 3 });
     writer.string(&exception.message);
     writer.string(&exception.name);
     if let Some(stack) = &exception.stack {
@@ -180,18 +157,11 @@ fn read_blob(reader: &mut Reader<'_>, is_file: bool) -> Result<Node, Malformed> 
         let Head::Number(last_modified_ms) = reader.head()? else {
             return start.fail("invalid value: file without its time");
         };
-        Some(FileProperties {
-            name,
-            last_modified_ms,
-        })
+        Some(FileProperties { name, last_modified_ms })
     } else {
         None
     };
-    Ok(Node::Blob(Box::new(Blob {
-        bytes,
-        media_type,
-        file,
-    })))
+    Ok(Node::Blob(Box::new(Blob { bytes, media_type, file })))
 }
 
 pub(super) fn write_blob(writer: &mut Writer, blob: &Blob) {

@@ -13,10 +13,7 @@ use crate::model::{
 /// Runs on a stack that a recursion as deep as the data would overrun.
 fn on_a_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     const STACK_BYTES: usize = 128 * 1024;
-    let thread = std::thread::Builder::new()
-        .stack_size(STACK_BYTES)
-        .spawn(work)
-        .unwrap();
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap();
     thread.join().unwrap()
 }
 
@@ -49,18 +46,12 @@ fn leaves_have_the_bytes_of_the_format() {
         ("c249010000000000000000", Node::BigInt((1i128 << 64).into())),
         ("60", text("")),
         ("62c3a9", text("é")),
-        (
-            "d9011143eda080",
-            Node::String(JsString::from_wtf8(vec![0xed, 0xa0, 0x80]).unwrap()),
-        ),
+        ("d9011143eda080", Node::String(JsString::from_wtf8(vec![0xed, 0xa0, 0x80]).unwrap())),
         ("420102", view(ViewClass::Uint8, &[1, 2])),
         ("d84440", view(ViewClass::Uint8Clamped, &[])),
         ("d84d420100", view(ViewClass::Int16, &[1, 0])),
         ("d854420100", view(ViewClass::Float16, &[1, 0])),
-        (
-            "d81b82684461746156696577 4101",
-            view(ViewClass::DataView, &[1]),
-        ),
+        ("d81b82684461746156696577 4101", view(ViewClass::DataView, &[1])),
         ("c1fb0000000000000000", Node::Date(0.0)),
         ("c1fb3ff8000000000000", Node::Date(1500.0)),
         ("c1fbbf50624dd2f1a9fc", Node::Date(-1.0)),
@@ -68,36 +59,14 @@ fn leaves_have_the_bytes_of_the_format() {
         ("a0", Node::Object(vec![])),
         ("d9010280", Node::Set(vec![])),
         ("d90103a0", Node::Map(vec![])),
-        (
-            "d81b8365417272617902a0",
-            Node::SparseArray {
-                length: 2,
-                entries: vec![],
-            },
-        ),
-        (
-            "d81b8267426f6f6c65616ef5",
-            Node::Boxed(Box::new(Boxed::Boolean(true))),
-        ),
-        (
-            "d81b82664e756d62657201",
-            Node::Boxed(Box::new(Boxed::Number(1.0))),
-        ),
-        (
-            "d81b8266537472696e676161",
-            Node::Boxed(Box::new(Boxed::String("a".into()))),
-        ),
-        (
-            "d81b8266426967496e74c24101",
-            Node::Boxed(Box::new(Boxed::BigInt(1.into()))),
-        ),
+        ("d81b8365417272617902a0", Node::SparseArray { length: 2, entries: vec![] }),
+        ("d81b8267426f6f6c65616ef5", Node::Boxed(Box::new(Boxed::Boolean(true)))),
+        ("d81b82664e756d62657201", Node::Boxed(Box::new(Boxed::Number(1.0)))),
+        ("d81b8266537472696e676161", Node::Boxed(Box::new(Boxed::String("a".into())))),
+        ("d81b8266426967496e74c24101", Node::Boxed(Box::new(Boxed::BigInt(1.into())))),
         (
             "d81b8364426c6f62410161 74",
-            Node::Blob(Box::new(Blob {
-                bytes: vec![1],
-                media_type: "t".into(),
-                file: None,
-            })),
+            Node::Blob(Box::new(Blob { bytes: vec![1], media_type: "t".into(), file: None })),
         ),
     ];
     for (bytes, node) in vectors {
@@ -114,9 +83,7 @@ fn every_date_comes_back() {
     dates.extend((0..2_000).map(|step| -8.64e15 + f64::from(step) * 8_640_000_000_017.0));
     for ms in dates {
         let bytes = encode(&Value::new(Node::Date(ms))).unwrap();
-        let Node::Date(back) = *root(&read(&bytes)) else {
-            panic!("{ms}")
-        };
+        let Node::Date(back) = *root(&read(&bytes)) else { panic!("{ms}") };
         assert_eq!(back.to_bits(), ms.to_bits());
     }
 }
@@ -125,13 +92,9 @@ fn every_date_comes_back() {
 fn an_object_that_is_met_again_is_one_node() {
     // a = [a, {b: a}]
     let value = read(&hex("d81c82 d81d00 a1 6162 d81d00"));
-    let Node::Array(items) = root(&value) else {
-        panic!("{value:?}")
-    };
+    let Node::Array(items) = root(&value) else { panic!("{value:?}") };
     assert_eq!(items[0], value.root_id());
-    let Some(Node::Object(entries)) = value.node(items[1]) else {
-        panic!("{value:?}")
-    };
+    let Some(Node::Object(entries)) = value.node(items[1]) else { panic!("{value:?}") };
     assert_eq!(entries[..], [("b".into(), value.root_id())]);
 }
 
@@ -139,9 +102,7 @@ fn an_object_that_is_met_again_is_one_node() {
 fn indexes_of_shared_objects_follow_the_bytes() {
     // [a, b, b, a] with a = [b']… where the mark of a stands before that of b.
     let value = read(&hex("84 d81ca0 d81c80 d81d01 d81d00"));
-    let Node::Array(items) = root(&value) else {
-        panic!("{value:?}")
-    };
+    let Node::Array(items) = root(&value) else { panic!("{value:?}") };
     assert_eq!((items[2], items[3]), (items[1], items[0]));
 }
 
@@ -156,9 +117,7 @@ fn views_of_one_buffer_share_it() {
     let first = view("Uint8Array", &format!("d81c {buffer}"), "01 02");
     let second = view("Int16Array", "d81d00", "02 01");
     let value = read(&hex(&format!("82 {first} {second}")));
-    let Node::Array(items) = root(&value) else {
-        panic!("{value:?}")
-    };
+    let Node::Array(items) = root(&value) else { panic!("{value:?}") };
     let windows = items.iter().map(|id| match value.node(*id) {
         Some(Node::Window(window)) => **window,
         other => panic!("{other:?}"),
@@ -178,9 +137,7 @@ fn errors_keep_what_they_are_known_by() {
         65737461636b 6173 656361757365 d81b82 654572726f72 a0"
         .replace(char::is_whitespace, "")
         .as_str()));
-    let Node::Error(error) = root(&value) else {
-        panic!("{value:?}")
-    };
+    let Node::Error(error) = root(&value) else { panic!("{value:?}") };
     assert_eq!(error.name.name(), "TypeError");
     assert_eq!(error.message, Some("m".into()));
     assert!(
@@ -224,10 +181,7 @@ fn a_tree_that_is_too_deep_is_not_written() {
     };
     on_a_small_stack(move || {
         assert!(encode(&chain(VALUE_DEPTH_MAX)).is_ok());
-        assert_eq!(
-            encode(&chain(VALUE_DEPTH_MAX + 1)).map_err(|e| e.kind()),
-            Err(Kind::Range)
-        );
+        assert_eq!(encode(&chain(VALUE_DEPTH_MAX + 1)).map_err(|e| e.kind()), Err(Kind::Range));
         // Dropping does not recurse either.
         drop(chain(1_000_000));
     });
@@ -238,20 +192,14 @@ fn ids_of_other_values_are_not_followed() {
     let mut large = Value::new(Node::Null);
     let foreign: Vec<NodeId> = (0..3).map(|_| large.push(Node::Null)).collect();
     let value = Value::new(Node::Array(foreign));
-    assert_eq!(
-        encode(&value).map_err(|error: Error| error.kind()),
-        Err(Kind::Invalid)
-    );
+    assert_eq!(encode(&value).map_err(|error: Error| error.kind()), Err(Kind::Invalid));
 }
 
 #[test]
 fn a_length_that_is_only_claimed_costs_nothing() {
-    for claim in [
-        "9b0000000fffffffff",
-        "bb0000000fffffffff",
-        "5b0000000fffffffff",
-        "7b7fffffffffffffff",
-    ] {
+    for claim in
+        ["9b0000000fffffffff", "bb0000000fffffffff", "5b0000000fffffffff", "7b7fffffffffffffff"]
+    {
         let error = decode(&hex(claim)).unwrap_err();
         assert!(error.what().contains("truncated"), "{claim}: {error}");
     }

@@ -23,9 +23,7 @@ const TAGS: [(ViewClass, u64); 11] = [
 ];
 
 pub(super) fn class_of_tag(tag: u64) -> Option<ViewClass> {
-    TAGS.iter()
-        .find(|entry| entry.1 == tag)
-        .map(|entry| entry.0)
+    TAGS.iter().find(|entry| entry.1 == tag).map(|entry| entry.0)
 }
 
 /// A typed array after its tag.
@@ -77,12 +75,7 @@ impl Decoder<'_> {
         if !fits(class, offset_bytes, length, &extent) {
             return start.fail("invalid value: view outside of its buffer");
         }
-        Ok(Node::Window(Box::new(Window {
-            class,
-            buffer,
-            offset_bytes,
-            length,
-        })))
+        Ok(Node::Window(Box::new(Window { class, buffer, offset_bytes, length })))
     }
 
     /// The buffer of a view: here in full, or met before. Nothing else is followed, so views of
@@ -95,13 +88,7 @@ impl Decoder<'_> {
             return match self.value.node(id) {
                 Some(Node::Buffer(buffer)) => {
                     let bytes = buffer.bytes.len() as u64;
-                    Ok((
-                        id,
-                        Extent {
-                            bytes,
-                            resizable: buffer.max_bytes.is_some(),
-                        },
-                    ))
+                    Ok((id, Extent { bytes, resizable: buffer.max_bytes.is_some() }))
                 }
                 _ => start.fail("invalid value: view of what is no buffer"),
             };
@@ -120,10 +107,8 @@ impl Decoder<'_> {
             _ => return start.fail("invalid value: view of what is no buffer"),
         }
         let buffer = read_buffer(&mut self.reader, items)?;
-        let extent = Extent {
-            bytes: buffer.bytes.len() as u64,
-            resizable: buffer.max_bytes.is_some(),
-        };
+        let extent =
+            Extent { bytes: buffer.bytes.len() as u64, resizable: buffer.max_bytes.is_some() };
         if !shareable && !extent.resizable {
             return start.fail("invalid value: view with a buffer that could stand alone");
         }
@@ -138,9 +123,7 @@ fn fits(class: ViewClass, offset: u64, length: Option<u64>, buffer: &Extent) -> 
     let end = match length {
         None if !buffer.resizable => return false,
         None => Some(offset),
-        Some(length) => length
-            .checked_mul(element)
-            .and_then(|bytes| bytes.checked_add(offset)),
+        Some(length) => length.checked_mul(element).and_then(|bytes| bytes.checked_add(offset)),
     };
     offset.is_multiple_of(element) && end.is_some_and(|end| end <= buffer.bytes)
 }

@@ -19,8 +19,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) =
-            self.bytes.split_at_checked(len).ok_or_else(|| self.refused("the frame is cut short"))?;
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(len)
+            .ok_or_else(|| self.refused("the frame is cut short"))?;
         self.bytes = rest;
         Ok(taken)
     }

@@ -41,8 +41,7 @@ pub fn parse_writes(
 
 /// The outer error is the frame's, the inner one the write's.
 fn parse_write(reader: &mut Reader<'_>) -> Result<Result<WriteParts>, Malformed> {
-    let mut parts =
-        WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: Vec::new() };
+    let mut parts = WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: Vec::new() };
     let mut invalid = None;
     loop {
         let op = reader.u8()?;
@@ -86,8 +85,7 @@ fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
     if flags & !(EXPIRES | SUFFIXED) != 0 {
         return Err(reader.refused("unknown flags of a set"));
     }
-    let expire_at_ms =
-        if flags & EXPIRES != 0 { Some(reader.time_ms()?.max(0)) } else { None };
+    let expire_at_ms = if flags & EXPIRES != 0 { Some(reader.time_ms()?.max(0)) } else { None };
     let key: Key = reader.key()?;
     let value = parse_value(reader)?;
     Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })
@@ -125,9 +123,8 @@ mod tests {
     use super::*;
 
     /// SET of the key `0n` to `null`, ending at 1 ms.
-    const SET_FRAME: [u8; 24] = [
-        2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0,
-    ];
+    const SET_FRAME: [u8; 24] =
+        [2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0];
 
     #[test]
     fn two_writes_come_apart() {

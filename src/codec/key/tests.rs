@@ -107,10 +107,7 @@ fn a_bigint_of_255_bytes_is_the_longest() {
 fn a_versionstamp_is_one_more_string_part() {
     let stamp = Versionstamp::new(0xabc);
     let key = with_versionstamp(&encode(&[text("sv")]).unwrap(), stamp);
-    assert_eq!(
-        decode(key.as_bytes()).unwrap(),
-        [text("sv"), text(&stamp.to_string())]
-    );
+    assert_eq!(decode(key.as_bytes()).unwrap(), [text("sv"), text(&stamp.to_string())]);
 }
 
 /// Few distinct bytes, so that zeros, escapes and equal prefixes meet often.
@@ -129,20 +126,10 @@ fn any_part() -> impl Strategy<Value = KeyPart> {
         prop::collection::vec(prop_oneof![Just('\0'), Just('a'), any::<char>()], 0..8)
             .prop_map(|text| KeyPart::String(text.into_iter().collect())),
         (any::<bool>(), any_bytes()).prop_map(signed),
-        (
-            any::<bool>(),
-            prop::collection::vec(any::<u8>(), 0..=BIGINT_BYTES_MAX)
-        )
-            .prop_map(signed),
+        (any::<bool>(), prop::collection::vec(any::<u8>(), 0..=BIGINT_BYTES_MAX)).prop_map(signed),
         any::<u64>().prop_map(|bits| KeyPart::Number(f64::from_bits(bits))),
-        prop_oneof![
-            Just(0.0),
-            Just(-0.0),
-            Just(f64::NAN),
-            Just(-f64::NAN),
-            -1e3..1e3
-        ]
-        .prop_map(KeyPart::Number),
+        prop_oneof![Just(0.0), Just(-0.0), Just(f64::NAN), Just(-f64::NAN), -1e3..1e3]
+            .prop_map(KeyPart::Number),
         any::<bool>().prop_map(KeyPart::Bool),
     ]
 }

@@ -139,9 +139,9 @@ fn judge(found: Found) -> Result<()> {
                  the newest that this openkv knows: update openkv"
             ),
         )),
-        Found::Openkv(version) if version < 1 => {
-            Err(Error::corrupt("the file names no format version: its openkv_meta table is damaged"))
-        }
+        Found::Openkv(version) if version < 1 => Err(Error::corrupt(
+            "the file names no format version: its openkv_meta table is damaged",
+        )),
         Found::Openkv(_) | Found::Empty => Ok(()),
         Found::Deno => Err(Error::new(
             Kind::Unsupported,

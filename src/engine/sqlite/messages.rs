@@ -192,9 +192,9 @@ fn pack_keys(keys: &[Key]) -> Vec<u8> {
 fn unpack_keys(mut bytes: &[u8]) -> Result<Vec<Key>> {
     let mut keys = Vec::new();
     while !bytes.is_empty() {
-        let split = bytes.split_first_chunk().and_then(|(len, rest)| {
-            rest.split_at_checked(u32::from_le_bytes(*len) as usize)
-        });
+        let split = bytes
+            .split_first_chunk()
+            .and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
         let Some((key, rest)) = split else {
             return Err(Error::corrupt("a queued message names damaged keys"));
         };

@@ -46,9 +46,7 @@ impl SqliteReader {
         let prepare = |sql| Statement::prepare(&connection, sql);
         Ok(Self {
             rows: Rows {
-                get: prepare(
-                    "SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1",
-                )?,
+                get: prepare("SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1")?,
                 forward: prepare(
                     "SELECT v, v_encoding, version, expiration_ms, k FROM kv \
                      WHERE k >= ?1 AND k < ?2 ORDER BY k",
@@ -179,5 +177,6 @@ pub(super) fn stamp(version: i64) -> Versionstamp {
 
 /// The encoding of a stored id.
 pub(super) fn encoding(id: i64) -> Result<Encoding> {
-    Encoding::from_id(id).ok_or_else(|| Error::invalid(format!("The value encoding {id} is unknown.")))
+    Encoding::from_id(id)
+        .ok_or_else(|| Error::invalid(format!("The value encoding {id} is unknown.")))
 }

@@ -78,7 +78,9 @@ impl Spill {
     pub(super) fn get(&mut self, place: i64) -> Result<Vec<u8>> {
         let mut run = self.read.run().int(1, place);
         if !run.step()? {
-            return Err(Error::corrupt("a value is missing from openkv_spill: the file is damaged"));
+            return Err(Error::corrupt(
+                "a value is missing from openkv_spill: the file is damaged",
+            ));
         }
         Ok(run.column_blob(0).to_vec())
     }

@@ -150,17 +150,9 @@ mod tests {
         let index = |text: &str| JsString::from(text).as_array_index();
         assert_eq!(index("0"), Some(0));
         assert_eq!(index("4294967294"), Some(4_294_967_294));
-        for other in [
-            "",
-            "-1",
-            "+1",
-            "01",
-            "1.0",
-            "1e3",
-            "4294967295",
-            "99999999999999999999",
-            " 1",
-        ] {
+        for other in
+            ["", "-1", "+1", "01", "1.0", "1e3", "4294967295", "99999999999999999999", " 1"]
+        {
             assert_eq!(index(other), None, "{other}");
         }
     }

@@ -22,12 +22,7 @@ const NODES_DEEP_MAX: usize = 12;
 impl Grower {
     fn grow(choices: Vec<u8>) -> Value {
         let value = Value::new(Node::Undefined);
-        let mut grower = Self {
-            choices: choices.into_iter(),
-            value,
-            objects: vec![],
-            names: 0,
-        };
+        let mut grower = Self { choices: choices.into_iter(), value, objects: vec![], names: 0 };
         let root = grower.value.root_id();
         grower.fill(root, 0);
         grower.value
@@ -66,11 +61,7 @@ impl Grower {
 
     fn bigint(&mut self) -> BigInt {
         let magnitude = BigInt::from_bytes_be(num_bigint::Sign::Plus, &self.bytes(4));
-        if self.pick(2) == 0 {
-            magnitude
-        } else {
-            -magnitude
-        }
+        if self.pick(2) == 0 { magnitude } else { -magnitude }
     }
 
     /// A node that may be one of those that exist.
@@ -125,16 +116,10 @@ impl Grower {
     fn sparse_array(&mut self, depth: usize) -> Node {
         let mut entries: Vec<(JsString, NodeId)> = vec![];
         for index in 0..self.pick(3) {
-            entries.push((
-                format!("{}", u32::from(index) * 7).into(),
-                self.child(depth),
-            ));
+            entries.push((format!("{}", u32::from(index) * 7).into(), self.child(depth)));
         }
         entries.extend(self.properties(depth));
-        Node::SparseArray {
-            length: [1000, u32::MAX][usize::from(self.pick(2))],
-            entries,
-        }
+        Node::SparseArray { length: [1000, u32::MAX][usize::from(self.pick(2))], entries }
     }
 
     fn class(&mut self) -> ViewClass {
@@ -159,23 +144,13 @@ impl Grower {
     /// A view of a buffer that can grow, which may be one that exists.
     fn window(&mut self) -> Node {
         let is_growing = |id: &&NodeId| matches!(self.value.node(**id), Some(Node::Buffer(buffer)) if buffer.max_bytes.is_some());
-        let buffer = self
-            .objects
-            .iter()
-            .rfind(is_growing)
-            .copied()
-            .unwrap_or_else(|| {
-                let buffer = Buffer {
-                    bytes: vec![7; 64],
-                    max_bytes: Some(100),
-                };
-                let id = self.value.push(Node::Buffer(Box::new(buffer)));
-                self.objects.push(id);
-                id
-            });
-        let Some(Node::Buffer(contents)) = self.value.node(buffer) else {
-            panic!("no buffer")
-        };
+        let buffer = self.objects.iter().rfind(is_growing).copied().unwrap_or_else(|| {
+            let buffer = Buffer { bytes: vec![7; 64], max_bytes: Some(100) };
+            let id = self.value.push(Node::Buffer(Box::new(buffer)));
+            self.objects.push(id);
+            id
+        });
+        let Some(Node::Buffer(contents)) = self.value.node(buffer) else { panic!("no buffer") };
         let left = contents.bytes.len();
         let class = self.class();
         let offset = (usize::from(self.pick(255)) % (left + 1)) / class.element_bytes();
@@ -184,12 +159,7 @@ impl Grower {
             0 => None,
             _ => Some(((left - offset_bytes) / class.element_bytes()) as u64),
         };
-        Node::Window(Box::new(Window {
-            class,
-            buffer,
-            offset_bytes: offset_bytes as u64,
-            length,
-        }))
+        Node::Window(Box::new(Window { class, buffer, offset_bytes: offset_bytes as u64, length }))
     }
 
     fn fill(&mut self, id: NodeId, depth: usize) {
@@ -207,10 +177,7 @@ impl Grower {
             5 => Node::BigInt(self.bigint()),
             6 => Node::String(self.string()),
             7 => Node::Date([f64::NAN, 0.0, -1.0, 8.64e15, 1.7e12][usize::from(self.pick(5))]),
-            8 => Node::RegExp(Box::new(RegExp {
-                source: self.string(),
-                flags: "gi".into(),
-            })),
+            8 => Node::RegExp(Box::new(RegExp { source: self.string(), flags: "gi".into() })),
             9 => Node::Boxed(Box::new(match self.pick(4) {
                 0 => Boxed::Boolean(self.pick(2) == 0),
                 1 => Boxed::Number(self.number()),
@@ -222,14 +189,8 @@ impl Grower {
                 name: self.string(),
                 stack: (self.pick(2) == 0).then(|| self.string()),
             })),
-            11 => Node::Buffer(Box::new(Buffer {
-                bytes: self.bytes(1),
-                max_bytes: None,
-            })),
-            12 => Node::Buffer(Box::new(Buffer {
-                bytes: self.bytes(1),
-                max_bytes: Some(800),
-            })),
+            11 => Node::Buffer(Box::new(Buffer { bytes: self.bytes(1), max_bytes: None })),
+            12 => Node::Buffer(Box::new(Buffer { bytes: self.bytes(1), max_bytes: Some(800) })),
             13 => {
                 let class = self.class();
                 Node::View(class, self.bytes(class.element_bytes()).into())
@@ -246,11 +207,7 @@ impl Grower {
             17 => Node::Set(self.distinct(depth)),
             18 => {
                 let keys = self.distinct(depth);
-                Node::Map(
-                    keys.into_iter()
-                        .map(|key| (key, self.child(depth)))
-                        .collect(),
-                )
+                Node::Map(keys.into_iter().map(|key| (key, self.child(depth))).collect())
             }
             19 => self.sparse_array(depth),
             20 => Node::Error(Box::new(ErrorProperties {

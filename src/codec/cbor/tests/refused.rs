@@ -92,22 +92,10 @@ fn what_the_rules_could_not_have_written_is_refused() {
         ("d81b 82 654572726f72 80", "properties"),
         ("d81b 82 654572726f72 a1 6161 01", "unknown property"),
         ("d81b 82 654572726f72 a1 676d657373616765 01", "no string"),
-        (
-            "d81b 82 654572726f72 a2 65737461636b 60 676d657373616765 60",
-            "unknown property",
-        ),
-        (
-            "d81b 82 654572726f72 a2 676d657373616765 60 676d657373616765 60",
-            "unknown property",
-        ),
-        (
-            "d81b 82 654572726f72 a2 656361757365 01 65737461636b 60",
-            "unknown property",
-        ),
-        (
-            "d81b 83 6b4172726179427566666572 4101 00",
-            "beyond its maximum",
-        ),
+        ("d81b 82 654572726f72 a2 65737461636b 60 676d657373616765 60", "unknown property"),
+        ("d81b 82 654572726f72 a2 676d657373616765 60 676d657373616765 60", "unknown property"),
+        ("d81b 82 654572726f72 a2 656361757365 01 65737461636b 60", "unknown property"),
+        ("d81b 83 6b4172726179427566666572 4101 00", "beyond its maximum"),
         ("d81b 83 6b4172726179427566666572 4101 f6", "no length"),
         ("d81b 85 6456696577 63466f6f", "unknown class"),
     ];
@@ -128,10 +116,7 @@ fn what_the_rules_could_not_have_written_is_refused() {
 fn views_stay_inside_their_buffers() {
     let view = |class: &str, buffer: &str, rest: &str| {
         let class: String = class.bytes().map(|byte| format!("{byte:02x}")).collect();
-        hex(&format!(
-            "d81b85 6456696577 {:02x}{class} {buffer} {rest}",
-            0x60 + class.len() / 2
-        ))
+        hex(&format!("d81b85 6456696577 {:02x}{class} {buffer} {rest}", 0x60 + class.len() / 2))
     };
     let growing = "d81b836b4172726179427566666572 44010203041864";
     let fixed = "d81b826b4172726179427566666572 4401020304";
@@ -142,10 +127,7 @@ fn views_stay_inside_their_buffers() {
         (view("Int16Array", growing, "06 f6"), "outside"),
         (view("Int16Array", growing, "20 01"), "no length"),
         (view("Int16Array", growing, "00 20"), "no length"),
-        (
-            view("BigInt64Array", growing, "00 1b001fffffffffffff"),
-            "outside",
-        ),
+        (view("BigInt64Array", growing, "00 1b001fffffffffffff"), "outside"),
         (view("Int8Array", fixed, "00 04"), "stand alone"),
         (view("Int8Array", "4401020304", "00 04"), "no buffer"),
         (view("Int8Array", "d81d00", "00 04"), "reference to nothing"),
@@ -159,11 +141,6 @@ fn views_stay_inside_their_buffers() {
     let inside = [hex("d81c 81"), view("Int8Array", "d81d00", "00 00")].concat();
     assert!(decode(&inside).unwrap_err().what().contains("no buffer"));
     // No length that follows a buffer which cannot grow.
-    let shared = [
-        hex("82 d81c"),
-        hex(fixed),
-        view("Int8Array", "d81d00", "00 f6"),
-    ]
-    .concat();
+    let shared = [hex("82 d81c"), hex(fixed), view("Int8Array", "d81d00", "00 f6")].concat();
     assert!(decode(&shared).unwrap_err().what().contains("outside"));
 }
