@@ -50,6 +50,18 @@ export default [
     },
   },
   {
+    name: "a key that is the common beginning of start and end has an empty cursor",
+    async run(t) {
+      const kv = await letters(t);
+      await kv.set(["a"], "self");
+      const iterator = kv.list({ start: ["a"], end: ["a", "c"] });
+      t.is((await iterator.next()).value.value, "self");
+      t.is(iterator.cursor, "");
+      t.is((await iterator.next()).value.value, "a");
+      t.is(iterator.cursor, "AmEA");
+    },
+  },
+  {
     name: "the alphabet is the URL-safe one",
     async run(t) {
       const kv = await t.open();
