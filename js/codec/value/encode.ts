@@ -152,7 +152,7 @@ export class Encoder {
     if (this.#count > 0) {
       const first = Math.min(this.#count, LINEAR_OBJECTS_MAX);
       for (let i = 0; i < first; i++) this.#first[i] = undefined;
-      if (this.#count > LINEAR_OBJECTS_MAX) {
+      if (this.#count >= LINEAR_OBJECTS_MAX) {
         if (this.#count > SEEN_KEPT_MAX) {
           this.#seen = new Set();
           this.#starts = [];

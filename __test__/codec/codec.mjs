@@ -1,0 +1,58 @@
+// The codec's parts as they were built, and the shortest way to use them in a test.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const require = createRequire(import.meta.url);
+
+export const { Writer } = require("../../dist/codec/writer.js");
+export const { encodeValue, encodeCbor } = require("../../dist/codec/value/encode.js");
+export const { decodeValue } = require("../../dist/codec/value/decode.js");
+export const { fillBlobs } = require("../../dist/codec/value/blob.js");
+export const { encodeKey, encodeKeyParts, decodeKey, isPlainKey } = require("../../dist/codec/key.js");
+export const { encodeCursor, decodeCursor, commonLength } = require("../../dist/codec/cursor.js");
+export const { KvU64 } = require("../../dist/codec/u64.js");
+export const { VALUE_DEPTH_MAX } = require("../../dist/codec/value/tags.js");
+
+export const CBOR = 67;
+
+/** One of the golden files. */
+export function vectors(name) {
+  return JSON.parse(readFileSync(new URL(`../../vectors/${name}.json`, import.meta.url), "utf8"));
+}
+
+/** The value of a vector's JavaScript expression. */
+export function evaluate(js) {
+  return new Function("KvU64", `return (${js});`)(KvU64);
+}
+
+/** The encoding id and a copy of the bytes. */
+export function encode(value) {
+  const writer = new Writer(64);
+  const encoding = encodeValue(writer, value);
+  return { encoding, bytes: writer.copy() };
+}
+
+export function hexOf(value) {
+  return encode(value).bytes.toString("hex");
+}
+
+/** The value of CBOR in hex. */
+export function fromHex(hex) {
+  const bytes = Buffer.from(hex, "hex");
+  return decodeValue(CBOR, bytes, 0, bytes.length);
+}
+
+/** Encoded and decoded again, out of a larger buffer whose other bytes are garbage. */
+export function roundTrip(value) {
+  const { encoding, bytes } = encode(value);
+  const around = Buffer.alloc(bytes.length + 32, 0xa5);
+  around.set(bytes, 16);
+  return decodeValue(encoding, around, 16, 16 + bytes.length);
+}
+
+export function keyHex(key) {
+  const writer = new Writer(8);
+  encodeKey(writer, key);
+  return writer.copy().toString("hex");
+}
