@@ -11,6 +11,8 @@ const U64_VALUE_MAX = 0xffff_ffff_ffff_ffffn;
 export class KvU64 {
   /** The number, 0 … 2^64 − 1. */
   readonly value: bigint;
+  /** Only what the constructor made has it. */
+  readonly #made = true;
 
   constructor(value: bigint) {
     if (typeof value !== "bigint") {
@@ -20,10 +22,15 @@ export class KvU64 {
       throw new RangeError(`Value must be a positive bigint: received ${value}`);
     }
     if (value > U64_VALUE_MAX) {
-      throw new RangeError(`Value must fit in a 64-bit unsigned integer: received ${value}`);
+      throw new RangeError("Value must fit in a 64-bit unsigned integer");
     }
     this.value = value;
     Object.freeze(this);
+  }
+
+  /** Whether a value was made by this class, whatever its prototype says; runs no code of the value's. */
+  static isU64(value: object): value is KvU64 {
+    return #made in value;
   }
 
   valueOf(): bigint {
@@ -48,9 +55,9 @@ function inspect(
 ): string {
   // Node calls (depth, options, inspect); Deno calls (inspect, options).
   const render = typeof third === "function" ? third : typeof first === "function" ? first : null;
-  const text = render === null ? `${this.value}n` : String(render(Object(this.value), second));
-  // A boxed bigint renders as "[BigInt: 5n]": the same brackets with our name.
-  return text.startsWith("[BigInt: ") ? text.replace("BigInt", "Deno.KvU64") : `[Deno.KvU64: ${text}]`;
+  // A boxed bigint renders as "[BigInt: 5n]", in colours or not: the same with our name.
+  const text = render === null ? "" : String(render(Object(this.value), second));
+  return text.includes("[BigInt: ") ? text.replace("BigInt", "Deno.KvU64") : `[Deno.KvU64: ${this.value}n]`;
 }
 
 for (const name of ["nodejs.util.inspect.custom", "Deno.customInspect"]) {

@@ -64,7 +64,7 @@ export function encodeValue(writer: Writer, value: unknown, bytesMax = Number.PO
         encodeBytes(writer, value as Uint8Array, bytesMax);
         return ENCODING_BYTES;
       }
-    } else if (value instanceof KvU64 && !isProxy(value)) {
+    } else if (KvU64.isU64(value)) {
       writer.ensure(8);
       writer.view.setBigUint64(writer.pos, value.value, true);
       writer.pos += 8;

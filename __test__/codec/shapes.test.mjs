@@ -1,0 +1,110 @@
+// Readers and writers made per shape of object: the same results as without them, and without them where code
+// from strings is forbidden.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { decodeValue, encode, fromHex, hexOf, roundTrip } from "./codec.mjs";
+import { assertSame } from "./graph.mjs";
+
+/** Often enough for a shape to be learned, and then used. */
+const OFTEN = 12;
+
+test("objects of one shape, with values of every kind in every place", () => {
+  const values = [1, -1, 0, -0, 23, 24, 1.5, 2 ** 40, "", "short", "é", "x".repeat(30), "\ud800", true, false, null, undefined, 5n, [1], { z: 1 }, new Date(0)];
+  for (let round = 0; round < 3; round++) {
+    for (let i = 0; i < values.length; i++) {
+      const object = { id: values[i], name: values[(i + 7) % values.length], "a-b": values[(i + 13) % values.length], "ключ": i };
+      assertSame(roundTrip(object), object);
+      assertSame(roundTrip([object, object]), [object, object]);
+    }
+  }
+});
+
+test("objects whose keys begin alike and then differ", () => {
+  const make = (i) => {
+    const object = { id: i, name: "n" };
+    object[["email", "phone", "emaim", "e"][i % 4]] = [i];
+    object[i % 3 === 0 ? "last" : "lost"] = { i };
+    return object;
+  };
+  const list = Array.from({ length: 200 }, (_, i) => make(i));
+  assertSame(roundTrip(list), list);
+  for (const object of list) assertSame(roundTrip(object), object);
+});
+
+test("one shape in many classes, and with inherited properties", () => {
+  class A {
+    x = 1;
+  }
+  class B {
+    x = 1;
+  }
+  const inherits = Object.create({ y: 2 }, { x: { value: 1, enumerable: true } });
+  const bare = Object.assign(Object.create(null), { x: 1 });
+  for (let i = 0; i < OFTEN; i++) {
+    for (const object of [{ x: 1 }, new A(), new B(), inherits, bare]) assert.equal(hexOf(object), "a1617801");
+    assert.equal(hexOf(Object.assign(new Map(), { x: 1 })), "d90103a0");
+    assert.equal(hexOf(Object.assign([], { x: 1 })), "d81b8365417272617900a1617801");
+    assert.throws(() => hexOf(new Proxy({ x: 1 }, {})), TypeError);
+  }
+});
+
+test("references into and out of learned shapes", () => {
+  for (let i = 0; i < OFTEN; i++) {
+    const node = { name: "n", next: null, list: [] };
+    node.next = { name: "m", next: node, list: [node] };
+    node.list.push(node.next, node.list);
+    assertSame(roundTrip(node), node);
+  }
+});
+
+test("keys in shapes that are code to others", () => {
+  const keys = ["'\"`${}\\", "\n\u2028", "*/ }", "constructor", "hasOwnProperty", "__proto__", "v0", "d", "0", "-1"];
+  for (const key of keys) {
+    for (let i = 0; i < OFTEN; i++) {
+      const object = { a: i };
+      Object.defineProperty(object, key, { value: i, enumerable: true, configurable: true, writable: true });
+      const back = roundTrip(object);
+      assertSame(back, object, key);
+      assert.equal(Object.getOwnPropertyDescriptor(back, key).value, i);
+    }
+  }
+});
+
+test("more shapes than are kept", () => {
+  for (let round = 0; round < 5; round++) {
+    for (let i = 0; i < 1500; i++) {
+      const object = { [`k${i}`]: i, other: { [`n${i}`]: "x" } };
+      for (let j = 0; j < 3; j++) assert.deepEqual(roundTrip(object), object);
+    }
+  }
+});
+
+test("an entry met twice is refused by learned readers too", () => {
+  for (let i = 0; i < OFTEN; i++) {
+    assert.deepEqual(fromHex("a2616101616202"), { a: 1, b: 2 });
+    assert.throws(() => fromHex("a2616101616102"), RangeError);
+  }
+});
+
+test("the last of a shape's values being cut short is noticed", () => {
+  const { bytes } = encode({ a: 1, b: "text" });
+  for (let i = 0; i < OFTEN; i++) decodeValue(67, bytes, 0, bytes.length);
+  for (let end = 0; end < bytes.length; end++) {
+    assert.throws(() => decodeValue(67, Buffer.from(bytes.subarray(0, end)), 0, end), RangeError);
+  }
+});
+
+/** Runtimes have a flag that forbids code from strings, or none. */
+const forbid = process.versions.bun === undefined && process.versions.deno === undefined;
+
+test("where code from strings is forbidden, everything is the same", { skip: !forbid && "no such flag" }, () => {
+  const script = fileURLToPath(new URL("without-code-generation.mjs", import.meta.url));
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--disallow-code-generation-from-strings", script], { encoding: "utf8" });
+  assert.equal(stderr, "");
+  assert.equal(status, 0);
+  const list = Array.from({ length: 50 }, (_, i) => ({ id: i, name: `n${i}`, nested: { a: [i], b: null } }));
+  assert.equal(stdout, hexOf(list));
+});
