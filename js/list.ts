@@ -186,10 +186,11 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     this.#page = page;
     const length = this.#request();
     for (;;) {
-      session.hold();
+      session.hold(1);
       const answer = session.native.page(length, page);
       if (answer >= 0) {
         this.#begin(page, 0);
+        session.hold(this.#rows);
         return true;
       }
       session.refused(answer);

@@ -43,7 +43,7 @@ function readNow(
 ): KvEntryMaybe<unknown> | undefined {
   const { port } = session;
   if (session.spent || !port.fits) return undefined;
-  session.hold();
+  session.hold(1);
   const { buf, pos } = port.writer;
   const answer = session.native.get(pos);
   if (answer >= 0) {
@@ -61,17 +61,16 @@ function readNow(
 /** Gets the key that {@link getNow} left in the scratch, in the next turn or on the other lane. */
 export async function getLater(session: Session, key: KvKey): Promise<KvEntryMaybe<unknown>> {
   const { port } = session;
-  const bytes = port.writer.copy();
-  const own = decodeKey(bytes, 0, bytes.length);
+  const own = decodeKey(port.writer.buf, 0, port.writer.pos);
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
-    port.begin().bytes(bytes);
+    encodeKey(port.begin(), own);
     const entry = readNow(session, key, own);
     if (entry !== undefined) return entry;
   }
   const batch = session.joinRead();
-  const index = batch.point(bytes, 0, bytes.length);
+  const index = batch.point(port.writer.buf, 0, port.writer.pos);
   await batch.arrived;
   return pointAnswer(batch.data, batch.start(index), own, key);
 }
@@ -102,7 +101,7 @@ function readManyNow(
 ): KvEntryMaybe<unknown>[] | undefined {
   const { port } = session;
   if (session.spent || !port.fits) return undefined;
-  session.hold();
+  session.hold(keys.length);
   const { buf, pos } = port.writer;
   const answer = session.native.getMany(keys.length, pos);
   if (answer >= 0) return manyAnswer(buf, pos, keys);
@@ -158,23 +157,28 @@ export async function getManyLater(
   keys: readonly KvKey[],
 ): Promise<KvEntryMaybe<unknown>[]> {
   const { port } = session;
-  const bytes = port.writer.copy();
+  const { writer } = port;
   const given = keys.slice();
+  const own: KvKey[] = [];
+  for (let at = 0; at < writer.pos; ) {
+    const start = at + 4;
+    at = start + readU32(writer.buf, at);
+    own.push(decodeKey(writer.buf, start, at));
+  }
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
-    port.begin().bytes(bytes);
+    encodeKeys(session, own);
     const entries = readManyNow(session, given);
     if (entries !== undefined) return entries;
   }
-  const own: KvKey[] = [];
+  encodeKeys(session, own);
   const batch = session.joinRead();
   let last = 0;
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < writer.pos; ) {
     const start = at + 4;
-    at = start + readU32(bytes, at);
-    own.push(decodeKey(bytes, start, at));
-    last = batch.point(bytes, start, at);
+    at = start + readU32(writer.buf, at);
+    last = batch.point(writer.buf, start, at);
   }
   await batch.arrived;
   const first = last + 1 - own.length;

@@ -10,7 +10,7 @@ import type { Port, Receiver, TurnMember } from "./port.js";
 import { ReadBatch } from "./read-batch.js";
 import { WriteBatch } from "./write-batch.js";
 
-/** Sync reads in one turn's budget that show that they are quick. */
+/** Entries read within one turn's budget that show that pages are warm: cold ones are a handful. */
 const WARM_READS_MIN = 32;
 /** Reads that wait for a turn, so that one that has to wait again costs little. */
 const WAITING_MAX = 500;
@@ -24,7 +24,7 @@ export class Session implements TurnMember {
   disposed = false;
   /** The turn's budget is spent: no sync read until the loop turns. */
   spent = false;
-  /** Sync reads of this turn. */
+  /** Entries read synchronously in this turn. */
   #reads = 0;
   /** Reads that wait for the next turn, and what they wait for. */
   #waiting = 0;
@@ -53,9 +53,13 @@ export class Session implements TurnMember {
     if (this.closed) throw closedError();
   }
 
-  /** Call it before every sync read: the snapshot that it takes goes when the turn ends. */
-  hold(): void {
-    if (this.#reads++ === 0) this.port.atTurnEnd(this);
+  /**
+   * Call it before every sync read, with the number of entries if that is known, else after it too:
+   * the snapshot that is taken goes when the turn ends.
+   */
+  hold(entries: number): void {
+    if (this.#reads === 0) this.port.atTurnEnd(this);
+    this.#reads += entries;
   }
 
   endTurn(): void {

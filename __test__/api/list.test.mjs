@@ -108,12 +108,14 @@ onEach("list", (fresh) => {
   test("what is deleted behind and ahead of an iteration", async () => {
     const kv = await filled(await fresh());
     const seen = [];
+    const deletions = [];
     for await (const { key, value } of kv.list(rows)) {
       seen.push(value.i);
-      const deleted = kv.delete(key);
-      if (value.i % 100 === 50) await Promise.all([deleted, kv.delete(["row", ROWS - 1])]);
+      deletions.push(kv.delete(key));
+      if (value.i % 100 === 50) await Promise.all([...deletions, kv.delete(["row", ROWS - 1])]);
     }
     assert.deepEqual(seen, upTo(ROWS - 1));
+    await Promise.all(deletions);
     assert.deepEqual(await all(kv.list(rows)), []);
   });
 
