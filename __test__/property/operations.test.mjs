@@ -12,7 +12,7 @@ import { Model } from "./model.mjs";
 import { seeded } from "./random.mjs";
 import { randomValue } from "./values.mjs";
 
-const STEPS = 1200;
+const STEPS = 800;
 const HANDLES = 4;
 
 test(`${STEPS} random operations on a database in memory`, () =>

@@ -1,9 +1,9 @@
-// Duty: the conformance cases where `npm test` does not run them: openkv in Bun and in Deno, and
-// Deno's own KV, which the cases describe.
+// Duty: what `npm test` does in Node.js, in the other runtimes: the conformance cases and the
+// programs of this folder in Bun and in Deno, and the cases against Deno's own KV.
 //
-//   npm run test:runtime                          all three
+//   npm run test:runtime                          all of them
 //   npm run test:runtime -- --in bun              one of them: bun, deno or oracle
-//   npm run test:runtime -- --only "queue: "      what follows goes to the runner as it stands
+//   npm run test:runtime -- --only "queue: "      what follows goes to the runners as it stands
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
 
@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const cases = join(here, "..", "conformance", "run.mjs");
+const programs = join(here, "run-programs.mjs");
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;
@@ -23,9 +24,12 @@ const BINARY_BYTES_MIN = 1_000_000;
 
 const denoFlags = ["run", "-A", "--quiet", "--no-lock"];
 const runs = {
-  bun: { command: () => bun(), args: [cases] },
-  deno: { command: () => deno(), args: [...denoFlags, cases] },
-  oracle: { command: () => deno(), args: [...denoFlags, "--unstable-kv", cases, "--oracle"] },
+  bun: { command: () => bun(), scripts: [[cases], [programs]] },
+  deno: { command: () => deno(), scripts: [[...denoFlags, cases], [...denoFlags, programs]] },
+  oracle: {
+    command: () => deno(),
+    scripts: [[...denoFlags, "--unstable-kv", cases, "--oracle"]],
+  },
 };
 
 const args = process.argv.slice(2);
@@ -41,18 +45,22 @@ installIfMissing();
 const closing = [];
 let failed = false;
 for (const name of chosen) {
-  console.log(`\n--- ${name} ---`);
-  const { status, last } = await run(runs[name]);
-  failed ||= status !== 0;
-  closing.push(`${name.padEnd(7)} ${status === 0 ? last : `${last} (exit ${status})`}`);
+  const { command, scripts } = runs[name];
+  for (const script of scripts) {
+    const what = `${name} ${script.includes(cases) ? "cases" : "programs"}`;
+    console.log(`\n--- ${what} ---`);
+    const { status, last } = await run(command(), script);
+    failed ||= status !== 0;
+    closing.push(`${what.padEnd(15)} ${status === 0 ? last : `${last} (exit ${status})`}`);
+  }
 }
 console.log(`\n${closing.join("\n")}`);
 process.exit(failed ? 1 : 0);
 
-/** Runs the cases; answers the exit code (or the signal) and the last line that was printed. */
-function run({ command, args: own }) {
+/** Runs a script; answers the exit code (or the signal) and the last line that was printed. */
+function run(command, script) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command(), [...own, ...args], {
+    const child = spawn(command, [...script, ...args], {
       stdio: ["ignore", "pipe", "pipe"],
       timeout: RUN_MS_MAX,
       env: {
