@@ -38,6 +38,18 @@ test("random values have the same bytes when read and written again", () => {
   }
 });
 
+test("every date comes back to the millisecond", () => {
+  const random = randomFrom(3);
+  // Where seconds have the fewest digits left, and where their product with 1000 has more than they have.
+  const ranges = [[0, 2 ** 41], [2 ** 42 * 1000, 2 ** 52], [2 ** 52, 8.64e15]];
+  for (const [from, to] of ranges) {
+    for (let i = 0; i < 3000; i++) {
+      const time = Math.trunc(from + random.next() * (to - from)) * (i & 1 ? -1 : 1);
+      assert.equal(roundTrip(new Date(time)).getTime(), time);
+    }
+  }
+});
+
 test("bytes inside values own their whole buffer", () => {
   const pooled = Buffer.from("pooled");
   const part = new Uint8Array(100).fill(7).subarray(10, 90);
