@@ -14,7 +14,9 @@ test("every case holds in Node.js, in memory and on a file", async () => {
   let [out, errors] = ["", ""];
   child.stdout.on("data", (chunk) => (out += chunk));
   child.stderr.on("data", (chunk) => (errors += chunk));
-  const code = await new Promise((resolve) => child.on("close", (c, signal) => resolve(c ?? signal)));
-  assert.equal(code, 0, `${out}\n${errors.slice(-4000)}`);
+  const end = await new Promise((resolve) => {
+    child.on("close", (code, signal) => resolve(code ?? signal));
+  });
+  assert.equal(end, 0, `${out}\n${errors.slice(-4000)}`);
   assert.match(out.trimEnd().split("\n").at(-1), /^\d{3,} passed, 0 failed/);
 });

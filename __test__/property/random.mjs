@@ -4,6 +4,7 @@
 //   OPENKV_SEED=123 node --test __test__/property/operations.test.mjs
 //   node __test__/property/operations.test.mjs --seed 123
 
+import { Buffer } from "node:buffer";
 import process from "node:process";
 
 /** The seed of this run: given, or drawn. */
@@ -80,8 +81,8 @@ export class Random {
   }
 
   bigint(bytesMax) {
-    const hex = Array.from(this.bytes(this.int(0, bytesMax)), (b) => b.toString(16).padStart(2, "0"));
-    const magnitude = BigInt(`0x0${hex.join("")}`);
+    const hex = Buffer.from(this.bytes(this.int(0, bytesMax))).toString("hex");
+    const magnitude = BigInt(`0x0${hex}`);
     return this.chance(0.5) ? -magnitude : magnitude;
   }
 

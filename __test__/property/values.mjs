@@ -15,6 +15,7 @@ const views = [
   BigInt64Array,
   BigUint64Array,
 ];
+const sources = ["a", "[b-z]+", "\\d\\/", ""];
 const errors = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError];
 
 /** A value of at most `budget` parts. */
@@ -83,7 +84,7 @@ class Maker {
       case 7:
         return this.#keep(new Date(random.chance(0.1) ? NaN : random.int(-1e13, 4e12)));
       case 8:
-        return this.#keep(new RegExp(random.pick(["a", "[b-z]+", "\\d\\/", ""]), random.pick(["", "g", "iu"])));
+        return this.#keep(new RegExp(random.pick(sources), random.pick(["", "g", "iu"])));
       case 9:
         return this.#keep(Object(random.pick([true, false, 1.5, -0, "boxed", "", 5n])));
       case 10:
