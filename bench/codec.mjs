@@ -1,4 +1,5 @@
-// The codec against node:v8's serializer, in one run: operations per second, and the ratio of the medians.
+// The codec against node:v8's serializer, in one run: operations per second, and the ratio of the
+// medians.
 //
 //     npm run build:ts && node bench/codec.mjs [name…]
 
@@ -17,7 +18,13 @@ const ROUND_MS = 60;
 
 /** Several of each, so that nothing is measured on one object that never changes. */
 const workloads = {
-  "small object": (i) => ({ id: i, name: `user ${i}`, email: `user${i}@example.com`, age: 20 + (i % 60), active: i % 2 === 0 }),
+  "small object": (i) => ({
+    id: i,
+    name: `user ${i}`,
+    email: `user${i}@example.com`,
+    age: 20 + (i % 60),
+    active: i % 2 === 0,
+  }),
   "300 rows, 24 KB": (i) => ({
     rows: Array.from({ length: 300 }, (_, j) => ({
       id: i * 300 + j,
@@ -29,14 +36,22 @@ const workloads = {
     })),
   }),
   "Map Set bigint Date": (i) => ({
-    map: new Map([["a", i], ["b", 2]]),
+    map: new Map([
+      ["a", i],
+      ["b", 2],
+    ]),
     set: new Set([1, 2, `s${i}`]),
     big: 2n ** 70n + BigInt(i),
     at: new Date(1.7e12 + i),
   }),
   "60 KB bytes": (i) => new Uint8Array(60 * 1024).fill(i),
   "10 KB ASCII string": (i) => `${i}`.padEnd(10 * 1024, "lorem ipsum "),
-  "non-ASCII object": (i) => ({ id: i, name: `Zoë Müller ${i}`, city: "Kraków", note: "naïve café über" }),
+  "non-ASCII object": (i) => ({
+    id: i,
+    name: `Zoë Müller ${i}`,
+    city: "Kraków",
+    note: "naïve café über",
+  }),
   "10k integers": (i) => Array.from({ length: 10_000 }, (_, j) => j * (i + 1)),
 };
 
@@ -46,7 +61,10 @@ function median(numbers) {
   return numbers.sort((a, b) => a - b)[numbers.length >> 1];
 }
 
-/** Runs the functions by turns, so that a disturbance meets all of them. Answers operations per second. */
+/**
+ * Runs the functions by turns, so that a disturbance meets all of them. Answers operations per
+ * second.
+ */
 function compare(functions) {
   const rates = functions.map(() => []);
   for (let round = -2; round < ROUNDS; round++) {
@@ -65,11 +83,16 @@ function compare(functions) {
   return rates.map(median);
 }
 
-const si = (rate) => (rate >= 1e6 ? `${(rate / 1e6).toFixed(2)}M` : `${(rate / 1e3).toFixed(1)}k`).padStart(8);
+const si = (rate) =>
+  (rate >= 1e6 ? `${(rate / 1e6).toFixed(2)}M` : `${(rate / 1e3).toFixed(1)}k`).padStart(8);
 
 const wanted = process.argv.slice(2);
 let sink;
-console.log(`${"".padEnd(22)}${"encode".padStart(8)}${"v8".padStart(8)}   ratio${"decode".padStart(10)}${"v8".padStart(8)}   ratio`);
+const row = (...cells) =>
+  console.log(cells.map((cell, i) => (i === 0 ? cell.padEnd(22) : cell.padStart(8))).join(" "));
+const ratio = (a, b) => (a / b).toFixed(2);
+
+row("", "encode", "node:v8", "ratio", "decode", "node:v8", "ratio");
 for (const [name, make] of Object.entries(workloads)) {
   if (wanted.length > 0 && !wanted.some((word) => name.includes(word))) continue;
   const values = Array.from({ length: SAMPLES }, (_, i) => make(i));
@@ -92,8 +115,14 @@ for (const [name, make] of Object.entries(workloads)) {
     },
     (i) => (sink = deserialize(theirs[i])),
   ]);
-  console.log(
-    `${name.padEnd(22)}${si(encode)}${si(v8encode)}${(encode / v8encode).toFixed(2).padStart(8)}  ${si(decode)}${si(v8decode)}${(decode / v8decode).toFixed(2).padStart(8)}`,
+  row(
+    name,
+    si(encode),
+    si(v8encode),
+    ratio(encode, v8encode),
+    si(decode),
+    si(v8decode),
+    ratio(decode, v8decode),
   );
 }
 
@@ -112,6 +141,6 @@ if (wanted.length === 0 || wanted.includes("key")) {
     },
     (i) => (sink = decodeKey(encoded[i], 0, encoded[i].length)),
   ]);
-  console.log(`${"key [text, text, n]".padEnd(22)}${si(encode)}${"".padStart(16)}  ${si(decode)}`);
+  row("key [text, text, n]", si(encode), "", "", si(decode));
 }
 void sink;

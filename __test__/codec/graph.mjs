@@ -1,6 +1,6 @@
-// Whether two values are the same: kind by kind, down to the sign of zero, the holes of arrays and the stacks of
-// errors, with the same objects in the same places. Deep equality tells none of these last, and never ends, or
-// overflows, on maps and sets that hold themselves.
+// Whether two values are the same: kind by kind, down to the sign of zero, the holes of arrays and
+// the stacks of errors, with the same objects in the same places. Deep equality tells none of these
+// last, and never ends, or overflows, on maps and sets that hold themselves.
 
 import assert from "node:assert/strict";
 
@@ -16,7 +16,10 @@ export function assertSame(a, b, what = "value") {
       continue;
     }
     if (there.has(x) || back.has(y)) {
-      assert.ok(there.get(x) === y && back.get(y) === x, `${path}: shared in one, not in the other`);
+      assert.ok(
+        there.get(x) === y && back.get(y) === x,
+        `${path}: shared in one, not in the other`,
+      );
       continue;
     }
     there.set(x, y);
@@ -43,7 +46,8 @@ function* parts(x, y, path) {
     yield [".source", String(x), String(y)];
   } else if (x instanceof Error) {
     for (const name of ["message", "stack", "cause"]) {
-      if (name !== "stack") assert.equal(Object.hasOwn(x, name), Object.hasOwn(y, name), `${path}: own ${name}`);
+      if (name !== "stack")
+        assert.equal(Object.hasOwn(x, name), Object.hasOwn(y, name), `${path}: own ${name}`);
       yield [`.${name}`, x[name], y[name]];
     }
   } else if (ArrayBuffer.isView(x)) {
@@ -52,7 +56,8 @@ function* parts(x, y, path) {
     assert.deepEqual(new Uint8Array(x), new Uint8Array(y), `${path}: bytes`);
     yield [".maxByteLength", x.maxByteLength, y.maxByteLength];
   } else {
-    if ([Number, String, Boolean, BigInt].some((kind) => x instanceof kind)) yield ["()", x.valueOf(), y.valueOf()];
+    if ([Number, String, Boolean, BigInt].some((kind) => x instanceof kind))
+      yield ["()", x.valueOf(), y.valueOf()];
     const keys = Object.keys(x);
     assert.deepEqual(keys, Object.keys(y), `${path}: keys`);
     if (Array.isArray(x)) assert.equal(x.length, y.length, `${path}: length`);

@@ -9,7 +9,10 @@ import { randomFrom, randomKey, randomValue } from "./random.mjs";
 const VALUES = 1200;
 const KEYS = 1500;
 
-/** The engine's own clone. JavaScriptCore's leaves out causes and properties of arrays; V8's is what Deno KV stores. */
+/**
+ * The engine's own clone. JavaScriptCore's leaves out causes and properties of arrays; V8's is what
+ * Deno KV stores.
+ */
 const isV8 = process.versions.bun === undefined;
 
 test("random values come back as V8 clones them", { skip: !isV8 && "not V8" }, () => {
@@ -20,7 +23,8 @@ test("random values come back as V8 clones them", { skip: !isV8 && "not V8" }, (
     try {
       theirs = structuredClone(value);
     } catch {
-      // Some versions of V8 cannot read what they wrote of an error that has a cause and is met again.
+      // Some versions of V8 cannot read what they wrote of an error that has a cause and is met
+      // again.
       theirs = value;
     }
     assertSame(ours, theirs, `seed ${seed}`);
@@ -40,8 +44,13 @@ test("random values have the same bytes when read and written again", () => {
 
 test("every date comes back to the millisecond", () => {
   const random = randomFrom(3);
-  // Where seconds have the fewest digits left, and where their product with 1000 has more than they have.
-  const ranges = [[0, 2 ** 41], [2 ** 42 * 1000, 2 ** 52], [2 ** 52, 8.64e15]];
+  // Where seconds have the fewest digits left, and where their product with 1000 has more than they
+  // have.
+  const ranges = [
+    [0, 2 ** 41],
+    [2 ** 42 * 1000, 2 ** 52],
+    [2 ** 52, 8.64e15],
+  ];
   for (const [from, to] of ranges) {
     for (let i = 0; i < 3000; i++) {
       const time = Math.trunc(from + random.next() * (to - from)) * (i & 1 ? -1 : 1);
@@ -54,7 +63,10 @@ test("bytes inside values own their whole buffer", () => {
   const pooled = Buffer.from("pooled");
   const part = new Uint8Array(100).fill(7).subarray(10, 90);
   const { a, b } = roundTrip({ a: pooled, b: part });
-  for (const [bytes, expected] of [[a, pooled], [b, part]]) {
+  for (const [bytes, expected] of [
+    [a, pooled],
+    [b, part],
+  ]) {
     assert.equal(Object.getPrototypeOf(bytes), Uint8Array.prototype);
     assert.equal(bytes.byteOffset, 0);
     assert.equal(bytes.buffer.byteLength, bytes.length);
@@ -73,7 +85,11 @@ function compareKeys(a, b) {
     if (rank(x) !== rank(y)) return rank(x) - rank(y);
     let order = 0;
     if (typeof x === "object") order = Buffer.compare(x, y);
-    else if (typeof x === "string") order = Buffer.compare(Buffer.from(x.toWellFormed?.() ?? x), Buffer.from(y.toWellFormed?.() ?? y));
+    else if (typeof x === "string")
+      order = Buffer.compare(
+        Buffer.from(x.toWellFormed?.() ?? x),
+        Buffer.from(y.toWellFormed?.() ?? y),
+      );
     else if (typeof x === "number") order = compareNumbers(x, y);
     else order = x < y ? -1 : x > y ? 1 : 0;
     if (order !== 0) return order;
@@ -106,7 +122,10 @@ test("the order of random keys is the order of their bytes", () => {
   for (let i = 0; i < KEYS; i++) {
     for (let j = i; j < Math.min(KEYS, i + 40); j++) {
       const [a, b] = [entries[i], entries[j]];
-      assert.equal(Math.sign(Buffer.compare(a.bytes, b.bytes)), Math.sign(compareKeys(a.key, b.key)));
+      assert.equal(
+        Math.sign(Buffer.compare(a.bytes, b.bytes)),
+        Math.sign(compareKeys(a.key, b.key)),
+      );
     }
   }
 });
@@ -117,8 +136,16 @@ test("a decoded prefix can be put in front of rows", () => {
   encodeKey(writer, prefix);
   const from = writer.pos;
   encodeKey(writer, ["a\0b", new Uint8Array([0, 1])]);
-  assert.deepEqual(decodeKey(writer.buf, from, writer.pos, prefix), [...prefix, "a\0b", new Uint8Array([0, 1])]);
-  assert.deepEqual(decodeKey(writer.buf, 0, writer.pos), [...prefix, "a\0b", new Uint8Array([0, 1])]);
+  assert.deepEqual(decodeKey(writer.buf, from, writer.pos, prefix), [
+    ...prefix,
+    "a\0b",
+    new Uint8Array([0, 1]),
+  ]);
+  assert.deepEqual(decodeKey(writer.buf, 0, writer.pos), [
+    ...prefix,
+    "a\0b",
+    new Uint8Array([0, 1]),
+  ]);
 });
 
 test("encodings by kind of value", () => {

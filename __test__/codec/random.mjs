@@ -15,10 +15,84 @@ export function randomFrom(seed) {
   return { next, below, pick };
 }
 
-const NUMBERS = [0, -0, 1, -1, 23, 24, 255, 256, 65535, 65536, 2 ** 31, 2 ** 32, 2 ** 53 - 1, -(2 ** 53 - 1), 2 ** 53, 0.1, -1.5, 1e300, 5e-324, NaN, Infinity, -Infinity];
-const BIGINTS = [0n, 1n, -1n, 255n, -256n, 2n ** 63n, -(2n ** 63n), 2n ** 64n - 1n, 2n ** 64n, -(2n ** 64n), 2n ** 111n, 2n ** 112n - 1n, 2n ** 128n, -(2n ** 128n) - 1n, 3n ** 400n];
-const PIECES = ["a", "key", "lorem ipsum ", "\0", "é", "ß", "日本", "😀", "\ud800", "\udc00", "\u2028", "\ufeff", "\ufffd", "x".repeat(30), "y".repeat(300)];
-const KEYS = ["id", "name", "a", "b", "__proto__", "constructor", "toString", "0", "1", "10", "-1", "", "é", "日本", "length", "then", "\ud800", "a long key that does not fit a single byte"];
+const NUMBERS = [
+  0,
+  -0,
+  1,
+  -1,
+  23,
+  24,
+  255,
+  256,
+  65535,
+  65536,
+  2 ** 31,
+  2 ** 32,
+  2 ** 53 - 1,
+  -(2 ** 53 - 1),
+  2 ** 53,
+  0.1,
+  -1.5,
+  1e300,
+  5e-324,
+  NaN,
+  Infinity,
+  -Infinity,
+];
+const BIGINTS = [
+  0n,
+  1n,
+  -1n,
+  255n,
+  -256n,
+  2n ** 63n,
+  -(2n ** 63n),
+  2n ** 64n - 1n,
+  2n ** 64n,
+  -(2n ** 64n),
+  2n ** 111n,
+  2n ** 112n - 1n,
+  2n ** 128n,
+  -(2n ** 128n) - 1n,
+  3n ** 400n,
+];
+const PIECES = [
+  "a",
+  "key",
+  "lorem ipsum ",
+  "\0",
+  "é",
+  "ß",
+  "日本",
+  "😀",
+  "\ud800",
+  "\udc00",
+  "\u2028",
+  "\ufeff",
+  "\ufffd",
+  "x".repeat(30),
+  "y".repeat(300),
+];
+const KEYS = [
+  "id",
+  "name",
+  "a",
+  "b",
+  "__proto__",
+  "constructor",
+  "toString",
+  "0",
+  "1",
+  "10",
+  "-1",
+  "",
+  "é",
+  "日本",
+  "length",
+  "then",
+  "\ud800",
+  "a long key that does not fit a single byte",
+];
 
 export function randomText(random) {
   let text = "";
@@ -27,8 +101,9 @@ export function randomText(random) {
 }
 
 /**
- * A structured value: everything that has an equal after a structured clone. `budget.left` bounds its size. Objects
- * made so far are used again now and then, so that there are shared references and cycles.
+ * A structured value: everything that has an equal after a structured clone. `budget.left` bounds
+ * its size. Objects made so far are used again now and then, so that there are shared references
+ * and cycles.
  */
 export function randomValue(random, budget = { left: 60 }, pool = []) {
   budget.left--;
@@ -57,20 +132,45 @@ export function randomValue(random, budget = { left: 60 }, pool = []) {
     case 7:
       return randomText(random);
     case 8:
-      return keep(new Date(random.next() < 0.1 ? NaN : Math.trunc((random.next() - 0.5) * 2 * 8.64e15)));
+      return keep(
+        new Date(random.next() < 0.1 ? NaN : Math.trunc((random.next() - 0.5) * 2 * 8.64e15)),
+      );
     case 9:
-      return keep(new RegExp(random.pick(["a", "\\/", "[b-c]+", "", "é"]), random.pick(["", "g", "iu", "dgimsuy"])));
+      return keep(
+        new RegExp(
+          random.pick(["a", "\\/", "[b-c]+", "", "é"]),
+          random.pick(["", "g", "iu", "dgimsuy"]),
+        ),
+      );
     case 10:
       return keep(Object(random.pick([true, false, 1.5, -0, "text", "", 5n])));
     case 11: {
-      const error = keep(new (random.pick([Error, RangeError, TypeError, SyntaxError]))(randomText(random)));
-      if (random.next() < 0.5) Object.defineProperty(error, "cause", { value: inner(), configurable: true, writable: true });
+      const error = keep(
+        new (random.pick([Error, RangeError, TypeError, SyntaxError]))(randomText(random)),
+      );
+      if (random.next() < 0.5)
+        Object.defineProperty(error, "cause", {
+          value: inner(),
+          configurable: true,
+          writable: true,
+        });
       return error;
     }
     case 12:
       return keep(Uint8Array.from({ length: random.below(100) }, () => random.below(256)));
     case 13: {
-      const View = random.pick([Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array]);
+      const View = random.pick([
+        Int8Array,
+        Uint8ClampedArray,
+        Int16Array,
+        Uint16Array,
+        Int32Array,
+        Uint32Array,
+        Float32Array,
+        Float64Array,
+        BigInt64Array,
+        BigUint64Array,
+      ]);
       const view = keep(new View(random.below(9)));
       new Uint8Array(view.buffer).forEach((_, i, bytes) => (bytes[i] = random.below(64)));
       return view;
@@ -79,7 +179,12 @@ export function randomValue(random, budget = { left: 60 }, pool = []) {
       const buffer = keep(new ArrayBuffer(16));
       new Uint8Array(buffer)[random.below(16)] = 7;
       // Views of one buffer, in any order with the buffer itself.
-      const views = [new Uint8Array(buffer, 4, 8), new Uint16Array(buffer, 2), new DataView(buffer, 1, 9), buffer];
+      const views = [
+        new Uint8Array(buffer, 4, 8),
+        new Uint16Array(buffer, 2),
+        new DataView(buffer, 1, 9),
+        buffer,
+      ];
       return [random.pick(views), random.pick(views), buffer];
     }
     case 15: {
@@ -109,7 +214,12 @@ export function randomValue(random, budget = { left: 60 }, pool = []) {
     default: {
       const object = keep({});
       for (let n = some(); n > 0; n--) {
-        Object.defineProperty(object, random.pick(KEYS), { value: inner(), enumerable: true, configurable: true, writable: true });
+        Object.defineProperty(object, random.pick(KEYS), {
+          value: inner(),
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
       }
       return object;
     }
@@ -123,11 +233,28 @@ export function randomKey(random) {
       case 0:
         return Uint8Array.from({ length: random.below(4) }, () => random.pick([0, 1, 254, 255]));
       case 1:
-        return random.pick(["", "a", "b", "ab", "a\0", "a\0b", "\0", "é", "日", "😀", "\ud800", "~", "\x7f", "z".repeat(random.below(70))]);
+        return random.pick([
+          "",
+          "a",
+          "b",
+          "ab",
+          "a\0",
+          "a\0b",
+          "\0",
+          "é",
+          "日",
+          "😀",
+          "\ud800",
+          "~",
+          "\x7f",
+          "z".repeat(random.below(70)),
+        ]);
       case 2:
         return random.pick(BIGINTS) + BigInt(random.below(3) - 1);
       case 3:
-        return random.next() < 0.5 ? random.pick(NUMBERS) : (random.next() - 0.5) * 2 ** random.below(60);
+        return random.next() < 0.5
+          ? random.pick(NUMBERS)
+          : (random.next() - 0.5) * 2 ** random.below(60);
       default:
         return random.next() < 0.5;
     }

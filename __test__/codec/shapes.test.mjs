@@ -1,5 +1,5 @@
-// Readers and writers made per shape of object: the same results as without them, and without them where code
-// from strings is forbidden.
+// Readers and writers made per shape of object: the same results as without them, and without them
+// where code from strings is forbidden.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -12,10 +12,37 @@ import { assertSame } from "./graph.mjs";
 const OFTEN = 12;
 
 test("objects of one shape, with values of every kind in every place", () => {
-  const values = [1, -1, 0, -0, 23, 24, 1.5, 2 ** 40, "", "short", "é", "x".repeat(30), "\ud800", true, false, null, undefined, 5n, [1], { z: 1 }, new Date(0)];
+  const values = [
+    1,
+    -1,
+    0,
+    -0,
+    23,
+    24,
+    1.5,
+    2 ** 40,
+    "",
+    "short",
+    "é",
+    "x".repeat(30),
+    "\ud800",
+    true,
+    false,
+    null,
+    undefined,
+    5n,
+    [1],
+    { z: 1 },
+    new Date(0),
+  ];
   for (let round = 0; round < 3; round++) {
     for (let i = 0; i < values.length; i++) {
-      const object = { id: values[i], name: values[(i + 7) % values.length], "a-b": values[(i + 13) % values.length], "ключ": i };
+      const object = {
+        id: values[i],
+        name: values[(i + 7) % values.length],
+        "a-b": values[(i + 13) % values.length],
+        ключ: i,
+      };
       assertSame(roundTrip(object), object);
       assertSame(roundTrip([object, object]), [object, object]);
     }
@@ -44,7 +71,8 @@ test("one shape in many classes, and with inherited properties", () => {
   const inherits = Object.create({ y: 2 }, { x: { value: 1, enumerable: true } });
   const bare = Object.assign(Object.create(null), { x: 1 });
   for (let i = 0; i < OFTEN; i++) {
-    for (const object of [{ x: 1 }, new A(), new B(), inherits, bare]) assert.equal(hexOf(object), "a1617801");
+    for (const object of [{ x: 1 }, new A(), new B(), inherits, bare])
+      assert.equal(hexOf(object), "a1617801");
     assert.equal(hexOf(Object.assign(new Map(), { x: 1 })), "d90103a0");
     assert.equal(hexOf(Object.assign([], { x: 1 })), "d81b8365417272617900a1617801");
     assert.throws(() => hexOf(new Proxy({ x: 1 }, {})), TypeError);
@@ -61,11 +89,27 @@ test("references into and out of learned shapes", () => {
 });
 
 test("keys in shapes that are code to others", () => {
-  const keys = ["'\"`${}\\", "\n\u2028", "*/ }", "constructor", "hasOwnProperty", "__proto__", "v0", "d", "0", "-1"];
+  const keys = [
+    "'\"`${}\\",
+    "\n\u2028",
+    "*/ }",
+    "constructor",
+    "hasOwnProperty",
+    "__proto__",
+    "v0",
+    "d",
+    "0",
+    "-1",
+  ];
   for (const key of keys) {
     for (let i = 0; i < OFTEN; i++) {
       const object = { a: i };
-      Object.defineProperty(object, key, { value: i, enumerable: true, configurable: true, writable: true });
+      Object.defineProperty(object, key, {
+        value: i,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
       const back = roundTrip(object);
       assertSame(back, object, key);
       assert.equal(Object.getOwnPropertyDescriptor(back, key).value, i);
@@ -100,11 +144,23 @@ test("the last of a shape's values being cut short is noticed", () => {
 /** Runtimes have a flag that forbids code from strings, or none. */
 const forbid = process.versions.bun === undefined && process.versions.deno === undefined;
 
-test("where code from strings is forbidden, everything is the same", { skip: !forbid && "no such flag" }, () => {
-  const script = fileURLToPath(new URL("without-code-generation.mjs", import.meta.url));
-  const { status, stdout, stderr } = spawnSync(process.execPath, ["--disallow-code-generation-from-strings", script], { encoding: "utf8" });
-  assert.equal(stderr, "");
-  assert.equal(status, 0);
-  const list = Array.from({ length: 50 }, (_, i) => ({ id: i, name: `n${i}`, nested: { a: [i], b: null } }));
-  assert.equal(stdout, hexOf(list));
-});
+test(
+  "where code from strings is forbidden, everything is the same",
+  { skip: !forbid && "no such flag" },
+  () => {
+    const script = fileURLToPath(new URL("without-code-generation.mjs", import.meta.url));
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ["--disallow-code-generation-from-strings", script],
+      { encoding: "utf8" },
+    );
+    assert.equal(stderr, "");
+    assert.equal(status, 0);
+    const list = Array.from({ length: 50 }, (_, i) => ({
+      id: i,
+      name: `n${i}`,
+      nested: { a: [i], b: null },
+    }));
+    assert.equal(stdout, hexOf(list));
+  },
+);

@@ -8,10 +8,19 @@ import { encode, KvU64, roundTrip } from "./codec.mjs";
 test("construction", () => {
   assert.throws(() => KvU64(1n), TypeError);
   for (const value of [1, "1", null, undefined, {}]) {
-    assert.throws(() => new KvU64(value), { name: "TypeError", message: `Value must be a bigint: received ${typeof value}` });
+    assert.throws(() => new KvU64(value), {
+      name: "TypeError",
+      message: `Value must be a bigint: received ${typeof value}`,
+    });
   }
-  assert.throws(() => new KvU64(-1n), { name: "RangeError", message: "Value must be a positive bigint: received -1" });
-  assert.throws(() => new KvU64(2n ** 64n), { name: "RangeError", message: "Value must fit in a 64-bit unsigned integer" });
+  assert.throws(() => new KvU64(-1n), {
+    name: "RangeError",
+    message: "Value must be a positive bigint: received -1",
+  });
+  assert.throws(() => new KvU64(2n ** 64n), {
+    name: "RangeError",
+    message: "Value must fit in a 64-bit unsigned integer",
+  });
 });
 
 test("behaviour", () => {

@@ -3,7 +3,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  CBOR, commonLength, decodeCursor, decodeKey, encode, encodeCursor, evaluate, fromHex, hexOf, keyHex, roundTrip, vectors,
+  CBOR,
+  commonLength,
+  decodeCursor,
+  decodeKey,
+  encode,
+  encodeCursor,
+  evaluate,
+  fromHex,
+  hexOf,
+  keyHex,
+  roundTrip,
+  vectors,
 } from "./codec.mjs";
 import { assertSame } from "./graph.mjs";
 
@@ -62,14 +73,22 @@ test("the deepest nesting allowed is read", () => {
 
 test("bytes that are no value are refused", () => {
   for (const { name, hex } of [...values.invalid, ...values.notShortest]) {
-    assert.throws(() => fromHex(hex), { name: "RangeError", message: "could not deserialize value" }, name);
+    assert.throws(
+      () => fromHex(hex),
+      { name: "RangeError", message: "could not deserialize value" },
+      name,
+    );
   }
 });
 
 test("every golden value is refused when it is cut short, and when a byte follows", () => {
   for (const { name, hex } of values.values) {
     for (let length = 0; length < hex.length; length += 2) {
-      assert.throws(() => fromHex(hex.slice(0, length)), RangeError, `${name} cut to ${length / 2}`);
+      assert.throws(
+        () => fromHex(hex.slice(0, length)),
+        RangeError,
+        `${name} cut to ${length / 2}`,
+      );
     }
     assert.throws(() => fromHex(`${hex}00`), RangeError, name);
   }
@@ -82,8 +101,18 @@ test("cursors are Deno's", () => {
     assert.equal(decodeCursor(cursor).toString("hex"), key.slice(common * 2), name);
   }
   for (const { name, cursor } of cursors.invalid) {
-    assert.throws(() => decodeCursor(cursor), { name: "TypeError", message: "invalid cursor" }, name);
+    assert.throws(
+      () => decodeCursor(cursor),
+      { name: "TypeError", message: "invalid cursor" },
+      name,
+    );
   }
-  assert.throws(() => decodeCursor(1), { name: "TypeError", message: /expected: string, got: Number/ });
-  assert.equal(commonLength(Buffer.from("026100026200", "hex"), Buffer.from("026100027a00", "hex")), 4);
+  assert.throws(() => decodeCursor(1), {
+    name: "TypeError",
+    message: /expected: string, got: Number/,
+  });
+  assert.equal(
+    commonLength(Buffer.from("026100026200", "hex"), Buffer.from("026100027a00", "hex")),
+    4,
+  );
 });

@@ -1,17 +1,39 @@
-// Writers: growth, what a failure leaves behind, user code that encodes while a value is encoded, limits, blobs.
+// Writers: growth, what a failure leaves behind, user code that encodes while a value is encoded,
+// limits, blobs.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeValue, encode, encodeKey, encodeValue, fillBlobs, fromHex, hexOf, roundTrip, vectors, Writer } from "./codec.mjs";
+import {
+  decodeValue,
+  encode,
+  encodeKey,
+  encodeValue,
+  fillBlobs,
+  fromHex,
+  hexOf,
+  roundTrip,
+  vectors,
+  Writer,
+} from "./codec.mjs";
 
 test("values and keys are appended, whatever the capacity", () => {
-  const big = { text: "x".repeat(5000), list: Array.from({ length: 2000 }, (_, i) => ({ i, s: `é${i}` })), bytes: new Uint8Array(3000) };
+  const big = {
+    text: "x".repeat(5000),
+    list: Array.from({ length: 2000 }, (_, i) => ({ i, s: `é${i}` })),
+    bytes: new Uint8Array(3000),
+  };
   const expected = hexOf(big);
   for (let capacity = 1; capacity < 40; capacity++) {
     const writer = new Writer(capacity);
     writer.ascii("head");
     const keyAt = writer.pos;
-    encodeKey(writer, ["a".repeat(capacity), "\0".repeat(capacity), 2n ** 100n, 1.5, new Uint8Array(capacity)]);
+    encodeKey(writer, [
+      "a".repeat(capacity),
+      "\0".repeat(capacity),
+      2n ** 100n,
+      1.5,
+      new Uint8Array(capacity),
+    ]);
     const at = writer.pos;
     encodeValue(writer, big);
     assert.equal(writer.buf.latin1Slice(0, 4), "head");
@@ -21,7 +43,30 @@ test("values and keys are appended, whatever the capacity", () => {
 });
 
 test("small values at every distance from the end of the buffer", () => {
-  const values = [null, undefined, true, 1, 300, -1, 1.5, 5n, 2n ** 70n, "", "a", "é", "x".repeat(30), "ü".repeat(60), "\ud800", [], {}, [null], { a: undefined }, new Date(0), new Uint8Array(3), [new Uint8Array(3)]];
+  const values = [
+    null,
+    undefined,
+    true,
+    1,
+    300,
+    -1,
+    1.5,
+    5n,
+    2n ** 70n,
+    "",
+    "a",
+    "é",
+    "x".repeat(30),
+    "ü".repeat(60),
+    "\ud800",
+    [],
+    {},
+    [null],
+    { a: undefined },
+    new Date(0),
+    new Uint8Array(3),
+    [new Uint8Array(3)],
+  ];
   for (const value of values) {
     const { bytes } = encode(value);
     for (let free = 0; free <= bytes.length; free++) {
@@ -41,7 +86,16 @@ test("an encoding that fails leaves the writer where it was, and ready", () => {
   const failures = [
     () => {},
     { a: 1, b: { c: Symbol("s") } },
-    [shared, shared, new Blob(["x"]), { get bad() { throw new Error("from the getter"); } }],
+    [
+      shared,
+      shared,
+      new Blob(["x"]),
+      {
+        get bad() {
+          throw new Error("from the getter");
+        },
+      },
+    ],
     Array.from({ length: 50 }, (_, i) => (i < 49 ? { i } : new WeakMap())),
   ];
   for (const value of failures) {
@@ -76,8 +130,19 @@ test("user code may encode into another writer while a value is encoded", () => 
     rounds.length = 0;
     outer.pos = 0;
     encodeValue(outer, make(3));
-    assert.deepEqual(decodeValue(67, outer.buf, 0, outer.pos), { before: [1, 2], nested: 3, after: { deep: true } });
-    assert.deepEqual(rounds.map(fromHex), [0, 1, 2].map((n) => ({ before: [1, 2], nested: n === 0 ? "bottom" : n, after: { deep: true } })));
+    assert.deepEqual(decodeValue(67, outer.buf, 0, outer.pos), {
+      before: [1, 2],
+      nested: 3,
+      after: { deep: true },
+    });
+    assert.deepEqual(
+      rounds.map(fromHex),
+      [0, 1, 2].map((n) => ({
+        before: [1, 2],
+        nested: n === 0 ? "bottom" : n,
+        after: { deep: true },
+      })),
+    );
   }
 });
 
@@ -85,7 +150,12 @@ test("user code must not encode into the same writer; the value fails, the write
   const writer = new Writer();
   encodeValue(writer, "kept");
   const at = writer.pos;
-  const value = { a: 1, get b() { return encodeValue(writer, { c: 1 }); } };
+  const value = {
+    a: 1,
+    get b() {
+      return encodeValue(writer, { c: 1 });
+    },
+  };
   assert.throws(() => encodeValue(writer, value), { message: /while a value was being encoded/ });
   assert.equal(writer.pos, at);
   encodeValue(writer, 1);
@@ -97,7 +167,15 @@ test("a getter that throws in a nested encoding touches neither writer", () => {
   const inner = new Writer();
   encodeValue(outer, {
     get a() {
-      assert.throws(() => encodeValue(inner, { get x() { throw new RangeError("inner"); } }), { message: "inner" });
+      assert.throws(
+        () =>
+          encodeValue(inner, {
+            get x() {
+              throw new RangeError("inner");
+            },
+          }),
+        { message: "inner" },
+      );
       return inner.pos;
     },
   });
@@ -110,7 +188,14 @@ test("values above the limit are refused, and early", () => {
   const fits = "x".repeat(997);
   encodeValue(writer, fits, 1000);
   assert.equal(writer.pos, 1000);
-  for (const value of ["x".repeat(998), new Uint8Array(1001), [fits], Array.from({ length: 1e6 }, () => "y"), 2n ** 9000n, new Map([[1, "é".repeat(500)]])]) {
+  for (const value of [
+    "x".repeat(998),
+    new Uint8Array(1001),
+    [fits],
+    Array.from({ length: 1e6 }, () => "y"),
+    2n ** 9000n,
+    new Map([[1, "é".repeat(500)]]),
+  ]) {
     const before = writer.pos;
     assert.throws(() => encodeValue(writer, value, 1000), tooLarge);
     assert.equal(writer.pos, before);
@@ -125,7 +210,14 @@ test("blobs and files are stored with their contents", async () => {
   const shared = { s: 1 };
   const blob = new Blob(["hello ", new Uint8Array([0, 255])], { type: "text/plain" });
   const file = new File(["contents"], "näme.txt", { type: "text/x", lastModified: 1700000000123 });
-  const value = { shared, again: [shared, shared], blob, same: blob, list: [file, new Blob([])], last: shared };
+  const value = {
+    shared,
+    again: [shared, shared],
+    blob,
+    same: blob,
+    list: [file, new Blob([])],
+    last: shared,
+  };
   const writer = new Writer(16);
   writer.ascii("before");
   const start = writer.pos;
@@ -139,23 +231,36 @@ test("blobs and files are stored with their contents", async () => {
   assert.ok(back.blob instanceof Blob);
   assert.equal(back.blob, back.same);
   assert.equal(back.blob.type, blob.type);
-  assert.deepEqual(new Uint8Array(await back.blob.arrayBuffer()), new Uint8Array(await blob.arrayBuffer()));
+  assert.deepEqual(
+    new Uint8Array(await back.blob.arrayBuffer()),
+    new Uint8Array(await blob.arrayBuffer()),
+  );
   const [readFile, empty] = back.list;
   assert.ok(readFile instanceof File);
-  assert.deepEqual([readFile.name, readFile.type, readFile.lastModified, await readFile.text()], ["näme.txt", file.type, 1700000000123, "contents"]);
+  assert.deepEqual(
+    [readFile.name, readFile.type, readFile.lastModified, await readFile.text()],
+    ["näme.txt", file.type, 1700000000123, "contents"],
+  );
   assert.equal(empty.size, 0);
   assert.ok(back.shared === back.again[0] && back.again[1] === back.last);
 });
 
 test("the golden blobs", async () => {
-  const golden = new Map(vectors("values").values.filter(({ note }) => note === "blob").map(({ name, hex }) => [name, hex]));
+  const golden = new Map(
+    vectors("values")
+      .values.filter(({ note }) => note === "blob")
+      .map(({ name, hex }) => [name, hex]),
+  );
   const made = {
     Blob: new Blob(["hi"], { type: "image/png" }),
     File: new File(["hi"], "a.txt", { lastModified: 1000 }),
   };
   for (const [name, blob] of Object.entries(made)) {
     const back = fromHex(golden.get(name));
-    assert.deepEqual([back instanceof globalThis[name], await back.text(), back.name, back.lastModified], [true, "hi", blob.name, blob.lastModified]);
+    assert.deepEqual(
+      [back instanceof globalThis[name], await back.text(), back.name, back.lastModified],
+      [true, "hi", blob.name, blob.lastModified],
+    );
     const writer = new Writer();
     encodeValue(writer, back);
     const bytes = writer.copy();
@@ -166,13 +271,23 @@ test("the golden blobs", async () => {
 
 test("a blob that is no longer what it was is not stored", async () => {
   const bytes = new Uint8Array(8);
-  await assert.rejects(fillBlobs(bytes, [{ offset: 0, size: 4, blob: new Blob(["12345"]) }]), { name: "TypeError" });
+  await assert.rejects(fillBlobs(bytes, [{ offset: 0, size: 4, blob: new Blob(["12345"]) }]), {
+    name: "TypeError",
+  });
 });
 
 test("nothing read refers to the bytes it was read from", () => {
-  const { bytes } = encode({ text: "a text that is long enough to be cut out", bytes: new Uint8Array(100).fill(1), big: 2n ** 99n });
+  const { bytes } = encode({
+    text: "a text that is long enough to be cut out",
+    bytes: new Uint8Array(100).fill(1),
+    big: 2n ** 99n,
+  });
   const value = decodeValue(67, bytes, 0, bytes.length);
   bytes.fill(0);
-  assert.deepEqual(value, { text: "a text that is long enough to be cut out", bytes: new Uint8Array(100).fill(1), big: 2n ** 99n });
+  assert.deepEqual(value, {
+    text: "a text that is long enough to be cut out",
+    bytes: new Uint8Array(100).fill(1),
+    big: 2n ** 99n,
+  });
   assert.deepEqual(roundTrip(new Uint8Array([1, 2])), new Uint8Array([1, 2]));
 });

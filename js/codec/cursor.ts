@@ -1,6 +1,7 @@
 /**
- * List cursors: URL-safe base64, with padding, of an entry's encoded key without the bytes that every key of the
- * selector begins with. Byte for byte what Deno KV gives and takes; the same string forward and in reverse.
+ * List cursors: URL-safe base64, with padding, of an entry's encoded key without the bytes that
+ * every key of the selector begins with. Byte for byte what Deno KV gives and takes; the same
+ * string forward and in reverse.
  */
 
 import { Buffer } from "node:buffer";
@@ -16,20 +17,25 @@ export function encodeCursor(buf: Buffer, start: number, end: number, common: nu
 }
 
 /**
- * The bytes that follow the common prefix. Only what `encodeCursor` writes is taken: TypeError "invalid cursor" for
- * another alphabet, missing or wrong padding, stray bits or anything that is not base64.
+ * The bytes that follow the common prefix. Only what `encodeCursor` writes is taken: TypeError
+ * "invalid cursor" for another alphabet, missing or wrong padding, stray bits or anything that is
+ * not base64.
  */
 export function decodeCursor(cursor: unknown): Buffer {
   if (typeof cursor !== "string") {
     throw new TypeError(`serde_v8 error: invalid type; expected: string, got: ${typeName(cursor)}`);
   }
   const bytes = Buffer.from(cursor, "base64url");
-  // The decoder skips what it does not know; writing the bytes again shows whether it skipped anything.
+  // The decoder skips what it does not know; writing the bytes again shows whether it skipped
+  // anything.
   if (encodeCursor(bytes, 0, bytes.length, 0) !== cursor) throw new TypeError("invalid cursor");
   return bytes;
 }
 
-/** How many bytes `a` and `b` have in common from their start: what cursors of a start/end selector leave out. */
+/**
+ * How many bytes `a` and `b` have in common from their start: what cursors of a start/end selector
+ * leave out.
+ */
 export function commonLength(a: Uint8Array, b: Uint8Array): number {
   const length = Math.min(a.length, b.length);
   let i = 0;

@@ -28,11 +28,12 @@ const LOOP_TEXT_UNITS_MAX = 32;
 const PART_EXPECTED = "expected string, number, bigint, ArrayBufferView, boolean";
 
 /**
- * Appends the bytes of `key`. Returns whether the key is plain: decoding its bytes gives an equal array of the same
- * primitives, so a copy of the array does as well. (Bytes are not plain, nor strings with lone surrogates.)
+ * Appends the bytes of `key`. Returns whether the key is plain: decoding its bytes gives an equal
+ * array of the same primitives, so a copy of the array does as well. (Bytes are not plain, nor
+ * strings with lone surrogates.)
  *
- * Throws TypeError for anything but an array of string, number, bigint, boolean and ArrayBufferView parts; the
- * writer is then where it was.
+ * Throws TypeError for anything but an array of string, number, bigint, boolean and ArrayBufferView
+ * parts; the writer is then where it was.
  */
 export function encodeKey(writer: Writer, key: unknown): boolean {
   if (!Array.isArray(key)) {
@@ -41,7 +42,10 @@ export function encodeKey(writer: Writer, key: unknown): boolean {
   return encodeKeyParts(writer, key, key.length);
 }
 
-/** `encodeKey` of the first `count` parts: a key whose last part is the commit's versionstamp is written this way. */
+/**
+ * `encodeKey` of the first `count` parts: a key whose last part is the commit's versionstamp is
+ * written this way.
+ */
 export function encodeKeyParts(writer: Writer, key: ArrayLike<unknown>, count: number): boolean {
   const start = writer.pos;
   let plain = true;
@@ -101,7 +105,10 @@ function encodeString(writer: Writer, text: string): boolean {
   return ascii || isWellFormed(text);
 }
 
-/** Doubles every 00 of [at, at + length) into 00 FF, from the back. Leaves room for one byte. Returns the new end. */
+/**
+ * Doubles every 00 of [at, at + length) into 00 FF, from the back. Leaves room for one byte.
+ * Returns the new end.
+ */
 function escapeZeros(writer: Writer, at: number, length: number): number {
   let zeros = 0;
   for (let i = at; i < at + length; i++) if (writer.buf[i] === 0) zeros++;
@@ -144,14 +151,24 @@ function bytesOf(view: ArrayBufferView): Uint8Array {
   const kind = arrayKind.call(view);
   const buffer = (kind === undefined ? dataBuffer : arrayBuffer).call(view);
   if (types.isSharedArrayBuffer(buffer)) {
-    throw new TypeError(`serde_v8 error: invalid type; expected: buffer, got: ${kind ?? "DataView"}`);
+    throw new TypeError(
+      `serde_v8 error: invalid type; expected: buffer, got: ${kind ?? "DataView"}`,
+    );
   }
   if ((buffer as { resizable?: boolean }).resizable === true) {
     throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
   return kind === undefined
-    ? new Uint8Array(buffer as ArrayBuffer, dataOffset.call(view) as number, dataLength.call(view) as number)
-    : new Uint8Array(buffer as ArrayBuffer, arrayOffset.call(view) as number, arrayLength.call(view) as number);
+    ? new Uint8Array(
+        buffer as ArrayBuffer,
+        dataOffset.call(view) as number,
+        dataLength.call(view) as number,
+      )
+    : new Uint8Array(
+        buffer as ArrayBuffer,
+        arrayOffset.call(view) as number,
+        arrayLength.call(view) as number,
+      );
 }
 
 function encodeNumber(writer: Writer, value: number): void {
@@ -210,9 +227,9 @@ function encodeBigint(writer: Writer, value: bigint): void {
 }
 
 /**
- * The key whose bytes are [start, end) of `buf`: a fresh array of fresh parts. With `prefix`, decoding starts after
- * the prefix: its parts are put in front as they are, so it must be plain (see `encodeKey`), and `start` must be
- * behind its bytes.
+ * The key whose bytes are [start, end) of `buf`: a fresh array of fresh parts. With `prefix`,
+ * decoding starts after the prefix: its parts are put in front as they are, so it must be plain
+ * (see `encodeKey`), and `start` must be behind its bytes.
  *
  * Throws RangeError for bytes that `encodeKey` cannot have written.
  */
@@ -274,7 +291,10 @@ export function decodeKey(
   return key;
 }
 
-/** Whether every part is a primitive that comes back as itself: what `encodeKey` returns, without encoding. */
+/**
+ * Whether every part is a primitive that comes back as itself: what `encodeKey` returns, without
+ * encoding.
+ */
 export function isPlainKey(key: readonly unknown[]): boolean {
   for (let i = 0; i < key.length; i++) {
     const part = key[i];
@@ -310,7 +330,10 @@ function decodeNumber(buf: Buffer, at: number): number {
   for (let i = 0; i < 8; i++) scratch.setUint8(i, buf[at + i] ^ flip);
   if (flip === 0) scratch.setUint8(0, buf[at] ^ 0x80);
   const value = scratch.getFloat64(0);
-  if (value !== value && ((scratch.getUint32(0) & 0x7fffffff) !== 0x7ff80000 || scratch.getUint32(4) !== 0)) {
+  if (
+    value !== value &&
+    ((scratch.getUint32(0) & 0x7fffffff) !== 0x7ff80000 || scratch.getUint32(4) !== 0)
+  ) {
     throw corrupt("NaN is not canonical");
   }
   return value;

@@ -1,5 +1,6 @@
 /**
- * UTF-8 text in and out of buffers, by the fastest means that each runtime has. Shared by keys and values.
+ * UTF-8 text in and out of buffers, by the fastest means that each runtime has. Shared by keys and
+ * values.
  */
 
 import { Buffer } from "node:buffer";
@@ -15,7 +16,10 @@ const methods = Buffer.prototype as Buffer & Slices;
 const fromCharCode = String.fromCharCode;
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Writes `text` as UTF-8 at `at`; lone surrogates become U+FFFD. The room must be there. Returns the bytes written. */
+/**
+ * Writes `text` as UTF-8 at `at`; lone surrogates become U+FFFD. The room must be there. Returns
+ * the bytes written.
+ */
 export const writeUtf8: (buf: Buffer, text: string, at: number) => number =
   typeof methods.utf8Write === "function"
     ? (buf, text, at) => (buf as Buffer & Required<Slices>).utf8Write(text, at, buf.length - at)
@@ -38,8 +42,8 @@ const LOOP_TEXT_BYTES_MAX = 64;
 const units: number[] = [];
 
 /**
- * The text at [start, end), any length. Returns null when the bytes are not UTF-8 (overlong forms, surrogates and
- * cut sequences included). Reads nothing outside the range.
+ * The text at [start, end), any length. Returns null when the bytes are not UTF-8 (overlong forms,
+ * surrogates and cut sequences included). Reads nothing outside the range.
  */
 export function readUtf8(buf: Buffer, start: number, end: number): string | null {
   const length = end - start;
@@ -103,19 +107,42 @@ export function readAscii(buf: Buffer, start: number, end: number): string {
     case 4:
       return fromCharCode(buf[start], buf[start + 1], buf[start + 2], buf[start + 3]);
     case 5:
-      return fromCharCode(buf[start], buf[start + 1], buf[start + 2], buf[start + 3], buf[start + 4]);
+      return fromCharCode(
+        buf[start],
+        buf[start + 1],
+        buf[start + 2],
+        buf[start + 3],
+        buf[start + 4],
+      );
     case 6:
       return fromCharCode(
-        buf[start], buf[start + 1], buf[start + 2], buf[start + 3], buf[start + 4], buf[start + 5],
+        buf[start],
+        buf[start + 1],
+        buf[start + 2],
+        buf[start + 3],
+        buf[start + 4],
+        buf[start + 5],
       );
     case 7:
       return fromCharCode(
-        buf[start], buf[start + 1], buf[start + 2], buf[start + 3], buf[start + 4], buf[start + 5], buf[start + 6],
+        buf[start],
+        buf[start + 1],
+        buf[start + 2],
+        buf[start + 3],
+        buf[start + 4],
+        buf[start + 5],
+        buf[start + 6],
       );
     case 8:
       return fromCharCode(
-        buf[start], buf[start + 1], buf[start + 2], buf[start + 3],
-        buf[start + 4], buf[start + 5], buf[start + 6], buf[start + 7],
+        buf[start],
+        buf[start + 1],
+        buf[start + 2],
+        buf[start + 3],
+        buf[start + 4],
+        buf[start + 5],
+        buf[start + 6],
+        buf[start + 7],
       );
     default:
       return latin1(buf, start, end);

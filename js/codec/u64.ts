@@ -1,5 +1,6 @@
 /**
- * `KvU64`: an unsigned 64-bit integer that `sum`, `min` and `max` work on. Stored as eight little-endian bytes.
+ * `KvU64`: an unsigned 64-bit integer that `sum`, `min` and `max` work on. Stored as eight
+ * little-endian bytes.
  *
  * Throws TypeError for anything but a bigint, RangeError outside 0 … 2^64 − 1.
  *
@@ -28,7 +29,10 @@ export class KvU64 {
     Object.freeze(this);
   }
 
-  /** Whether a value was made by this class, whatever its prototype says; runs no code of the value's. */
+  /**
+   * Whether a value was made by this class, whatever its prototype says; runs no code of the
+   * value's.
+   */
   static isU64(value: object): value is KvU64 {
     return #made in value;
   }
@@ -46,18 +50,18 @@ export class KvU64 {
   }
 }
 
-/** The one rendering for every console: `[Deno.KvU64: 5n]`. Node and Bun ask the first name, Deno both. */
-function inspect(
-  this: KvU64,
-  first: unknown,
-  second: unknown,
-  third: unknown,
-): string {
+/**
+ * The one rendering for every console: `[Deno.KvU64: 5n]`. Node and Bun ask the first name, Deno
+ * both.
+ */
+function inspect(this: KvU64, first: unknown, second: unknown, third: unknown): string {
   // Node calls (depth, options, inspect); Deno calls (inspect, options).
   const render = typeof third === "function" ? third : typeof first === "function" ? first : null;
   // A boxed bigint renders as "[BigInt: 5n]", in colours or not: the same with our name.
   const text = render === null ? "" : String(render(Object(this.value), second));
-  return text.includes("[BigInt: ") ? text.replace("BigInt", "Deno.KvU64") : `[Deno.KvU64: ${this.value}n]`;
+  return text.includes("[BigInt: ")
+    ? text.replace("BigInt", "Deno.KvU64")
+    : `[Deno.KvU64: ${this.value}n]`;
 }
 
 for (const name of ["nodejs.util.inspect.custom", "Deno.customInspect"]) {

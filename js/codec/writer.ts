@@ -1,9 +1,10 @@
 /**
  * The byte writer that encoders append to.
  *
- * A writer is a buffer with a position. Encoders write at `pos` after `ensure(n)`, and leave `pos` where it was if
- * they throw. Encoding can run user code (getters), which can call `get` and `set`, which encode too: they must use
- * another writer. `busy` says that a value is being encoded here; encoding a second one throws.
+ * A writer is a buffer with a position. Encoders write at `pos` after `ensure(n)`, and leave `pos`
+ * where it was if they throw. Encoding can run user code (getters), which can call `get` and `set`,
+ * which encode too: they must use another writer. `busy` says that a value is being encoded here;
+ * encoding a second one throws.
  */
 
 import { Buffer } from "node:buffer";
@@ -13,13 +14,19 @@ import type { Fill } from "./value/blob";
 export const WRITER_BYTES_MIN = 4096;
 
 export class Writer {
-  /** The bytes; [0, pos) are written. Replaced by a larger one when it grows, so do not keep it over `ensure`. */
+  /**
+   * The bytes; [0, pos) are written. Replaced by a larger one when it grows, so do not keep it over
+   * `ensure`.
+   */
   buf: Buffer;
   /** Over the same memory as `buf`. */
   view: DataView;
   /** Where the next byte goes. */
   pos = 0;
-  /** The contents that the last value left open (Blob, File), or null. Read and cleared by the caller. */
+  /**
+   * The contents that the last value left open (Blob, File), or null. Read and cleared by the
+   * caller.
+   */
   fills: Fill[] | null = null;
   /** An encoder is writing here right now; a second one must not. */
   busy = false;

@@ -1,6 +1,7 @@
 /**
- * Blob and File are stored with their contents. Their size is known at once, their bytes only later: the encoder
- * leaves room and says what belongs there, and the caller fills it in before the value is sent.
+ * Blob and File are stored with their contents. Their size is known at once, their bytes only
+ * later: the encoder leaves room and says what belongs there, and the caller fills it in before the
+ * value is sent.
  */
 
 import type { Encoder } from "./encode";
@@ -14,7 +15,10 @@ export interface Fill {
   blob: Blob;
 }
 
-/** Writes tag 27 `["Blob", bytes, type]` or `["File", bytes, type, name, lastModified]` with the bytes left open. */
+/**
+ * Writes tag 27 `["Blob", bytes, type]` or `["File", bytes, type, name, lastModified]` with the
+ * bytes left open.
+ */
 export function writeBlob(encoder: Encoder, blob: Blob): void {
   const file = typeof File === "function" && blob instanceof File ? blob : null;
   encoder.object(file === null ? "Blob" : "File", file === null ? 3 : 5);
@@ -31,14 +35,15 @@ export function writeBlob(encoder: Encoder, blob: Blob): void {
 }
 
 /**
- * Reads the contents into the room left for them. `value` is the encoded value. Throws TypeError when a blob is not
- * as long as it was when the value was encoded (a file that changed meanwhile).
+ * Reads the contents into the room left for them. `value` is the encoded value. Throws TypeError
+ * when a blob is not as long as it was when the value was encoded (a file that changed meanwhile).
  */
 export async function fillBlobs(value: Uint8Array, fills: readonly Fill[]): Promise<void> {
   await Promise.all(
     fills.map(async ({ offset, size, blob }) => {
       const bytes = new Uint8Array(await blob.arrayBuffer());
-      if (bytes.length !== size) throw new TypeError("A Blob changed its size while it was being stored");
+      if (bytes.length !== size)
+        throw new TypeError("A Blob changed its size while it was being stored");
       value.set(bytes, offset);
     }),
   );

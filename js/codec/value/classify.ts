@@ -1,8 +1,8 @@
 /**
  * What kind of object a value is, by what the engine knows of it and not by what it says of itself.
  *
- * Only objects that look special come here: those whose `Object.prototype.toString` is not "[object Object]", and
- * those without any own property. A plain object takes the short way in encode.ts.
+ * Only objects that look special come here: those whose `Object.prototype.toString` is not "[object
+ * Object]", and those without any own property. A plain object takes the short way in encode.ts.
  */
 
 import { types } from "node:util";
@@ -24,17 +24,29 @@ export const enum Kind {
 /** Iterators and their like have no global name. */
 const prototypeOf = Object.getPrototypeOf as (value: object) => object;
 
-/** Prototypes of objects that hold state which no property shows; whoever inherits from them is refused. */
+/**
+ * Prototypes of objects that hold state which no property shows; whoever inherits from them is
+ * refused.
+ */
 const refused = new Set<object>();
 /** The same for streams and ports, which Deno refuses in words of its own. */
 const unsupported = new Set<object>();
 /** Keys: they could be stored, but should not be by accident. */
 const secrets = new Set<object>();
 
-const scope = globalThis as unknown as Record<string, { prototype?: object } & Record<string, { prototype?: object }>>;
+const scope = globalThis as unknown as Record<
+  string,
+  { prototype?: object } & Record<string, { prototype?: object }>
+>;
 
 function collect(): void {
-  for (const name of ["WeakRef", "FinalizationRegistry", "DisposableStack", "AsyncDisposableStack", "ShadowRealm"]) {
+  for (const name of [
+    "WeakRef",
+    "FinalizationRegistry",
+    "DisposableStack",
+    "AsyncDisposableStack",
+    "ShadowRealm",
+  ]) {
     if (scope[name]?.prototype) refused.add(scope[name].prototype);
   }
   for (const space of ["Intl", "Temporal", "WebAssembly"]) {
@@ -46,10 +58,14 @@ function collect(): void {
     }
   }
   const iterators: object[] = [[][Symbol.iterator](), ""[Symbol.iterator](), "a".matchAll(/a/g)];
-  const helpers = [][Symbol.iterator]() as { map?: (mapper: (value: unknown) => unknown) => object };
+  const helpers = [][Symbol.iterator]() as {
+    map?: (mapper: (value: unknown) => unknown) => object;
+  };
   if (typeof helpers.map === "function") iterators.push(helpers.map((value) => value));
-  const from = (scope["Iterator"] as unknown as { from?: (value: object) => object } | undefined)?.from;
-  if (from !== undefined) iterators.push(from.call(scope["Iterator"], { next: () => ({ done: true }) }));
+  const from = (scope["Iterator"] as unknown as { from?: (value: object) => object } | undefined)
+    ?.from;
+  if (from !== undefined)
+    iterators.push(from.call(scope["Iterator"], { next: () => ({ done: true }) }));
   for (const iterator of iterators) refused.add(prototypeOf(iterator));
   for (const name of ["ReadableStream", "WritableStream", "TransformStream", "MessagePort"]) {
     if (scope[name]?.prototype) unsupported.add(scope[name].prototype);
@@ -70,7 +86,8 @@ export function kindOf(value: object): Kind {
   // In Deno a DOMException is an error to the engine too.
   if (types.isNativeError(value)) return isDOMException(value) ? Kind.DOMException : Kind.Error;
   if (types.isArrayBuffer(value)) return Kind.ArrayBuffer;
-  if (types.isSharedArrayBuffer(value)) throw new Error("#<SharedArrayBuffer> could not be cloned.");
+  if (types.isSharedArrayBuffer(value))
+    throw new Error("#<SharedArrayBuffer> could not be cloned.");
   if (types.isBoxedPrimitive(value)) {
     if (types.isSymbolObject(value)) throw notCloneable(value);
     return Kind.Boxed;
@@ -94,7 +111,11 @@ export function kindOf(value: object): Kind {
 
 function kindByPrototype(value: object): Kind {
   let prototype = Object.getPrototypeOf(value) as object | null;
-  for (; prototype !== null && prototype !== Object.prototype; prototype = Object.getPrototypeOf(prototype)) {
+  for (
+    ;
+    prototype !== null && prototype !== Object.prototype;
+    prototype = Object.getPrototypeOf(prototype)
+  ) {
     if (prototype === wasmModule) throw new TypeError("Wasm modules cannot be stored");
     if (refused.has(prototype)) throw notCloneable(value);
     if (unsupported.has(prototype)) throw new TypeError("Unsupported object type");
@@ -102,9 +123,11 @@ function kindByPrototype(value: object): Kind {
       throw new TypeError("CryptoKey cannot be stored: export the key and store its bytes");
     }
     if (prototype === scope["Blob"]?.prototype && isBlob(value)) return Kind.Blob;
-    if (prototype === scope["DOMException"]?.prototype && isDOMException(value)) return Kind.DOMException;
+    if (prototype === scope["DOMException"]?.prototype && isDOMException(value))
+      return Kind.DOMException;
     const name = nodeSecret(prototype);
-    if (name !== null) throw new TypeError(`${name} cannot be stored: export it and store its bytes`);
+    if (name !== null)
+      throw new TypeError(`${name} cannot be stored: export it and store its bytes`);
   }
   return Kind.Plain;
 }
@@ -112,9 +135,11 @@ function kindByPrototype(value: object): Kind {
 /** Deno has none. */
 const isExternal = types.isExternal as ((value: unknown) => boolean) | undefined;
 
-const blobSize = scope["Blob"]?.prototype && Object.getOwnPropertyDescriptor(scope["Blob"].prototype, "size")?.get;
+const blobSize =
+  scope["Blob"]?.prototype && Object.getOwnPropertyDescriptor(scope["Blob"].prototype, "size")?.get;
 const exceptionCode =
-  scope["DOMException"]?.prototype && Object.getOwnPropertyDescriptor(scope["DOMException"].prototype, "code")?.get;
+  scope["DOMException"]?.prototype &&
+  Object.getOwnPropertyDescriptor(scope["DOMException"].prototype, "code")?.get;
 
 /** Whether the object has a Blob's inner state, and not only its prototype. */
 function isBlob(value: object): boolean {

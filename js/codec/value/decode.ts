@@ -1,16 +1,19 @@
 /**
  * CBOR to values (docs/format.md §2): the hot path of every read.
  *
- * Bytes are not trusted. Whatever they are, the answer is a value or RangeError "could not deserialize value": no
- * length is believed before the bytes behind it are seen to be there, nesting is bounded, and no code of the user's
- * is run. Nothing that is returned refers to the bytes that were read.
+ * Bytes are not trusted. Whatever they are, the answer is a value or RangeError "could not
+ * deserialize value": no length is believed before the bytes behind it are seen to be there,
+ * nesting is bounded, and no code of the user's is run. Nothing that is returned refers to the
+ * bytes that were read.
  */
 
 import { Buffer } from "node:buffer";
 import { latin1, readAscii, readUtf8 } from "../text";
 import { KvU64 } from "../u64";
-import { readObject, readTypedArray, readWtf8 } from "./objects";
+import { readBigint } from "./bigint";
+import { readObject, readTypedArray } from "./objects";
 import { readRecord } from "./records";
+import { readWtf8 } from "./strings";
 import {
   ENCODING_BYTES,
   ENCODING_CBOR,
@@ -29,16 +32,22 @@ import {
 
 /** Bytes up to this many are copied by a loop; above, by the engine. */
 const LOOP_COPY_BYTES_MAX = 48;
-/** Text up to this many bytes is looked through for what is not ASCII; beyond, the engine's own decoder is faster. */
+/**
+ * Text up to this many bytes is looked through for what is not ASCII; beyond, the engine's own
+ * decoder is faster.
+ */
 const CHECKED_TEXT_BYTES_MAX = 192;
 /** ASCII text up to this many bytes is made from its character codes. */
 const SHORT_TEXT_BYTES_MAX = 8;
 /**
- * ASCII text of a longer value is cut out of a string made of this many bytes at once. A string that lives on keeps
- * at most that much alive.
+ * ASCII text of a longer value is cut out of a string made of this many bytes at once. A string
+ * that lives on keeps at most that much alive.
  */
 const WINDOW_BYTES = 4096;
-/** Arrays up to this many items are allocated at once; the count has been held against the bytes left. */
+/**
+ * Arrays up to this many items are allocated at once; the count has been held against the bytes
+ * left.
+ */
 const ARRAY_ITEMS_AT_ONCE = 65536;
 
 /** The encoding id of CBOR, for those who read nothing else. */
@@ -64,7 +73,8 @@ export function malformed(): never {
 /**
  * The value of `buf` from `start` to `end`, which has the encoding that `encodeValue` returned.
  *
- * Throws RangeError "could not deserialize value" for bytes that no encoder wrote, TypeError for an unknown encoding.
+ * Throws RangeError "could not deserialize value" for bytes that no encoder wrote, TypeError for an
+ * unknown encoding.
  */
 export function decodeValue(encoding: number, buf: Buffer, start: number, end: number): unknown {
   switch (encoding) {
@@ -206,13 +216,16 @@ export class Decoder {
     }
     if (info === 26) {
       this.pos = pos + 4;
-      const value = buf[pos] * 0x100_0000 + ((buf[pos + 1] << 16) | (buf[pos + 2] << 8) | buf[pos + 3]);
+      const value =
+        buf[pos] * 0x100_0000 + ((buf[pos + 1] << 16) | (buf[pos + 2] << 8) | buf[pos + 3]);
       return value >= 0x1_0000 ? value : malformed();
     }
     if (info !== 27) return malformed();
     this.pos = pos + 8;
-    const high = buf[pos] * 0x100_0000 + ((buf[pos + 1] << 16) | (buf[pos + 2] << 8) | buf[pos + 3]);
-    const low = buf[pos + 4] * 0x100_0000 + ((buf[pos + 5] << 16) | (buf[pos + 6] << 8) | buf[pos + 7]);
+    const high =
+      buf[pos] * 0x100_0000 + ((buf[pos + 1] << 16) | (buf[pos + 2] << 8) | buf[pos + 3]);
+    const low =
+      buf[pos + 4] * 0x100_0000 + ((buf[pos + 5] << 16) | (buf[pos + 6] << 8) | buf[pos + 7]);
     if (!(high > 0 && high < 0x20_0000)) return malformed();
     return high * 0x1_0000_0000 + low;
   }
@@ -241,7 +254,11 @@ export class Decoder {
       for (let i = 0; i < 8; i++) f64Bytes[i] = buf[pos + i];
     }
     const value = f64[0];
-    if (value !== value && !(buf[pos] === 0x7f && buf[pos + 1] === 0xf8 && isZero(buf, pos + 2, pos + 8))) malformed();
+    if (
+      value !== value &&
+      !(buf[pos] === 0x7f && buf[pos + 1] === 0xf8 && isZero(buf, pos + 2, pos + 8))
+    )
+      malformed();
     return value;
   }
 
@@ -298,7 +315,8 @@ export class Decoder {
     if (end <= this.#windowEnd && at >= this.#windowStart) {
       return this.#window.substring(at - this.#windowStart, end - this.#windowStart);
     }
-    if (end - at > WINDOW_BYTES >> 2 || this.end - at < end - at + 64) return latin1(this.buf, at, end);
+    if (end - at > WINDOW_BYTES >> 2 || this.end - at < end - at + 64)
+      return latin1(this.buf, at, end);
     this.#windowStart = at;
     this.#windowEnd = Math.min(at + WINDOW_BYTES, this.end);
     this.#window = latin1(this.buf, at, this.#windowEnd);
@@ -356,7 +374,7 @@ export class Decoder {
         return this.fill(slot, this.#date());
       case TAG_BIGINT_POSITIVE:
       case TAG_BIGINT_NEGATIVE:
-        return slot === UNSHARED ? this.#bigint(tag) : malformed();
+        return slot === UNSHARED ? readBigint(this, tag) : malformed();
       case TAG_OBJECT:
         return readObject(this, slot);
       case TAG_SHAREABLE:
@@ -380,7 +398,10 @@ export class Decoder {
     return value;
   }
 
-  /** Tag 28: an object that is referred to. It has its slot before its parts are read: they may refer to it. */
+  /**
+   * Tag 28: an object that is referred to. It has its slot before its parts are read: they may
+   * refer to it.
+   */
   #shareable(): unknown {
     const slot = this.#slots.push(UNFINISHED) - 1;
     const byte = this.next();
@@ -411,32 +432,12 @@ export class Decoder {
     if (this.next() !== 0xfb) malformed();
     const seconds = this.float64();
     let ms = Math.round(seconds * 1000);
-    // Beyond 2^42 seconds the product can be closer to half a millisecond than to the whole one that was meant.
+    // Beyond 2^42 seconds the product can be closer to half a millisecond than to the whole one
+    // that was meant.
     if (ms / 1000 !== seconds) ms += ms / 1000 < seconds ? 1 : -1;
     const date = new Date(ms);
     // Only seconds that some Date has.
     return Object.is(date.getTime() / 1000, seconds) ? date : malformed();
-  }
-
-  #bigint(tag: number): bigint {
-    const byte = this.next();
-    if (byte >> 5 !== 2) malformed();
-    const length = this.argument(byte);
-    const at = this.skip(length);
-    const { buf } = this;
-    if (length > 0 && buf[at] === 0) malformed();
-    let value: bigint;
-    if (length <= 6) {
-      value = BigInt(readSmall(buf, at, at + length));
-    } else if (length === 7) {
-      value = (BigInt(readSmall(buf, at, at + 1)) << 48n) | BigInt(readSmall(buf, at + 1, at + 7));
-    } else if (length <= 14) {
-      const low = at + length - 8;
-      value = (BigInt(readSmall(buf, at, low)) << 64n) | buf.readBigUInt64BE(low);
-    } else {
-      value = BigInt(`0x${buf.toString("hex", at, at + length)}`);
-    }
-    return tag === TAG_BIGINT_POSITIVE ? value : -1n - value;
   }
 
   #set(slot: number): Set<unknown> {
@@ -477,14 +478,12 @@ export function put(record: Record<string, unknown>, key: string, value: unknown
 /** Makes `key` an own property, which it must not be yet. */
 export function define(record: object, key: string, value: unknown): void {
   if (Object.prototype.hasOwnProperty.call(record, key)) malformed();
-  Object.defineProperty(record, key, { value, enumerable: true, configurable: true, writable: true });
-}
-
-/** A big-endian integer of at most 6 bytes. */
-function readSmall(buf: Buffer, at: number, end: number): number {
-  let value = 0;
-  for (let i = at; i < end; i++) value = value * 256 + buf[i];
-  return value;
+  Object.defineProperty(record, key, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
 }
 
 function isZero(buf: Buffer, start: number, end: number): boolean {

@@ -1,37 +1,32 @@
 /**
  * Values to CBOR (docs/format.md §2): the hot path of every write.
  *
- * One pass: getters run once, in the order in which V8 runs them. What one pass cannot know (which objects are met
- * again) is put in afterwards by splice.ts, only for values that need it.
+ * One pass: getters run once, in the order in which V8 runs them. What one pass cannot know (which
+ * objects are met again) is put in afterwards by splice.ts, only for values that need it.
  */
 
 import type { Buffer } from "node:buffer";
 import { types } from "node:util";
-import { isWellFormed, writeUtf8 } from "../text";
 import { KvU64 } from "../u64";
 import type { Writer } from "../writer";
+import { writeBigint } from "./bigint";
 import type { Fill } from "./blob";
-import { notCloneable, proxyNotCloneable } from "./reject";
+import { notCloneable, proxyNotCloneable, tooLarge } from "./reject";
 import { type ShapeWriter, shapeWriter } from "./shapes";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
 import { writeSpecial } from "./special";
-import {
-  ENCODING_BYTES,
-  ENCODING_CBOR,
-  ENCODING_LE64,
-  TAG_BIGINT_NEGATIVE,
-  TAG_BIGINT_POSITIVE,
-  TAG_OBJECT,
-  TAG_WTF8,
-  VALUE_DEPTH_MAX,
-} from "./tags";
+import { writeLongText } from "./strings";
+import { ENCODING_BYTES, ENCODING_CBOR, ENCODING_LE64, TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
 import { type SeenBuffers, viewName, writeView } from "./views";
 
 /** Strings up to this many code units are written by a loop; above, a native call is cheaper. */
 const LOOP_TEXT_UNITS_MAX = 40;
 /** Objects are looked up in an array up to this many, in a Set beyond. */
 const LINEAR_OBJECTS_MAX = 8;
-/** Arrays up to this length are checked for holes and properties by their keys, longer ones by their values. */
+/**
+ * Arrays up to this length are checked for holes and properties by their keys, longer ones by their
+ * values.
+ */
 const KEYED_ARRAY_ITEMS_MAX = 8;
 const INDICES = Array.from({ length: KEYED_ARRAY_ITEMS_MAX }, (_, i) => String(i));
 /** A set of seen objects larger than this is not kept for the next value. */
@@ -50,14 +45,19 @@ const toStringOf = Object.prototype.toString;
 const hasOwn = Object.prototype.hasOwnProperty;
 
 /**
- * Appends the bytes of a top-level value and returns its encoding id: LE64 for `KvU64`, BYTES for `Uint8Array` and
- * its subclasses, CBOR for everything else. Leaves contents still to be read in `writer.fills`.
+ * Appends the bytes of a top-level value and returns its encoding id: LE64 for `KvU64`, BYTES for
+ * `Uint8Array` and its subclasses, CBOR for everything else. Leaves contents still to be read in
+ * `writer.fills`.
  *
- * Throws TypeError "… could not be cloned." for what cannot be stored, RangeError for nesting deeper than
- * VALUE_DEPTH_MAX, TypeError for more than `bytesMax` bytes, and whatever a getter throws; the writer is then where
- * it was.
+ * Throws TypeError "… could not be cloned." for what cannot be stored, RangeError for nesting
+ * deeper than VALUE_DEPTH_MAX, TypeError for more than `bytesMax` bytes, and whatever a getter
+ * throws; the writer is then where it was.
  */
-export function encodeValue(writer: Writer, value: unknown, bytesMax = Number.POSITIVE_INFINITY): number {
+export function encodeValue(
+  writer: Writer,
+  value: unknown,
+  bytesMax = Number.POSITIVE_INFINITY,
+): number {
   if (typeof value === "object" && value !== null) {
     if (isView(value)) {
       if (viewName(value) === "Uint8Array") {
@@ -75,8 +75,15 @@ export function encodeValue(writer: Writer, value: unknown, bytesMax = Number.PO
   return ENCODING_CBOR;
 }
 
-/** Appends any value as CBOR, also those that have an encoding of their own at top level (queue messages). */
-export function encodeCbor(writer: Writer, value: unknown, bytesMax = Number.POSITIVE_INFINITY): void {
+/**
+ * Appends any value as CBOR, also those that have an encoding of their own at top level (queue
+ * messages).
+ */
+export function encodeCbor(
+  writer: Writer,
+  value: unknown,
+  bytesMax = Number.POSITIVE_INFINITY,
+): void {
   const encoder = idle.pop() ?? new Encoder();
   try {
     encoder.run(writer, value, bytesMax);
@@ -104,10 +111,6 @@ function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void 
   writer.pos += length;
 }
 
-function tooLarge(bytesMax: number): TypeError {
-  return new TypeError(`Value too large (max ${bytesMax} bytes)`);
-}
-
 export class Encoder {
   buf!: Buffer;
   pos = 0;
@@ -115,10 +118,11 @@ export class Encoder {
   buffers: SeenBuffers = [];
   /** Behind the last byte that may be written without making room. */
   end = 0;
-  #view!: DataView;
+  view!: DataView;
   #writer: Writer | null = null;
   #start = 0;
-  #bytesMax = 0;
+  /** Most bytes of the value. */
+  bytesMax = 0;
   #depth = 0;
   /** Every object's place, by number in the order of first meeting. */
   #starts: number[] = [];
@@ -136,14 +140,17 @@ export class Encoder {
     if (writer.busy) throw new Error("a writer was used while a value was being encoded into it");
     writer.busy = true;
     this.#writer = writer;
-    this.#bytesMax = bytesMax;
+    this.bytesMax = bytesMax;
     this.#adopt(writer);
     this.#start = this.pos = writer.pos;
     this.value(value);
     this.#finish(writer);
   }
 
-  /** Makes the encoder ready for the next value, whether or not this one was finished. Keeps nothing alive. */
+  /**
+   * Makes the encoder ready for the next value, whether or not this one was finished. Keeps nothing
+   * alive.
+   */
   reset(): void {
     if (this.#writer !== null) this.#writer.busy = false;
     this.#writer = null;
@@ -167,7 +174,7 @@ export class Encoder {
 
   #adopt(writer: Writer): void {
     this.buf = writer.buf;
-    this.#view = writer.view;
+    this.view = writer.view;
     this.end = writer.buf.length;
   }
 
@@ -190,7 +197,7 @@ export class Encoder {
   }
 
   #refuseAbove(bytes: number): void {
-    if (bytes > this.#bytesMax) throw tooLarge(this.#bytesMax);
+    if (bytes > this.bytesMax) throw tooLarge(this.bytesMax);
   }
 
   /** Makes room for `bytes` more; call before writing. */
@@ -200,7 +207,7 @@ export class Encoder {
 
   /** Makes room for `bytes` more; replaces `buf`. */
   grow(bytes: number): void {
-    if (this.pos - this.#start > this.#bytesMax + LIMIT_SLACK_BYTES) throw tooLarge(this.#bytesMax);
+    if (this.pos - this.#start > this.bytesMax + LIMIT_SLACK_BYTES) throw tooLarge(this.bytesMax);
     const writer = this.#writer!;
     writer.grow(this.pos, bytes);
     this.#adopt(writer);
@@ -224,7 +231,7 @@ export class Encoder {
         this.buf[this.pos++] = 0xf7;
         return;
       case "bigint":
-        return this.bigint(value);
+        return writeBigint(this, value);
       default:
         if (isProxy(value)) throw proxyNotCloneable(value as object);
         throw notCloneable(value);
@@ -255,7 +262,10 @@ export class Encoder {
     if (value >= 0 && value < 24 && (value | 0) === value && (value !== 0 || 1 / value > 0)) {
       this.buf[this.pos++] = value;
     } else if (Number.isSafeInteger(value) && (value !== 0 || 1 / value > 0)) {
-      this.pos = value >= 0 ? writeHead(this.buf, this.pos, 0, value) : writeHead(this.buf, this.pos, 1, -1 - value);
+      this.pos =
+        value >= 0
+          ? writeHead(this.buf, this.pos, 0, value)
+          : writeHead(this.buf, this.pos, 1, -1 - value);
     } else {
       this.float(value);
     }
@@ -266,53 +276,12 @@ export class Encoder {
     if (this.pos + 9 > this.end) this.grow(9);
     const at = this.pos;
     this.buf[at] = 0xfb;
-    this.#view.setFloat64(at + 1, value);
+    this.view.setFloat64(at + 1, value);
     if (value !== value) {
-      this.#view.setUint32(at + 1, 0x7ff80000);
-      this.#view.setUint32(at + 5, 0);
+      this.view.setUint32(at + 1, 0x7ff80000);
+      this.view.setUint32(at + 5, 0);
     }
     this.pos = at + 9;
-  }
-
-  bigint(value: bigint): void {
-    let rest = value;
-    if (value >= 0n) this.head(6, TAG_BIGINT_POSITIVE);
-    else {
-      this.head(6, TAG_BIGINT_NEGATIVE);
-      rest = -1n - value;
-    }
-    if (rest <= 0xffff_ffff_ffff_ffffn) {
-      if (this.pos + 9 > this.end) this.grow(9);
-      const at = this.pos;
-      this.#view.setBigUint64(at + 1, rest);
-      let skip = 0;
-      while (skip < 8 && this.buf[at + 1 + skip] === 0) skip++;
-      if (skip > 0) for (let i = at + 1; i + skip <= at + 8; i++) this.buf[i] = this.buf[i + skip];
-      this.buf[at] = 0x40 | (8 - skip);
-      this.pos = at + 9 - skip;
-      return;
-    }
-    if (rest >> 128n === 0n) {
-      // Two words, the upper one without its leading zeros.
-      if (this.pos + 18 > this.end) this.grow(18);
-      const at = this.pos;
-      this.#view.setBigUint64(at + 1, rest >> 64n);
-      let skip = 0;
-      while (this.buf[at + 1 + skip] === 0) skip++;
-      if (skip > 0) for (let i = at + 1; i + skip <= at + 8; i++) this.buf[i] = this.buf[i + skip];
-      this.#view.setBigUint64(at + 9 - skip, BigInt.asUintN(64, rest));
-      this.buf[at] = 0x40 | (16 - skip);
-      this.pos = at + 17 - skip;
-      return;
-    }
-    const hex = rest.toString(16);
-    const n = (hex.length + 1) >>> 1;
-    if (n > this.#bytesMax) throw tooLarge(this.#bytesMax);
-    this.head(2, n);
-    if (this.pos + n > this.end) this.grow(n);
-    const padded = hex.length & 1 ? `0${hex}` : hex;
-    this.buf.write(padded, this.pos, n, "hex");
-    this.pos += n;
   }
 
   /** A byte string. */
@@ -326,7 +295,7 @@ export class Encoder {
 
   text(text: string): void {
     const { length } = text;
-    if (length > LOOP_TEXT_UNITS_MAX) return this.#longText(text);
+    if (length > LOOP_TEXT_UNITS_MAX) return writeLongText(this, text);
     if (this.pos + length + 2 > this.end) this.grow(length + 2);
     const { buf } = this;
     let at = this.pos;
@@ -337,44 +306,10 @@ export class Encoder {
     }
     for (let i = 0; i < length; i++) {
       const unit = text.charCodeAt(i);
-      if (unit >= 0x80) return this.#longText(text);
+      if (unit >= 0x80) return writeLongText(this, text);
       buf[at++] = unit;
     }
     this.pos = at;
-  }
-
-  #longText(text: string): void {
-    const { length } = text;
-    if (length > this.#bytesMax) throw tooLarge(this.#bytesMax);
-    if (this.pos + length * 3 + 9 > this.end) this.grow(length * 3 + 9);
-    const { buf, pos } = this;
-    // The head of an ASCII text; a longer one is put in place when it turns out to be needed.
-    const head = headBytes(length);
-    const written = writeUtf8(buf, text, pos + head);
-    if (written !== length) {
-      if (!isWellFormed(text)) return this.#wtf8(text);
-      const wider = headBytes(written);
-      if (wider !== head) buf.copyWithin(pos + wider, pos + head, pos + head + written);
-    }
-    this.pos = writeHead(buf, pos, 3, written) + written;
-  }
-
-  /** Text with lone surrogates: tag 273 and UTF-8 that lets them through. */
-  #wtf8(text: string): void {
-    this.head(6, TAG_WTF8);
-    const bytes: number[] = [];
-    for (let i = 0; i < text.length; i++) {
-      const code = text.codePointAt(i)!;
-      if (code > 0xffff) i++;
-      if (code < 0x80) bytes.push(code);
-      else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 0x3f));
-      else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f));
-      else {
-        bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 0x3f));
-        bytes.push(0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f));
-      }
-    }
-    this.bytes(Uint8Array.from(bytes));
   }
 
   #object(value: object): void {
@@ -408,7 +343,10 @@ export class Encoder {
     this.leave();
   }
 
-  /** A map with these keys of the object; those that vanish while it is written are left out, as in V8. */
+  /**
+   * A map with these keys of the object; those that vanish while it is written are left out, as in
+   * V8.
+   */
   entries(value: Record<string, unknown>, keys: string[]): void {
     const at = this.pos;
     const count = keys.length;
@@ -456,7 +394,9 @@ export class Encoder {
     this.leave();
   }
 
-  /** The start of an array with holes or with properties beside its elements; its entries follow. */
+  /**
+   * The start of an array with holes or with properties beside its elements; its entries follow.
+   */
   #sparse(value: unknown[]): void {
     this.object("Array", 3);
     this.number(value.length);
@@ -472,7 +412,10 @@ export class Encoder {
     this.#depth--;
   }
 
-  /** Whether the object was met before in this value; then a reference is written. Else it gets its number. */
+  /**
+   * Whether the object was met before in this value; then a reference is written. Else it gets its
+   * number.
+   */
   met(value: object): boolean {
     const count = this.#count;
     if (count < LINEAR_OBJECTS_MAX) {
@@ -532,8 +475,4 @@ export class Encoder {
 function hasAll(value: unknown[], length: number): boolean {
   for (let i = 0; i < length; i++) if (!(i in value)) return false;
   return true;
-}
-
-function headBytes(argument: number): number {
-  return argument < 24 ? 1 : argument < 0x100 ? 2 : argument < 0x10000 ? 3 : argument < 0x1_0000_0000 ? 5 : 9;
 }

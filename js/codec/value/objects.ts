@@ -1,12 +1,15 @@
 /**
- * Tag 27, the typed arrays and text with lone surrogates, out (docs/format.md §2.1).
+ * Tag 27 and the typed arrays, out (docs/format.md §2.1).
  */
 
-import { Buffer } from "node:buffer";
 import { type Decoder, define, malformed } from "./decode";
 import { ERROR_NAMES, VIEW_TAGS } from "./tags";
 
-type ViewConstructor = new (buffer: ArrayBuffer, byteOffset?: number, length?: number) => ArrayBufferView;
+type ViewConstructor = new (
+  buffer: ArrayBuffer,
+  byteOffset?: number,
+  length?: number,
+) => ArrayBufferView;
 type ResizableConstructor = new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
 
 const scope = globalThis as unknown as Record<string, unknown>;
@@ -66,7 +69,9 @@ function readAtom(decoder: Decoder, name: string, items: number): object {
       const bytes = decoder.bytes();
       if (items === 1) return bytes.buffer;
       const maxByteLength = decoder.index();
-      const buffer = new (ArrayBuffer as unknown as ResizableConstructor)(bytes.length, { maxByteLength });
+      const buffer = new (ArrayBuffer as unknown as ResizableConstructor)(bytes.length, {
+        maxByteLength,
+      });
       new Uint8Array(buffer).set(bytes);
       return buffer;
     }
@@ -145,7 +150,12 @@ function readError(decoder: Decoder, name: string, items: number, slot: number):
 
 /** A property as errors have them: not enumerable. */
 function hide(object: object, name: string, value: unknown): void {
-  Object.defineProperty(object, name, { value, enumerable: false, configurable: true, writable: true });
+  Object.defineProperty(object, name, {
+    value,
+    enumerable: false,
+    configurable: true,
+    writable: true,
+  });
 }
 
 /** Array indices, as property names: "0" … "4294967294". */
@@ -165,40 +175,13 @@ function readSparse(decoder: Decoder, items: number, slot: number): unknown[] {
   array.length = length;
   for (let i = 0; i < count; i++) {
     const key = decoder.string();
-    if (key === "length" || (INDEX.test(key) && Number(key) < ARRAY_LENGTH_MAX && Number(key) >= length)) malformed();
+    if (
+      key === "length" ||
+      (INDEX.test(key) && Number(key) < ARRAY_LENGTH_MAX && Number(key) >= length)
+    )
+      malformed();
     define(array, key, decoder.value());
   }
   decoder.depth--;
   return array;
-}
-
-/** The text behind tag 273: UTF-8 with at least one lone surrogate. */
-export function readWtf8(decoder: Decoder): string {
-  const bytes = decoder.bytes();
-  const units: number[] = [];
-  let lone = false;
-  for (let at = 0; at < bytes.length; ) {
-    const a = bytes[at];
-    const more = a < 0x80 ? 0 : a < 0xe0 ? 1 : a < 0xf0 ? 2 : 3;
-    if ((a >= 0x80 && a < 0xc2) || a > 0xf4 || at + more >= bytes.length + (more === 0 ? 1 : 0)) malformed();
-    let code = more === 0 ? a : a & (0x3f >> more);
-    for (let i = 1; i <= more; i++) {
-      const b = bytes[at + i];
-      if ((b & 0xc0) !== 0x80) malformed();
-      code = (code << 6) | (b & 0x3f);
-    }
-    if ((more === 2 && code < 0x800) || (more === 3 && (code < 0x10000 || code > 0x10ffff))) malformed();
-    if (code > 0xffff) {
-      units.push(0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
-    } else {
-      const before = units.length > 0 ? units[units.length - 1] : 0;
-      // Two halves of a pair are one character of four bytes.
-      if ((code & 0xfc00) === 0xdc00 && (before & 0xfc00) === 0xd800 && bytes[at - 3] === 0xed) malformed();
-      if ((code & 0xf800) === 0xd800) lone = true;
-      units.push(code);
-    }
-    at += more + 1;
-  }
-  if (!lone) malformed();
-  return Buffer.from(Uint16Array.from(units).buffer).toString("utf16le");
 }

@@ -1,9 +1,10 @@
 /**
- * Plain objects, out: records of the same keys come again and again, within a value and across values.
+ * Plain objects, out: records of the same keys come again and again, within a value and across
+ * values.
  *
- * A reader is made for each set of keys that keeps coming: it compares the keys' bytes with what it expects and makes
- * the object in one go. Where code generation is forbidden, and for keys that do not repeat, entries are read one by
- * one; the results are the same.
+ * A reader is made for each set of keys that keeps coming: it compares the keys' bytes with what it
+ * expects and makes the object in one go. Where code generation is forbidden, and for keys that do
+ * not repeat, entries are read one by one; the results are the same.
  */
 
 import type { Buffer } from "node:buffer";
@@ -45,7 +46,9 @@ export function readRecord(decoder: Decoder, count: number): object {
     return readEntries(decoder, {}, count, null);
   }
   // The number of keys, and the first key's length, first and last byte.
-  const slot = (Math.imul(count * 32 + head - 0x60, 0x9e35) + buf[pos + 1] * 0x1f3 + buf[pos + head - 0x60]) & (SHAPE_SLOTS - 1);
+  const slot =
+    (Math.imul(count * 32 + head - 0x60, 0x9e35) + buf[pos + 1] * 0x1f3 + buf[pos + head - 0x60]) &
+    (SHAPE_SLOTS - 1);
   const shape = shapes[slot];
   if (shape !== undefined && shape.read !== null && shape.keys.length === count) {
     const record = shape.read(decoder);
@@ -76,7 +79,9 @@ function readEntries(
   return record;
 }
 
-/** What a reader calls when key number `done` is not its own: `values` are those of the keys before. */
+/**
+ * What a reader calls when key number `done` is not its own: `values` are those of the keys before.
+ */
 function readRest(decoder: Decoder, keys: string[], values: unknown[]): object {
   const record: Record<string, unknown> = {};
   for (let i = 0; i < values.length; i++) put(record, keys[i], values[i]);
@@ -87,7 +92,8 @@ function learn(keys: string[], slot: number): void {
   const shape = shapes[slot];
   if (shape === undefined || !sameKeys(shape.keys, keys)) {
     // One that is in use gives way only to one that comes more often.
-    if (shape === undefined || --shape.sightings < 0) shapes[slot] = { keys, sightings: 1, read: null };
+    if (shape === undefined || --shape.sightings < 0)
+      shapes[slot] = { keys, sightings: 1, read: null };
     return;
   }
   if (shape.read !== null || ++shape.sightings < sightingsNeeded) return;
@@ -121,8 +127,8 @@ function fitsShape(key: string): boolean {
 }
 
 /**
- * The reader for these keys. Its code holds nothing but numbers, and the keys as JSON strings: never bytes of a
- * value as they are.
+ * The reader for these keys. Its code holds nothing but numbers, and the keys as JSON strings:
+ * never bytes of a value as they are.
  */
 function makeReader(keys: string[]): Reader | null {
   const lines: string[] = ["const buf = d.buf; let p = d.pos, b = 0;"];
@@ -131,17 +137,26 @@ function makeReader(keys: string[]): Reader | null {
     const tests = [`buf[p] === ${0x60 + key.length}`];
     for (let i = 0; i < key.length; i++) tests.push(`buf[p + ${i + 1}] === ${key.charCodeAt(i)}`);
     const before = keys.slice(0, k).map((_, i) => `v${i}`);
-    const miss = k === 0 ? "return undefined;" : `{ d.pos = p; return rest(d, keys, [${before.join(", ")}]); }`;
+    const miss =
+      k === 0
+        ? "return undefined;"
+        : `{ d.pos = p; return rest(d, keys, [${before.join(", ")}]); }`;
     lines.push(`if (!(${tests.join(" && ")})) ${miss}`);
     lines.push(`p += ${key.length + 1}; b = buf[p]; let v${k};`);
     lines.push(`if (b < 24) { v${k} = b; p++; }`);
-    lines.push(`else if (b > 0x60 && b < 0x78) { v${k} = d.shortText(p + 1, b - 0x60); p += b - 0x5f; }`);
+    lines.push(
+      `else if (b > 0x60 && b < 0x78) { v${k} = d.shortText(p + 1, b - 0x60); p += b - 0x5f; }`,
+    );
     lines.push(`else { d.pos = p; v${k} = d.value(); p = d.pos; }`);
   }
   lines.push("d.pos = p;");
   lines.push(`return { ${keys.map((key, i) => `${JSON.stringify(key)}: v${i}`).join(", ")} };`);
   try {
-    const make = new Function("keys", "rest", `"use strict"; return function readRecord(d) {\n${lines.join("\n")}\n};`);
+    const make = new Function(
+      "keys",
+      "rest",
+      `"use strict"; return function readRecord(d) {\n${lines.join("\n")}\n};`,
+    );
     return (make as (keys: string[], rest: typeof readRest) => Reader)(keys, readRest);
   } catch {
     // A policy forbids code from strings.
@@ -155,8 +170,13 @@ function readKey(decoder: Decoder): string {
   const { buf, pos } = decoder;
   const head = buf[pos];
   const length = head - 0x60;
-  if (length <= 0 || length > SHAPE_KEY_BYTES_MAX || pos + length >= decoder.end) return decoder.string();
-  const slot = (Math.imul(length * 256 + buf[pos + 1], 0x9e35) + buf[pos + length] * 0x1f3 + buf[pos + ((length + 1) >> 1)] * 7) & (KEY_SLOTS - 1);
+  if (length <= 0 || length > SHAPE_KEY_BYTES_MAX || pos + length >= decoder.end)
+    return decoder.string();
+  const slot =
+    (Math.imul(length * 256 + buf[pos + 1], 0x9e35) +
+      buf[pos + length] * 0x1f3 +
+      buf[pos + ((length + 1) >> 1)] * 7) &
+    (KEY_SLOTS - 1);
   const known = keyStrings[slot];
   if (isAt(buf, pos + 1, length, known)) {
     decoder.pos = pos + length + 1;

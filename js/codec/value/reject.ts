@@ -34,7 +34,9 @@ export function describe(value: unknown): string {
 /** An object with a lone prototype's tag has no say in it: what the engine itself would call it. */
 function builtinTag(value: object): string {
   if (Array.isArray(value)) return "Array";
-  const text = Object.prototype.toString.call(Object.prototype.hasOwnProperty.call(value, Symbol.toStringTag) ? {} : value);
+  const text = Object.prototype.toString.call(
+    Object.prototype.hasOwnProperty.call(value, Symbol.toStringTag) ? {} : value,
+  );
   return text.slice(8, -1);
 }
 
@@ -51,6 +53,16 @@ function dataProperty(value: object, name: PropertyKey): unknown {
 
 /** A Proxy's description is its target's, which cannot be reached: what follows runs no trap. */
 export function proxyNotCloneable(proxy: object): TypeError {
-  const name = typeof proxy === "function" ? "[object Function]" : Array.isArray(proxy) ? "[object Array]" : "#<Object>";
+  const name =
+    typeof proxy === "function"
+      ? "[object Function]"
+      : Array.isArray(proxy)
+        ? "[object Array]"
+        : "#<Object>";
   return new TypeError(`${name} could not be cloned.`);
+}
+
+/** TypeError for a value of more bytes than the limit. */
+export function tooLarge(bytesMax: number): TypeError {
+  return new TypeError(`Value too large (max ${bytesMax} bytes)`);
 }

@@ -1,9 +1,10 @@
 /**
- * Plain objects, in: objects of the same keys come again and again, within a value and across values.
+ * Plain objects, in: objects of the same keys come again and again, within a value and across
+ * values.
  *
- * A writer is made for each set of keys that keeps coming. It looks whether an object has these keys, and then writes
- * their bytes as constants. Where code generation is forbidden, and for keys that do not repeat, the encoder writes
- * entry by entry; the bytes are the same.
+ * A writer is made for each set of keys that keeps coming. It looks whether an object has these
+ * keys, and then writes their bytes as constants. Where code generation is forbidden, and for keys
+ * that do not repeat, the encoder writes entry by entry; the bytes are the same.
  */
 
 import { Buffer } from "node:buffer";
@@ -88,17 +89,22 @@ function sameKeys(a: readonly string[], b: readonly string[]): boolean {
   return true;
 }
 
-/** Whether a key may be a constant: not one that decides what the object is, nor an index, whose order differs. */
+/**
+ * Whether a key may be a constant: not one that decides what the object is, nor an index, whose
+ * order differs.
+ */
 function fitsShape(key: string): boolean {
-  if (key === "constructor" || key === "__proto__" || /^[0-9]/.test(key) || !isWellFormed(key)) return false;
+  if (key === "constructor" || key === "__proto__" || /^[0-9]/.test(key) || !isWellFormed(key))
+    return false;
   return Buffer.byteLength(key) <= SHAPE_KEY_BYTES_MAX;
 }
 
 /**
  * The writer for these keys. Its code holds nothing but numbers, and the keys as JSON strings.
  *
- * Enumeration shows inherited properties too; an object that has any is left to the encoder. Values are read in the
- * keys' order, after all keys have been compared, so a getter changes nothing that was decided.
+ * Enumeration shows inherited properties too; an object that has any is left to the encoder. Values
+ * are read in the keys' order, after all keys have been compared, so a getter changes nothing that
+ * was decided.
  */
 function makeWriter(keys: readonly string[], constructor: unknown): ShapeWriter | null {
   const count = keys.length;
@@ -128,7 +134,8 @@ function makeWriter(keys: readonly string[], constructor: unknown): ShapeWriter 
       `p += ${bytes.length};`,
       "if (typeof v === 'number' && v > 0 && v < 24 && (v | 0) === v) buf[p++] = v;",
       "else if (typeof v === 'boolean') buf[p++] = v ? 0xf5 : 0xf4;",
-      "else { e.pos = p; if (typeof v === 'string') e.text(v); else e.value(v); p = e.pos; buf = e.buf; }",
+      "else { e.pos = p; if (typeof v === 'string') e.text(v); else e.value(v);",
+      "p = e.pos; buf = e.buf; }",
       "}",
     );
   }
@@ -144,7 +151,11 @@ function makeWriter(keys: readonly string[], constructor: unknown): ShapeWriter 
       "hasOwn",
       `"use strict"; return function writeShape(e, o) {\n${lines.join("\n")}\n};`,
     );
-    return (make as (...parts: unknown[]) => ShapeWriter)(keys, constructor, Object.prototype.hasOwnProperty);
+    return (make as (...parts: unknown[]) => ShapeWriter)(
+      keys,
+      constructor,
+      Object.prototype.hasOwnProperty,
+    );
   } catch {
     // A policy forbids code from strings.
     mayGenerate = false;

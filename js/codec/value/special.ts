@@ -15,7 +15,9 @@ const eachEntry = Map.prototype.forEach;
 const eachItem = Set.prototype.forEach;
 const timeOf = Date.prototype.getTime;
 
-/** Writes an object by its kind; `tag` is what it says of itself. Throws for what cannot be stored. */
+/**
+ * Writes an object by its kind; `tag` is what it says of itself. Throws for what cannot be stored.
+ */
 export function writeSpecial(encoder: Encoder, value: object, tag: string): void {
   const kind = claimedKind(value, tag) ?? kindOf(value);
   // A buffer can be in the value already without having been met as an object.

@@ -1,8 +1,10 @@
 /**
- * The second look at an encoded value: marks, references and corrections that were not known on the first pass.
+ * The second look at an encoded value: marks, references and corrections that were not known on the
+ * first pass.
  *
- * While a value is written, an object met again leaves a placeholder of known width, and an edit. Only when there are
- * edits is the value copied once more, with the tag 28 marks and the final indices put in. Most values have none.
+ * While a value is written, an object met again leaves a placeholder of known width, and an edit.
+ * Only when there are edits is the value copied once more, with the tag 28 marks and the final
+ * indices put in. Most values have none.
  */
 
 import { Buffer } from "node:buffer";
@@ -25,18 +27,23 @@ export interface SharedView {
   length: number;
 }
 
-/** Bytes of the placeholder that stands for a reference: a multiple of nothing, it is only dropped. */
+/**
+ * Bytes of the placeholder that stands for a reference: a multiple of nothing, it is only dropped.
+ */
 export const PLACEHOLDER_BYTES = 1;
 
 const HEAD_BYTES_MAX = 9;
 const VIEW_OVERHEAD_BYTES = 64;
 
-/** Numbers an object that is written inside a view's edit: it has no place of its own to be marked at. */
+/**
+ * Numbers an object that is written inside a view's edit: it has no place of its own to be marked
+ * at.
+ */
 export const INSIDE_EDIT = -1;
 
 /**
- * The value at [start, end) of `buf` with all edits made, in a buffer of its own. `starts` has the place of every
- * object by its number. `fills` are moved along.
+ * The value at [start, end) of `buf` with all edits made, in a buffer of its own. `starts` has the
+ * place of every object by its number. `fills` are moved along.
  */
 export function splice(
   buf: Buffer,
@@ -58,7 +65,8 @@ export function splice(
   steps.sort((a, b) => a.at - b.at || (a.edit === null ? 0 : 1) - (b.edit === null ? 0 : 1));
 
   let room = end - start + steps.length * HEAD_BYTES_MAX;
-  for (const edit of edits) if (edit.kind === "view") room += edit.view.bytes.length + VIEW_OVERHEAD_BYTES;
+  for (const edit of edits)
+    if (edit.kind === "view") room += edit.view.bytes.length + VIEW_OVERHEAD_BYTES;
   const out = Buffer.allocUnsafeSlow(room);
   const ranks = new Map<number, number>();
   let from = start;
@@ -116,7 +124,10 @@ export function splice(
   return out.subarray(0, to) as Buffer;
 }
 
-/** Writes a CBOR head at `at`, shortest form; the room must be there. Returns the position behind it. */
+/**
+ * Writes a CBOR head at `at`, shortest form; the room must be there. Returns the position behind
+ * it.
+ */
 export function writeHead(buf: Buffer, at: number, major: number, value: number): number {
   const type = major << 5;
   if (value < 24) {

@@ -10,8 +10,8 @@ export const ENCODING_BYTES = 3;
 export const ENCODING_CBOR = 67;
 
 /**
- * Containers within containers. Deno stops between 2000 and 4000; this leaves both directions a wide margin on the
- * default stacks of Node, Bun and Deno, interpreted code included.
+ * Containers within containers. Deno stops between 2000 and 4000; this leaves both directions a
+ * wide margin on the default stacks of Node, Bun and Deno, interpreted code included.
  */
 export const VALUE_DEPTH_MAX = 1000;
 

@@ -1,8 +1,9 @@
 /**
  * ArrayBuffers and their views, in (docs/format.md §2.1).
  *
- * A view that stands alone is written as its own bytes. Only when a second view or the buffer itself turns up in the
- * same value are they written as views of one buffer; the first view is then rewritten by an edit.
+ * A view that stands alone is written as its own bytes. Only when a second view or the buffer
+ * itself turns up in the same value are they written as views of one buffer; the first view is then
+ * rewritten by an edit.
  */
 
 import { Buffer } from "node:buffer";
@@ -22,10 +23,16 @@ interface Seen {
 
 export type SeenBuffers = Seen[];
 
-type Resizable = ArrayBuffer & { resizable?: boolean; maxByteLength: number; resize(bytes: number): void };
+type Resizable = ArrayBuffer & {
+  resizable?: boolean;
+  maxByteLength: number;
+  resize(bytes: number): void;
+};
 
 const get = (prototype: object, name: PropertyKey) => {
-  const getter = Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => unknown;
+  const getter = Object.getOwnPropertyDescriptor(prototype, name)!.get as (
+    this: unknown,
+  ) => unknown;
   return (view: unknown) => getter.call(view);
 };
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
@@ -48,7 +55,8 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   const name = arrayName(view) ?? "DataView";
   const isData = name === "DataView";
   const buffer = isData ? dataBuffer(view) : arrayBuffer(view);
-  if (types.isSharedArrayBuffer(buffer)) throw new Error("#<SharedArrayBuffer> could not be cloned.");
+  if (types.isSharedArrayBuffer(buffer))
+    throw new Error("#<SharedArrayBuffer> could not be cloned.");
   refuseDetached(buffer);
   const byteLength = isData ? dataBytes(view) : arrayBytes(view);
   if (view instanceof Buffer) {
@@ -62,7 +70,11 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   if (seen === null && (buffer as Resizable).resizable !== true) {
     const at = encoder.pos;
     writeAlone(encoder, name, new Uint8Array(buffer, byteOffset, byteLength));
-    encoder.buffers.push({ buffer, object: -1, alone: { name, at, end: encoder.pos, byteOffset, length } });
+    encoder.buffers.push({
+      buffer,
+      object: -1,
+      alone: { name, at, end: encoder.pos, byteOffset, length },
+    });
     return;
   }
   encoder.object("View", 5);
@@ -126,8 +138,8 @@ function refuseDetached(buffer: ArrayBuffer): void {
 }
 
 /**
- * Whether the view's length follows its buffer's. No property tells; resizing the buffer does, and back again it is
- * as it was. No code but this runs in between.
+ * Whether the view's length follows its buffer's. No property tells; resizing the buffer does, and
+ * back again it is as it was. No code but this runs in between.
  */
 function tracksLength(
   view: ArrayBufferView,
@@ -154,7 +166,9 @@ function tracksLength(
   let tracks = true;
   try {
     // A view of fixed length is out of bounds now: an array measures 0, a DataView throws.
-    tracks = measure() === byteLength - step && (byteLength !== step || isData || arrayOffset(view) === byteOffset);
+    tracks =
+      measure() === byteLength - step &&
+      (byteLength !== step || isData || arrayOffset(view) === byteOffset);
   } catch {
     tracks = false;
   }
