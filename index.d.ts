@@ -363,9 +363,10 @@ export class Kv implements Disposable, AsyncDisposable {
   commitVersionstamp(): symbol;
 
   /**
-   * Closes the handle. What was called before is completed; watches end and listeners resolve;
-   * later calls fail with {@link BadResource}. Returns when the file is released, if this was its
-   * last handle in the process.
+   * Closes the handle. Writes that were called before are completed, and their promises resolve;
+   * reads that are under way may be rejected with {@link BadResource}, as later calls are. Watches
+   * end and listeners resolve; handlers that run may finish. Returns when the file is released, if
+   * this was its last handle in the process.
    *
    * @throws {@link BadResource} when it is closed already.
    */

@@ -80,7 +80,7 @@ export interface QueueOptions {
 }
 
 /** Waiting times before each retry of a message that says nothing else. */
-const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30_000, 60_000];
+export const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30_000, 60_000];
 
 const NO_KEYS: readonly KvKey[] = [];
 const QUEUE_DEFAULTS: QueueOptions = {

@@ -2,6 +2,7 @@
 // that it shows what would be written and not what the arguments have become since.
 
 import { inspect } from "node:util";
+import { BACKOFF_DEFAULT_MS } from "./check.js";
 import { decodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { ENCODING_CBOR } from "./codec/value/tags.js";
@@ -68,9 +69,6 @@ function describe(segment: Segment, print: Print): string {
   return `${NAMES[op]}(${shown.join(", ")})`;
 }
 
-/** The schedule is not told when it is the default one, which has this many intervals. */
-const DEFAULT_SCHEDULE = "[ 100, 1000, 5000, 30000, 60000 ]";
-
 function describeMessage(reader: Reader, { afterMs }: Segment, print: Print): string {
   reader.skip(8);
   const backoff = Array.from({ length: reader.u8() }, () => reader.u32());
@@ -79,8 +77,8 @@ function describeMessage(reader: Reader, { afterMs }: Segment, print: Print): st
   const options: string[] = [];
   if (afterMs) options.push(`delay: ${afterMs}`);
   if (keys.length > 0) options.push(`keysIfUndelivered: ${print(keys)}`);
-  const schedule = print(backoff);
-  if (schedule !== DEFAULT_SCHEDULE) options.push(`backoffSchedule: ${schedule}`);
+  const isDefault = String(backoff) === String(BACKOFF_DEFAULT_MS);
+  if (!isDefault) options.push(`backoffSchedule: ${print(backoff)}`);
   if (options.length > 0) shown.push(`{ ${options.join(", ")} }`);
   return `enqueue(${shown.join(", ")})`;
 }
