@@ -1,0 +1,37 @@
+//! Values: no bytes panic, what is taken is the one encoding of its value, and memory is bounded by
+//! the bytes that are there.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use openkv::codec::cbor;
+use openkv::model::{Node, Numeric, VALUE_DEPTH_MAX};
+use openkv_fuzz::within;
+
+/// What the decoder promises.
+fn bytes_max(len: usize) -> usize {
+    len * 256 + len.min(VALUE_DEPTH_MAX) * 512 + 4096
+}
+
+fuzz_target!(|data: &[u8]| {
+    let value = within(bytes_max(data.len()), || cbor::decode(data));
+    let number = cbor::number_of(data);
+    let Ok(value) = value else {
+        assert_eq!(number, None);
+        return;
+    };
+    let again = within(bytes_max(data.len()), || cbor::encode(&value));
+    assert_eq!(again.expect("a value that was decoded"), data);
+    let root = value.node(value.root_id()).expect("a root");
+    match number {
+        Some(Numeric::Number(n)) => {
+            assert!(matches!(root, Node::Number(other) if other.to_bits() == n.to_bits()));
+            assert_eq!(cbor::encode_number(n), data);
+        }
+        Some(Numeric::BigInt(n)) => {
+            assert_eq!(cbor::encode_bigint(&n), data);
+            assert_eq!(root, &Node::BigInt(n));
+        }
+        None => assert!(!matches!(root, Node::Number(_) | Node::BigInt(_))),
+    }
+});

@@ -1,0 +1,143 @@
+//! Frames: no bytes panic, what is taken can be written down again and means the same, a write that
+//! is taken is within its limits, and answers stay inside their buffer.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use openkv::codec::frame::{Answer, Fill, Out, parse_keys, parse_ranges, parse_writes};
+use openkv::model::{
+    Arith, AtomicWrite, EncodedValue, Encoding, Key, Limits, Mutation, Range, Row, Versionstamp,
+    WriteParts,
+};
+use openkv_fuzz::within;
+
+/// The smallest record that becomes a node of its own is a one-byte write.
+fn bytes_max(len: usize) -> usize {
+    len * 3 * size_of::<Result<AtomicWrite, openkv::model::Error>>() + 4096
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[kind, count, high], frame)) = data.split_first_chunk() else { return };
+    let count = usize::from(count) | usize::from(high) << 24;
+    let bytes_max = bytes_max(frame.len());
+    match kind % 4 {
+        0 => {
+            if let Ok(keys) = within(bytes_max, || parse_keys(frame, count)) {
+                let again: Vec<u8> = keys.iter().flat_map(sized_key).collect();
+                assert_eq!(again, frame);
+            }
+        }
+        1 => {
+            if let Ok(ranges) = within(bytes_max, || parse_ranges(frame, count)) {
+                let again: Vec<u8> = ranges.iter().flat_map(range_bytes).collect();
+                assert_eq!(parse_ranges(&again, count), Ok(ranges));
+            }
+        }
+        2 => {
+            let limits = Limits::default();
+            let Ok(writes) = within(bytes_max, || parse_writes(frame, count, &limits)) else {
+                return;
+            };
+            assert_eq!(writes.len(), count);
+            for write in writes.into_iter().flatten() {
+                assert!(write.size_bytes() <= limits.commit_bytes_max);
+                let again = write_bytes(write.clone().into_parts());
+                assert_eq!(parse_writes(&again, 1, &limits), Ok(vec![Ok(write)]));
+            }
+        }
+        _ => answer(count, frame),
+    }
+});
+
+fn sized(bytes: &[u8]) -> Vec<u8> {
+    [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
+}
+
+fn sized_key(key: &Key) -> Vec<u8> {
+    sized(key.as_bytes())
+}
+
+fn range_bytes(range: &Range) -> Vec<u8> {
+    let (flags, limit, start, end) = match range {
+        Range::Point(key) => (2, 0, key, &Key::default()),
+        Range::Span { start, end, limit, reverse } => (u8::from(*reverse), *limit, start, end),
+    };
+    let limit = (limit as u32).to_le_bytes();
+    [&[flags][..], &limit, &sized_key(start), &sized_key(end)].concat()
+}
+
+fn value_bytes(value: &EncodedValue) -> Vec<u8> {
+    [vec![value.encoding.id()], sized(&value.bytes)].concat()
+}
+
+fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
+    match mutation {
+        Mutation::Set { key, suffixed, value, expire_at_ms } => {
+            let flags = u8::from(expire_at_ms.is_some()) | u8::from(*suffixed) << 1;
+            let expiry = expire_at_ms.map(|ms| (ms as f64).to_le_bytes().to_vec());
+            let expiry = expiry.unwrap_or_default();
+            [vec![2, flags], expiry, sized_key(key), value_bytes(value)].concat()
+        }
+        Mutation::Delete { key } => [vec![3], sized_key(key)].concat(),
+        Mutation::Arith { op, key, operand } => {
+            let op = match op {
+                Arith::Sum => 4,
+                Arith::Min => 5,
+                Arith::Max => 6,
+            };
+            [vec![op], sized_key(key), value_bytes(operand)].concat()
+        }
+    }
+}
+
+fn write_bytes(parts: WriteParts) -> Vec<u8> {
+    let mut out = vec![];
+    for check in &parts.checks {
+        out.extend([1, u8::from(check.expected.is_some())]);
+        out.extend(check.expected.iter().flat_map(|stamp| stamp.hex()));
+        out.extend(sized_key(&check.key));
+    }
+    out.extend(parts.mutations.iter().flat_map(mutation_bytes));
+    for message in &parts.messages {
+        out.push(7);
+        out.extend((message.due_ms as f64).to_le_bytes());
+        out.push(message.backoff_ms.len() as u8);
+        out.extend(message.backoff_ms.iter().flat_map(|ms| ms.to_le_bytes()));
+        out.extend((message.keys_if_undelivered.len() as u16).to_le_bytes());
+        out.extend(message.keys_if_undelivered.iter().flat_map(sized_key));
+        out.extend(sized(&message.value));
+    }
+    out.push(0);
+    out
+}
+
+/// Rows of the frame's bytes into a buffer of `room` bytes.
+fn answer(room: usize, frame: &[u8]) {
+    const ROW_HEAD_BYTES: usize = 8 + Versionstamp::HEX_BYTES + 1;
+    let room = room % 4096;
+    let mut buffer = vec![0xaa; room];
+    let mut fill = Fill::new(&mut buffer);
+    let mut answer = Answer::new(&mut fill);
+    let mut expected = 5;
+    let mut rows = 0;
+    for chunk in frame.chunks(7) {
+        let (key, value) = chunk.split_at(chunk.len() / 2);
+        let row = Row { key, stamp: Versionstamp::new(1), encoding: Encoding::Cbor, value };
+        let row_bytes = ROW_HEAD_BYTES + chunk.len();
+        assert_eq!(answer.push(&row, true), expected + row_bytes <= room.max(5));
+        if answer.is_full() {
+            break;
+        }
+        expected += row_bytes;
+        rows += 1;
+    }
+    assert_eq!(answer.rows(), rows);
+    answer.finish();
+    let len = fill.len();
+    assert!(len <= room);
+    if room >= 5 {
+        assert_eq!(len, expected);
+        assert_eq!(buffer[..4], (rows as u32).to_le_bytes());
+        assert!(buffer[len..].iter().all(|byte| *byte == 0xaa));
+    }
+}

@@ -1,0 +1,33 @@
+//! Keys: no bytes panic, what is taken is the one encoding of its parts, and the order of keys is
+//! the order of their bytes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use openkv::codec::key;
+use openkv::model::KeyPart;
+use openkv_fuzz::within;
+
+/// One part for every byte, in a vector that doubles.
+fn bytes_max(len: usize) -> usize {
+    len * 3 * size_of::<KeyPart>() + 1024
+}
+
+fn judge(bytes: &[u8]) -> Option<Vec<KeyPart>> {
+    let valid = within(0, || key::validate(bytes));
+    let parts = within(bytes_max(bytes.len()), || key::decode(bytes));
+    assert_eq!(valid.err(), parts.as_ref().err().copied());
+    let parts = parts.ok()?;
+    let again = key::encode(&parts).expect("a key that was decoded");
+    assert_eq!(again.as_bytes(), bytes);
+    Some(parts)
+}
+
+fuzz_target!(|data: &[u8]| {
+    // The first byte says where the second key starts.
+    let Some((&at, bytes)) = data.split_first() else { return };
+    let (a, b) = bytes.split_at(usize::from(at).min(bytes.len()));
+    if let (Some(parts_a), Some(parts_b)) = (judge(a), judge(b)) {
+        assert_eq!(parts_a.cmp(&parts_b), a.cmp(b));
+    }
+});

@@ -1,0 +1,68 @@
+// Duty: give every fuzz target a corpus to start from: the golden vectors, each as one input in the
+// target's own form, in fuzz/corpus/<target>/. Inputs that a fuzzer has added there are kept.
+//
+//   node fuzz/seeds.mjs
+
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const vectors = (name) => JSON.parse(readFileSync(join(here, "..", "vectors", `${name}.json`)));
+const bytes = (text) => Buffer.from(text.replaceAll(" ", ""), "hex");
+const sized = (...parts) => parts.map((part) => Buffer.concat([Buffer.of(part.length), part]));
+
+/** Vectors above this many bytes only slow the fuzzer down. */
+const SEED_BYTES_MAX = 1024;
+
+/** Two keys after the length of the first: neighbours in the list, so that order is compared. */
+function keySeeds() {
+  const { keys, invalid } = vectors("keys");
+  const all = [...keys, ...invalid].map(({ hex }) => bytes(hex)).filter((key) => key.length < 256);
+  return all.map((key, at) => Buffer.concat([...sized(key), all[(at + 1) % all.length]]));
+}
+
+function cborSeeds() {
+  const { values, invalid, notShortest } = vectors("values");
+  return [...values, ...invalid, ...notShortest].map(({ hex }) => bytes(hex));
+}
+
+/** Kind of selector, start, end and key, each after its length; then a cursor. */
+function cursorSeeds() {
+  const { cursors, invalid } = vectors("cursors");
+  const valid = cursors.flatMap(({ key, common, cursor }) => {
+    const whole = bytes(key);
+    const start = whole.subarray(0, common);
+    return [0, 1, 2, 3].map((kind) =>
+      Buffer.concat([...sized(Buffer.of(kind), start, whole, whole), Buffer.from(cursor)]),
+    );
+  });
+  const refused = invalid.map(({ cursor }) => Buffer.from(`\x01\x00\x00\x00\x00${cursor}`));
+  return [...valid, ...refused];
+}
+
+/** Kind of frame and its count in two bytes, then a frame of js/native/contract.md. */
+function frameSeeds() {
+  const key = "03000000 026100";
+  const stamp = Buffer.from("0000000000000f460000").toString("hex");
+  const value = "43 01000000 f6";
+  const time = "0000000000408f40";
+  return [
+    `00 02 00 ${key} 01000000 14`,
+    `01 03 00 01 0a000000 ${key} 01000000 27 00 01000000 00000000 ${key} 02 01000000 ${key} 00000000`,
+    `02 02 00 01 01 ${stamp} ${key} 01 00 ${key} 03 ${key} 00 00`,
+    `02 01 00 02 00 ${key} ${value} 02 01 ${time} ${key} ${value} 02 02 ${key} 03 00000000 00`,
+    `02 01 00 04 ${key} 02 08000000 0100000000000000 05 ${key} ${value} 06 ${key} ${value} 00`,
+    `02 01 00 07 ${time} 02 64000000 e8030000 0100 ${key} 01000000 f6 00`,
+    `03 ff 00 ${"0102030405060708".repeat(8)}`,
+  ].map(bytes);
+}
+
+const corpora = { key: keySeeds(), cbor: cborSeeds(), cursor: cursorSeeds(), frame: frameSeeds() };
+for (const [target, all] of Object.entries(corpora)) {
+  const folder = join(here, "corpus", target);
+  mkdirSync(folder, { recursive: true });
+  const seeds = all.filter((seed) => seed.length <= SEED_BYTES_MAX);
+  seeds.forEach((seed, at) => writeFileSync(join(folder, `vector-${at}`), seed));
+  console.log(`fuzz ${target}: ${seeds.length} seeds`);
+}
