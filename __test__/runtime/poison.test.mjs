@@ -1,0 +1,84 @@
+// Duty: a queued message whose bytes cannot be read (a damaged file) is a failed delivery: it goes
+// its way to the dead letters, and the messages behind it are handled.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openKv } from "../../index.mjs";
+
+const require = createRequire(import.meta.url);
+const binding = require("../../dist/native/binding.js");
+const { encodeKey } = require("../../dist/codec/key.js");
+const { Writer } = require("../../dist/codec/writer.js");
+
+/** Ids that the face of the package does not use in this test. */
+const HANDLE_ID = 2 ** 29;
+const WRITE_ID = HANDLE_ID + 1;
+const OP_ENQUEUE = 7;
+const END = 0;
+/** A CBOR "break" on its own: no value. */
+const UNREADABLE = Uint8Array.of(0xff);
+
+/** Enqueues bytes that no encoder wrote, past all of js/: the frame of js/native/contract.md. */
+async function enqueueRaw(path, value, deadKey) {
+  const writer = new Writer();
+  const doubleNow = Buffer.alloc(8);
+  doubleNow.writeDoubleLE(Date.now());
+  writer.u8(OP_ENQUEUE);
+  writer.bytes(doubleNow);
+  writer.u8(1);
+  writer.u32(20);
+  writer.bytes(Uint8Array.of(1, 0));
+  const keyAt = writer.pos;
+  writer.u32(0);
+  encodeKey(writer, deadKey);
+  writer.patchU32(keyAt, writer.pos - keyAt - 4);
+  writer.u32(value.length);
+  writer.bytes(value);
+  writer.u8(END);
+  const limits = binding.limits();
+  const options = { path, durability: "full", readonly: false, busyTimeoutMs: 5000, limits };
+  const handle = new binding.Handle(HANDLE_ID, options);
+  // Nobody hears that it has opened; a write before that is refused.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  handle.write(WRITE_ID, 1, writer.buf, writer.pos);
+  handle.close();
+}
+
+test("a message that cannot be read fails, and harms no other", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "openkv-poison-"));
+  const path = join(folder, "kv.sqlite3");
+  const kv = await openKv(path);
+  const errors = [];
+  const log = console.error;
+  console.error = (...args) => errors.push(args.join(" "));
+  try {
+    await enqueueRaw(path, UNREADABLE, ["dead"]);
+    await kv.enqueue("behind it");
+    const got = [];
+    const listening = kv.listenQueue((message) => {
+      got.push(message);
+    });
+    for (let i = 0; ; i++) {
+      // The dead letter holds the same bytes: to read it is an error of its own.
+      const dead = await kv.get(["dead"]).catch((error) => error);
+      if (dead instanceof RangeError) break;
+      assert.equal(dead.versionstamp, null);
+      assert.ok(i < 1500, "the dead letter did not come");
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await kv.enqueue("after it");
+    while (got.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.deepEqual(got, ["behind it", "after it"]);
+    // Delivered twice: at once, and after its one backoff of 20 ms.
+    assert.equal(errors.filter((text) => text.includes("Exception in queue handler")).length, 2);
+    kv.close();
+    await listening;
+  } finally {
+    console.error = log;
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
