@@ -65,10 +65,12 @@ export async function getLater(session: Session, key: KvKey): Promise<KvEntryMay
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
+    if (session.spent) continue;
     encodeKey(port.begin(), own);
     const entry = readNow(session, key, own);
     if (entry !== undefined) return entry;
   }
+  encodeKey(port.begin(), own);
   const batch = session.joinRead();
   const index = batch.point(port.writer.buf, 0, port.writer.pos);
   await batch.arrived;
@@ -168,6 +170,7 @@ export async function getManyLater(
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
+    if (session.spent) continue;
     encodeKeys(session, own);
     const entries = readManyNow(session, given);
     if (entries !== undefined) return entries;

@@ -26,6 +26,8 @@ export class Session implements TurnMember {
   spent = false;
   /** Entries read synchronously in this turn. */
   #reads = 0;
+  /** Turns on end whose budget was spent by few reads. */
+  #coldTurns = 0;
   /** Reads that wait for the next turn, and what they wait for. */
   #waiting = 0;
   #turned: Promise<void> | null = null;
@@ -63,6 +65,7 @@ export class Session implements TurnMember {
   }
 
   endTurn(): void {
+    if (this.spent) this.#coldTurns = this.#reads < WARM_READS_MIN ? this.#coldTurns + 1 : 0;
     this.#reads = 0;
     this.spent = false;
     if (!this.closed) this.native.release();
@@ -76,10 +79,12 @@ export class Session implements TurnMember {
 
   /**
    * For a read that was refused: the next turn, when that will be quicker than the asynchronous
-   * lane, because the turn's many reads show that pages are warm. Null: take the lane.
+   * lane, because many reads in a turn show that pages are warm. Null: take the lane. One turn of
+   * few reads shows nothing: the process may have been interrupted.
    */
   nextTurn(): Promise<void> | null {
-    if (!this.spent || this.#reads < WARM_READS_MIN || this.#waiting >= WAITING_MAX) return null;
+    const cold = this.#reads < WARM_READS_MIN && this.#coldTurns > 0;
+    if (!this.spent || cold || this.#waiting >= WAITING_MAX) return null;
     this.#waiting++;
     return (this.#turned ??= new Promise((resolve) => (this.#turn = resolve)));
   }
