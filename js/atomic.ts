@@ -36,6 +36,8 @@ import {
 import { Session } from "./session.js";
 import type { AtomicCheck, KvCommitError, KvCommitResult, KvKey, KvMutation } from "./types.js";
 
+const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
+
 export class AtomicOperation {
   readonly #session: Session;
   #segments: Segment[] = [];
@@ -88,7 +90,7 @@ export class AtomicOperation {
       case "min":
       case "max":
         requireValue(mutation);
-        this.#arith(type === "sum" ? OP_SUM : type === "min" ? OP_MIN : OP_MAX, key, mutation.value);
+        this.#arith(ARITH[type], key, mutation.value);
         return;
       default:
         throw new TypeError("Invalid mutation type");

@@ -91,7 +91,8 @@ const RECORD_HEAD_BYTES = 5;
 /** Reads an error record: u8 kind, u32 length, message. */
 export function readFailure(bytes: Buffer, at = 0): Failure {
   const start = at + RECORD_HEAD_BYTES;
-  return { kind: bytes[at], message: bytes.toString("utf8", start, start + bytes.readUInt32LE(at + 1)) };
+  const end = start + bytes.readUInt32LE(at + 1);
+  return { kind: bytes[at], message: bytes.toString("utf8", start, end) };
 }
 
 /** The length of the error record at `at`. */

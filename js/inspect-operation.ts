@@ -39,7 +39,7 @@ export const INSPECT_NAMES = [
   Symbol.for("Deno.customInspect"),
 ];
 
-/** The printer among the arguments: Node gives (depth, options, inspect), Deno (inspect, options). */
+/** The printer in the arguments: Node gives (depth, options, inspect), Deno (inspect, options). */
 export function printerOf(first: unknown, second: unknown, third: unknown): Print {
   const given = typeof third === "function" ? third : typeof first === "function" ? first : inspect;
   return (value) => String((given as typeof inspect)(value, second as object));

@@ -18,7 +18,7 @@ const PAGE_ROWS_MAX = 500;
 /** Each page has this many times the rows of the one before. */
 const PAGE_GROWTH = 4;
 
-/** Memory for a page that is read synchronously, and what it may grow to for rows that are larger. */
+/** Memory for a page that is read synchronously, and what it may grow to for larger rows. */
 const PAGE_BYTES = 128 * 1024;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 /** Page memory kept for later lists. */

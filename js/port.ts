@@ -26,7 +26,7 @@ export interface TurnMember {
 
 export class Port {
   readonly native: typeof Binding;
-  /** Every bound of a handle at its default, by name. (How deep a value nests is not a handle's.) */
+  /** Every bound of a handle at its default, by name. (How deep values nest is not a handle's.) */
   readonly limits: Readonly<Record<string, number>>;
   /** Writes the requests of sync reads; its buffer is where their answers are found. */
   readonly writer = new Writer(SCRATCH_BYTES);
@@ -72,7 +72,7 @@ export class Port {
     this.writer.view = this.#scratchView;
   }
 
-  /** Makes the scratch larger, because an answer did not fit, up to its bound. Keeps the request. */
+  /** Makes the scratch larger, up to its bound: an answer did not fit. Keeps the request. */
   grow(): void {
     const { writer } = this;
     if (!this.fits || writer.buf.length >= SCRATCH_BYTES_MAX) return;

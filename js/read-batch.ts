@@ -53,7 +53,7 @@ export class ReadBatch implements Receiver {
     return this.#count++;
   }
 
-  /** Asks for what the range request `request[0..length)` says. Returns the number of its answer. */
+  /** Asks for what the range request `request[0..length)` says. Returns its answer's number. */
   range(request: Uint8Array, length: number): number {
     putBytes(this.#writer, request, 0, length);
     return this.#count++;

@@ -1,7 +1,7 @@
 // Duty: records that were encoded before their write is committed: where their bytes are, what is
 // still open in them (a time, the contents of a Blob), and how they join a batch.
-// Invariant: but for contents that are filled in, the bytes of a segment never change; a commit that
-// is repeated finds them as they were.
+// Invariant: but for contents that are filled in, the bytes of a segment never change; a commit
+// that is repeated finds them as they were.
 
 import { type Fill, fillBlobs } from "./codec/value/blob.js";
 import { Writer } from "./codec/writer.js";

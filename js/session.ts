@@ -89,7 +89,7 @@ export class Session implements TurnMember {
     return (this.#turned ??= new Promise((resolve) => (this.#turn = resolve)));
   }
 
-  /** A sync read did not answer: returns when the asynchronous lane should be taken, else throws. */
+  /** A sync read did not answer: returns when it should be tried another way, else throws. */
   refused(code: number): void {
     if (code === WOULD_BLOCK) this.spent = true;
     else if (code === ERROR) throw errorOf(readFailure(this.port.native.takeError()));

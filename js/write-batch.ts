@@ -4,7 +4,15 @@
 // while a record is being encoded goes into a batch of its own, behind this one.
 
 import { Writer } from "./codec/writer.js";
-import { CLOSED, type Failure, bugOf, closedError, errorOf, failureBytes, readFailure } from "./errors.js";
+import {
+  CLOSED,
+  type Failure,
+  bugOf,
+  closedError,
+  errorOf,
+  failureBytes,
+  readFailure,
+} from "./errors.js";
 import { readStamp } from "./frame.js";
 import { CHECK_FAILED, COMMITTED, OP_END, SETTLED, STAMP_BYTES } from "./native.js";
 import type { Receiver } from "./port.js";
@@ -133,7 +141,7 @@ export class WriteBatch implements Receiver {
     this.#resolve();
   }
 
-  /** The versionstamp of write `index`, null when a check failed. Throws what went wrong with it. */
+  /** The versionstamp of write `index`, null when a check failed. Throws what went wrong. */
   outcome(index: number): string | null {
     const outcome = this.#outcomes[index];
     if (outcome === null || typeof outcome === "string") return outcome;

@@ -31,7 +31,8 @@ onEach("list", (fresh) => {
     for (const batchSize of [1, 2, 7, 32, 33, 299, 300, 301, 500, 501, 1000]) {
       assert.deepEqual(numbers(await all(kv.list(rows, { batchSize }))), upTo(300), `${batchSize}`);
     }
-    await assert.rejects(kv.list(rows, { batchSize: 1001 }).next(), /Too many entries \(max 1000\)/);
+    const tooMany = kv.list(rows, { batchSize: 1001 });
+    await assert.rejects(tooMany.next(), /Too many entries \(max 1000\)/);
   });
 
   test("limits that end at, before and behind the borders of pages", async () => {
@@ -42,7 +43,7 @@ onEach("list", (fresh) => {
     }
   });
 
-  test("calls of next() that overlap get entries of their own, in the order of the calls", async () => {
+  test("calls of next() that overlap get an entry each, in the order of the calls", async () => {
     const kv = await filled(await fresh());
     for (const spend of [false, true]) {
       const iterator = kv.list(rows);
@@ -158,7 +159,9 @@ onEach("list", (fresh) => {
   test("rows larger than a page's memory", async () => {
     const kv = await fresh({ limits: { valueBytesMax: 9_000_000, commitBytesMax: 10_000_000 } });
     const sizes = [10, 200_000, 5, 6_000_000, 300, 400_000];
-    for (const [i, size] of sizes.entries()) await kv.set(["large", i], new Uint8Array(size).fill(i));
+    for (const [i, size] of sizes.entries()) {
+      await kv.set(["large", i], new Uint8Array(size).fill(i));
+    }
     for (const reverse of [false, true]) {
       const entries = await all(kv.list({ prefix: ["large"] }, { reverse }));
       const found = entries.map(({ value }) => value.length);
@@ -170,7 +173,7 @@ onEach("list", (fresh) => {
   });
 });
 
-test("close mid-iteration: what is buffered is yielded, then BadResource; the cursor still works", async () => {
+test("close mid-iteration: what is buffered is yielded, then BadResource", async () => {
   const kv = await filled(await openKv(":memory:"), 100);
   const iterator = kv.list(rows);
   await iterator.next();

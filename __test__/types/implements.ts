@@ -6,7 +6,8 @@ import type * as declared from "../../index.js";
 /** Compiles only when `Value` can stand where `Declared` is expected. */
 type Fits<Value extends Declared, Declared> = Value;
 
-export type Functions = [Fits<typeof built.openKv, (...args: Parameters<typeof declared.openKv>) => Promise<built.Kv>>];
+type OpenKv = (...args: Parameters<typeof declared.openKv>) => Promise<built.Kv>;
+export type Functions = [Fits<typeof built.openKv, OpenKv>];
 
 export type Instances = [
   Fits<built.Kv, declared.Kv>,

@@ -23,7 +23,8 @@ import {
 } from "openkv";
 
 /** Compiles only when both types are the same. */
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+type Asks<A> = <T>() => T extends A ? 1 : 2;
+type Same<A, B> = Asks<A> extends Asks<B> ? true : false;
 function same<A, B>(_: Same<A, B>): void {}
 
 interface User {
@@ -153,7 +154,8 @@ export async function listing(kv: Kv): Promise<void> {
     { start: ["a"], end: ["b"] },
   ];
   for (const selector of selectors) kv.list(selector);
-  const list = kv.list<User>({ prefix: ["users"] }, { limit: 5, reverse: true, batchSize: 10, cursor: "" });
+  const all = { limit: 5, reverse: true, batchSize: 10, cursor: "" };
+  const list = kv.list<User>({ prefix: ["users"] }, all);
   same<typeof list, KvListIterator<User>>(true);
   same<typeof list.cursor, string>(true);
   for await (const entry of list) same<typeof entry, KvEntry<User>>(true);
