@@ -21,8 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
 use connection::Access;
-use foreign::OwnCommit;
+use foreign::OwnCommits;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED};
 pub use reader::SqliteReader;
 pub use writer::SqliteWriter;
@@ -35,7 +38,10 @@ pub struct SqliteEngine {
     path: PathBuf,
     readonly: bool,
     busy: Duration,
-    own: Arc<OwnCommit>,
+    own: Arc<OwnCommits>,
+    /// The last connection to close is the one that puts the log into the file and deletes it, and
+    /// one that only reads cannot: without this one, what is left by closing is two files.
+    _last_to_close: Mutex<Connection>,
 }
 
 impl SqliteEngine {
@@ -51,7 +57,8 @@ impl SqliteEngine {
         };
         let mut first = connection::open(path, access, busy).map_err(named)?;
         layout::prepare(&mut first, readonly).map_err(named)?;
-        Ok(Self { path: path.to_owned(), readonly, busy, own: Arc::default() })
+        let _last_to_close = Mutex::new(first);
+        Ok(Self { path: path.to_owned(), readonly, busy, own: Arc::default(), _last_to_close })
     }
 
     fn wal_path(&self) -> PathBuf {

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
-use super::foreign::OwnCommit;
+use super::foreign::OwnCommits;
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
-use super::wal_index::WalIndex;
 use crate::commit::Evaluation;
 use crate::engine::{Agenda, Report, Work, Writer};
 use crate::model::{Error, Kind, Result};
@@ -26,8 +25,7 @@ pub struct SqliteWriter {
     durable: bool,
     /// Drawn on for the lengths of pauses; any odd number will do.
     pauses: u64,
-    index: Option<WalIndex>,
-    own: Arc<OwnCommit>,
+    own: Arc<OwnCommits>,
     // Last, so that the statements above are finalized before it closes.
     connection: Connection,
 }
@@ -37,7 +35,7 @@ pub struct SqliteWriter {
 const PAUSE_US: std::ops::Range<u64> = 100..1500;
 
 impl SqliteWriter {
-    pub(super) fn new(connection: Connection, own: Arc<OwnCommit>) -> Result<Self> {
+    pub(super) fn new(connection: Connection, own: Arc<OwnCommits>) -> Result<Self> {
         let prepare = |sql| Statement::prepare(&connection, sql);
         let mut writer = Self {
             begin: prepare("BEGIN IMMEDIATE")?,
@@ -49,7 +47,6 @@ impl SqliteWriter {
             messages: Messages::new(&connection)?,
             durable: false,
             pauses: u64::from(std::process::id()) * 2 + 1,
-            index: None,
             own,
             connection,
         };
@@ -88,9 +85,11 @@ impl SqliteWriter {
         Duration::from_micros(PAUSE_US.start + self.pauses % span)
     }
 
-    fn transact(&mut self, work: Work, now_ms: i64) -> Result<Report> {
+    /// Does the work; answers what it did and the commit counter it leaves.
+    fn transact(&mut self, work: Work, now_ms: i64) -> Result<(Report, u64)> {
         let mut report = Report::default();
         let before = self.read_version()?;
+        self.own.found(before);
 
         let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
         if work.claim_max > 0 {
@@ -126,7 +125,7 @@ impl SqliteWriter {
         if version != before {
             self.set_version.run().int(1, version.cast_signed()).finish()?;
         }
-        Ok(report)
+        Ok((report, version))
     }
 
     fn read_version(&mut self) -> Result<u64> {
@@ -145,25 +144,14 @@ impl SqliteWriter {
             tracing::error!(%error, "rolling back");
         }
     }
-
-    /// Remembers the header that this commit left, so that the watch for other processes' commits
-    /// does not take it for one of theirs.
-    fn note_own_commit(&mut self) {
-        if self.index.is_none() {
-            self.index = WalIndex::of(&self.connection);
-        }
-        if let Some(index) = self.index {
-            self.own.note(index.header());
-        }
-    }
 }
 
 impl Writer for SqliteWriter {
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
         self.set_durable(work.durable)?;
         self.begin(deadline)?;
-        let report = match self.transact(work, now_ms) {
-            Ok(report) => report,
+        let (report, version) = match self.transact(work, now_ms) {
+            Ok(done) => done,
             Err(error) => {
                 self.roll_back();
                 return Err(error);
@@ -177,7 +165,7 @@ impl Writer for SqliteWriter {
                 false => error,
             });
         }
-        self.note_own_commit();
+        self.own.left(version);
         Ok(report)
     }
 
