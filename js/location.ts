@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { nameOf } from "./check.js";
-import { unsupported } from "./errors.js";
+import { KvError, unsupported } from "./errors.js";
 
 export const MEMORY = ":memory:";
 
@@ -60,12 +60,23 @@ function pathOfUrl(text: string): string {
 /** The file of the program above the working directory. Its folder is made, invisible to git. */
 function defaultPath(readonly: boolean): string {
   const folder = join(programFolder(process.cwd()), DEFAULT_FOLDER);
-  if (!readonly) {
+  if (!readonly) makeFolder(folder);
+  return join(folder, DEFAULT_FILE);
+}
+
+function makeFolder(folder: string): void {
+  try {
     mkdirSync(folder, { recursive: true });
     const ignore = join(folder, ".gitignore");
     if (!existsSync(ignore)) writeFileSync(ignore, "*\n");
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const denied = ["EACCES", "EPERM", "EROFS"].includes(code);
+    throw new KvError(
+      denied ? "DENIED" : "UNAVAILABLE",
+      `${message}: name a path for the database, or set ${URL_VARIABLE}`,
+    );
   }
-  return join(folder, DEFAULT_FILE);
 }
 
 function programFolder(from: string): string {
