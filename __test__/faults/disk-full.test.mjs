@@ -16,7 +16,7 @@ const windows = process.platform === "win32" && "there is neither mount nor ulim
 
 for (const durability of ["full", "normal"]) {
   test(`the disk is full, durability ${durability}`, { skip: windows }, async (t) => {
-    await fill(t, smallDisk(t, newDirectory(t)), durability);
+    await fill(t, smallDisk(t), durability);
   });
 
   test(`files may not grow, durability ${durability}`, { skip: windows }, async (t) => {

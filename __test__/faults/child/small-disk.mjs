@@ -5,6 +5,8 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { newDirectory } from "./start.mjs";
+
 const DISK_KIB = 4096;
 /** Removing it makes room. */
 const BALLAST_KIB = 1024;
@@ -15,13 +17,15 @@ const ULIMIT_BLOCK_BYTES = 512;
  * @returns {{ how: string, path: string, ballast?: string, command: (argv: string[]) => string[] }} where the
  *   file goes, what can be removed to make room, and what the command that fills it must be wrapped in
  */
-export function smallDisk(t, directory) {
+export function smallDisk(t) {
+  const undo = [];
+  const directory = newDirectory(t, undo);
   const disk = join(directory, "disk");
   mkdirSync(disk);
   const path = join(disk, "kv.sqlite3");
   const mount = ["-t", "tmpfs", "-o", `size=${DISK_KIB}k`, "tmpfs", disk];
   if (spawnSync("mount", mount).status === 0) {
-    t.after(() => execFileSync("umount", ["--lazy", disk]));
+    undo.push(() => execFileSync("umount", ["--lazy", disk]));
     const ballast = join(disk, "ballast");
     writeFileSync(ballast, Buffer.alloc(BALLAST_KIB * 1024));
     return { how: "a small tmpfs", path, ballast, command: (argv) => argv };

@@ -1,7 +1,7 @@
 // The test's side of examine.mjs.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -12,10 +12,22 @@ const EXAMINE = new URL("examine.mjs", import.meta.url);
 /** Far more than examining a small file takes, five seconds of waiting for a lock included. */
 export const HANG_MS = 60_000;
 
-/** A directory of the test's own, that everybody may read. */
-export function newDirectory(t) {
+/** A directory of the test's own. Before it is removed, what `undo` holds by then is done, the last first. */
+export function newDirectory(t, undo = []) {
   const directory = mkdtempSync(join(tmpdir(), "openkv-fault-"));
-  t.after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }));
+  t.after(() => {
+    undo.reverse().forEach((action) => action());
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+  });
+  return directory;
+}
+
+/** A directory with permissions that might keep it from being removed. */
+export function newDirectoryWith(t, mode) {
+  const undo = [];
+  const directory = newDirectory(t, undo);
+  undo.push(() => chmodSync(directory, 0o755));
+  chmodSync(directory, mode);
   return directory;
 }
 
