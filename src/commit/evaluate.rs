@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use super::arith;
 use crate::codec::key;
 use crate::model::{
-    AtomicWrite, Check, Decision, EncodedValue, Key, Message, Mutation, Result, Versionstamp,
-    WriteParts,
+    AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation, Result,
+    Versionstamp, WriteParts,
 };
 
 /// An entry before the batch.
@@ -30,7 +30,8 @@ pub trait Base {
     /// The entry of a key.
     ///
     /// # Errors
-    /// What the medium answers; ends the whole batch.
+    /// `Corrupt` or `Invalid` for an entry that cannot be read: that rejects the write which needs
+    /// it. Whatever else the medium answers ends the whole batch.
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>>;
 }
 
@@ -158,7 +159,11 @@ impl<'b> Evaluation<'b> {
             Mutation::Arith { op, key, operand } => {
                 let stored = match self.written(&key) {
                     Some(row) => row.map(|row| row.value.clone()),
-                    None => self.base.row(&key)?.map(|row| row.value),
+                    None => match self.base.row(&key) {
+                        Ok(row) => row.map(|row| row.value),
+                        Err(error) if is_damage(&error) => return Ok(Err(error)),
+                        Err(error) => return Err(error),
+                    },
                 };
                 arith::combine(op, stored, operand)
                     .map(|value| (key, Some(NewRow { version, value, expire_at_ms: None })))
@@ -179,4 +184,9 @@ impl<'b> Evaluation<'b> {
             }
         }
     }
+}
+
+/// Whether an error is about the entry that was asked for, rather than about the medium.
+fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Corrupt | Kind::Invalid)
 }

@@ -138,7 +138,7 @@ impl Writer for MemoryWriter {
         let tables = &mut *tables;
         let version = tables.version;
 
-        let mut failures = tables.settle_done(&work.settlements);
+        let mut failures = tables.settle(&work.settlements, now_ms, &mut report);
         if work.claim_max > 0 {
             failures.extend(tables.lost(now_ms));
         }
@@ -210,17 +210,27 @@ impl Tables {
         Some(queued.message)
     }
 
-    /// Removes what was handled; gives back what failed.
-    fn settle_done(&mut self, settlements: &[Settlement]) -> Vec<(i64, Message)> {
+    /// Removes what was handled and puts back what nobody saw; answers what failed.
+    fn settle(
+        &mut self,
+        settlements: &[Settlement],
+        now_ms: i64,
+        report: &mut Report,
+    ) -> Vec<(i64, Message)> {
         let mut failed = Vec::new();
         for settlement in settlements {
             let held = self.messages.get(&settlement.id).map(|queued| queued.lock);
             if held != Some(settlement.lock) {
                 continue;
             }
-            let message = self.unqueue(settlement.id);
-            if settlement.outcome == Outcome::Failed {
-                failed.extend(message.map(|message| (settlement.id, message)));
+            let Some(message) = self.unqueue(settlement.id) else { continue };
+            match settlement.outcome {
+                Outcome::Done => {}
+                Outcome::Failed => failed.push((settlement.id, message)),
+                Outcome::Returned => {
+                    self.queue_at(settlement.id, now_ms, message, 0);
+                    report.queued = true;
+                }
             }
         }
         failed

@@ -82,7 +82,7 @@ pub const CLAIM_MESSAGES_MAX: usize = 256;
 /// Most expired entries deleted by one transaction.
 pub const SWEEP_ROWS_MAX: usize = 512;
 
-/// Most writes that share one transaction.
+/// Most writes that share one transaction, unless they were handed over together.
 pub const GROUP_WRITES_MAX: usize = 8192;
 
 /// Bytes of queued writes beyond which a group is closed and committed.

@@ -31,6 +31,8 @@ pub enum Outcome {
     Done,
     /// Failed: the next interval of its backoff, or its undelivered keys.
     Failed,
+    /// No consumer has seen it: it waits as it did before, and no retry is used up.
+    Returned,
 }
 
 /// The end of one delivery, on its way to the database.

@@ -25,7 +25,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::engine::{Engine, Reader};
-use crate::model::{AtomicWrite, Decision, Delivery, Env, Error, Key, Kind, Outcome, Result};
+use crate::model::{AtomicWrite, Decision, Delivery, Env, Key, Outcome, Result};
 pub use read::ReadJob;
 pub use watch::{Entry, WatchReply};
 pub use write::Submission;
@@ -99,7 +99,8 @@ impl Store {
         self.reads.send(env, job);
     }
 
-    /// Hands over writes; the reply gets one decision each, in order.
+    /// Hands over writes; the reply gets one decision each, in order. It is dropped uncalled if the
+    /// writer thread panics over them; writes handed over after that are rejected as `Internal`.
     pub fn commit(
         &self,
         writes: Vec<Result<AtomicWrite>>,
@@ -116,7 +117,8 @@ impl Store {
     }
 
     /// Asks for the state of a watch: the current one at first, then the next that differs. The
-    /// reply gets `None` when the watch is cancelled.
+    /// reply gets `None` when the watch is cancelled. One question at a time: a second one drops the
+    /// first unanswered.
     pub fn watch_next(&self, id: Id, reply: WatchReply) {
         self.watches.next(id, reply);
     }
@@ -129,16 +131,13 @@ impl Store {
     /// Becomes a consumer of the queue with so many free places.
     ///
     /// # Errors
-    /// `Denied` on a read-only database.
+    /// `Denied` on a read-only database; `Internal` after the writer thread has panicked.
     pub fn listen(
         &self,
         credits: usize,
         deliver: Box<dyn Fn(Vec<Delivery>) + Send + Sync>,
     ) -> Result<Id> {
-        if self.writes.is_closed() {
-            return Err(Error::new(Kind::Denied, "the database was opened with readonly: true"));
-        }
-        let id = self.writes.listen(credits, deliver);
+        let id = self.writes.listen(credits, deliver)?;
         self.watches.hold_foreign();
         Ok(id)
     }

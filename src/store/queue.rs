@@ -7,7 +7,15 @@ use super::Id;
 use crate::model::{Delivery, Outcome, Settlement};
 
 /// Gets messages; each delivery's id is to be settled with.
-type Deliver = Arc<dyn Fn(Vec<Delivery>) + Send + Sync>;
+pub(super) type Deliver = Arc<dyn Fn(Vec<Delivery>) + Send + Sync>;
+
+/// Claimed messages, dealt out.
+pub(super) struct Dealt {
+    /// Who gets what.
+    pub(super) hands: Vec<(Deliver, Vec<Delivery>)>,
+    /// What nobody had a place for.
+    pub(super) left: Vec<Settlement>,
+}
 
 /// All consumers of a store.
 #[derive(Default)]
@@ -79,20 +87,20 @@ impl Listeners {
         self.listeners.iter().any(|listener| !listener.gone && !listener.handling.is_empty())
     }
 
-    /// Deals claimed messages out, one to each consumer with a free place in turn.
-    pub(super) fn deal(
-        &mut self,
-        deliveries: Vec<Delivery>,
-        lock: i64,
-    ) -> Vec<(Deliver, Vec<Delivery>)> {
+    /// Deals claimed messages out, one to each consumer with a free place in turn. What is left,
+    /// because a consumer left meanwhile, is to be given back.
+    pub(super) fn deal(&mut self, deliveries: Vec<Delivery>, lock: i64) -> Dealt {
         let mut hands: Vec<Vec<Delivery>> = self.listeners.iter().map(|_| Vec::new()).collect();
+        let mut left = Vec::new();
         for delivery in deliveries {
             let count = self.listeners.len();
             let free = (0..count)
                 .map(|step| (self.turn + step) % count)
                 .find(|at| self.listeners.get(*at).is_some_and(|l| !l.gone && l.credits > 0));
-            // A consumer that left meanwhile leaves its message to the end of its lock.
-            let Some(at) = free else { break };
+            let Some(at) = free else {
+                left.push(Settlement { id: delivery.id, lock, outcome: Outcome::Returned });
+                continue;
+            };
             self.turn = at + 1;
             self.next_delivery += 1;
             if let (Some(listener), Some(hand)) = (self.listeners.get_mut(at), hands.get_mut(at)) {
@@ -102,6 +110,7 @@ impl Listeners {
             }
         }
         let dealt = self.listeners.iter().zip(hands).filter(|(_, hand)| !hand.is_empty());
-        dealt.map(|(listener, hand)| (listener.deliver.clone(), hand)).collect()
+        let hands = dealt.map(|(listener, hand)| (listener.deliver.clone(), hand)).collect();
+        Dealt { hands, left }
     }
 }

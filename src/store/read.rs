@@ -1,5 +1,6 @@
 //! The reader thread.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -12,9 +13,12 @@ use crate::model::{Env, Error, Kind, Result};
 /// What is to be done with a snapshot. It is called once; an error means that there is none.
 pub type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
 
+/// A job on its way, and the clock that it is read by.
+type Sent = (Arc<dyn Env>, ReadJob);
+
 /// The way to the reader thread.
 #[derive(Clone)]
-pub(super) struct Reads(Arc<Mutex<Option<Sender<(Arc<dyn Env>, ReadJob)>>>>);
+pub(super) struct Reads(Arc<Mutex<Option<Sender<Sent>>>>);
 
 impl Reads {
     pub(super) fn start(reader: impl Reader + 'static) -> Result<(Self, JoinHandle<()>)> {
@@ -43,11 +47,19 @@ impl Reads {
     }
 }
 
-fn serve(mut reader: impl Reader, waiting: &Receiver<(Arc<dyn Env>, ReadJob)>) {
+fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>) {
     while let Ok(first) = waiting.recv() {
         let mut next = Some(first);
         while let Some((env, job)) = next {
-            answer(&mut reader, env.now_ms(), job);
+            // A job that panics is dropped, which its reply notices; the thread is there for all
+            // others, and closing is the only end that `send` knows.
+            let answered = catch_unwind(AssertUnwindSafe(|| {
+                answer(&mut reader, env.now_ms(), job);
+            }));
+            if answered.is_err() {
+                tracing::error!("a read ended by a panic; please report this");
+                reader.release();
+            }
             next = waiting.try_recv().ok();
         }
         // A snapshot is kept only while jobs follow each other: a held one blocks checkpoints.

@@ -213,11 +213,9 @@ impl Watches {
             return;
         }
         match (self.start_foreign)(self.myself.clone()) {
-            Ok(foreign) => {
-                self.registry.lock().foreign = foreign;
-                // What was committed while the watch was being set up.
-                self.wake_all();
-            }
+            // Whoever asked for it reads after this, on this same thread, so there is nobody to wake
+            // for what was committed meanwhile.
+            Ok(foreign) => self.registry.lock().foreign = foreign,
             Err(error) => tracing::error!(%error, "watching for other processes"),
         }
     }
@@ -256,6 +254,8 @@ impl Watches {
                 (None, _) => Ok(None),
                 (Some(watch), Err(error)) => {
                     watch.state = State::Idle;
+                    // What could not be read is still to be told.
+                    watch.dirty = true;
                     Err(error)
                 }
                 (Some(watch), Ok(entries)) => {

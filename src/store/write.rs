@@ -3,6 +3,7 @@
 //! Sequencer, evaluator and writer in one: writes get their place by arriving, their outcome from
 //! [`crate::commit`] inside the engine, their durability from the engine's commit.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,29 +39,36 @@ pub(super) struct Inbox {
     env: Arc<dyn Env>,
 }
 
-#[derive(Default)]
 struct Waiting {
     submissions: Vec<Submission>,
     settlements: Vec<Settlement>,
     listeners: Listeners,
     /// The file may have changed: look at its agenda again.
     nudged: bool,
-    /// There is a writer thread.
-    open: bool,
+    /// Why nothing is taken; `None` while the writer thread serves.
+    refusal: Option<Error>,
     closing: bool,
 }
 
 impl Inbox {
     pub(super) fn new(env: Arc<dyn Env>) -> Self {
-        Self { waiting: Mutex::default(), arrived: Condvar::new(), env }
+        let reason = "the database was opened with readonly: true, so it cannot be written";
+        let waiting = Waiting {
+            submissions: Vec::new(),
+            settlements: Vec::new(),
+            listeners: Listeners::default(),
+            nudged: false,
+            refusal: Some(Error::new(Kind::Denied, reason)),
+            closing: false,
+        };
+        Self { waiting: Mutex::new(waiting), arrived: Condvar::new(), env }
     }
 
     pub(super) fn submit(&self, submission: Submission) {
         let mut waiting = self.waiting.lock();
-        if !waiting.open {
+        if let Some(error) = waiting.refusal.clone() {
             drop(waiting);
-            let reason = "the database was opened with readonly: true, so it cannot be written";
-            refuse(submission, &Error::new(Kind::Denied, reason));
+            refuse(submission, &error);
             return;
         }
         waiting.submissions.push(submission);
@@ -68,18 +76,19 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    pub(super) fn is_closed(&self) -> bool {
-        !self.waiting.lock().open
-    }
-
     pub(super) fn listen(
         &self,
         credits: usize,
         deliver: Box<dyn Fn(Vec<Delivery>) + Send + Sync>,
-    ) -> Id {
-        let id = self.waiting.lock().listeners.add(credits, deliver.into());
+    ) -> Result<Id> {
+        let mut waiting = self.waiting.lock();
+        if let Some(error) = waiting.refusal.clone() {
+            return Err(error);
+        }
+        let id = waiting.listeners.add(credits, deliver.into());
+        drop(waiting);
         self.nudge();
-        id
+        Ok(id)
     }
 
     pub(super) fn unlisten(&self, id: Id) -> bool {
@@ -89,7 +98,9 @@ impl Inbox {
     pub(super) fn settle(&self, listener: Id, number: i64, outcome: Outcome) {
         let mut waiting = self.waiting.lock();
         let settlement = waiting.listeners.settle(listener, number, outcome);
-        waiting.settlements.extend(settlement);
+        if waiting.refusal.is_none() {
+            waiting.settlements.extend(settlement);
+        }
         drop(waiting);
         self.arrived.notify_one();
     }
@@ -104,6 +115,23 @@ impl Inbox {
         self.waiting.lock().closing = true;
         self.arrived.notify_one();
     }
+
+    /// The writer thread has panicked: what waits is refused, and so is all that comes.
+    fn fail(&self) {
+        let error = Error::internal(
+            "the database's writer thread has failed; close the database, open it again, \
+             and please report this",
+        );
+        let submissions = {
+            let mut waiting = self.waiting.lock();
+            waiting.refusal = Some(error.clone());
+            waiting.settlements.clear();
+            std::mem::take(&mut waiting.submissions)
+        };
+        for submission in submissions {
+            refuse(submission, &error);
+        }
+    }
 }
 
 fn refuse(submission: Submission, error: &Error) {
@@ -117,9 +145,9 @@ pub(super) fn start<W: Writer + 'static>(
     watches: Arc<Watches>,
     writer: W,
 ) -> Result<JoinHandle<()>> {
-    inbox.waiting.lock().open = true;
+    inbox.waiting.lock().refusal = None;
     let mut scribe = Scribe {
-        inbox,
+        inbox: inbox.clone(),
         watches,
         writer,
         expiry_ms: Some(0),
@@ -127,10 +155,19 @@ pub(super) fn start<W: Writer + 'static>(
         refresh_ms: 0,
         renewal_ms: 0,
         owed: Vec::new(),
+        retry_ms: 0,
+        closing: false,
     };
     std::thread::Builder::new()
         .name("openkv-writer".into())
-        .spawn(move || scribe.serve())
+        .spawn(move || {
+            // Nothing of the scribe is used after a panic: it is dropped with the thread, and with
+            // it the engine's writer, whose transaction ends undone.
+            if catch_unwind(AssertUnwindSafe(|| scribe.serve())).is_err() {
+                tracing::error!("the writer thread ended by a panic; please report this");
+                inbox.fail();
+            }
+        })
         .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))
 }
 
@@ -147,8 +184,13 @@ struct Scribe<W> {
     refresh_ms: i64,
     /// When to renew the locks of what is being handled.
     renewal_ms: i64,
-    /// Ends of deliveries whose transaction failed; they go with the next one.
+    /// Ends of deliveries whose transaction failed, and deliveries that found nobody; they go with
+    /// the next transaction.
     owed: Vec<Settlement>,
+    /// When there is to be one for them alone.
+    retry_ms: i64,
+    /// The last try for what is owed is under way.
+    closing: bool,
 }
 
 /// One drain of the inbox.
@@ -190,7 +232,10 @@ impl<W: Writer> Scribe<W> {
                 return Some(self.take(&mut waiting, now_ms));
             }
             if waiting.closing {
-                waiting.open = false;
+                if !self.owed.is_empty() && !std::mem::replace(&mut self.closing, true) {
+                    return Some(self.take(&mut waiting, now_ms));
+                }
+                waiting.refusal = Some(Error::closed());
                 return None;
             }
             match self.next_ms(&waiting.listeners) {
@@ -207,7 +252,9 @@ impl<W: Writer> Scribe<W> {
     fn next_ms(&self, listeners: &Listeners) -> Option<i64> {
         let message = self.message_ms.filter(|_| listeners.credits() > 0);
         let renewal = Some(self.renewal_ms).filter(|_| listeners.busy());
-        [self.expiry_ms, message, renewal, Some(self.refresh_ms)].into_iter().flatten().min()
+        let retry = Some(self.retry_ms).filter(|_| !self.owed.is_empty());
+        let times = [self.expiry_ms, message, renewal, retry, Some(self.refresh_ms)];
+        times.into_iter().flatten().min()
     }
 
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
@@ -218,10 +265,10 @@ impl<W: Writer> Scribe<W> {
             nudged: std::mem::take(&mut waiting.nudged),
         };
         let Drained { replies, work, busy, .. } = &mut drained;
-        let mut bytes = 0;
-        let mut taken = 0;
+        let (mut taken, mut writes, mut bytes) = (0, 0, 0);
         for submission in &waiting.submissions {
-            if work.writes.len() + taken > GROUP_WRITES_MAX || bytes > GROUP_BYTES_MAX {
+            writes += submission.writes.len();
+            if taken > 0 && (writes > GROUP_WRITES_MAX || bytes > GROUP_BYTES_MAX) {
                 break;
             }
             taken += 1;
@@ -242,7 +289,9 @@ impl<W: Writer> Scribe<W> {
         work.settlements = std::mem::take(&mut self.owed);
         work.settlements.append(&mut waiting.settlements);
         work.durable |= !work.settlements.is_empty();
-        work.claim_max = waiting.listeners.credits().min(CLAIM_MESSAGES_MAX);
+        if !waiting.closing {
+            work.claim_max = waiting.listeners.credits().min(CLAIM_MESSAGES_MAX);
+        }
         if work.claim_max > 0 {
             work.lock = (self.inbox.env.random() >> 1).cast_signed().max(1);
         }
@@ -287,6 +336,7 @@ impl<W: Writer> Scribe<W> {
     fn back_off(&mut self, now_ms: i64) {
         const PAUSE_MS: i64 = 250;
         self.refresh_ms = now_ms + PAUSE_MS;
+        self.retry_ms = now_ms + PAUSE_MS;
         for at in [&mut self.expiry_ms, &mut self.message_ms].into_iter().flatten() {
             *at = (*at).max(now_ms + PAUSE_MS);
         }
@@ -308,8 +358,12 @@ impl<W: Writer> Scribe<W> {
             self.expiry_ms = Some(self.expiry_ms.map_or(end, |at| at.min(end)));
         }
         if !report.deliveries.is_empty() {
-            let hands = self.inbox.waiting.lock().listeners.deal(report.deliveries, lock);
-            for (deliver, hand) in hands {
+            let dealt = self.inbox.waiting.lock().listeners.deal(report.deliveries, lock);
+            if !dealt.left.is_empty() {
+                self.owed.extend(dealt.left);
+                self.retry_ms = 0;
+            }
+            for (deliver, hand) in dealt.hands {
                 deliver(hand);
             }
         }

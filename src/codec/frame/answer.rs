@@ -10,6 +10,10 @@ pub trait Out {
     fn put(&mut self, bytes: &[u8]);
     /// Bytes so far.
     fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
     /// Writes over what was put before.
     fn patch(&mut self, at: usize, bytes: &[u8]);
 }
@@ -81,7 +85,7 @@ pub fn put_point(out: &mut impl Out, row: &Row<'_>) {
 }
 
 /// Bytes of a range answer's head: row count and whether there is more.
-pub const RANGE_HEAD_BYTES: usize = 5;
+const RANGE_HEAD_BYTES: usize = 5;
 
 /// A range answer being written.
 pub struct Answer<'o, O: Out> {

@@ -6,8 +6,7 @@ use super::statement::{Run, Statement};
 use crate::commit::{Settled, settle};
 use crate::engine::Report;
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Error, Key, LOCK_MS, Message, Outcome, Result,
-    Settlement,
+    CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Settlement,
 };
 
 /// The statements that touch `openkv_queue`.
@@ -19,6 +18,7 @@ pub(super) struct Messages {
     take: Statement,
     retry: Statement,
     renew: Statement,
+    give_back: Statement,
     delete: Statement,
     earliest: Statement,
 }
@@ -51,6 +51,7 @@ impl Messages {
                 "UPDATE openkv_queue SET lock = 0, due_ms = ?2, backoff_ms = ?3 WHERE id = ?1",
             )?,
             renew: prepare("UPDATE openkv_queue SET due_ms = ?3 WHERE id = ?1 AND lock = ?2")?,
+            give_back: prepare("UPDATE openkv_queue SET lock = 0, due_ms = ?2 WHERE id = ?1")?,
             delete: prepare("DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2")?,
             earliest: prepare("SELECT min(due_ms) FROM openkv_queue")?,
         })
@@ -77,13 +78,20 @@ impl Messages {
     ) -> Result<Dead> {
         let mut failed = Vec::new();
         for Settlement { id, lock, outcome } in settlements {
-            if *outcome == Outcome::Done {
-                self.delete.run().int(1, *id).int(2, *lock).finish()?;
-                continue;
-            }
-            let mut run = self.held.run().int(1, *id).int(2, *lock);
-            if run.step()? {
-                failed.push(message_of(&run)?);
+            match outcome {
+                Outcome::Done => self.delete.run().int(1, *id).int(2, *lock).finish()?,
+                Outcome::Returned => {
+                    if self.held.run().int(1, *id).int(2, *lock).step()? {
+                        self.give_back.run().int(1, *id).int(2, now_ms).finish()?;
+                        report.queued = true;
+                    }
+                }
+                Outcome::Failed => {
+                    let mut run = self.held.run().int(1, *id).int(2, *lock);
+                    if run.step()? {
+                        failed.push(message_of(&run));
+                    }
+                }
             }
         }
         self.fail(failed, now_ms, report)
@@ -94,7 +102,7 @@ impl Messages {
         let mut lost = Vec::new();
         let mut run = self.lost.run().int(1, now_ms).int(2, CLAIM_MESSAGES_MAX as i64);
         while run.step()? {
-            lost.push(message_of(&run)?);
+            lost.push(message_of(&run));
         }
         drop(run);
         self.fail(lost, now_ms, report)
@@ -160,14 +168,14 @@ impl Messages {
 }
 
 /// The message in the current row of a query that selects `id, v, backoff_ms, undelivered`.
-fn message_of(run: &Run<'_, '_>) -> Result<(i64, Message)> {
+fn message_of(run: &Run<'_, '_>) -> (i64, Message) {
     let message = Message {
         due_ms: 0,
         backoff_ms: unpack_intervals(run.column_blob(2)),
-        keys_if_undelivered: unpack_keys(run.column_blob(3))?,
+        keys_if_undelivered: unpack_keys(run.column_blob(3)),
         value: run.column_blob(1).to_vec(),
     };
-    Ok((run.column_int(0), message))
+    (run.column_int(0), message)
 }
 
 /// Intervals as little-endian u32, one after the other.
@@ -189,19 +197,21 @@ fn pack_keys(keys: &[Key]) -> Vec<u8> {
     packed
 }
 
-fn unpack_keys(mut bytes: &[u8]) -> Result<Vec<Key>> {
+/// Stops at the first damaged key: one damaged message must not hold up everything else.
+fn unpack_keys(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while !bytes.is_empty() {
         let split = bytes
             .split_first_chunk()
             .and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
         let Some((key, rest)) = split else {
-            return Err(Error::corrupt("a queued message names damaged keys"));
+            tracing::error!("a queued message names damaged keys; they are passed over");
+            break;
         };
         keys.push(Key::from_encoded(key.to_vec()));
         bytes = rest;
     }
-    Ok(keys)
+    keys
 }
 
 #[cfg(test)]
@@ -211,8 +221,8 @@ mod tests {
     #[test]
     fn packed_lists_come_back() {
         let keys = vec![Key::from_encoded(vec![0x15, 7]), Key::from_encoded(vec![0x26])];
-        assert_eq!(unpack_keys(&pack_keys(&keys)).unwrap(), keys);
-        assert!(unpack_keys(&[9, 0, 0, 0, 1]).is_err());
+        assert_eq!(unpack_keys(&pack_keys(&keys)), keys);
+        assert_eq!(unpack_keys(&[pack_keys(&keys), vec![9, 0, 0, 0, 1]].concat()), keys);
         assert_eq!(unpack_intervals(&pack_intervals(&[1, 70_000])), [1, 70_000]);
     }
 }

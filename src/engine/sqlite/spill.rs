@@ -29,7 +29,8 @@ impl Spill {
         Ok(Self {
             insert: prepare("INSERT INTO openkv_spill (v) VALUES (?1)")?,
             inserted: prepare("SELECT last_insert_rowid()")?,
-            replace: prepare("UPDATE openkv_spill SET v = ?2 WHERE id = ?1")?,
+            // Also where a damaged file has lost what is replaced.
+            replace: prepare("INSERT OR REPLACE INTO openkv_spill (id, v) VALUES (?1, ?2)")?,
             read: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
             delete: prepare("DELETE FROM openkv_spill WHERE id = ?1")?,
             one: prepare("SELECT 1 FROM openkv_spill LIMIT 1")?,

@@ -1,0 +1,264 @@
+//! Random work, done by the plain engine in memory and by the one on a file: both must report the
+//! same and hold the same after every step. `OPENKV_SEED=7 cargo test --test atomicity` runs only
+//! what begins with seed 7.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test ends where something is not as it should be"
+)]
+
+mod dice;
+mod twins;
+
+use std::time::{Duration, Instant};
+
+use dice::Dice;
+use openkv::codec::cbor::{encode_bigint, encode_number};
+use openkv::engine::memory::MemoryEngine;
+use openkv::engine::sqlite::SqliteEngine;
+use openkv::engine::{Engine, Work, Writer};
+use openkv::model::{
+    Arith, AtomicWrite, Check, Decision, EncodedValue, Encoding, Key, Limits, Message, Mutation,
+    Outcome, Versionstamp, WriteParts,
+};
+use twins::{Seen, Twins, content};
+
+/// Work is done this often for each seed.
+const STEPS: usize = 50;
+const SEEDS: u64 = 16;
+
+fn seeds() -> std::ops::Range<u64> {
+    match std::env::var("OPENKV_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 1..SEEDS + 1,
+    }
+}
+
+/// Names the seed if the test ends inside.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("to see only this again: OPENKV_SEED={}", self.0);
+        }
+    }
+}
+
+#[test]
+fn engines_agree_on_random_work() {
+    for seed in seeds() {
+        let _named = Named(seed);
+        let mut dice = Dice::new(seed);
+        let mut twins = Twins::new();
+        for step in 0..STEPS {
+            let work = random_work(&mut dice, &twins);
+            twins.apply(work);
+            twins.now_ms += dice.pick(&[0, 0, 1, 20, 150, 2000, 6000]);
+            twins.compare();
+            if step == STEPS / 2 {
+                twins.reopen();
+                twins.compare();
+            }
+        }
+        twins.inspect_file();
+    }
+}
+
+fn key(number: u64) -> Key {
+    // The last one is so long that with it even short values are spilled.
+    let long = if number == KEYS - 1 { 1000 } else { 0 };
+    let mut bytes = vec![2, b'k', b'a' + number as u8];
+    bytes.extend(std::iter::repeat_n(b'x', long));
+    bytes.push(0);
+    Key::from_encoded(bytes)
+}
+
+const KEYS: u64 = 10;
+
+fn any_key(dice: &mut Dice, seen: &[Seen]) -> Key {
+    match dice.below(8) {
+        // One that only a suffixed set can have made.
+        0 if !seen.is_empty() => seen[dice.below(seen.len() as u64) as usize].key.clone(),
+        _ => key(dice.below(KEYS)),
+    }
+}
+
+fn any_value(dice: &mut Dice) -> EncodedValue {
+    let bytes = |len: u64| EncodedValue {
+        encoding: Encoding::Bytes,
+        bytes: (0..len).map(|at| (at * 7 + len) as u8).collect(),
+    };
+    let cbor = |bytes| EncodedValue { encoding: Encoding::Cbor, bytes };
+    match dice.below(7) {
+        0 | 1 => EncodedValue::le64(dice.next()),
+        2 => cbor(encode_number(dice.below(1000) as f64 / 8.0)),
+        3 => cbor(encode_bigint(&num_bigint::BigInt::from(dice.next()))),
+        4 => bytes(dice.below(40)),
+        // Around the bound of spilling.
+        5 => bytes(940 + dice.below(40)),
+        _ => bytes(dice.pick(&[2000, 5000, 65_536])),
+    }
+}
+
+fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
+    let key = any_key(dice, seen);
+    match dice.below(10) {
+        0..=4 => Mutation::Set {
+            key,
+            suffixed: dice.below(6) == 0,
+            value: any_value(dice),
+            expire_at_ms: (dice.below(3) == 0)
+                .then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000, 100_000])),
+        },
+        5 | 6 => Mutation::Delete { key },
+        _ => {
+            let op = dice.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);
+            Mutation::Arith { op, key, operand: any_value(dice) }
+        }
+    }
+}
+
+fn any_check(dice: &mut Dice, seen: &[Seen]) -> Check {
+    let key = any_key(dice, seen);
+    let current = seen.iter().find(|row| row.key == key).map(|row| row.stamp);
+    let expected = match dice.below(6) {
+        0 => None,
+        1 => Some(Versionstamp::new(dice.below(50))),
+        _ => current,
+    };
+    Check { key, expected }
+}
+
+fn any_message(dice: &mut Dice, twins: &mut u32, now_ms: i64) -> Message {
+    *twins += 1;
+    Message {
+        due_ms: now_ms + dice.pick(&[0, 0, 10, 3000]),
+        backoff_ms: (0..dice.below(3)).map(|_| dice.pick(&[0, 100, 4000])).collect(),
+        keys_if_undelivered: (0..dice.below(3)).map(|_| key(dice.below(KEYS))).collect(),
+        value: twins.to_be_bytes().to_vec(),
+    }
+}
+
+fn any_write(dice: &mut Dice, twins: &Twins, seen: &[Seen], messages: &mut u32) -> AtomicWrite {
+    let few = |dice: &mut Dice, max| dice.below(max);
+    let parts = WriteParts {
+        checks: (0..few(dice, 3)).map(|_| any_check(dice, seen)).collect(),
+        mutations: (0..few(dice, 6)).map(|_| any_mutation(dice, twins, seen)).collect(),
+        messages: (0..few(dice, 2)).map(|_| any_message(dice, messages, twins.now_ms)).collect(),
+    };
+    AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
+}
+
+/// Work for both, in which messages go by value: their numbers may differ.
+fn random_work(dice: &mut Dice, twins: &Twins) -> twins::Plan {
+    let seen = twins.content();
+    let mut messages = twins.messages;
+    let writes = (0..dice.below(5)).map(|_| any_write(dice, twins, &seen, &mut messages)).collect();
+    let mut settlements = Vec::new();
+    let mut renewals = Vec::new();
+    for held in &twins.held {
+        match dice.below(6) {
+            0 => settlements.push((held.clone(), Outcome::Done)),
+            1 | 2 => settlements.push((held.clone(), Outcome::Failed)),
+            3 => settlements.push((held.clone(), Outcome::Returned)),
+            4 => renewals.push(held.clone()),
+            _ => {}
+        }
+    }
+    twins::Plan {
+        writes,
+        messages,
+        settlements,
+        renewals,
+        claim_max: dice.pick(&[0, 1, 3, 100]),
+        sweep_max: dice.pick(&[0, 0, 1, 100]),
+        durable: dice.below(8) == 0,
+    }
+}
+
+fn alone(engine: &impl Engine, writes: Vec<AtomicWrite>, now_ms: i64) -> Vec<Decision> {
+    let mut writer = engine.writer().expect("a writer");
+    let one = |write| {
+        let work = Work { writes: vec![write], ..Work::default() };
+        writer.apply(work, now_ms, deadline()).expect("applied").decisions.remove(0)
+    };
+    writes.into_iter().map(one).collect()
+}
+
+fn together(engine: &impl Engine, writes: Vec<AtomicWrite>, now_ms: i64) -> Vec<Decision> {
+    let work = Work { writes, ..Work::default() };
+    engine.writer().expect("a writer").apply(work, now_ms, deadline()).expect("applied").decisions
+}
+
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+/// Who happens to share a transaction with whom must not show, not even in entries that have ended
+/// when they are written.
+#[test]
+fn grouping_does_not_show() {
+    for seed in seeds() {
+        let _named = Named(seed);
+        let mut dice = Dice::new(seed);
+        let (one_by_one, grouped) = (MemoryEngine::new(), MemoryEngine::new());
+        let twins = Twins::new();
+        let mut messages = 0;
+        for _ in 0..20 {
+            let seen = content(&mut one_by_one.reader().expect("a reader"), twins.now_ms);
+            let writes: Vec<_> =
+                (0..12).map(|_| any_write(&mut dice, &twins, &seen, &mut messages)).collect();
+            let decisions = alone(&one_by_one, writes.clone(), twins.now_ms);
+            assert_eq!(together(&grouped, writes, twins.now_ms), decisions);
+            let all = |engine: &MemoryEngine| {
+                content(&mut engine.reader().expect("a reader"), twins.now_ms)
+            };
+            assert_eq!(all(&grouped), all(&one_by_one));
+        }
+    }
+}
+
+/// An entry whose bytes cannot be read concerns the write that needs them, and no other write that
+/// happens to be in the same transaction.
+#[test]
+fn a_damaged_entry_rejects_only_the_write_that_needs_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("kv.sqlite3");
+    let engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).expect("opened");
+    let set = |number, len| Mutation::Set {
+        key: key(number),
+        suffixed: false,
+        value: EncodedValue { encoding: Encoding::Bytes, bytes: vec![1; len] },
+        expire_at_ms: None,
+    };
+    let sum = |number| Mutation::Arith {
+        op: Arith::Sum,
+        key: key(number),
+        operand: EncodedValue::le64(1),
+    };
+    let write = |mutation| {
+        let parts =
+            WriteParts { checks: Vec::new(), mutations: vec![mutation], messages: Vec::new() };
+        AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
+    };
+    together(&engine, vec![write(set(0, 8)), write(set(1, 5000))], 1);
+    let raw = rusqlite::Connection::open(&path).expect("opened raw");
+    let changed = raw.execute("UPDATE kv SET v_encoding = 5 WHERE k = ?1", [key(0).as_bytes()]);
+    assert_eq!(changed, Ok(1));
+    assert_eq!(raw.execute("DELETE FROM openkv_spill", []), Ok(1));
+    drop(raw);
+
+    let writes = [sum(0), set(2, 1), sum(1), sum(3)].map(write).to_vec();
+    let decisions = together(&engine, writes, 1);
+    assert!(matches!(decisions[0], Decision::Rejected(_)), "{decisions:?}");
+    assert!(matches!(decisions[1], Decision::Committed(_)), "{decisions:?}");
+    assert!(matches!(decisions[2], Decision::Rejected(_)), "{decisions:?}");
+    assert!(matches!(decisions[3], Decision::Committed(_)), "{decisions:?}");
+    // Writing over it heals it, also where the value was kept aside.
+    let healed = together(&engine, vec![write(set(0, 1)), write(set(1, 6000))], 1);
+    assert!(healed.iter().all(|decision| matches!(decision, Decision::Committed(_))));
+    assert_eq!(content(&mut engine.reader().expect("a reader"), 1).len(), 4);
+}

@@ -1,0 +1,207 @@
+//! Two engines that are given the same work and compared.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use openkv::engine::memory::{MemoryEngine, MemoryReader, MemoryWriter};
+use openkv::engine::sqlite::{SqliteEngine, SqliteReader, SqliteWriter};
+use openkv::engine::{Engine, Reader, Report, Work, Writer};
+use openkv::model::{AtomicWrite, Encoding, Key, Outcome, Settlement, Versionstamp};
+
+/// A row as a reader shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) key: Key,
+    pub(crate) stamp: Versionstamp,
+    encoding: Encoding,
+    value: Vec<u8>,
+}
+
+/// All rows, in order; asked for in both directions and key by key.
+pub(crate) fn content(reader: &mut impl Reader, now_ms: i64) -> Vec<Seen> {
+    let (mut forward, mut backward, mut single) = (Vec::new(), Vec::new(), Vec::new());
+    let read = reader.read(now_ms, &mut |snapshot| {
+        let seen = |row: openkv::model::Row<'_>| Seen {
+            key: Key::from_encoded(row.key.to_vec()),
+            stamp: row.stamp,
+            encoding: row.encoding,
+            value: row.value.to_vec(),
+        };
+        for (reverse, rows) in [(false, &mut forward), (true, &mut backward)] {
+            snapshot.scan(&[], &[0xff], reverse, &mut |row| {
+                rows.push(seen(row));
+                true
+            })?;
+        }
+        for row in &forward {
+            assert!(snapshot.get(row.key.as_bytes(), &mut |row| single.push(seen(row)))?);
+        }
+        Ok(())
+    });
+    read.expect("a read");
+    backward.reverse();
+    assert_eq!(forward, backward);
+    assert_eq!(forward, single);
+    forward
+}
+
+/// A claimed message: its value, and the lock it was claimed under.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    value: Vec<u8>,
+    lock: i64,
+}
+
+/// Work in which messages go by value.
+pub(crate) struct Plan {
+    pub(crate) writes: Vec<AtomicWrite>,
+    /// How many messages there have been with these writes.
+    pub(crate) messages: u32,
+    pub(crate) settlements: Vec<(Held, Outcome)>,
+    pub(crate) renewals: Vec<Held>,
+    pub(crate) claim_max: usize,
+    pub(crate) sweep_max: usize,
+    pub(crate) durable: bool,
+}
+
+impl Plan {
+    fn work(&self, lock: i64, ids: &HashMap<Vec<u8>, i64>) -> Work {
+        let settlement = |(held, outcome): &(Held, Outcome)| Settlement {
+            id: ids[&held.value],
+            lock: held.lock,
+            outcome: *outcome,
+        };
+        Work {
+            writes: self.writes.clone(),
+            settlements: self.settlements.iter().map(settlement).collect(),
+            renewals: self.renewals.iter().map(|held| (ids[&held.value], held.lock)).collect(),
+            lock,
+            claim_max: self.claim_max,
+            sweep_max: self.sweep_max,
+            durable: self.durable,
+        }
+    }
+}
+
+/// An engine with its reader and writer, and the numbers it gave to messages.
+struct Twin<R, W> {
+    reader: R,
+    writer: W,
+    ids: HashMap<Vec<u8>, i64>,
+}
+
+impl<R: Reader, W: Writer> Twin<R, W> {
+    fn of(engine: &impl Engine<Reader = R, Writer = W>) -> Self {
+        let reader = engine.reader().expect("a reader");
+        Self { reader, writer: engine.writer().expect("a writer"), ids: HashMap::new() }
+    }
+
+    fn apply(&mut self, plan: &Plan, lock: i64, now_ms: i64) -> Report {
+        let work = plan.work(lock, &self.ids);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut report = self.writer.apply(work, now_ms, deadline).expect("applied");
+        for delivery in &mut report.deliveries {
+            self.ids.insert(delivery.value.clone(), delivery.id);
+            delivery.id = 0;
+        }
+        report.touched.sort();
+        report.touched.dedup();
+        report
+    }
+}
+
+pub(crate) struct Twins {
+    memory: Twin<MemoryReader, MemoryWriter>,
+    sqlite: Twin<SqliteReader, SqliteWriter>,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+    lock: i64,
+    memory_engine: MemoryEngine,
+    pub(crate) now_ms: i64,
+    pub(crate) messages: u32,
+    /// Every message that was ever claimed, under each lock it had: mostly stale ones.
+    pub(crate) held: Vec<Held>,
+}
+
+/// The last claims that are still played with.
+const HELD_MAX: usize = 12;
+
+impl Twins {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("kv.sqlite3");
+        let memory_engine = MemoryEngine::new();
+        Self {
+            memory: Twin::of(&memory_engine),
+            sqlite: Twin::of(&open(&path)),
+            path,
+            _directory: directory,
+            lock: 0,
+            memory_engine,
+            now_ms: 1_000_000,
+            messages: 0,
+            held: Vec::new(),
+        }
+    }
+
+    pub(crate) fn content(&self) -> Vec<Seen> {
+        content(&mut self.memory_engine.reader().expect("a reader"), self.now_ms)
+    }
+
+    pub(crate) fn apply(&mut self, plan: Plan) {
+        self.lock += 1;
+        self.messages = plan.messages;
+        let memory = self.memory.apply(&plan, self.lock, self.now_ms);
+        let sqlite = self.sqlite.apply(&plan, self.lock, self.now_ms);
+        assert_eq!(memory.decisions, sqlite.decisions);
+        assert_eq!(memory.deliveries, sqlite.deliveries);
+        assert_eq!(memory.touched, sqlite.touched);
+        assert_eq!(memory.expiry_ms, sqlite.expiry_ms);
+        assert_eq!(memory.queued, sqlite.queued);
+        assert_eq!(memory.sweep_more, sqlite.sweep_more);
+        let lock = self.lock;
+        let claimed = memory.deliveries.into_iter();
+        self.held.extend(claimed.map(|delivery| Held { value: delivery.value, lock }));
+        let old = self.held.len().saturating_sub(HELD_MAX);
+        self.held.drain(..old);
+    }
+
+    /// Both hold the same, and have the same to do next.
+    pub(crate) fn compare(&mut self) {
+        let rows = content(&mut self.memory.reader, self.now_ms);
+        assert_eq!(rows, content(&mut self.sqlite.reader, self.now_ms));
+        let agenda = self.memory.writer.agenda().expect("an agenda");
+        assert_eq!(agenda, self.sqlite.writer.agenda().expect("an agenda"));
+    }
+
+    /// Closes the file and opens it again.
+    pub(crate) fn reopen(&mut self) {
+        // Another file stands in meanwhile, so that this one is really closed in between.
+        let ids = std::mem::take(&mut self.sqlite.ids);
+        let directory = tempfile::tempdir().expect("a directory");
+        let elsewhere = Twin::of(&open(&directory.path().join("kv.sqlite3")));
+        drop(std::mem::replace(&mut self.sqlite, elsewhere));
+        self.sqlite = Twin { ids, ..Twin::of(&open(&self.path)) };
+    }
+
+    /// What SQLite itself and our own rules say of the file.
+    pub(crate) fn inspect_file(&self) {
+        let raw = rusqlite::Connection::open(&self.path).expect("opened raw");
+        let text = |sql| raw.query_row(sql, [], |row| row.get::<_, String>(0)).expect(sql);
+        let count = |sql| raw.query_row(sql, [], |row| row.get::<_, i64>(0)).expect(sql);
+        assert_eq!(text("PRAGMA integrity_check"), "ok");
+        let orphans = "SELECT count(*) FROM openkv_spill \
+             WHERE id NOT IN (SELECT v FROM kv WHERE v_encoding >= 256)";
+        assert_eq!(count(orphans), 0);
+        let missing = "SELECT count(*) FROM kv WHERE v_encoding >= 256 \
+             AND v NOT IN (SELECT id FROM openkv_spill)";
+        assert_eq!(count(missing), 0);
+        let shared = "SELECT count(*) - count(DISTINCT v) FROM kv WHERE v_encoding >= 256";
+        assert_eq!(count(shared), 0);
+    }
+}
+
+fn open(path: &std::path::Path) -> SqliteEngine {
+    SqliteEngine::open(path, false, Duration::from_secs(5)).expect("opened")
+}

@@ -1,0 +1,245 @@
+//! A store under test: its clock, and its answers as channels.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use openkv::engine::Engine;
+use openkv::engine::memory::MemoryEngine;
+use openkv::engine::sqlite::SqliteEngine;
+use openkv::model::{AtomicWrite, Decision, Delivery, Env, Outcome, Result};
+use openkv::store::{Entry, Id, Store};
+
+use crate::writes::{key, write};
+
+/// Guards against hanging; nothing here takes long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When every test begins.
+pub(crate) const START_MS: i64 = 1_000_000;
+
+/// Stands still until it is moved.
+pub(crate) struct Clock {
+    now_ms: AtomicI64,
+    drawn: AtomicU64,
+}
+
+impl Env for Clock {
+    fn now_ms(&self) -> i64 {
+        self.now_ms.load(Ordering::SeqCst)
+    }
+
+    fn random(&self) -> u64 {
+        self.drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst)
+    }
+}
+
+/// An answer that is still to come.
+pub(crate) struct Answer<T>(Receiver<T>);
+
+impl<T> Answer<T> {
+    /// Waits for it.
+    pub(crate) fn get(&self) -> T {
+        self.0.recv_timeout(PATIENCE).expect("an answer")
+    }
+
+    /// Waits for the promise of it to be dropped.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.now_or_dropped().is_none()
+    }
+
+    /// Waits for it, or for the promise of it to be dropped.
+    pub(crate) fn now_or_dropped(&self) -> Option<T> {
+        match self.0.recv_timeout(PATIENCE) {
+            Ok(answer) => Some(answer),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("neither answered nor dropped"),
+        }
+    }
+
+    /// What is there by now.
+    pub(crate) fn now(&self) -> Option<T> {
+        match self.0.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => panic!("the answer was dropped"),
+        }
+    }
+}
+
+/// What a watch shows: the bytes of each entry.
+pub(crate) type Shown = Result<Option<Vec<Option<Vec<u8>>>>>;
+
+pub(crate) struct Database {
+    pub(crate) store: Option<Store>,
+    pub(crate) clock: Arc<Clock>,
+    /// Deleted last.
+    _directory: Option<Arc<tempfile::TempDir>>,
+}
+
+impl Database {
+    pub(crate) fn over(engine: impl Engine) -> Self {
+        Self::start(engine, None, false)
+    }
+
+    fn start(
+        engine: impl Engine,
+        directory: Option<Arc<tempfile::TempDir>>,
+        readonly: bool,
+    ) -> Self {
+        let clock = Arc::new(Clock { now_ms: START_MS.into(), drawn: 1.into() });
+        let store = Store::start(engine, clock.clone(), readonly).expect("started");
+        Self { store: Some(store), clock, _directory: directory }
+    }
+
+    pub(crate) fn memory() -> Self {
+        Self::over(MemoryEngine::new())
+    }
+
+    pub(crate) fn sqlite() -> Self {
+        Self::sqlite_wrapped(|engine| engine)
+    }
+
+    /// A file whose engine is wrapped into another.
+    pub(crate) fn sqlite_wrapped<E: Engine>(wrap: impl FnOnce(SqliteEngine) -> E) -> Self {
+        let directory = Arc::new(tempfile::tempdir().expect("a directory"));
+        let engine = open(directory.path(), false);
+        Self::start(wrap(engine), Some(directory), false)
+    }
+
+    /// Another store on the same file, as another process would have it.
+    pub(crate) fn another(&self, readonly: bool) -> Self {
+        let directory = self._directory.clone().expect("a file");
+        Self::start(open(directory.path(), readonly), Some(directory), readonly)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.store.as_ref().expect("open")
+    }
+
+    /// Hands over writes without waiting.
+    pub(crate) fn submit(&self, writes: Vec<Result<AtomicWrite>>) -> Answer<Vec<Decision>> {
+        let (told, answer) = channel();
+        let reply = move |decisions| {
+            let _nobody_asks = told.send(decisions);
+        };
+        self.store().commit(writes, false, PATIENCE, Box::new(reply));
+        Answer(answer)
+    }
+
+    pub(crate) fn commit(&self, writes: Vec<AtomicWrite>) -> Vec<Decision> {
+        self.submit(writes.into_iter().map(Ok).collect()).get()
+    }
+
+    /// One write, which must succeed.
+    pub(crate) fn must(&self, write: AtomicWrite) -> u64 {
+        match self.commit(vec![write]).remove(0) {
+            Decision::Committed(stamp) => stamp.version(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Returns when all that has been handed over is done, announced and looked at.
+    pub(crate) fn settle_down(&self) {
+        // A transaction is announced before the next one is answered.
+        self.commit(vec![write(Vec::new())]);
+        self.commit(vec![write(Vec::new())]);
+        self.read("");
+    }
+
+    /// Lets time pass, and lets the store notice.
+    pub(crate) fn pass(&self, ms: i64) {
+        self.clock.now_ms.fetch_add(ms, Ordering::SeqCst);
+        self.poke();
+    }
+
+    /// Makes the writer thread look at the clock.
+    pub(crate) fn poke(&self) {
+        self.store().settle(Id::MAX, 0, Outcome::Done);
+    }
+
+    /// An entry's bytes, by way of the reader thread.
+    pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
+        let name = key(name);
+        let (told, answer) = channel();
+        self.store().read(Box::new(move |snapshot| {
+            let mut found = None;
+            let snapshot = snapshot.expect("a snapshot");
+            let visit = &mut |row: openkv::model::Row<'_>| found = Some(row.value.to_vec());
+            snapshot.get(name.as_bytes(), visit).expect("read");
+            told.send(found).expect("asked");
+        }));
+        Answer(answer).get()
+    }
+
+    pub(crate) fn watch(&self, names: &[&str]) -> Id {
+        self.store().watch(names.iter().map(|name| key(name)).collect(), false)
+    }
+
+    pub(crate) fn next(&self, watch: Id) -> Answer<Shown> {
+        let (told, answer) = channel();
+        let reply = move |entries: Result<Option<Vec<Option<Entry>>>>| {
+            let bytes = |entry: Option<Entry>| entry.map(|entry| entry.value.bytes);
+            let shown = |entries: Vec<Option<Entry>>| entries.into_iter().map(bytes).collect();
+            let _nobody_asks = told.send(entries.map(|entries| entries.map(shown)));
+        };
+        self.store().watch_next(watch, Box::new(reply));
+        Answer(answer)
+    }
+
+    /// Becomes a consumer.
+    pub(crate) fn listen(&self, credits: usize) -> Consumer {
+        let (told, got) = channel();
+        let told = Mutex::new(told);
+        let deliver = move |deliveries: Vec<Delivery>| {
+            for delivery in deliveries {
+                let _nobody_asks = told.lock().expect("no panic").send(delivery);
+            }
+        };
+        let id = self.store().listen(credits, Box::new(deliver)).expect("listening");
+        Consumer { id, got: Answer(got) }
+    }
+
+    /// Completes what was handed over and closes.
+    pub(crate) fn close(&mut self) {
+        self.store = None;
+    }
+}
+
+/// A consumer and what it gets.
+pub(crate) struct Consumer {
+    pub(crate) id: Id,
+    got: Answer<Delivery>,
+}
+
+impl Consumer {
+    /// Waits for a delivery: its number, and the message's byte.
+    pub(crate) fn get(&self) -> (i64, u8) {
+        let delivery = self.got.get();
+        (delivery.id, delivery.value[0])
+    }
+
+    /// What has come by now: the messages' bytes.
+    pub(crate) fn all(&self) -> Vec<u8> {
+        self.got.0.try_iter().map(|delivery| delivery.value[0]).collect()
+    }
+}
+
+fn open(directory: &Path, readonly: bool) -> SqliteEngine {
+    SqliteEngine::open(&directory.join("kv.sqlite3"), readonly, PATIENCE).expect("opened")
+}
+
+/// Makes each function a test on memory and on a file.
+#[macro_export]
+macro_rules! on_both {
+    ($($test:ident)*) => {
+        mod memory {
+            $(#[test] fn $test() { super::$test($crate::database::Database::memory()); })*
+        }
+        mod sqlite {
+            $(#[test] fn $test() { super::$test($crate::database::Database::sqlite()); })*
+        }
+    };
+}

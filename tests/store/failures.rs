@@ -1,0 +1,305 @@
+//! An engine that fails or panics: everybody is told, nothing spins, and what can go on does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use openkv::engine::Work;
+use openkv::engine::memory::MemoryEngine;
+use openkv::model::{Decision, Error, Kind, LOCK_MS, Outcome, Result};
+
+use crate::database::{Database, START_MS};
+use crate::faulty::{Faulty, Plan};
+use crate::writes::{enqueue, set, set_until, write};
+
+/// Switches a failure on and off from outside.
+#[derive(Clone, Default)]
+struct Broken(Arc<AtomicBool>);
+
+impl Broken {
+    fn set(&self, broken: bool) {
+        self.0.store(broken, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::SeqCst) {
+            true => Err(Error::new(Kind::Unavailable, "the disk is full")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn over(plan: Plan) -> (Database, Arc<Plan>) {
+    let plan = Arc::new(plan);
+    (Database::over(Faulty(MemoryEngine::new(), plan.clone())), plan)
+}
+
+fn broken_writes() -> (Database, Arc<Plan>, Broken) {
+    let broken = Broken::default();
+    let check = broken.clone();
+    let before_apply = move |_, _: &Work| check.check();
+    let (database, plan) = over(Plan { before_apply: Box::new(before_apply), ..Plan::default() });
+    (database, plan, broken)
+}
+
+fn full() -> Decision {
+    Decision::Rejected(Error::new(Kind::Unavailable, "the disk is full"))
+}
+
+#[test]
+fn every_reply_gets_the_error_and_the_next_commit_may_succeed() {
+    let (database, _plan, broken) = broken_writes();
+    database.must(write(vec![set("a", b"1")]));
+    broken.set(true);
+    let own = Error::invalid("its own error");
+    let writes = || vec![Ok(write(vec![set("a", b"2")])), Err(own.clone()), Ok(write(vec![]))];
+    let answers = [(); 5].map(|()| database.submit(writes()));
+    for answer in answers {
+        assert_eq!(answer.get(), [full(), Decision::Rejected(own.clone()), full()]);
+    }
+    assert_eq!(database.read("a"), Some(b"1".to_vec()));
+    broken.set(false);
+    assert_eq!(database.must(write(vec![set("a", b"3")])), 2);
+    assert_eq!(database.read("a"), Some(b"3".to_vec()));
+}
+
+#[test]
+fn the_end_of_a_delivery_is_tried_until_it_succeeds() {
+    let (database, plan, broken) = broken_writes();
+    let consumer = database.listen(5);
+    database.must(enqueue(1..3, START_MS, &[], &["dead"]));
+    let [(done, _), (failed, _)] = [consumer.get(), consumer.get()];
+    let watch = database.watch(&["dead"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
+    let waiting = database.next(watch);
+    database.settle_down();
+    broken.set(true);
+    let before = plan.applies.load(Ordering::SeqCst);
+    database.store().settle(consumer.id, done, Outcome::Done);
+    database.store().settle(consumer.id, failed, Outcome::Failed);
+    for _ in 0..4 {
+        database.pass(250);
+        assert_eq!(database.commit(vec![write(vec![])]), [full()]);
+    }
+    assert!(plan.applies.load(Ordering::SeqCst) > before + 3);
+    broken.set(false);
+    // Time alone brings them home: nobody writes.
+    database.pass(250);
+    assert_eq!(waiting.get(), Ok(Some(vec![Some(vec![2])])));
+    database.pass(LOCK_MS * 2);
+    database.settle_down();
+    assert_eq!(consumer.all(), []);
+}
+
+#[test]
+fn the_end_of_a_delivery_gets_a_last_try_when_the_store_is_dropped() {
+    let broken = Broken::default();
+    let check = broken.clone();
+    let before_apply = move |_, _: &Work| check.check();
+    let plan = Plan { before_apply: Box::new(before_apply), ..Plan::default() };
+    let engine = MemoryEngine::new();
+    let mut first = Database::over(Faulty(engine.clone(), Arc::new(plan)));
+    let consumer = first.listen(5);
+    first.must(enqueue(1..2, START_MS, &[0], &[]));
+    let (id, _) = consumer.get();
+    broken.set(true);
+    first.store().settle(consumer.id, id, Outcome::Done);
+    assert_eq!(first.commit(vec![write(vec![])]), [full()]);
+    broken.set(false);
+    first.close();
+
+    let second = Database::over(engine);
+    let consumer = second.listen(5);
+    second.pass(LOCK_MS * 2);
+    second.settle_down();
+    assert_eq!(consumer.all(), []);
+}
+
+#[test]
+fn a_store_whose_last_try_fails_too_is_closed_all_the_same() {
+    let (mut database, plan, broken) = broken_writes();
+    let consumer = database.listen(5);
+    database.must(enqueue(1..2, START_MS, &[0], &[]));
+    let (id, _) = consumer.get();
+    broken.set(true);
+    database.store().settle(consumer.id, id, Outcome::Done);
+    assert_eq!(database.commit(vec![write(vec![])]), [full()]);
+    let before = plan.applies.load(Ordering::SeqCst);
+    database.close();
+    assert!(plan.applies.load(Ordering::SeqCst) <= before + 2);
+}
+
+#[test]
+fn what_time_starts_waits_after_a_failure() {
+    let broken = Broken::default();
+    let (of_apply, of_agenda) = (broken.clone(), broken.clone());
+    let (database, plan) = over(Plan {
+        before_apply: Box::new(move |_, _: &Work| of_apply.check()),
+        before_agenda: Box::new(move |_, ()| of_agenda.check()),
+        ..Plan::default()
+    });
+    let consumer = database.listen(5);
+    let ending = set_until("ending", b"", START_MS + 10);
+    database.must(write(vec![ending]));
+    database.must(enqueue(1..2, START_MS + 10, &[], &[]));
+    database.settle_down();
+    broken.set(true);
+    // An end, a message, a look at the agenda: all are due, all fail.
+    database.pass(10);
+    assert_eq!(database.commit(vec![write(vec![])]), [full()]);
+    let before = plan.calls();
+    for _ in 0..20 {
+        database.poke();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let calls = plan.calls() - before;
+    assert!(calls <= 1, "{calls} calls although no time has passed");
+    for _ in 0..10 {
+        database.pass(250);
+        assert_eq!(database.commit(vec![write(vec![])]), [full()]);
+    }
+    let calls = plan.calls() - before;
+    assert!(calls <= 10 * 4, "{calls} calls in ten pauses");
+
+    broken.set(false);
+    let watch = database.watch(&["ending"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
+    database.pass(250);
+    assert_eq!(consumer.get().1, 1);
+}
+
+#[test]
+fn an_agenda_that_failed_is_asked_for_again() {
+    let broken = Broken::default();
+    let of_agenda = broken.clone();
+    let before_agenda = move |_, (): &()| of_agenda.check();
+    let (database, _plan) =
+        over(Plan { before_agenda: Box::new(before_agenda), ..Plan::default() });
+    broken.set(true);
+    let consumer = database.listen(1);
+    database.must(enqueue(1..3, START_MS, &[], &[]));
+    let (id, _) = consumer.get();
+    database.store().settle(consumer.id, id, Outcome::Done);
+    database.settle_down();
+    broken.set(false);
+    database.pass(250);
+    assert_eq!(consumer.get().1, 2);
+}
+
+fn is_internal(decisions: &[Decision]) -> bool {
+    let internal = |d: &Decision| matches!(d, Decision::Rejected(e) if e.kind() == Kind::Internal);
+    !decisions.is_empty() && decisions.iter().all(internal)
+}
+
+/// Writes until that is refused. Until then replies may be dropped with their transaction.
+fn wait_for_the_end(database: &Database) {
+    let answer = || database.submit(vec![Ok(write(vec![]))]).now_or_dropped();
+    while !answer().is_some_and(|decisions| is_internal(&decisions)) {}
+}
+
+/// After a panic of the writer thread everything is told so, and nothing hangs.
+fn is_out_of_order(mut database: Database) {
+    let writes = || vec![Ok(write(vec![])), Ok(write(vec![]))];
+    assert!(is_internal(&database.submit(writes()).get()));
+    let listening = database.store().listen(1, Box::new(|_| ()));
+    assert_eq!(listening.map_err(|error| error.kind()), Err(Kind::Internal));
+    assert_eq!(database.read("a"), Some(b"1".to_vec()), "reads go on");
+    let watch = database.watch(&["a"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![Some(b"1".to_vec())])));
+    let waiting = database.next(watch);
+    database.poke();
+    database.close();
+    assert_eq!(waiting.now(), Some(Ok(None)));
+}
+
+#[test]
+fn a_panic_while_writing_drops_its_replies_and_refuses_all_others() {
+    let before_apply = |count, work: &Work| match (count, work.writes.len()) {
+        (_, 3) => panic!("a bug, for the test"),
+        _ => Ok(()),
+    };
+    let (database, _plan) = over(Plan { before_apply: Box::new(before_apply), ..Plan::default() });
+    database.must(write(vec![set("a", b"1")]));
+    let consumer = database.listen(1);
+    database.must(enqueue(1..2, START_MS, &[], &[]));
+    let (id, _) = consumer.get();
+    let fatal = database.submit(vec![Ok(write(vec![])), Ok(write(vec![])), Ok(write(vec![]))]);
+    assert!(fatal.is_dropped());
+    database.store().settle(consumer.id, id, Outcome::Done);
+    is_out_of_order(database);
+}
+
+#[test]
+fn what_waits_while_the_writer_panics_is_refused() {
+    let (enter, entered) = std::sync::mpsc::channel::<()>();
+    let (go, going) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new((enter, going));
+    let before_apply = move |_, work: &Work| {
+        if work.writes.len() == 2 {
+            let gate = gate.lock().expect("no panic");
+            gate.0.send(()).expect("awaited");
+            gate.1.recv().expect("told to go");
+            panic!("a bug, for the test");
+        }
+        Ok(())
+    };
+    let (database, _plan) = over(Plan { before_apply: Box::new(before_apply), ..Plan::default() });
+    database.must(write(vec![set("a", b"1")]));
+    let fatal = database.submit(vec![Ok(write(vec![])), Ok(write(vec![]))]);
+    entered.recv().expect("under way");
+    let waiting = [(); 10].map(|()| database.submit(vec![Ok(write(vec![]))]));
+    go.send(()).expect("waiting");
+    assert!(waiting.iter().all(|answer| is_internal(&answer.get())));
+    assert!(fatal.is_dropped());
+    is_out_of_order(database);
+}
+
+#[test]
+fn a_panic_while_looking_ahead_is_the_same() {
+    let before_agenda = |count, (): &()| match count {
+        0 => Ok(()),
+        _ => panic!("a bug, for the test"),
+    };
+    let (database, _plan) =
+        over(Plan { before_agenda: Box::new(before_agenda), ..Plan::default() });
+    database.must(write(vec![set("a", b"1")]));
+    // A consumer wants to know when the next message is due.
+    let _consumer = database.listen(1);
+    wait_for_the_end(&database);
+    is_out_of_order(database);
+}
+
+#[test]
+fn a_reply_that_panics_is_the_same() {
+    let (database, _plan) = over(Plan::default());
+    database.must(write(vec![set("a", b"1")]));
+    let reply = |_| panic!("a bug, for the test");
+    database.store().commit(vec![], false, Duration::from_secs(5), Box::new(reply));
+    wait_for_the_end(&database);
+    is_out_of_order(database);
+}
+
+/// The reader thread used to end, and the next watch to wait for itself for ever.
+#[test]
+fn a_panic_while_reading_is_one_reply_lost() {
+    let before_read = |count, (): &()| match count {
+        // The first read is the test's, the second starts the watch for other processes.
+        2 => panic!("a bug, for the test"),
+        _ => Ok(()),
+    };
+    let (database, _plan) = over(Plan { before_read: Box::new(before_read), ..Plan::default() });
+    database.must(write(vec![set("a", b"1")]));
+    database.settle_down();
+    let watch = database.watch(&["a"]);
+    assert!(database.next(watch).is_dropped());
+    assert_eq!(database.read("a"), Some(b"1".to_vec()));
+    let job = |_: Result<&mut dyn openkv::engine::Snapshot>| panic!("a bug, for the test");
+    database.store().read(Box::new(job));
+    assert_eq!(database.read("a"), Some(b"1".to_vec()));
+    let another = database.watch(&["a"]);
+    assert_eq!(database.next(another).get(), Ok(Some(vec![Some(b"1".to_vec())])));
+    // The watch that lost its answer goes on with the next commit.
+    let waiting = database.next(watch);
+    database.must(write(vec![set("a", b"2")]));
+    assert_eq!(waiting.get(), Ok(Some(vec![Some(b"2".to_vec())])));
+}

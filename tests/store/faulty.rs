@@ -1,0 +1,92 @@
+//! An engine that does what a test tells it: waits, fails or panics before a call goes through.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use openkv::engine::{Agenda, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
+use openkv::model::Result;
+
+type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
+
+/// What happens around the calls; each is told how many there were before.
+pub(crate) struct Plan {
+    pub(crate) before_apply: Before<Work>,
+    pub(crate) after_apply: Before<Report>,
+    pub(crate) before_agenda: Before<()>,
+    pub(crate) before_read: Before<()>,
+    pub(crate) applies: AtomicUsize,
+    pub(crate) agendas: AtomicUsize,
+    pub(crate) reads: AtomicUsize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            before_apply: Box::new(|_, _| Ok(())),
+            after_apply: Box::new(|_, _| Ok(())),
+            before_agenda: Box::new(|_, ()| Ok(())),
+            before_read: Box::new(|_, ()| Ok(())),
+            applies: 0.into(),
+            agendas: 0.into(),
+            reads: 0.into(),
+        }
+    }
+}
+
+impl Plan {
+    /// Calls of the writer so far.
+    pub(crate) fn calls(&self) -> usize {
+        self.applies.load(Ordering::SeqCst) + self.agendas.load(Ordering::SeqCst)
+    }
+}
+
+/// An engine with a plan.
+pub(crate) struct Faulty<E>(pub(crate) E, pub(crate) Arc<Plan>);
+
+impl<E: Engine> Engine for Faulty<E> {
+    type Reader = Faulty<E::Reader>;
+    type Writer = Faulty<E::Writer>;
+
+    fn reader(&self) -> Result<Self::Reader> {
+        Ok(Faulty(self.0.reader()?, self.1.clone()))
+    }
+
+    fn writer(&self) -> Result<Self::Writer> {
+        Ok(Faulty(self.0.writer()?, self.1.clone()))
+    }
+
+    fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {
+        self.0.watch_foreign(wake)
+    }
+}
+
+impl<R: Reader> Reader for Faulty<R> {
+    fn read(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        (self.1.before_read)(self.1.reads.fetch_add(1, Ordering::SeqCst), &())?;
+        self.0.read(now_ms, job)
+    }
+
+    fn release(&mut self) {
+        self.0.release();
+    }
+}
+
+impl<W: Writer> Writer for Faulty<W> {
+    fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+        let count = self.1.applies.fetch_add(1, Ordering::SeqCst);
+        (self.1.before_apply)(count, &work)?;
+        let report = self.0.apply(work, now_ms, deadline)?;
+        (self.1.after_apply)(count, &report)?;
+        Ok(report)
+    }
+
+    fn agenda(&mut self) -> Result<Agenda> {
+        (self.1.before_agenda)(self.1.agendas.fetch_add(1, Ordering::SeqCst), &())?;
+        self.0.agenda()
+    }
+}

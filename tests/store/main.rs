@@ -1,0 +1,18 @@
+//! The store over both engines, with a clock that only the tests move.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test ends where something is not as it should be"
+)]
+
+mod commits;
+mod database;
+mod expiry;
+mod failures;
+mod faulty;
+mod foreign;
+mod queue;
+mod watches;
+mod writes;

@@ -1,0 +1,214 @@
+//! Watches: what they show, when they answer, and when they do not.
+
+use std::sync::Arc;
+
+use openkv::engine::memory::MemoryEngine;
+use openkv::model::{Error, Key, Kind, Outcome, Versionstamp};
+
+use crate::database::{Database, START_MS};
+use crate::faulty::{Faulty, Plan};
+use crate::on_both;
+use crate::writes::{delete, enqueue, key, set, set_suffixed, set_until, write};
+
+fn some(value: &[u8]) -> Option<Vec<u8>> {
+    Some(value.to_vec())
+}
+
+fn the_first_state_comes_at_once(database: Database) {
+    database.must(write(vec![set("b", b"1")]));
+    let watch = database.watch(&["a", "b"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![None, some(b"1")])));
+    let nothing = database.watch(&[]);
+    assert_eq!(database.next(nothing).get(), Ok(Some(vec![])));
+}
+
+fn a_change_answers_what_waits(database: Database) {
+    let watch = database.watch(&["a"]);
+    database.next(watch).get().expect("no error");
+    let waiting = database.next(watch);
+    database.must(write(vec![set("a", b"1")]));
+    assert_eq!(waiting.get(), Ok(Some(vec![some(b"1")])));
+    let waiting = database.next(watch);
+    database.must(write(vec![set("a", b"1")]));
+    assert_eq!(waiting.get(), Ok(Some(vec![some(b"1")])), "the same value is a new entry");
+    let waiting = database.next(watch);
+    database.must(write(vec![delete("a")]));
+    assert_eq!(waiting.get(), Ok(Some(vec![None])));
+}
+
+fn a_slow_reader_sees_the_newest_state_once(database: Database) {
+    let watch = database.watch(&["a"]);
+    database.next(watch).get().expect("no error");
+    for n in 0..20 {
+        database.must(write(vec![set("a", &[n])]));
+    }
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![some(&[19])])));
+    let waiting = database.next(watch);
+    database.settle_down();
+    assert_eq!(waiting.now(), None);
+    database.must(write(vec![set("a", b"x")]));
+    assert_eq!(waiting.get(), Ok(Some(vec![some(b"x")])));
+}
+
+fn no_news_is_no_answer_unless_raw(database: Database) {
+    let quiet = database.watch(&["a"]);
+    let raw = database.store().watch(vec![key("a")], true);
+    let states = [quiet, raw].map(|watch| database.next(watch).get());
+    assert_eq!(states, [Ok(Some(vec![None])), Ok(Some(vec![None]))]);
+    let nothing_visible = [vec![delete("a")], vec![set("a", b"1"), delete("a")]];
+    for mutations in nothing_visible {
+        let waiting = [quiet, raw].map(|watch| database.next(watch));
+        database.must(write(mutations));
+        assert_eq!(waiting[1].get(), Ok(Some(vec![None])));
+        database.settle_down();
+        assert_eq!(waiting[0].now(), None);
+        // The question that is left unanswered ends with its watch.
+        database.must(write(vec![set("a", b"2")]));
+        assert_eq!(waiting[0].get(), Ok(Some(vec![some(b"2")])));
+        database.must(write(vec![delete("a")]));
+        database.settle_down();
+        assert_eq!([quiet, raw].map(|watch| database.next(watch).get()), states);
+    }
+    let waiting = database.next(raw);
+    database.must(write(vec![set("unwatched", b"")]));
+    database.settle_down();
+    assert_eq!(waiting.now(), None, "raw or not, other keys are nobody's business");
+}
+
+fn cancelling_answers_what_waits(database: Database) {
+    let watch = database.watch(&["a"]);
+    database.next(watch).get().expect("no error");
+    let waiting = database.next(watch);
+    database.store().watch_cancel(watch);
+    assert_eq!(waiting.get(), Ok(None));
+    assert_eq!(database.next(watch).get(), Ok(None));
+    database.store().watch_cancel(watch);
+    let never_asked = database.watch(&["a"]);
+    database.store().watch_cancel(never_asked);
+    assert_eq!(database.next(never_asked).get(), Ok(None));
+    database.must(write(vec![set("a", b"1")]));
+}
+
+fn a_cancelled_watch_that_is_being_read_answers_once(database: Database) {
+    for _ in 0..50 {
+        let watch = database.watch(&["a"]);
+        let waiting = database.next(watch);
+        database.store().watch_cancel(watch);
+        let answer = waiting.get();
+        assert!(answer == Ok(None) || answer == Ok(Some(vec![None])), "{answer:?}");
+        assert!(waiting.is_dropped(), "answered twice");
+    }
+}
+
+fn watches_on_one_key_do_not_disturb_each_other(database: Database) {
+    let watches = [&["a"][..], &["a"], &["b", "a", "a"]].map(|names| database.watch(names));
+    for watch in watches {
+        database.next(watch).get().expect("no error");
+    }
+    let [first, second, third] = watches.map(|watch| database.next(watch));
+    database.must(write(vec![set("a", b"1")]));
+    assert_eq!(first.get(), Ok(Some(vec![some(b"1")])));
+    assert_eq!(second.get(), Ok(Some(vec![some(b"1")])));
+    assert_eq!(third.get(), Ok(Some(vec![None, some(b"1"), some(b"1")])));
+    database.store().watch_cancel(watches[0]);
+    let [second, third] = [watches[1], watches[2]].map(|watch| database.next(watch));
+    database.must(write(vec![set("a", b"2")]));
+    assert_eq!(second.get(), Ok(Some(vec![some(b"2")])));
+    assert_eq!(third.get(), Ok(Some(vec![None, some(b"2"), some(b"2")])));
+}
+
+fn every_answer_is_one_snapshot(database: Database) {
+    let watch = database.watch(&["a", "b"]);
+    database.next(watch).get().expect("no error");
+    let mut answers = 0;
+    let mut waiting = database.next(watch);
+    for n in 1..=200_u8 {
+        drop(database.submit(vec![Ok(write(vec![set("a", &[n]), set("b", &[n])]))]));
+        if let Some(answer) = waiting.now() {
+            let entries = answer.expect("no error").expect("not ended");
+            assert_eq!(entries[0], entries[1]);
+            answers += 1;
+            waiting = database.next(watch);
+        }
+    }
+    loop {
+        let entries = waiting.get().expect("no error").expect("not ended");
+        assert_eq!(entries[0], entries[1]);
+        answers += 1;
+        if entries[0] == some(&[200]) {
+            break;
+        }
+        waiting = database.next(watch);
+    }
+    assert!(answers <= 200, "{answers} answers to 200 commits");
+}
+
+fn dead_letters_are_announced(database: Database) {
+    let watch = database.watch(&["dead"]);
+    database.next(watch).get().expect("no error");
+    let waiting = database.next(watch);
+    let consumer = database.listen(1);
+    database.must(enqueue(7..8, START_MS, &[], &["dead"]));
+    let (id, _) = consumer.get();
+    database.store().settle(consumer.id, id, Outcome::Failed);
+    assert_eq!(waiting.get(), Ok(Some(vec![some(&[7])])));
+}
+
+fn suffixed_keys_are_announced_as_they_are_stored(database: Database) {
+    let version = database.must(write(vec![]));
+    let mut stored = key("log").into_bytes();
+    stored.push(2);
+    stored.extend(Versionstamp::new(version + 1).hex());
+    stored.push(0);
+    let watch = database.store().watch(vec![Key::from_encoded(stored), key("log")], false);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![None, None])));
+    let waiting = database.next(watch);
+    assert_eq!(database.must(write(vec![set_suffixed("log", b"1")])), version + 1);
+    assert_eq!(waiting.get(), Ok(Some(vec![some(b"1"), None])));
+}
+
+fn an_end_is_announced_when_it_comes(database: Database) {
+    database.must(write(vec![set_until("a", b"1", START_MS + 100), set("b", b"2")]));
+    let watch = database.watch(&["a", "b"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![some(b"1"), some(b"2")])));
+    let waiting = database.next(watch);
+    database.pass(99);
+    database.settle_down();
+    assert_eq!(waiting.now(), None);
+    database.pass(1);
+    assert_eq!(waiting.get(), Ok(Some(vec![None, some(b"2")])));
+}
+
+on_both! {
+    the_first_state_comes_at_once
+    a_change_answers_what_waits
+    a_slow_reader_sees_the_newest_state_once
+    no_news_is_no_answer_unless_raw
+    cancelling_answers_what_waits
+    a_cancelled_watch_that_is_being_read_answers_once
+    watches_on_one_key_do_not_disturb_each_other
+    every_answer_is_one_snapshot
+    dead_letters_are_announced
+    suffixed_keys_are_announced_as_they_are_stored
+    an_end_is_announced_when_it_comes
+}
+
+/// A read that failed once left the watch waiting for a commit that might never come.
+#[test]
+fn a_state_that_could_not_be_read_is_told_at_the_next_question() {
+    let fails = |count, (): &()| match count {
+        // The first read starts the watch for other processes.
+        1 | 3 => Err(Error::new(Kind::Unavailable, "not now")),
+        _ => Ok(()),
+    };
+    let plan = Plan { before_read: Box::new(fails), ..Plan::default() };
+    let database = Database::over(Faulty(MemoryEngine::new(), Arc::new(plan)));
+    let watch = database.watch(&["a"]);
+    let failed = |answer: crate::database::Shown| answer.map_err(|error| error.kind());
+    assert_eq!(failed(database.next(watch).get()), Err(Kind::Unavailable));
+    assert_eq!(failed(database.next(watch).get()), Ok(Some(vec![None])));
+    let waiting = database.next(watch);
+    database.must(write(vec![set("a", b"1")]));
+    assert_eq!(failed(waiting.get()), Err(Kind::Unavailable));
+    assert_eq!(failed(database.next(watch).get()), Ok(Some(vec![some(b"1")])));
+}
