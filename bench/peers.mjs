@@ -18,8 +18,8 @@ export const PEERS = [
     kind: "kv",
     runtime: "node",
     package: "@deno/kv",
-    // On a file, 0.14.0 never delivers a watch event, and closing a store that listens to its queue
-    // ends the process with an uncaught "db not found".
+    // On a file, 0.14.0 delivered no watch event when tried, and closing a store that listened to its
+    // queue ended the process with an uncaught "db not found".
     without: ["watch", "queue"],
   },
   {
