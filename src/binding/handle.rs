@@ -59,7 +59,7 @@ fn number(id: f64) -> u64 {
 #[napi]
 impl Handle {
     /// Starts to open; OPENED or OPEN_FAILED comes with this id.
-    #[napi(constructor)]
+    #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
     pub fn new(id: f64, options: NativeOptions) -> Result<Self> {
         let events = events::current()?;
@@ -116,26 +116,26 @@ impl Handle {
     }
 
     /// The entry of the key in the scratch, in place of it.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn get(&mut self, key_len: u32) -> i32 {
         self.lane().map_or(Code::Closed as i32, |lane| lane.get(key_len as usize))
     }
 
     /// The entries of `count` keys in the scratch, behind them.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn get_many(&mut self, count: u32, request_len: u32) -> i32 {
         let lane = self.lane();
         lane.map_or(Code::Closed as i32, |lane| lane.get_many(count as usize, request_len as usize))
     }
 
     /// The rows of the range request in the scratch, into `out`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn page(&mut self, request_len: u32, mut out: BufferSlice<'_>) -> i32 {
         self.lane().map_or(Code::Closed as i32, |lane| lane.page(request_len as usize, &mut out))
     }
 
     /// This turn of the loop is over.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn release(&mut self) {
         if let Some((_, lane)) = &mut self.open {
             lane.release();
@@ -143,12 +143,16 @@ impl Handle {
     }
 
     /// The asynchronous lane: `count` range requests; READ or READ_FAILED.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn read(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Read, Event::ReadFailed);
-        let ranges = parse_ranges(cut(frame, len), count as usize);
-        let (Ok(ranges), Ok(store)) = (ranges, self.store()) else {
-            return reply.bad(&Error::closed());
+        let ranges = match parse_ranges(cut(frame, len), count as usize) {
+            Ok(ranges) => ranges,
+            Err(bug) => return reply.bad(&Error::internal(bug.to_string())),
+        };
+        let store = match self.store() {
+            Ok(store) => store,
+            Err(error) => return reply.bad(&error),
         };
         store.read(Box::new(move |snapshot| {
             let mut answers = Vec::new();
@@ -166,7 +170,7 @@ impl Handle {
     }
 
     /// `count` writes; SETTLED.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn write(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let settle = Settle::new(self.events.clone(), id, count as usize);
         let writes = match parse_writes(cut(frame, len), count as usize, &self.limits) {
@@ -186,7 +190,7 @@ impl Handle {
     }
 
     /// Starts watching `count` keys.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn watch(&mut self, id: f64, count: u32, frame: &[u8], len: u32, raw: bool) {
         let keys = parse_keys(cut(frame, len), count as usize).unwrap_or_default();
         if let Ok(watch) = self.store().map(|store| store.watch(keys, raw)) {
@@ -195,7 +199,7 @@ impl Handle {
     }
 
     /// Asks a watch for its next state; WATCH or WATCH_END.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn watch_next(&mut self, id: f64) {
         let reply = Reply::new(self.events.clone(), id, Event::Watch, Event::WatchEnd);
         let watch = self.watches.get(&number(id)).copied();
@@ -211,7 +215,7 @@ impl Handle {
     }
 
     /// Ends a watch.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn watch_cancel(&mut self, id: f64) {
         if let Some(watch) = self.watches.remove(&number(id))
             && let Ok(store) = self.store()
@@ -221,7 +225,7 @@ impl Handle {
     }
 
     /// Becomes a consumer of the queue; DELIVERY as often as there are messages, then LISTEN_END.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn listen(&mut self, id: f64, credits: u32) {
         let events = self.events.clone();
         let deliver = move |deliveries: Vec<model::Delivery>| {
@@ -240,7 +244,7 @@ impl Handle {
     }
 
     /// A delivery has ended.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn settle(&mut self, id: f64, delivery: f64, ok: bool) {
         let outcome = if ok { Outcome::Done } else { Outcome::Failed };
         let open = self.open.as_ref().map(|(store, _)| store.clone());
@@ -251,7 +255,7 @@ impl Handle {
     }
 
     /// Stops consuming; LISTEN_END.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn unlisten(&mut self, id: f64) {
         if let (Some(listener), Ok(store)) =
             (self.listeners.get(&number(id)).copied(), self.store())
@@ -263,7 +267,7 @@ impl Handle {
 
     /// Ends watches and listeners and lets go of the store, completing what was handed over. Waits
     /// for that if this was the store's last handle.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn close(&mut self) {
         self.pick_up();
         self.closed = true;

@@ -1,3 +1,5 @@
+//! Keys: the order of parts is the order of bytes, and nothing but what is written is read.
+
 use proptest::prelude::*;
 
 use super::*;

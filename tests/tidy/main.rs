@@ -1,0 +1,196 @@
+//! The house keeps its own rules: which room of `src/` uses which, who may name what, and how long
+//! a file gets. `docs/architecture.md` shows the same table of rooms and is compared with this one.
+
+#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
+
+mod source;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use source::{Source, sources};
+
+/// A room: a directory or file of `src/`, and the rooms that it may use.
+struct Room {
+    name: &'static str,
+    uses: &'static [&'static str],
+}
+
+const ROOMS: [Room; 7] = [
+    Room { name: "model", uses: &[] },
+    Room { name: "codec", uses: &["model"] },
+    Room { name: "commit", uses: &["model", "codec"] },
+    Room { name: "engine", uses: &["model", "codec", "commit"] },
+    Room { name: "store", uses: &["model", "codec", "commit", "engine"] },
+    Room { name: "open", uses: &["model", "codec", "commit", "engine", "store"] },
+    Room { name: "binding", uses: &["model", "codec", "engine", "store", "open"] },
+];
+
+/// What the binding may name of the engine: it reads, and never chooses an engine or writes.
+const ENGINE_FOR_BINDING: [&str; 2] = ["Reader", "Snapshot"];
+
+/// Names that only some places may use.
+const RESERVED: [(&str, &[&str]); 5] = [
+    ("napi", &["src/binding/"]),
+    ("napi_derive", &["src/binding/"]),
+    ("rusqlite", &["src/engine/sqlite/"]),
+    ("notify", &["src/engine/sqlite/"]),
+    ("unsafe", &["src/binding/", "src/engine/sqlite/"]),
+];
+
+/// Longest file.
+const FILE_LINES_MAX: usize = 600;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn room_of(source: &Source) -> Option<&'static Room> {
+    let first = source.modules.first()?;
+    ROOMS.iter().find(|room| room.name == *first)
+}
+
+#[test]
+fn every_file_is_in_a_room() {
+    let files = sources(&root().join("src"));
+    let strays: Vec<_> =
+        files.iter().filter(|file| room_of(file).is_none()).map(|file| &file.name).collect();
+    assert_eq!(strays, ["src/lib.rs"]);
+    for room in &ROOMS {
+        let in_it = |file: &&Source| room_of(file).is_some_and(|of| of.name == room.name);
+        assert!(files.iter().any(|file| in_it(&file)), "{} is gone", room.name);
+    }
+}
+
+#[test]
+fn rooms_use_only_what_they_may() {
+    let mut seen = BTreeSet::new();
+    let mut faults = Vec::new();
+    for file in sources(&root().join("src")) {
+        let Some(room) = room_of(&file) else { continue };
+        for path in file.crate_paths() {
+            let Some((used, rest)) = path.split_first() else { continue };
+            if used == room.name {
+                continue;
+            }
+            seen.insert((room.name, used.clone()));
+            let item_fits = match (room.name, used.as_str(), rest.first()) {
+                ("binding", "engine", Some(item)) => ENGINE_FOR_BINDING.contains(&item.as_str()),
+                _ => true,
+            };
+            if !room.uses.contains(&used.as_str()) || !item_fits {
+                faults.push(format!("{}: crate::{}", file.name, path.join("::")));
+            }
+        }
+    }
+    assert_eq!(faults, Vec::<String>::new());
+    // If nothing of this were found any more, the search itself would be broken.
+    for (room, used) in [("codec", "model"), ("engine", "commit"), ("binding", "store")] {
+        assert!(seen.contains(&(room, used.to_owned())), "{room} no longer uses {used}?");
+    }
+}
+
+#[test]
+fn reserved_names_stay_where_they_belong() {
+    let mut faults = Vec::new();
+    let mut found = BTreeSet::new();
+    for file in sources(&root().join("src")) {
+        for (name, places) in RESERVED {
+            if !file.has_word(name) {
+                continue;
+            }
+            found.insert(name);
+            if !places.iter().any(|place| file.name.starts_with(place)) {
+                faults.push(format!("{} names {name}", file.name));
+            }
+        }
+    }
+    assert_eq!(faults, Vec::<String>::new());
+    assert_eq!(found.len(), RESERVED.len(), "{found:?}");
+}
+
+#[test]
+fn files_are_short_and_say_their_duty_first() {
+    let mut faults = Vec::new();
+    for folder in ["src", "tests"] {
+        for file in sources(&root().join(folder)) {
+            let lines = file.text.lines().count();
+            if lines > FILE_LINES_MAX {
+                faults.push(format!("{}: {lines} lines", file.name));
+            }
+            if !file.text.starts_with("//! ") {
+                faults.push(format!("{}: opens without its duty", file.name));
+            }
+        }
+    }
+    assert_eq!(faults, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+    for folder in ["src", "tests"] {
+        for file in sources(&root().join(folder)) {
+            for word in words {
+                assert!(!file.text.contains(word), "{}: {word}", file.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_room_is_a_drawer() {
+    let drawers = ["util", "utils", "common", "helper", "helpers", "misc"];
+    for file in sources(&root().join("src")) {
+        let drawer = file.modules.iter().find(|name| drawers.contains(&name.as_str()));
+        assert_eq!(drawer, None, "{}", file.name);
+    }
+}
+
+/// The rows of the first table under a heading, cell by cell, without code quotes.
+fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let rows = page.lines().skip_while(|line| *line != heading).skip(1);
+    let rows = rows.skip_while(|line| !line.starts_with('|')).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| {
+        let cells = row.trim_matches('|').split(" | ");
+        cells.map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    rows.map(cells).collect()
+}
+
+#[test]
+fn the_page_shows_the_same_rooms() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let shown: Vec<(String, String)> = table(&page, "## Rooms")
+        .into_iter()
+        .map(|row| {
+            (row.first().cloned().unwrap_or_default(), row.last().cloned().unwrap_or_default())
+        })
+        .collect();
+    let uses = |room: &Room| match (room.name, room.uses) {
+        (_, []) => "nothing".to_owned(),
+        ("binding", uses) => {
+            let traits = format!("engine ({})", ENGINE_FOR_BINDING.join(", "));
+            uses.join(", ").replace("engine", &traits)
+        }
+        (_, uses) => uses.join(", "),
+    };
+    let table: Vec<_> = ROOMS.iter().map(|room| (room.name.to_owned(), uses(room))).collect();
+    assert_eq!(shown, table);
+}
+
+#[test]
+fn files_that_the_page_names_exist() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let mut named = 0;
+    for quoted in page.split('`').skip(1).step_by(2) {
+        let is_file = quoted.contains('/') && !quoted.contains(char::is_whitespace);
+        let folders = ["src/", "js/", "tests/", "docs/", "__test__/", "scripts/", "vectors/"];
+        if is_file && folders.iter().any(|folder| quoted.starts_with(folder)) {
+            assert!(Path::new(&root().join(quoted)).exists(), "{quoted}");
+            named += 1;
+        }
+    }
+    assert!(named > 10, "only {named} files are named");
+}
