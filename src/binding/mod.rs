@@ -6,6 +6,8 @@
 //! Never: a JavaScript object per entry, a blocking call on the JavaScript thread other than
 //! `close` and reads inside the turn's budget.
 
+#![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
+
 mod events;
 mod handle;
 mod lane;

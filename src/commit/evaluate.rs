@@ -1,7 +1,8 @@
 //! Decides a batch of writes one after the other over a view of the database before the batch.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 
 use super::arith;
 use crate::codec::key;
@@ -51,7 +52,8 @@ pub struct Evaluation<'b> {
     base: &'b mut dyn Base,
     version: u64,
     now_ms: i64,
-    rows: HashMap<Key, Option<NewRow>>,
+    /// In the order of arrival, which is often that of the keys already.
+    rows: IndexMap<Key, Option<NewRow>, RandomState>,
     messages: Vec<Message>,
 }
 
@@ -62,7 +64,12 @@ impl<'b> Evaluation<'b> {
     /// Starts after the commit `version`. `now_ms` is that of the base: what the batch itself
     /// stores with an end that has come is as absent as what was there before.
     pub fn new(base: &'b mut dyn Base, version: u64, now_ms: i64) -> Self {
-        Self { base, version, now_ms, rows: HashMap::new(), messages: Vec::new() }
+        Self { base, version, now_ms, rows: IndexMap::default(), messages: Vec::new() }
+    }
+
+    /// Makes room for about so many rows.
+    pub fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
     }
 
     /// What the batch has left under a key so far; the outer `None`: it has not touched it.
@@ -178,7 +185,7 @@ impl<'b> Evaluation<'b> {
                     at.insert(row);
                 }
                 (Entry::Occupied(at), None) => {
-                    at.remove();
+                    at.swap_remove();
                 }
                 (Entry::Vacant(_), _) => {}
             }

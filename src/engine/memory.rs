@@ -145,6 +145,7 @@ impl Writer for MemoryWriter {
         let dead = tables.retry(failures, now_ms, &mut report);
         let mut base = MemoryBase { rows: &tables.rows, now_ms };
         let mut evaluation = Evaluation::new(&mut base, version, now_ms);
+        evaluation.reserve(work.writes.len());
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
         }

@@ -82,6 +82,10 @@ pub const CLAIM_MESSAGES_MAX: usize = 256;
 /// Most expired entries deleted by one transaction.
 pub const SWEEP_ROWS_MAX: usize = 512;
 
+/// How long the writer thread stays awake after answering: waking it costs a quarter of this, and
+/// whoever was answered often writes again at once.
+pub const WRITER_LINGER_US: u64 = 50;
+
 /// Most writes that share one transaction, unless they were handed over together.
 pub const GROUP_WRITES_MAX: usize = 8192;
 
@@ -92,7 +96,7 @@ pub const GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const BUSY_TIMEOUT_MS_DEFAULT: u64 = 5000;
 
 /// How long after the first synchronous read of a turn of the event loop reads leave the thread.
-pub const TURN_BUDGET_US: u64 = 400;
+pub const TURN_BUDGET_US: u64 = 800;
 
 /// How often a process that waits for other processes' commits looks without being woken.
 pub const FOREIGN_POLL_MS: u64 = 1000;

@@ -5,10 +5,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Id;
 use super::queue::Listeners;
@@ -17,7 +18,7 @@ use crate::engine::{Report, Work, Writer};
 use crate::model::{
     AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, CLAIM_MESSAGES_MAX, Decision,
     Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, Kind, LOCK_RENEWAL_MS, Outcome,
-    Result, SWEEP_ROWS_MAX, Settlement,
+    Result, SWEEP_ROWS_MAX, Settlement, WRITER_LINGER_US,
 };
 
 /// Writes handed over together, and who is told.
@@ -36,6 +37,8 @@ pub struct Submission {
 pub(super) struct Inbox {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
+    /// Counts what arrives, for a writer thread that lingers.
+    arrivals: AtomicUsize,
     env: Arc<dyn Env>,
 }
 
@@ -61,7 +64,12 @@ impl Inbox {
             refusal: Some(Error::new(Kind::Denied, reason)),
             closing: false,
         };
-        Self { waiting: Mutex::new(waiting), arrived: Condvar::new(), env }
+        Self {
+            waiting: Mutex::new(waiting),
+            arrived: Condvar::new(),
+            arrivals: AtomicUsize::new(0),
+            env,
+        }
     }
 
     pub(super) fn submit(&self, submission: Submission) {
@@ -73,7 +81,7 @@ impl Inbox {
         }
         waiting.submissions.push(submission);
         drop(waiting);
-        self.arrived.notify_one();
+        self.ring();
     }
 
     pub(super) fn listen(
@@ -102,18 +110,32 @@ impl Inbox {
             waiting.settlements.extend(settlement);
         }
         drop(waiting);
+        self.ring();
+    }
+
+    /// Something has arrived.
+    fn ring(&self) {
+        self.arrivals.fetch_add(1, Ordering::Release);
         self.arrived.notify_one();
+    }
+
+    /// Stays awake for a moment, or until something more than `seen` has arrived.
+    fn linger(&self, seen: usize) {
+        let until = Instant::now() + Duration::from_micros(WRITER_LINGER_US);
+        while self.arrivals.load(Ordering::Acquire) == seen && Instant::now() < until {
+            std::hint::spin_loop();
+        }
     }
 
     /// The file may have changed.
     pub(super) fn nudge(&self) {
         self.waiting.lock().nudged = true;
-        self.arrived.notify_one();
+        self.ring();
     }
 
     pub(super) fn close(&self) {
         self.waiting.lock().closing = true;
-        self.arrived.notify_one();
+        self.ring();
     }
 
     /// The writer thread has panicked: what waits is refused, and so is all that comes.
@@ -157,6 +179,8 @@ pub(super) fn start<W: Writer + 'static>(
         owed: Vec::new(),
         retry_ms: 0,
         closing: false,
+        lingers: available_parallelism().is_ok_and(|threads| threads.get() > 1),
+        warm: false,
     };
     std::thread::Builder::new()
         .name("openkv-writer".into())
@@ -191,6 +215,10 @@ struct Scribe<W> {
     retry_ms: i64,
     /// The last try for what is owed is under way.
     closing: bool,
+    /// Whether there is a processor to stay awake on.
+    lingers: bool,
+    /// Something was just written: whoever waited for it may write again at once.
+    warm: bool,
 }
 
 /// One drain of the inbox.
@@ -237,6 +265,11 @@ impl<W: Writer> Scribe<W> {
                 }
                 waiting.refusal = Some(Error::closed());
                 return None;
+            }
+            if std::mem::take(&mut self.warm) {
+                let seen = inbox.arrivals.load(Ordering::Acquire);
+                MutexGuard::unlocked(&mut waiting, || inbox.linger(seen));
+                continue;
             }
             match self.next_ms(&waiting.listeners) {
                 None => inbox.arrived.wait(&mut waiting),
@@ -319,6 +352,7 @@ impl<W: Writer> Scribe<W> {
             tell(replies, Vec::new());
             return;
         }
+        self.warm = self.lingers && !replies.is_empty();
         let (lock, swept) = (work.lock, work.sweep_max > 0);
         let settlements = work.settlements.clone();
         match self.writer.apply(work, now_ms, Instant::now() + busy) {

@@ -97,6 +97,7 @@ impl SqliteWriter {
         }
         self.rows.begin(now_ms)?;
         let mut evaluation = Evaluation::new(&mut self.rows, before, now_ms);
+        evaluation.reserve(work.writes.len());
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
         }
