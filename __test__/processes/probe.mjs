@@ -20,6 +20,11 @@ export function openProbe() {
   return new Probe(spawn(`${TARGET}debug/${name}`, { stdio: ["pipe", "pipe", "inherit"] }));
 }
 
+/** What records a process for ./power-loss.mjs; built with the probe. */
+export function tapeLibrary() {
+  return `${TARGET}debug/libtape.so`;
+}
+
 class Probe {
   #child;
   #partial = "";

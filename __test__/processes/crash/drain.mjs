@@ -18,7 +18,14 @@ export async function drain(kv, model) {
   let settle;
   const empty = new Promise((resolve) => (settle = resolve));
   if (waiting.size === 0) settle();
-  const listening = kv.listenQueue(async ({ id, fill: content }) => {
+  const handling = new Set();
+  const listening = kv.listenQueue((message) => {
+    const handled = handle(message).finally(() => handling.delete(handled));
+    handling.add(handled);
+    return handled;
+  });
+  listening.catch((error) => model.fault(`listenQueue was rejected: ${error}`));
+  async function handle({ id, fill: content }) {
     if (!model.messages.has(id)) model.fault(`a message was delivered that nobody enqueued: ${id}`);
     else if (!isDeepStrictEqual(content, contentOf(model.seed, id))) model.fault(`message ${id} is damaged`);
     const key = doneKey(id);
@@ -26,15 +33,14 @@ export async function drain(kv, model) {
     await commit.mutate({ type: "sum", key: HANDLED_KEY, value: new KvU64(1n) }).commit();
     waiting.delete(id);
     if (waiting.size === 0) settle();
-  });
-  listening.catch((error) => model.fault(`listenQueue was rejected: ${error}`));
+  }
   try {
     await guard(empty, DRAIN_MS_MAX, "the queue is drained");
   } catch {
     const first = [...waiting].slice(0, 5).join(" ");
     model.fault(`${waiting.size} messages were never delivered: ${first}`);
   }
-  return waiting.size;
+  await Promise.allSettled(handling);
 }
 
 function contentOf(seed, id) {

@@ -11,7 +11,7 @@ import {
  * @property {number} n
  * @property {number} started ms since the epoch, before the call
  * @property {number} ended ms since the epoch, after the acknowledgement; Infinity when there was none
- * @property {"flying" | "acknowledged" | "refused"} fate
+ * @property {"flying" | "acknowledged" | "refused" | "uncertain"} fate `uncertain`: a delete that may be lost
  * @property {string | undefined} stamp
  * @property {import("./plan.mjs").Step} step
  * @property {{ stamp: string | null, count: number } | undefined} read what an advance read of its chain
@@ -35,7 +35,7 @@ export class Model {
   handled = new Set();
   /** What went wrong, in words. */
   faults = [];
-  counts = { acknowledged: 0, refused: 0, flying: 0, landed: 0, spilled: 0, expired: 0 };
+  counts = { acknowledged: 0, refused: 0, flying: 0, uncertain: 0, landed: 0, spilled: 0, expired: 0 };
 
   #stamps = new Set();
   /** @type {Map<string, Operation[]>} this round's, by lane */
@@ -73,6 +73,28 @@ export class Model {
     }
   }
 
+  /**
+   * Takes back every answer of this round about a commit after `stamp`: they may be lost.
+   *
+   * @returns {number} how many acknowledged ones that were
+   */
+  forgetAfter(stamp) {
+    let lost = 0;
+    for (const [lane, operations] of this.#round) {
+      const last = operations.findLastIndex((operation) => operation.stamp <= stamp);
+      const kept = operations.slice(0, last + 1);
+      // A plain delete has no versionstamp, and neither has what was in flight: they may be there or not.
+      for (const operation of operations.slice(last + 1)) {
+        const uncertain = operation.fate === "acknowledged" && operation.step.kind === "delete";
+        if (operation.fate === "acknowledged" && !uncertain) break;
+        kept.push(uncertain ? { ...operation, fate: "uncertain" } : operation);
+      }
+      lost += operations.slice(kept.length).filter(({ fate }) => fate === "acknowledged").length;
+      this.#round.set(lane, kept);
+    }
+    return lost;
+  }
+
   /** Whether nothing was ever written, so that the file may not even exist. */
   get untouched() {
     return this.entries.size === 0 && this.#round.size === 0;
@@ -94,6 +116,10 @@ export class Model {
         }
         this.#count(operation);
         if (operation.fate === "refused") continue;
+        if (operation.fate === "uncertain") {
+          this.#maybeDeleted(slotKey(lane, operation.step.deletes[0]), observed);
+          continue;
+        }
         const { kind, message } = operation.step;
         const marks = kind !== "delete" && kind !== "enqueue";
         if (operation.fate === "flying") {
