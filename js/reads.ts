@@ -91,30 +91,34 @@ export function getManyNow(
   options: ReadOptions | null | undefined,
 ): KvEntryMaybe<unknown>[] | undefined {
   if (options != null) checkReadOptions(options);
-  encodeKeys(session, keys);
+  const plain = encodeKeys(session, keys);
   session.requireOpen();
-  return keys.length === 0 ? [] : readManyNow(session, keys);
+  return keys.length === 0 ? [] : readManyNow(session, keys, plain);
 }
 
-/** Reads the keys in the scratch. */
+/** Reads the keys in the scratch; `plain`: copies of the given arrays are what they decode to. */
 function readManyNow(
   session: Session,
   keys: readonly KvKey[],
+  plain: boolean,
 ): KvEntryMaybe<unknown>[] | undefined {
   const { port } = session;
   if (session.spent || !port.fits) return undefined;
   session.hold(keys.length);
   const { buf, pos } = port.writer;
   const answer = session.native.getMany(keys.length, pos);
-  if (answer >= 0) return manyAnswer(buf, pos, keys);
+  if (answer >= 0) return manyAnswer(buf, pos, keys, plain);
   session.refused(answer);
   // This request takes the other lane; the next one of its size has room.
   if (answer === TOO_LARGE) port.grow();
   return undefined;
 }
 
-/** Encodes u32 length and key of each key at the start of the scratch. */
-function encodeKeys(session: Session, keys: readonly KvKey[]): void {
+/**
+ * Encodes u32 length and key of each key at the start of the scratch. True if all are plain: a copy
+ * of the array is what the bytes decode to.
+ */
+function encodeKeys(session: Session, keys: readonly KvKey[]): boolean {
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
   const most = session.limits.rangesMax;
   if (keys.length > most) {
@@ -123,13 +127,18 @@ function encodeKeys(session: Session, keys: readonly KvKey[]): void {
   const { port } = session;
   const writer = port.begin();
   const use = port.uses;
+  let plain = true;
   for (let i = 0; i < keys.length; i++) {
     const at = writer.pos;
     writer.u32(0);
-    encodeKey(writer, requireKey(keys[i]));
-    if (use !== port.uses) return encodeKeysAside(session, keys);
+    if (!encodeKey(writer, requireKey(keys[i]))) plain = false;
+    if (use !== port.uses) {
+      encodeKeysAside(session, keys);
+      return false;
+    }
     endKey(session, writer, at);
   }
+  return plain;
 }
 
 /** As {@link restoreKey}. */
@@ -172,7 +181,7 @@ export async function getManyLater(
     session.requireOpen();
     if (session.spent) continue;
     encodeKeys(session, own);
-    const entries = readManyNow(session, given);
+    const entries = readManyNow(session, given, false);
     if (entries !== undefined) return entries;
   }
   encodeKeys(session, own);
@@ -192,6 +201,7 @@ function manyAnswer(
   buf: Buffer,
   at: number,
   keys: readonly KvKey[],
+  plain: boolean,
 ): KvEntryMaybe<unknown>[] {
   const entries: KvEntryMaybe<unknown>[] = [];
   // The keys were encoded before the answers: [0, at) still holds them.
@@ -206,11 +216,15 @@ function manyAnswer(
       rowLength === 0
         ? { key: keys[i], value: null, versionstamp: null }
         : {
-            key: decodeKey(buf, keyStart, keyAt),
+            key: plain ? keys[i] : decodeKey(buf, keyStart, keyAt),
             value: valueOf(buf, row, rowLength),
             versionstamp: readStamp(buf, row),
           },
     );
+  }
+  // Last: copying an array can run a getter, and that can use the scratch.
+  for (let i = 0; plain && i < entries.length; i++) {
+    if (entries[i].versionstamp !== null) entries[i].key = entries[i].key.slice();
   }
   return entries;
 }

@@ -10,5 +10,5 @@ mod write;
 pub use answer::{
     Answer, Fill, Out, POINT_HEAD_BYTES, push_deliveries, push_error, push_outcomes, put_point,
 };
-pub use reader::{parse_keys, parse_ranges};
+pub use reader::{next_key, parse_keys, parse_ranges};
 pub use write::parse_writes;

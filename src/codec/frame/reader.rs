@@ -90,6 +90,14 @@ pub fn parse_keys(bytes: &[u8], count: usize) -> Result<Vec<Key>, Malformed> {
     Ok(keys)
 }
 
+/// The next of several keys that stand one after the other, each behind its length, and the rest;
+/// `None` at the end and where the frame is cut short.
+#[must_use]
+pub fn next_key(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*len) as usize)
+}
+
 const REVERSE: u8 = 1;
 const POINT: u8 = 2;
 
