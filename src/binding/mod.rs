@@ -5,6 +5,8 @@
 //! error; every request gets exactly one event, even if the code that should answer it panics.
 //! Never: a JavaScript object per entry, a blocking call on the JavaScript thread other than
 //! `close` and reads inside the turn's budget.
+//!
+//! Every export catches panics, which must not cross into C: JavaScript sees them thrown.
 
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
@@ -24,32 +26,32 @@ use crate::model::{Limits, VALUE_DEPTH_MAX};
 
 /// Once per JavaScript thread: where sync reads find their request and leave their answer, and who
 /// is told of everything that ends later.
-#[napi]
+#[napi(catch_unwind)]
 pub fn attach(env: Env, scratch: Object, on_event: Function) -> Result<()> {
     scratch::set(&env, &scratch)?;
     events::attach(&env, on_event.raw())
 }
 
 /// Replaces the scratch.
-#[napi]
+#[napi(catch_unwind)]
 pub fn rescratch(env: Env, scratch: Object) -> Result<()> {
     scratch::set(&env, &scratch)
 }
 
 /// From now on events that are to come keep the loop alive.
-#[napi(js_name = "ref")]
+#[napi(js_name = "ref", catch_unwind)]
 pub fn reference(env: Env) {
     events::keep_alive(&env, true);
 }
 
 /// From now on they do not.
-#[napi]
+#[napi(catch_unwind)]
 pub fn unref(env: Env) {
     events::keep_alive(&env, false);
 }
 
 /// The default limits, by name.
-#[napi]
+#[napi(catch_unwind)]
 #[must_use]
 pub fn limits() -> HashMap<String, f64> {
     let limits = Limits::default();
@@ -58,14 +60,14 @@ pub fn limits() -> HashMap<String, f64> {
 }
 
 /// The error of this thread's last sync call that answered ERROR, as an error record.
-#[napi]
+#[napi(catch_unwind)]
 #[must_use]
 pub fn take_error() -> Buffer {
     scratch::take_error().into()
 }
 
 /// The version of this addon.
-#[napi]
+#[napi(catch_unwind)]
 #[must_use]
 pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
