@@ -190,5 +190,6 @@ test("the log of a killed process removed: what had reached the main file is lef
 
 test("the log of another database in the place of ours", async (t) => {
   const [path, other] = [await killedFile(t), await killedFile(t)];
-  await trials(t, path, 1, (copy) => copyFileSync(`${other}-wal`, `${copy}-wal`));
+  const answers = await trials(t, path, 1, (copy) => copyFileSync(`${other}-wal`, `${copy}-wal`));
+  answers.forEach(assertBeginning);
 });

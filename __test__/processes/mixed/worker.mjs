@@ -66,7 +66,7 @@ async function repeat(name, load) {
     const slowest = `slowest ${name}, ms`;
     done[slowest] = Math.max(done[slowest] ?? 0, Math.round(performance.now() - started));
     // Reads answer within the turn: without pauses, eight processes' reads would leave no processor to write.
-    const pause = reads.has(name) ? random.between(1, 10) : random.between(-20, 3);
+    const pause = reads.has(name) ? random.between(5, 40) : random.between(-20, 3);
     if (pause >= 0) await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
