@@ -1,11 +1,22 @@
-// Files with bytes missing or changed: a typed error or the right answer, never a panic, an abort or a hang.
+// Files with bytes missing or changed: a typed error or the right answer, never a panic, an abort
+// or a hang.
 //
-// What can be promised is less than one might wish: SQLite's pages carry no checksums. Damage to the structure
-// of the file is found when it is read; a changed bit within a stored key or value may go unnoticed, and the
-// log's checksums end it at the first damaged commit, as if the later ones had not been finished.
+// What can be promised is less than one might wish: SQLite's pages carry no checksums. Damage to
+// the structure of the file is found when it is read; a changed bit within a stored key or value
+// may go unnoticed, and the log's checksums end it at the first damaged commit, as if the later
+// ones had not been finished.
 
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
@@ -58,10 +69,14 @@ async function trials(t, path, count, damage) {
   }
   await examiner.end();
   const failed = answers.filter(({ open, errors }) => open !== null || errors.length > 0).length;
-  const silent = answers.filter(({ open, errors, wrong, missing, extra }) =>
-    open === null && errors.length === 0 && wrong + missing + extra > 0).length;
-  t.diagnostic(`${count} files: ${failed} with errors, ${silent} different without, ` +
-    `${count - failed - silent} as if nothing had happened`);
+  const silent = answers.filter(
+    ({ open, errors, wrong, missing, extra }) =>
+      open === null && errors.length === 0 && wrong + missing + extra > 0,
+  ).length;
+  t.diagnostic(
+    `${count} files: ${failed} with errors, ${silent} different without, ` +
+      `${count - failed - silent} as if nothing had happened`,
+  );
   return answers;
 }
 
@@ -83,34 +98,48 @@ test("bits flipped in the file's header", async (t) => {
   await trials(t, path, TRIALS, (copy, random) => flip(copy, random, () => random.between(0, 99)));
 });
 
-test("bits flipped in the heads of pages: what no error tells, an integrity check does", async (t) => {
+test("bits flipped in the heads of pages: found by an error or a check", async (t) => {
   const path = await closedFile(t);
   const answers = await trials(t, path, TRIALS, (copy, random) =>
-    flip(copy, random, (size) => random.between(1, size / PAGE - 1) * PAGE + random.between(0, 11)));
-  assert.ok(answers.some(({ errors }) => errors.some(({ code }) => code === "CORRUPT")), "some damage was found");
+    flip(copy, random, (size) => random.between(1, size / PAGE - 1) * PAGE + random.between(0, 11)),
+  );
+  assert.ok(
+    answers.some(({ errors }) => errors.some(({ code }) => code === "CORRUPT")),
+    "some damage was found",
+  );
   await assertFound(answers);
 });
 
-/** Entries that are missing or different without an error are at most those whose own bytes were changed. */
+/**
+ * Entries that are missing or different without an error are at most those whose own bytes were
+ * changed.
+ */
 async function assertFound(answers) {
   const probe = openProbe();
   for (const { open, errors, missing, wrong, what, before } of answers) {
     if (open !== null || errors.length > 0 || missing + wrong <= what.length) continue;
     const found = await probe.damage(before).catch((error) => [error.message]);
-    assert.notDeepEqual(found, [], `bytes ${what} made ${missing} entries miss and ${wrong} differ, unnoticed`);
+    assert.notDeepEqual(
+      found,
+      [],
+      `bytes ${what} made ${missing} entries miss and ${wrong} differ, unnoticed`,
+    );
   }
   probe.close();
 }
 
 test("bits flipped in the first page, where the tables are described", async (t) => {
   const path = await closedFile(t);
-  await trials(t, path, TRIALS, (copy, random) => flip(copy, random, () => random.between(100, PAGE - 1)));
+  await trials(t, path, TRIALS, (copy, random) =>
+    flip(copy, random, () => random.between(100, PAGE - 1)),
+  );
 });
 
 test("bits flipped anywhere: each changes at most the entry it is in, or is found", async (t) => {
   const path = await closedFile(t);
   const answers = await trials(t, path, TRIALS * 2, (copy, random) =>
-    flip(copy, random, (size) => random.between(0, size - 1)));
+    flip(copy, random, (size) => random.between(0, size - 1)),
+  );
   await assertFound(answers);
 });
 
@@ -118,7 +147,9 @@ test("the file cut off anywhere", async (t) => {
   const path = await closedFile(t);
   const { size } = statSync(path);
   await trials(t, path, TRIALS, (copy, random) => {
-    const left = random.oneIn(2) ? random.between(1, size - 1) : random.between(1, size / PAGE - 1) * PAGE;
+    const left = random.oneIn(2)
+      ? random.between(1, size - 1)
+      : random.between(1, size / PAGE - 1) * PAGE;
     truncateSync(copy, left);
     return [left];
   });
@@ -150,22 +181,27 @@ test("pages in each other's place", async (t) => {
 /** What a damaged log leaves is a beginning of what was committed, whole, without errors. */
 function assertBeginning({ open, errors, ok, wrong, missing, extra, prefix, what }) {
   if (open !== null) return; // nothing but the log's header was left: not a database yet
-  assert.deepEqual({ errors, wrong, extra, prefix }, { errors: [], wrong: 0, extra: 0, prefix: true }, `at ${what}`);
+  assert.deepEqual(
+    { errors, wrong, extra, prefix },
+    { errors: [], wrong: 0, extra: 0, prefix: true },
+    `at ${what}`,
+  );
   assert.equal(ok + missing, content().length);
 }
 
-test("bits flipped in the log of a killed process: a beginning of the commits is left", async (t) => {
+test("bits flipped in the log of a killed process: a beginning is left", async (t) => {
   const path = await killedFile(t);
   const answers = await trials(t, path, TRIALS, (copy, random) =>
     flip(`${copy}-wal`, random, (size) => {
       if (random.oneIn(4)) return random.between(0, WAL_HEADER - 1);
       const frame = WAL_HEADER + random.between(0, (size - WAL_HEADER) / WAL_FRAME - 1) * WAL_FRAME;
       return frame + (random.oneIn(2) ? random.between(0, 23) : random.between(24, WAL_FRAME - 1));
-    }));
+    }),
+  );
   answers.forEach(assertBeginning);
 });
 
-test("the log of a killed process cut off anywhere: a beginning of the commits is left", async (t) => {
+test("the log of a killed process cut off anywhere: a beginning is left", async (t) => {
   const path = await killedFile(t);
   const { size } = statSync(`${path}-wal`);
   const answers = await trials(t, path, TRIALS, (copy, random) => {

@@ -1,5 +1,5 @@
-// A full disk: commits fail with a typed error, nothing of them stays, nothing acknowledged is lost, and once
-// there is room the same handle goes on.
+// A full disk: commits fail with a typed error, nothing of them stays, nothing acknowledged is
+// lost, and once there is room the same handle goes on.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -31,7 +31,9 @@ async function fill(t, { how, path, ballast, command }, durability) {
   const line = await guard(child.line(), 2 * HANG_MS, "the disk is full and all is checked");
   assert.ok(line !== undefined, `the process ended: ${child.stderr}`);
   const { acknowledged, unknown, failures, faults, recovered, reopened } = JSON.parse(line);
-  t.diagnostic(`${acknowledged.length} commits acknowledged, then failures: ${JSON.stringify(failures)}`);
+  t.diagnostic(
+    `${acknowledged.length} commits acknowledged, then failures: ${JSON.stringify(failures)}`,
+  );
   assert.deepEqual(faults, []);
   assert.ok(acknowledged.length > 0, "some commits fitted");
   if (ballast) assert.deepEqual({ recovered, reopened }, { recovered: true, reopened: true });
@@ -46,7 +48,8 @@ async function fill(t, { how, path, ballast, command }, durability) {
   const stamps = new Map(acknowledged);
   for await (const { key, versionstamp } of kv.list({ prefix: ["n"] })) {
     const known = stamps.get(key[1]);
-    if (known === undefined) assert.ok(uncertain.has(key[1]), `${key[1]} was rejected, and is there`);
+    if (known === undefined)
+      assert.ok(uncertain.has(key[1]), `${key[1]} was rejected, and is there`);
     else assert.equal(versionstamp, known);
     if (key[2] === "b") stamps.delete(key[1]);
   }

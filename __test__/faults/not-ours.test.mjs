@@ -22,7 +22,11 @@ async function leavesAlone(path, action) {
 
 test("a SQLite database of another program", async (t) => {
   const path = join(newDirectory(t), "foreign.db");
-  await probe.run(path, "CREATE TABLE people (name TEXT)", "INSERT INTO people VALUES ('somebody')");
+  await probe.run(
+    path,
+    "CREATE TABLE people (name TEXT)",
+    "INSERT INTO people VALUES ('somebody')",
+  );
   const examiner = startExaminer(t);
   assertRefused(await examiner.examine(path), ["CORRUPT", "UNSUPPORTED"], /another program/);
   assert.deepEqual(await probe.run(path, "SELECT * FROM people"), [["somebody"]]);
@@ -44,10 +48,11 @@ const DENO = [
   "PRAGMA journal_mode = wal",
   "CREATE TABLE migration_state (k INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)",
   "INSERT INTO migration_state VALUES (0, 3)",
-  "CREATE TABLE data_version (k INTEGER PRIMARY KEY, version INTEGER NOT NULL, seq INTEGER NOT NULL DEFAULT 0)",
+  `CREATE TABLE data_version
+    (k INTEGER PRIMARY KEY, version INTEGER NOT NULL, seq INTEGER NOT NULL DEFAULT 0)`,
   "INSERT INTO data_version VALUES (0, 5, 0)",
-  `CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL, v_encoding INTEGER NOT NULL, version INTEGER NOT NULL,
-    seq INTEGER NOT NULL DEFAULT 0, expiration_ms INTEGER NOT NULL DEFAULT -1) WITHOUT ROWID`,
+  `CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL, v_encoding INTEGER NOT NULL,
+    version INTEGER NOT NULL, seq INTEGER NOT NULL DEFAULT 0, expiration_ms INTEGER NOT NULL DEFAULT -1) WITHOUT ROWID`,
   "CREATE INDEX kv_expiration_ms_idx ON kv (expiration_ms)",
   "INSERT INTO kv VALUES (x'026100', x'FF0F4902', 1, 5, 0, -1)",
   `CREATE TABLE queue (ts INTEGER NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL,
@@ -79,7 +84,10 @@ test("a file of a newer format", async (t) => {
 
 for (const [what, sql] of [
   ["no format version", "DELETE FROM openkv_meta"],
-  ["a format version that is not a number", "UPDATE openkv_meta SET value = 'one' WHERE name = 'format'"],
+  [
+    "a format version that is not a number",
+    "UPDATE openkv_meta SET value = 'one' WHERE name = 'format'",
+  ],
   ["a negative format version", "UPDATE openkv_meta SET value = -1 WHERE name = 'format'"],
   ["no commit counter", "DELETE FROM data_version"],
   ["a commit counter that is not a number", "UPDATE data_version SET version = 'many'"],
@@ -90,8 +98,14 @@ for (const [what, sql] of [
   ["encodings unknown, and spilled", "UPDATE kv SET v_encoding = 256 + 99"],
   ["counters of a wrong length", "UPDATE kv SET v = x'010203' WHERE v_encoding = 2"],
   ["versions that are negative", "UPDATE kv SET version = -5"],
-  ["keys that are not keys", "INSERT INTO kv SELECT x'99' || k, v, v_encoding, version, seq, -1 FROM kv"],
-  ["messages that are not messages", "UPDATE openkv_queue SET v = x'FF', due_ms = 0, undelivered = x'FF', backoff_ms = x'FF'"],
+  [
+    "keys that are not keys",
+    "INSERT INTO kv SELECT x'99' || k, v, v_encoding, version, seq, -1 FROM kv",
+  ],
+  [
+    "messages that are not messages",
+    "UPDATE openkv_queue SET v = x'FF', due_ms = 0, undelivered = x'FF', backoff_ms = x'FF'",
+  ],
 ]) {
   test(`our own file with ${what}`, async (t) => {
     const path = join(newDirectory(t), "kv.sqlite3");

@@ -1,6 +1,7 @@
 // Files and directories that may not be read or written: a typed error that says so.
 //
-// Permissions do not stop the superuser: as root, the examining process gives that up before it opens anything.
+// Permissions do not stop the superuser: as root, the examining process gives that up before it
+// opens anything.
 
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
@@ -8,7 +9,13 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 
 import { content } from "./child/content.mjs";
-import { assertRefused, assertWhole, newDirectory, newDirectoryWith, startExaminer } from "./child/start.mjs";
+import {
+  assertRefused,
+  assertWhole,
+  newDirectory,
+  newDirectoryWith,
+  startExaminer,
+} from "./child/start.mjs";
 
 const NOBODY = 65534;
 const args = process.getuid?.() === 0 ? { uid: NOBODY } : {};
@@ -63,17 +70,23 @@ test("a file that may not be written", { skip }, async (t) => {
   await examiner.end();
 });
 
-test("a file that may not be written, in a directory that may not be written", { skip }, async (t) => {
-  const path = await fileWith(t, { file: 0o444, directory: 0o555 });
-  const examiner = startExaminer(t, args);
-  const writing = await examiner.examine(path);
-  const refusals = writing.open ? [writing.open] : writing.errors;
-  assert.ok(refusals.length > 0 && refusals.every(({ code }) => ["DENIED", "UNAVAILABLE"].includes(code)));
-  const answer = await examiner.read(path, { readonly: true });
-  if (answer.open === null) assertWhole(answer, size);
-  else assertRefused(answer, ["DENIED", "UNAVAILABLE"]);
-  await examiner.end();
-});
+test(
+  "a file that may not be written, in a directory that may not be written",
+  { skip },
+  async (t) => {
+    const path = await fileWith(t, { file: 0o444, directory: 0o555 });
+    const examiner = startExaminer(t, args);
+    const writing = await examiner.examine(path);
+    const refusals = writing.open ? [writing.open] : writing.errors;
+    assert.ok(
+      refusals.length > 0 && refusals.every(({ code }) => ["DENIED", "UNAVAILABLE"].includes(code)),
+    );
+    const answer = await examiner.read(path, { readonly: true });
+    if (answer.open === null) assertWhole(answer, size);
+    else assertRefused(answer, ["DENIED", "UNAVAILABLE"]);
+    await examiner.end();
+  },
+);
 
 test("a file that may not be read", { skip }, async (t) => {
   const path = await fileWith(t, { file: 0o000, directory: 0o777 });
@@ -95,7 +108,11 @@ test("readonly: reads everything, refuses every write, leaves the file as it is"
   const examiner = startExaminer(t);
   const { errors, ...rest } = await examiner.examine(path, { readonly: true });
   assert.deepEqual([...new Set(errors.map(({ code }) => code))], ["DENIED"]);
-  assert.ok(!errors.some(({ does }) => ["list", "get", "getMany", "watch", "list in reverse"].includes(does)));
+  assert.ok(
+    !errors.some(({ does }) =>
+      ["list", "get", "getMany", "watch", "list in reverse"].includes(does),
+    ),
+  );
   assertWhole({ ...rest, errors: [] }, size);
   await examiner.end();
 });
@@ -104,7 +121,13 @@ test("readonly does not make a file", async (t) => {
   const directory = newDirectory(t);
   mkdirSync(join(directory, "sub"));
   const examiner = startExaminer(t);
-  assertRefused(await examiner.read(join(directory, "sub", "kv.sqlite3"), { readonly: true }), "UNAVAILABLE");
-  assertRefused(await examiner.read(join(directory, "none", "kv.sqlite3"), { readonly: true }), "UNAVAILABLE");
+  assertRefused(
+    await examiner.read(join(directory, "sub", "kv.sqlite3"), { readonly: true }),
+    "UNAVAILABLE",
+  );
+  assertRefused(
+    await examiner.read(join(directory, "none", "kv.sqlite3"), { readonly: true }),
+    "UNAVAILABLE",
+  );
   await examiner.end();
 });

@@ -24,7 +24,7 @@ async function answers(peer, does, request) {
   }
 }
 
-test("the file is deleted while it is open: it works on, and the path is free for a new one", async (t) => {
+test("the file is deleted while it is open: the path is free for a new one", async (t) => {
   const { path, peer } = await setUp(t);
   for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
   await answers(peer, "set", { key: ["b"], value: 2 });
@@ -57,7 +57,10 @@ test("the directory is removed while the file is open", async (t) => {
   await answers(peer, "enqueue", { message: 1 });
   await peer.do("close");
   const { code, signal } = await peer.child.ended;
-  assert.deepEqual({ code, signal, stderr: peer.child.stderr }, { code: 0, signal: null, stderr: "" });
+  assert.deepEqual(
+    { code, signal, stderr: peer.child.stderr },
+    { code: 0, signal: null, stderr: "" },
+  );
 });
 
 test("the file is moved while it is open, and back", async (t) => {

@@ -1,5 +1,6 @@
-// Child processes that cannot outlive the test: each is killed when this process exits, and ends itself when
-// its standard input closes (see child.mjs), which happens even if this process is killed with SIGKILL.
+// Child processes that cannot outlive the test: each is killed when this process exits, and ends
+// itself when its standard input closes (see child.mjs), which happens even if this process is
+// killed with SIGKILL.
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -18,16 +19,24 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
 }
 
 /**
- * Starts `script` (a file URL) in the runtime of this process, with `args` as one JSON argument. Its standard
- * output is read as lines.
+ * Starts `script` (a file URL) in the runtime of this process, with `args` as one JSON argument.
+ * Its standard output is read as lines.
  *
  * @param {URL} script
  * @param {object} args
- * @param {{ onLine?: (line: string) => void, spawn?: object, command?: (argv: string[]) => string[] }} [options]
- *   `command` may wrap the command line (a limit, a mount).
+ * @param {{
+ *   onLine?: (line: string) => void,
+ *   spawn?: object,
+ *   command?: (argv: string[]) => string[],
+ * }} [options] `command` may wrap the command line (a limit, a mount).
  */
 export function startChild(script, args, options = {}) {
-  const plain = [process.execPath, ...runtimeArguments, fileURLToPath(script), JSON.stringify(args)];
+  const plain = [
+    process.execPath,
+    ...runtimeArguments,
+    fileURLToPath(script),
+    JSON.stringify(args),
+  ];
   const [file, ...argv] = options.command ? options.command(plain) : plain;
   const child = spawn(file, argv, { stdio: ["pipe", "pipe", "pipe"], ...options.spawn });
   return new Child(child, options.onLine);
@@ -53,7 +62,10 @@ class Child {
       lines.forEach(onLine);
     });
     child.stderr.setEncoding("utf8").on("data", (text) => (this.stderr += text));
-    /** @type {Promise<{ code: number | null, signal: string | null }>} resolves when it is gone and all is read */
+    /**
+     * @type {Promise<{ code: number | null, signal: string | null }>} resolves when it is gone and
+     * all is read
+     */
     this.ended = new Promise((resolve, reject) => {
       child.on("error", reject);
       child.on("close", (code, signal) => {

@@ -1,5 +1,5 @@
-// The crash test's verifier finds each kind of loss: without this, a verifier that finds nothing would look
-// like a database that loses nothing.
+// The crash test's verifier finds each kind of loss: without this, a verifier that finds nothing
+// would look like a database that loses nothing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -30,7 +30,8 @@ function history() {
     const advance = step.kind === "advance" ? ` ${read.stamp} ${read.count}` : "";
     lines.push(`S ${LANE} ${n} ${1000 + n}${advance}`);
     lines.push(`A ${LANE} ${n} ${1000 + n} ${step.kind === "delete" ? "-" : stamp(n + 1)}`);
-    if (step.kind === "advance") chains.set(step.chain, { stamp: stamp(n + 1), count: read.count + 1 });
+    if (step.kind === "advance")
+      chains.set(step.chain, { stamp: stamp(n + 1), count: read.count + 1 });
   }
   return lines;
 }
@@ -47,7 +48,9 @@ function perfect(lines) {
   model.settle(new Map(), KILLED);
   assert.deepEqual(model.faults, []);
   const entries = [...model.entries].filter(([, { goneFrom }]) => !(goneFrom <= Date.now()));
-  return new Map(entries.map(([name, { key, stamp, value }]) => [name, { key, value, versionstamp: stamp }]));
+  return new Map(
+    entries.map(([name, { key, stamp, value }]) => [name, { key, value, versionstamp: stamp }]),
+  );
 }
 
 /** A database that holds `held`. */
@@ -104,7 +107,10 @@ test("an entry with another versionstamp than was acknowledged", async () => {
 });
 
 test("an expired entry that is still seen", async () => {
-  const n = stepWhere(({ sets, kind }) => kind === "atomic" && sets.some(({ expireIn }) => expireIn < 100), 100);
+  const n = stepWhere(
+    ({ sets, kind }) => kind === "atomic" && sets.some(({ expireIn }) => expireIn < 100),
+    100,
+  );
   const { slot, size } = plan(SEED, LANE, n).sets.find(({ expireIn }) => expireIn < 100);
   const lines = [...history(), `S ${LANE} ${n} 5000`, `A ${LANE} ${n} 5000 ${stamp(n)}`];
   const key = slotKey(LANE, slot);
@@ -114,7 +120,10 @@ test("an expired entry that is still seen", async () => {
 });
 
 test("a commit in flight of which only the mark has landed", async () => {
-  const n = stepWhere(({ sets, kind }) => kind === "atomic" && sets.some(({ expireIn }) => !expireIn), 100);
+  const n = stepWhere(
+    ({ sets, kind }) => kind === "atomic" && sets.some(({ expireIn }) => !expireIn),
+    100,
+  );
   const damage = (held) => {
     const key = markKey(LANE);
     held.set(text(key), { key, value: { n, fill: null }, versionstamp: stamp(n) });
@@ -123,14 +132,18 @@ test("a commit in flight of which only the mark has landed", async () => {
 });
 
 test("a commit in flight of which everything but the mark has landed", async () => {
-  const wanted = ({ sets, kind }) => kind === "atomic" && sets.some(({ expireIn }) => expireIn === undefined);
+  const wanted = ({ sets, kind }) =>
+    kind === "atomic" && sets.some(({ expireIn }) => expireIn === undefined);
   const n = stepWhere(wanted, 100);
   const damage = (held) => {
     const { slot, size } = plan(SEED, LANE, n).sets.find(({ expireIn }) => expireIn === undefined);
     const key = slotKey(LANE, slot);
     held.set(text(key), { key, value: fill(SEED, LANE, n, slot, size), versionstamp: stamp(n) });
   };
-  assert.match(await faultsOf(damage, [...history(), `S ${LANE} ${n} 5000`]), /should not be there|expected 0/);
+  assert.match(
+    await faultsOf(damage, [...history(), `S ${LANE} ${n} 5000`]),
+    /should not be there|expected 0/,
+  );
 });
 
 test("an update that another one overwrote unseen", async () => {
@@ -139,7 +152,11 @@ test("an update that another one overwrote unseen", async () => {
   const { chain } = plan(SEED, LANE, n);
   const damage = (held) => {
     held.set(text(chainKey(chain)), { key: chainKey(chain), value: 1, versionstamp: stamp(n) });
-    held.set(text(markKey(LANE)), { key: markKey(LANE), value: { n, fill: null }, versionstamp: stamp(n) });
+    held.set(text(markKey(LANE)), {
+      key: markKey(LANE),
+      value: { n, fill: null },
+      versionstamp: stamp(n),
+    });
   };
   assert.match(await faultsOf(damage, lines), /lost update/);
 });
@@ -147,9 +164,19 @@ test("an update that another one overwrote unseen", async () => {
 test("versionstamps that repeat, or run against time", async () => {
   const repeated = history().map((line) => line.replace(stamp(9), stamp(8)));
   assert.match(await faultsOf(() => {}, repeated), /two commits got the versionstamp/);
-  const [a, b] = [stepWhere(({ kind }) => kind === "enqueue"), stepWhere(({ kind }) => kind === "enqueue", 20)];
-  const swap = (line) => line.replace(stamp(a + 1), "?").replace(stamp(b + 1), stamp(a + 1)).replace("?", stamp(b + 1));
-  assert.match(await faultsOf(() => {}, history().map(swap)), /smaller versionstamp than its successor/);
+  const [a, b] = [
+    stepWhere(({ kind }) => kind === "enqueue"),
+    stepWhere(({ kind }) => kind === "enqueue", 20),
+  ];
+  const swap = (line) =>
+    line
+      .replace(stamp(a + 1), "?")
+      .replace(stamp(b + 1), stamp(a + 1))
+      .replace("?", stamp(b + 1));
+  assert.match(
+    await faultsOf(() => {}, history().map(swap)),
+    /smaller versionstamp than its successor/,
+  );
 });
 
 test("a message handled that was never enqueued, and a handled one without its mark", async () => {
@@ -160,5 +187,8 @@ test("a message handled that was never enqueued, and a handled one without its m
 });
 
 test("a rejected operation", async () => {
-  assert.match(await faultsOf(() => {}, [...history(), "X w0.0 60 Error: no"]), /an operation was rejected/);
+  assert.match(
+    await faultsOf(() => {}, [...history(), "X w0.0 60 Error: no"]),
+    /an operation was rejected/,
+  );
 });

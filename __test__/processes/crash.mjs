@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Kills writers with SIGKILL and checks that everything they were told is committed is still there, nothing
-// else is, and nothing is half there.
+// Kills writers with SIGKILL and checks that everything they were told is committed is still there,
+// nothing else is, and nothing is half there.
 //
 //   node crash.mjs [--kills 50] [--seed text] [--durability full|normal] [--keep]
 //
-// The same file goes through several kills, so that damage adds up; then its queue is drained and a new one
-// begins. `--keep` leaves the file of a failure where it is.
+// The same file goes through several kills, so that damage adds up; then its queue is drained and a
+// new one begins. `--keep` leaves the file of a failure where it is.
 
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -22,7 +22,10 @@ import { openProbe } from "./probe.mjs";
 import { isOracle, openKv } from "./target.mjs";
 
 const KILLS_PER_FILE = 10;
-/** One file in so many has a writer that also handles messages; its end waits for the locks of the killed. */
+/**
+ * One file in so many has a writer that also handles messages; its end waits for the locks of the
+ * killed.
+ */
 const CONSUMED_ONE_IN = 4;
 const FAULTS_SHOWN = 20;
 
@@ -44,7 +47,7 @@ const totals = {};
 const styles = {};
 let ending = Promise.resolve();
 
-for (let done = 0; done < kills; ) {
+for (let done = 0; done < kills;) {
   const file = await newFile(done / KILLS_PER_FILE);
   const random = new Random(seed, "rounds", done);
   for (const end = Math.min(done + KILLS_PER_FILE, kills); done < end; done++) {
@@ -55,7 +58,9 @@ for (let done = 0; done < kills; ) {
   // The end of one file, which may wait for locks to run out, beside the beginning of the next.
   const finished = done;
   await ending;
-  ending = finish(file).catch((error) => file.model.fault(error.stack)).then(() => stopOnFaults(file, finished));
+  ending = finish(file)
+    .catch((error) => file.model.fault(error.stack))
+    .then(() => stopOnFaults(file, finished));
 }
 await ending;
 probe.close();
@@ -63,7 +68,15 @@ probe.close();
 const seconds = ((Date.now() - started) / 1000).toFixed(1);
 console.log(`${kills} kills in ${seconds} s: ${words(styles)}`);
 console.log(words(totals));
-for (const needed of ["acknowledged", "refused", "flying", "landed", "spilled", "expired", "messages"]) {
+for (const needed of [
+  "acknowledged",
+  "refused",
+  "flying",
+  "landed",
+  "spilled",
+  "expired",
+  "messages",
+]) {
   if (kills >= 50 && !totals[needed] && !isOracle) {
     console.error(`this run tested too little: not one ${needed}`);
     process.exitCode = 1;
@@ -101,12 +114,17 @@ function stopOnFaults(file, kill) {
   if (faults.length === 0) return;
   console.error(`\n${faults.length} faults at kill ${kill} (round ${file.rounds} of ${file.path})`);
   for (const what of faults.slice(0, FAULTS_SHOWN)) console.error(`- ${what}`);
-  console.error(`\nagain: node __test__/processes/crash.mjs --seed ${seed} --kills ${kills} --durability ${durability}`);
+  console.error(
+    `\nagain: node __test__/processes/crash.mjs --seed ${seed} --kills ${kills} ` +
+      `--durability ${durability}`,
+  );
   if (keep) console.error(`kept: ${file.directory}`);
   else rmSync(file.directory, { recursive: true, force: true });
   process.exit(1);
 }
 
 function words(counts) {
-  return Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
+  return Object.entries(counts)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(", ");
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Several processes do everything at once to one file: no error reaches a caller, all sums are exact, every
-// watch ends on the last value, every message is handled once, and the file is whole afterwards.
+// Several processes do everything at once to one file: no error reaches a caller, all sums are
+// exact, every watch ends on the last value, every message is handled once, and the file is whole
+// afterwards.
 //
 //   node mixed.mjs [--seconds 10] [--processes 8] [--seed text] [--loads sum,list,...]
 
@@ -11,7 +12,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
 import { guard, startChild } from "./children.mjs";
-import { ACCOUNTS, BALANCE, CHAIN, COUNTERS, FINAL, WATCHES, prepare, setTogether } from "./mixed/state.mjs";
+import {
+  ACCOUNTS,
+  BALANCE,
+  CHAIN,
+  COUNTERS,
+  FINAL,
+  WATCHES,
+  prepare,
+  setTogether,
+} from "./mixed/state.mjs";
 import { openProbe } from "./probe.mjs";
 import { openKv } from "./target.mjs";
 
@@ -48,7 +58,9 @@ if (faults.length > 0) {
   for (const what of faults) console.error(`- ${what}`);
   process.exit(1);
 }
-console.log("no error, sums exact, watches at the last value, every message handled once, file whole");
+console.log(
+  "no error, sums exact, watches at the last value, every message handled once, file whole",
+);
 
 async function run() {
   await all("are ready", (worker) => worker.ready);
@@ -65,12 +77,17 @@ async function run() {
   await all("close", (worker) => worker.closed);
   for (const { id, child } of workers) {
     const { code, signal } = await guard(child.ended, HANG_MS, `process ${id} ends by itself`);
-    if (code !== 0 || signal !== null) faults.push(`process ${id} ended with code ${code}, signal ${signal}`);
+    if (code !== 0 || signal !== null)
+      faults.push(`process ${id} ended with code ${code}, signal ${signal}`);
     if (child.stderr !== "") faults.push(`process ${id} said on stderr: ${child.stderr}`);
   }
   await compare(done);
   kv.close();
-  console.log(Object.entries(done).map(([name, count]) => `${String(count).padStart(9)} ${name}`).join("\n"));
+  console.log(
+    Object.entries(done)
+      .map(([name, count]) => `${String(count).padStart(9)} ${name}`)
+      .join("\n"),
+  );
 }
 
 function startWorker(id) {
@@ -83,9 +100,16 @@ function startWorker(id) {
   };
   const worker = {
     id,
-    ready: heard("READY"), stopped: heard("STOPPED"), watched: heard("WATCHED"), closed: heard("CLOSED"),
+    ready: heard("READY"),
+    stopped: heard("STOPPED"),
+    watched: heard("WATCHED"),
+    closed: heard("CLOSED"),
   };
-  worker.child = startChild(WORKER, { path, id, seed: values.seed, loads: values.loads?.split(",") }, { onLine });
+  worker.child = startChild(
+    WORKER,
+    { path, id, seed: values.seed, loads: values.loads?.split(",") },
+    { onLine },
+  );
   return worker;
 }
 
@@ -126,11 +150,13 @@ async function compare(done) {
   for (const [at, key] of COUNTERS.entries()) {
     const { value } = await kv.get(key);
     const expected = BigInt(done[`added ${at}`] ?? 0);
-    if (value.value !== expected) faults.push(`counter ${at} is ${value.value}, all sums make ${expected}`);
+    if (value.value !== expected)
+      faults.push(`counter ${at} is ${value.value}, all sums make ${expected}`);
   }
   const accounts = await kv.getMany(ACCOUNTS);
   const total = accounts.reduce((sum, { value }) => sum + value, 0);
   if (total !== ACCOUNTS.length * BALANCE) faults.push(`all accounts have ${total}`);
   const { value: advanced } = await kv.get(CHAIN);
-  if (advanced !== done.advance) faults.push(`the chain is at ${advanced}, ${done.advance} steps were made`);
+  if (advanced !== done.advance)
+    faults.push(`the chain is at ${advanced}, ${done.advance} steps were made`);
 }

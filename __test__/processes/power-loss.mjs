@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// Simulates power losses: records every write and sync of a working process, and opens what a disk would hold
-// that lost power in the middle: all that was synced, and of the rest any sectors.
+// Simulates power losses: records every write and sync of a working process, and opens what a disk
+// would hold that lost power in the middle: all that was synced, and of the rest any sectors.
 //
 //   node power-loss.mjs [--cuts 60] [--runs 2] [--seed text] [--durability full|normal]
 //
-// full: whatever was acknowledged before the cut is there. normal: the last commits may be gone, but those that
-// are there are the first ones, each whole. Linux with glibc only: the recorder is loaded with LD_PRELOAD.
+// full: whatever was acknowledged before the cut is there. normal: the last commits may be gone,
+// but those that are there are the first ones, each whole. Linux with glibc only: the recorder is
+// loaded with LD_PRELOAD.
 
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +24,10 @@ import { openKv } from "./target.mjs";
 
 const WRITER = new URL("crash/writer.mjs", import.meta.url);
 const HANG_MS = 60_000;
-/** A run is at least this long, in acknowledged commits: enough to fill the log and check it point by point. */
+/**
+ * A run is at least this long, in acknowledged commits: enough to fill the log and check it point
+ * by point.
+ */
 const COMMITS_MIN = 300;
 
 const { values } = parseArgs({
@@ -36,7 +40,9 @@ const { values } = parseArgs({
 });
 const { seed, durability } = values;
 const cuts = Number(values.cuts);
-console.log(`${values.runs} runs of ${cuts} power losses each, seed ${seed}, durability ${durability}`);
+console.log(
+  `${values.runs} runs of ${cuts} power losses each, seed ${seed}, durability ${durability}`,
+);
 
 const directory = mkdtempSync(join(tmpdir(), "openkv-power-"));
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
@@ -48,10 +54,15 @@ for (let run = 0; run < Number(values.runs); run++) {
   const name = `${seed}/${run}`;
   const acts = await record(name, random);
   // A cut before the database was complete is one too, but most are to fall among commits.
-  for (let cut = 0; cut < cuts; cut++) await lose(name, acts, random.between(0, acts.length), random, `${run}-${cut}`);
+  for (let cut = 0; cut < cuts; cut++)
+    await lose(name, acts, random.between(0, acts.length), random, `${run}-${cut}`);
 }
 probe.close();
-console.log(Object.entries(totals).map(([what, count]) => `${count} ${what}`).join(", "));
+console.log(
+  Object.entries(totals)
+    .map(([what, count]) => `${count} ${what}`)
+    .join(", "),
+);
 if (durability === "full") console.log("whatever was acknowledged was synced");
 else if (totals.lost > 0) console.log("what was there was a beginning of the commits, each whole");
 else fail(["not one commit was lost without syncs: the simulation does not work"]);
@@ -67,7 +78,16 @@ async function record(name, random) {
   const worked = new Promise((resolve) => (enough = resolve));
   const child = startChild(
     WRITER,
-    { path, durability, seed: name, writer: "w0", lanes: random.pick([1, 4, 8]), first: 0, consume: false, slow: false },
+    {
+      path,
+      durability,
+      seed: name,
+      writer: "w0",
+      lanes: random.pick([1, 4, 8]),
+      first: 0,
+      consume: false,
+      slow: false,
+    },
     {
       onLine: (line) => {
         if (line[0] === "A" && ++commits === COMMITS_MIN) enough();
@@ -81,7 +101,8 @@ async function record(name, random) {
   await child.ended;
   if (child.stderr !== "") fail([`the recorded process said: ${child.stderr}`]);
   const acts = readTape(readFileSync(tape));
-  if (!acts.some(({ kind }) => kind === "sync")) fail(["nothing was recorded: is the C library another one?"]);
+  if (!acts.some(({ kind }) => kind === "sync"))
+    fail(["nothing was recorded: is the C library another one?"]);
   return acts;
 }
 
@@ -91,7 +112,8 @@ async function lose(name, acts, cut, random, label) {
   mkdirSync(place);
   const path = join(place, "kv.sqlite3");
   leave(acts, cut, path, random);
-  totals["unsynced acts"] += acts.slice(0, cut).length - 1 - acts.slice(0, cut).findLastIndex(({ kind }) => kind === "sync");
+  totals["unsynced acts"] +=
+    acts.slice(0, cut).length - 1 - acts.slice(0, cut).findLastIndex(({ kind }) => kind === "sync");
 
   const model = new Model(name);
   for (const line of saidBefore(acts, cut)) model.hear(line);
@@ -105,11 +127,16 @@ async function lose(name, acts, cut, random, label) {
   rmSync(place, { recursive: true });
 }
 
-/** The versionstamp of the last commit on a disk, read from a copy: opening the disk itself is under test. */
+/**
+ * The versionstamp of the last commit on a disk, read from a copy: opening the disk itself is under
+ * test.
+ */
 async function newestOf(place) {
   const copy = `${place}-copy`;
   cpSync(place, copy, { recursive: true });
-  const rows = await probe.run(join(copy, "kv.sqlite3"), "SELECT version FROM data_version").catch(() => [[0]]);
+  const rows = await probe
+    .run(join(copy, "kv.sqlite3"), "SELECT version FROM data_version")
+    .catch(() => [[0]]);
   rmSync(copy, { recursive: true });
   return rows[0][0].toString(16).padStart(16, "0") + "0000";
 }
@@ -117,6 +144,8 @@ async function newestOf(place) {
 function fail(faults, where = "") {
   console.error(`\n${faults.length} faults ${where}`);
   for (const what of faults.slice(0, 20)) console.error(`- ${what}`);
-  console.error(`\nagain: node __test__/processes/power-loss.mjs --seed ${seed} --durability ${durability}`);
+  console.error(
+    `\nagain: node __test__/processes/power-loss.mjs --seed ${seed} --durability ${durability}`,
+  );
   process.exit(1);
 }

@@ -14,7 +14,10 @@ const skip = !glibc && "what is written is recorded through glibc's LD_PRELOAD";
 for (const durability of ["full", "normal"]) {
   test(`power is lost in the middle of commits, durability ${durability}`, { skip }, (t) => {
     const argv = [SCRIPT, "--durability", durability, "--cuts", "20", "--runs", "1"];
-    const { status, stdout, stderr } = spawnSync(process.execPath, argv, { encoding: "utf8", timeout: HANG_MS });
+    const { status, stdout, stderr } = spawnSync(process.execPath, argv, {
+      encoding: "utf8",
+      timeout: HANG_MS,
+    });
     t.diagnostic(stdout.trim());
     assert.equal(status, 0, stderr);
   });

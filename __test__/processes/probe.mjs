@@ -1,6 +1,6 @@
-// Looks at a database file with a plain SQLite in a process of its own (probe/, a small Rust program, built on
-// first use). Never open a file with a second SQLite inside the process that has it open through openkv:
-// closing that one would drop the other's POSIX locks.
+// Looks at a database file with a plain SQLite in a process of its own (probe/, a small Rust
+// program, built on first use). Never open a file with a second SQLite inside the process that has
+// it open through openkv: closing that one would drop the other's POSIX locks.
 
 import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,8 @@ export function openProbe() {
     cwd: CRATE,
     stdio: ["ignore", "inherit", "inherit"],
   });
-  if (build.error) throw new Error("these tests need cargo to build their SQLite probe", { cause: build.error });
+  if (build.error)
+    throw new Error("these tests need cargo to build their SQLite probe", { cause: build.error });
   if (build.status !== 0) throw new Error("the SQLite probe does not build");
   const name = process.platform === "win32" ? "probe.exe" : "probe";
   return new Probe(spawn(`${TARGET}debug/${name}`, { stdio: ["pipe", "pipe", "inherit"] }));
@@ -62,7 +63,9 @@ class Probe {
   async damage(path) {
     const [[verdict], ...more] = await this.run(path, "PRAGMA integrity_check");
     const damage = verdict === "ok" ? [] : [verdict, ...more.flat()];
-    const tables = (await this.run(path, "SELECT name FROM sqlite_schema WHERE type = 'table'")).flat();
+    const tables = (
+      await this.run(path, "SELECT name FROM sqlite_schema WHERE type = 'table'")
+    ).flat();
     if (tables.includes("openkv_spill")) damage.push(...(await this.#spillDamage(path)));
     return damage;
   }

@@ -42,7 +42,10 @@ test("a message of another process is handled here", async (t) => {
     await peer.do("enqueue", { message: { n } });
     await delivered;
   }
-  assert.deepEqual(handled, [0, 1, 2, 3, 4].map((n) => ({ n })));
+  assert.deepEqual(
+    handled,
+    [0, 1, 2, 3, 4].map((n) => ({ n })),
+  );
 });
 
 test("a delayed message of a process that is gone is handled here", async (t) => {
@@ -76,7 +79,10 @@ test("many messages over several processes: each is handled by one of them", asy
   });
   await Promise.race(listening); // the others wait for messages that do not come
   listening.forEach((waiting) => waiting.catch(() => {}));
-  assert.deepEqual(handled.sort((a, b) => a - b), messages);
+  assert.deepEqual(
+    handled.sort((a, b) => a - b),
+    messages,
+  );
 });
 
 test("a handler that outlasts the lock keeps its message to itself", async (t) => {
@@ -93,8 +99,14 @@ test("a handler that outlasts the lock keeps its message to itself", async (t) =
   await busy.do("close");
   await idle.do("enqueue", { message: "next" });
   await idle.hear((said) => said.handled === "next", "the other process handles the next message");
-  assert.deepEqual(idle.heard.filter((said) => "began" in said && said.began === "long"), []);
-  assert.deepEqual(busy.heard.filter((said) => "began" in said), []);
+  assert.deepEqual(
+    idle.heard.filter((said) => "began" in said && said.began === "long"),
+    [],
+  );
+  assert.deepEqual(
+    busy.heard.filter((said) => "began" in said),
+    [],
+  );
 });
 
 test("the message of a consumer that is killed goes to another process", async (t) => {
@@ -110,7 +122,10 @@ test("the message of a consumer that is killed goes to another process", async (
 
   doomed.child.kill();
   await heir.hear((said) => said.handled === "orphan", "the message is delivered again");
-  assert.deepEqual(heir.heard.filter((said) => "began" in said), [{ began: "orphan" }]);
+  assert.deepEqual(
+    heir.heard.filter((said) => "began" in said),
+    [{ began: "orphan" }],
+  );
 });
 
 test("a message whose consumer closes its handle is not lost", async (t) => {

@@ -1,5 +1,6 @@
-// What is under test: openkv, or, with OPENKV_TEST_TARGET=deno under Deno, Deno's own KV as the oracle that
-// tells whether a test asks for the right thing. Also how to start another process of the runtime we run in.
+// What is under test: openkv, or, with OPENKV_TEST_TARGET=deno under Deno, Deno's own KV as the
+// oracle that tells whether a test asks for the right thing. Also how to start another process of
+// the runtime we run in.
 
 const runtime = globalThis.Deno ? "deno" : globalThis.Bun ? "bun" : "node";
 
@@ -19,4 +20,6 @@ export const KvU64 = isOracle ? globalThis.Deno.KvU64 : openkv.KvU64;
 
 /** The arguments before the script's path that run a script in this runtime. */
 export const runtimeArguments =
-  runtime === "deno" ? ["run", "--allow-all", "--quiet", ...(isOracle ? ["--unstable-kv"] : [])] : [];
+  runtime === "deno"
+    ? ["run", "--allow-all", "--quiet", ...(isOracle ? ["--unstable-kv"] : [])]
+    : [];

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Prints how long a commit of one process takes to reach a watch and a queue listener in another, and what an
-// idle process with open watches costs. Asserts nothing about time: the numbers are for people.
+// Prints how long a commit of one process takes to reach a watch and a queue listener in another,
+// and what an idle process with open watches costs. Asserts nothing about time: the numbers are for
+// people.
 //
 //   node watch-latency.mjs [--rounds 1000] [--pause 5] [--idle 10]
 
@@ -36,10 +37,16 @@ await measure("set → watch event", (n) => kv.set(["watched", 0], { n, at: now(
 await measure("enqueue → handler", (n) => kv.enqueue({ n, at: now() }));
 
 observer.say("idle " + Number(values.idle) * 1000);
-const { user, system, ms } = await guard(answer("CPU use"), Number(values.idle) * 1000 + HANG_MS, "CPU use");
+const { user, system, ms } = await guard(
+  answer("CPU use"),
+  Number(values.idle) * 1000 + HANG_MS,
+  "CPU use",
+);
 const percent = ((user + system) / 1000 / ms) * 100;
-console.log(`idle with 10 watches and a listener: ${((user + system) / 1000).toFixed(1)} ms of CPU ` +
-  `in ${(ms / 1000).toFixed(1)} s (${percent.toFixed(2)} %)`);
+console.log(
+  `idle with 10 watches and a listener: ${((user + system) / 1000).toFixed(1)} ms of CPU ` +
+    `in ${(ms / 1000).toFixed(1)} s (${percent.toFixed(2)} %)`,
+);
 kv.close();
 observer.hangUp();
 await observer.ended;
@@ -60,6 +67,9 @@ async function measure(what, write) {
     await sleep(Number(values.pause));
   }
   latencies.sort((a, b) => a - b);
-  const at = (share) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))].toFixed(2);
-  console.log(`${what}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms (${latencies.length} times)`);
+  const at = (share) =>
+    latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))].toFixed(2);
+  console.log(
+    `${what}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms (${latencies.length} times)`,
+  );
 }

@@ -80,14 +80,18 @@ test("a watch goes on after the process that wrote was killed", async (t) => {
   await until(reader, ([{ value }]) => value === "between", "our own value");
 });
 
-// A commit of ours that followed another process's within microseconds once hid it from our watches: the one
-// look that came after both found our own commit on top, and nothing to do.
+// A commit of ours that followed another process's within microseconds once hid it from our
+// watches: the one look that came after both found our own commit on top, and nothing to do.
 test("a commit of ours at the same moment hides no commit of another process", async (t) => {
   const { kv, peer } = await setUp(t);
   const reader = kv.watch([["theirs"]]).getReader();
   await until(reader, ([{ value }]) => value === null, "the state at first");
   for (let n = 0; n < 200; n++) {
-    await Promise.all([peer.do("set", { key: ["theirs"], value: n }), kv.set(["ours"], n), kv.set(["ours", n], n)]);
+    await Promise.all([
+      peer.do("set", { key: ["theirs"], value: n }),
+      kv.set(["ours"], n),
+      kv.set(["ours", n], n),
+    ]);
     await until(reader, ([{ value }]) => value === n, `set ${n} of the other process`);
   }
 });

@@ -16,7 +16,8 @@ function valueOf(n) {
   const random = new Random("content", n);
   if (n % 10 === 3) return new KvU64(BigInt(n) << 20n);
   if (n % 10 === 5) return random.bytes(5000); // spilled
-  if (n % 10 === 7) return { n, text: Buffer.from(random.bytes(600)).toString("hex") }; // spilled too
+  // Spilled too.
+  if (n % 10 === 7) return { n, text: Buffer.from(random.bytes(600)).toString("hex") };
   if (n % 10 === 9) return random.bytes(300);
   return { n, name: `entry ${n}`, tags: ["a", "b"], at: new Date(n * 1e9), set: new Set([n]) };
 }

@@ -1,8 +1,9 @@
-// Opens files that may be damaged, foreign or forbidden, uses them in every way, and tells what happened: one
-// JSON request a line, one JSON answer a line. A panic, an abort or a hang shows as the end of this process or
-// as no answer, which the test sees from outside.
+// Opens files that may be damaged, foreign or forbidden, uses them in every way, and tells what
+// happened: one JSON request a line, one JSON answer a line. A panic, an abort or a hang shows as
+// the end of this process or as no answer, which the test sees from outside.
 //
-// Request: { path?, options?, write? }; answer: { open, ok, wrong, missing, extra, prefix, errors }.
+// Request: { path?, options?, write? }; answer: { open, ok, wrong, missing, extra, prefix, errors
+// }.
 
 import { isDeepStrictEqual } from "node:util";
 
@@ -58,7 +59,9 @@ async function use(kv, answer, readOnly) {
   };
   const expected = content();
   const found = await attempt("list", () => all(kv.list({ prefix: ["k"] })));
-  await attempt("list in reverse", () => all(kv.list({ prefix: [] }, { reverse: true, batchSize: 7 })));
+  await attempt("list in reverse", () =>
+    all(kv.list({ prefix: [] }, { reverse: true, batchSize: 7 })),
+  );
   if (found) {
     answer.extra = found.filter(({ key }) => !(key[1] < BigInt(expected.length))).length;
     answer.prefix = found.every(({ key }, at) => key[1] === BigInt(at));
@@ -71,15 +74,29 @@ async function use(kv, answer, readOnly) {
     else answer.wrong++;
   }
   await attempt("getMany", () => kv.getMany(expected.slice(0, 10).map(({ key }) => key)));
-  await attempt("watch", () => firstOf(kv.watch([["k", 0n], ["k", 1n]])));
+  await attempt("watch", () =>
+    firstOf(
+      kv.watch([
+        ["k", 0n],
+        ["k", 1n],
+      ]),
+    ),
+  );
   if (readOnly) return;
   await attempt("set", () => kv.set(["new"], { at: "last" }));
   await attempt("set again", () => kv.set(["new"], "x".repeat(20_000)));
   await attempt("sum", () => kv.atomic().sum(["sum"], 1n).commit());
-  await attempt("check", async () => kv.atomic().check(await kv.get(["new"])).delete(["new"]).commit());
+  await attempt("check", async () =>
+    kv
+      .atomic()
+      .check(await kv.get(["new"]))
+      .delete(["new"])
+      .commit(),
+  );
   await attempt("expire", () => kv.set(["short"], new Uint8Array(3000), { expireIn: 1 }));
   await attempt("enqueue", () => kv.enqueue("m", { delay: 3_600_000 }));
-  for (const { key } of expected.slice(20, 40)) await attempt("overwrite", () => kv.set(key, "over"));
+  for (const { key } of expected.slice(20, 40))
+    await attempt("overwrite", () => kv.set(key, "over"));
   for (const { key } of expected.slice(30, 50)) await attempt("delete", () => kv.delete(key));
 }
 
@@ -107,9 +124,15 @@ function told(does, error) {
   };
 }
 
-/** Whether an error says what to do: never a bug of ours, a bare Error, or an accident of JavaScript. */
+/**
+ * Whether an error says what to do: never a bug of ours, a bare Error, or an accident of
+ * JavaScript.
+ */
 function isTyped(error) {
   if (error instanceof KvError) return typeof error.code === "string" && error.code !== "INTERNAL";
   if (error instanceof RangeError) return error.message.startsWith("could not deserialize value");
-  return error instanceof TypeError && /^(Filename |The value encoding |file name contained )/.test(error.message);
+  return (
+    error instanceof TypeError &&
+    /^(Filename |The value encoding |file name contained )/.test(error.message)
+  );
 }

@@ -1,5 +1,5 @@
-// Fills the disk: commits until commits fail, checks that what was acknowledged can still be read and what
-// failed is not there, makes room if it can, and goes on. Tells one JSON object.
+// Fills the disk: commits until commits fail, checks that what was acknowledged can still be read
+// and what failed is not there, makes room if it can, and goes on. Tells one JSON object.
 
 import { rmSync } from "node:fs";
 
@@ -47,14 +47,25 @@ if (again) {
   await check(again, "opened again");
   again.close();
 }
-tell(JSON.stringify({
-  acknowledged: [...acknowledged], unknown: [...unknown], failures, faults, recovered, reopened: again !== undefined,
-}));
+tell(
+  JSON.stringify({
+    acknowledged: [...acknowledged],
+    unknown: [...unknown],
+    failures,
+    faults,
+    recovered,
+    reopened: again !== undefined,
+  }),
+);
 
 async function commit(n) {
   try {
     const value = "x".repeat(1 + (n % 3) * 7000);
-    const { versionstamp } = await kv.atomic().set(["n", n, "a"], value).set(["n", n, "b"], n).commit();
+    const { versionstamp } = await kv
+      .atomic()
+      .set(["n", n, "a"], value)
+      .set(["n", n, "b"], n)
+      .commit();
     acknowledged.set(n, versionstamp);
     return true;
   } catch (error) {
@@ -75,7 +86,8 @@ async function attempt(action) {
 function note(error) {
   const name = error instanceof KvError ? error.code : `${error?.name} ${error?.message}`;
   failures[name] = (failures[name] ?? 0) + 1;
-  if (!["UNAVAILABLE", "OUTCOME_UNKNOWN"].includes(name)) faults.push(`not what a full disk is: ${error?.stack}`);
+  if (!["UNAVAILABLE", "OUTCOME_UNKNOWN"].includes(name))
+    faults.push(`not what a full disk is: ${error?.stack}`);
 }
 
 /** All that was acknowledged is there, with its versionstamp, and nothing else is. */
@@ -85,12 +97,16 @@ async function check(kv, when) {
     for await (const { key, versionstamp } of kv.list({ prefix: ["n"] }, { batchSize: 500 })) {
       const [, n, half] = key;
       found.set(n, (found.get(n) ?? "") + half);
-      if (acknowledged.has(n) && acknowledged.get(n) !== versionstamp) faults.push(`${n} has ${versionstamp} ${when}`);
-      if (!acknowledged.has(n) && !unknown.has(n)) faults.push(`${n} was rejected, and is there ${when}`);
+      if (acknowledged.has(n) && acknowledged.get(n) !== versionstamp)
+        faults.push(`${n} has ${versionstamp} ${when}`);
+      if (!acknowledged.has(n) && !unknown.has(n))
+        faults.push(`${n} was rejected, and is there ${when}`);
     }
   } catch (error) {
     faults.push(`reading failed ${when}: ${error.stack}`);
   }
-  for (const n of acknowledged.keys()) if (found.get(n) !== "ab") faults.push(`${n} is lost ${when}: ${found.get(n)}`);
-  for (const [n, halves] of found) if (halves !== "ab") faults.push(`${n} is there by half ${when}`);
+  for (const n of acknowledged.keys())
+    if (found.get(n) !== "ab") faults.push(`${n} is lost ${when}: ${found.get(n)}`);
+  for (const [n, halves] of found)
+    if (halves !== "ab") faults.push(`${n} is there by half ${when}`);
 }

@@ -1,5 +1,5 @@
-// A small disk: a file system of a few MiB, where one may be mounted; else a limit on the size of files, which
-// fails with another error at the same place.
+// A small disk: a file system of a few MiB, where one may be mounted; else a limit on the size of
+// files, which fails with another error at the same place.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -14,8 +14,12 @@ const BALLAST_KIB = 1024;
 const ULIMIT_BLOCK_BYTES = 512;
 
 /**
- * @returns {{ how: string, path: string, ballast?: string, command: (argv: string[]) => string[] }} where the
- *   file goes, what can be removed to make room, and what the command that fills it must be wrapped in
+ * @returns {{
+ *   how: string,
+ *   path: string,
+ *   ballast?: string,
+ *   command: (argv: string[]) => string[],
+ * }} where the file goes, what can be removed to make room, what the command is to be wrapped in
  */
 export function smallDisk(t) {
   const undo = [];

@@ -12,7 +12,10 @@ const EXAMINE = new URL("examine.mjs", import.meta.url);
 /** Far more than examining a small file takes, five seconds of waiting for a lock included. */
 export const HANG_MS = 60_000;
 
-/** A directory of the test's own. Before it is removed, what `undo` holds by then is done, the last first. */
+/**
+ * A directory of the test's own. Before it is removed, what `undo` holds by then is done, the last
+ * first.
+ */
 export function newDirectory(t, undo = []) {
   const directory = mkdtempSync(join(tmpdir(), "openkv-fault-"));
   t.after(() => {
@@ -38,7 +41,10 @@ export function startExaminer(t, args = {}) {
   const ask = async (request) => {
     child.say(JSON.stringify(request));
     const line = await guard(child.line(), HANG_MS, `${request.does ?? "use"} ${request.path}`);
-    assert.ok(line !== undefined, `the process ended on ${JSON.stringify(request)}: ${child.stderr}`);
+    assert.ok(
+      line !== undefined,
+      `the process ended on ${JSON.stringify(request)}: ${child.stderr}`,
+    );
     const answer = JSON.parse(line);
     for (const error of [answer.open, ...(answer.errors ?? [])]) {
       if (error) assert.ok(error.typed, `not a typed error: ${JSON.stringify(error, null, 1)}`);
@@ -62,7 +68,10 @@ export function startExaminer(t, args = {}) {
     end: async () => {
       child.hangUp();
       const { code, signal } = await guard(child.ended, HANG_MS, "the process ends");
-      assert.deepEqual({ code, signal, stderr: child.stderr }, { code: 0, signal: null, stderr: "" });
+      assert.deepEqual(
+        { code, signal, stderr: child.stderr },
+        { code: 0, signal: null, stderr: "" },
+      );
     },
   };
 }

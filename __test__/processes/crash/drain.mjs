@@ -27,7 +27,8 @@ export async function drain(kv, model) {
   listening.catch((error) => model.fault(`listenQueue was rejected: ${error}`));
   async function handle({ id, fill: content }) {
     if (!model.messages.has(id)) model.fault(`a message was delivered that nobody enqueued: ${id}`);
-    else if (!isDeepStrictEqual(content, contentOf(model.seed, id))) model.fault(`message ${id} is damaged`);
+    else if (!isDeepStrictEqual(content, contentOf(model.seed, id)))
+      model.fault(`message ${id} is damaged`);
     const key = doneKey(id);
     const commit = kv.atomic().check({ key, versionstamp: null }).set(key, true);
     await commit.mutate({ type: "sum", key: HANDLED_KEY, value: new KvU64(1n) }).commit();

@@ -1,8 +1,16 @@
-// What the database must hold, from what writers said before they were killed. One model lives as long as one
-// file, through all kills; `settle` folds a round into it, verify.mjs compares it with the file.
+// What the database must hold, from what writers said before they were killed. One model lives as
+// long as one file, through all kills; `settle` folds a round into it, verify.mjs compares it with
+// the file.
 
 import {
-  HANDLED_KEY, chainKey, counterKey, doneKey, fill, markKey, plan, slotKey,
+  HANDLED_KEY,
+  chainKey,
+  counterKey,
+  doneKey,
+  fill,
+  markKey,
+  plan,
+  slotKey,
 } from "./plan.mjs";
 
 /**
@@ -10,11 +18,11 @@ import {
  * @property {string} lane
  * @property {number} n
  * @property {number} started ms since the epoch, before the call
- * @property {number} ended ms since the epoch, after the acknowledgement; Infinity when there was none
- * @property {"flying" | "acknowledged" | "refused" | "uncertain"} fate `uncertain`: a delete that may be lost
+ * @property {number} ended ms since the epoch, after the answer; Infinity without one
+ * @property {"flying" | "acknowledged" | "refused" | "uncertain"} fate `uncertain`: may be lost
  * @property {string | undefined} stamp
  * @property {import("./plan.mjs").Step} step
- * @property {{ stamp: string | null, count: number } | undefined} read what an advance read of its chain
+ * @property {{ stamp: string | null, count: number } | undefined} read of the chain
  *
  * @typedef {object} Expected an entry
  * @property {any[]} key
@@ -35,7 +43,15 @@ export class Model {
   handled = new Set();
   /** What went wrong, in words. */
   faults = [];
-  counts = { acknowledged: 0, refused: 0, flying: 0, uncertain: 0, landed: 0, spilled: 0, expired: 0 };
+  counts = {
+    acknowledged: 0,
+    refused: 0,
+    flying: 0,
+    uncertain: 0,
+    landed: 0,
+    spilled: 0,
+    expired: 0,
+  };
 
   #stamps = new Set();
   /** @type {Map<string, Operation[]>} this round's, by lane */
@@ -55,7 +71,15 @@ export class Model {
     if (word === "S") {
       const step = plan(this.seed, a, Number(b));
       const read = c && { stamp: c === "-" ? null : c, count: Number(d) };
-      const operation = { lane: a, n: Number(b), started: Number(ms), ended: Infinity, fate: "flying", step, read };
+      const operation = {
+        lane: a,
+        n: Number(b),
+        started: Number(ms),
+        ended: Infinity,
+        fate: "flying",
+        step,
+        read,
+      };
       if (!this.#round.has(a)) this.#round.set(a, []);
       this.#round.get(a).push(operation);
     } else if (word === "A" || word === "F") {
@@ -83,7 +107,8 @@ export class Model {
     for (const [lane, operations] of this.#round) {
       const last = operations.findLastIndex((operation) => operation.stamp <= stamp);
       const kept = operations.slice(0, last + 1);
-      // A plain delete has no versionstamp, and neither has what was in flight: they may be there or not.
+      // A plain delete has no versionstamp, and neither has what was in flight: they may be there
+      // or not.
       for (const operation of operations.slice(last + 1)) {
         const uncertain = operation.fate === "acknowledged" && operation.step.kind === "delete";
         if (operation.fate === "acknowledged" && !uncertain) break;
@@ -101,7 +126,8 @@ export class Model {
   }
 
   /**
-   * Folds the round into the expected entries. `observed` tells which commits that were in flight have landed.
+   * Folds the round into the expected entries. `observed` tells which commits that were in flight
+   * have landed.
    *
    * @param {Map<string, { value: any, versionstamp: string }>} observed by the text of their keys
    * @param {number} killed ms since the epoch, when no writer ran any more
@@ -125,7 +151,8 @@ export class Model {
         if (operation.fate === "flying") {
           if (marks && mark?.value?.n === operation.n) operation.stamp = mark.versionstamp;
           else if (kind === "enqueue") this.messages.set(`${lane}/${operation.n}`, "maybe");
-          else if (kind === "delete") this.#maybeDeleted(slotKey(lane, operation.step.deletes[0]), observed);
+          else if (kind === "delete")
+            this.#maybeDeleted(slotKey(lane, operation.step.deletes[0]), observed);
           if (operation.stamp === undefined) continue;
           this.counts.landed++;
         }
@@ -172,7 +199,8 @@ export class Model {
     const before = this.entries.get(text(key));
     if ((before?.stamp ?? null) !== read.stamp || (before?.value ?? 0) !== read.count) {
       this.fault(
-        `lost update: step ${n} of ${lane} advanced chain ${step.chain} from ${read.count} (${read.stamp}), ` +
+        `lost update: step ${n} of ${lane} advanced chain ${step.chain} ` +
+          `from ${read.count} (${read.stamp}), ` +
           `but before its commit ${stamp} it stood at ${before?.value} (${before?.stamp})`,
       );
     }
@@ -185,15 +213,21 @@ export class Model {
     let soonest = Infinity;
     for (const operation of landed) {
       const { lane, n, stamp } = operation;
-      if (this.#stamps.has(stamp)) this.fault(`two commits got the versionstamp ${stamp}, one is ${lane} ${n}`);
+      if (this.#stamps.has(stamp))
+        this.fault(`two commits got the versionstamp ${stamp}, one is ${lane} ${n}`);
       this.#stamps.add(stamp);
-      if (stamp <= this.newest) this.fault(`${lane} ${n} got ${stamp}, not above ${this.newest} of earlier rounds`);
-      if ((last.get(lane) ?? -1) > n) this.fault(`${lane} ${n} got a smaller versionstamp than its successor`);
+      if (stamp <= this.newest)
+        this.fault(`${lane} ${n} got ${stamp}, not above ${this.newest} of earlier rounds`);
+      if ((last.get(lane) ?? -1) > n)
+        this.fault(`${lane} ${n} got a smaller versionstamp than its successor`);
       last.set(lane, n);
     }
-    for (const { lane, n, stamp, started, ended } of landed.toReversed?.() ?? [...landed].reverse()) {
+    for (const { lane, n, stamp, started, ended } of landed.toReversed?.() ??
+      [...landed].reverse()) {
       if (soonest < started) {
-        this.fault(`${lane} ${n} (${stamp}) started after a commit with a larger versionstamp had ended`);
+        this.fault(
+          `${lane} ${n} (${stamp}) started after a commit with a larger versionstamp had ended`,
+        );
       }
       soonest = Math.min(soonest, ended);
     }
@@ -208,14 +242,17 @@ export class Model {
     this.entries.set(text(key), { key, stamp, value, ...life });
   }
 
-  /** Takes over which messages the file says are handled: a handler may have died before saying so. */
+  /**
+   * Takes over which messages the file says are handled: a handler may have died before saying so.
+   */
   settleHandled(observed) {
     let count = 0n;
     let newest = "";
     for (const [name, { key, value, versionstamp }] of observed) {
       if (key[0] !== "done") continue;
       count++;
-      if (!this.messages.has(key[1])) this.fault(`a message was handled that nobody enqueued: ${key[1]}`);
+      if (!this.messages.has(key[1]))
+        this.fault(`a message was handled that nobody enqueued: ${key[1]}`);
       this.messages.set(key[1], "must");
       this.handled.add(key[1]);
       if (value !== true) this.fault(`the mark of message ${key[1]} is damaged`);
@@ -223,7 +260,8 @@ export class Model {
       if (versionstamp > newest) newest = versionstamp;
     }
     for (const id of this.handled) {
-      if (!observed.has(text(doneKey(id)))) this.fault(`message ${id} was handled, but its mark is gone`);
+      if (!observed.has(text(doneKey(id))))
+        this.fault(`message ${id} was handled, but its mark is gone`);
     }
     if (count > 0n) this.put(HANDLED_KEY, newest, { value: count });
     if (newest > this.newest) this.newest = newest;
@@ -232,5 +270,7 @@ export class Model {
 
 /** A key as text, equal for equal keys. */
 export function text(key) {
-  return key.map((part) => (typeof part === "bigint" ? `${part}n` : JSON.stringify(part))).join(",");
+  return key
+    .map((part) => (typeof part === "bigint" ? `${part}n` : JSON.stringify(part)))
+    .join(",");
 }

@@ -1,21 +1,37 @@
-// What a writer's lane does as its n-th step: a pure function, so that the verifier knows the contents of a
-// commit from its name alone, whether or not the writer lived to tell.
+// What a writer's lane does as its n-th step: a pure function, so that the verifier knows the
+// contents of a commit from its name alone, whether or not the writer lived to tell.
 //
-// A lane is one sequential loop within a writer process. It owns its slots and its mark; counters and chains
-// are everybody's. Every commit leaves the lane's mark with the step's number, in the same commit as the rest:
-// the mark tells whether a commit that was in flight when the process died has happened.
+// A lane is one sequential loop within a writer process. It owns its slots and its mark; counters
+// and chains are everybody's. Every commit leaves the lane's mark with the step's number, in the
+// same commit as the rest: the mark tells whether a commit that was in flight when the process died
+// has happened.
 
 import { Random } from "./random.mjs";
 
-/** Slots that each lane writes again and again, so that the file stays small however long it is used. */
+/**
+ * Slots that each lane writes again and again, so that the file stays small however long it is
+ * used.
+ */
 export const SLOTS = 16;
 /** Counters that all lanes of all processes add to. */
 export const COUNTERS = 4;
 /** Keys that lanes of all processes advance by check-and-set. */
 export const CHAINS = 3;
 
-/** Sizes in bytes around what matters: inline, the 960 of a spilled row, pages of 4096, near the limit. */
-const SIZES = [[1, 40], [1, 40], [1, 40], [200, 959], [900, 1100], [1100, 5000], [8000, 24000], [60000, 64000]];
+/**
+ * Sizes in bytes around what matters: inline, the 960 of a spilled row, pages of 4096, near the
+ * limit.
+ */
+const SIZES = [
+  [1, 40],
+  [1, 40],
+  [1, 40],
+  [200, 959],
+  [900, 1100],
+  [1100, 5000],
+  [8000, 24000],
+  [60000, 64000],
+];
 
 /** A time to live that outlasts any test. */
 export const LONG_MS = 3_600_000;
@@ -23,7 +39,8 @@ export const LONG_MS = 3_600_000;
 /**
  * @typedef {object} Step
  * @property {"atomic" | "put" | "delete" | "advance" | "enqueue"} kind
- *   `put` is a plain set of the mark, `delete` a plain delete of a slot, `enqueue` a plain enqueue, `advance`
+ *   `put` is a plain set of the mark, `delete` a plain delete of a slot, `enqueue` a plain enqueue,
+ *   `advance`
  *   a check-and-set of a chain with the mark, `atomic` any mixture.
  * @property {{ slot: number, size: number, expireIn?: number }[]} sets
  * @property {number[]} deletes slots
@@ -36,7 +53,17 @@ export const LONG_MS = 3_600_000;
 /** @returns {Step} */
 export function plan(seed, lane, n) {
   const random = new Random(seed, lane, n);
-  const kind = random.pick(["atomic", "atomic", "atomic", "atomic", "put", "put", "delete", "advance", "enqueue"]);
+  const kind = random.pick([
+    "atomic",
+    "atomic",
+    "atomic",
+    "atomic",
+    "put",
+    "put",
+    "delete",
+    "advance",
+    "enqueue",
+  ]);
   const step = { kind, sets: [], deletes: [], sums: [], chain: 0, message: undefined, markSize: 0 };
   if (kind === "put") step.markSize = sizeOf(random);
   if (kind === "delete") step.deletes.push(random.between(0, SLOTS - 1));
@@ -60,7 +87,10 @@ function mixture(step, random) {
     step.sets.push(set);
   }
   if (random.oneIn(2)) {
-    step.sums.push({ counter: random.between(0, COUNTERS - 1), amount: BigInt(random.between(1, 1000)) });
+    step.sums.push({
+      counter: random.between(0, COUNTERS - 1),
+      amount: BigInt(random.between(1, 1000)),
+    });
   }
   if (random.oneIn(8)) step.message = sizeOf(random, 5000);
 }
@@ -75,7 +105,9 @@ export function fill(seed, lane, n, slot, size) {
   const random = new Random(seed, lane, n, slot);
   const bytes = random.bytes(size);
   if (slot % 3 === 0) return bytes;
-  const text = Buffer.from(bytes).toString("latin1").slice(0, size >> 1);
+  const text = Buffer.from(bytes)
+    .toString("latin1")
+    .slice(0, size >> 1);
   return slot % 3 === 1 ? { lane, n, slot, text } : [lane, n, { bytes }];
 }
 

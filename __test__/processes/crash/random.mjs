@@ -1,5 +1,5 @@
-// Random numbers that come back: everything a crash test does follows from its seed, but for when a process
-// happens to be killed.
+// Random numbers that come back: everything a crash test does follows from its seed, but for when a
+// process happens to be killed.
 
 /** A generator (splitmix32) of numbers that follow from `words`. */
 export class Random {

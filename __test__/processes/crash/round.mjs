@@ -1,4 +1,5 @@
-// One round: writers run on a file and are killed with SIGKILL; the file is opened again and verified.
+// One round: writers run on a file and are killed with SIGKILL; the file is opened again and
+// verified.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -29,7 +30,14 @@ const STEPS_PER_ROUND = 1_000_000;
  */
 export async function round(file, random) {
   const { model } = file;
-  const style = random.pick(["opening", "running", "running", "running", "after commits", "one by one"]);
+  const style = random.pick([
+    "opening",
+    "running",
+    "running",
+    "running",
+    "after commits",
+    "one by one",
+  ]);
   const count = style === "one by one" || random.oneIn(4) ? random.between(2, 3) : 1;
   const writers = Array.from({ length: count }, (_, writer) => startWriter(file, writer, random));
 
@@ -37,7 +45,8 @@ export async function round(file, random) {
   const killed = Date.now();
   for (const { child } of writers) {
     const { code, signal } = await child.ended;
-    if (signal !== "SIGKILL") model.fault(`a writer ended by itself: code ${code}, signal ${signal}`);
+    if (signal !== "SIGKILL")
+      model.fault(`a writer ended by itself: code ${code}, signal ${signal}`);
     if (child.stderr !== "") model.fault(`a writer said on stderr: ${child.stderr}`);
   }
   file.rounds++;
@@ -45,7 +54,11 @@ export async function round(file, random) {
   const untouched = writers.every(({ opened }) => !opened.yes) && model.untouched;
   const probeFirst = random.oneIn(2);
   if (probeFirst && !untouched) await check(file, "before it was opened again");
-  const kv = await guard(openKv(file.path, { durability: file.durability }), HANG_MS, "opening the file again");
+  const kv = await guard(
+    openKv(file.path, { durability: file.durability }),
+    HANG_MS,
+    "opening the file again",
+  );
   await guard(verify(kv, model, killed, random), HANG_MS, "reading the file");
   if (!probeFirst && random.oneIn(2)) await check(file, "while it was open again");
   kv.close();
@@ -110,5 +123,6 @@ async function killAll(writers, style, random) {
 }
 
 async function check(file, when) {
-  for (const what of await file.probe.damage(file.path)) file.model.fault(`damaged ${when}: ${what}`);
+  for (const what of await file.probe.damage(file.path))
+    file.model.fault(`damaged ${when}: ${what}`);
 }

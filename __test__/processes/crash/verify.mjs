@@ -9,7 +9,8 @@ import { text } from "./model.mjs";
 const SAMPLE = 24;
 
 /**
- * Reads everything, folds the round into the model, and notes every difference as a fault of the model.
+ * Reads everything, folds the round into the model, and notes every difference as a fault of the
+ * model.
  *
  * @param {any} kv
  * @param {import("./model.mjs").Model} model
@@ -38,14 +39,18 @@ async function readAll(kv, model) {
   for await (const entry of kv.list({ prefix: [] }, { batchSize: 200 })) {
     const name = text(entry.key);
     if (observed.has(name)) model.fault(`${name} was listed twice`);
-    if (before !== undefined && !inOrder(before, entry.key)) model.fault(`${name} was listed out of order`);
+    if (before !== undefined && !inOrder(before, entry.key))
+      model.fault(`${name} was listed out of order`);
     before = entry.key;
     observed.set(name, entry);
   }
   return observed;
 }
 
-/** Whether `a` comes before `b`, for the keys that these tests use: strings, bigints, small integers. */
+/**
+ * Whether `a` comes before `b`, for the keys that these tests use: strings, bigints, small
+ * integers.
+ */
 export function inOrder(a, b) {
   const rank = (part) => ["string", "bigint", "number"].indexOf(typeof part);
   for (let at = 0; at < Math.min(a.length, b.length); at++) {
@@ -66,11 +71,13 @@ function compare(model, name, expected, entry, from, until) {
     }
     return;
   }
-  if (from >= expected.goneFrom) model.fault(`${name} is seen ${from - expected.goneFrom} ms after it expired`);
+  if (from >= expected.goneFrom)
+    model.fault(`${name} is seen ${from - expected.goneFrom} ms after it expired`);
   if (entry.versionstamp !== expected.stamp) {
     model.fault(`${name} has ${entry.versionstamp}, expected ${expected.stamp}`);
   }
-  if (!sameValue(entry.value, expected.value)) model.fault(`${name} (${expected.stamp}) has a wrong value`);
+  if (!sameValue(entry.value, expected.value))
+    model.fault(`${name} (${expected.stamp}) has a wrong value`);
 }
 
 function sameValue(value, expected) {
@@ -90,10 +97,15 @@ async function sample(kv, model, observed, random) {
       ...(await kv.getMany([missing, picked[1].key, picked[2].key])),
     ];
     if (many[0].versionstamp !== null) model.fault(`${text(missing)} was read, but never written`);
-    for (const [entry, listed] of [[one, picked[0]], [many[1], picked[1]], [many[2], picked[2]]]) {
+    for (const [entry, listed] of [
+      [one, picked[0]],
+      [many[1], picked[1]],
+      [many[2], picked[2]],
+    ]) {
       const expires = model.entries.get(text(listed.key))?.aliveUntil;
       if (entry.versionstamp === null && Date.now() >= expires) continue;
-      if (!isDeepStrictEqual(entry, listed)) model.fault(`get and list differ at ${text(listed.key)}`);
+      if (!isDeepStrictEqual(entry, listed))
+        model.fault(`get and list differ at ${text(listed.key)}`);
     }
   }
 }

@@ -1,5 +1,6 @@
-// A process that writes to the database until it is killed, and says of each commit when it is about to
-// start (S) and when it is acknowledged (A), in one line each, on a pipe, before doing anything else.
+// A process that writes to the database until it is killed, and says of each commit when it is
+// about to start (S) and when it is acknowledged (A), in one line each, on a pipe, before doing
+// anything else.
 //
 //   R                         ready: the database is open
 //   S lane n ms [prev count]  step n of a lane starts; of an advance also what it read of the chain
@@ -11,7 +12,14 @@
 import { args, listen, tell } from "../child.mjs";
 import { KvU64, openKv } from "../target.mjs";
 import {
-  HANDLED_KEY, chainKey, counterKey, doneKey, fill, markKey, plan, slotKey,
+  HANDLED_KEY,
+  chainKey,
+  counterKey,
+  doneKey,
+  fill,
+  markKey,
+  plan,
+  slotKey,
 } from "./plan.mjs";
 
 const { path, durability, seed, writer, lanes, first, consume, slow } = args;
@@ -22,7 +30,8 @@ const kv = await openKv(path, { durability }).catch((error) => {
   process.exit(1);
 });
 tell("R");
-if (consume) kv.listenQueue(handle).catch((error) => tell(`X listen 0 ${error.name}: ${error.message}`));
+if (consume)
+  kv.listenQueue(handle).catch((error) => tell(`X listen 0 ${error.name}: ${error.message}`));
 for (let lane = 0; lane < lanes; lane++) run(`${writer}.${lane}`);
 
 async function run(lane) {
@@ -47,7 +56,10 @@ async function take(step, lane, n) {
     const key = chainKey(step.chain);
     const { value: count, versionstamp } = await kv.get(key);
     start(lane, n, versionstamp ?? "-", count ?? 0);
-    const next = kv.atomic().check({ key, versionstamp }).set(key, (count ?? 0) + 1);
+    const next = kv
+      .atomic()
+      .check({ key, versionstamp })
+      .set(key, (count ?? 0) + 1);
     return await next.set(markKey(lane), { n, fill: null }).commit();
   }
   start(lane, n);
@@ -58,7 +70,11 @@ async function take(step, lane, n) {
   if (step.kind === "enqueue") return await kv.enqueue(message(lane, n, step.message));
   const commit = kv.atomic().set(markKey(lane), { n, fill: null });
   for (const { slot, size, expireIn } of step.sets) {
-    commit.set(slotKey(lane, slot), value(slot, size), expireIn === undefined ? undefined : { expireIn });
+    commit.set(
+      slotKey(lane, slot),
+      value(slot, size),
+      expireIn === undefined ? undefined : { expireIn },
+    );
   }
   for (const slot of step.deletes) commit.delete(slotKey(lane, slot));
   for (const { counter, amount } of step.sums) commit.sum(counterKey(counter), amount);
@@ -78,6 +94,8 @@ function message(lane, n, size) {
 async function handle({ id }) {
   const key = doneKey(id);
   const commit = kv.atomic().check({ key, versionstamp: null }).set(key, true);
-  const { ok, versionstamp } = await commit.mutate({ type: "sum", key: HANDLED_KEY, value: new KvU64(1n) }).commit();
+  const { ok, versionstamp } = await commit
+    .mutate({ type: "sum", key: HANDLED_KEY, value: new KvU64(1n) })
+    .commit();
   if (ok) tell(`H ${id} ${versionstamp}`);
 }

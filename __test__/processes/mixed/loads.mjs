@@ -3,7 +3,9 @@
 import { ACCOUNTS, BALANCE, CHAIN, COUNTERS, WATCHES, setTogether } from "./state.mjs";
 
 const OWN_KEYS = 40;
-/** Contended commits are tried this often; each try that fails means that another process got ahead. */
+/**
+ * Contended commits are tried this often; each try that fails means that another process got ahead.
+ */
 const TRIES_MAX = 10_000;
 
 export const loads = {
@@ -17,7 +19,10 @@ export const loads = {
       return;
     }
     state.n = (state.n ?? 0) + 1;
-    const value = { n: state.n, text: "x".repeat(random.oneIn(6) ? random.between(1000, 20_000) : 20) };
+    const value = {
+      n: state.n,
+      text: "x".repeat(random.oneIn(6) ? random.between(1000, 20_000) : 20),
+    };
     const { versionstamp } = await kv.set(key, value);
     const entry = await kv.get(key);
     if (entry.versionstamp !== versionstamp || entry.value?.n !== value.n) {
@@ -34,7 +39,8 @@ export const loads = {
     if (!ok) fault("a sum without checks was not ok");
     count(`added ${at}`, amount);
     const { value } = await kv.get(COUNTERS[at]);
-    if (value.value < (state[at] ?? 0n)) fault(`counter ${at} fell from ${state[at]} to ${value.value}`);
+    if (value.value < (state[at] ?? 0n))
+      fault(`counter ${at} fell from ${state[at]} to ${value.value}`);
     state[at] = value.value;
   },
 
@@ -45,7 +51,11 @@ export const loads = {
     const amount = random.between(1, 10);
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const [a, b] = await kv.getMany([ACCOUNTS[from], ACCOUNTS[to]]);
-      const commit = kv.atomic().check(a, b).set(a.key, a.value - amount).set(b.key, b.value + amount);
+      const commit = kv
+        .atomic()
+        .check(a, b)
+        .set(a.key, a.value - amount)
+        .set(b.key, b.value + amount);
       if ((await commit.commit()).ok) return;
       count("transfer conflicts");
     }
@@ -63,7 +73,11 @@ export const loads = {
   async advance({ kv, count, fault }) {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const entry = await kv.get(CHAIN);
-      const { ok } = await kv.atomic().check(entry).set(CHAIN, entry.value + 1).commit();
+      const { ok } = await kv
+        .atomic()
+        .check(entry)
+        .set(CHAIN, entry.value + 1)
+        .commit();
       if (ok) return;
       count("advance conflicts");
     }
@@ -74,7 +88,10 @@ export const loads = {
   async list({ kv, fault }, random) {
     const reverse = random.oneIn(2);
     let before;
-    for await (const { key, value } of kv.list({ prefix: ["own"] }, { reverse, batchSize: random.pick([7, 100, 500]) })) {
+    for await (const { key, value } of kv.list(
+      { prefix: ["own"] },
+      { reverse, batchSize: random.pick([7, 100, 500]) },
+    )) {
       const at = key[1] * OWN_KEYS + key[2];
       if (before !== undefined && (reverse ? at >= before : at <= before)) {
         fault(`a list had ${key} after ${before}`);

@@ -5,10 +5,19 @@ export const BALANCE = 1000;
 export const COUNTERS = Array.from({ length: 4 }, (_, at) => ["sum", at]);
 export const CHAIN = ["chain"];
 
-/** Watched together, written together: a state in which their versionstamps differ never existed. */
+/**
+ * Watched together, written together: a state in which their versionstamps differ never existed.
+ */
 export const WATCHES = [
-  [["watched", "a", 0], ["watched", "a", 1]],
-  [["watched", "b", 0], ["watched", "b", 1], ["watched", "b", 2]],
+  [
+    ["watched", "a", 0],
+    ["watched", "a", 1],
+  ],
+  [
+    ["watched", "b", 0],
+    ["watched", "b", 1],
+    ["watched", "b", 2],
+  ],
   [["watched", "c"]],
 ];
 

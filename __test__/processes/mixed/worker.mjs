@@ -1,5 +1,5 @@
-// One of several processes that do everything at once to one file, until told to stop. Each load is a
-// sequential loop that checks what it reads; what it did is added up in the parent.
+// One of several processes that do everything at once to one file, until told to stop. Each load is
+// a sequential loop that checks what it reads; what it did is added up in the parent.
 
 import { args, listen, tell } from "../child.mjs";
 import { Random } from "../crash/random.mjs";
@@ -65,13 +65,16 @@ async function repeat(name, load) {
     }
     const slowest = `slowest ${name}, ms`;
     done[slowest] = Math.max(done[slowest] ?? 0, Math.round(performance.now() - started));
-    // Reads answer within the turn: without pauses, eight processes' reads would leave no processor to write.
+    // Reads answer within the turn: without pauses, eight processes' reads would leave no processor
+    // to write.
     const pause = reads.has(name) ? random.between(5, 40) : random.between(-20, 3);
     if (pause >= 0) await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 
-/** Reads a watch until it shows the final values; versionstamps never go back, pairs are never torn. */
+/**
+ * Reads a watch until it shows the final values; versionstamps never go back, pairs are never torn.
+ */
 async function watch(keys) {
   const newest = keys.map(() => "");
   try {

@@ -9,7 +9,8 @@ const report = ({ n, at }) => tell(JSON.stringify({ n, ms: now() - at }));
 
 for (let watch = 0; watch < 10; watch++) {
   (async () => {
-    for await (const [{ value }] of kv.watch([["watched", watch]])) if (value !== null) report(value);
+    for await (const [{ value }] of kv.watch([["watched", watch]]))
+      if (value !== null) report(value);
   })();
 }
 kv.listenQueue(report); // keeps this process alive

@@ -1,5 +1,5 @@
-// Another process that has the same file open and does as it is told: one JSON command a line, one JSON
-// answer a line; what its watch and its handlers see comes as lines of its own.
+// Another process that has the same file open and does as it is told: one JSON command a line, one
+// JSON answer a line; what its watch and its handlers see comes as lines of its own.
 
 import { args, listen, tell } from "../child.mjs";
 import { openKv } from "../target.mjs";
@@ -34,7 +34,10 @@ const commands = {
       await new Promise((resolve) => setTimeout(resolve, ms));
       say({ handled: message });
     });
-    listening.then(() => say({ listening: "ended" }), (error) => say({ error: String(error) }));
+    listening.then(
+      () => say({ listening: "ended" }),
+      (error) => say({ error: String(error) }),
+    );
   },
 
   async close() {
@@ -42,7 +45,8 @@ const commands = {
   },
 };
 
-// Standard input keeps nobody alive (child.mjs), and neither does the handle: until told to close, we do.
+// Standard input keeps nobody alive (child.mjs), and neither does the handle: until told to close,
+// we do.
 const alive = setInterval(() => {}, 1 << 30);
 
 listen(async (line) => {

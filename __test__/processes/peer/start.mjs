@@ -44,7 +44,10 @@ export async function startPeer(t, path) {
     /** Makes it do something; its answer. */
     async do(does, rest = {}) {
       child.say(JSON.stringify({ does, ...rest }));
-      const said = await hear((it) => "answer" in it || "error" in it, `the other process does ${does}`);
+      const said = await hear(
+        (it) => "answer" in it || "error" in it,
+        `the other process does ${does}`,
+      );
       if ("error" in said) throw new Error(said.error);
       return said.answer;
     },

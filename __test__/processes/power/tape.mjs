@@ -1,4 +1,5 @@
-// A recorded run of a process (probe/src/tape.rs), and the disks that losing power within it could leave.
+// A recorded run of a process (probe/src/tape.rs), and the disks that losing power within it could
+// leave.
 
 import { writeFileSync } from "node:fs";
 
@@ -9,12 +10,19 @@ const DIRECTORY = 3;
 /** What a disk writes whole or not at all. */
 const SECTOR_BYTES = 512;
 
-/** @typedef {{ index: number, kind: "write" | "truncate" | "sync" | "unlink" | "said", file: number, at: number, bytes: Buffer }} Act */
+/**
+ * @typedef {object} Act
+ * @property {number} index
+ * @property {"write" | "truncate" | "sync" | "unlink" | "said"} kind
+ * @property {number} file
+ * @property {number} at
+ * @property {Buffer} bytes
+ */
 
 /** @returns {Act[]} */
 export function readTape(tape) {
   const acts = [];
-  for (let at = 0; at + HEAD_BYTES <= tape.length; ) {
+  for (let at = 0; at + HEAD_BYTES <= tape.length;) {
     const end = at + HEAD_BYTES + tape.readUInt32LE(at + 10);
     if (end > tape.length) break; // the last record, cut off by the end of the process
     acts.push({
@@ -32,25 +40,31 @@ export function readTape(tape) {
 /** The lines that the process had said by the cut. */
 export function saidBefore(acts, cut) {
   const said = acts.slice(0, cut).filter(({ kind }) => kind === "said");
-  const lines = Buffer.concat(said.map(({ bytes }) => bytes)).toString().split("\n");
+  const lines = Buffer.concat(said.map(({ bytes }) => bytes))
+    .toString()
+    .split("\n");
   lines.pop();
   return lines;
 }
 
 /**
- * Leaves at `path` what a power loss after `cut` acts leaves: all that was synced, and of what was not, each
- * sector or not, as `random` has it; in one disk of four all of it, in one of four nothing.
+ * Leaves at `path` what a power loss after `cut` acts leaves: all that was synced, and of what was
+ * not, each sector or not, as `random` has it; in one disk of four all of it, in one of four
+ * nothing.
  */
 export function leave(acts, cut, path, random) {
   const kept = random.pick([0, 50, 50, 100]);
   const keeps = () => random.between(1, 100) <= kept;
-  const directory = acts.findLastIndex(({ kind, file }, index) => index < cut && kind === "sync" && file === DIRECTORY);
+  const directory = acts.findLastIndex(
+    ({ kind, file }, index) => index < cut && kind === "sync" && file === DIRECTORY,
+  );
   FILES.forEach((suffix, file) => {
     const own = acts.slice(0, cut).filter((act) => act.file === file && act.kind !== "said");
     const synced = own.findLast(({ kind }) => kind === "sync");
     const left = new Left(own);
     for (const act of own) {
-      const settled = act.index <= synced?.index || (act.kind === "unlink" && act.index < directory);
+      const settled =
+        act.index <= synced?.index || (act.kind === "unlink" && act.index < directory);
       if (settled) left.take(act);
       else left.takeSome(act, keeps);
     }
@@ -91,7 +105,7 @@ class Left {
       if (keeps()) this.take(act);
       return;
     }
-    for (let from = 0; from < bytes.length; ) {
+    for (let from = 0; from < bytes.length;) {
       const to = Math.min(bytes.length, from + SECTOR_BYTES - ((at + from) % SECTOR_BYTES));
       if (keeps()) this.take({ kind, at: at + from, bytes: bytes.subarray(from, to) });
       from = to;

@@ -1,8 +1,9 @@
 //! Runs SQL that a test asks for: one JSON request a line in, one JSON answer a line out.
 //!
-//! Request: `{"path": "...", "sql": ["...", ...]}`. Answer: `{"rows": [[...], ...]}` with the rows of the last
-//! statement, or `{"error": "..."}`. A blob is `{"hex": "..."}`; an integer is a JSON number. The file is opened,
-//! read or written, and closed within one request: nothing is held between two.
+//! Request: `{"path": "...", "sql": ["...", ...]}`. Answer: `{"rows": [[...], ...]}` with the rows
+//! of the last statement, or `{"error": "..."}`. A blob is `{"hex": "..."}`; an integer is a JSON
+//! number. The file is opened, read or written, and closed within one request: nothing is held
+//! between two.
 
 use std::io::{BufRead, Write};
 use std::time::Duration;

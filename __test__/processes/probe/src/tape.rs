@@ -1,11 +1,13 @@
-//! Records what a process does to one database file and its log, in order, for a simulated power loss.
+//! Records what a process does to one database file and its log, in order, for a simulated power
+//! loss.
 //!
-//! Loaded into the process with `LD_PRELOAD` (Linux). `TAPE_OF` names the database file, `TAPE_TO` the tape.
-//! A record: u8 kind, u8 file, u64 offset, u32 length, bytes; integers little-endian. Kinds: 1 write, 2 truncate
-//! (to offset), 3 sync, finished, 4 unlink, 5 a line to standard output. Files: 0 database, 1 `-wal`, 2 `-journal`,
-//! 3 their directory.
+//! Loaded into the process with `LD_PRELOAD` (Linux). `TAPE_OF` names the database file, `TAPE_TO`
+//! the tape. A record: u8 kind, u8 file, u64 offset, u32 length, bytes; integers little-endian.
+//! Kinds: 1 write, 2 truncate (to offset), 3 sync, finished, 4 unlink, 5 a line to standard output.
+//! Files: 0 database, 1 `-wal`, 2 `-journal`, 3 their directory.
 //!
-//! One lock spans an operation and its record, so the tape's order is the order in which things happened.
+//! One lock spans an operation and its record, so the tape's order is the order in which things
+//! happened.
 
 #![cfg(target_os = "linux")]
 
