@@ -40,8 +40,7 @@ export const LONG_MS = 3_600_000;
  * @typedef {object} Step
  * @property {"atomic" | "put" | "delete" | "advance" | "enqueue"} kind
  *   `put` is a plain set of the mark, `delete` a plain delete of a slot, `enqueue` a plain enqueue,
- *   `advance`
- *   a check-and-set of a chain with the mark, `atomic` any mixture.
+ *   `advance` a check-and-set of a chain with the mark, `atomic` any mixture.
  * @property {{ slot: number, size: number, expireIn?: number }[]} sets
  * @property {number[]} deletes slots
  * @property {{ counter: number, amount: bigint }[]} sums
