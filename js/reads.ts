@@ -45,10 +45,10 @@ function readNow(
   if (session.spent || !port.fits) return undefined;
   session.hold(1);
   const { buf, pos } = port.writer;
-  const answer = session.native.get(pos);
+  const answer = port.native.get(session.lane, pos);
   if (answer >= 0) {
-    const value = valueOf(buf, 0, answer);
-    const versionstamp = readStamp(buf, 0);
+    const value = valueOf(buf, pos, answer);
+    const versionstamp = readStamp(buf, pos);
     // Last: copying an array can run a getter, and that can use the scratch.
     return { key: own ?? key.slice(), value, versionstamp };
   }

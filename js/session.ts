@@ -18,6 +18,8 @@ const WAITING_MAX = 500;
 export class Session implements TurnMember {
   readonly port: Port;
   readonly native: NativeHandle;
+  /** The handle's number for the addon's get(). */
+  readonly lane: number;
   readonly limits: Limits;
   closed = false;
   /** Closed by `using`, not by close(): listeners that come later see an end, not an error. */
@@ -38,6 +40,7 @@ export class Session implements TurnMember {
   private constructor(port: Port, native: NativeHandle, limits: Limits) {
     this.port = port;
     this.native = native;
+    this.lane = native.lane();
     this.limits = limits;
   }
 

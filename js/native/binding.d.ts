@@ -13,7 +13,7 @@ export interface NativeOptions {
 
 /** One open database. Sync reads answer a length or one of the negative codes of js/native.ts. */
 export interface NativeHandle {
-  get(keyLen: number): number;
+  lane(): number;
   getMany(count: number, requestLen: number): number;
   page(requestLen: number, out: Uint8Array): number;
   release(): void;
@@ -36,6 +36,7 @@ export function attach(
   onEvent: (kind: number, id: number, data: Buffer | null) => void,
 ): void;
 export function rescratch(scratch: Uint8Array): void;
+export function get(lane: number, keyLen: number): number;
 export function ref(): void;
 export function unref(): void;
 export function limits(): Record<string, number>;

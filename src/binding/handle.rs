@@ -10,7 +10,7 @@ use napi_derive::napi;
 use parking_lot::Mutex;
 
 use super::events::{self, Event, Events};
-use super::lane::{Code, Lane, answer_range};
+use super::lane::{self, Code, Lane, answer_range};
 use super::replies::{Reply, Settle};
 use crate::codec::frame::{Answer, parse_keys, parse_ranges, parse_writes, push_deliveries};
 use crate::engine::Reader;
@@ -44,7 +44,8 @@ pub struct Handle {
     durable: bool,
     busy: Duration,
     opened: Opened,
-    open: Option<(Arc<Store>, Lane)>,
+    /// The store, and the number of this handle's lane.
+    open: Option<(Arc<Store>, usize)>,
     /// Still there while other handles keep the store open after this one is closed.
     settling: Weak<Store>,
     closed: bool,
@@ -101,13 +102,8 @@ impl Handle {
     fn pick_up(&mut self) {
         if self.open.is_none() && !self.closed {
             let opened = self.opened.lock().take();
-            self.open = opened.map(|(store, reader)| (store, Lane::new(reader)));
+            self.open = opened.map(|(store, reader)| (store, lane::open(reader)));
         }
-    }
-
-    fn lane(&mut self) -> Option<&mut Lane> {
-        self.pick_up();
-        self.open.as_mut().map(|(_, lane)| lane)
     }
 
     fn store(&mut self) -> model::Result<&Arc<Store>> {
@@ -115,31 +111,37 @@ impl Handle {
         self.open.as_ref().map(|(store, _)| store).ok_or_else(Error::closed)
     }
 
-    /// The entry of the key in the scratch, in place of it.
+    /// The number by which `get` knows this handle; −1 when it is not open.
     #[napi(catch_unwind)]
-    pub fn get(&mut self, key_len: u32) -> i32 {
-        self.lane().map_or(Code::Closed as i32, |lane| lane.get(key_len as usize))
+    pub fn lane(&mut self) -> i32 {
+        self.pick_up();
+        self.open.as_ref().and_then(|(_, lane)| i32::try_from(*lane).ok()).unwrap_or(-1)
+    }
+
+    fn read_now(&mut self, read: impl FnOnce(&mut Lane) -> i32) -> i32 {
+        self.pick_up();
+        self.open.as_ref().map_or(Code::Closed as i32, |(_, number)| lane::with(*number, read))
     }
 
     /// The entries of `count` keys in the scratch, behind them.
     #[napi(catch_unwind)]
     pub fn get_many(&mut self, count: u32, request_len: u32) -> i32 {
-        let lane = self.lane();
-        lane.map_or(Code::Closed as i32, |lane| lane.get_many(count as usize, request_len as usize))
+        self.read_now(|lane| lane.get_many(count as usize, request_len as usize))
     }
 
     /// The rows of the range request in the scratch, into `out`.
     #[napi(catch_unwind)]
     pub fn page(&mut self, request_len: u32, mut out: BufferSlice<'_>) -> i32 {
-        self.lane().map_or(Code::Closed as i32, |lane| lane.page(request_len as usize, &mut out))
+        self.read_now(|lane| lane.page(request_len as usize, &mut out))
     }
 
     /// This turn of the loop is over.
     #[napi(catch_unwind)]
     pub fn release(&mut self) {
-        if let Some((_, lane)) = &mut self.open {
+        self.read_now(|lane| {
             lane.release();
-        }
+            0
+        });
     }
 
     /// The asynchronous lane: `count` range requests; READ or READ_FAILED.
@@ -271,9 +273,8 @@ impl Handle {
     pub fn close(&mut self) {
         self.pick_up();
         self.closed = true;
-        let Some((store, mut lane)) = self.open.take() else { return };
-        lane.release();
-        drop(lane);
+        let Some((store, number)) = self.open.take() else { return };
+        lane::close(number);
         self.settling = Arc::downgrade(&store);
         for (id, watch) in self.watches.drain() {
             store.watch_cancel(watch);

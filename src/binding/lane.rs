@@ -1,11 +1,12 @@
 //! The immediate lane: reads on the JavaScript thread, inside the turn's budget.
 
+use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::scratch;
 use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
 use crate::engine::{Reader, Snapshot};
-use crate::model::{Error, Kind, Range, Result, Row, TURN_BUDGET_US};
+use crate::model::{Error, Kind, Range, Result, TURN_BUDGET_US};
 
 /// What a sync read answers instead of a length. The numbers are the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,39 @@ pub(super) enum Code {
     Error = -5,
 }
 
+thread_local! {
+    static LANES: RefCell<Vec<Option<Lane>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Opens a lane on this thread; answers its number.
+pub(super) fn open(reader: Box<dyn Reader>) -> usize {
+    LANES.with_borrow_mut(|lanes| {
+        let lane = Some(Lane { reader, turn_us: None });
+        let free = lanes.iter_mut().position(|place| place.is_none());
+        let number = free.unwrap_or(lanes.len());
+        match lanes.get_mut(number) {
+            Some(place) => *place = lane,
+            None => lanes.push(lane),
+        }
+        number
+    })
+}
+
+/// Closes a lane of this thread; its number goes to the next one.
+pub(super) fn close(number: usize) {
+    // A handle may be collected while its thread ends, after its lanes.
+    let lane = LANES.try_with(|lanes| lanes.borrow_mut().get_mut(number)?.take());
+    drop(lane);
+}
+
+/// Reads through a lane of this thread.
+pub(super) fn with(number: usize, read: impl FnOnce(&mut Lane) -> i32) -> i32 {
+    LANES.with_borrow_mut(|lanes| match lanes.get_mut(number) {
+        Some(Some(lane)) => read(lane),
+        _ => Code::Closed as i32,
+    })
+}
+
 /// A reader with the turn's clock.
 pub(super) struct Lane {
     reader: Box<dyn Reader>,
@@ -26,10 +60,6 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(reader: Box<dyn Reader>) -> Self {
-        Self { reader, turn_us: None }
-    }
-
     /// The turn is over.
     pub(super) fn release(&mut self) {
         self.turn_us = None;
@@ -64,14 +94,21 @@ impl Lane {
         }
     }
 
-    /// The entry of the key in the scratch.
+    /// The entry of the key in the scratch, written behind it.
     pub(super) fn get(&mut self, key_len: usize) -> i32 {
-        let Some((key, _)) = scratch::split(key_len) else { return misuse() };
-        // The answer is written over the key, which the engine has used by then.
+        let Some((key, room)) = scratch::split(key_len) else { return misuse() };
+        let mut out = Fill::new(room);
         self.read(&mut |snapshot| {
-            let mut answer = Code::Miss as i32;
-            snapshot.get(key, &mut |row| answer = point(&row))?;
-            Ok(answer)
+            let mut fits = true;
+            let found = snapshot.get(key, &mut |row| {
+                fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
+                put_point(&mut out, &row);
+            })?;
+            Ok(match (found, fits) {
+                (false, _) => Code::Miss as i32,
+                (true, false) => Code::TooLarge as i32,
+                (true, true) => length(out.len()),
+            })
         })
     }
 
@@ -141,16 +178,6 @@ pub(super) fn answer_range(
     let none_fit = answer.is_full() && answer.rows() == 0;
     answer.finish();
     Ok(none_fit)
-}
-
-fn point(row: &Row<'_>) -> i32 {
-    let Some(room) = scratch::whole() else { return misuse() };
-    let mut out = Fill::new(room);
-    if !out.has_room(POINT_HEAD_BYTES + row.value.len()) {
-        return Code::TooLarge as i32;
-    }
-    put_point(&mut out, row);
-    length(out.len())
 }
 
 fn length(bytes: usize) -> i32 {

@@ -11,6 +11,7 @@
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
 mod events;
+mod get;
 mod handle;
 mod lane;
 mod replies;

@@ -62,12 +62,6 @@ pub(super) fn split(request_len: usize) -> Option<(&'static [u8], &'static mut [
     }
 }
 
-/// Lends the first `request_len` bytes as the request, to be written over by the answer once
-/// `copy` has been made of it.
-pub(super) fn whole() -> Option<&'static mut [u8]> {
-    split(0).map(|(_, room)| room)
-}
-
 /// Keeps an error for `takeError`.
 pub(super) fn keep_error(error: &Error) {
     LAST_ERROR.with_borrow_mut(|last| {

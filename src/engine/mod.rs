@@ -67,6 +67,15 @@ pub trait Reader: Send {
 
     /// Lets go of whatever is kept between reads, so that writers can tidy up.
     fn release(&mut self);
+
+    /// From now on a read that would have to wait for another process answers `Unavailable`
+    /// instead: for a thread that must not wait.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn never_wait(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One point in time.

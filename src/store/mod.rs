@@ -9,7 +9,7 @@
 //!
 //! | thread | does |
 //! |---|---|
-//! | writer | drains what waits into one transaction; expiry and the queue's clock live here |
+//! | writer | drains what waits into one transaction, and answers watches of it; expiry and the queue's clock live here |
 //! | reader | reads that left the caller's thread, and the re-reads of watches |
 //! | foreign | exists while something watches: notices other processes' commits |
 
@@ -33,7 +33,7 @@ pub use write::Submission;
 /// A number that names a watch or a listener of a store.
 pub type Id = u64;
 
-type MakeReader = Box<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
+type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
 
 /// An open database. Dropping the last reference completes what was submitted and closes it.
 pub struct Store {
@@ -70,11 +70,13 @@ impl Store {
                 }))
             })
         };
+        let readers = engine.clone();
+        let make_reader: MakeReader =
+            Arc::new(move || Ok(Box::new(readers.reader()?) as Box<dyn Reader>));
         if !readonly {
-            let writer = engine.writer()?;
-            threads.push(write::start(writes.clone(), watches.clone(), writer)?);
+            let (writer, make_reader) = (engine.writer()?, make_reader.clone());
+            threads.push(write::start(writes.clone(), watches.clone(), writer, make_reader)?);
         }
-        let make_reader = Box::new(move || Ok(Box::new(engine.reader()?) as Box<dyn Reader>));
         let threads = Mutex::new(threads);
         Ok(Self { writes, reads, watches, make_reader, threads, env })
     }
@@ -85,12 +87,15 @@ impl Store {
         self.env.now_ms()
     }
 
-    /// A reader for the caller's own thread: the immediate lane.
+    /// A reader for the caller's own thread, which never waits for other processes: the immediate
+    /// lane.
     ///
     /// # Errors
     /// What the engine answers.
     pub fn lane(&self) -> Result<Box<dyn Reader>> {
-        (self.make_reader)()
+        let mut reader = (self.make_reader)()?;
+        reader.never_wait()?;
+        Ok(reader)
     }
 
     /// Runs a job on one current snapshot, on the reader thread.

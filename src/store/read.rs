@@ -67,7 +67,8 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>) {
     }
 }
 
-fn answer(reader: &mut impl Reader, now_ms: i64, job: ReadJob) {
+/// Runs a job on a current snapshot of a reader.
+pub(super) fn answer(reader: &mut (impl Reader + ?Sized), now_ms: i64, job: ReadJob) {
     let mut job = Some(job);
     let read = reader.read(now_ms, &mut |snapshot| {
         if let Some(job) = job.take() {

@@ -2,7 +2,8 @@
 //!
 //! A watch is pulled: it answers one state for each call of `next`, so a slow reader costs nothing
 //! and sees the newest state when it comes back. A commit only marks it; whether anything visible
-//! changed is decided by reading and comparing stamps, on the reader thread.
+//! changed is decided by reading and comparing stamps, on the writer thread after a commit of our
+//! own, else on the reader thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::Id;
-use super::read::Reads;
+use super::read::{ReadJob, Reads};
 use crate::engine::{ForeignWatch, Snapshot};
 use crate::model::{EncodedValue, Env, Key, Result, Versionstamp};
 
@@ -63,7 +64,7 @@ enum State {
     Idle,
     /// Asked, and nothing to say yet.
     Asked(WatchReply),
-    /// The reader thread is looking.
+    /// Somebody is looking.
     Reading,
 }
 
@@ -105,7 +106,7 @@ impl Watches {
             Some(watch) => {
                 watch.state = State::Asked(reply);
                 if watch.dirty {
-                    self.look(id, watch);
+                    self.send(self.look(id, watch));
                 }
             }
             None => {
@@ -137,24 +138,30 @@ impl Watches {
         }
     }
 
-    /// Tells the watches of these keys that something was committed.
-    pub(super) fn announce(&self, touched: &[Key]) {
+    /// Tells the watches of these keys that something was committed. Answers the looks that those
+    /// who wait now need, to be taken by the caller: the writer thread is awake, the reader's would
+    /// have to be woken.
+    pub(super) fn announce(&self, touched: &[Key]) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
         let Registry { watches, by_key, .. } = &mut *registry;
         if by_key.is_empty() {
-            return;
+            return Vec::new();
         }
+        let mut looks = Vec::new();
         for id in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
             if let Some(watch) = watches.get_mut(id) {
-                self.mark(*id, watch);
+                watch.dirty = true;
+                looks.extend(self.look(*id, watch));
             }
         }
+        looks
     }
 
     /// Tells all watches that anything may have been committed.
     pub(super) fn wake_all(&self) {
         for (id, watch) in &mut self.registry.lock().watches {
-            self.mark(*id, watch);
+            watch.dirty = true;
+            self.send(self.look(*id, watch));
         }
     }
 
@@ -220,30 +227,29 @@ impl Watches {
         }
     }
 
-    fn mark(&self, id: Id, watch: &mut Watch) {
-        watch.dirty = true;
-        if matches!(watch.state, State::Asked(_)) {
-            self.look(id, watch);
+    fn send(&self, look: Option<ReadJob>) {
+        if let Some(look) = look {
+            self.reads.send(self.env.clone(), look);
         }
     }
 
-    /// Sends the watch to the reader thread. The registry is locked by the caller.
-    fn look(&self, id: Id, watch: &mut Watch) {
+    /// What answers a watch that was asked. The registry is locked by the caller.
+    fn look(&self, id: Id, watch: &mut Watch) -> Option<ReadJob> {
+        if !matches!(watch.state, State::Asked(_)) {
+            return None;
+        }
         let State::Asked(reply) = std::mem::replace(&mut watch.state, State::Reading) else {
-            return;
+            return None;
         };
         watch.dirty = false;
         let (keys, myself) = (watch.keys.clone(), self.myself.clone());
-        self.reads.send(
-            self.env.clone(),
-            Box::new(move |snapshot| {
-                let entries = snapshot.and_then(|snapshot| read(snapshot, &keys));
-                match myself.upgrade() {
-                    Some(watches) => watches.looked(id, entries, reply),
-                    None => reply(Ok(None)),
-                }
-            }),
-        );
+        Some(Box::new(move |snapshot| {
+            let entries = snapshot.and_then(|snapshot| read(snapshot, &keys));
+            match myself.upgrade() {
+                Some(watches) => watches.looked(id, entries, reply),
+                None => reply(Ok(None)),
+            }
+        }))
     }
 
     fn looked(&self, id: Id, entries: Result<Vec<Option<Entry>>>, reply: WatchReply) {
@@ -265,7 +271,7 @@ impl Watches {
                     if !news {
                         watch.state = State::Asked(reply);
                         if watch.dirty {
-                            self.look(id, watch);
+                            self.send(self.look(id, watch));
                         }
                         return;
                     }

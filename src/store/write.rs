@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::Id;
 use super::queue::Listeners;
+use super::read::{ReadJob, answer};
 use super::watch::Watches;
-use crate::engine::{Report, Work, Writer};
+use super::{Id, MakeReader};
+use crate::engine::{Reader, Report, Work, Writer};
 use crate::model::{
     AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, CLAIM_MESSAGES_MAX, Decision,
     Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, Kind, LOCK_RENEWAL_MS, Outcome,
@@ -166,12 +167,15 @@ pub(super) fn start<W: Writer + 'static>(
     inbox: Arc<Inbox>,
     watches: Arc<Watches>,
     writer: W,
+    make_reader: MakeReader,
 ) -> Result<JoinHandle<()>> {
     inbox.waiting.lock().refusal = None;
     let mut scribe = Scribe {
         inbox: inbox.clone(),
         watches,
         writer,
+        make_reader,
+        reader: None,
         expiry_ms: Some(0),
         message_ms: Some(0),
         refresh_ms: 0,
@@ -200,6 +204,9 @@ struct Scribe<W> {
     inbox: Arc<Inbox>,
     watches: Arc<Watches>,
     writer: W,
+    make_reader: MakeReader,
+    /// For watches; opened when the first one needs it.
+    reader: Option<Box<dyn Reader>>,
     /// Earliest end of an entry, as far as known.
     expiry_ms: Option<i64>,
     /// Earliest time at which a message may be claimed, as far as known.
@@ -378,7 +385,7 @@ impl<W: Writer> Scribe<W> {
 
     fn announce(&mut self, report: Report, replies: Vec<Reply>, lock: i64, swept: bool) {
         tell(replies, report.decisions);
-        self.watches.announce(&report.touched);
+        self.show(self.watches.announce(&report.touched));
         if report.queued || !report.deliveries.is_empty() || lock != 0 {
             // Something may be due earlier, or what was due is now locked: ask again.
             self.message_ms = None;
@@ -400,6 +407,30 @@ impl<W: Writer> Scribe<W> {
             for (deliver, hand) in dealt.hands {
                 deliver(hand);
             }
+        }
+    }
+
+    /// Takes the looks of watches at what was just committed.
+    fn show(&mut self, looks: Vec<ReadJob>) {
+        if looks.is_empty() {
+            return;
+        }
+        if self.reader.is_none() {
+            match (self.make_reader)() {
+                Ok(reader) => self.reader = Some(reader),
+                Err(error) => tracing::warn!(%error, "opening a reader for watches"),
+            }
+        }
+        let now_ms = self.inbox.env.now_ms();
+        for look in looks {
+            match &mut self.reader {
+                Some(reader) => answer(reader.as_mut(), now_ms, look),
+                None => look(Err(Error::new(Kind::Unavailable, "a watch could not be read"))),
+            }
+        }
+        // A held snapshot would keep the next checkpoint from finishing.
+        if let Some(reader) = &mut self.reader {
+            reader.release();
         }
     }
 

@@ -54,7 +54,11 @@ impl OwnCommits {
 }
 
 /// How soon after an announcement to look; each further wait is twice as long.
-const FIRST_LOOK_US: u64 = 100;
+const FIRST_LOOK_US: u64 = 1000;
+
+/// How long further announcements are left to the operating system, which merges those that wait:
+/// each of our own commits is several, and they must not cost as much as the commit.
+const ANNOUNCEMENT_PAUSE_MS: u64 = 2;
 
 /// Where the operating system's announcements cannot be relied on, look this often.
 const UNRELIABLE_POLL_MS: u64 = 20;
@@ -78,6 +82,8 @@ pub(super) fn watch(
     let ended = announce.clone();
     let announcing = move |_event: notify::Result<notify::Event>| {
         let _already_announced = announce.try_send(());
+        // This thread does nothing but announce.
+        std::thread::sleep(Duration::from_millis(ANNOUNCEMENT_PAUSE_MS));
     };
     let (watcher, poll_ms) = match watch_file(announcing, &wal) {
         Ok(watcher) if cfg!(target_os = "linux") => (Some(watcher), FOREIGN_POLL_MS),

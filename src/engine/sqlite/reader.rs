@@ -1,7 +1,10 @@
 //! Reads, on a snapshot that is kept from one read to the next while it is provably current.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 
+use super::errors::failure;
 use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::wal_index::{Header, WalIndex};
@@ -107,6 +110,10 @@ impl Reader for SqliteReader {
             }
             self.held = Held::Nothing;
         }
+    }
+
+    fn never_wait(&mut self) -> Result<()> {
+        self.connection.busy_timeout(Duration::ZERO).map_err(failure)
     }
 }
 
