@@ -3,7 +3,7 @@
 //   npm run ci                           everything
 //   npm run ci -- --only types,clippy    some steps, by name, whatever they need having been done
 //   npm run ci -- --list                 the names
-//   npm run ci -- --patience 4           on a slow machine: every hang guard four times as long
+//   npm run ci -- --patience 1           every hang guard as tight as an idle machine allows
 //
 // A step's output is printed when it ends. All steps run even after a failure, but for those that
 // need the failed one; the output of the first that failed is repeated at the very end.
@@ -28,7 +28,8 @@ const { values } = parseArgs({
   options: {
     only: { type: "string", multiple: true },
     list: { type: "boolean" },
-    patience: { type: "string", default: "1" },
+    // The guards end what hangs; they are no budget, and a busy host must not fail a good change.
+    patience: { type: "string", default: "3" },
   },
 });
 const patience = Number(values.patience);
