@@ -150,7 +150,12 @@ impl SqliteWriter {
 impl Writer for SqliteWriter {
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
         self.set_durable(work.durable)?;
+        let asked = Instant::now();
         self.begin(deadline)?;
+        // Waiting for other processes can take seconds, by which locks would end too soon and ended
+        // entries still be there.
+        let waited = i64::try_from(asked.elapsed().as_millis()).unwrap_or(0);
+        let now_ms = now_ms.saturating_add(waited);
         let (report, version) = match self.transact(work, now_ms) {
             Ok(done) => done,
             Err(error) => {
