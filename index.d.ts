@@ -363,6 +363,19 @@ export class Kv implements Disposable, AsyncDisposable {
   commitVersionstamp(): symbol;
 
   /**
+   * Moves what is only in the log (`-wal`) into the file, as far as readers let it; SQLite does so
+   * by itself about every 4 MiB. Answers how many pages (4096 bytes) the log held, and how many of
+   * them are in the file now. `:memory:` has no log: both are 0.
+   *
+   * Rejects with {@link BadResource} on a closed handle, {@link KvError} when the file cannot be
+   * written.
+   *
+   * @example
+   * const { logPages, movedPages } = await kv.checkpoint();
+   */
+  checkpoint(): Promise<{ logPages: number; movedPages: number }>;
+
+  /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve;
    * reads that are under way may be rejected with {@link BadResource}, as later calls are. Watches
    * end and listeners resolve; handlers that run may finish. Returns when the file is released, if
@@ -462,6 +475,7 @@ export function openKv(path?: string | URL | null, options?: OpenKvOptions): Pro
  * - `CORRUPT`: the file is damaged, or not a database of this kind.
  * - `INTERNAL`: a bug of openkv; report it.
  * - `UNSUPPORTED`: understood, but not offered by this version.
+ * - `FEED_GAP`: the change feed no longer reaches back that far ({@link KvFeedGapError}).
  */
 export type KvErrorCode =
   | "CONFLICT"
@@ -471,12 +485,26 @@ export type KvErrorCode =
   | "DENIED"
   | "CORRUPT"
   | "INTERNAL"
-  | "UNSUPPORTED";
+  | "UNSUPPORTED"
+  | "FEED_GAP";
 
 /** A failure of the database, rather than of a call's arguments (those are `TypeError`). */
 export class KvError extends Error {
-  private constructor();
+  protected constructor();
   readonly code: KvErrorCode;
+}
+
+/** A transaction lost to others in every one of its tries: try later. `code` is `"CONFLICT"`. */
+export class KvConflictError extends KvError {
+  private constructor();
+}
+
+/**
+ * The change feed no longer reaches back to where it was to go on. Read the present state, and
+ * follow from its versionstamp. `code` is `"FEED_GAP"`.
+ */
+export class KvFeedGapError extends KvError {
+  private constructor();
 }
 
 /**

@@ -9,4 +9,6 @@ module.exports.AtomicOperation = openkv.AtomicOperation;
 module.exports.KvListIterator = openkv.KvListIterator;
 module.exports.KvU64 = openkv.KvU64;
 module.exports.KvError = openkv.KvError;
+module.exports.KvConflictError = openkv.KvConflictError;
+module.exports.KvFeedGapError = openkv.KvFeedGapError;
 module.exports.BadResource = openkv.BadResource;

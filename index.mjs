@@ -12,5 +12,7 @@ export const {
   KvListIterator,
   KvU64,
   KvError,
+  KvConflictError,
+  KvFeedGapError,
   BadResource,
 } = openkv;

@@ -198,6 +198,26 @@ function told(value: unknown): string {
 }
 
 /**
+ * The options of a method that Deno does not have: an object whose every name is known. Deno's own
+ * methods pass over names that they do not know ({@link refuseMisspelt}); these need not.
+ */
+export function checkOptions<Name extends string>(
+  method: string,
+  options: unknown,
+  known: readonly Name[],
+): { readonly [N in Name]?: unknown } {
+  if (options === undefined || options === null) return {};
+  if (typeof options !== "object") {
+    throw new TypeError(`${method}: options must be an object: received ${nameOf(options)}`);
+  }
+  for (const name of Object.keys(options)) {
+    if ((known as readonly string[]).includes(name)) continue;
+    throw new TypeError(`${method}: unknown option '${name}': known are ${known.join(", ")}`);
+  }
+  return options as { readonly [N in Name]?: unknown };
+}
+
+/**
  * Refuses an option whose name is a slip of the pen away from a known one: `expiresIn` would
  * otherwise be ignored and the entry live for ever. Other unknown names are ignored, as Deno does.
  */

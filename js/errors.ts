@@ -11,7 +11,8 @@ export type KvErrorCode =
   | "DENIED"
   | "CORRUPT"
   | "INTERNAL"
-  | "UNSUPPORTED";
+  | "UNSUPPORTED"
+  | "FEED_GAP";
 
 /** A failure of the database, rather than of the call's arguments. */
 export class KvError extends Error {
@@ -23,6 +24,22 @@ export class KvError extends Error {
   }
 }
 nameOnPrototype(KvError, "KvError");
+
+/** A transaction lost to others in every one of its tries. */
+export class KvConflictError extends KvError {
+  constructor(message: string) {
+    super("CONFLICT", message);
+  }
+}
+nameOnPrototype(KvConflictError, "KvConflictError");
+
+/** The change feed no longer reaches back to where it was to go on. */
+export class KvFeedGapError extends KvError {
+  constructor(message: string) {
+    super("FEED_GAP", message);
+  }
+}
+nameOnPrototype(KvFeedGapError, "KvFeedGapError");
 
 /** The handle is closed. Deno's own class when it runs there, so that `instanceof` holds. */
 class OwnBadResource extends KvError {
@@ -45,6 +62,7 @@ function nameOnPrototype(type: Function, name: string): void {
 }
 
 const CLOSED_KIND = 6;
+const FEED_GAP_KIND = 11;
 
 /** Kinds of an error record that become a {@link KvError}, by number (src/model/error.rs). */
 const CODES: Record<number, KvErrorCode> = {
@@ -70,6 +88,7 @@ export function errorOf({ kind, message }: Failure): Error {
   if (kind === 1) return new TypeError(message);
   if (kind === 2) return new RangeError(message);
   if (kind === CLOSED_KIND) return closedError();
+  if (kind === FEED_GAP_KIND) return new KvFeedGapError(message);
   return new KvError(CODES[kind] ?? "INTERNAL", message);
 }
 

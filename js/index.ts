@@ -2,7 +2,7 @@
 
 export { AtomicOperation } from "./atomic.js";
 export { KvU64 } from "./codec/u64.js";
-export { BadResource, KvError } from "./errors.js";
+export { BadResource, KvConflictError, KvError, KvFeedGapError } from "./errors.js";
 export { Kv } from "./kv.js";
 export { KvListIterator } from "./list.js";
 export { openKv } from "./open.js";

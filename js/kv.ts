@@ -3,6 +3,7 @@
 import { AtomicOperation } from "./atomic.js";
 import { KvListIterator } from "./list.js";
 import { listenQueue } from "./queue.js";
+import { checkpoint } from "./maintain.js";
 import { getLater, getManyLater, getManyNow, getNow } from "./reads.js";
 import { COMMIT_VERSIONSTAMP } from "./records.js";
 import { closedError } from "./errors.js";
@@ -96,6 +97,10 @@ export class Kv {
 
   commitVersionstamp(): symbol {
     return COMMIT_VERSIONSTAMP;
+  }
+
+  checkpoint(): Promise<{ logPages: number; movedPages: number }> {
+    return checkpoint(this.#session);
   }
 
   close(): void {

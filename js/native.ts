@@ -17,6 +17,11 @@ export const WATCH = 6;
 export const WATCH_END = 7;
 export const DELIVERY = 8;
 export const LISTEN_END = 9;
+export const REPLIED = 10;
+export const CALL_FAILED = 11;
+
+/** Verbs of calls. */
+export const CALL_CHECKPOINT = 1;
 
 /** Flags of a range request. */
 export const REVERSE = 1;

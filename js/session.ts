@@ -127,10 +127,15 @@ export class Session implements TurnMember {
     this.#readBatch?.flush();
   }
 
-  /** Closes the handle. What was called before is handed over first, and completed. */
-  close(): void {
+  /** Hands over what was called so far: a call that does not join a batch comes behind it. */
+  flush(): void {
     this.#readBatch?.flush();
     this.#writeBatch?.flush();
+  }
+
+  /** Closes the handle. What was called before is handed over first, and completed. */
+  close(): void {
+    this.flush();
     this.closed = true;
     this.native.close();
   }

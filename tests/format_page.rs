@@ -266,7 +266,8 @@ fn a_new_file_has_the_settings_and_the_meta_rows_of_the_page() {
     }
     let meta = file.values("SELECT name, value FROM openkv_meta ORDER BY name");
     let meta: Vec<Vec<String>> = meta.iter().map(|row| row.iter().map(text).collect()).collect();
-    assert_eq!(meta, [["encoding", "cbor"], ["format", &FORMAT_VERSION.to_string()]]);
+    let format = FORMAT_VERSION.to_string();
+    assert_eq!(meta, [["encoding", "cbor"], ["features", "0"], ["format", &format]]);
 }
 
 #[test]

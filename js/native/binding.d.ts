@@ -19,6 +19,7 @@ export interface NativeHandle {
   release(): void;
   read(id: number, count: number, frame: Uint8Array, len: number): void;
   write(id: number, count: number, frame: Uint8Array, len: number): void;
+  call(id: number, verb: number, frame: Uint8Array, len: number): void;
   watch(id: number, count: number, frame: Uint8Array, len: number, raw: boolean): void;
   watchNext(id: number): void;
   watchCancel(id: number): void;

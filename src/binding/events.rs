@@ -26,6 +26,8 @@ pub(super) enum Event {
     WatchEnd = 7,
     Delivery = 8,
     ListenEnd = 9,
+    Replied = 10,
+    CallFailed = 11,
 }
 
 /// One event on its way.

@@ -9,6 +9,7 @@ use napi::bindgen_prelude::BufferSlice;
 use napi_derive::napi;
 use parking_lot::Mutex;
 
+use super::call::{self, Call};
 use super::events::{self, Event, Events};
 use super::lane::{self, Code, Lane, answer_range};
 use super::replies::{Reply, Settle};
@@ -188,6 +189,16 @@ impl Handle {
                 Box::new(move |decisions| settle.decided(&decisions)),
             ),
             Err(error) => settle.failed(&error),
+        }
+    }
+
+    /// Everything that is neither hot nor a stream: a verb and its frame; REPLIED or CALL_FAILED.
+    #[napi(catch_unwind)]
+    pub fn call(&mut self, id: f64, verb: u32, frame: &[u8], len: u32) {
+        let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
+        match self.store().cloned() {
+            Ok(store) => call::carry_out(verb, cut(frame, len), Call { store, reply }),
+            Err(error) => reply.bad(&error),
         }
     }
 

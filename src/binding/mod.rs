@@ -10,6 +10,7 @@
 
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
+mod call;
 mod events;
 mod get;
 mod handle;

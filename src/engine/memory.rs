@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-use super::{Agenda, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
+use super::{Agenda, Checkpoint, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
 use crate::commit::{Base, Evaluation, NewRow, OldRow, Settled, settle};
 use crate::model::{
     CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Row,
@@ -178,6 +178,10 @@ impl Writer for MemoryWriter {
             expiry_ms: tables.expiries.first().map(|(at, _)| *at),
             message_ms: tables.agenda.first().map(|(at, _)| *at),
         })
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        Ok(Checkpoint::default())
     }
 }
 

@@ -158,4 +158,19 @@ pub trait Writer: Send {
     /// # Errors
     /// What the medium answers.
     fn agenda(&mut self) -> Result<Agenda>;
+
+    /// Moves what is only in the log into the file, and empties the log as far as readers let it.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn checkpoint(&mut self) -> Result<Checkpoint>;
+}
+
+/// What a checkpoint did. All zero where there is no log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Pages that the log held.
+    pub log_pages: u64,
+    /// Pages of them that are in the file now.
+    pub moved_pages: u64,
 }

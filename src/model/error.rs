@@ -30,6 +30,8 @@ pub enum Kind {
     Internal = 9,
     /// Understood, but not offered by this database or version.
     Unsupported = 10,
+    /// The change feed no longer reaches back that far; read the present state and follow from it.
+    FeedGap = 11,
 }
 
 /// An error with its kind and a message that names what was wrong and what to do.

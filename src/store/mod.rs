@@ -28,7 +28,7 @@ use crate::engine::{Engine, Reader};
 use crate::model::{AtomicWrite, Decision, Delivery, Env, Key, Outcome, Result};
 pub use read::ReadJob;
 pub use watch::{Entry, WatchReply};
-pub use write::Submission;
+pub use write::{Order, Submission};
 
 /// A number that names a watch or a listener of a store.
 pub type Id = u64;
@@ -114,6 +114,12 @@ impl Store {
         reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
     ) {
         self.writes.submit(Submission { writes, durable, busy, reply });
+    }
+
+    /// Runs something on the writer thread, between two transactions: before every write that is
+    /// handed over later. An error means that there is no writer, and why.
+    pub fn order(&self, order: Order) {
+        self.writes.order(order);
     }
 
     /// Starts watching keys. Nothing is answered before [`Store::watch_next`].

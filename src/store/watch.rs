@@ -55,8 +55,11 @@ struct Watch {
     /// Stamps of the last answer; `None` before the first.
     last: Option<Vec<Option<Versionstamp>>>,
     state: State,
-    /// Something happened since the last read began.
+    /// Something may have happened since the last read began.
     dirty: bool,
+    /// One of its keys was written by this process since the last read began: news for a raw watch,
+    /// whatever there is to see.
+    touched: bool,
 }
 
 enum State {
@@ -91,8 +94,14 @@ impl Watches {
             for key in &keys {
                 registry.by_key.entry(key.clone()).or_default().push(id);
             }
-            let watch =
-                Watch { keys: keys.into(), raw, last: None, state: State::Idle, dirty: true };
+            let watch = Watch {
+                keys: keys.into(),
+                raw,
+                last: None,
+                state: State::Idle,
+                dirty: true,
+                touched: false,
+            };
             registry.watches.insert(id, watch);
             id
         };
@@ -151,6 +160,7 @@ impl Watches {
         for id in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
             if let Some(watch) = watches.get_mut(id) {
                 watch.dirty = true;
+                watch.touched = true;
                 looks.extend(self.look(*id, watch));
             }
         }
@@ -242,17 +252,24 @@ impl Watches {
             return None;
         };
         watch.dirty = false;
+        let touched = watch.raw && std::mem::take(&mut watch.touched);
         let (keys, myself) = (watch.keys.clone(), self.myself.clone());
         Some(Box::new(move |snapshot| {
             let entries = snapshot.and_then(|snapshot| read(snapshot, &keys));
             match myself.upgrade() {
-                Some(watches) => watches.looked(id, entries, reply),
+                Some(watches) => watches.looked(id, entries, touched, reply),
                 None => reply(Ok(None)),
             }
         }))
     }
 
-    fn looked(&self, id: Id, entries: Result<Vec<Option<Entry>>>, reply: WatchReply) {
+    fn looked(
+        &self,
+        id: Id,
+        entries: Result<Vec<Option<Entry>>>,
+        touched: bool,
+        reply: WatchReply,
+    ) {
         let answer = {
             let mut registry = self.registry.lock();
             let watch = registry.watches.get_mut(&id);
@@ -262,12 +279,13 @@ impl Watches {
                     watch.state = State::Idle;
                     // What could not be read is still to be told.
                     watch.dirty = true;
+                    watch.touched |= touched;
                     Err(error)
                 }
                 (Some(watch), Ok(entries)) => {
                     let stamps: Vec<_> =
                         entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
-                    let news = watch.raw || watch.last.as_ref() != Some(&stamps);
+                    let news = touched || watch.last.as_ref() != Some(&stamps);
                     if !news {
                         watch.state = State::Asked(reply);
                         if watch.dirty {

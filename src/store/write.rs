@@ -34,6 +34,9 @@ pub struct Submission {
     pub reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
 }
 
+/// What is to be done with the writer itself. It is called once; an error means that there is none.
+pub type Order = Box<dyn FnOnce(Result<&mut dyn Writer>) + Send>;
+
 /// What waits for the writer.
 pub(super) struct Inbox {
     waiting: Mutex<Waiting>,
@@ -45,6 +48,7 @@ pub(super) struct Inbox {
 
 struct Waiting {
     submissions: Vec<Submission>,
+    orders: Vec<Order>,
     settlements: Vec<Settlement>,
     listeners: Listeners,
     /// The file may have changed: look at its agenda again.
@@ -59,6 +63,7 @@ impl Inbox {
         let reason = "the database was opened with readonly: true, so it cannot be written";
         let waiting = Waiting {
             submissions: Vec::new(),
+            orders: Vec::new(),
             settlements: Vec::new(),
             listeners: Listeners::default(),
             nudged: false,
@@ -81,6 +86,18 @@ impl Inbox {
             return;
         }
         waiting.submissions.push(submission);
+        drop(waiting);
+        self.ring();
+    }
+
+    pub(super) fn order(&self, order: Order) {
+        let mut waiting = self.waiting.lock();
+        if let Some(error) = waiting.refusal.clone() {
+            drop(waiting);
+            order(Err(error));
+            return;
+        }
+        waiting.orders.push(order);
         drop(waiting);
         self.ring();
     }
@@ -145,12 +162,15 @@ impl Inbox {
             "the database's writer thread has failed; close the database, open it again, \
              and please report this",
         );
-        let submissions = {
+        let (submissions, orders) = {
             let mut waiting = self.waiting.lock();
             waiting.refusal = Some(error.clone());
             waiting.settlements.clear();
-            std::mem::take(&mut waiting.submissions)
+            (std::mem::take(&mut waiting.submissions), std::mem::take(&mut waiting.orders))
         };
+        for order in orders {
+            order(Err(error.clone()));
+        }
         for submission in submissions {
             refuse(submission, &error);
         }
@@ -230,6 +250,7 @@ struct Scribe<W> {
 
 /// One drain of the inbox.
 struct Drained {
+    orders: Vec<Order>,
     replies: Vec<Reply>,
     work: Work,
     busy: Duration,
@@ -261,6 +282,7 @@ impl<W: Writer> Scribe<W> {
             let now_ms = inbox.env.now_ms();
             let due = self.next_ms(&waiting.listeners).is_some_and(|at| at <= now_ms);
             let arrived = !waiting.submissions.is_empty()
+                || !waiting.orders.is_empty()
                 || !waiting.settlements.is_empty()
                 || waiting.nudged;
             if arrived || (due && !waiting.closing) {
@@ -299,6 +321,7 @@ impl<W: Writer> Scribe<W> {
 
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
         let mut drained = Drained {
+            orders: std::mem::take(&mut waiting.orders),
             replies: Vec::new(),
             work: Work::default(),
             busy: Duration::ZERO,
@@ -346,7 +369,12 @@ impl<W: Writer> Scribe<W> {
     }
 
     fn carry_out(&mut self, drained: Drained) {
-        let Drained { replies, work, busy, .. } = drained;
+        let Drained { orders, replies, work, busy, .. } = drained;
+        for order in orders {
+            order(Ok(&mut self.writer));
+            // It may have changed what time will bring.
+            self.refresh_ms = 0;
+        }
         let now_ms = self.inbox.env.now_ms();
         let claims_due = work.claim_max > 0
             && (self.message_ms.is_some_and(|at| at <= now_ms) || !work.writes.is_empty());

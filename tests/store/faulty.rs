@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use openkv::engine::{Agenda, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
+use openkv::engine::{
+    Agenda, Checkpoint, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer,
+};
 use openkv::model::Result;
 
 type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
@@ -88,5 +90,9 @@ impl<W: Writer> Writer for Faulty<W> {
     fn agenda(&mut self) -> Result<Agenda> {
         (self.1.before_agenda)(self.1.agendas.fetch_add(1, Ordering::SeqCst), &())?;
         self.0.agenda()
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        self.0.checkpoint()
     }
 }

@@ -9,7 +9,7 @@ use super::errors::failure;
 use crate::model::{Error, Kind, Result};
 
 /// Version of the `openkv_` tables; a file with a newer one is refused.
-pub const FORMAT_VERSION: i64 = 1;
+pub const FORMAT_VERSION: i64 = 2;
 
 /// Version of Deno's own tables, as its `migration_state` counts them.
 pub const DENO_MIGRATION_VERSION: i64 = 3;
@@ -45,7 +45,7 @@ CREATE TABLE queue_running (
 );
 ";
 
-/// openkv's own tables. No triggers: with one, SQLite journals every statement on `kv`, a quarter
+/// openkv's own tables in format 1. No triggers: with one, SQLite journals every statement on `kv`, a quarter
 /// of the cost of a small write.
 const OPENKV_TABLES: &str = "
 CREATE TABLE openkv_meta (name TEXT NOT NULL PRIMARY KEY, value) WITHOUT ROWID;
@@ -61,6 +61,10 @@ CREATE TABLE openkv_queue (
 CREATE INDEX openkv_queue_due ON openkv_queue (due_ms, id);
 CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
 ";
+
+/// What format 2 changes. A new file gets format 1 and then this, so that migrated and new files are
+/// the same by construction.
+const FORMAT_2: &[&str] = &["INSERT INTO openkv_meta (name, value) VALUES ('features', 0);"];
 
 /// What a file turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,40 +101,60 @@ fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// Makes the tables of a new file, or checks that an existing one is ours and not newer than this.
+/// Makes the tables of a new file, brings those of an older format up to date, or checks that an
+/// existing file is ours and not newer than this.
 ///
 /// # Errors
-/// `Unsupported` for a newer format or a file of Deno's, `Corrupt` for anything else's.
+/// `Unsupported` for a newer format, a file of Deno's, and a file that would have to be written but
+/// may not be; `Corrupt` for anything else's.
 pub(super) fn prepare(connection: &mut Connection, readonly: bool) -> Result<()> {
     // One transaction, so that all its looks see one state: others may be making the tables.
     let found = {
         let transaction = connection.transaction().map_err(failure)?;
         inspect(&transaction).map_err(failure)?
     };
-    if found != Found::Empty {
-        return judge(found);
+    if !needs_writing(found)? {
+        return Ok(());
     }
     if readonly {
+        let what = if found == Found::Empty { "is empty" } else { "has an older format" };
         return Err(Error::new(
             Kind::Unsupported,
-            "the database is empty and was opened with readonly: true; open it for writing once",
+            format!(
+                "the database {what} and was opened with readonly: true; open it for writing once"
+            ),
         ));
     }
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
-    // Another process may have made the tables while this one waited for the lock.
+    // Another process may have done it while this one waited for the lock.
     let found = inspect(&transaction).map_err(failure)?;
-    if found != Found::Empty {
-        return judge(found);
+    if !needs_writing(found)? {
+        return Ok(());
     }
-    transaction.execute_batch(DENO_TABLES).map_err(failure)?;
-    transaction.execute_batch(OPENKV_TABLES).map_err(failure)?;
-    let meta = "INSERT INTO openkv_meta (name, value) VALUES ('format', ?1), ('encoding', 'cbor')";
-    transaction.execute(meta, [FORMAT_VERSION]).map_err(failure)?;
+    migrate(&transaction, found).map_err(failure)?;
     transaction.commit().map_err(failure)
 }
 
-fn judge(found: Found) -> Result<()> {
+/// Everything up to the present format, in the caller's transaction.
+#[tracing::instrument(skip_all)]
+fn migrate(transaction: &Connection, found: Found) -> rusqlite::Result<()> {
+    if found == Found::Empty {
+        transaction.execute_batch(DENO_TABLES)?;
+        transaction.execute_batch(OPENKV_TABLES)?;
+        transaction.execute_batch(
+            "INSERT INTO openkv_meta (name, value) VALUES ('format', 1), ('encoding', 'cbor')",
+        )?;
+    }
+    for step in FORMAT_2 {
+        transaction.execute_batch(step)?;
+    }
+    let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";
+    transaction.execute(stamp, [FORMAT_VERSION]).map(drop)
+}
+
+/// Whether the file has to be written before it can be used.
+fn needs_writing(found: Found) -> Result<bool> {
     match found {
         Found::Openkv(version) if version > FORMAT_VERSION => Err(Error::new(
             Kind::Unsupported,
@@ -142,7 +166,8 @@ fn judge(found: Found) -> Result<()> {
         Found::Openkv(version) if version < 1 => Err(Error::corrupt(
             "the file names no format version: its openkv_meta table is damaged",
         )),
-        Found::Openkv(_) | Found::Empty => Ok(()),
+        Found::Openkv(version) => Ok(version < FORMAT_VERSION),
+        Found::Empty => Ok(true),
         Found::Deno => Err(Error::new(
             Kind::Unsupported,
             "the file was made by Deno KV; opening such files is not supported yet",

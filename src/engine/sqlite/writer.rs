@@ -10,7 +10,7 @@ use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
 use crate::commit::Evaluation;
-use crate::engine::{Agenda, Report, Work, Writer};
+use crate::engine::{Agenda, Checkpoint, Report, Work, Writer};
 use crate::model::{Error, Kind, Result};
 
 /// Carries out work on the file.
@@ -18,6 +18,7 @@ pub struct SqliteWriter {
     begin: Statement,
     commit: Statement,
     rollback: Statement,
+    checkpoint: Statement,
     version: Statement,
     set_version: Statement,
     rows: Rows,
@@ -41,6 +42,7 @@ impl SqliteWriter {
             begin: prepare("BEGIN IMMEDIATE")?,
             commit: prepare("COMMIT")?,
             rollback: prepare("ROLLBACK")?,
+            checkpoint: prepare("PRAGMA wal_checkpoint(PASSIVE)")?,
             version: prepare("SELECT version FROM data_version WHERE k = 0")?,
             set_version: prepare("UPDATE data_version SET version = ?1 WHERE k = 0")?,
             rows: Rows::new(&connection)?,
@@ -180,5 +182,16 @@ impl Writer for SqliteWriter {
             expiry_ms: self.rows.earliest_expiry()?,
             message_ms: self.messages.earliest()?,
         })
+    }
+
+    #[tracing::instrument(skip_all)]
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        let mut run = self.checkpoint.run();
+        if !run.step()? {
+            return Err(Error::internal("a checkpoint answered nothing"));
+        }
+        // −1 where there is no log.
+        let pages = |at| u64::try_from(run.column_int(at)).unwrap_or(0);
+        Ok(Checkpoint { log_pages: pages(1), moved_pages: pages(2) })
     }
 }

@@ -1,0 +1,27 @@
+//! Calls: requests that are neither hot nor a stream, each a verb with a frame and one answer.
+//!
+//! A verb's work is in the file of its capability; this is the table of them.
+
+mod maintain;
+
+use std::sync::Arc;
+
+use super::replies::Reply;
+use crate::model::Error;
+use crate::store::Store;
+
+/// What a call has to work with.
+pub(super) struct Call {
+    pub(super) store: Arc<Store>,
+    pub(super) reply: Reply,
+}
+
+/// Carries a call out. The numbers are the contract's.
+pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
+    match verb {
+        1 => maintain::checkpoint(call),
+        _ => call
+            .reply
+            .bad(&Error::internal(format!("an unknown verb {verb} with {} bytes", frame.len()))),
+    }
+}

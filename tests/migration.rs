@@ -1,0 +1,79 @@
+//! Files of every format that was ever released become files of the present one, with all that was
+//! in them. `vectors/files/` keeps one of each, all with the same contents.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends where something is not as it should be"
+)]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use openkv::codec::key;
+use openkv::engine::sqlite::{FORMAT_VERSION, SqliteEngine};
+use openkv::engine::{Engine, Reader};
+use openkv::model::{Encoding, KeyPart, Kind};
+use rusqlite::Connection;
+
+fn kept(format: i64) -> PathBuf {
+    let name = format!("vectors/files/format-{format}.sqlite3");
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn open(path: &Path, readonly: bool) -> openkv::model::Result<SqliteEngine> {
+    SqliteEngine::open(path, readonly, Duration::from_secs(5))
+}
+
+fn strings(path: &Path, sql: &str) -> Vec<String> {
+    let connection = Connection::open(path).expect("opened raw");
+    let mut statement = connection.prepare(sql).expect(sql);
+    let rows = statement.query_map([], |row| row.get(0)).expect(sql);
+    rows.collect::<Result<_, _>>().expect(sql)
+}
+
+const SCHEMA: &str = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_master \
+                      WHERE name NOT LIKE 'sqlite_%' ORDER BY 1";
+
+#[test]
+fn every_older_format_becomes_the_present_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fresh = directory.path().join("fresh.sqlite3");
+    drop(open(&fresh, false).expect("a new file"));
+    for format in 1..FORMAT_VERSION {
+        let path = directory.path().join(format!("{format}.sqlite3"));
+        std::fs::copy(kept(format), &path).expect("a copy");
+        let refused = open(&path, true).err().expect("read-only cannot migrate");
+        assert_eq!(refused.kind(), Kind::Unsupported);
+        let engine = open(&path, false).expect("migrated");
+        assert_eq!(strings(&path, SCHEMA), strings(&fresh, SCHEMA), "format {format}");
+        entries_are_there(&engine);
+        let left = strings(&path, "SELECT hex(v) FROM openkv_queue ORDER BY id");
+        assert_eq!(left, ["A1636A6F6201", "A1636A6F6202"]);
+    }
+}
+
+fn entries_are_there(engine: &SqliteEngine) {
+    let mut reader = engine.reader().expect("a reader");
+    let expected = [
+        ("bytes", Encoding::Bytes, vec![1, 2, 3]),
+        ("count", Encoding::Le64, 41_u64.to_le_bytes().to_vec()),
+        ("kept", Encoding::Cbor, vec![0xa1, 0x61, b'n', 0xc2, 0x41, 1]),
+        ("large", Encoding::Cbor, [&[0x79, 0x13, 0x88][..], &[b'x'; 5000]].concat()),
+        ("text", Encoding::Cbor, b"\x65hello".to_vec()),
+    ];
+    let read = reader.read(0, &mut |snapshot| {
+        let mut rest = expected.iter();
+        snapshot.scan(&[], &[0xff], false, &mut |row| {
+            let (name, encoding, value) = rest.next().unwrap_or_else(|| panic!("too many rows"));
+            let parts = [KeyPart::String((*name).to_owned())];
+            let expected = key::encode(&parts).expect("a key");
+            assert_eq!(row.key, expected.as_bytes(), "{name}");
+            assert_eq!((row.encoding, row.value), (*encoding, value.as_slice()), "{name}");
+            true
+        })?;
+        assert!(rest.next().is_none());
+        Ok(())
+    });
+    read.expect("read");
+}
