@@ -228,6 +228,18 @@ export class AtomicOperation {
   delete(key: KvKey): this;
 
   /**
+   * Moves the end of an entry to `expireIn` milliseconds after the commit; an absent one is fine.
+   * Neither its value nor its versionstamp changes: checks on it hold, and watches say nothing.
+   *
+   * @throws TypeError when `expireIn` is missing or not a non-negative integer, or for an unknown
+   *   option.
+   */
+  touch(key: KvKey, options: { expireIn: number }): this;
+
+  /** Removes the end of an entry, so that it stays; otherwise as {@link touch}. */
+  persist(key: KvKey): this;
+
+  /**
    * Adds a message for {@link Kv.listenQueue}, enqueued when the commit happens.
    *
    * @throws TypeError when the message cannot be stored or an option is invalid.
@@ -301,6 +313,39 @@ export class Kv implements Disposable, AsyncDisposable {
 
   /** Removes an entry; an absent one is fine. Rejects as {@link set}. */
   delete(key: KvKey): Promise<void>;
+
+  /**
+   * When an entry ends; `null` when it does not end, or there is none. Its value is not read.
+   * Rejects as {@link get}.
+   *
+   * @example
+   * await kv.set(["session"], "s", { expireIn: 60_000 });
+   * const end = await kv.ttl(["session"]);
+   * if (end !== null) console.log("ends in", end.expireAt.getTime() - Date.now(), "ms");
+   */
+  ttl(key: KvKey): Promise<{ expireAt: Date } | null>;
+
+  /**
+   * Moves the end of an entry to `expireIn` milliseconds from now; `{ ok: false }` when there is no
+   * entry. Its value is not written again, and its versionstamp stays: checks on it hold, and
+   * watches say nothing. The versionstamp in the result is that of the commit.
+   *
+   * Rejects with `TypeError` for an invalid key, an `expireIn` that is missing or no non-negative
+   * integer, or an unknown option; else as {@link set}.
+   *
+   * @example
+   * const { ok } = await kv.touch(["session"], { expireIn: 60_000 });
+   * if (!ok) console.log("the session has ended");
+   */
+  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitError>;
+
+  /**
+   * Removes the end of an entry, so that it stays until it is deleted; otherwise as {@link touch}.
+   *
+   * @example
+   * await kv.persist(["session"]);
+   */
+  persist(key: KvKey): Promise<KvCommitResult | KvCommitError>;
 
   /**
    * Lists entries in key order.

@@ -18,6 +18,7 @@ import {
   putEnqueueHead,
   putKey,
   putMessage,
+  putRetime,
   putSetHead,
   putSetKey,
   putValue,
@@ -33,6 +34,7 @@ import {
   segmentOf,
   takeWriter,
 } from "./segment.js";
+import { checkTouch } from "./expiry.js";
 import { Session } from "./session.js";
 import type { AtomicCheck, KvCommitError, KvCommitResult, KvKey, KvMutation } from "./types.js";
 
@@ -117,6 +119,20 @@ export class AtomicOperation {
     return this.#add(MUTATIONS, undefined, (writer) => {
       writer.u8(OP_DELETE);
       this.#tryKey(() => putKey(writer, key, this.#session.limits));
+    });
+  }
+
+  touch(key: KvKey, options: { expireIn: number }): this {
+    return this.#retime(key, checkTouch("atomic().touch", options));
+  }
+
+  persist(key: KvKey): this {
+    return this.#retime(key, undefined);
+  }
+
+  #retime(key: KvKey, expireIn: number | undefined): this {
+    return this.#add(MUTATIONS, expireIn, (writer) => {
+      this.#tryKey(() => putRetime(writer, key, expireIn, false, this.#session.limits));
     });
   }
 

@@ -14,6 +14,7 @@ import {
   OP_ENQUEUE,
   OP_MAX,
   OP_MIN,
+  OP_RETIME,
   OP_SET,
   OP_SUM,
   STAMP_BYTES,
@@ -59,6 +60,7 @@ function describe(segment: Segment, print: Print): string {
     return `check({ key: ${print(reader.key())}, versionstamp: ${print(versionstamp)} })`;
   }
   if (op === OP_ENQUEUE) return describeMessage(reader, segment, print);
+  if (op === OP_RETIME) return describeRetime(reader, segment, print);
   const flags = op === OP_SET ? reader.u8() : 0;
   if (flags & EXPIRES) reader.skip(8);
   const key = reader.key();
@@ -67,6 +69,12 @@ function describe(segment: Segment, print: Print): string {
   if (op !== OP_DELETE) shown.push(reader.value(reader.u8(), print));
   if (flags & EXPIRES) shown.push(`{ expireIn: ${segment.afterMs} }`);
   return `${NAMES[op]}(${shown.join(", ")})`;
+}
+
+function describeRetime(reader: Reader, { afterMs }: Segment, print: Print): string {
+  if (!(reader.u8() & EXPIRES)) return `persist(${print(reader.key())})`;
+  reader.skip(8);
+  return `touch(${print(reader.key())}, { expireIn: ${afterMs} })`;
 }
 
 function describeMessage(reader: Reader, { afterMs }: Segment, print: Print): string {

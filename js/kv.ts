@@ -1,6 +1,7 @@
 // Duty: class Kv: the methods that users call, each one line to the file of its verb.
 
 import { AtomicOperation } from "./atomic.js";
+import { persist, touch, ttl } from "./expiry.js";
 import { KvListIterator } from "./list.js";
 import { listenQueue } from "./queue.js";
 import { checkpoint } from "./maintain.js";
@@ -9,6 +10,7 @@ import { COMMIT_VERSIONSTAMP } from "./records.js";
 import { closedError } from "./errors.js";
 import { Session } from "./session.js";
 import type {
+  KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,
   KvEntryMaybe,
@@ -97,6 +99,18 @@ export class Kv {
 
   commitVersionstamp(): symbol {
     return COMMIT_VERSIONSTAMP;
+  }
+
+  ttl(key: KvKey): Promise<{ expireAt: Date } | null> {
+    return ttl(this.#session, key);
+  }
+
+  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitError> {
+    return touch(this.#session, key, options);
+  }
+
+  persist(key: KvKey): Promise<KvCommitResult | KvCommitError> {
+    return persist(this.#session, key);
   }
 
   checkpoint(): Promise<{ logPages: number; movedPages: number }> {

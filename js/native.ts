@@ -22,6 +22,7 @@ export const CALL_FAILED = 11;
 
 /** Verbs of calls. */
 export const CALL_CHECKPOINT = 1;
+export const CALL_TTL = 12;
 
 /** Flags of a range request. */
 export const REVERSE = 1;
@@ -36,10 +37,13 @@ export const OP_SUM = 4;
 export const OP_MIN = 5;
 export const OP_MAX = 6;
 export const OP_ENQUEUE = 7;
+export const OP_RETIME = 10;
 
 /** Flags of a SET record. */
 export const EXPIRES = 1;
 export const SUFFIXED = 2;
+/** Flag of a RETIME: without an entry the write is lost. */
+export const REQUIRED = 2;
 
 /** Status of an outcome. */
 export const COMMITTED = 0;

@@ -7,13 +7,22 @@ import { wrongShape } from "./check.js";
 import { encodeKey, encodeKeyParts } from "./codec/key.js";
 import { encodeCbor, encodeValue } from "./codec/value/encode.js";
 import type { Writer } from "./codec/writer.js";
-import { EXPIRES, OP_CHECK, OP_ENQUEUE, OP_SET, STAMP_BYTES, SUFFIXED } from "./native.js";
+import {
+  EXPIRES,
+  OP_CHECK,
+  OP_ENQUEUE,
+  OP_RETIME,
+  OP_SET,
+  REQUIRED,
+  STAMP_BYTES,
+  SUFFIXED,
+} from "./native.js";
 import type { KvKey } from "./types.js";
 
 /** Stands for the versionstamp of the commit. One per thread; equal descriptions do not count. */
 export const COMMIT_VERSIONSTAMP = Symbol("KvCommitVersionstamp");
 
-/** Where the time of a SET that expires, and of an ENQUEUE, is in its record. */
+/** Where the time of a SET or RETIME that expires, and of an ENQUEUE, is in its record. */
 export const SET_TIME_OFFSET = 2;
 export const ENQUEUE_TIME_OFFSET = 1;
 
@@ -97,6 +106,29 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
   }
   if (!Array.isArray(key)) throw wrongShape("array", key);
   putKey(writer, key, limits);
+}
+
+/** Another end for an entry; `expireAt` in ms since the epoch, undefined: none. */
+export function putRetime(
+  writer: Writer,
+  key: KvKey,
+  expireAt: number | undefined,
+  required: boolean,
+  limits: Limits,
+): void {
+  writer.u8(OP_RETIME);
+  writer.u8((expireAt === undefined ? 0 : EXPIRES) | (required ? REQUIRED : 0));
+  if (expireAt !== undefined) writer.f64(expireAt);
+  putKey(writer, key, limits);
+}
+
+/** The key that a question about an entry consists of, without its length. */
+export function putTtl(writer: Writer, key: KvKey, limits: Limits): void {
+  encodeKey(writer, key);
+  if (writer.pos === 0) throw new TypeError("key cannot be empty");
+  if (writer.pos > limits.keyBytesMax) {
+    throw tooLarge("Key too large for read", limits.keyBytesMax, writer.pos);
+  }
 }
 
 function isStamp(text: string): boolean {

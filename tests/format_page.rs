@@ -63,7 +63,7 @@ impl File {
     }
 
     fn write(&self, mutations: Vec<Mutation>, messages: Vec<Message>) {
-        let parts = WriteParts { checks: Vec::new(), mutations, messages };
+        let parts = WriteParts { mutations, messages, ..WriteParts::default() };
         let write = AtomicWrite::new(parts, &Limits::default()).expect("within the limits");
         let decisions = self.apply(Work { writes: vec![write], ..Work::default() }, 1000);
         assert!(matches!(decisions[..], [Decision::Committed(_)]), "{decisions:?}");

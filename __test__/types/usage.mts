@@ -206,3 +206,15 @@ export function failing(error: unknown): KvErrorCode | undefined {
 
 /** Every bound is a number. */
 same<KvLimits[keyof KvLimits], number>(true);
+
+export async function ends(kv: Kv): Promise<void> {
+  same<{ expireAt: Date } | null, Awaited<ReturnType<typeof kv.ttl>>>(true);
+  const touched: KvCommitResult | KvCommitError = await kv.touch(["a"], { expireIn: 5 });
+  if (touched.ok) touched.versionstamp.toUpperCase();
+  await kv.persist(["a"]);
+  kv.atomic().touch(["a"], { expireIn: 5 }).persist(["b"]);
+  // @ts-expect-error a time is needed
+  await kv.touch(["a"]);
+  // @ts-expect-error there is no such option
+  await kv.touch(["a"], { expiresIn: 5 });
+}

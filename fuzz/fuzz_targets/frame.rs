@@ -87,6 +87,11 @@ fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
             };
             [vec![op], sized_key(key), value_bytes(operand)].concat()
         }
+        Mutation::Retime { key, expire_at_ms, required } => {
+            let flags = u8::from(expire_at_ms.is_some()) | u8::from(*required) << 1;
+            let expiry = expire_at_ms.map(|ms| (ms as f64).to_le_bytes().to_vec());
+            [vec![10, flags], expiry.unwrap_or_default(), sized_key(key)].concat()
+        }
     }
 }
 

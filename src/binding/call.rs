@@ -2,6 +2,7 @@
 //!
 //! A verb's work is in the file of its capability; this is the table of them.
 
+mod expiry;
 mod maintain;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(super) struct Call {
 pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
     match verb {
         1 => maintain::checkpoint(call),
+        12 => expiry::ttl(frame, call),
         _ => call
             .reply
             .bad(&Error::internal(format!("an unknown verb {verb} with {} bytes", frame.len()))),

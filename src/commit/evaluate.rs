@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 
 use super::arith;
+use super::left::{Left, NewRow};
 use crate::codec::key;
 use crate::model::{
     AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation, Result,
@@ -18,6 +19,8 @@ pub struct OldRow {
     pub version: u64,
     /// Its value.
     pub value: EncodedValue,
+    /// When it ends, in ms since the epoch.
+    pub expire_at_ms: Option<i64>,
 }
 
 /// The database before the batch. Expired entries are absent.
@@ -36,29 +39,28 @@ pub trait Base {
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>>;
 }
 
-/// An entry as the batch leaves it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewRow {
-    /// Its commit.
-    pub version: u64,
-    /// Its value.
-    pub value: EncodedValue,
-    /// When it ends, in ms since the epoch.
-    pub expire_at_ms: Option<i64>,
-}
-
 /// A batch under evaluation, and then what it leaves behind.
 pub struct Evaluation<'b> {
     base: &'b mut dyn Base,
     version: u64,
     now_ms: i64,
     /// In the order of arrival, which is often that of the keys already.
-    rows: IndexMap<Key, Option<NewRow>, RandomState>,
+    rows: IndexMap<Key, Left, RandomState>,
     messages: Vec<Message>,
 }
 
 /// What was under a key before a write touched it, to be put back if the write is rejected.
-type Undo = Vec<(Key, Option<Option<NewRow>>)>;
+type Undo = Vec<(Key, Option<Left>)>;
+
+/// What one mutation comes to.
+enum Change {
+    /// This is under the key now.
+    Leaves(Key, Left),
+    /// There was nothing to change, and that is fine.
+    Nothing,
+    /// There is no entry where there has to be one.
+    Lost,
+}
 
 impl<'b> Evaluation<'b> {
     /// Starts after the commit `version`. `now_ms` is that of the base: what the batch itself
@@ -72,10 +74,37 @@ impl<'b> Evaluation<'b> {
         self.rows.reserve(rows);
     }
 
-    /// What the batch has left under a key so far; the outer `None`: it has not touched it.
-    fn written(&self, key: &Key) -> Option<Option<&NewRow>> {
-        let alive = |row: &&NewRow| row.expire_at_ms.is_none_or(|end| end > self.now_ms);
-        self.rows.get(key).map(|row| row.as_ref().filter(alive))
+    /// The commit of what is under a key, with what the batch has done so far.
+    fn version_of(&mut self, key: &Key) -> Result<Option<u64>> {
+        match self.rows.get(key) {
+            Some(left) => Ok(left.version(self.now_ms)),
+            None => self.base.version(key),
+        }
+    }
+
+    /// The entry under a key, with what the batch has done so far; the inner error is about the
+    /// entry, the outer one about the medium.
+    fn entry_of(&mut self, key: &Key) -> Result<Result<Option<OldRow>>> {
+        let left = self.rows.get(key);
+        if left.is_some_and(|left| left.version(self.now_ms).is_none()) {
+            return Ok(Ok(None));
+        }
+        let end = match left {
+            Some(Left::Stored(NewRow { version, value, expire_at_ms })) => {
+                let (version, value, expire_at_ms) = (*version, value.clone(), *expire_at_ms);
+                return Ok(Ok(Some(OldRow { version, value, expire_at_ms })));
+            }
+            Some(Left::Retimed { expire_at_ms, .. }) => Some(*expire_at_ms),
+            _ => None,
+        };
+        match self.base.row(key) {
+            Ok(row) => Ok(Ok(row.map(|row| match end {
+                Some(expire_at_ms) => OldRow { expire_at_ms, ..row },
+                None => row,
+            }))),
+            Err(error) if is_damage(&error) => Ok(Err(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Decides one write. Later writes see what it did.
@@ -89,14 +118,19 @@ impl<'b> Evaluation<'b> {
             return Ok(Decision::CheckFailed(failed));
         }
         let version = self.version + 1;
-        let can_fail = mutations.iter().any(|m| matches!(m, Mutation::Arith { .. }));
+        let can_fail = mutations.iter().any(Mutation::can_fail);
         let mut undo = Undo::new();
         for mutation in mutations {
             match self.change(mutation, version)? {
-                Ok((key, row)) => {
+                Ok(Change::Leaves(key, left)) => {
                     let keep = can_fail.then(|| key.clone());
-                    let before = self.rows.insert(key, row);
+                    let before = self.rows.insert(key, left);
                     undo.extend(keep.map(|key| (key, before)));
+                }
+                Ok(Change::Nothing) => {}
+                Ok(Change::Lost) => {
+                    self.undo(undo);
+                    return Ok(Decision::CheckFailed(Vec::new()));
                 }
                 Err(reason) => {
                     self.undo(undo);
@@ -115,7 +149,7 @@ impl<'b> Evaluation<'b> {
         self.version += 1;
         for key in keys {
             let row = NewRow { version: self.version, value: value.clone(), expire_at_ms: None };
-            self.rows.insert(key, Some(row));
+            self.rows.insert(key, Left::Stored(row));
         }
     }
 
@@ -125,9 +159,9 @@ impl<'b> Evaluation<'b> {
         self.version
     }
 
-    /// The rows that change, in key order (`None`: removed), and the messages to enqueue.
+    /// The rows that change, in key order, and the messages to enqueue.
     #[must_use]
-    pub fn into_effects(self) -> (Vec<(Key, Option<NewRow>)>, Vec<Message>) {
+    pub fn into_effects(self) -> (Vec<(Key, Left)>, Vec<Message>) {
         let mut rows: Vec<_> = self.rows.into_iter().collect();
         rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         (rows, self.messages)
@@ -136,10 +170,7 @@ impl<'b> Evaluation<'b> {
     fn failed_checks(&mut self, checks: &[Check]) -> Result<Vec<usize>> {
         let mut failed = Vec::new();
         for (at, check) in checks.iter().enumerate() {
-            let current = match self.written(&check.key) {
-                Some(row) => row.map(|row| row.version),
-                None => self.base.version(&check.key)?,
-            };
+            let current = self.version_of(&check.key)?;
             if current.map(Versionstamp::new) != check.expected {
                 failed.push(at);
             }
@@ -147,33 +178,37 @@ impl<'b> Evaluation<'b> {
         Ok(failed)
     }
 
-    /// What a mutation leaves under which key; the inner error is the write's, the outer the base's.
-    fn change(
-        &mut self,
-        mutation: Mutation,
-        version: u64,
-    ) -> Result<Result<(Key, Option<NewRow>)>> {
+    /// What a mutation comes to; the inner error is the write's, the outer the base's.
+    fn change(&mut self, mutation: Mutation, version: u64) -> Result<Result<Change>> {
+        let stored = |key, value, expire_at_ms| {
+            Change::Leaves(key, Left::Stored(NewRow { version, value, expire_at_ms }))
+        };
         Ok(match mutation {
-            Mutation::Delete { key } => Ok((key, None)),
+            Mutation::Delete { key } => Ok(Change::Leaves(key, Left::Removed)),
             Mutation::Set { key, suffixed, value, expire_at_ms } => {
                 let key = if suffixed {
                     key::with_versionstamp(&key, Versionstamp::new(version))
                 } else {
                     key
                 };
-                Ok((key, Some(NewRow { version, value, expire_at_ms })))
+                Ok(stored(key, value, expire_at_ms))
             }
-            Mutation::Arith { op, key, operand } => {
-                let stored = match self.written(&key) {
-                    Some(row) => row.map(|row| row.value.clone()),
-                    None => match self.base.row(&key) {
-                        Ok(row) => row.map(|row| row.value),
-                        Err(error) if is_damage(&error) => return Ok(Err(error)),
-                        Err(error) => return Err(error),
-                    },
-                };
-                arith::combine(op, stored, operand)
-                    .map(|value| (key, Some(NewRow { version, value, expire_at_ms: None })))
+            Mutation::Arith { op, key, operand } => self.entry_of(&key)?.and_then(|row| {
+                let value = arith::combine(op, row.map(|row| row.value), operand)?;
+                Ok(stored(key, value, None))
+            }),
+            Mutation::Retime { key, expire_at_ms, required } => {
+                Ok(match (self.version_of(&key)?, self.rows.get(&key)) {
+                    (None, _) if required => Change::Lost,
+                    (None, _) => Change::Nothing,
+                    (Some(_), Some(left)) => {
+                        let left = left.retimed(expire_at_ms);
+                        Change::Leaves(key, left)
+                    }
+                    (Some(version), None) => {
+                        Change::Leaves(key, Left::Retimed { version, expire_at_ms })
+                    }
+                })
             }
         })
     }

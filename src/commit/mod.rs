@@ -8,7 +8,9 @@
 
 mod arith;
 mod evaluate;
+mod left;
 mod queue;
 
-pub use evaluate::{Base, Evaluation, NewRow, OldRow};
+pub use evaluate::{Base, Evaluation, OldRow};
+pub use left::{Left, NewRow};
 pub use queue::{Settled, settle};

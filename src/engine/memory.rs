@@ -12,7 +12,7 @@ use std::time::Instant;
 use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::{Agenda, Checkpoint, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
-use crate::commit::{Base, Evaluation, NewRow, OldRow, Settled, settle};
+use crate::commit::{Base, Evaluation, Left, NewRow, OldRow, Settled, settle};
 use crate::model::{
     CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Row,
     Settlement, Versionstamp,
@@ -98,6 +98,11 @@ impl Snapshot for MemorySnapshot<'_> {
         Ok(found.is_some())
     }
 
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
+        let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
+        Ok(found.map(|row| row.expire_at_ms))
+    }
+
     fn scan(
         &mut self,
         start: &[u8],
@@ -154,12 +159,12 @@ impl Writer for MemoryWriter {
         }
         tables.version = evaluation.version();
         let (rows, messages) = evaluation.into_effects();
-        for (key, row) in rows {
-            if let Some(end) = row.as_ref().and_then(|row| row.expire_at_ms) {
+        for (key, left) in rows {
+            if let Some(end) = left.expire_at_ms() {
                 report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));
             }
             report.touched.push(key.clone());
-            tables.put(key, row);
+            tables.leave(key, left);
         }
         report.queued |= !messages.is_empty();
         for message in messages {
@@ -186,6 +191,25 @@ impl Writer for MemoryWriter {
 }
 
 impl Tables {
+    fn leave(&mut self, key: Key, left: Left) {
+        match left {
+            Left::Removed => self.put(key, None),
+            Left::Stored(row) => self.put(key, Some(row)),
+            Left::Retimed { expire_at_ms, .. } => self.retime(key, expire_at_ms),
+        }
+    }
+
+    fn retime(&mut self, key: Key, expire_at_ms: Option<i64>) {
+        let Some(row) = self.rows.get_mut(&key) else { return };
+        let before = std::mem::replace(&mut row.expire_at_ms, expire_at_ms);
+        if let Some(end) = before {
+            self.expiries.remove(&(end, key.clone()));
+        }
+        if let Some(end) = expire_at_ms {
+            self.expiries.insert((end, key));
+        }
+    }
+
     fn put(&mut self, key: Key, row: Option<NewRow>) {
         let end = row.as_ref().and_then(|row| row.expire_at_ms);
         let old = match row {
@@ -331,6 +355,10 @@ impl Base for MemoryBase<'_> {
 
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
         let row = self.rows.get(key).filter(|row| alive(row, self.now_ms));
-        Ok(row.map(|row| OldRow { version: row.version, value: row.value.clone() }))
+        Ok(row.map(|NewRow { version, value, expire_at_ms }| OldRow {
+            version: *version,
+            value: value.clone(),
+            expire_at_ms: *expire_at_ms,
+        }))
     }
 }

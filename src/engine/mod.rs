@@ -86,6 +86,13 @@ pub trait Snapshot {
     /// What the medium answers.
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool>;
 
+    /// When the entry of a key ends, in ms since the epoch; the inner `None`: it stays, the outer
+    /// one: there is none. Reads no value.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>>;
+
     /// Visits the entries with `start <= key < end` in order until `visit` answers `false`.
     ///
     /// # Errors

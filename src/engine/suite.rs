@@ -38,7 +38,7 @@ pub(super) fn sum(name: &str, n: u64) -> Mutation {
 }
 
 pub(super) fn write(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite {
-    let parts = WriteParts { checks, mutations, messages: Vec::new() };
+    let parts = WriteParts { checks, mutations, ..WriteParts::default() };
     AtomicWrite::new(parts, &Limits::default()).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn enqueue(value: u8, due_ms: i64, backoff_ms: &[u32], undelivered: &[&str]) -> 
         keys_if_undelivered: undelivered.iter().map(|name| key(name)).collect(),
         value: vec![value],
     };
-    let parts = WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: vec![message] };
+    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
     AtomicWrite::new(parts, &Limits::default()).unwrap()
 }
 
@@ -227,6 +227,65 @@ pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl 
     assert_eq!(commit(&mut writer, vec![write(vec![], vec![])]), [committed(6)]);
 }
 
+/// When an entry ends; the outer `None`: there is none.
+fn expiry(reader: &mut impl Reader, name: &str) -> Option<Option<i64>> {
+    let mut found = None;
+    let read = reader.read(NOW, &mut |snapshot| {
+        found = snapshot.expiry(key(name).as_bytes())?;
+        Ok(())
+    });
+    read.unwrap();
+    found
+}
+
+fn retime(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWrite {
+    write(vec![], vec![Mutation::Retime { key: key(name), expire_at_ms, required }])
+}
+
+pub(super) fn an_end_moves_and_neither_value_nor_stamp_does(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let large = vec![7; 5000];
+    commit(&mut writer, vec![write(vec![], vec![set("a", &large), set("b", b"1")])]);
+    assert_eq!((expiry(&mut reader, "a"), expiry(&mut reader, "c")), (Some(None), None));
+    let decisions = commit(
+        &mut writer,
+        vec![retime("a", Some(NOW + 10), true), retime("c", None, true), retime("c", None, false)],
+    );
+    assert_eq!(decisions, [committed(2), Decision::CheckFailed(vec![]), committed(3)]);
+    assert_eq!(get(&mut reader, "a"), Some((1, large.clone())));
+    assert_eq!(expiry(&mut reader, "a"), Some(Some(NOW + 10)));
+    assert_eq!(get_at(&mut reader, "a", NOW + 10), None);
+    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 10));
+    commit(&mut writer, vec![retime("a", None, true)]);
+    assert_eq!(writer.agenda().unwrap().expiry_ms, None);
+    assert_eq!(get_at(&mut reader, "a", NOW + 10), Some((1, large)));
+}
+
+pub(super) fn moved_ends_count_inside_a_batch(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    commit(&mut writer, vec![write(vec![], vec![set("a", b"1"), set("b", b"1")])]);
+    let one = vec![Check { key: key("a"), expected: Some(Versionstamp::new(1)) }];
+    let absent = vec![Check { key: key("b"), expected: None }];
+    let decisions = commit(
+        &mut writer,
+        vec![
+            retime("a", Some(NOW + 5), true),
+            write(one, vec![]),
+            retime("b", Some(NOW), true),
+            write(absent, vec![]),
+            retime("b", None, true),
+            write(vec![], vec![set("b", b"2")]),
+            retime("b", Some(NOW + 7), true),
+        ],
+    );
+    let lost = Decision::CheckFailed(vec![]);
+    let stamps = [2, 3, 4, 5].map(committed);
+    assert_eq!(decisions[..4], stamps);
+    assert_eq!(decisions[4..], [lost, committed(6), committed(7)]);
+    assert_eq!(get(&mut reader, "b"), Some((6, b"2".to_vec())));
+    assert_eq!(expiry(&mut reader, "b"), Some(Some(NOW + 7)));
+}
+
 /// Found by random operations: what a batch itself stored with an end that had come was still seen
 /// by the writes behind it in the same batch.
 pub(super) fn entries_that_end_inside_a_batch_are_absent_in_it(engine: &impl Engine) {
@@ -335,6 +394,8 @@ macro_rules! all_laws {
             scans_are_ordered_and_stop_when_told
             ended_entries_are_absent_at_once_and_swept_in_steps
             entries_that_end_inside_a_batch_are_absent_in_it
+            an_end_moves_and_neither_value_nor_stamp_does
+            moved_ends_count_inside_a_batch
             messages_come_in_order_and_are_hidden_while_locked
             a_failed_message_comes_back_until_its_schedule_is_spent
             a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not

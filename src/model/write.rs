@@ -62,6 +62,15 @@ pub enum Mutation {
         /// The operand.
         operand: EncodedValue,
     },
+    /// Moves the end of an entry, whose value and stamp stay as they are.
+    Retime {
+        /// The key.
+        key: Key,
+        /// When the entry ends from now on, in ms since the epoch; `None`: it stays.
+        expire_at_ms: Option<i64>,
+        /// Whether the write is lost when there is no entry, as by a check; else that is fine.
+        required: bool,
+    },
 }
 
 /// Encoded bytes that a versionstamp adds to a key: tag, twenty digits, terminator.
@@ -75,14 +84,26 @@ impl Mutation {
                 let suffix = if *suffixed { SUFFIX_BYTES } else { 0 };
                 (key.as_bytes().len() + suffix, Some(value.bytes.len()))
             }
-            Self::Delete { key } => (key.as_bytes().len(), None),
+            Self::Delete { key } | Self::Retime { key, .. } => (key.as_bytes().len(), None),
             Self::Arith { key, operand, .. } => (key.as_bytes().len(), Some(operand.bytes.len())),
+        }
+    }
+
+    /// Whether the write can fail here, so that what came before it has to be undone.
+    pub(crate) fn can_fail(&self) -> bool {
+        match self {
+            Self::Set { .. } | Self::Delete { .. } => false,
+            Self::Arith { .. } => true,
+            Self::Retime { required, .. } => *required,
         }
     }
 
     fn key(&self) -> &Key {
         match self {
-            Self::Set { key, .. } | Self::Delete { key } | Self::Arith { key, .. } => key,
+            Self::Set { key, .. }
+            | Self::Delete { key }
+            | Self::Arith { key, .. }
+            | Self::Retime { key, .. } => key,
         }
     }
 }
@@ -97,7 +118,7 @@ pub struct AtomicWrite {
 }
 
 /// The parts of an [`AtomicWrite`], taken out to be carried out.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WriteParts {
     /// Conditions, all of which must hold.
     pub checks: Vec<Check>,

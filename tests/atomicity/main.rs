@@ -104,7 +104,7 @@ fn any_value(dice: &mut Dice) -> EncodedValue {
 
 fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
     let key = any_key(dice, seen);
-    match dice.below(10) {
+    match dice.below(12) {
         0..=4 => Mutation::Set {
             key,
             suffixed: dice.below(6) == 0,
@@ -113,6 +113,12 @@ fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
                 .then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000, 100_000])),
         },
         5 | 6 => Mutation::Delete { key },
+        7 | 8 => Mutation::Retime {
+            key,
+            expire_at_ms: (dice.below(3) > 0)
+                .then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000])),
+            required: dice.below(2) == 0,
+        },
         _ => {
             let op = dice.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);
             Mutation::Arith { op, key, operand: any_value(dice) }
@@ -239,8 +245,7 @@ fn a_damaged_entry_rejects_only_the_write_that_needs_it() {
         operand: EncodedValue::le64(1),
     };
     let write = |mutation| {
-        let parts =
-            WriteParts { checks: Vec::new(), mutations: vec![mutation], messages: Vec::new() };
+        let parts = WriteParts { mutations: vec![mutation], ..WriteParts::default() };
         AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
     };
     together(&engine, vec![write(set(0, 8)), write(set(1, 5000))], 1);

@@ -42,7 +42,7 @@ pub(crate) fn write(mutations: Vec<Mutation>) -> AtomicWrite {
 }
 
 pub(crate) fn checked(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite {
-    let parts = WriteParts { checks, mutations, messages: Vec::new() };
+    let parts = WriteParts { checks, mutations, ..WriteParts::default() };
     AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn enqueue(
         value: vec![value],
     };
     let messages = values.map(message).collect();
-    let parts = WriteParts { checks: Vec::new(), mutations: Vec::new(), messages };
+    let parts = WriteParts { messages, ..WriteParts::default() };
     AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
 }
 

@@ -15,11 +15,14 @@ const SUM: u8 = 4;
 const MIN: u8 = 5;
 const MAX: u8 = 6;
 const ENQUEUE: u8 = 7;
+const RETIME: u8 = 10;
 
 /// Flag of a SET: the time of its end follows.
 const EXPIRES: u8 = 1;
 /// Flag of a SET: the commit's versionstamp is appended to the key.
 const SUFFIXED: u8 = 2;
+/// Flag of a RETIME: without an entry the write is lost.
+const REQUIRED: u8 = 2;
 
 /// `count` writes. A write over the limits is an error in its own place; the others stand.
 ///
@@ -41,7 +44,7 @@ pub fn parse_writes(
 
 /// The outer error is the frame's, the inner one the write's.
 fn parse_write(reader: &mut Reader<'_>) -> Result<Result<WriteParts>, Malformed> {
-    let mut parts = WriteParts { checks: Vec::new(), mutations: Vec::new(), messages: Vec::new() };
+    let mut parts = WriteParts::default();
     let mut invalid = None;
     loop {
         let op = reader.u8()?;
@@ -63,6 +66,7 @@ fn parse_write(reader: &mut Reader<'_>) -> Result<Result<WriteParts>, Malformed>
                 parts.mutations.push(Mutation::Arith { op, key, operand });
             }
             ENQUEUE => parts.messages.push(parse_message(reader)?),
+            RETIME => parts.mutations.push(parse_retime(reader)?),
             _ => return Err(reader.refused("an unknown operation")),
         }
     }
@@ -89,6 +93,15 @@ fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
     let key: Key = reader.key()?;
     let value = parse_value(reader)?;
     Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })
+}
+
+fn parse_retime(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
+    let flags = reader.u8()?;
+    if flags & !(EXPIRES | REQUIRED) != 0 {
+        return Err(reader.refused("unknown flags of a change of an end"));
+    }
+    let expire_at_ms = if flags & EXPIRES != 0 { Some(reader.time_ms()?.max(0)) } else { None };
+    Ok(Mutation::Retime { key: reader.key()?, expire_at_ms, required: flags & REQUIRED != 0 })
 }
 
 fn parse_value(reader: &mut Reader<'_>) -> Result<EncodedValue, Malformed> {

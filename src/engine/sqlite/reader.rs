@@ -41,6 +41,7 @@ struct Rows {
     forward: Statement,
     backward: Statement,
     spilled: Statement,
+    expiry: Statement,
     now_ms: i64,
 }
 
@@ -59,6 +60,7 @@ impl SqliteReader {
                      WHERE k >= ?1 AND k < ?2 ORDER BY k DESC",
                 )?,
                 spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+                expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
                 now_ms: 0,
             },
             begin: prepare("BEGIN")?,
@@ -127,6 +129,15 @@ impl Snapshot for Rows {
             visit(row);
             true
         })
+    }
+
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
+        let mut run = self.expiry.run().blob(1, key);
+        if !run.step()? {
+            return Ok(None);
+        }
+        let end = run.column_int(0);
+        Ok(if end < 0 { Some(None) } else { (end > self.now_ms).then_some(Some(end)) })
     }
 
     fn scan(

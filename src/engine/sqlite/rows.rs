@@ -6,7 +6,7 @@ use super::layout::SPILLED;
 use super::reader::encoding;
 use super::spill::Spill;
 use super::statement::{Run, Statement};
-use crate::commit::{Base, NewRow, OldRow};
+use crate::commit::{Base, Left, NewRow, OldRow};
 use crate::model::{EncodedValue, Key, Result, SPILL_ROW_BYTES_MIN};
 
 /// The statements that touch `kv` and `openkv_spill`.
@@ -15,6 +15,7 @@ pub(super) struct Rows {
     row: Statement,
     upsert: Statement,
     delete: Statement,
+    retime: Statement,
     spill: Spill,
     earliest: Statement,
     ended: Statement,
@@ -35,6 +36,7 @@ impl Rows {
                  expiration_ms = excluded.expiration_ms",
             )?,
             delete: prepare("DELETE FROM kv WHERE k = ?1")?,
+            retime: prepare("UPDATE kv SET expiration_ms = ?2 WHERE k = ?1")?,
             spill: Spill::new(connection)?,
             earliest: prepare("SELECT min(expiration_ms) FROM kv WHERE expiration_ms >= 0")?,
             ended: prepare(
@@ -51,8 +53,20 @@ impl Rows {
         self.spill.begin()
     }
 
+    /// Carries out what a batch leaves under a key.
+    pub(super) fn leave(&mut self, key: &Key, left: &Left) -> Result<()> {
+        match left {
+            Left::Removed => self.put(key, None),
+            Left::Stored(row) => self.put(key, Some(row)),
+            Left::Retimed { expire_at_ms, .. } => {
+                let run = self.retime.run().blob(1, key.as_bytes());
+                run.int(2, expire_at_ms.unwrap_or(-1)).finish()
+            }
+        }
+    }
+
     /// Leaves a row under a key, or none.
-    pub(super) fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<()> {
+    fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<()> {
         let key = key.as_bytes();
         let Some(row) = row else {
             self.spill.clear(key)?;
@@ -119,6 +133,7 @@ impl Base for Rows {
             let bytes = self.spill.get(run.column_int(2))?;
             EncodedValue { encoding: encoding(id - SPILLED)?, bytes }
         };
-        Ok(Some(OldRow { version, value }))
+        let end = run.column_int(1);
+        Ok(Some(OldRow { version, value, expire_at_ms: (end >= 0).then_some(end) }))
     }
 }

@@ -108,11 +108,11 @@ impl SqliteWriter {
         }
         let mut version = evaluation.version();
         let (rows, messages) = evaluation.into_effects();
-        for (key, row) in rows {
-            if let Some(end) = row.as_ref().and_then(|row| row.expire_at_ms) {
+        for (key, left) in rows {
+            if let Some(end) = left.expire_at_ms() {
                 report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));
             }
-            self.rows.put(&key, row.as_ref())?;
+            self.rows.leave(&key, &left)?;
             report.touched.push(key);
         }
         report.queued |= !messages.is_empty();

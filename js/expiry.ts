@@ -1,0 +1,67 @@
+// Duty: ttl, touch and persist: when an entry ends, as data; its value is never read or written.
+
+import { checkExpireIn, checkOptions } from "./check.js";
+import { call } from "./call.js";
+import { Writer } from "./codec/writer.js";
+import { CALL_TTL } from "./native.js";
+import { putRetime, putTtl } from "./records.js";
+import type { Session } from "./session.js";
+import type { KvCommitError, KvCommitResult, KvKey } from "./types.js";
+
+/** First byte of the answer about an entry that ends; its end follows. */
+const ENDS = 2;
+
+/** Room for most keys. */
+const FRAME_BYTES = 256;
+
+export async function ttl(session: Session, key: KvKey): Promise<{ expireAt: Date } | null> {
+  const frame = new Writer(FRAME_BYTES);
+  putTtl(frame, key, session.limits);
+  const answer = await call(session, CALL_TTL, frame);
+  return answer[0] === ENDS ? { expireAt: new Date(answer.readDoubleLE(1)) } : null;
+}
+
+/** The `expireIn` of `touch`, which has no default. */
+export function checkTouch(method: string, options: unknown): number {
+  const { expireIn } = checkOptions(method, options, ["expireIn"]);
+  const checked = checkExpireIn(expireIn);
+  if (checked === undefined) {
+    throw new TypeError(`${method}: expireIn (milliseconds) is missing; persist() removes the end`);
+  }
+  return checked;
+}
+
+export async function touch(
+  session: Session,
+  key: KvKey,
+  options: unknown,
+): Promise<KvCommitResult | KvCommitError> {
+  return await retime(session, key, Date.now() + checkTouch("kv.touch", options));
+}
+
+export async function persist(
+  session: Session,
+  key: KvKey,
+): Promise<KvCommitResult | KvCommitError> {
+  return await retime(session, key, undefined);
+}
+
+async function retime(
+  session: Session,
+  key: KvKey,
+  expireAt: number | undefined,
+): Promise<KvCommitResult | KvCommitError> {
+  session.requireOpen();
+  const batch = session.joinWrite();
+  batch.begin();
+  try {
+    putRetime(batch.writer, key, expireAt, true, session.limits);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  const index = batch.commit();
+  await batch.settled;
+  const versionstamp = batch.outcome(index);
+  return versionstamp === null ? { ok: false } : { ok: true, versionstamp };
+}
