@@ -58,7 +58,13 @@ function frameSeeds() {
   ].map(bytes);
 }
 
-const corpora = { key: keySeeds(), cbor: cborSeeds(), cursor: cursorSeeds(), frame: frameSeeds() };
+/** What Deno, Node and openkv have written. */
+function v8Seeds() {
+  const { values } = vectors("v8");
+  return values.flatMap(({ deno, node, written }) => [deno, node ?? deno, written].map(bytes));
+}
+
+const corpora = { key: keySeeds(), cbor: cborSeeds(), cursor: cursorSeeds(), frame: frameSeeds(), v8: v8Seeds() };
 for (const [target, all] of Object.entries(corpora)) {
   const folder = join(here, "corpus", target);
   mkdirSync(folder, { recursive: true });

@@ -12,5 +12,7 @@ pub mod frame;
 mod hex;
 pub mod key;
 mod malformed;
+pub mod transcode;
+pub mod v8;
 
 pub use malformed::Malformed;

@@ -1,0 +1,30 @@
+//! Values in V8's format: no bytes panic, memory is bounded by the bytes that are there, what is read
+//! can be written and means the same afterwards, and the short ways of `transcode` agree with the
+//! long one.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use openkv::codec::{cbor, transcode, v8};
+use openkv_fuzz::within;
+
+/// What the decoder promises.
+fn bytes_max(len: usize) -> usize {
+    len * 64 + 64 * 1024
+}
+
+fuzz_target!(|data: &[u8]| {
+    let value = within(bytes_max(data.len()), || v8::decode(data));
+    let rewritten = transcode::to_cbor(data);
+    let Ok(value) = value else {
+        assert!(rewritten.is_err());
+        return;
+    };
+    let in_cbor = cbor::encode(&value).expect("a value that was decoded");
+    assert_eq!(rewritten.expect("as by the long way"), in_cbor);
+    let again = cbor::decode(&in_cbor).expect("what was just written");
+    let in_v8 = v8::encode(&again).expect("V8 has a place for what came from it");
+    assert_eq!(transcode::to_v8(&in_cbor).expect("as by the long way"), in_v8);
+    let back = v8::decode(&in_v8).expect("what was just written");
+    assert_eq!(cbor::encode(&back).expect("a value that was decoded"), in_cbor);
+});

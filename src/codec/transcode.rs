@@ -1,0 +1,111 @@
+//! Values from one format into another: the CBOR of openkv's own files ⇄ V8's format, as Deno's
+//! files and the network protocol have it.
+//!
+//! Most values are plain data: objects and arrays of numbers, texts and dates, in which no object is
+//! met twice. Those are rewritten in one pass, head by head ([`fast`]); all others take the way
+//! through a [`Value`](crate::model::Value). Both ways give the same bytes.
+
+mod fast;
+mod into_cbor;
+mod into_v8;
+
+use super::{Malformed, cbor, v8};
+use crate::model::{Error, Result};
+
+/// The V8 bytes of a value in CBOR.
+///
+/// # Errors
+/// `Corrupt` for bytes that are no value; as [`v8::encode`] for a value that the format has no place
+/// for.
+pub fn to_v8(bytes: &[u8]) -> Result<Vec<u8>> {
+    match into_v8::plain(bytes) {
+        Some(plain) => Ok(plain),
+        None => v8::encode(&cbor::decode(bytes).map_err(unreadable)?),
+    }
+}
+
+/// The CBOR bytes of a value in V8's format.
+///
+/// # Errors
+/// `Corrupt` for bytes that are no value, or one that nobody but Deno can read.
+pub fn to_cbor(bytes: &[u8]) -> Result<Vec<u8>> {
+    match into_cbor::plain(bytes) {
+        Some(plain) => Ok(plain),
+        None => cbor::encode(&v8::decode(bytes).map_err(unreadable)?),
+    }
+}
+
+fn unreadable(why: Malformed) -> Error {
+    Error::corrupt(why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::hex::hex;
+
+    fn vectors() -> Vec<(String, Vec<u8>, Vec<u8>)> {
+        let text = include_str!("../../vectors/v8.json");
+        let json: serde_json::Value = serde_json::from_str(text).unwrap();
+        let vectors = json["values"].as_array().unwrap().iter();
+        let bytes = |case: &serde_json::Value, of: &str| hex(case[of].as_str().unwrap());
+        vectors
+            .map(|case| (case["name"].to_string(), bytes(case, "cbor"), bytes(case, "written")))
+            .collect()
+    }
+
+    #[test]
+    fn both_ways_give_the_same_bytes() {
+        let mut plain = 0;
+        for (name, cbor_bytes, v8_bytes) in vectors() {
+            assert_eq!(to_v8(&cbor_bytes).unwrap(), v8_bytes, "{name}");
+            assert_eq!(to_cbor(&v8_bytes).unwrap(), cbor_bytes, "{name}");
+            for (fast, slow) in [
+                (into_v8::plain(&cbor_bytes), &v8_bytes),
+                (into_cbor::plain(&v8_bytes), &cbor_bytes),
+            ] {
+                plain += usize::from(fast.is_some());
+                assert!(fast.is_none_or(|fast| fast == *slow), "{name}");
+            }
+        }
+        assert!(plain > 100, "only {plain} took the fast way");
+    }
+
+    #[test]
+    fn long_objects_and_deep_ones() {
+        let mut value = crate::model::Value::new(crate::model::Node::Null);
+        let mut inner = value.push(crate::model::Node::Number(1.0));
+        for depth in 0..900_u32 {
+            let entries = (0..depth % 40).map(|at| (format!("n{at}").as_str().into(), inner));
+            let entries: Vec<_> = entries.collect();
+            let last = entries.last().cloned();
+            // One reference to what is inside, so that nothing is met twice.
+            let one = value.push(crate::model::Node::Number(f64::from(depth)));
+            let mut entries: Vec<_> = entries.into_iter().map(|(name, _)| (name, one)).collect();
+            if let (Some(end), Some(_)) = (entries.last_mut(), last) {
+                end.1 = inner;
+            } else {
+                entries.push(("only".into(), inner));
+            }
+            inner = value.push(crate::model::Node::Object(entries));
+        }
+        let root = value.root_id();
+        value.set(root, crate::model::Node::Array(vec![inner]));
+        let (in_cbor, in_v8) = (cbor::encode(&value).unwrap(), v8::encode(&value).unwrap());
+        assert_eq!(into_v8::plain(&in_cbor), Some(in_v8.clone()));
+        assert_eq!(into_cbor::plain(&in_v8), Some(in_cbor));
+    }
+
+    #[test]
+    fn what_is_cut_short_is_refused_by_both_ways() {
+        for (name, cbor_bytes, v8_bytes) in vectors() {
+            for len in 0..v8_bytes.len() {
+                let cut = &v8_bytes[..len];
+                assert_eq!(to_cbor(cut).is_ok(), v8::decode(cut).is_ok(), "{name} {len}");
+            }
+            for len in 0..cbor_bytes.len() {
+                assert!(to_v8(&cbor_bytes[..len]).is_err(), "{name} {len}");
+            }
+        }
+    }
+}
