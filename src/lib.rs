@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`model`] | nouns, limits, errors; no I/O and no byte formats |
 //! | [`codec`] | bytes ⇄ model; total, hostile bytes give `Err` |
+//! | [`search`] | which text a value has, and what a query means; pure |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
 //! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
 //! | [`store`] | one database as a process has it: its threads, watches, queue |
@@ -20,4 +21,5 @@ pub mod commit;
 pub mod engine;
 pub mod model;
 pub mod open;
+pub mod search;
 pub mod store;

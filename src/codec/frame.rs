@@ -5,10 +5,12 @@
 
 mod answer;
 mod reader;
+mod search;
 mod write;
 
 pub use answer::{
     Answer, Fill, Out, POINT_HEAD_BYTES, push_deliveries, push_error, push_outcomes, put_point,
 };
 pub use reader::{next_key, parse_keys, parse_ranges};
+pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use write::parse_writes;

@@ -110,3 +110,51 @@ pub const PAGE_CACHE_KIB: i64 = 16 * 1024;
 /// Key and value bytes above which a value moves to the side table: a row of a `WITHOUT ROWID`
 /// tree should stay under a quarter of a 4096-byte page.
 pub const SPILL_ROW_BYTES_MIN: usize = 960;
+
+/// Full-text indexes of one database: every write looks at all of them.
+pub const INDEXES_MAX: usize = 64;
+
+/// Fields of one full-text index.
+pub const INDEX_FIELDS_MAX: usize = 32;
+
+/// Name of a field of a full-text index.
+pub const INDEX_FIELD_BYTES_MAX: usize = 256;
+
+/// Name of a full-text index.
+pub const INDEX_NAME_BYTES_MAX: usize = 256;
+
+/// Lengths for which a full-text index has the beginnings of terms.
+pub const INDEX_PREFIX_LENGTHS_MAX: usize = 4;
+
+/// The longest of those, in characters.
+pub const INDEX_PREFIX_CHARS_MAX: u8 = 32;
+
+/// Entries that one transaction of building an index looks at.
+pub const INDEX_BUILD_ROWS_MAX: usize = 512;
+
+/// Bytes of values after which such a transaction ends.
+pub const INDEX_BUILD_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long a step of building waits for another process; it is tried again later.
+pub const INDEX_BUILD_BUSY_MS: u64 = 50;
+
+/// A search query.
+pub const QUERY_BYTES_MAX: usize = 4096;
+
+/// Nesting of a search query: parentheses, and operands of NOT.
+pub const QUERY_DEPTH_MAX: usize = 32;
+
+/// Terms and phrases of a search query.
+pub const QUERY_TERMS_MAX: usize = 256;
+
+/// Results of one search.
+pub const SEARCH_ENTRIES_MAX: usize = 1000;
+
+/// Hits that one search passes over: its offset.
+pub const SEARCH_OFFSET_MAX: usize = 1_000_000;
+
+/// Terms of one highlighted snippet; the full-text engine has no more.
+pub const SNIPPET_TERMS_MAX: usize = 64;
+
+/// A mark of a highlighted snippet.
+pub const SNIPPET_MARK_BYTES_MAX: usize = 256;

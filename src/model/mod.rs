@@ -9,6 +9,7 @@ mod key;
 mod limits;
 mod queue;
 mod read;
+mod search;
 mod value;
 mod versionstamp;
 mod write;
@@ -19,6 +20,9 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use queue::{Delivery, Message, Outcome, Settlement};
 pub use read::{Range, Row};
+pub use search::{
+    Highlight, Hit, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Wish,
+};
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
     FileProperties, JsString, Node, NodeId, Numeric, RegExp, Value, ViewClass, Window,

@@ -16,11 +16,12 @@ struct Room {
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 7] = [
+const ROOMS: [Room; 8] = [
     Room { name: "model", uses: &[] },
     Room { name: "codec", uses: &["model"] },
+    Room { name: "search", uses: &["model", "codec"] },
     Room { name: "commit", uses: &["model", "codec"] },
-    Room { name: "engine", uses: &["model", "codec", "commit"] },
+    Room { name: "engine", uses: &["model", "codec", "search", "commit"] },
     Room { name: "store", uses: &["model", "codec", "commit", "engine"] },
     Room { name: "open", uses: &["model", "codec", "commit", "engine", "store"] },
     Room { name: "binding", uses: &["model", "codec", "engine", "store", "open"] },

@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) =
             self.bytes.split_first_chunk().ok_or_else(|| self.refused("the frame is cut short"))?;
         self.bytes = rest;

@@ -1,0 +1,233 @@
+//! Indexes and searches as they cross: requests in, answers out.
+
+use super::reader::Reader;
+use crate::codec::Malformed;
+use crate::model::{
+    Highlight, Hit, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Versionstamp,
+};
+
+/// Flags of a search.
+const AFTER: u8 = 1;
+const HIGHLIGHT: u8 = 2;
+const WHERE: u8 = 4;
+
+fn text(reader: &mut Reader<'_>) -> Result<String, Malformed> {
+    let bytes = reader.sized()?;
+    let text = std::str::from_utf8(bytes).map_err(|_| reader.refused("text that is not UTF-8"))?;
+    Ok(text.to_owned())
+}
+
+/// The description of an index. Its bounds are not checked.
+///
+/// # Errors
+/// A frame that is cut short or goes on, an unknown tokenizer, text that is not UTF-8.
+pub fn parse_index(bytes: &[u8]) -> Result<IndexSpec, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let name = text(&mut reader)?;
+    let prefix = reader.key()?;
+    let tokenizer = Tokenizer::from_id(reader.u8()?);
+    let tokenizer = tokenizer.ok_or_else(|| reader.refused("an unknown tokenizer"))?;
+    let prefix_lengths = usize::from(reader.u8()?);
+    let prefix_lengths = reader.take(prefix_lengths)?.to_vec();
+    let count = reader.u16()?;
+    let mut fields = reader.room(count, 4);
+    for _ in 0..count {
+        fields.push(text(&mut reader)?);
+    }
+    reader.end()?;
+    Ok(IndexSpec { name, prefix, fields, tokenizer, prefix_lengths })
+}
+
+/// Which index is meant: by its prefix (0) or its name (1).
+///
+/// # Errors
+/// As [`parse_index`].
+pub fn parse_choice(bytes: &[u8]) -> Result<IndexChoice, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let choice = match reader.u8()? {
+        0 => IndexChoice::Prefix(reader.key()?),
+        1 => IndexChoice::Name(text(&mut reader)?),
+        _ => return Err(reader.refused("an unknown way to name an index")),
+    };
+    reader.end()?;
+    Ok(choice)
+}
+
+/// A search with what the caller of the engine looks after.
+#[derive(Debug, PartialEq)]
+pub struct SearchFrame {
+    /// For the engine.
+    pub search: Search,
+    /// Most results.
+    pub limit: usize,
+    /// Results to leave out before them.
+    pub offset: usize,
+    /// The filter, as CBOR.
+    pub filter: Option<Vec<u8>>,
+}
+
+/// A search.
+///
+/// # Errors
+/// As [`parse_index`].
+pub fn parse_search(bytes: &[u8]) -> Result<SearchFrame, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let flags = reader.u8()?;
+    let limit = reader.u32()? as usize;
+    let offset = reader.u32()? as usize;
+    let after = match flags & AFTER {
+        0 => None,
+        _ => Some((f64::from_le_bytes(reader.array()?), i64::from_le_bytes(reader.array()?))),
+    };
+    let prefix = reader.key()?;
+    let query = text(&mut reader)?;
+    let highlight = match flags & HIGHLIGHT {
+        0 => None,
+        _ => {
+            let terms = reader.u8()?;
+            let [before, after, ellipsis] =
+                [text(&mut reader)?, text(&mut reader)?, text(&mut reader)?];
+            Some(Highlight { before, after, ellipsis, terms })
+        }
+    };
+    let filter = match flags & WHERE {
+        0 => None,
+        _ => Some(reader.sized()?.to_vec()),
+    };
+    reader.end()?;
+    Ok(SearchFrame { search: Search { prefix, query, after, highlight }, limit, offset, filter })
+}
+
+fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends indexes, behind their number.
+pub fn push_indexes(out: &mut Vec<u8>, indexes: &[IndexInfo]) {
+    out.extend_from_slice(&(indexes.len() as u32).to_le_bytes());
+    for IndexInfo { spec, building, scanned, documents } in indexes {
+        push_sized(out, spec.name.as_bytes());
+        push_sized(out, spec.prefix.as_bytes());
+        push_sized(out, spec.tokenizer.name().as_bytes());
+        push_sized(out, &spec.prefix_lengths);
+        out.extend_from_slice(&(spec.fields.len() as u32).to_le_bytes());
+        for field in &spec.fields {
+            push_sized(out, field.as_bytes());
+        }
+        out.push(u8::from(*building));
+        out.extend_from_slice(&(*scanned as f64).to_le_bytes());
+        out.extend_from_slice(&(*documents as f64).to_le_bytes());
+    }
+}
+
+/// The answer of a search being written: its head, then the hits.
+pub struct Hits {
+    out: Vec<u8>,
+    count: u32,
+    last: (f64, i64),
+}
+
+/// Bytes of the head: u32 hits, u8 flags, f64 and i64 of the last hit.
+const HEAD_BYTES: usize = 4 + 1 + 8 + 8;
+
+impl Default for Hits {
+    fn default() -> Self {
+        Self { out: vec![0; HEAD_BYTES], count: 0, last: (0.0, 0) }
+    }
+}
+
+impl Hits {
+    /// Hits so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Appends a hit without snippets.
+    pub fn push(&mut self, Hit { row, score, number }: &Hit<'_>) {
+        self.count += 1;
+        self.last = (*score, *number);
+        push_sized(&mut self.out, row.key);
+        let stamp: [u8; Versionstamp::HEX_BYTES] = row.stamp.hex();
+        self.out.extend_from_slice(&stamp);
+        self.out.push(row.encoding.id());
+        push_sized(&mut self.out, row.value);
+        self.out.extend_from_slice(&score.to_le_bytes());
+        self.out.extend_from_slice(&0_u16.to_le_bytes());
+    }
+
+    /// Gives the hit that was pushed last its snippets.
+    pub fn snippets(&mut self, snippets: &[(usize, String)]) {
+        self.out.truncate(self.out.len() - 2);
+        self.out.extend_from_slice(&(snippets.len() as u16).to_le_bytes());
+        for (field, text) in snippets {
+            self.out.extend_from_slice(&(*field as u16).to_le_bytes());
+            push_sized(&mut self.out, text.as_bytes());
+        }
+    }
+
+    /// The answer. `more`: there are further hits; `complete`: the index is not being built;
+    /// `fields`: the names that snippets refer to.
+    #[must_use]
+    pub fn finish(mut self, more: bool, complete: bool, fields: &[String]) -> Vec<u8> {
+        let head = [
+            self.count.to_le_bytes().as_slice(),
+            &[u8::from(more) | u8::from(complete) << 1],
+            &self.last.0.to_le_bytes(),
+            &self.last.1.to_le_bytes(),
+        ]
+        .concat();
+        if let Some(place) = self.out.get_mut(..HEAD_BYTES) {
+            place.copy_from_slice(&head);
+        }
+        self.out.extend_from_slice(&(fields.len() as u32).to_le_bytes());
+        for field in fields {
+            push_sized(&mut self.out, field.as_bytes());
+        }
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Key;
+
+    #[test]
+    fn requests_come_apart_and_cut_ones_are_refused() {
+        let index = [
+            &[1, 0, 0, 0, b'n'][..],
+            &[1, 0, 0, 0, 0x14],
+            &[1, 2, 2, 3],
+            &[1, 0, 1, 0, 0, 0, b'f'],
+        ]
+        .concat();
+        let spec = IndexSpec {
+            name: "n".into(),
+            prefix: Key::from_encoded(vec![0x14]),
+            fields: vec!["f".into()],
+            tokenizer: Tokenizer::Porter,
+            prefix_lengths: vec![2, 3],
+        };
+        assert_eq!(parse_index(&index), Ok(spec));
+        for len in 0..index.len() {
+            assert!(parse_index(&index[..len]).is_err(), "{len}");
+        }
+        assert_eq!(parse_choice(&[1, 1, 0, 0, 0, b'n']), Ok(IndexChoice::Name("n".into())));
+        assert!(parse_choice(&[1, 1, 0, 0, 0, 0xff]).is_err());
+        let search = [
+            &[AFTER | WHERE, 5, 0, 0, 0, 6, 0, 0, 0][..],
+            &1.5_f64.to_le_bytes(),
+            &7_i64.to_le_bytes(),
+            &[0, 0, 0, 0, 1, 0, 0, 0, b'q', 1, 0, 0, 0, 0xa0],
+        ]
+        .concat();
+        let parsed = parse_search(&search).unwrap();
+        assert_eq!((parsed.limit, parsed.offset, parsed.filter), (5, 6, Some(vec![0xa0])));
+        assert_eq!(parsed.search.after, Some((1.5, 7)));
+        for len in 0..search.len() {
+            assert!(parse_search(&search[..len]).is_err(), "{len}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Full-text indexes and what is asked of them.
+
+use super::{Error, INDEX_FIELDS_MAX, INDEX_PREFIX_LENGTHS_MAX, Key, Result, Row};
+use super::{INDEX_FIELD_BYTES_MAX, INDEX_NAME_BYTES_MAX, INDEX_PREFIX_CHARS_MAX};
+
+/// How text becomes terms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Tokenizer {
+    /// Runs of letters and digits of any script, case and diacritics folded.
+    #[default]
+    Unicode61 = 0,
+    /// As `Unicode61`, then reduced to English stems.
+    Porter = 1,
+    /// ASCII letters, folded, and digits; every other character is part of a term as it is.
+    Ascii = 2,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a number in a frame.
+    #[must_use]
+    pub const fn from_id(id: u8) -> Option<Self> {
+        match id {
+            0 => Some(Self::Unicode61),
+            1 => Some(Self::Porter),
+            2 => Some(Self::Ascii),
+            _ => None,
+        }
+    }
+
+    /// The name in options and in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unicode61 => "unicode61",
+            Self::Porter => "porter",
+            Self::Ascii => "ascii",
+        }
+    }
+
+    /// The tokenizer of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Unicode61, Self::Porter, Self::Ascii].into_iter().find(|known| known.name() == name)
+    }
+}
+
+/// What an index covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexSpec {
+    /// Its name; no two indexes of a database share one.
+    pub name: String,
+    /// It covers the keys that extend this one.
+    pub prefix: Key,
+    /// Paths into the values, steps separated by dots; at least one.
+    pub fields: Vec<String>,
+    /// How text becomes terms.
+    pub tokenizer: Tokenizer,
+    /// Lengths in characters for which the beginnings of terms are indexed too.
+    pub prefix_lengths: Vec<u8>,
+}
+
+impl IndexSpec {
+    /// Checks the bounds of a description.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option, the limit and what was given.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |what: String| Err(Error::invalid(format!("kv.createIndex: {what}")));
+        if self.name.is_empty() || self.name.len() > INDEX_NAME_BYTES_MAX {
+            let given = self.name.len();
+            return refuse(format!(
+                "name must have 1 to {INDEX_NAME_BYTES_MAX} bytes: {given} given"
+            ));
+        }
+        if self.fields.is_empty() || self.fields.len() > INDEX_FIELDS_MAX {
+            let given = self.fields.len();
+            return refuse(format!(
+                "fields must name 1 to {INDEX_FIELDS_MAX} fields: {given} given"
+            ));
+        }
+        for (at, field) in self.fields.iter().enumerate() {
+            if field.len() > INDEX_FIELD_BYTES_MAX {
+                let given = field.len();
+                return refuse(format!(
+                    "fields[{at}] is too long (max {INDEX_FIELD_BYTES_MAX} bytes): {given} given"
+                ));
+            }
+            if field.split('.').any(str::is_empty) {
+                return refuse(format!(
+                    "fields[{at}] must be names separated by dots: received '{field}'"
+                ));
+            }
+            if self.fields.iter().take(at).any(|other| other == field) {
+                return refuse(format!("fields names '{field}' twice"));
+            }
+        }
+        if self.prefix_lengths.len() > INDEX_PREFIX_LENGTHS_MAX {
+            let given = self.prefix_lengths.len();
+            return refuse(format!(
+                "too many prefixLengths (max {INDEX_PREFIX_LENGTHS_MAX}): {given} given"
+            ));
+        }
+        for (at, length) in self.prefix_lengths.iter().enumerate() {
+            if *length == 0 || *length > INDEX_PREFIX_CHARS_MAX {
+                return refuse(format!(
+                    "prefixLengths must be 1 to {INDEX_PREFIX_CHARS_MAX}: received {length}"
+                ));
+            }
+            if self.prefix_lengths.iter().take(at).any(|other| other == length) {
+                return refuse(format!("prefixLengths has {length} twice"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the index covers an encoded key: the key extends the prefix by at least one part. A
+    /// part begins with a tag below 0xff; that byte behind a zero only continues a string.
+    #[must_use]
+    pub fn covers(&self, key: &[u8]) -> bool {
+        let rest = key.strip_prefix(self.prefix.as_bytes());
+        rest.is_some_and(|rest| rest.first().is_some_and(|byte| *byte != u8::MAX))
+    }
+}
+
+/// An index as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexInfo {
+    /// What it covers.
+    pub spec: IndexSpec,
+    /// Whether entries that were there before it are still being indexed.
+    pub building: bool,
+    /// How many of those have been looked at.
+    pub scanned: u64,
+    /// Documents in it: entries with text in any field. Only counted when it was asked for.
+    pub documents: u64,
+}
+
+/// Which index is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexChoice {
+    /// The one of exactly this prefix.
+    Prefix(Key),
+    /// The one of this name.
+    Name(String),
+}
+
+/// How matches are marked in the text around them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Highlight {
+    /// Goes in front of a match.
+    pub before: String,
+    /// Goes behind it.
+    pub after: String,
+    /// Stands for text that was left out.
+    pub ellipsis: String,
+    /// Most terms of a snippet.
+    pub terms: u8,
+}
+
+/// A search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// Only entries whose keys extend this one.
+    pub prefix: Key,
+    /// The query, as the user wrote it.
+    pub query: String,
+    /// Goes on after the hit of this score and number.
+    pub after: Option<(f64, i64)>,
+    /// Whether and how to mark matches.
+    pub highlight: Option<Highlight>,
+}
+
+/// One result of a search, borrowed for the length of a visit.
+#[derive(Clone, Copy, Debug)]
+pub struct Hit<'a> {
+    /// The entry.
+    pub row: Row<'a>,
+    /// Its BM25 score; larger is better.
+    pub score: f64,
+    /// Its number in the index, which orders equal scores.
+    pub number: i64,
+}
+
+/// What a visitor of hits wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// This hit is not wanted; the next.
+    Pass,
+    /// This hit is wanted, with its snippets if there are to be any; then the next.
+    Take,
+    /// No more, not this one either.
+    Stop,
+}
+
+/// Takes the hits of a search.
+pub trait HitVisitor {
+    /// A hit, best first.
+    fn hit(&mut self, hit: &Hit<'_>) -> Wish;
+
+    /// The snippets of the hit just taken: the number of a field, and its text with marks. Only
+    /// fields in which something matched.
+    fn snippets(&mut self, snippets: Vec<(usize, String)>);
+}
