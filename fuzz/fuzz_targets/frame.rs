@@ -4,10 +4,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use openkv::codec::cbor::{encode_bigint, encode_number};
 use openkv::codec::frame::{Answer, Fill, Out, parse_keys, parse_ranges, parse_writes};
 use openkv::model::{
-    Arith, AtomicWrite, EncodedValue, Encoding, Key, Limits, Mutation, Range, Row, Versionstamp,
-    WriteParts,
+    Arith, AtomicWrite, Calculation, EncodedValue, Encoding, Key, Limits, Mutation, Numeric,
+    Operand, Patch, Range, Row, Target, Versionstamp, WriteParts,
 };
 use openkv_fuzz::within;
 
@@ -70,6 +71,28 @@ fn value_bytes(value: &EncodedValue) -> Vec<u8> {
     [vec![value.encoding.id()], sized(&value.bytes)].concat()
 }
 
+fn numeric_bytes(number: &Numeric) -> Vec<u8> {
+    let bytes = match number {
+        Numeric::Number(n) => encode_number(*n),
+        Numeric::BigInt(n) => encode_bigint(n),
+    };
+    value_bytes(&EncodedValue { encoding: Encoding::Cbor, bytes })
+}
+
+fn calculation_bytes(key: &Key, calculation: &Calculation) -> Vec<u8> {
+    let bounds = calculation.bounds.as_deref();
+    let (min, max) = bounds.map_or((None, None), |b| (b.min.as_ref(), b.max.as_ref()));
+    let clamps = bounds.is_some_and(|bounds| bounds.clamp);
+    let flags = u8::from(min.is_some()) | u8::from(max.is_some()) << 1 | u8::from(clamps) << 2;
+    let operand = match &calculation.operand {
+        Operand::U64(n) => value_bytes(&EncodedValue::le64(*n)),
+        Operand::Number(n) => numeric_bytes(&Numeric::Number(*n)),
+        Operand::BigInt(n) => numeric_bytes(&Numeric::BigInt(n.clone())),
+    };
+    let ends = [min, max].into_iter().flatten().flat_map(numeric_bytes).collect();
+    [vec![8, calculation.op as u8, flags], sized_key(key), operand, ends].concat()
+}
+
 fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
     match mutation {
         Mutation::Set { key, suffixed, value, expire_at_ms } => {
@@ -87,12 +110,31 @@ fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
             };
             [vec![op], sized_key(key), value_bytes(operand)].concat()
         }
+        Mutation::Calculate { key, calculation } => calculation_bytes(key, calculation),
+        Mutation::Append { key, items, front, .. } => {
+            [vec![9, u8::from(*front)], sized_key(key), sized(items)].concat()
+        }
         Mutation::Retime { key, expire_at_ms, required } => {
             let flags = u8::from(expire_at_ms.is_some()) | u8::from(*required) << 1;
             let expiry = expire_at_ms.map(|ms| (ms as f64).to_le_bytes().to_vec());
             [vec![10, flags], expiry.unwrap_or_default(), sized_key(key)].concat()
         }
     }
+}
+
+/// The places of one record, in the order in which they were given.
+fn patch_bytes(patches: &[Patch], places: &[(u8, Target)]) -> Vec<u8> {
+    let mut out = vec![];
+    let mut count = 0_u32;
+    for patch in patches {
+        if let Some((place, _)) = places.iter().find(|(_, target)| *target == patch.target) {
+            count += 1;
+            out.push(*place);
+            out.extend((patch.offset as u32).to_le_bytes());
+            out.extend(patch.placeholder.to_le_bytes());
+        }
+    }
+    if count == 0 { out } else { [vec![11], count.to_le_bytes().to_vec(), out].concat() }
 }
 
 fn write_bytes(parts: WriteParts) -> Vec<u8> {
@@ -102,8 +144,12 @@ fn write_bytes(parts: WriteParts) -> Vec<u8> {
         out.extend(check.expected.iter().flat_map(|stamp| stamp.hex()));
         out.extend(sized_key(&check.key));
     }
-    out.extend(parts.mutations.iter().flat_map(mutation_bytes));
-    for message in &parts.messages {
+    for (at, mutation) in parts.mutations.iter().enumerate() {
+        out.extend(mutation_bytes(mutation));
+        let places = [(0, Target::Key(at)), (1, Target::Value(at))];
+        out.extend(patch_bytes(&parts.patches, &places));
+    }
+    for (at, message) in parts.messages.iter().enumerate() {
         out.push(7);
         out.extend((message.due_ms as f64).to_le_bytes());
         out.push(message.backoff_ms.len() as u8);
@@ -111,6 +157,7 @@ fn write_bytes(parts: WriteParts) -> Vec<u8> {
         out.extend((message.keys_if_undelivered.len() as u16).to_le_bytes());
         out.extend(message.keys_if_undelivered.iter().flat_map(sized_key));
         out.extend(sized(&message.value));
+        out.extend(patch_bytes(&parts.patches, &[(2, Target::Message(at))]));
     }
     out.push(0);
     out

@@ -5,6 +5,7 @@
 //! both to it. Neither direction recurses, so the depth of a value costs no stack; memory grows
 //! with the bytes that are really there and never with a length that they claim.
 
+mod array;
 mod decode;
 mod encode;
 mod frames;
@@ -17,6 +18,7 @@ mod view;
 
 use super::Malformed;
 
+pub use array::{joined, plain_items};
 pub use decode::decode;
 pub use encode::encode;
 pub use number::{encode_bigint, encode_number, number_of};

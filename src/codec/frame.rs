@@ -4,6 +4,7 @@
 //! are little-endian. Reading is total all the same: a frame is refused, never believed.
 
 mod answer;
+mod change;
 mod reader;
 mod search;
 mod write;

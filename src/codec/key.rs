@@ -4,10 +4,14 @@
 //! again gives the same bytes. `js/codec/key.ts` is the same format; `vectors/keys.json` holds both
 //! to it.
 
+mod print;
+
 use num_bigint::{BigInt, Sign};
 
 use super::Malformed;
 use crate::model::{Key, KeyPart, Versionstamp};
+
+pub use print::print;
 
 const BYTES: u8 = 0x01;
 const STRING: u8 = 0x02;

@@ -13,6 +13,7 @@ mod hex;
 pub mod key;
 mod malformed;
 pub mod transcode;
+pub mod uuid;
 pub mod v8;
 
 pub use malformed::Malformed;

@@ -4,12 +4,15 @@ use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
+use super::append::append;
 use super::arith;
+use super::calculate::calculate;
 use super::left::{Left, NewRow};
+use super::placeholders::Uuids;
 use crate::codec::key;
 use crate::model::{
-    AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation, Result,
-    Versionstamp, WriteParts,
+    AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation, Resolved,
+    Result, Versionstamp, WriteParts, limit,
 };
 
 /// An entry before the batch.
@@ -37,6 +40,12 @@ pub trait Base {
     /// `Corrupt` or `Invalid` for an entry that cannot be read: that rejects the write which needs
     /// it. Whatever else the medium answers ends the whole batch.
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>>;
+
+    /// The last UUID that a commit of this database has made.
+    ///
+    /// # Errors
+    /// What the medium answers; ends the whole batch.
+    fn last_uuid(&mut self) -> Result<Option<u128>>;
 }
 
 /// A batch under evaluation, and then what it leaves behind.
@@ -47,6 +56,9 @@ pub struct Evaluation<'b> {
     /// In the order of arrival, which is often that of the keys already.
     rows: IndexMap<Key, Left, RandomState>,
     messages: Vec<Message>,
+    /// Randomness for UUIDs.
+    seed: u64,
+    uuids: Option<Uuids>,
 }
 
 /// What was under a key before a write touched it, to be put back if the write is rejected.
@@ -66,7 +78,14 @@ impl<'b> Evaluation<'b> {
     /// Starts after the commit `version`. `now_ms` is that of the base: what the batch itself
     /// stores with an end that has come is as absent as what was there before.
     pub fn new(base: &'b mut dyn Base, version: u64, now_ms: i64) -> Self {
-        Self { base, version, now_ms, rows: IndexMap::default(), messages: Vec::new() }
+        let (rows, messages) = (IndexMap::default(), Vec::new());
+        Self { base, version, now_ms, rows, messages, seed: 0, uuids: None }
+    }
+
+    /// Gives it randomness, which it needs for writes with placeholders.
+    #[must_use]
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { seed, ..self }
     }
 
     /// Makes room for about so many rows.
@@ -112,11 +131,13 @@ impl<'b> Evaluation<'b> {
     /// # Errors
     /// Only what the base answers.
     pub fn decide(&mut self, write: AtomicWrite) -> Result<Decision> {
-        let WriteParts { checks, mutations, messages } = write.into_parts();
-        let failed = self.failed_checks(&checks)?;
+        let mut parts = write.into_parts();
+        let failed = self.failed_checks(&parts.checks)?;
         if !failed.is_empty() {
             return Ok(Decision::CheckFailed(failed));
         }
+        let resolved = self.fill_in(&mut parts)?;
+        let WriteParts { mutations, messages, .. } = parts;
         let version = self.version + 1;
         let can_fail = mutations.iter().any(Mutation::can_fail);
         let mut undo = Undo::new();
@@ -140,7 +161,30 @@ impl<'b> Evaluation<'b> {
         }
         self.version = version;
         self.messages.extend(messages);
-        Ok(Decision::Committed(Versionstamp::new(version)))
+        let stamp = Versionstamp::new(version);
+        Ok(if resolved.is_empty() {
+            Decision::Committed(stamp)
+        } else {
+            Decision::CommittedWith(stamp, resolved)
+        })
+    }
+
+    /// Makes the UUIDs of a write's placeholders.
+    fn fill_in(&mut self, parts: &mut WriteParts) -> Result<Vec<Resolved>> {
+        if parts.patches.is_empty() {
+            return Ok(Vec::new());
+        }
+        let uuids = match &mut self.uuids {
+            Some(uuids) => uuids,
+            none => none.insert(Uuids::new(self.now_ms, self.seed, self.base.last_uuid()?)),
+        };
+        Ok(uuids.fill_in(parts))
+    }
+
+    /// The last UUID that the batch has made, if it has made any.
+    #[must_use]
+    pub fn last_uuid(&self) -> Option<u128> {
+        self.uuids.as_ref().map(Uuids::last)
     }
 
     /// Stores a value under keys outside any write, with a stamp of its own: what becomes of a
@@ -197,6 +241,20 @@ impl<'b> Evaluation<'b> {
                 let value = arith::combine(op, row.map(|row| row.value), operand)?;
                 Ok(stored(key, value, None))
             }),
+            Mutation::Calculate { key, calculation } => self.entry_of(&key)?.and_then(|row| {
+                let value = calculate(&calculation, row.as_ref().map(|row| &row.value))
+                    .map_err(|error| at_key(&error, &key))?;
+                fits(&value, calculation.value_bytes_max, &key)?;
+                Ok(stored(key, value, None))
+            }),
+            Mutation::Append { key, items, front, value_bytes_max } => {
+                self.entry_of(&key)?.and_then(|row| {
+                    let value = append(row.as_ref().map(|row| &row.value), items, front)
+                        .map_err(|error| at_key(&error, &key))?;
+                    fits(&value, value_bytes_max, &key)?;
+                    Ok(stored(key, value, row.and_then(|row| row.expire_at_ms)))
+                })
+            }
             Mutation::Retime { key, expire_at_ms, required } => {
                 Ok(match (self.version_of(&key)?, self.rows.get(&key)) {
                     (None, _) if required => Change::Lost,
@@ -231,4 +289,14 @@ impl<'b> Evaluation<'b> {
 /// Whether an error is about the entry that was asked for, rather than about the medium.
 fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), Kind::Corrupt | Kind::Invalid)
+}
+
+/// The same error, with the key that it is about.
+fn at_key(error: &Error, key: &Key) -> Error {
+    Error::new(error.kind(), format!("{} (key {})", error.message(), key::print(key.as_bytes())))
+}
+
+/// Holds what a mutation has made to the limit of values.
+fn fits(value: &EncodedValue, bytes_max: usize, key: &Key) -> Result<()> {
+    limit::value(value.bytes.len(), bytes_max, &|| key::print(key.as_bytes()))
 }

@@ -6,9 +6,12 @@
 //! undone before its decision is given.
 //! Never: I/O, a clock, an engine's name.
 
+mod append;
 mod arith;
+mod calculate;
 mod evaluate;
 mod left;
+mod placeholders;
 mod queue;
 
 pub use evaluate::{Base, Evaluation, OldRow};

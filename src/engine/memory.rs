@@ -31,6 +31,7 @@ struct Tables {
     /// When each message may be claimed: due, or its lock's end.
     agenda: BTreeSet<(i64, i64)>,
     next_message: i64,
+    last_uuid: Option<u128>,
 }
 
 struct Queued {
@@ -148,8 +149,8 @@ impl Writer for MemoryWriter {
             failures.extend(tables.lost(now_ms));
         }
         let dead = tables.retry(failures, now_ms, &mut report);
-        let mut base = MemoryBase { rows: &tables.rows, now_ms };
-        let mut evaluation = Evaluation::new(&mut base, version, now_ms);
+        let mut base = MemoryBase { rows: &tables.rows, now_ms, last_uuid: tables.last_uuid };
+        let mut evaluation = Evaluation::new(&mut base, version, now_ms).seeded(work.seed);
         evaluation.reserve(work.writes.len());
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
@@ -158,6 +159,7 @@ impl Writer for MemoryWriter {
             evaluation.deposit(keys, &value);
         }
         tables.version = evaluation.version();
+        tables.last_uuid = evaluation.last_uuid().or(tables.last_uuid);
         let (rows, messages) = evaluation.into_effects();
         for (key, left) in rows {
             if let Some(end) = left.expire_at_ms() {
@@ -345,9 +347,14 @@ impl Tables {
 struct MemoryBase<'t> {
     rows: &'t BTreeMap<Key, NewRow>,
     now_ms: i64,
+    last_uuid: Option<u128>,
 }
 
 impl Base for MemoryBase<'_> {
+    fn last_uuid(&mut self) -> Result<Option<u128>> {
+        Ok(self.last_uuid)
+    }
+
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {
         let row = self.rows.get(key).filter(|row| alive(row, self.now_ms));
         Ok(row.map(|row| row.version))

@@ -123,6 +123,8 @@ pub struct Work {
     pub sweep_max: usize,
     /// Whether the answer waits for the disk.
     pub durable: bool,
+    /// Randomness, for writes with placeholders.
+    pub seed: u64,
 }
 
 /// What a transaction did.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Engine, Reader, Report, Work, Writer};
 use crate::model::{
     Arith, AtomicWrite, Check, Decision, EncodedValue, Encoding, Key, LOCK_MS, Limits, Message,
-    Mutation, Outcome, Settlement, Versionstamp, WriteParts,
+    Mutation, Outcome, Patch, Settlement, Target, Versionstamp, WriteParts,
 };
 
 const NOW: i64 = 1_000_000;
@@ -286,6 +286,48 @@ pub(super) fn moved_ends_count_inside_a_batch(engine: &impl Engine) {
     assert_eq!(expiry(&mut reader, "b"), Some(Some(NOW + 7)));
 }
 
+fn uuids_of(decision: &Decision) -> Vec<u128> {
+    let Decision::CommittedWith(_, resolved) = decision else { panic!("{decision:?}") };
+    resolved.iter().map(|resolved| resolved.uuid).collect()
+}
+
+/// Sets `<uuid>` and another key's value to it, and a third key's value to another UUID.
+fn with_placeholders() -> AtomicWrite {
+    let nil = std::str::from_utf8(crate::codec::uuid::NIL_TEXT).unwrap();
+    let patch = |target, offset, placeholder| Patch { target, offset, placeholder };
+    let parts = WriteParts {
+        mutations: vec![set(nil, b"v"), set("same", nil.as_bytes()), set("other", nil.as_bytes())],
+        patches: vec![
+            patch(Target::Key(0), 1, 5),
+            patch(Target::Value(1), 0, 5),
+            patch(Target::Value(2), 0, 6),
+        ],
+        ..WriteParts::default()
+    };
+    AtomicWrite::new(parts, &Limits::default()).unwrap()
+}
+
+pub(super) fn uuids_rise_from_commit_to_commit(engine: &impl Engine) {
+    let mut reader = engine.reader().unwrap();
+    let mut all = Vec::new();
+    // Each writer stands for another process, and the clock falls.
+    for round in 0..4 {
+        let mut writer = engine.writer().unwrap();
+        let writes = vec![with_placeholders(), with_placeholders()];
+        let work = Work { writes, durable: true, seed: 9, ..Work::default() };
+        let report = apply_at(&mut writer, work, NOW - round * 10);
+        all.extend(report.decisions.iter().flat_map(uuids_of));
+        let [.., one, other] = all.as_slice() else { panic!("two in each") };
+        let text = |uuid: &u128| crate::codec::uuid::text(*uuid);
+        let name = String::from_utf8(text(one).to_vec()).unwrap();
+        assert_eq!(get(&mut reader, &name).unwrap().1, b"v");
+        assert_eq!(get(&mut reader, "same").unwrap().1, text(one));
+        assert_eq!(get(&mut reader, "other").unwrap().1, text(other));
+    }
+    assert_eq!(all.len(), 16);
+    assert!(all.is_sorted_by(|a, b| a < b), "{all:x?}");
+}
+
 /// Found by random operations: what a batch itself stored with an end that had come was still seen
 /// by the writes behind it in the same batch.
 pub(super) fn entries_that_end_inside_a_batch_are_absent_in_it(engine: &impl Engine) {
@@ -396,6 +438,7 @@ macro_rules! all_laws {
             entries_that_end_inside_a_batch_are_absent_in_it
             an_end_moves_and_neither_value_nor_stamp_does
             moved_ends_count_inside_a_batch
+            uuids_rise_from_commit_to_commit
             messages_come_in_order_and_are_hidden_while_locked
             a_failed_message_comes_back_until_its_schedule_is_spent
             a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not

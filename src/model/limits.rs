@@ -1,10 +1,10 @@
 //! Every bound, its unit last in its name, in this one file.
 //!
 //! [`Limits`] are those of a handle: the default is Deno KV's table, so that code which runs here
-//! runs there. JavaScript takes the same numbers from the binding; nothing is spelled twice.
+//! runs there; beside it stands the set "wide". JavaScript takes the same numbers from the binding; nothing is spelled twice.
 
 macro_rules! limits {
-    ($($(#[$doc:meta])* $field:ident $name:literal = $value:expr;)*) => {
+    ($($(#[$doc:meta])* $field:ident $name:literal = $value:expr, wide $wide:expr;)*) => {
         /// The bounds that a handle puts on its calls. The default is Deno KV's table.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits { $($(#[$doc])* pub $field: usize,)* }
@@ -14,6 +14,10 @@ macro_rules! limits {
         }
 
         impl Limits {
+            /// The set for databases that stay with openkv: what is large fits.
+            #[must_use]
+            pub fn wide() -> Self { Self { $($field: $wide,)* } }
+
             /// Every bound with the name that JavaScript knows it by.
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, usize)> {
                 [$(($name, self.$field),)*].into_iter()
@@ -31,38 +35,43 @@ macro_rules! limits {
     };
 }
 
+const MIB: usize = 1024 * 1024;
+
 limits! {
     /// Encoded key of a check, mutation or undelivered message.
-    key_bytes_max "keyBytesMax" = 2048;
+    key_bytes_max "keyBytesMax" = 2048, wide 2048;
     /// Encoded bound of a read; one more than a key, since a point read ends at `key 00`.
-    range_key_bytes_max "rangeKeyBytesMax" = 2049;
+    range_key_bytes_max "rangeKeyBytesMax" = 2049, wide 2049;
     /// Encoded value of a mutation; a `KvU64` counts 8.
-    value_bytes_max "valueBytesMax" = 65_536;
+    value_bytes_max "valueBytesMax" = 65_536, wide 16 * MIB;
     /// Encoded queue message.
-    message_bytes_max "messageBytesMax" = 65_536;
+    message_bytes_max "messageBytesMax" = 65_536, wide 16 * MIB;
     /// Keys of one `getMany`, ranges of one read.
-    ranges_max "rangesMax" = 10;
+    ranges_max "rangesMax" = 10, wide 1000;
     /// Rows of one read, the sum of its ranges' limits.
-    rows_max "rowsMax" = 1000;
+    rows_max "rowsMax" = 1000, wide 1000;
     /// Checks of one commit.
-    checks_max "checksMax" = 100;
+    checks_max "checksMax" = 100, wide 1000;
     /// Mutations and messages of one commit.
-    mutations_max "mutationsMax" = 1000;
+    mutations_max "mutationsMax" = 1000, wide 10_000;
     /// Keys of one watch.
-    watched_keys_max "watchedKeysMax" = 10;
+    watched_keys_max "watchedKeysMax" = 10, wide 1000;
     /// Keys, values and messages of one commit together, as Deno counts them.
-    commit_bytes_max "commitBytesMax" = 819_200;
+    commit_bytes_max "commitBytesMax" = 819_200, wide 64 * MIB;
     /// Keys of the value-bearing mutations of one commit together.
-    commit_key_bytes_max "commitKeyBytesMax" = 81_920;
+    commit_key_bytes_max "commitKeyBytesMax" = 81_920, wide 10_000 * 2048;
     /// Keys that receive an undeliverable message.
-    undelivered_keys_max "undeliveredKeysMax" = 10;
+    undelivered_keys_max "undeliveredKeysMax" = 10, wide 10;
     /// Longest delay of a message.
-    delay_ms_max "delayMsMax" = 2_592_000_000;
+    delay_ms_max "delayMsMax" = 2_592_000_000, wide 2_592_000_000;
     /// Retries in a message's backoff schedule.
-    backoff_intervals_max "backoffIntervalsMax" = 5;
+    backoff_intervals_max "backoffIntervalsMax" = 5, wide 5;
     /// One interval of a backoff schedule.
-    backoff_interval_ms_max "backoffIntervalMsMax" = 3_600_000;
+    backoff_interval_ms_max "backoffIntervalMsMax" = 3_600_000, wide 3_600_000;
 }
+
+/// Most characters of a key in a message.
+pub const KEY_PRINT_CHARS_MAX: usize = 100;
 
 /// Deepest nesting of a stored value, counted in containers. Refused when written.
 pub const VALUE_DEPTH_MAX: usize = 1000;

@@ -3,10 +3,13 @@
 //! Invariant: a value of a type here is valid by construction. This room does no I/O, knows no byte
 //! formats and asks no clock; time, randomness and ids reach it as arguments.
 
+mod calculation;
 mod env;
 mod error;
 mod key;
+pub(crate) mod limit;
 mod limits;
+mod placeholder;
 mod queue;
 mod read;
 mod search;
@@ -14,10 +17,12 @@ mod value;
 mod versionstamp;
 mod write;
 
+pub use calculation::{Bounds, Calculation, Operand};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
 pub use key::{Key, KeyPart};
 pub use limits::*;
+pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{Delivery, Message, Outcome, Settlement};
 pub use read::{Range, Row};
 pub use search::{

@@ -3,6 +3,7 @@
 //!
 //! Invariant: an [`EncodedValue`] is opaque here; only `codec` turns its bytes into a [`Value`].
 
+mod merge;
 mod number;
 mod string;
 mod tree;

@@ -1,6 +1,9 @@
 //! An atomic write: checks, mutations and messages that happen together or not at all.
 
-use super::{EncodedValue, Error, Key, Limits, Message, Result, Versionstamp};
+use super::{
+    Calculation, EncodedValue, Error, Key, Limits, Message, Patch, Resolved, Result, Versionstamp,
+    limit,
+};
 
 /// A condition on one key: its entry has this stamp, or (`None`) there is no entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ impl Arith {
 }
 
 /// One change of one key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Mutation {
     /// Stores a value.
     Set {
@@ -62,6 +65,24 @@ pub enum Mutation {
         /// The operand.
         operand: EncodedValue,
     },
+    /// Combines the stored number with an operand, by openkv's own rules.
+    Calculate {
+        /// The key.
+        key: Key,
+        /// How.
+        calculation: Calculation,
+    },
+    /// Puts items in front of or behind those of a stored array, or stores them when there is none.
+    Append {
+        /// The key.
+        key: Key,
+        /// A CBOR array.
+        items: Vec<u8>,
+        /// Whether they go in front.
+        front: bool,
+        /// Most bytes of the result.
+        value_bytes_max: usize,
+    },
     /// Moves the end of an entry, whose value and stamp stay as they are.
     Retime {
         /// The key.
@@ -86,6 +107,8 @@ impl Mutation {
             }
             Self::Delete { key } | Self::Retime { key, .. } => (key.as_bytes().len(), None),
             Self::Arith { key, operand, .. } => (key.as_bytes().len(), Some(operand.bytes.len())),
+            Self::Calculate { key, calculation } => (key.len(), Some(calculation.size_bytes())),
+            Self::Append { key, items, .. } => (key.len(), Some(items.len())),
         }
     }
 
@@ -93,27 +116,55 @@ impl Mutation {
     pub(crate) fn can_fail(&self) -> bool {
         match self {
             Self::Set { .. } | Self::Delete { .. } => false,
-            Self::Arith { .. } => true,
+            Self::Arith { .. } | Self::Calculate { .. } | Self::Append { .. } => true,
             Self::Retime { required, .. } => *required,
         }
     }
 
-    fn key(&self) -> &Key {
+    /// The bytes of its value, if it has one of its own.
+    pub(crate) fn value_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match self {
+            Self::Set { value, .. } => Some(&mut value.bytes),
+            Self::Append { items, .. } => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Changes bytes of its key.
+    pub(crate) fn change_key(&mut self, change: impl FnOnce(&mut [u8])) {
+        let key = match self {
+            Self::Set { key, .. }
+            | Self::Delete { key }
+            | Self::Arith { key, .. }
+            | Self::Calculate { key, .. }
+            | Self::Append { key, .. }
+            | Self::Retime { key, .. } => key,
+        };
+        let mut bytes = std::mem::take(key).into_bytes();
+        change(&mut bytes);
+        *key = Key::from_encoded(bytes);
+    }
+
+    /// The key, without a suffix.
+    pub(crate) fn key(&self) -> &Key {
         match self {
             Self::Set { key, .. }
             | Self::Delete { key }
             | Self::Arith { key, .. }
+            | Self::Calculate { key, .. }
+            | Self::Append { key, .. }
             | Self::Retime { key, .. } => key,
         }
     }
 }
 
 /// A write within its handle's limits; one that is over them cannot exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AtomicWrite {
     checks: Vec<Check>,
     mutations: Vec<Mutation>,
     messages: Vec<Message>,
+    patches: Vec<Patch>,
     bytes: usize,
 }
 
@@ -126,6 +177,8 @@ pub struct WriteParts {
     pub mutations: Vec<Mutation>,
     /// Messages to enqueue.
     pub messages: Vec<Message>,
+    /// Where UUIDs go.
+    pub patches: Vec<Patch>,
 }
 
 impl AtomicWrite {
@@ -134,19 +187,25 @@ impl AtomicWrite {
     /// # Errors
     /// `Invalid`, naming the limit, its value and what was given.
     pub fn new(parts: WriteParts, limits: &Limits) -> Result<Self> {
-        let WriteParts { checks, mutations, messages } = parts;
-        at_most("Too many checks", limits.checks_max, "", checks.len())?;
-        let count = mutations.len() + messages.len();
-        at_most("Too many mutations", limits.mutations_max, "", count)?;
+        Self::telling(parts, limits, &|_| String::new())
+    }
+
+    /// As [`AtomicWrite::new`]; `tell` prints a key for messages.
+    ///
+    /// # Errors
+    /// As [`AtomicWrite::new`].
+    pub fn telling(
+        parts: WriteParts,
+        limits: &Limits,
+        tell: &dyn Fn(&Key) -> String,
+    ) -> Result<Self> {
+        let WriteParts { checks, mutations, messages, patches } = parts;
+        limit::checks(checks.len(), limits)?;
+        limit::mutations(mutations.len() + messages.len(), limits)?;
 
         let mut bytes = 0;
         let mut key_bytes = 0;
-        let written_key = |key: &Key, len: usize| {
-            if key.as_bytes().is_empty() {
-                return Err(Error::invalid("key cannot be empty"));
-            }
-            at_most("Key too large for write", limits.key_bytes_max, " bytes", len)
-        };
+        let written_key = |key: &Key, len: usize| limit::key(key, len, limits, tell);
         for check in &checks {
             let len = check.key.as_bytes().len();
             written_key(&check.key, len)?;
@@ -157,23 +216,20 @@ impl AtomicWrite {
             written_key(mutation.key(), key_len)?;
             bytes += key_len;
             if let Some(value_len) = value_len {
-                at_most("Value too large", limits.value_bytes_max, " bytes", value_len)?;
+                limit::value(value_len, limits.value_bytes_max, &|| tell(mutation.key()))?;
                 bytes += key_len + value_len;
                 key_bytes += key_len;
             }
         }
         for message in &messages {
-            let len = message.value.len();
-            at_most("enqueue payload too large", limits.message_bytes_max, " bytes", len)?;
-            bytes += len + 4 * message.backoff_ms.len();
-            check_message(message, limits)?;
+            limit::message(message, limits)?;
+            bytes += message.value.len() + 4 * message.backoff_ms.len();
             for key in &message.keys_if_undelivered {
                 written_key(key, key.as_bytes().len())?;
             }
         }
-        at_most("Total mutation size too large", limits.commit_bytes_max, " bytes", bytes)?;
-        at_most("Total key size too large", limits.commit_key_bytes_max, " bytes", key_bytes)?;
-        Ok(Self { checks, mutations, messages, bytes })
+        limit::totals(bytes, key_bytes, limits)?;
+        Ok(Self { checks, mutations, messages, patches, bytes })
     }
 
     /// Bytes of keys, values and messages, for grouping.
@@ -185,7 +241,14 @@ impl AtomicWrite {
     /// Takes the write apart to carry it out.
     #[must_use]
     pub fn into_parts(self) -> WriteParts {
-        WriteParts { checks: self.checks, mutations: self.mutations, messages: self.messages }
+        let Self { checks, mutations, messages, patches, .. } = self;
+        WriteParts { checks, mutations, messages, patches }
+    }
+
+    /// Whether something in it is only known when it commits.
+    #[must_use]
+    pub fn has_placeholders(&self) -> bool {
+        !self.patches.is_empty()
     }
 }
 
@@ -194,33 +257,10 @@ impl AtomicWrite {
 pub enum Decision {
     /// It happened, under this stamp.
     Committed(Versionstamp),
+    /// It happened, under this stamp, and these UUIDs were made for it.
+    CommittedWith(Versionstamp, Vec<Resolved>),
     /// These checks did not hold; nothing happened and no stamp was used.
     CheckFailed(Vec<usize>),
     /// It cannot be carried out; nothing happened.
     Rejected(Error),
-}
-
-fn check_message(message: &Message, limits: &Limits) -> Result<()> {
-    let intervals = message.backoff_ms.len();
-    if intervals > limits.backoff_intervals_max {
-        let max = limits.backoff_intervals_max;
-        return Err(Error::invalid(format!(
-            "Invalid backoffSchedule, max {max} intervals allowed: {intervals} given"
-        )));
-    }
-    let too_long = |ms: &u32| *ms as usize > limits.backoff_interval_ms_max;
-    if let Some(at) = message.backoff_ms.iter().position(too_long) {
-        return Err(Error::invalid(format!(
-            "Invalid backoffSchedule, interval at index {at} is invalid"
-        )));
-    }
-    let keys = message.keys_if_undelivered.len();
-    at_most("Too many keysIfUndelivered", limits.undelivered_keys_max, "", keys)
-}
-
-fn at_most(what: &str, max: usize, unit: &str, given: usize) -> Result<()> {
-    if given <= max {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("{what} (max {max}{unit}): {given}{unit} given")))
 }

@@ -346,6 +346,9 @@ impl<W: Writer> Scribe<W> {
             }
             replies.push(Reply { places, tell: submission.reply });
         }
+        if work.writes.iter().any(AtomicWrite::has_placeholders) {
+            work.seed = self.inbox.env.random();
+        }
         if replies.is_empty() {
             *busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
         }

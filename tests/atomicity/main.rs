@@ -19,8 +19,8 @@ use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
-    Arith, AtomicWrite, Check, Decision, EncodedValue, Encoding, Key, Limits, Message, Mutation,
-    Outcome, Versionstamp, WriteParts,
+    Arith, AtomicWrite, Bounds, Calculation, Check, Decision, EncodedValue, Encoding, Key, Limits,
+    Message, Mutation, Numeric, Operand, Outcome, Versionstamp, WriteParts,
 };
 use twins::{Seen, Twins, content};
 
@@ -102,9 +102,26 @@ fn any_value(dice: &mut Dice) -> EncodedValue {
     }
 }
 
+fn any_calculation(dice: &mut Dice) -> Calculation {
+    let op = dice.pick(&[Arith::Sum, Arith::Min, Arith::Max]);
+    let bigint = |n: u64| Numeric::BigInt(n.into());
+    let bounds = Bounds {
+        min: (dice.below(2) == 0).then(|| bigint(dice.below(1000))),
+        max: (dice.below(2) == 0).then(|| bigint(1000 + dice.next())),
+        clamp: dice.below(2) == 0,
+    };
+    let (operand, bounds) = match dice.below(3) {
+        0 => (Operand::Number(dice.below(1000) as f64 - 500.0), None),
+        1 => (Operand::U64(dice.next()), Some(bounds)),
+        _ => (Operand::BigInt(num_bigint::BigInt::from(dice.next()) - (1_u64 << 63)), Some(bounds)),
+    };
+    let bounds = bounds.filter(|_| dice.below(2) == 0).map(Box::new);
+    Calculation { op, operand, bounds, value_bytes_max: 100 }
+}
+
 fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
     let key = any_key(dice, seen);
-    match dice.below(12) {
+    match dice.below(15) {
         0..=4 => Mutation::Set {
             key,
             suffixed: dice.below(6) == 0,
@@ -119,6 +136,13 @@ fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
                 .then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000])),
             required: dice.below(2) == 0,
         },
+        9 | 10 => {
+            // Items that share an object now and then, so that some have to be decoded.
+            let items = dice.pick(&[&[0x81, 1][..], &[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0], &[0x80]]);
+            let front = dice.below(2) == 0;
+            Mutation::Append { key, items: items.to_vec(), front, value_bytes_max: 2000 }
+        }
+        11 => Mutation::Calculate { key, calculation: any_calculation(dice) },
         _ => {
             let op = dice.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);
             Mutation::Arith { op, key, operand: any_value(dice) }
@@ -153,6 +177,7 @@ fn any_write(dice: &mut Dice, twins: &Twins, seen: &[Seen], messages: &mut u32) 
         checks: (0..few(dice, 3)).map(|_| any_check(dice, seen)).collect(),
         mutations: (0..few(dice, 6)).map(|_| any_mutation(dice, twins, seen)).collect(),
         messages: (0..few(dice, 2)).map(|_| any_message(dice, messages, twins.now_ms)).collect(),
+        ..WriteParts::default()
     };
     AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
 }

@@ -80,6 +80,7 @@ impl Plan {
             claim_max: self.claim_max,
             sweep_max: self.sweep_max,
             durable: self.durable,
+            seed: lock.cast_unsigned(),
         }
     }
 }

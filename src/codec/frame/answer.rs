@@ -1,6 +1,7 @@
 //! Answers as JavaScript reads them.
 
-use crate::model::{Decision, Delivery, Error, Row, Versionstamp};
+use crate::codec::uuid;
+use crate::model::{Decision, Delivery, Error, Resolved, Row, Versionstamp};
 
 /// Where an answer goes: a buffer of JavaScript's, which has an end, or a vector, which has none.
 pub trait Out {
@@ -149,6 +150,7 @@ pub fn push_error(out: &mut Vec<u8>, error: &Error) {
 const COMMITTED: u8 = 0;
 const CHECK_FAILED: u8 = 1;
 const REJECTED: u8 = 2;
+const COMMITTED_WITH: u8 = 3;
 
 /// Appends the outcomes of writes.
 pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
@@ -158,6 +160,15 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
             Decision::Committed(stamp) => {
                 out.push(COMMITTED);
                 out.extend_from_slice(&stamp.hex());
+            }
+            Decision::CommittedWith(stamp, resolved) => {
+                out.push(COMMITTED_WITH);
+                out.extend_from_slice(&stamp.hex());
+                out.extend_from_slice(&(resolved.len() as u32).to_le_bytes());
+                for Resolved { placeholder, uuid } in resolved {
+                    out.extend_from_slice(&placeholder.to_le_bytes());
+                    out.extend_from_slice(&uuid::text(*uuid));
+                }
             }
             Decision::CheckFailed(_) => out.push(CHECK_FAILED),
             Decision::Rejected(error) => {

@@ -46,6 +46,10 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
+    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_le_bytes)
+    }
+
     /// A time in ms since the epoch: a double, as JavaScript has it, cut to whole milliseconds.
     pub(super) fn time_ms(&mut self) -> Result<i64, Malformed> {
         let ms = self.array().map(f64::from_le_bytes)?;

@@ -1,7 +1,8 @@
 //! Writes as JavaScript hands them over.
 
+use super::change;
 use super::reader::Reader;
-use crate::codec::Malformed;
+use crate::codec::{Malformed, key};
 use crate::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Limits, Message, Mutation,
     Result, Versionstamp, WriteParts,
@@ -15,14 +16,15 @@ const SUM: u8 = 4;
 const MIN: u8 = 5;
 const MAX: u8 = 6;
 const ENQUEUE: u8 = 7;
+const CALCULATE: u8 = 8;
+const APPEND: u8 = 9;
 const RETIME: u8 = 10;
+const PATCH: u8 = 11;
 
 /// Flag of a SET: the time of its end follows.
 const EXPIRES: u8 = 1;
 /// Flag of a SET: the commit's versionstamp is appended to the key.
 const SUFFIXED: u8 = 2;
-/// Flag of a RETIME: without an entry the write is lost.
-const REQUIRED: u8 = 2;
 
 /// `count` writes. A write over the limits is an error in its own place; the others stand.
 ///
@@ -36,16 +38,19 @@ pub fn parse_writes(
     let mut reader = Reader::new(bytes);
     let mut writes = reader.room(count, 1);
     for _ in 0..count {
-        writes.push(parse_write(&mut reader)?.and_then(|parts| AtomicWrite::new(parts, limits)));
+        let tell = |key: &Key| key::print(key.as_bytes());
+        let parts = parse_write(&mut reader, limits)?;
+        writes.push(parts.and_then(|parts| AtomicWrite::telling(parts, limits, &tell)));
     }
     reader.end()?;
     Ok(writes)
 }
 
 /// The outer error is the frame's, the inner one the write's.
-fn parse_write(reader: &mut Reader<'_>) -> Result<Result<WriteParts>, Malformed> {
+fn parse_write(reader: &mut Reader<'_>, limits: &Limits) -> Result<Result<WriteParts>, Malformed> {
     let mut parts = WriteParts::default();
     let mut invalid = None;
+    let max = limits.value_bytes_max;
     loop {
         let op = reader.u8()?;
         match op {
@@ -66,7 +71,10 @@ fn parse_write(reader: &mut Reader<'_>) -> Result<Result<WriteParts>, Malformed>
                 parts.mutations.push(Mutation::Arith { op, key, operand });
             }
             ENQUEUE => parts.messages.push(parse_message(reader)?),
-            RETIME => parts.mutations.push(parse_retime(reader)?),
+            CALCULATE => parts.mutations.push(change::calculate(reader, max)?),
+            APPEND => parts.mutations.push(change::append(reader, max)?),
+            RETIME => parts.mutations.push(change::retime(reader)?),
+            PATCH => change::patches(reader, &mut parts)?,
             _ => return Err(reader.refused("an unknown operation")),
         }
     }
@@ -95,16 +103,7 @@ fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
     Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })
 }
 
-fn parse_retime(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
-    let flags = reader.u8()?;
-    if flags & !(EXPIRES | REQUIRED) != 0 {
-        return Err(reader.refused("unknown flags of a change of an end"));
-    }
-    let expire_at_ms = if flags & EXPIRES != 0 { Some(reader.time_ms()?.max(0)) } else { None };
-    Ok(Mutation::Retime { key: reader.key()?, expire_at_ms, required: flags & REQUIRED != 0 })
-}
-
-fn parse_value(reader: &mut Reader<'_>) -> Result<EncodedValue, Malformed> {
+pub(super) fn parse_value(reader: &mut Reader<'_>) -> Result<EncodedValue, Malformed> {
     let id = reader.u8()?;
     let encoding =
         Encoding::from_id(i64::from(id)).ok_or_else(|| reader.refused("an unknown encoding"))?;

@@ -16,6 +16,8 @@ pub(super) struct Rows {
     upsert: Statement,
     delete: Statement,
     retime: Statement,
+    uuid: Statement,
+    set_uuid: Statement,
     spill: Spill,
     earliest: Statement,
     ended: Statement,
@@ -35,6 +37,8 @@ impl Rows {
                  v_encoding = excluded.v_encoding, version = excluded.version, \
                  expiration_ms = excluded.expiration_ms",
             )?,
+            uuid: prepare("SELECT value FROM openkv_meta WHERE name = 'uuid'")?,
+            set_uuid: prepare("INSERT OR REPLACE INTO openkv_meta VALUES ('uuid', ?1)")?,
             delete: prepare("DELETE FROM kv WHERE k = ?1")?,
             retime: prepare("UPDATE kv SET expiration_ms = ?2 WHERE k = ?1")?,
             spill: Spill::new(connection)?,
@@ -63,6 +67,11 @@ impl Rows {
                 run.int(2, expire_at_ms.unwrap_or(-1)).finish()
             }
         }
+    }
+
+    /// Keeps the last UUID for the commits to come.
+    pub(super) fn keep_uuid(&mut self, uuid: u128) -> Result<()> {
+        self.set_uuid.run().blob(1, &uuid.to_be_bytes()).finish()
     }
 
     /// Leaves a row under a key, or none.
@@ -114,6 +123,15 @@ fn alive(run: &Run<'_, '_>, now_ms: i64) -> bool {
 }
 
 impl Base for Rows {
+    fn last_uuid(&mut self) -> Result<Option<u128>> {
+        let mut run = self.uuid.run();
+        Ok(if run.step()? {
+            run.column_blob(0).try_into().ok().map(u128::from_be_bytes)
+        } else {
+            None
+        })
+    }
+
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {
         let mut run = self.version.run().blob(1, key.as_bytes());
         let found = run.step()? && alive(&run, self.now_ms);

@@ -98,7 +98,7 @@ impl SqliteWriter {
             dead.extend(self.messages.fail_lost(now_ms, &mut report)?);
         }
         self.rows.begin(now_ms)?;
-        let mut evaluation = Evaluation::new(&mut self.rows, before, now_ms);
+        let mut evaluation = Evaluation::new(&mut self.rows, before, now_ms).seeded(work.seed);
         evaluation.reserve(work.writes.len());
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
@@ -107,7 +107,11 @@ impl SqliteWriter {
             evaluation.deposit(keys, &value);
         }
         let mut version = evaluation.version();
+        let uuid = evaluation.last_uuid();
         let (rows, messages) = evaluation.into_effects();
+        if let Some(uuid) = uuid {
+            self.rows.keep_uuid(uuid)?;
+        }
         for (key, left) in rows {
             if let Some(end) = left.expire_at_ms() {
                 report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));

@@ -10,7 +10,7 @@ use super::JsString;
 
 /// A node's place in its [`Value`]. Ids of another value are answered with `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(usize);
+pub struct NodeId(pub(super) usize);
 
 /// A JavaScript value of any kind that can be stored.
 ///
@@ -24,7 +24,7 @@ pub struct NodeId(usize);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Value {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
 }
 
 impl Value {

@@ -1,0 +1,90 @@
+//! Arrays put end to end without decoding what is in them.
+
+use super::head::{Head, Reader, TAG_SHAREABLE, Writer};
+
+/// The first byte of tags 28 and 29, and their second: how a value begins to share objects.
+const TAG_ONE_BYTE: u8 = 0xd8;
+const SHARING_TAGS: [u8; 2] = [0x1c, 0x1d];
+
+/// An array as its number of items and their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Items<'a> {
+    count: usize,
+    bytes: &'a [u8],
+    /// Whether the array itself is referred to from inside.
+    shareable: bool,
+}
+
+/// The items of a value that is an array without holes and further properties; `None` for any
+/// other. What is in it is not looked at.
+#[must_use]
+pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
+    let mut reader = Reader::new(bytes);
+    let mut head = reader.head().ok()?;
+    let shareable = head == Head::Tag(TAG_SHAREABLE);
+    if shareable {
+        head = reader.head().ok()?;
+    }
+    let Head::Array(count) = head else { return None };
+    Some(Items { count, bytes: bytes.get(reader.at()..)?, shareable })
+}
+
+impl Items<'_> {
+    /// Whether nothing in the array can be a shared object or a reference to one, so that it can
+    /// stand inside any other value. May be false for an array of which it is true.
+    #[must_use]
+    pub fn share_nothing(&self) -> bool {
+        let mut rest = self.bytes;
+        while let Some(at) = rest.iter().position(|byte| *byte == TAG_ONE_BYTE) {
+            rest = rest.get(at + 1..).unwrap_or_default();
+            if rest.first().is_some_and(|byte| SHARING_TAGS.contains(byte)) {
+                return false;
+            }
+        }
+        !self.shareable
+    }
+}
+
+/// The array of one's items and then the other's; one of them must share nothing
+/// ([`Items::share_nothing`]).
+#[must_use]
+pub fn joined(first: Items<'_>, second: Items<'_>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    if first.shareable || second.shareable {
+        writer.tag(TAG_SHAREABLE);
+    }
+    writer.array(first.count + second.count);
+    let mut out = writer.into_bytes();
+    out.reserve_exact(first.bytes.len() + second.bytes.len());
+    out.extend_from_slice(first.bytes);
+    out.extend_from_slice(second.bytes);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_grow_with_their_counts() {
+        let one = plain_items(&[0x81, 0x01]).unwrap();
+        let many: Vec<u8> = [vec![0x97], vec![0xf6; 23]].concat();
+        let all = joined(one, plain_items(&many).unwrap());
+        assert_eq!(all[..4], [0x98, 24, 0x01, 0xf6]);
+        assert_eq!(all.len(), 26);
+    }
+
+    #[test]
+    fn sharing_is_noticed_and_other_values_are_no_arrays() {
+        assert!(plain_items(&[0x80]).unwrap().share_nothing());
+        // [a = {}, a]
+        assert!(!plain_items(&[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0]).unwrap().share_nothing());
+        // An array that holds itself.
+        assert!(!plain_items(&[0xd8, 28, 0x81, 0xd8, 29, 0]).unwrap().share_nothing());
+        // A date is a tag too.
+        assert!(plain_items(&[0x81, 0xd8, 72, 0x40]).unwrap().share_nothing());
+        for other in [&[0xa0][..], &[0x01], &[], &[0x9f, 0xff], &[0xd9, 1, 2, 0x80]] {
+            assert_eq!(plain_items(other), None);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What is said of a write that is over a limit: Deno KV's words, then the limit's value, what was
+//! given, the key, and the option that raises it.
+
+use super::{Error, Key, Limits, Message, Result};
+
+/// A bound that a value is held to.
+struct Limit {
+    /// Deno's words.
+    words: &'static str,
+    /// The name of the option.
+    name: &'static str,
+    max: usize,
+    /// Of the numbers: `" bytes"`, or nothing.
+    unit: &'static str,
+}
+
+impl Limit {
+    fn hold(&self, given: usize, key: &dyn Fn() -> String) -> Result<()> {
+        let Self { words, name, max, unit } = self;
+        if given <= *max {
+            return Ok(());
+        }
+        let key = key();
+        let key = if key.is_empty() { key } else { format!(" for key {key}") };
+        Err(Error::invalid(format!(
+            "{words} (max {max}{unit}): {given}{unit} given{key}; \
+             raise limits.{name} of openKv to allow it"
+        )))
+    }
+}
+
+fn no_key() -> String {
+    String::new()
+}
+
+pub(super) fn checks(given: usize, limits: &Limits) -> Result<()> {
+    let max = limits.checks_max;
+    Limit { words: "Too many checks", name: "checksMax", max, unit: "" }.hold(given, &no_key)
+}
+
+pub(super) fn mutations(given: usize, limits: &Limits) -> Result<()> {
+    let max = limits.mutations_max;
+    Limit { words: "Too many mutations", name: "mutationsMax", max, unit: "" }.hold(given, &no_key)
+}
+
+pub(super) fn key(
+    key: &Key,
+    given: usize,
+    limits: &Limits,
+    tell: &dyn Fn(&Key) -> String,
+) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid("key cannot be empty"));
+    }
+    let max = limits.key_bytes_max;
+    let limit =
+        Limit { words: "Key too large for write", name: "keyBytesMax", max, unit: " bytes" };
+    limit.hold(given, &|| tell(key))
+}
+
+/// Holds a value to its limit; `key` prints the key that it is for.
+pub(crate) fn value(given: usize, max: usize, key: &dyn Fn() -> String) -> Result<()> {
+    let limit = Limit { words: "Value too large", name: "valueBytesMax", max, unit: " bytes" };
+    limit.hold(given, key)
+}
+
+pub(super) fn message(message: &Message, limits: &Limits) -> Result<()> {
+    let words = "enqueue payload too large";
+    let max = limits.message_bytes_max;
+    let limit = Limit { words, name: "messageBytesMax", max, unit: " bytes" };
+    limit.hold(message.value.len(), &no_key)?;
+    let intervals = message.backoff_ms.len();
+    if intervals > limits.backoff_intervals_max {
+        let max = limits.backoff_intervals_max;
+        return Err(Error::invalid(format!(
+            "Invalid backoffSchedule, max {max} intervals allowed: {intervals} given; \
+             raise limits.backoffIntervalsMax of openKv to allow it"
+        )));
+    }
+    let too_long = |ms: &u32| *ms as usize > limits.backoff_interval_ms_max;
+    if let Some(at) = message.backoff_ms.iter().position(too_long) {
+        let max = limits.backoff_interval_ms_max;
+        return Err(Error::invalid(format!(
+            "Invalid backoffSchedule, interval at index {at} is invalid: at most {max} ms; \
+             raise limits.backoffIntervalMsMax of openKv to allow it"
+        )));
+    }
+    let max = limits.undelivered_keys_max;
+    let words = "Too many keysIfUndelivered";
+    let limit = Limit { words, name: "undeliveredKeysMax", max, unit: "" };
+    limit.hold(message.keys_if_undelivered.len(), &no_key)
+}
+
+pub(super) fn totals(bytes: usize, key_bytes: usize, limits: &Limits) -> Result<()> {
+    let words = "Total mutation size too large";
+    let max = limits.commit_bytes_max;
+    Limit { words, name: "commitBytesMax", max, unit: " bytes" }.hold(bytes, &no_key)?;
+    let words = "Total key size too large";
+    let max = limits.commit_key_bytes_max;
+    Limit { words, name: "commitKeyBytesMax", max, unit: " bytes" }.hold(key_bytes, &no_key)
+}
