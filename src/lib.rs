@@ -7,6 +7,7 @@
 //! | [`model`] | nouns, limits, errors; no I/O and no byte formats |
 //! | [`codec`] | bytes ⇄ model; total, hostile bytes give `Err` |
 //! | [`search`] | which text a value has, and what a query means; pure |
+//! | [`filter`] | which values a read is about, decided on their bytes |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
 //! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
 //! | [`store`] | one database as a process has it: its threads, watches, queue |
@@ -19,6 +20,7 @@ mod binding;
 pub mod codec;
 pub mod commit;
 pub mod engine;
+pub mod filter;
 pub mod model;
 pub mod open;
 pub mod search;

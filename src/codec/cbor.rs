@@ -10,6 +10,7 @@ mod decode;
 mod encode;
 mod frames;
 mod head;
+mod look;
 mod number;
 mod special;
 #[cfg(test)]
@@ -21,4 +22,5 @@ use super::Malformed;
 pub use array::{joined, plain_items};
 pub use decode::decode;
 pub use encode::encode;
+pub use look::{Item, Place, Shared};
 pub use number::{encode_bigint, encode_number, number_of};

@@ -167,3 +167,19 @@ pub const SNIPPET_TERMS_MAX: usize = 64;
 
 /// A mark of a highlighted snippet.
 pub const SNIPPET_MARK_BYTES_MAX: usize = 256;
+
+/// Encoded bytes of a filter.
+pub const FILTER_BYTES_MAX: usize = 256 * 1024;
+
+/// Deepest nesting of a filter's objects and arrays.
+pub const FILTER_DEPTH_MAX: usize = 32;
+
+/// Conditions, operands and objects of a filter together.
+pub const FILTER_NODES_MAX: usize = 1000;
+
+/// Steps of one path of a filter.
+pub const FILTER_PATH_STEPS_MAX: usize = 100;
+
+/// Items that one path of a filter may come by in one value: objects that are met several times
+/// could otherwise be walked without end.
+pub const FILTER_VISITS_MAX: usize = 1_000_000;

@@ -16,15 +16,16 @@ struct Room {
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 8] = [
+const ROOMS: [Room; 9] = [
     Room { name: "model", uses: &[] },
     Room { name: "codec", uses: &["model"] },
     Room { name: "search", uses: &["model", "codec"] },
-    Room { name: "commit", uses: &["model", "codec"] },
+    Room { name: "filter", uses: &["model", "codec"] },
+    Room { name: "commit", uses: &["model", "codec", "filter"] },
     Room { name: "engine", uses: &["model", "codec", "search", "commit"] },
-    Room { name: "store", uses: &["model", "codec", "commit", "engine"] },
+    Room { name: "store", uses: &["model", "codec", "filter", "commit", "engine"] },
     Room { name: "open", uses: &["model", "codec", "commit", "engine", "store"] },
-    Room { name: "binding", uses: &["model", "codec", "engine", "store", "open"] },
+    Room { name: "binding", uses: &["model", "codec", "filter", "engine", "store", "open"] },
 ];
 
 /// What the binding may name of the engine: it reads, and never chooses an engine or writes.

@@ -73,6 +73,11 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
+    /// At the beginning again.
+    pub(super) fn rewound(self) -> Self {
+        Self { at: 0, ..self }
+    }
+
     /// Where the next item starts.
     pub(super) fn at(&self) -> usize {
         self.at

@@ -1,0 +1,264 @@
+//! Looking into a value without decoding it: only the heads on the way are read, and what is not on
+//! it is passed over.
+//!
+//! What is looked at is checked as [`decode`](super::decode) would; what is passed over is only
+//! taken apart far enough to find its end. Nothing recurses.
+
+use num_bigint::{BigInt, Sign};
+
+use super::Malformed;
+use super::head::{
+    Head, Reader, TAG_BIGINT, TAG_DATE, TAG_GENERIC, TAG_MAP, TAG_NEGATIVE_BIGINT, TAG_SET,
+    TAG_SHAREABLE, TAG_SHARED, TAG_WTF8,
+};
+use super::special::read_date;
+use crate::model::Node;
+
+/// Where an item starts. Items that are met again are looked up in the [`Shared`] of their value.
+#[derive(Clone, Copy)]
+pub struct Place<'a>(Reader<'a>);
+
+/// What an item is. Containers say where their first item is; [`Place::next`] leads on.
+#[derive(Clone, Copy)]
+pub enum Item<'a> {
+    /// `undefined`.
+    Undefined,
+    /// `null`.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A bigint: its magnitude, big-endian without leading zeros; that of `-1 - n` if negative.
+    BigInt {
+        /// Whether it is below zero.
+        negative: bool,
+        /// The magnitude.
+        magnitude: &'a [u8],
+    },
+    /// A string, in WTF-8.
+    Text(&'a [u8]),
+    /// A `Uint8Array`.
+    Bytes(&'a [u8]),
+    /// A `Date`, in ms since the epoch; NaN when invalid.
+    Date(f64),
+    /// An array: how many items follow from where.
+    Array(usize, Place<'a>),
+    /// An array with holes: pairs of an index or name, and an item.
+    SparseArray(usize, Place<'a>),
+    /// A `Set`: how many items follow from where.
+    Set(usize, Place<'a>),
+    /// An object: how many pairs of a name and an item follow from where.
+    Object(usize, Place<'a>),
+    /// A `Map`: how many pairs of items follow from where.
+    Map(usize, Place<'a>),
+    /// Something that is compared with nothing: an error, a regular expression, a typed array.
+    Other,
+}
+
+impl Item<'_> {
+    /// The number, if it is a bigint.
+    #[must_use]
+    pub fn bigint(&self) -> Option<BigInt> {
+        match self {
+            Self::BigInt { negative, magnitude } => {
+                let n = BigInt::from_bytes_be(Sign::Plus, magnitude);
+                Some(if *negative { -1 - n } else { n })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The places of what a value holds several times, in their order; found when the first is asked
+/// for.
+#[derive(Default)]
+pub struct Shared<'a>(Option<Vec<Reader<'a>>>);
+
+impl<'a> Shared<'a> {
+    /// The item with this number, after its tag.
+    fn find(&mut self, from: Reader<'a>, index: u64) -> Result<Reader<'a>, Malformed> {
+        let places = match &mut self.0 {
+            Some(places) => places,
+            empty => empty.insert(shareables(from.rewound())?),
+        };
+        let found = usize::try_from(index).ok().and_then(|index| places.get(index));
+        found.copied().map_or_else(|| from.fail("invalid value: reference to nothing"), Ok)
+    }
+}
+
+/// Every item after a tag 28, in order. Heads stand one behind the other, so no nesting is followed.
+fn shareables(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>, Malformed> {
+    let mut places = Vec::new();
+    while reader.end().is_err() {
+        match reader.head()? {
+            Head::Bytes(len) | Head::Text(len) => drop(reader.body(len)?),
+            Head::Tag(TAG_DATE) => drop(reader.float()?),
+            Head::Tag(TAG_SHAREABLE) => places.push(reader),
+            _ => {}
+        }
+    }
+    Ok(places)
+}
+
+impl<'a> Place<'a> {
+    /// The start of a value.
+    #[must_use]
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self(Reader::new(bytes))
+    }
+
+    /// What is here.
+    ///
+    /// # Errors
+    /// Bytes that are no value.
+    pub fn open(self, shared: &mut Shared<'a>) -> Result<Item<'a>, Malformed> {
+        let mut reader = self.0;
+        let mut head = reader.head()?;
+        if head == Head::Tag(TAG_SHARED) {
+            let index = reader.count()?;
+            reader = shared.find(reader, index)?;
+            head = reader.head()?;
+        } else if head == Head::Tag(TAG_SHAREABLE) {
+            head = reader.head()?;
+        }
+        Ok(match head {
+            Head::Undefined => Item::Undefined,
+            Head::Null => Item::Null,
+            Head::Bool(b) => Item::Bool(b),
+            Head::Number(n) => Item::Number(n),
+            Head::Text(len) => Item::Text(reader.body(len)?),
+            Head::Bytes(len) => Item::Bytes(reader.body(len)?),
+            Head::Array(len) => Item::Array(len, Self(reader)),
+            Head::Map(len) => Item::Object(len, Self(reader)),
+            Head::Tag(TAG_WTF8) => Item::Text(reader.byte_string()?),
+            Head::Tag(tag @ (TAG_BIGINT | TAG_NEGATIVE_BIGINT)) => Item::BigInt {
+                negative: tag == TAG_NEGATIVE_BIGINT,
+                magnitude: reader.byte_string()?,
+            },
+            Head::Tag(TAG_DATE) => match read_date(&mut reader)? {
+                Node::Date(ms) => Item::Date(ms),
+                _ => Item::Other,
+            },
+            Head::Tag(TAG_SET) => match reader.head()? {
+                Head::Array(len) => Item::Set(len, Self(reader)),
+                _ => return reader.fail("invalid value: Set that is no array"),
+            },
+            Head::Tag(TAG_MAP) => match reader.head()? {
+                Head::Map(len) => Item::Map(len, Self(reader)),
+                _ => return reader.fail("invalid value: Map that is no map"),
+            },
+            Head::Tag(TAG_GENERIC) => generic(reader, shared)?,
+            Head::Tag(_) => Item::Other,
+        })
+    }
+
+    /// Refuses what is here.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn fail<T>(self, what: &'static str) -> Result<T, Malformed> {
+        self.0.fail(what)
+    }
+
+    /// Where the item after this one starts.
+    ///
+    /// # Errors
+    /// Bytes that are no value.
+    pub fn next(self) -> Result<Self, Malformed> {
+        let mut reader = self.0;
+        let mut left: usize = 1;
+        while left > 0 {
+            left -= 1;
+            let inside = match reader.head()? {
+                Head::Bytes(len) | Head::Text(len) => {
+                    reader.body(len)?;
+                    0
+                }
+                Head::Array(len) => len,
+                Head::Map(len) => len.saturating_mul(2),
+                Head::Tag(TAG_DATE) => {
+                    reader.float()?;
+                    0
+                }
+                Head::Tag(_) => 1,
+                _ => 0,
+            };
+            left = left.saturating_add(inside);
+        }
+        Ok(Self(reader))
+    }
+
+    /// A string that must be here, in WTF-8, and where the item after it starts.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn name(self) -> Result<(&'a [u8], Self), Malformed> {
+        let mut reader = self.0;
+        let name = match reader.head()? {
+            Head::Text(len) => reader.body(len)?,
+            Head::Tag(TAG_WTF8) => reader.byte_string()?,
+            _ => return self.0.fail("invalid value: no string where there must be one"),
+        };
+        Ok((name, Self(reader)))
+    }
+}
+
+/// What follows tag 27. Of these, arrays with holes are stepped into, and a `Uint8Array` over a
+/// buffer that others see is compared.
+fn generic<'a>(mut reader: Reader<'a>, shared: &mut Shared<'a>) -> Result<Item<'a>, Malformed> {
+    let Head::Array(items) = reader.head()? else {
+        return reader.fail("invalid value: generic object that is no array");
+    };
+    let (name, Place(mut reader)) = Place(reader).name()?;
+    match (name, items) {
+        (b"Array", 3) => {
+            reader.count()?;
+            match reader.head()? {
+                Head::Map(len) => Ok(Item::SparseArray(len, Place(reader))),
+                _ => reader.fail("invalid value: array without its properties"),
+            }
+        }
+        (b"View", 5) => {
+            let (class, buffer) = Place(reader).name()?;
+            if class == b"Uint8Array" { window(buffer, shared) } else { Ok(Item::Other) }
+        }
+        _ => Ok(Item::Other),
+    }
+}
+
+/// The bytes that a `Uint8Array` shows of a buffer, which is here; its place follows.
+fn window<'a>(buffer: Place<'a>, shared: &mut Shared<'a>) -> Result<Item<'a>, Malformed> {
+    let mut place = buffer.next()?.0;
+    let offset = place.count()?;
+    let before_length = place;
+    let length = match place.head()? {
+        Head::Null => None,
+        _ => {
+            place = before_length;
+            Some(place.count()?)
+        }
+    };
+    let mut reader = buffer.0;
+    match reader.head()? {
+        Head::Tag(TAG_SHARED) => {
+            let index = reader.count()?;
+            reader = shared.find(reader, index)?;
+            reader.head()?;
+        }
+        Head::Tag(TAG_SHAREABLE) => drop(reader.head()?),
+        _ => {}
+    }
+    // Tag 27 has been read: ["ArrayBuffer", bytes, …].
+    let Head::Array(_) = reader.head()? else { return buffer.0.fail("invalid value: view") };
+    let bytes = Place(reader).name()?.1.0.byte_string()?;
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let end = length.map_or(bytes.len(), |length| {
+        usize::try_from(length).ok().and_then(|length| start.checked_add(length)).unwrap_or(start)
+    });
+    let shown = bytes.get(start..end);
+    shown.map_or_else(
+        || buffer.0.fail("invalid value: view outside of its buffer"),
+        |bytes| Ok(Item::Bytes(bytes)),
+    )
+}

@@ -1,0 +1,365 @@
+//! From the object that a caller wrote to conditions.
+//!
+//! What was wrong is told with its place: `where.$or[1].age.$gte`.
+
+use std::fmt;
+
+use super::operand::Operand;
+use super::path::Path;
+use super::text::Text;
+use super::{Condition, Test};
+use crate::model::{
+    Error, FILTER_DEPTH_MAX, FILTER_NODES_MAX, FILTER_PATH_STEPS_MAX, JsString, Node, NodeId,
+    Result, Value, ViewClass,
+};
+
+/// Every operator, for those who meant another one.
+const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $between $in $nin $contains $notContains \
+    $startsWith $endsWith $eqi $nei $containsi $notContainsi $startsWithi $endsWithi $null $empty \
+    $notEmpty $exists $and $or $not";
+
+pub(super) fn parse(value: &Value, now_ms: i64) -> Result<Condition> {
+    let mut parser = Parser { value, now_ms, nodes: 0 };
+    let top = Place::Top;
+    let entries = parser.object(value.root_id(), &top, "a filter is an object")?;
+    parser.conditions(entries, &Path::default(), true, &top)
+}
+
+/// A place inside the filter, for errors.
+enum Place<'p> {
+    Top,
+    Name(&'p Place<'p>, &'p JsString),
+    Index(&'p Place<'p>, usize),
+}
+
+impl Place<'_> {
+    fn depth(&self) -> usize {
+        match self {
+            Place::Top => 0,
+            Place::Name(outer, _) | Place::Index(outer, _) => outer.depth() + 1,
+        }
+    }
+
+    fn refuse<T>(&self, what: impl fmt::Display) -> Result<T> {
+        Err(Error::invalid(format!("{self}: {what}")))
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Top => f.write_str("where"),
+            Place::Index(outer, index) => write!(f, "{outer}[{index}]"),
+            Place::Name(outer, name) => {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+                match name.as_str().filter(|text| !text.is_empty() && text.bytes().all(plain)) {
+                    Some(text) => write!(f, "{outer}.{text}"),
+                    None => write!(f, "{outer}[{name:?}]"),
+                }
+            }
+        }
+    }
+}
+
+struct Parser<'v> {
+    value: &'v Value,
+    now_ms: i64,
+    nodes: usize,
+}
+
+type Entries<'v> = &'v [(JsString, NodeId)];
+
+impl<'v> Parser<'v> {
+    /// The node of an id, counted.
+    fn node(&mut self, id: NodeId, place: &Place<'_>) -> Result<&'v Node> {
+        self.nodes += 1;
+        if self.nodes > FILTER_NODES_MAX {
+            return place.refuse(format_args!(
+                "too many conditions and operands (max {FILTER_NODES_MAX} in one filter)"
+            ));
+        }
+        if place.depth() > FILTER_DEPTH_MAX {
+            return place.refuse(format_args!("nested too deeply (max {FILTER_DEPTH_MAX} levels)"));
+        }
+        self.value.node(id).map_or_else(|| place.refuse("nothing"), Ok)
+    }
+
+    fn object(&mut self, id: NodeId, place: &Place<'_>, what: &str) -> Result<Entries<'v>> {
+        match self.node(id, place)? {
+            Node::Object(entries) => Ok(entries),
+            other => place.refuse(format_args!("{what}: received {}", name_of(other))),
+        }
+    }
+
+    fn array(&mut self, id: NodeId, place: &Place<'_>, what: &str) -> Result<&'v [NodeId]> {
+        match self.node(id, place)? {
+            Node::Array(items) => Ok(items),
+            other => place.refuse(format_args!("takes {what}: received {}", name_of(other))),
+        }
+    }
+
+    /// All of an object's conditions on what a path leads to; `fields`: its names may be paths.
+    fn conditions(
+        &mut self,
+        entries: Entries<'v>,
+        path: &Path,
+        fields: bool,
+        outer: &Place<'_>,
+    ) -> Result<Condition> {
+        let mut all = Vec::with_capacity(entries.len());
+        for (name, id) in entries {
+            let place = Place::Name(outer, name);
+            let bytes = name.as_wtf8();
+            if bytes.starts_with(b"$") {
+                all.push(self.operator(name, *id, path, fields, &place)?);
+            } else if fields {
+                let Some(path) = Path::parse(bytes) else {
+                    return place.refuse(format_args!(
+                        "a path of too many steps (max {FILTER_PATH_STEPS_MAX})"
+                    ));
+                };
+                all.push(self.field(*id, &path, &place)?);
+            } else {
+                return place.refuse(
+                    "an operator must be here: to look inside a field, write its path with dots, \
+                     such as \"field.inner\"",
+                );
+            }
+        }
+        Ok(match all.len() {
+            1 => all.pop().unwrap_or(Condition::All(Vec::new())),
+            _ => Condition::All(all),
+        })
+    }
+
+    /// What stands behind a path: an object of operators, or a value to be equal to.
+    fn field(&mut self, id: NodeId, path: &Path, place: &Place<'_>) -> Result<Condition> {
+        if let Some(Node::Object(entries)) = self.value.node(id)
+            && !self.is_now(entries)
+        {
+            self.node(id, place)?;
+            if entries.is_empty() {
+                return place.refuse(
+                    "no operator: an object is compared by the operators in it, such as \
+                     { $exists: true }",
+                );
+            }
+            return self.conditions(entries, path, false, place);
+        }
+        let operand = self.operand(id, place, true)?;
+        Ok(Condition::At { path: path.clone(), negated: false, test: Test::In(vec![operand]) })
+    }
+
+    fn operator(
+        &mut self,
+        name: &JsString,
+        id: NodeId,
+        path: &Path,
+        fields: bool,
+        place: &Place<'_>,
+    ) -> Result<Condition> {
+        let text = name.as_str().unwrap_or_default();
+        let mut negated = false;
+        let test = match text {
+            "$and" | "$or" => {
+                let mut inner = Vec::new();
+                for (index, id) in self.array(id, place, "an array of filters")?.iter().enumerate()
+                {
+                    let place = Place::Index(place, index);
+                    let entries = self.object(*id, &place, "a filter is an object")?;
+                    inner.push(self.conditions(entries, path, fields, &place)?);
+                }
+                return Ok(match text {
+                    "$and" => Condition::All(inner),
+                    _ => Condition::Any(inner),
+                });
+            }
+            "$not" => {
+                let entries = self.object(id, place, "a filter is an object")?;
+                let inner = self.conditions(entries, path, fields, place)?;
+                return Ok(Condition::Not(Box::new(inner)));
+            }
+            "$exists" | "$null" | "$empty" | "$notEmpty" => {
+                let Node::Bool(wanted) = self.node(id, place)? else {
+                    return self.wrong(id, place, "true or false");
+                };
+                negated = *wanted == (text == "$notEmpty");
+                match text {
+                    "$exists" => Test::Exists,
+                    "$null" => Test::Null,
+                    _ => Test::Empty,
+                }
+            }
+            "$eq" | "$ne" => {
+                negated = text == "$ne";
+                Test::In(vec![self.operand(id, place, true)?])
+            }
+            "$in" | "$nin" => {
+                negated = text == "$nin";
+                let mut operands = Vec::new();
+                for (index, id) in self.array(id, place, "an array of values")?.iter().enumerate() {
+                    operands.push(self.operand(*id, &Place::Index(place, index), true)?);
+                }
+                Test::In(operands)
+            }
+            "$gt" => Test::Greater(self.operand(id, place, false)?),
+            "$gte" => Test::GreaterOrEqual(self.operand(id, place, false)?),
+            "$lt" => Test::Less(self.operand(id, place, false)?),
+            "$lte" => Test::LessOrEqual(self.operand(id, place, false)?),
+            "$between" => match *self.array(id, place, "[lowest, highest]")? {
+                [low, high] => Test::Between(
+                    self.operand(low, &Place::Index(place, 0), false)?,
+                    self.operand(high, &Place::Index(place, 1), false)?,
+                ),
+                ref other => {
+                    let len = other.len();
+                    return place.refuse(format_args!(
+                        "takes [lowest, highest]: received an array of {len}"
+                    ));
+                }
+            },
+            "$contains" | "$notContains" => {
+                negated = text == "$notContains";
+                Test::Contains(self.operand(id, place, true)?)
+            }
+            "$startsWith" => Test::Starts(self.stretch(id, place)?),
+            "$endsWith" => Test::Ends(self.stretch(id, place)?),
+            "$eqi" | "$nei" => {
+                negated = text == "$nei";
+                Test::EqualFolded(self.text(id, place)?)
+            }
+            "$containsi" | "$notContainsi" => {
+                negated = text == "$notContainsi";
+                Test::ContainsFolded(self.text(id, place)?)
+            }
+            "$startsWithi" => Test::StartsFolded(self.text(id, place)?),
+            "$endsWithi" => Test::EndsFolded(self.text(id, place)?),
+            "$now" | "$offset" => {
+                return place.refuse(format_args!(
+                    "{text} is an operand: write {{ $lt: {{ $now: true }} }}"
+                ));
+            }
+            _ => {
+                return place.refuse(format_args!(
+                    "unknown operator: known are {OPERATORS}; for a field whose name begins with \
+                     a dollar write \"\\\\{text}\""
+                ));
+            }
+        };
+        Ok(Condition::At { path: path.clone(), negated, test })
+    }
+
+    fn wrong<T>(&self, id: NodeId, place: &Place<'_>, what: &str) -> Result<T> {
+        let received = self.value.node(id).map_or("nothing", name_of);
+        place.refuse(format_args!("takes {what}: received {received}"))
+    }
+
+    /// A value to compare with.
+    fn operand(&mut self, id: NodeId, place: &Place<'_>, null: bool) -> Result<Operand> {
+        Ok(match self.node(id, place)? {
+            Node::Null if null => Operand::Null,
+            Node::Bool(b) => Operand::Bool(*b),
+            Node::Number(n) => Operand::Number(*n),
+            Node::BigInt(n) => Operand::BigInt(n.clone()),
+            Node::String(text) => Operand::Text(text.as_wtf8().to_vec()),
+            Node::View(ViewClass::Uint8, bytes) => Operand::Bytes(bytes.to_vec()),
+            Node::Window(window) if window.class == ViewClass::Uint8 => {
+                Operand::Bytes(self.windowed(window.buffer, window.offset_bytes, window.length))
+            }
+            Node::Date(ms) => Operand::Date(*ms),
+            Node::Object(entries) if self.is_now(entries) => self.now(entries, place)?,
+            _ => {
+                let what = match null {
+                    true => {
+                        "null, a boolean, number, bigint, string, Date, Uint8Array or \
+                         { $now: true }"
+                    }
+                    false => {
+                        "a number, bigint, string, Date, boolean, Uint8Array or { $now: true }"
+                    }
+                };
+                return self.wrong(id, place, what);
+            }
+        })
+    }
+
+    fn windowed(&self, buffer: NodeId, offset: u64, length: Option<u64>) -> Vec<u8> {
+        let Some(Node::Buffer(buffer)) = self.value.node(buffer) else { return Vec::new() };
+        let shown = buffer.bytes.iter().skip(offset as usize);
+        shown.take(length.map_or(usize::MAX, |length| length as usize)).copied().collect()
+    }
+
+    /// Text or bytes.
+    fn stretch(&mut self, id: NodeId, place: &Place<'_>) -> Result<Operand> {
+        match self.value.node(id) {
+            Some(Node::String(_) | Node::View(ViewClass::Uint8, _) | Node::Window(_)) => {
+                match self.operand(id, place, false)? {
+                    operand @ (Operand::Text(_) | Operand::Bytes(_)) => Ok(operand),
+                    _ => self.wrong(id, place, "a string or Uint8Array"),
+                }
+            }
+            _ => self.wrong(id, place, "a string or Uint8Array"),
+        }
+    }
+
+    fn text(&mut self, id: NodeId, place: &Place<'_>) -> Result<Text> {
+        match self.node(id, place)? {
+            Node::String(text) => Ok(Text::fold(text.as_wtf8())),
+            _ => self.wrong(id, place, "a string"),
+        }
+    }
+
+    fn is_now(&self, entries: Entries<'_>) -> bool {
+        entries.iter().any(|(name, _)| name.as_str() == Some("$now"))
+    }
+
+    /// `{ $now: true }`, with `$offset` beside it or inside: a Date.
+    fn now(&mut self, entries: Entries<'v>, outer: &Place<'_>) -> Result<Operand> {
+        let mut offset = 0.0;
+        for (name, id) in entries {
+            let place = Place::Name(outer, name);
+            match (name.as_str(), self.node(*id, &place)?) {
+                (Some("$now"), Node::Bool(true)) => {}
+                (Some("$now"), Node::Object(inner)) => {
+                    for (name, id) in inner {
+                        let place = Place::Name(&place, name);
+                        offset = self.offset(name, *id, &place)?;
+                    }
+                }
+                (Some("$now"), _) => return self.wrong(*id, &place, "true or { $offset: ms }"),
+                _ => offset = self.offset(name, *id, &place)?,
+            }
+        }
+        Ok(Operand::Date(self.now_ms as f64 + offset))
+    }
+
+    fn offset(&mut self, name: &JsString, id: NodeId, place: &Place<'_>) -> Result<f64> {
+        if name.as_str() != Some("$offset") {
+            return place.refuse("unknown: beside $now there is only $offset, in ms");
+        }
+        match self.node(id, place)? {
+            Node::Number(ms) if ms.is_finite() => Ok(*ms),
+            _ => self.wrong(id, place, "a finite number of ms"),
+        }
+    }
+}
+
+/// What was given, in a word.
+fn name_of(node: &Node) -> &'static str {
+    match node {
+        Node::Undefined => "undefined",
+        Node::Null => "null",
+        Node::Bool(_) => "a boolean",
+        Node::Number(_) => "a number",
+        Node::BigInt(_) => "a bigint",
+        Node::String(_) => "a string",
+        Node::Object(_) => "an object",
+        Node::Array(_) | Node::SparseArray { .. } => "an array",
+        Node::Map(_) => "a Map",
+        Node::Set(_) => "a Set",
+        Node::Date(_) => "a Date",
+        Node::View(class, _) => class.name(),
+        Node::Window(window) => window.class.name(),
+        _ => "an object of another class",
+    }
+}

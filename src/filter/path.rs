@@ -1,0 +1,93 @@
+//! Paths: names between dots.
+
+use crate::model::FILTER_PATH_STEPS_MAX;
+
+/// The steps from a value to what a condition is about; none for the value itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path(Vec<Step>);
+
+/// One step: a property, a key of a `Map`, or an index.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// WTF-8.
+    pub(super) name: Vec<u8>,
+    /// The index of an array that the name spells.
+    pub(super) index: Option<usize>,
+    /// The number that the name is the decimal form of.
+    pub(super) number: Option<f64>,
+}
+
+impl Path {
+    /// Takes a path apart. A backslash makes the character after it part of the name, be it a dot,
+    /// a backslash or the dollar of an operator. `None`: too many steps.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let mut names = vec![Vec::new()];
+        let mut bytes = text.iter();
+        while let Some(&byte) = bytes.next() {
+            if byte == b'.' {
+                if names.len() == FILTER_PATH_STEPS_MAX {
+                    return None;
+                }
+                names.push(Vec::new());
+                continue;
+            }
+            let byte = if byte == b'\\' { *bytes.next().unwrap_or(&byte) } else { byte };
+            if let Some(name) = names.last_mut() {
+                name.push(byte);
+            }
+        }
+        Some(Self(names.into_iter().map(Step::new).collect()))
+    }
+
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.0
+    }
+}
+
+impl Step {
+    fn new(name: Vec<u8>) -> Self {
+        let text = std::str::from_utf8(&name).unwrap_or_default();
+        let canonical = |text: &str| text == "0" || !text.starts_with('0');
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let index = if digits && canonical(text) { text.parse().ok() } else { None };
+        let number = text.parse::<f64>().ok().filter(|n| n.to_string() == text);
+        Self { name, index, number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let path = Path::parse(text.as_bytes()).unwrap();
+        path.0.iter().map(|step| String::from_utf8(step.name.clone()).unwrap()).collect()
+    }
+
+    #[test]
+    fn dots_part_and_backslashes_do_not() {
+        assert_eq!(names("a"), ["a"]);
+        assert_eq!(names("a.b.0"), ["a", "b", "0"]);
+        assert_eq!(names(""), [""]);
+        assert_eq!(names("."), ["", ""]);
+        assert_eq!(names(r"a\.b\\.\$c"), [r"a.b\", "$c"]);
+        assert_eq!(names("a\\"), ["a\\"]);
+    }
+
+    #[test]
+    fn indexes_and_numbers_have_one_spelling() {
+        let step = |text: &str| Step::new(text.as_bytes().to_vec());
+        assert_eq!(step("10").index, Some(10));
+        for other in ["", "010", "-1", "1.0", "x", "99999999999999999999999"] {
+            assert_eq!(step(other).index, None, "{other}");
+        }
+        assert_eq!(step("-1.5").number, Some(-1.5));
+        assert_eq!(step("1.50").number, None);
+    }
+
+    #[test]
+    fn the_number_of_steps_is_bounded() {
+        assert!(Path::parse(&[b'.'; FILTER_PATH_STEPS_MAX - 1]).is_some());
+        assert!(Path::parse(&[b'.'; FILTER_PATH_STEPS_MAX]).is_none());
+    }
+}

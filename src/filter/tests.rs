@@ -1,0 +1,295 @@
+//! Filters over values, as JavaScript encodes both. `__test__/property` compares them with a
+//! reference in JavaScript over random ones.
+
+use ciborium::Value as Cbor;
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::Filter;
+use crate::model::{Encoding, FILTER_NODES_MAX};
+
+fn encoded(value: &impl serde::Serialize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    ciborium::into_writer(value, &mut bytes).unwrap();
+    bytes
+}
+
+fn filter(filter: &impl serde::Serialize) -> Result<Filter, String> {
+    Filter::parse(&encoded(filter), 1_000_000).map_err(|error| error.message().to_owned())
+}
+
+fn meets(value: &impl serde::Serialize, by: &impl serde::Serialize) -> bool {
+    filter(by).unwrap().matches(Encoding::Cbor, &encoded(value)).unwrap()
+}
+
+#[track_caller]
+fn check(value: &Json, holding: &[Json], failing: &[Json]) {
+    for by in holding {
+        assert!(meets(value, by), "{value} {by}");
+    }
+    for by in failing {
+        assert!(!meets(value, by), "{value} {by}");
+    }
+}
+
+fn text(text: &str) -> Cbor {
+    Cbor::Text(text.to_owned())
+}
+
+fn tag(tag: u64, inner: Cbor) -> Cbor {
+    Cbor::Tag(tag, Box::new(inner))
+}
+
+fn map(pairs: Vec<(Cbor, Cbor)>) -> Cbor {
+    Cbor::Map(pairs)
+}
+
+fn bigint(n: u64) -> Cbor {
+    let bytes = n.to_be_bytes();
+    tag(2, Cbor::Bytes(bytes[n.leading_zeros() as usize / 8..].to_vec()))
+}
+
+/// A `Date`: seconds as a float, which must be written in 64 bits.
+fn date_bytes(ms: f64) -> Vec<u8> {
+    let mut bytes = vec![0xc1, 0xfb];
+    bytes.extend((ms / 1000.0).to_be_bytes());
+    bytes
+}
+
+#[test]
+fn values_are_compared_with_their_like() {
+    check(
+        &json!({ "n": 5, "s": "b", "t": true, "z": null }),
+        &[
+            json!({}),
+            json!({ "n": 5, "s": "b" }),
+            json!({ "n": { "$gt": 4, "$lte": 5 } }),
+            json!({ "n": { "$between": [5, 6] } }),
+            json!({ "n": { "$in": ["x", 5] } }),
+            json!({ "n": { "$ne": "5" } }),
+            json!({ "s": { "$gt": "a", "$lt": "c" } }),
+            json!({ "t": { "$gt": false } }),
+            json!({ "z": null }),
+            json!({ "missing": { "$ne": null, "$nin": [1] } }),
+        ],
+        &[
+            json!({ "n": "5" }),
+            json!({ "n": { "$gt": "4" } }),
+            json!({ "n": { "$lt": true } }),
+            json!({ "n": { "$between": [6, 7] } }),
+            json!({ "s": { "$gt": 0 } }),
+            json!({ "z": { "$in": [0, false, ""] } }),
+            json!({ "missing": null }),
+            json!({ "n": 5, "s": "c" }),
+        ],
+    );
+}
+
+#[test]
+fn absence_is_told_from_emptiness() {
+    check(
+        &json!({ "z": null, "e": "", "a": [], "f": [0], "n": 0 }),
+        &[
+            json!({ "z": { "$exists": true, "$null": true, "$empty": true } }),
+            json!({ "x": { "$exists": false, "$null": true, "$empty": true } }),
+            json!({ "e": { "$null": false, "$empty": true, "$notEmpty": false } }),
+            json!({ "a": { "$empty": true } }),
+            json!({ "f": { "$notEmpty": true, "$empty": false } }),
+            json!({ "n": { "$notEmpty": true } }),
+        ],
+        &[
+            json!({ "z": { "$exists": false } }),
+            json!({ "x": { "$notEmpty": true } }),
+            json!({ "n": { "$empty": true } }),
+        ],
+    );
+}
+
+#[test]
+fn text_and_arrays_are_searched() {
+    check(
+        &json!({ "s": "Straße 7", "tags": ["Red", "blue"] }),
+        &[
+            json!({ "s": { "$contains": "aße", "$startsWith": "Str", "$endsWith": "7" } }),
+            json!({ "s": { "$containsi": "STRASSE", "$startsWithi": "sT", "$eqi": "STRASSE 7" } }),
+            json!({ "s": { "$notContains": "strasse" } }),
+            json!({ "tags": { "$contains": "Red", "$containsi": "BLUE" } }),
+            json!({ "tags": { "$notContains": "red", "$notContainsi": "green" } }),
+        ],
+        &[
+            json!({ "s": { "$notContainsi": "strasse" } }),
+            json!({ "s": { "$nei": "STRASSE 7" } }),
+            json!({ "s": { "$startsWith": "str" } }),
+            json!({ "tags": { "$contains": "Re" } }),
+            json!({ "s": { "$contains": 7 } }),
+        ],
+    );
+}
+
+#[test]
+fn paths_step_into_objects_and_arrays() {
+    check(
+        &json!({
+            "a": { "b": [{ "c": 1 }, { "c": 2, "0": "zero" }, [9]] },
+            "a.b": "dotted", "$x": 3, "": { "": 4 },
+        }),
+        &[
+            json!({ "a.b.0.c": 1 }),
+            json!({ "a.b.1.c": 2 }),
+            json!({ "a.b.c": 2 }),
+            json!({ "a.b.c": { "$gt": 1, "$lt": 2 } }),
+            json!({ "a.b.2.0": 9 }),
+            json!({ "a\\.b": "dotted" }),
+            json!({ "\\$x": 3 }),
+            json!({ ".": 4 }),
+            json!({ "a.b.7.c": { "$exists": false } }),
+        ],
+        &[
+            json!({ "a.b.c": 3 }),
+            json!({ "a.b.c": { "$ne": 1 } }),
+            json!({ "a.b.0": 9 }),
+            json!({ "a.c": { "$exists": true } }),
+            json!({ "a.b": "dotted" }),
+        ],
+    );
+}
+
+#[test]
+fn conditions_are_combined() {
+    check(
+        &json!({ "n": 5, "m": 1 }),
+        &[
+            json!({ "$or": [{ "n": 1 }, { "m": 1 }] }),
+            json!({ "$and": [{ "n": 5 }, { "$not": { "m": 2 } }] }),
+            json!({ "n": { "$not": { "$gt": 5 } } }),
+            json!({ "n": { "$or": [{ "$lt": 0 }, { "$gt": 4 }] } }),
+            json!({ "$and": [] }),
+        ],
+        &[json!({ "$or": [] }), json!({ "$not": { "n": 5, "m": 1 } })],
+    );
+}
+
+#[test]
+fn numbers_and_bigints_compare_exactly() {
+    let value = map(vec![(text("n"), bigint((1 << 53) + 1)), (text("m"), Cbor::from(5))]);
+    let with = |path: &str, operator: &str, operand: Cbor| {
+        map(vec![(text(path), map(vec![(text(operator), operand)]))])
+    };
+    let safe = (1_u64 << 53) - 1;
+    assert!(meets(&value, &with("n", "$gt", Cbor::from(safe))));
+    assert!(meets(&value, &with("n", "$eq", bigint((1 << 53) + 1))));
+    assert!(!meets(&value, &with("n", "$eq", bigint(1 << 53))));
+    assert!(meets(&value, &with("m", "$eq", bigint(5))));
+    assert!(meets(&value, &with("m", "$lt", bigint(6))));
+}
+
+#[test]
+fn dates_are_compared_and_now_is_the_clocks() {
+    let mut value = b"\xa1\x61d".to_vec();
+    value.extend(date_bytes(999_000.0));
+    let meets = |by: &Json| filter(by).unwrap().matches(Encoding::Cbor, &value).unwrap();
+    assert!(meets(&json!({ "d": { "$lt": { "$now": true } } })));
+    assert!(meets(&json!({ "d": { "$gt": { "$now": true, "$offset": -2000 } } })));
+    assert!(meets(&json!({ "d": { "$now": { "$offset": -1000 } } })));
+    assert!(!meets(&json!({ "d": 999_000 })));
+}
+
+#[test]
+fn maps_sets_and_what_is_shared_are_stepped_into() {
+    let entries = vec![(Cbor::from(1), text("one")), (text("k"), Cbor::from(2))];
+    let value = map(vec![
+        (text("m"), tag(259, map(entries))),
+        (text("s"), tag(258, Cbor::Array(vec![Cbor::from(7)]))),
+        (
+            text("a"),
+            tag(28, map(vec![(text("x"), Cbor::from(1)), (text("self"), tag(29, Cbor::from(0)))])),
+        ),
+        (text("b"), tag(29, Cbor::from(0))),
+    ]);
+    for by in [
+        json!({ "m.1": "one", "m.k": 2 }),
+        json!({ "s": { "$contains": 7 } }),
+        json!({ "b.x": 1 }),
+        json!({ "a.self.self.self.x": 1 }),
+    ] {
+        assert!(meets(&value, &by), "{by}");
+    }
+}
+
+#[test]
+fn whole_values_are_compared() {
+    let by = |by: Json| filter(&by).unwrap();
+    let le64 = 300_u64.to_le_bytes();
+    assert_eq!(by(json!({ "$gt": 5 })).matches(Encoding::Le64, &le64), Ok(true));
+    assert_eq!(by(json!({ "$eq": 300 })).matches(Encoding::Le64, &le64), Ok(true));
+    assert_eq!(by(json!({ "$eq": 0 })).matches(Encoding::Le64, &[0; 8]), Ok(true));
+    assert_eq!(by(json!({ "a": 1 })).matches(Encoding::Le64, &le64), Ok(false));
+    let bytes = filter(&map(vec![(text("$startsWith"), Cbor::Bytes(vec![1]))])).unwrap();
+    assert_eq!(bytes.matches(Encoding::Bytes, &[1, 2]), Ok(true));
+    assert_eq!(bytes.matches(Encoding::Bytes, &[2, 1]), Ok(false));
+    assert_eq!(by(json!({ "$notEmpty": true })).matches(Encoding::Cbor, &[0x60]), Ok(false));
+    assert!(bytes.matches(Encoding::V8, &[]).is_err());
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let refused = |by: Json| filter(&by).unwrap_err();
+    let begins = |by: Json, words: &str| {
+        let message = refused(by);
+        assert!(message.starts_with(words), "{message}");
+    };
+    begins(json!([1]), "where: a filter is an object: received an array");
+    begins(json!({ "a": { "$gtt": 1 } }), "where.a.$gtt: unknown operator: known are $eq");
+    begins(json!({ "$or": [{}, { "x.y": { "$gte": [] } }] }), "where.$or[1][\"x.y\"].$gte: takes");
+    begins(json!({ "a": {} }), "where.a: no operator");
+    begins(json!({ "a": { "b": 1 } }), "where.a.b: an operator must be here");
+    begins(json!({ "a": [1] }), "where.a: takes null, a boolean");
+    begins(
+        json!({ "a": { "$in": 1 } }),
+        "where.a.$in: takes an array of values: received a number",
+    );
+    begins(json!({ "a": { "$in": [1, {}] } }), "where.a.$in[1]: takes null");
+    begins(json!({ "a": { "$lt": null } }), "where.a.$lt: takes a number");
+    begins(json!({ "a": { "$between": [1] } }), "where.a.$between: takes [lowest, highest]");
+    begins(json!({ "a": { "$exists": 1 } }), "where.a.$exists: takes true or false");
+    begins(json!({ "a": { "$containsi": 1 } }), "where.a.$containsi: takes a string");
+    begins(json!({ "$now": true }), "where.$now: $now is an operand");
+    begins(json!({ "a": { "$now": false } }), "where.a.$now: takes true");
+    begins(json!({ "a": { "$now": true, "x": 1 } }), "where.a.x: unknown");
+    begins(json!({ "$and": {} }), "where.$and: takes an array of filters: received an object");
+}
+
+#[test]
+fn filters_are_bounded() {
+    let nested =
+        |levels: usize| (0..levels).fold(json!({ "a": 1 }), |inner, _| json!({ "$not": inner }));
+    assert!(filter(&nested(31)).is_ok());
+    assert!(filter(&nested(32)).unwrap_err().contains("nested too deeply (max 32 levels)"));
+    let wide = |count: usize| json!({ "a": { "$in": vec![1; count] } });
+    assert!(filter(&wide(FILTER_NODES_MAX - 3)).is_ok());
+    assert!(filter(&wide(FILTER_NODES_MAX)).unwrap_err().contains("max 1000"));
+    let long = json!({ "a": "x".repeat(300_000) });
+    assert!(filter(&long).unwrap_err().starts_with("where: too large (max 262144 bytes)"));
+    let deep = json!({ "a.".repeat(100): 1 });
+    assert!(filter(&deep).unwrap_err().contains("too many steps (max 100)"));
+}
+
+#[test]
+fn an_array_of_itself_ends() {
+    // Eight times one object whose x is the array: every step has eight times the paths.
+    let mut value = b"\xd8\x1c\x88\xd8\x1c\xa1\x61x\xd8\x1d\x00".to_vec();
+    value.extend([0xd8, 29, 1].repeat(7));
+    let by = |steps: usize| filter(&json!({ vec!["x"; steps].join("."): 1 })).unwrap();
+    assert_eq!(by(4).matches(Encoding::Cbor, &value), Ok(false));
+    let refused = by(20).matches(Encoding::Cbor, &value).unwrap_err();
+    assert_eq!(refused.what(), "value too intertwined for a filter");
+}
+
+proptest! {
+    #[test]
+    fn hostile_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let by = filter(&json!({ "a.b": 1, "0.1": { "$containsi": "x" } })).unwrap();
+        let _ = by.matches(Encoding::Cbor, &bytes);
+        let _ = Filter::parse(&bytes, 0);
+    }
+}
