@@ -16,8 +16,8 @@ use openkv::codec::key::BIGINT_BYTES_MAX;
 use openkv::engine::sqlite::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, SqliteEngine};
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
-    AtomicWrite, Decision, EncodedValue, Encoding, Key, LOCK_MS, Limits, Message, Mutation,
-    SPILL_ROW_BYTES_MIN, VALUE_DEPTH_MAX, WriteParts,
+    AtomicWrite, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX, Key, LOCK_MS, Limits,
+    Message, Mutation, SPILL_ROW_BYTES_MIN, VALUE_DEPTH_MAX, WriteParts,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -110,6 +110,7 @@ fn constants_are_those_of_the_code() {
         ("SPILL_ROW_BYTES_MIN", SPILL_ROW_BYTES_MIN as i64),
         ("VALUE_DEPTH_MAX", VALUE_DEPTH_MAX as i64),
         ("BIGINT_BYTES_MAX", BIGINT_BYTES_MAX as i64),
+        ("FEED_VALUE_BYTES_MAX", FEED_VALUE_BYTES_MAX as i64),
     ]
     .into();
     assert_eq!(SPILLED, Encoding::SPILLED_FLAG);
@@ -194,7 +195,7 @@ fn tables_are_those_of_a_real_file() {
     let without_rowid = "SELECT name FROM pragma_table_list WHERE wr AND name NOT LIKE 'sqlite_%'";
     let without_rowid: BTreeSet<_> =
         file.values(without_rowid).iter().map(|row| text(&row[0])).collect();
-    assert_eq!(without_rowid, ["kv", "openkv_meta"].map(str::to_owned).into());
+    assert_eq!(without_rowid, ["kv", "openkv_feed", "openkv_meta"].map(str::to_owned).into());
 }
 
 /// What Deno's own statements count on; its third migration makes these.

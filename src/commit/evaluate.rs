@@ -7,12 +7,13 @@ use indexmap::map::Entry;
 use super::append::append;
 use super::arith;
 use super::calculate::calculate;
+use super::journal::Journal;
 use super::left::{Left, NewRow};
 use super::placeholders::Uuids;
 use crate::codec::key;
 use crate::model::{
-    AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation, Resolved,
-    Result, Versionstamp, WriteParts, limit,
+    self, AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation,
+    Resolved, Result, Versionstamp, WriteParts, limit,
 };
 
 /// An entry before the batch.
@@ -59,6 +60,7 @@ pub struct Evaluation<'b> {
     /// Randomness for UUIDs.
     seed: u64,
     uuids: Option<Uuids>,
+    journal: Journal,
 }
 
 /// What was under a key before a write touched it, to be put back if the write is rejected.
@@ -79,13 +81,39 @@ impl<'b> Evaluation<'b> {
     /// stores with an end that has come is as absent as what was there before.
     pub fn new(base: &'b mut dyn Base, version: u64, now_ms: i64) -> Self {
         let (rows, messages) = (IndexMap::default(), Vec::new());
-        Self { base, version, now_ms, rows, messages, seed: 0, uuids: None }
+        Self {
+            base,
+            version,
+            now_ms,
+            rows,
+            messages,
+            seed: 0,
+            uuids: None,
+            journal: Journal::default(),
+        }
     }
 
     /// Gives it randomness, which it needs for writes with placeholders.
     #[must_use]
     pub fn seeded(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// From now on keeps what each commit does, for [`Self::take_changes`].
+    pub fn keep_changes(&mut self) {
+        self.journal.turn_on();
+    }
+
+    /// What the commits did, in their order; nothing without [`Self::keep_changes`].
+    #[must_use]
+    pub fn take_changes(&mut self) -> Vec<model::Change> {
+        self.journal.take()
+    }
+
+    /// The last of the batch's commits that removed an entry, or may have.
+    #[must_use]
+    pub fn removed_version(&self) -> Option<u64> {
+        self.journal.removed()
     }
 
     /// Makes room for about so many rows.
@@ -144,6 +172,7 @@ impl<'b> Evaluation<'b> {
         for mutation in mutations {
             match self.change(mutation, version)? {
                 Ok(Change::Leaves(key, left)) => {
+                    self.journal.note(&key, &left, version);
                     let keep = can_fail.then(|| key.clone());
                     let before = self.rows.insert(key, left);
                     undo.extend(keep.map(|key| (key, before)));
@@ -160,6 +189,7 @@ impl<'b> Evaluation<'b> {
             }
         }
         self.version = version;
+        self.journal.keep(version);
         self.messages.extend(messages);
         let stamp = Versionstamp::new(version);
         Ok(if resolved.is_empty() {
@@ -193,8 +223,11 @@ impl<'b> Evaluation<'b> {
         self.version += 1;
         for key in keys {
             let row = NewRow { version: self.version, value: value.clone(), expire_at_ms: None };
-            self.rows.insert(key, Left::Stored(row));
+            let left = Left::Stored(row);
+            self.journal.note(&key, &left, self.version);
+            self.rows.insert(key, left);
         }
+        self.journal.keep(self.version);
     }
 
     /// The last commit so far.
@@ -272,6 +305,7 @@ impl<'b> Evaluation<'b> {
     }
 
     fn undo(&mut self, undo: Undo) {
+        self.journal.forget();
         for (key, before) in undo.into_iter().rev() {
             match (self.rows.entry(key), before) {
                 (Entry::Occupied(mut at), Some(row)) => {

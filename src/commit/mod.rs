@@ -10,6 +10,7 @@ mod append;
 mod arith;
 mod calculate;
 mod evaluate;
+mod journal;
 mod left;
 mod placeholders;
 mod queue;

@@ -4,6 +4,8 @@
 //! Invariant: readers hold the lock for one snapshot, the writer for one transaction.
 //! Never: keep the lock between calls.
 
+mod feed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,11 +13,13 @@ use std::time::Instant;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-use super::{Agenda, Checkpoint, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer};
+use super::{
+    Agenda, Checkpoint, Engine, FeedLog, ForeignWatch, Reader, Report, Snapshot, Work, Writer,
+};
 use crate::commit::{Base, Evaluation, Left, NewRow, OldRow, Settled, settle};
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Row,
-    Settlement, Versionstamp,
+    CLAIM_MESSAGES_MAX, Change, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result,
+    Row, Settlement, Versionstamp,
 };
 
 /// A database in memory; every [`MemoryEngine::new`] is another one.
@@ -25,6 +29,9 @@ pub struct MemoryEngine(Arc<RwLock<Tables>>);
 #[derive(Default)]
 struct Tables {
     version: u64,
+    /// The last commit that removed something.
+    removed: u64,
+    feed: Option<feed::Log>,
     rows: BTreeMap<Key, NewRow>,
     expiries: BTreeSet<(i64, Key)>,
     messages: BTreeMap<i64, Queued>,
@@ -99,6 +106,11 @@ impl Snapshot for MemorySnapshot<'_> {
         Ok(found.is_some())
     }
 
+    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        let Tables { feed: log, version, removed, .. } = self.tables;
+        Box::new(feed::LogView { log: log.as_ref(), version: *version, removed: *removed })
+    }
+
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
         let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
         Ok(found.map(|row| row.expire_at_ms))
@@ -151,6 +163,9 @@ impl Writer for MemoryWriter {
         let dead = tables.retry(failures, now_ms, &mut report);
         let mut base = MemoryBase { rows: &tables.rows, now_ms, last_uuid: tables.last_uuid };
         let mut evaluation = Evaluation::new(&mut base, version, now_ms).seeded(work.seed);
+        if tables.feed.is_some() {
+            evaluation.keep_changes();
+        }
         evaluation.reserve(work.writes.len());
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
@@ -160,6 +175,8 @@ impl Writer for MemoryWriter {
         }
         tables.version = evaluation.version();
         tables.last_uuid = evaluation.last_uuid().or(tables.last_uuid);
+        tables.removed = evaluation.removed_version().unwrap_or(tables.removed);
+        let mut changes = evaluation.take_changes();
         let (rows, messages) = evaluation.into_effects();
         for (key, left) in rows {
             if let Some(end) = left.expire_at_ms() {
@@ -175,8 +192,21 @@ impl Writer for MemoryWriter {
         }
         tables.renew(&work.renewals, now_ms);
         report.deliveries = tables.claim(work.claim_max, work.lock, now_ms);
-        tables.sweep(work.sweep_max, now_ms, &mut report);
+        let gone = tables.sweep(work.sweep_max, now_ms, &mut report);
+        report.versions = (version, tables.version);
+        if let Some(log) = &mut tables.feed {
+            let removed = |key| Change { key, version: tables.version, value: None };
+            changes.extend(gone.into_iter().map(removed));
+            log.log(changes, now_ms);
+        }
         Ok(report)
+    }
+
+    fn log_changes(&mut self, _deadline: Instant) -> Result<u64> {
+        let mut tables = self.0.write();
+        let (version, removed) = (tables.version, tables.removed);
+        tables.feed.get_or_insert_with(|| feed::Log::starting_at(version, removed));
+        Ok(version)
     }
 
     fn agenda(&mut self) -> Result<Agenda> {
@@ -327,20 +357,22 @@ impl Tables {
             .collect()
     }
 
-    fn sweep(&mut self, max: usize, now_ms: i64, report: &mut Report) {
-        let mut swept = 0;
-        while swept < max
+    fn sweep(&mut self, max: usize, now_ms: i64, report: &mut Report) -> Vec<Key> {
+        let mut swept = Vec::new();
+        while swept.len() < max
             && let Some((end, key)) = self.expiries.first().cloned()
             && end <= now_ms
         {
             report.touched.push(key.clone());
-            self.put(key, None);
-            swept += 1;
+            self.put(key.clone(), None);
+            swept.push(key);
         }
-        report.sweep_more = max > 0 && swept == max;
-        if swept > 0 {
+        report.sweep_more = max > 0 && swept.len() == max;
+        if !swept.is_empty() {
             self.version += 1;
+            self.removed = self.version;
         }
+        swept
     }
 }
 

@@ -6,12 +6,15 @@
 //! taken afterwards; what it has refused has left no trace.
 //! Never: decide the meaning of a write, or call back into the store.
 
+mod feed;
 pub mod memory;
 pub mod sqlite;
 #[cfg(test)]
 mod suite;
 
 use std::time::Instant;
+
+pub use feed::{FeedLog, FeedState, Logged};
 
 use crate::model::{AtomicWrite, Decision, Delivery, Key, Result, Row, Settlement};
 
@@ -104,6 +107,9 @@ pub trait Snapshot {
         reverse: bool,
         visit: &mut dyn FnMut(Row<'_>) -> bool,
     ) -> Result<()>;
+
+    /// The log of changes.
+    fn feed(&mut self) -> Box<dyn FeedLog + '_>;
 }
 
 /// Everything that goes into one transaction.
@@ -134,6 +140,8 @@ pub struct Report {
     pub decisions: Vec<Decision>,
     /// Messages claimed under [`Work::lock`].
     pub deliveries: Vec<Delivery>,
+    /// The last commit before it, and its own last one.
+    pub versions: (u64, u64),
     /// Keys whose entry changed.
     pub touched: Vec<Key>,
     /// Earliest end among the entries written here, in ms since the epoch.
@@ -161,6 +169,13 @@ pub trait Writer: Send {
     /// As a whole, and then nothing was done: `Unavailable` when the deadline passed or the disk is
     /// full, `Denied`, `Corrupt`; `OutcomeUnknown` if it failed while becoming durable.
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report>;
+
+    /// Has the changes of all later commits logged, by every process; answers the last commit.
+    /// `deadline` bounds the wait for another process's transaction.
+    ///
+    /// # Errors
+    /// As [`Writer::apply`].
+    fn log_changes(&mut self, deadline: Instant) -> Result<u64>;
 
     /// When to come back.
     ///

@@ -2,6 +2,8 @@
 //!
 //! Each law is a function of a fresh engine; the two modules at the end instantiate all of them.
 
+mod feed;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -10,6 +12,12 @@ use super::{Engine, Reader, Report, Work, Writer};
 use crate::model::{
     Arith, AtomicWrite, Check, Decision, EncodedValue, Encoding, Key, LOCK_MS, Limits, Message,
     Mutation, Outcome, Patch, Settlement, Target, Versionstamp, WriteParts,
+};
+
+use feed::{
+    ends_and_dead_messages_are_logged, every_commit_of_a_batch_is_logged_and_nothing_else,
+    nothing_is_logged_until_it_is_asked_for,
+    values_too_large_for_the_log_are_told_while_they_are_there,
 };
 
 const NOW: i64 = 1_000_000;
@@ -443,6 +451,10 @@ macro_rules! all_laws {
             a_failed_message_comes_back_until_its_schedule_is_spent
             a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not
             a_second_writer_thread_never_mixes_with_the_first
+            nothing_is_logged_until_it_is_asked_for
+            every_commit_of_a_batch_is_logged_and_nothing_else
+            ends_and_dead_messages_are_logged
+            values_too_large_for_the_log_are_told_while_they_are_there
         }
     };
 }

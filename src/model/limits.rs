@@ -183,3 +183,36 @@ pub const FILTER_PATH_STEPS_MAX: usize = 100;
 /// Items that one path of a filter may come by in one value: objects that are met several times
 /// could otherwise be walked without end.
 pub const FILTER_VISITS_MAX: usize = 1_000_000;
+
+/// Changes that set something which the log of changes keeps, at most.
+pub const FEED_CHANGES_MAX: u64 = 100_000;
+
+/// Keys and values of those changes together.
+pub const FEED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Removals which the log of changes keeps, at most: they can be found nowhere else.
+pub const FEED_REMOVALS_MAX: u64 = 100_000;
+
+/// Keys of those removals together.
+pub const FEED_REMOVAL_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// How long the log of changes keeps a change.
+pub const FEED_AGE_MS_MAX: i64 = 7 * 86_400_000;
+
+/// Most commits that one transaction drops from the log of changes, unless it adds half as many.
+pub const FEED_TRIM_COMMITS: usize = 64;
+
+/// Largest value that the log of changes copies; a larger one is read from its entry.
+pub const FEED_VALUE_BYTES_MAX: usize = 65_536;
+
+/// Changes and bytes after which a batch of a feed ends with the commit that it has come to.
+pub const FEED_BATCH_CHANGES: usize = 1000;
+
+/// See [`FEED_BATCH_CHANGES`].
+pub const FEED_BATCH_BYTES: usize = 1024 * 1024;
+
+/// Changes and bytes after which a batch ends that is put together from the entries themselves.
+pub const FEED_COALESCED_CHANGES: usize = 10_000;
+
+/// See [`FEED_COALESCED_CHANGES`].
+pub const FEED_COALESCED_BYTES: usize = 8 * 1024 * 1024;

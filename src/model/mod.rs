@@ -6,6 +6,7 @@
 mod calculation;
 mod env;
 mod error;
+mod feed;
 mod key;
 pub(crate) mod limit;
 mod limits;
@@ -20,6 +21,7 @@ mod write;
 pub use calculation::{Bounds, Calculation, Operand};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
+pub use feed::{Change, KeyRange};
 pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use placeholder::{Patch, Resolved, Target};

@@ -87,6 +87,10 @@ impl<W: Writer> Writer for Faulty<W> {
         Ok(report)
     }
 
+    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+        self.0.log_changes(deadline)
+    }
+
     fn agenda(&mut self) -> Result<Agenda> {
         (self.1.before_agenda)(self.1.agendas.fetch_add(1, Ordering::SeqCst), &())?;
         self.0.agenda()

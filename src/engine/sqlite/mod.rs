@@ -6,6 +6,7 @@
 
 mod connection;
 mod errors;
+mod feed;
 mod foreign;
 mod layout;
 mod messages;

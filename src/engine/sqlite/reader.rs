@@ -5,10 +5,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::errors::failure;
+use super::feed::FeedReader;
 use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::wal_index::{Header, WalIndex};
-use crate::engine::{Reader, Snapshot};
+use crate::engine::{FeedLog, Reader, Snapshot};
 use crate::model::{Encoding, Error, Result, Row, Versionstamp};
 
 /// One reading connection.
@@ -42,6 +43,7 @@ struct Rows {
     backward: Statement,
     spilled: Statement,
     expiry: Statement,
+    feed: FeedReader,
     now_ms: i64,
 }
 
@@ -61,6 +63,7 @@ impl SqliteReader {
                 )?,
                 spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
                 expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
+                feed: FeedReader::new(&connection)?,
                 now_ms: 0,
             },
             begin: prepare("BEGIN")?,
@@ -129,6 +132,10 @@ impl Snapshot for Rows {
             visit(row);
             true
         })
+    }
+
+    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        Box::new(&mut self.feed)
     }
 
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {

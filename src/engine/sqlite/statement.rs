@@ -82,6 +82,12 @@ impl<'b> Run<'_, 'b> {
         self
     }
 
+    pub(super) fn null(self, at: c_int) -> Self {
+        // SAFETY: as above.
+        unsafe { ffi::sqlite3_bind_null(self.raw, at) };
+        self
+    }
+
     pub(super) fn blob(self, at: c_int, bytes: &'b [u8]) -> Self {
         // A null pointer would bind NULL; an empty slice's pointer is dangling but not null.
         // SAFETY: the bytes outlive this run ('b), which resets the statement when it ends.

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
+use super::feed::FeedWriter;
 use super::foreign::OwnCommits;
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
 use crate::commit::Evaluation;
 use crate::engine::{Agenda, Checkpoint, Report, Work, Writer};
-use crate::model::{Error, Kind, Result};
+use crate::model::{Change, Error, Key, Kind, Result};
 
 /// Carries out work on the file.
 pub struct SqliteWriter {
@@ -23,6 +24,9 @@ pub struct SqliteWriter {
     set_version: Statement,
     rows: Rows,
     messages: Messages,
+    feed: FeedWriter,
+    /// What all writers of the file have to look after, as last seen.
+    features: i64,
     durable: bool,
     /// Drawn on for the lengths of pauses; any odd number will do.
     pauses: u64,
@@ -43,10 +47,17 @@ impl SqliteWriter {
             commit: prepare("COMMIT")?,
             rollback: prepare("ROLLBACK")?,
             checkpoint: prepare("PRAGMA wal_checkpoint(PASSIVE)")?,
-            version: prepare("SELECT version FROM data_version WHERE k = 0")?,
-            set_version: prepare("UPDATE data_version SET version = ?1 WHERE k = 0")?,
+            version: prepare(
+                "SELECT version, (SELECT value FROM openkv_meta WHERE name = 'features') \
+                 FROM data_version WHERE k = 0",
+            )?,
+            set_version: prepare(
+                "UPDATE data_version SET version = ?1, seq = max(seq, ?2) WHERE k = 0",
+            )?,
             rows: Rows::new(&connection)?,
             messages: Messages::new(&connection)?,
+            feed: FeedWriter::new(&connection)?,
+            features: -1,
             durable: false,
             pauses: u64::from(std::process::id()) * 2 + 1,
             own,
@@ -98,7 +109,11 @@ impl SqliteWriter {
             dead.extend(self.messages.fail_lost(now_ms, &mut report)?);
         }
         self.rows.begin(now_ms)?;
+        let logged = self.feed.begin()?;
         let mut evaluation = Evaluation::new(&mut self.rows, before, now_ms).seeded(work.seed);
+        if logged {
+            evaluation.keep_changes();
+        }
         evaluation.reserve(work.writes.len());
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
@@ -108,6 +123,8 @@ impl SqliteWriter {
         }
         let mut version = evaluation.version();
         let uuid = evaluation.last_uuid();
+        let mut removed = evaluation.removed_version().unwrap_or(0);
+        let mut changes = evaluation.take_changes();
         let (rows, messages) = evaluation.into_effects();
         if let Some(uuid) = uuid {
             self.rows.keep_uuid(uuid)?;
@@ -127,11 +144,21 @@ impl SqliteWriter {
         report.deliveries = self.messages.claim(work.claim_max, work.lock, now_ms)?;
         let swept = self.rows.sweep(work.sweep_max, now_ms)?;
         report.sweep_more = work.sweep_max > 0 && swept.len() == work.sweep_max;
-        version += u64::from(!swept.is_empty());
-        report.touched.extend(swept);
-        if version != before {
-            self.set_version.run().int(1, version.cast_signed()).finish()?;
+        if !swept.is_empty() {
+            version += 1;
+            removed = version;
+            if logged {
+                let gone = |key: &Key| Change { key: key.clone(), version, value: None };
+                changes.extend(swept.iter().map(gone));
+            }
         }
+        report.touched.extend(swept);
+        self.feed.log(&changes, now_ms)?;
+        if version != before {
+            let run = self.set_version.run().int(1, version.cast_signed());
+            run.int(2, removed.cast_signed()).finish()?;
+        }
+        report.versions = (before, version);
         Ok((report, version))
     }
 
@@ -140,7 +167,25 @@ impl SqliteWriter {
         if !run.step()? {
             return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
         }
-        Ok(run.column_int(0).cast_unsigned())
+        let (version, features) = (run.column_int(0).cast_unsigned(), run.column_int(1));
+        drop(run);
+        if self.features != features {
+            self.feed.reload()?;
+            self.features = features;
+        }
+        Ok(version)
+    }
+
+    /// Commits what was done since [`Self::begin`].
+    fn end(&mut self) -> Result<()> {
+        self.commit.execute().map_err(|error| {
+            self.roll_back();
+            // Only a failed sync leaves a commit that a crash might still bring to light.
+            match error.message().contains("disk I/O error") {
+                true => Error::new(Kind::OutcomeUnknown, error.message()),
+                false => error,
+            }
+        })
     }
 
     /// Ends the transaction, if SQLite has not done so already.
@@ -169,16 +214,32 @@ impl Writer for SqliteWriter {
                 return Err(error);
             }
         };
-        if let Err(error) = self.commit.execute() {
-            self.roll_back();
-            // Only a failed sync leaves a commit that a crash might still bring to light.
-            return Err(match error.message().contains("disk I/O error") {
-                true => Error::new(Kind::OutcomeUnknown, error.message()),
-                false => error,
-            });
-        }
+        self.end()?;
         self.own.left(version);
         Ok(report)
+    }
+
+    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+        let version = self.read_version()?;
+        if self.feed.is_on() {
+            return Ok(version);
+        }
+        self.set_durable(true)?;
+        self.begin(deadline)?;
+        let started = self.read_version().and_then(|version| {
+            self.feed.start()?;
+            Ok(version)
+        });
+        match started {
+            Ok(version) => {
+                self.end()?;
+                Ok(version)
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(error)
+            }
+        }
     }
 
     fn agenda(&mut self) -> Result<Agenda> {

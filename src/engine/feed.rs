@@ -1,0 +1,207 @@
+//! The log of changes: how it is read, and what is let go of when it grows too long.
+//!
+//! What an entry was set to goes first: as long as the entry is there, its last state can be found
+//! in its row. That it was removed can be found nowhere else, so removals have bounds of their own.
+
+use crate::model::{
+    Encoding, FEED_AGE_MS_MAX, FEED_BYTES_MAX, FEED_CHANGES_MAX, FEED_REMOVAL_BYTES_MAX,
+    FEED_REMOVALS_MAX, Result,
+};
+
+/// How far a log of changes reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedState {
+    /// Whether changes are logged at all.
+    pub on: bool,
+    /// The last commit.
+    pub version: u64,
+    /// Every change of the commits after this one is in the log.
+    pub complete: u64,
+    /// Every removal of the commits after this one is in the log. Not after `complete`.
+    pub removed: u64,
+}
+
+/// A change as the log has it, borrowed for the length of a visit.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged<'a> {
+    /// The commit.
+    pub version: u64,
+    /// Encoded key.
+    pub key: &'a [u8],
+    /// What it was set to; `None`: it was removed.
+    pub value: Option<(Encoding, &'a [u8])>,
+}
+
+/// A log of changes as one snapshot has it.
+pub trait FeedLog {
+    /// How far it reaches.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn state(&mut self) -> Result<FeedState>;
+
+    /// Visits the changes of the commits after `after`, in order, until `visit` answers `false`.
+    /// Left out are values that were too large for the log and have been replaced since; what
+    /// replaced them comes later in the log.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()>;
+}
+
+/// How much is in a log, and how far it reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) complete: u64,
+    pub(super) removed: u64,
+    pub(super) sets: Amount,
+    pub(super) removals: Amount,
+}
+
+/// Rows, and the bytes of their keys and values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+}
+
+impl Amount {
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.rows += 1;
+        self.bytes += bytes as u64;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.rows = self.rows.saturating_sub(other.rows);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
+
+    fn exceeds(&self, rows: u64, bytes: u64) -> bool {
+        self.rows > rows || self.bytes > bytes
+    }
+}
+
+/// The rows of a log, to be let go of.
+pub(super) trait Shelf {
+    /// The first commit after `after` that has rows, and when it was logged.
+    fn first_after(&mut self, after: u64) -> Result<Option<(u64, i64)>>;
+    /// Drops what a commit set.
+    fn drop_sets(&mut self, version: u64) -> Result<Amount>;
+    /// Drops what a commit removed.
+    fn drop_removals(&mut self, version: u64) -> Result<Amount>;
+}
+
+/// Lets go of the oldest commits while the log is over its bounds, at most `commits` of them.
+pub(super) fn trim(
+    shelf: &mut impl Shelf,
+    extent: &mut Extent,
+    now_ms: i64,
+    commits: usize,
+) -> Result<()> {
+    let old_ms = now_ms.saturating_sub(FEED_AGE_MS_MAX);
+    for _ in 0..commits {
+        let sets_over = extent.sets.exceeds(FEED_CHANGES_MAX, FEED_BYTES_MAX);
+        let next = shelf.first_after(extent.complete)?;
+        if let Some((version, _)) = next.filter(|(_, at_ms)| sets_over || *at_ms < old_ms) {
+            extent.sets.subtract(shelf.drop_sets(version)?);
+            extent.complete = version;
+            continue;
+        }
+        if extent.removals.rows == 0 {
+            break;
+        }
+        // Up to `complete` there is nothing left but removals.
+        let over = extent.removals.exceeds(FEED_REMOVALS_MAX, FEED_REMOVAL_BYTES_MAX);
+        let first = shelf.first_after(0)?;
+        let Some((version, _)) = first
+            .filter(|(version, at_ms)| over || (*version <= extent.complete && *at_ms < old_ms))
+        else {
+            break;
+        };
+        if version > extent.complete {
+            extent.sets.subtract(shelf.drop_sets(version)?);
+            extent.complete = version;
+        }
+        extent.removals.subtract(shelf.drop_removals(version)?);
+        extent.removed = version;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Commits by number: when, how many sets and removals of one byte each.
+    struct Rows(BTreeMap<u64, (i64, u64, u64)>);
+
+    impl Shelf for Rows {
+        fn first_after(&mut self, after: u64) -> Result<Option<(u64, i64)>> {
+            let mut rest = self.0.range(after + 1..).filter(|(_, row)| row.1 + row.2 > 0);
+            Ok(rest.next().map(|(version, row)| (*version, row.0)))
+        }
+
+        fn drop_sets(&mut self, version: u64) -> Result<Amount> {
+            let row = self.0.get_mut(&version).unwrap();
+            let rows = std::mem::take(&mut row.1);
+            Ok(Amount { rows, bytes: rows })
+        }
+
+        fn drop_removals(&mut self, version: u64) -> Result<Amount> {
+            let row = self.0.get_mut(&version).unwrap();
+            let rows = std::mem::take(&mut row.2);
+            Ok(Amount { rows, bytes: rows })
+        }
+    }
+
+    fn log(commits: &[(u64, i64, u64, u64)]) -> (Rows, Extent) {
+        let mut extent = Extent::default();
+        let mut rows = BTreeMap::new();
+        for &(version, at_ms, sets, removals) in commits {
+            rows.insert(version, (at_ms, sets, removals));
+            extent.sets.rows += sets;
+            extent.sets.bytes += sets;
+            extent.removals.rows += removals;
+            extent.removals.bytes += removals;
+        }
+        (Rows(rows), extent)
+    }
+
+    #[test]
+    fn within_its_bounds_a_log_keeps_everything() {
+        let (mut rows, mut extent) = log(&[(1, 0, FEED_CHANGES_MAX, FEED_REMOVALS_MAX)]);
+        let before = extent;
+        trim(&mut rows, &mut extent, FEED_AGE_MS_MAX, 10).unwrap();
+        assert_eq!(extent, before);
+    }
+
+    #[test]
+    fn sets_go_before_removals() {
+        let (mut rows, mut extent) =
+            log(&[(1, 0, 1, 1), (2, 0, FEED_CHANGES_MAX, 1), (3, 0, 1, 0)]);
+        trim(&mut rows, &mut extent, 0, 10).unwrap();
+        assert_eq!((extent.complete, extent.removed), (2, 0));
+        assert_eq!((extent.sets.rows, extent.removals.rows), (1, 2));
+    }
+
+    #[test]
+    fn a_commit_whose_removals_go_loses_its_sets_too() {
+        let (mut rows, mut extent) =
+            log(&[(1, 0, 1, 0), (2, 0, 1, FEED_REMOVALS_MAX), (3, 0, 1, 1)]);
+        trim(&mut rows, &mut extent, 0, 10).unwrap();
+        assert_eq!((extent.complete, extent.removed), (2, 2));
+        assert_eq!((extent.sets.rows, extent.removals.rows), (1, 1));
+    }
+
+    #[test]
+    fn age_ends_both_and_steps_are_bounded() {
+        let commits: Vec<_> = (1..=10).map(|version| (version, 0, 1, 1)).collect();
+        let (mut rows, mut extent) = log(&commits);
+        trim(&mut rows, &mut extent, FEED_AGE_MS_MAX + 1, 15).unwrap();
+        assert_eq!((extent.complete, extent.removed), (10, 5));
+        trim(&mut rows, &mut extent, FEED_AGE_MS_MAX + 1, 15).unwrap();
+        assert_eq!((extent.removed, extent.removals.rows), (10, 0));
+    }
+}

@@ -1,0 +1,287 @@
+//! The log of changes on a file, for the writer and for readers.
+
+use rusqlite::Connection;
+
+use super::layout::SPILLED;
+use super::reader::encoding;
+use super::statement::{Run, Statement};
+use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
+use crate::model::{Change, Error, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
+
+/// Part of format 2. `data_version.seq` begins to hold the commit of the last removal; what was
+/// removed before is not known, so it may have been by the last commit.
+pub(super) const TABLES: &str = "
+CREATE TABLE openkv_feed (
+  version INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  encoding INTEGER NOT NULL,
+  k BLOB NOT NULL,
+  v BLOB,
+  PRIMARY KEY (version, seq)
+) WITHOUT ROWID;
+CREATE TABLE openkv_feed_state (
+  k INTEGER PRIMARY KEY,
+  complete INTEGER NOT NULL,
+  removed INTEGER NOT NULL,
+  sets INTEGER NOT NULL DEFAULT 0,
+  set_bytes INTEGER NOT NULL DEFAULT 0,
+  removals INTEGER NOT NULL DEFAULT 0,
+  removal_bytes INTEGER NOT NULL DEFAULT 0
+);
+UPDATE data_version SET seq = version;
+";
+
+/// The encoding id of a removal.
+const REMOVED: i64 = 0;
+
+/// The log in the writer's transaction.
+pub(super) struct FeedWriter {
+    state: Statement,
+    start: Statement,
+    raise: Statement,
+    keep: Statement,
+    insert: Statement,
+    first: Statement,
+    sum_sets: Statement,
+    sum_removals: Statement,
+    drop_sets: Statement,
+    drop_removals: Statement,
+    /// Of the transaction that is open; `None`: nothing is logged.
+    extent: Option<Extent>,
+    on: bool,
+}
+
+impl FeedWriter {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            state: prepare(
+                "SELECT complete, removed, sets, set_bytes, removals, removal_bytes \
+                 FROM openkv_feed_state WHERE k = 0",
+            )?,
+            start: prepare(
+                "INSERT INTO openkv_feed_state (k, complete, removed) \
+                 SELECT 0, version, seq FROM data_version WHERE k = 0",
+            )?,
+            raise: prepare("UPDATE openkv_meta SET value = value + 1 WHERE name = 'features'")?,
+            keep: prepare(
+                "UPDATE openkv_feed_state SET complete = ?1, removed = ?2, sets = ?3, \
+                 set_bytes = ?4, removals = ?5, removal_bytes = ?6 WHERE k = 0",
+            )?,
+            insert: prepare(
+                "INSERT INTO openkv_feed (version, seq, at_ms, encoding, k, v) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?,
+            first: prepare(
+                "SELECT version, at_ms FROM openkv_feed WHERE version > ?1 \
+                 ORDER BY version, seq LIMIT 1",
+            )?,
+            sum_sets: prepare(
+                "SELECT count(*), sum(length(k) + ifnull(length(v), 0)) FROM openkv_feed \
+                 WHERE version = ?1 AND encoding <> 0",
+            )?,
+            sum_removals: prepare(
+                "SELECT count(*), sum(length(k)) FROM openkv_feed \
+                 WHERE version = ?1 AND encoding = 0",
+            )?,
+            drop_sets: prepare("DELETE FROM openkv_feed WHERE version = ?1 AND encoding <> 0")?,
+            drop_removals: prepare("DELETE FROM openkv_feed WHERE version = ?1 AND encoding = 0")?,
+            extent: None,
+            on: false,
+        })
+    }
+
+    /// What the writers of the file look after has changed.
+    pub(super) fn reload(&mut self) -> Result<()> {
+        self.on = self.state.run().step()?;
+        Ok(())
+    }
+
+    /// Whether changes are logged, as of the last [`Self::reload`].
+    pub(super) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// A transaction has begun; answers whether its changes are to be logged.
+    pub(super) fn begin(&mut self) -> Result<bool> {
+        self.extent = None;
+        if self.on {
+            let mut run = self.state.run();
+            if run.step()? {
+                let number = |at| run.column_int(at).cast_unsigned();
+                self.extent = Some(Extent {
+                    complete: number(0),
+                    removed: number(1),
+                    sets: Amount { rows: number(2), bytes: number(3) },
+                    removals: Amount { rows: number(4), bytes: number(5) },
+                });
+            }
+        }
+        Ok(self.extent.is_some())
+    }
+
+    /// Turns the log on, in the caller's transaction.
+    pub(super) fn start(&mut self) -> Result<()> {
+        if self.state.run().step()? {
+            return Ok(());
+        }
+        self.start.execute()?;
+        self.raise.execute()
+    }
+
+    /// Logs the changes of the transaction, in order, and lets go of old ones.
+    pub(super) fn log(&mut self, changes: &[Change], now_ms: i64) -> Result<()> {
+        let Some(mut extent) = self.extent.take() else { return Ok(()) };
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let mut seq = 0;
+        let mut commits = 0;
+        let mut last = 0;
+        for change in changes {
+            if change.version != last {
+                (last, seq) = (change.version, 0);
+                commits += 1;
+            }
+            seq += 1;
+            let mut run = self.insert.run().int(1, last.cast_signed()).int(2, seq);
+            run = run.int(3, now_ms).blob(5, change.key.as_bytes());
+            match &change.value {
+                None => {
+                    extent.removals.add(change.size_bytes());
+                    run.int(4, REMOVED).null(6).finish()?;
+                }
+                Some(value) if value.bytes.len() > FEED_VALUE_BYTES_MAX => {
+                    extent.sets.add(change.key.len());
+                    run.int(4, i64::from(value.encoding.id()) + SPILLED).null(6).finish()?;
+                }
+                Some(value) => {
+                    extent.sets.add(change.size_bytes());
+                    run.int(4, i64::from(value.encoding.id())).blob(6, &value.bytes).finish()?;
+                }
+            }
+        }
+        trim(self, &mut extent, now_ms, FEED_TRIM_COMMITS.max(2 * commits))?;
+        let numbers = [
+            extent.complete,
+            extent.removed,
+            extent.sets.rows,
+            extent.sets.bytes,
+            extent.removals.rows,
+            extent.removals.bytes,
+        ];
+        let mut run = self.keep.run();
+        for (at, number) in (1..).zip(numbers) {
+            run = run.int(at, number.cast_signed());
+        }
+        run.finish()
+    }
+}
+
+/// Rows and bytes that a query has summed up.
+fn amount(mut run: Run<'_, '_>) -> Result<Amount> {
+    run.step()?;
+    let number = |at| run.column_int(at).cast_unsigned();
+    Ok(Amount { rows: number(0), bytes: number(1) })
+}
+
+impl Shelf for FeedWriter {
+    fn first_after(&mut self, after: u64) -> Result<Option<(u64, i64)>> {
+        let mut run = self.first.run().int(1, after.cast_signed());
+        Ok(if run.step()? {
+            Some((run.column_int(0).cast_unsigned(), run.column_int(1)))
+        } else {
+            None
+        })
+    }
+
+    fn drop_sets(&mut self, version: u64) -> Result<Amount> {
+        let dropped = amount(self.sum_sets.run().int(1, version.cast_signed()))?;
+        self.drop_sets.run().int(1, version.cast_signed()).finish()?;
+        Ok(dropped)
+    }
+
+    fn drop_removals(&mut self, version: u64) -> Result<Amount> {
+        let dropped = amount(self.sum_removals.run().int(1, version.cast_signed()))?;
+        self.drop_removals.run().int(1, version.cast_signed()).finish()?;
+        Ok(dropped)
+    }
+}
+
+/// The log as a snapshot has it.
+pub(super) struct FeedReader {
+    state: Statement,
+    changes: Statement,
+    present: Statement,
+    spilled: Statement,
+}
+
+impl FeedReader {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            state: prepare(
+                "SELECT d.version, d.seq, s.complete, s.removed FROM data_version AS d \
+                 LEFT JOIN openkv_feed_state AS s ON s.k = 0 WHERE d.k = 0",
+            )?,
+            changes: prepare(
+                "SELECT version, encoding, k, v FROM openkv_feed WHERE version > ?1 \
+                 ORDER BY version, seq",
+            )?,
+            present: prepare("SELECT v, v_encoding FROM kv WHERE k = ?1 AND version = ?2")?,
+            spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+        })
+    }
+}
+
+impl FeedLog for &mut FeedReader {
+    fn state(&mut self) -> Result<FeedState> {
+        let mut run = self.state.run();
+        if !run.step()? {
+            return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
+        }
+        let number = |at| run.column_int(at).cast_unsigned();
+        let version = number(0);
+        Ok(if run.column_is_null(2) {
+            FeedState { on: false, version, complete: version, removed: number(1) }
+        } else {
+            FeedState { on: true, version, complete: number(2), removed: number(3) }
+        })
+    }
+
+    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+        let mut run = self.changes.run().int(1, after.cast_signed());
+        while run.step()? {
+            let (version, id) = (run.column_int(0), run.column_int(1));
+            let key = run.column_blob(2);
+            let logged = |value| Logged { version: version.cast_unsigned(), key, value };
+            let goes_on = if id == REMOVED {
+                visit(logged(None))
+            } else if id < SPILLED {
+                visit(logged(Some((encoding(id)?, run.column_blob(3)))))
+            } else {
+                let mut row = self.present.run().blob(1, key).int(2, version);
+                if !row.step()? {
+                    continue;
+                }
+                let encoding = encoding(id - SPILLED)?;
+                if row.column_int(1) < SPILLED {
+                    visit(logged(Some((encoding, row.column_blob(0)))))
+                } else {
+                    let mut side = self.spilled.run().int(1, row.column_int(0));
+                    if !side.step()? {
+                        return Err(Error::corrupt(
+                            "a value is missing from openkv_spill: the file is damaged",
+                        ));
+                    }
+                    visit(logged(Some((encoding, side.column_blob(0)))))
+                }
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! The laws of the log of changes.
+
+use std::time::{Duration, Instant};
+
+use super::{NOW, apply_at, claim, commit, enqueue, key, set, set_until, settle, sum, write};
+use crate::engine::{Engine, FeedState, Reader, Work, Writer};
+use crate::model::{AtomicWrite, FEED_VALUE_BYTES_MAX, Limits, Mutation, Outcome, WriteParts};
+
+/// Commit, key, length of the value; `None`: removed.
+type Shown = (u64, Vec<u8>, Option<usize>);
+
+fn state(reader: &mut impl Reader) -> FeedState {
+    let mut found = None;
+    let read = reader.read(NOW, &mut |snapshot| {
+        found = Some(snapshot.feed().state()?);
+        Ok(())
+    });
+    read.unwrap();
+    found.unwrap()
+}
+
+fn changes(reader: &mut impl Reader, after: u64) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    let read = reader.read(NOW, &mut |snapshot| {
+        snapshot.feed().changes(after, &mut |change| {
+            let value = change.value.map(|(_, bytes)| bytes.len());
+            shown.push((change.version, change.key.to_vec(), value));
+            true
+        })
+    });
+    read.unwrap();
+    shown
+}
+
+fn shown(version: u64, name: &str, value: Option<usize>) -> Shown {
+    (version, key(name).into_bytes(), value)
+}
+
+fn delete(name: &str) -> Mutation {
+    Mutation::Delete { key: key(name) }
+}
+
+fn turn_on(writer: &mut impl Writer) -> u64 {
+    writer.log_changes(Instant::now() + Duration::from_secs(5)).unwrap()
+}
+
+pub(super) fn nothing_is_logged_until_it_is_asked_for(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    commit(&mut writer, vec![write(vec![], vec![set("a", b"1"), set("b", b"1")])]);
+    commit(&mut writer, vec![write(vec![], vec![delete("a")])]);
+    commit(&mut writer, vec![write(vec![], vec![set("b", b"2")])]);
+    let off = FeedState { on: false, version: 3, complete: 3, removed: 2 };
+    assert_eq!((state(&mut reader), changes(&mut reader, 0)), (off, vec![]));
+    assert_eq!(turn_on(&mut writer), 3);
+    commit(&mut writer, vec![write(vec![], vec![set("c", b"33")])]);
+    assert_eq!(turn_on(&mut writer), 4);
+    let on = FeedState { on: true, version: 4, complete: 3, removed: 2 };
+    assert_eq!(state(&mut reader), on);
+    assert_eq!(changes(&mut reader, 0), [shown(4, "c", Some(2))]);
+    assert_eq!(changes(&mut reader, 4), []);
+}
+
+pub(super) fn every_commit_of_a_batch_is_logged_and_nothing_else(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    turn_on(&mut writer);
+    commit(
+        &mut writer,
+        vec![
+            write(vec![], vec![set("a", b"1"), set("b", b"1"), set("a", b"22")]),
+            write(vec![], vec![set("a", b"333")]),
+            // Rejected, with what came before in it.
+            write(vec![], vec![delete("b"), set("c", b"1"), sum("a", 1)]),
+            write(vec![], vec![]),
+            write(vec![], vec![delete("a"), delete("absent")]),
+        ],
+    );
+    let mut found = changes(&mut reader, 0);
+    found.sort();
+    let expected = [
+        shown(1, "a", Some(2)),
+        shown(1, "b", Some(1)),
+        shown(2, "a", Some(3)),
+        shown(4, "a", None),
+        shown(4, "absent", None),
+    ];
+    assert_eq!(found, expected);
+}
+
+pub(super) fn ends_and_dead_messages_are_logged(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    turn_on(&mut writer);
+    commit(&mut writer, vec![write(vec![], vec![set_until("a", b"1", Some(NOW + 1))])]);
+    commit(&mut writer, vec![enqueue(9, NOW, &[], &["dead"])]);
+    apply_at(&mut writer, Work { sweep_max: 10, ..Work::default() }, NOW + 1);
+    let (id, _) = claim(&mut writer, 5, NOW + 1).remove(0);
+    settle(&mut writer, id, 5, Outcome::Failed, NOW + 1);
+    let expected = [shown(1, "a", Some(1)), shown(3, "a", None), shown(4, "dead", Some(1))];
+    assert_eq!(changes(&mut reader, 0), expected);
+}
+
+pub(super) fn values_too_large_for_the_log_are_told_while_they_are_there(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    turn_on(&mut writer);
+    let large = vec![7; FEED_VALUE_BYTES_MAX + 1];
+    let wide = |mutations| {
+        let limits = Limits { value_bytes_max: large.len(), ..Limits::default() };
+        let parts = WriteParts { mutations, ..WriteParts::default() };
+        AtomicWrite::new(parts, &limits).unwrap()
+    };
+    commit(&mut writer, vec![wide(vec![set("a", &large), set("b", &large)])]);
+    let both = [shown(1, "a", Some(large.len())), shown(1, "b", Some(large.len()))];
+    assert_eq!(changes(&mut reader, 0), both);
+    commit(&mut writer, vec![write(vec![], vec![set("a", &[])])]);
+    let last = changes(&mut reader, 0).pop();
+    assert_eq!(last, Some(shown(2, "a", Some(0))));
+    assert!(changes(&mut reader, 0).contains(&both[1]));
+}
