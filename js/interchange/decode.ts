@@ -14,8 +14,23 @@ export interface ImportedEntry {
   readonly expireAt: number | undefined;
 }
 
-/** What is wrong with a line. */
-export class NdjsonError extends Error {}
+/** What is wrong with a line, and where in it. */
+export class NdjsonError extends Error {
+  readonly #what: string;
+  #where = "";
+
+  constructor(what: string) {
+    super(what);
+    this.#what = what;
+  }
+
+  /** Says in which part it was found; the innermost part says so first. */
+  within(part: string): this {
+    this.#where = part + this.#where;
+    this.message = `${this.#where}: ${this.#what}`;
+    return this;
+  }
+}
 Object.defineProperty(NdjsonError.prototype, "name", { value: "NdjsonError" });
 
 /** Reads one line. */
@@ -26,7 +41,7 @@ export function decodeLine(line: string): ImportedEntry {
   } catch (error) {
     throw new NdjsonError(`not JSON: ${(error as Error).message}`);
   }
-  const { key, value, expireAt } = fields(parsed, "the line");
+  const { key, value, expireAt } = fields(parsed);
   if (!Array.isArray(key) || key.length === 0) throw new NdjsonError("key must be an array of parts");
   if (value === undefined) throw new NdjsonError("value is missing");
   if (expireAt !== undefined && !Number.isSafeInteger(expireAt)) {
@@ -34,76 +49,92 @@ export function decodeLine(line: string): ImportedEntry {
   }
   return {
     key: key.map(decodePart),
-    value: decode(value, "value"),
+    value: decodeValueOf(value),
     expireAt: expireAt as number | undefined,
   };
 }
 
 type Fields = Record<string, unknown>;
 
-function fields(value: unknown, where: string): Fields {
+function fields(value: unknown): Fields {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
-  throw new NdjsonError(`${where} must be an object`);
+  throw new NdjsonError("must be an object");
 }
+
+/** Says where an error was found, on its way out. */
+function found(error: unknown, part: string): unknown {
+  return error instanceof NdjsonError ? error.within(part) : error;
+}
+
+const PART_TYPES: readonly unknown[] = ["string", "number", "bigint", "boolean", "Uint8Array"];
 
 function decodePart(part: unknown, at: number): unknown {
-  const where = `key[${at}]`;
-  const { type } = fields(part, where);
-  if (!["string", "number", "bigint", "boolean", "Uint8Array"].includes(type as string)) {
-    throw new NdjsonError(`${where}: unknown type of a key part: ${String(type)}`);
+  try {
+    const { type } = fields(part);
+    if (PART_TYPES.includes(type)) return decode(part);
+    throw new NdjsonError(`unknown type of a key part: ${String(type)}`);
+  } catch (error) {
+    throw found(error, `key[${at}]`);
   }
-  return decode(part, where);
 }
 
-function decode(node: unknown, where: string): unknown {
-  const { type, value } = fields(node, where);
+function decodeValueOf(value: unknown): unknown {
+  try {
+    return decode(value);
+  } catch (error) {
+    throw found(error, "value");
+  }
+}
+
+function decode(node: unknown): unknown {
+  const { type, value } = fields(node);
   switch (type) {
     case "undefined":
       return undefined;
     case "null":
       return null;
     case "string":
-      return text(value, where);
+      return text(value);
     case "boolean":
       if (typeof value === "boolean") return value;
-      throw new NdjsonError(`${where}: value must be true or false`);
+      throw new NdjsonError(`value must be true or false`);
     case "number":
-      return number(value, where);
+      return number(value);
     case "bigint":
-      return integer(value, where);
+      return integer(value);
     case "KvU64":
-      return u64(value, where);
+      return u64(value);
     case "object":
-      return object(fields(value, where), where);
+      return object(fields(value));
     case "Array":
-      return items(value, where).map((item, i) => decode(item, `${where}[${i}]`));
+      return each(items(value), decode);
     case "Set":
-      return new Set(items(value, where).map((item, i) => decode(item, `${where}[${i}]`)));
+      return new Set(each(items(value), decode));
     case "Map":
-      return new Map(items(value, where).map((pair, i) => entry(pair, `${where}[${i}]`)));
+      return new Map(each(items(value), pair));
     case "Date":
-      return date(value, where);
+      return date(value);
     case "RegExp":
-      return regexp(text(value, where), where);
+      return regexp(text(value));
     case "CBOR":
-      return cbor(bytes(value, where), where);
+      return cbor(bytes(value));
     default:
-      return other(String(type), value, where);
+      return other(String(type), value);
   }
 }
 
-function other(type: string, value: unknown, where: string): unknown {
+function other(type: string, value: unknown): unknown {
   const error = ERRORS.get(type);
-  if (error !== undefined) return errorOf(error, fields(value, where), where);
-  if (type === "ArrayBuffer") return new Uint8Array(bytes(value, where)).buffer;
+  if (error !== undefined) return errorOf(error, fields(value));
+  if (type === "ArrayBuffer") return new Uint8Array(bytes(value)).buffer;
   const view = VIEWS.get(type);
-  if (view === undefined) throw new NdjsonError(`${where}: unknown type ${type}`);
+  if (view === undefined) throw new NdjsonError(`unknown type ${type}`);
   // A buffer of its own: typed arrays need theirs aligned, and nobody else should see it.
-  const own = new Uint8Array(bytes(value, where)).buffer;
+  const own = new Uint8Array(bytes(value)).buffer;
   try {
     return view(own);
   } catch {
-    throw new NdjsonError(`${where}: ${own.byteLength} bytes are no whole ${type}`);
+    throw new NdjsonError(`${own.byteLength} bytes are no whole ${type}`);
   }
 }
 
@@ -128,9 +159,9 @@ const ERRORS: ReadonlyMap<string, ErrorConstructor> = new Map(
   ),
 );
 
-function text(value: unknown, where: string): string {
+function text(value: unknown): string {
   if (typeof value === "string") return value;
-  throw new NdjsonError(`${where}: value must be a string`);
+  throw new NdjsonError(`value must be a string`);
 }
 
 const NUMBERS: Readonly<Record<string, number>> = {
@@ -140,41 +171,55 @@ const NUMBERS: Readonly<Record<string, number>> = {
   "-0": -0,
 };
 
-function number(value: unknown, where: string): number {
+function number(value: unknown): number {
   if (typeof value === "number") return value;
   if (typeof value === "string" && Object.hasOwn(NUMBERS, value)) return NUMBERS[value];
-  throw new NdjsonError(`${where}: value must be a number`);
+  throw new NdjsonError(`value must be a number`);
 }
 
-function integer(value: unknown, where: string): bigint {
+function integer(value: unknown): bigint {
   if (typeof value === "string" && /^-?\d+$/.test(value)) return BigInt(value);
-  throw new NdjsonError(`${where}: value must be a string of decimal digits`);
+  throw new NdjsonError(`value must be a string of decimal digits`);
 }
 
-function u64(value: unknown, where: string): KvU64 {
+function u64(value: unknown): KvU64 {
   try {
-    return new KvU64(integer(value, where));
+    return new KvU64(integer(value));
   } catch (error) {
-    throw new NdjsonError(`${where}: ${(error as Error).message}`);
+    throw new NdjsonError(`${(error as Error).message}`);
   }
 }
 
-function items(value: unknown, where: string): unknown[] {
+function items(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
-  throw new NdjsonError(`${where}: value must be an array`);
+  throw new NdjsonError(`value must be an array`);
 }
 
-function entry(pair: unknown, where: string): [unknown, unknown] {
-  if (!Array.isArray(pair) || pair.length !== 2) {
-    throw new NdjsonError(`${where}: must be a pair`);
+function each<T>(given: unknown[], decodeOne: (item: unknown) => T): T[] {
+  const made: T[] = [];
+  try {
+    for (const item of given) made.push(decodeOne(item));
+  } catch (error) {
+    throw found(error, `[${made.length}]`);
   }
-  return [decode(pair[0], `${where}[0]`), decode(pair[1], `${where}[1]`)];
+  return made;
 }
 
-function object(given: Fields, where: string): object {
+function pair(given: unknown): [unknown, unknown] {
+  if (!Array.isArray(given) || given.length !== 2) throw new NdjsonError("must be a pair");
+  const [key, value] = each(given, decode);
+  return [key, value];
+}
+
+function object(given: Fields): object {
   const made: Fields = {};
-  for (const name of Object.keys(given)) {
-    const value = decode(given[name], `${where}.${name}`);
+  for (const name in given) {
+    let value: unknown;
+    try {
+      value = decode(given[name]);
+    } catch (error) {
+      throw found(error, `.${name}`);
+    }
     if (name === "__proto__") {
       const own = { value, writable: true, enumerable: true, configurable: true };
       Object.defineProperty(made, name, own);
@@ -185,47 +230,47 @@ function object(given: Fields, where: string): object {
   return made;
 }
 
-function date(value: unknown, where: string): Date {
-  const made = new Date(value === null ? Number.NaN : text(value, where));
+function date(value: unknown): Date {
+  const made = new Date(value === null ? Number.NaN : text(value));
   if (value !== null && Number.isNaN(made.getTime())) {
-    throw new NdjsonError(`${where}: not a time: ${String(value)}`);
+    throw new NdjsonError(`not a time: ${String(value)}`);
   }
   return made;
 }
 
-function regexp(value: string, where: string): RegExp {
+function regexp(value: string): RegExp {
   const end = value.lastIndexOf("/");
   try {
     if (value.startsWith("/") && end > 0) return new RegExp(value.slice(1, end), value.slice(end + 1));
   } catch {
     // Told below.
   }
-  throw new NdjsonError(`${where}: not a regular expression: ${value}`);
+  throw new NdjsonError(`not a regular expression: ${value}`);
 }
 
-function errorOf(type: ErrorConstructor, given: Fields, where: string): Error {
+function errorOf(type: ErrorConstructor, given: Fields): Error {
   const error = new type();
   const put = (name: string, value: unknown): void => {
     Object.defineProperty(error, name, { value, writable: true, configurable: true });
   };
-  if (given.message !== undefined) put("message", text(given.message, `${where}.message`));
-  put("stack", given.stack === undefined ? undefined : text(given.stack, `${where}.stack`));
-  if (given.cause !== undefined) put("cause", decode(given.cause, `${where}.cause`));
+  if (given.message !== undefined) put("message", text(given.message));
+  put("stack", given.stack === undefined ? undefined : text(given.stack));
+  if (given.cause !== undefined) put("cause", decode(given.cause));
   return error;
 }
 
 const BASE64 = /^[A-Za-z0-9_+/-]*={0,2}$/;
 
-function bytes(value: unknown, where: string): Buffer {
-  const given = text(value, where);
+function bytes(value: unknown): Buffer {
+  const given = text(value);
   if (BASE64.test(given)) return Buffer.from(given, "base64url");
-  throw new NdjsonError(`${where}: value must be base64url`);
+  throw new NdjsonError(`value must be base64url`);
 }
 
-function cbor(encoded: Buffer, where: string): unknown {
+function cbor(encoded: Buffer): unknown {
   try {
     return decodeValue(ENCODING_CBOR, encoded, 0, encoded.length);
   } catch {
-    throw new NdjsonError(`${where}: not a value in CBOR`);
+    throw new NdjsonError(`not a value in CBOR`);
   }
 }

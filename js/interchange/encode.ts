@@ -98,7 +98,7 @@ function encodeObject(value: object, met: Set<object>): string {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) return encodePlain(value, met);
   if (Array.isArray(value)) return encodeArray(value, met);
-  if (ArrayBuffer.isView(value)) return encodeView(value);
+  if (ArrayBuffer.isView(value)) return encodeView(value, met);
   if (value instanceof KvU64) return `{"type":"KvU64","value":"${value.value}"}`;
   if (value instanceof Map) {
     const pairs = Array.from(value, ([k, v]) => `[${encode(k, met)},${encode(v, met)}]`);
@@ -151,8 +151,10 @@ function encodeArray(value: unknown[], met: Set<object>): string {
   return `{"type":"Array","value":[${text}]}`;
 }
 
-function encodeView(view: ArrayBufferView): string {
-  // A view over a part of a buffer shares it with others, or might.
+function encodeView(view: ArrayBufferView, met: Set<object>): string {
+  // A buffer that others see, or that goes on beyond the view, has identity to lose.
+  if (met.has(view.buffer)) unsayable();
+  met.add(view.buffer);
   if (view.byteLength !== view.buffer.byteLength) unsayable();
   if ((view.buffer as { resizable?: boolean }).resizable === true) unsayable();
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);

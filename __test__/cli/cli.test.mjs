@@ -1,0 +1,167 @@
+// Duty: the command as a user has it: a process with arguments, its output and its exit code.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { openKv } from "../../index.mjs";
+
+const bin = fileURLToPath(new URL("../../bin/openkv.js", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "openkv-cli-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const path = (name) => join(folder, name);
+
+/** Runs the command; answers exit code and output. */
+function openkv(...args) {
+  const input = typeof args.at(-1) === "object" ? args.pop().input : "";
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [bin, ...args], { env: { ...process.env, NO_COLOR: "1" } });
+    const output = { code: null, out: "", err: "" };
+    child.stdout.on("data", (data) => (output.out += data));
+    child.stderr.on("data", (data) => (output.err += data));
+    child.on("close", (code) => resolve({ ...output, code }));
+    child.stdin.end(input);
+  });
+}
+
+async function filled(name, entries) {
+  const kv = await openKv(path(name));
+  for (const [key, value] of entries) await kv.set(key, value);
+  kv.close();
+  return path(name);
+}
+
+test("entries are set, read, listed and deleted", async () => {
+  const db = path("entries.db");
+  const on = (...args) => openkv("-d", db, ...args);
+  assert.equal((await on("set", '["users", 1n]', "{ name: 'Ada' }")).code, 0);
+  assert.equal((await on("set", "flag", "true", "--if-absent")).code, 0);
+  assert.equal((await on("set", "flag", "false", "--if-absent")).code, 1);
+  assert.equal((await on("set", "text", "--file", "-", "--text", { input: "hello" })).code, 0);
+  assert.deepEqual(await on("get", "flag"), { code: 0, out: "true\n", err: "" });
+  assert.equal((await on("get", "text")).out, "'hello'\n");
+  const missing = await on("get", "nothing");
+  assert.deepEqual([missing.code, missing.out], [1, ""]);
+  assert.match((await on("list", "users")).out, /^\["users", 1n\] @\w{20}\n {2}\{ name: 'Ada' \}\n$/);
+  assert.equal((await on("list", "-k")).out.split("\n").length, 4);
+  assert.equal((await on("delete", "flag", "text")).code, 0);
+  const left = await on("--json", "list");
+  assert.deepEqual(JSON.parse(left.out).key[1], { type: "bigint", value: "1" });
+});
+
+test("a wrong command line is exit code 2, and makes no database", async () => {
+  const db = path("typo.db");
+  const cases = [["nonsense"], ["get"], ["get", "[1"], ["list", "--limit", "many"], ["set", "k"]];
+  for (const args of cases) {
+    const { code, err } = await openkv("-d", db, ...args);
+    assert.equal(code, 2, `${args}: ${err}`);
+    assert.notEqual(err, "");
+  }
+  const { code, err } = await openkv("-d", db, "list");
+  assert.equal(code, 1);
+  assert.match(err, /does not exist/);
+});
+
+test("every command has help", async () => {
+  const { code, out } = await openkv("--help");
+  assert.equal(code, 0);
+  const names = [...out.matchAll(/^ {2}(\w[\w-]*) .*[<[]/gm)].map(([, name]) => name);
+  assert.ok(names.length >= 9, out);
+  const helps = await Promise.all(names.map((name) => openkv(name, "--help")));
+  for (const help of helps) assert.equal(help.code, 0);
+});
+
+const ENTRIES = [
+  [["a"], 1],
+  [["b", 2n], { deep: [new Date(0), new Uint8Array([1])] }],
+  [["c", new Uint8Array([255])], new Map([[-0, undefined]])],
+];
+
+async function contents(file) {
+  const kv = await openKv(file);
+  const entries = [];
+  for await (const { key, value } of kv.list({ prefix: [] })) entries.push([key, value]);
+  kv.close();
+  return entries;
+}
+
+test("what is exported can be imported, under a prefix too", async () => {
+  const db = await filled("from.db", ENTRIES);
+  const file = path("entries.ndjson");
+  assert.equal((await openkv("-d", db, "export", file)).code, 0);
+  const piped = await openkv("-d", db, "export", "-");
+  assert.equal(piped.out, readFileSync(file, "utf8"));
+  const into = path("into.db");
+  const imported = await openkv("-d", into, "--json", "import", file);
+  assert.deepEqual(JSON.parse(imported.out), { imported: 3, skipped: 0, failed: 0 });
+  assert.deepEqual(await contents(into), await contents(db));
+  const skipped = await openkv("-d", into, "--json", "import", file, "--skip-existing");
+  assert.deepEqual(JSON.parse(skipped.out), { imported: 0, skipped: 3, failed: 0 });
+  await openkv("-d", into, "import", "-", "--prefix", "old", { input: piped.out });
+  assert.equal((await contents(into)).length, 6);
+});
+
+test("lines that cannot be stored are told, and the others stored", async () => {
+  const good = (n) => `{"key":[{"type":"number","value":${n}}],"value":{"type":"null","value":null}}`;
+  const file = path("mixed.ndjson");
+  writeFileSync(file, `${good(1)}\nnonsense\n\n${good(2)}`);
+  const { code, err } = await openkv("-d", path("mixed.db"), "import", file);
+  assert.equal(code, 1);
+  assert.match(err, /line 2: not JSON/);
+  assert.equal((await contents(path("mixed.db"))).length, 2);
+});
+
+test("an export that was cut off goes on behind its last whole line", async () => {
+  const db = await filled("resume.db", ENTRIES);
+  const file = path("resume.ndjson");
+  await openkv("-d", db, "export", file);
+  const whole = readFileSync(file, "utf8");
+  writeFileSync(file, whole.slice(0, whole.indexOf("\n") + 20));
+  assert.equal((await openkv("-d", db, "export", file, "--resume")).code, 0);
+  assert.equal(readFileSync(file, "utf8"), whole);
+});
+
+test("an import goes on where it was cut off", async () => {
+  const db = await filled("again.db", ENTRIES);
+  const file = path("again.ndjson");
+  await openkv("-d", db, "export", file);
+  const first = readFileSync(file, "utf8").indexOf("\n") + 1;
+  writeFileSync(`${file}.openkv-import`, `${first}\n`);
+  const { out } = await openkv("-d", path("again2.db"), "--json", "import", file, "--resume");
+  assert.equal(JSON.parse(out).imported, 2);
+  assert.throws(() => readFileSync(`${file}.openkv-import`), { code: "ENOENT" });
+});
+
+test("a database is copied", async () => {
+  const db = await filled("source.db", ENTRIES);
+  assert.equal((await openkv("copy", db, path("copy.db"))).code, 0);
+  assert.deepEqual(await contents(path("copy.db")), await contents(db));
+  assert.equal((await openkv("copy", path("none.db"), path("copy2.db"))).code, 1);
+  assert.equal((await openkv("copy", db, db)).code, 2);
+});
+
+test("watch tells of changes until it is interrupted", async () => {
+  const db = await filled("watch.db", [[["k"], 1]]);
+  const child = spawn(process.execPath, [bin, "-d", db, "--json", "watch", "k"]);
+  let out = "";
+  const lines = (count) =>
+    new Promise((resolve) => {
+      child.stdout.on("data", (data) => {
+        out += data;
+        if (out.split("\n").length > count) resolve();
+      });
+    });
+  await lines(1);
+  const kv = await openKv(db);
+  const more = lines(2);
+  await kv.set(["k"], 2);
+  await more;
+  kv.close();
+  child.kill("SIGINT");
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  assert.equal(code, 0);
+  assert.equal(JSON.parse(out.trim().split("\n").at(-1)).value.value, 2);
+});

@@ -1,0 +1,76 @@
+// Duty: the command `openkv`: its table of commands, and what its exit says.
+//
+// Exit codes: 0 done; 1 it did not happen (nothing there, a check failed, the database refused);
+// 2 the command line is wrong; 130 interrupted.
+
+import { Command, CommanderError, Option } from "commander";
+import { addEntryCommands } from "./commands/entries.js";
+import { addTransferCommands } from "./commands/transfer.js";
+import { LiteralError } from "./literal.js";
+import { NotDone } from "./outcome.js";
+import { fail } from "./output.js";
+
+const DONE = 0;
+const NOT_DONE = 1;
+const WRONG_USAGE = 2;
+const INTERRUPTED = 130;
+
+/** The whole command, without having looked at any argument. */
+export function makeProgram(): Command {
+  const { version } = require("../../package.json") as { version: string };
+  const program = new Command("openkv")
+    .description("A transactional key-value store: look into a database, change it, move it.")
+    .version(version)
+    .addOption(
+      new Option("-d, --db <path or URL>", "the database (default: as openKv() finds it)").env(
+        "OPENKV_URL",
+      ),
+    )
+    .option("--token <token>", "access token of a database that is opened by URL")
+    .option("--json", "print lossless JSON, one entry a line")
+    .option("--no-color", "print without colours")
+    .showHelpAfterError("(openkv --help tells how)")
+    .exitOverride();
+  addEntryCommands(program);
+  addTransferCommands(program);
+  program.addHelpText(
+    "after",
+    `
+Keys are arrays, typed as in JavaScript: '["users", 42, 1n, true, u8"00ff"]'; a word alone is a
+key of one string. Values are typed the same way; beyond JSON5 there are 42n, u8"00ff", u64(42),
+date("2026-01-01"), undefined, NaN and Infinity.
+
+Examples:
+  openkv -d app.sqlite3 set '["users", "ada"]' '{ name: "Ada", born: date("1815-12-10") }'
+  openkv -d app.sqlite3 list users
+  openkv -d app.sqlite3 export backup.ndjson
+  openkv copy app.sqlite3 copy.sqlite3`,
+  );
+  return program;
+}
+
+/** Runs a command line, and leaves its exit code with the process. */
+export async function run(argv: readonly string[]): Promise<void> {
+  process.exitCode = await outcome(argv);
+}
+
+async function outcome(argv: readonly string[]): Promise<number> {
+  // A reader that has seen enough (`| head`) is no failure.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(DONE);
+    throw error;
+  });
+  try {
+    await makeProgram().parseAsync(argv);
+    return DONE;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;
+    if (error instanceof NotDone) {
+      fail(error.message);
+      return error.interrupted ? INTERRUPTED : NOT_DONE;
+    }
+    fail((error as Error).message ?? String(error));
+    const isUsage = error instanceof LiteralError || error instanceof TypeError;
+    return isUsage ? WRONG_USAGE : NOT_DONE;
+  }
+}

@@ -1,0 +1,59 @@
+// Duty: how far a long command has come: a line on the terminal, rewritten a few times a second.
+// Never: anything on a stream that is no terminal.
+
+const REDRAW_MS = 100;
+const BAR_CELLS = 24;
+
+export class Progress {
+  readonly #what: string;
+  readonly #total: number | undefined;
+  readonly #startMs: number;
+  readonly #shown: boolean;
+  #lastMs = 0;
+
+  /** `total` in the unit of `update`'s `done`; without one there is no bar and no time left. */
+  constructor(what: string, total: number | undefined, nowMs = Date.now()) {
+    this.#what = what;
+    this.#total = total;
+    this.#startMs = nowMs;
+    this.#shown = process.stderr.isTTY === true;
+  }
+
+  update(done: number, entries: number, nowMs = Date.now()): void {
+    if (!this.#shown || nowMs - this.#lastMs < REDRAW_MS) return;
+    this.#lastMs = nowMs;
+    process.stderr.write(`\r\u001b[2K${describe(this.#what, done, this.#total, entries, nowMs - this.#startMs)}`);
+  }
+
+  /** Clears the line, and answers the summary of it all. */
+  end(entries: number, nowMs = Date.now()): string {
+    if (this.#shown) process.stderr.write("\r\u001b[2K");
+    const seconds = (nowMs - this.#startMs) / 1000;
+    return `${this.#what} ${entries.toLocaleString("en")} entries in ${seconds.toFixed(1)} s`;
+  }
+}
+
+/** The line: what, a bar, how many, how fast, how long still. */
+export function describe(
+  what: string,
+  done: number,
+  total: number | undefined,
+  entries: number,
+  elapsedMs: number,
+): string {
+  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const rate = `${Math.round(entries / seconds).toLocaleString("en")}/s`;
+  const counted = `${entries.toLocaleString("en")} entries  ${rate}`;
+  if (total === undefined || total === 0) return `${what}  ${counted}`;
+  const part = Math.min(done / total, 1);
+  const full = Math.round(part * BAR_CELLS);
+  const bar = `${"█".repeat(full)}${"░".repeat(BAR_CELLS - full)}`;
+  const left = done === 0 ? "" : `  ${duration(((total - done) / done) * seconds)} left`;
+  return `${what} ${bar} ${Math.floor(part * 100)}%  ${counted}${left}`;
+}
+
+function duration(seconds: number): string {
+  const whole = Math.max(Math.ceil(seconds), 0);
+  const minutes = Math.floor(whole / 60);
+  return minutes > 0 ? `${minutes} min ${whole % 60} s` : `${whole} s`;
+}
