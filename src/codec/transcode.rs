@@ -96,6 +96,22 @@ mod tests {
         assert_eq!(into_cbor::plain(&in_v8), Some(in_cbor));
     }
 
+    /// Found by fuzzing: the fast way left indexes where they stood.
+    #[test]
+    fn indexes_are_sorted_by_both_ways() {
+        for bytes in [
+            "6f 49 06 30 49 04 30 7b 02",
+            "6f 22 01 61 30 49 04 30 7b 02",
+            "6f 22 01 33 30 22 01 32 30 7b 02",
+        ] {
+            let bytes = hex(&format!("ff0f {bytes}"));
+            assert_eq!(
+                to_cbor(&bytes).unwrap(),
+                cbor::encode(&v8::decode(&bytes).unwrap()).unwrap()
+            );
+        }
+    }
+
     #[test]
     fn what_is_cut_short_is_refused_by_both_ways() {
         for (name, cbor_bytes, v8_bytes) in vectors() {

@@ -1,6 +1,6 @@
 //! V8 → CBOR in one pass, for values in which no object is met twice.
 
-use super::fast::{Bytes, put_float, put_head, put_number};
+use super::fast::{Bytes, index_of, put_float, put_head, put_number};
 use crate::model::VALUE_DEPTH_MAX;
 
 /// A container with items still to come.
@@ -10,6 +10,8 @@ enum Open {
         head: usize,
         /// Where its names start among all names.
         names: usize,
+        /// The least index that may come next; `None` once there are other names.
+        next_index: Option<u64>,
     },
     Array {
         left: u32,
@@ -74,7 +76,7 @@ impl Rewriter<'_> {
                 *left -= 1;
                 Some(true)
             }
-            &mut Open::Object { head, names } => {
+            &mut Open::Object { head, names, .. } => {
                 let tag = self.tag()?;
                 if tag != b'{' {
                     self.name(tag)?;
@@ -120,6 +122,20 @@ impl Rewriter<'_> {
             _ => return None,
         }
         self.names.push((start, self.out.len()));
+        self.in_order(start)
+    }
+
+    /// JavaScript has indexes first, ascending. Where they are not, the other way sorts them.
+    fn in_order(&mut self, start: usize) -> Option<()> {
+        // Behind a head of one byte: what spells an index is short.
+        let index = self.out.get(start + 1..).and_then(index_of).map(u64::from);
+        let Some(Open::Object { next_index, .. }) = self.open.last_mut() else { return None };
+        if let Some(index) = index {
+            if next_index.is_none_or(|next| index < next) {
+                return None;
+            }
+        }
+        *next_index = index.map(|index| index + 1);
         Some(())
     }
 
@@ -157,7 +173,7 @@ impl Rewriter<'_> {
             b'o' => {
                 let head = self.out.len();
                 self.out.push(0xa0);
-                self.enter(Open::Object { head, names: self.names.len() })?;
+                self.enter(Open::Object { head, names: self.names.len(), next_index: Some(0) })?;
             }
             b'A' => {
                 let length = self.from.varint()?;

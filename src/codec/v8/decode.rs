@@ -360,7 +360,7 @@ impl Decoder<'_> {
             return Ok(Buffer { bytes: self.reader.sized()?.to_vec(), max_bytes: None });
         }
         let (len, max) = (self.reader.length()?, self.reader.varint64()?);
-        if max < len as u64 {
+        if max < len as u64 || max > BUFFER_BYTES_MAX {
             return start.fail("invalid value: buffer beyond its maximum");
         }
         Ok(Buffer { bytes: self.reader.take(len)?.to_vec(), max_bytes: Some(max) })
@@ -430,6 +430,9 @@ impl Decoder<'_> {
         }
     }
 }
+
+/// No `ArrayBuffer` can be longer: the largest exact integer.
+const BUFFER_BYTES_MAX: u64 = (1 << 53) - 1;
 
 /// Farthest that a `Date` reaches from the epoch, in ms.
 const DATE_MS_MAX: f64 = 8.64e15;

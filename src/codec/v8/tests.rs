@@ -100,6 +100,7 @@ fn what_is_no_value_is_refused() {
         ("a view off its element", "ff 0f 42 04 00000000 56 57 01 02 00"),
         ("a view that tracks a fixed buffer", "ff 0f 42 01 00 56 42 00 00 01"),
         ("a buffer beyond its maximum", "ff 0f 7e 02 01 0000"),
+        ("a maximum that no buffer has", "ff 0f 7e 00 ffffffffffffffff01"),
         ("an unknown flag of a RegExp", "ff 0f 52 22 01 61 40"),
         ("RegExp flags u and v", "ff 0f 52 22 01 61 90 02"),
         ("a host object of nobody", "ff 0f 5c 63 00"),
