@@ -5,14 +5,16 @@
 //! Never: keep the lock between calls.
 
 mod feed;
+mod fulltext;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
+use super::sqlite::PrivateIndexes;
 use super::{
     Agenda, Checkpoint, Engine, FeedLog, ForeignWatch, Reader, Report, Snapshot, Work, Writer,
 };
@@ -39,6 +41,8 @@ struct Tables {
     agenda: BTreeSet<(i64, i64)>,
     next_message: i64,
     last_uuid: Option<u128>,
+    /// Made with the first index. A lock of its own, since SQLite is used by one thread at a time.
+    indexes: Mutex<Option<PrivateIndexes>>,
 }
 
 struct Queued {
@@ -178,6 +182,7 @@ impl Writer for MemoryWriter {
         tables.removed = evaluation.removed_version().unwrap_or(tables.removed);
         let mut changes = evaluation.take_changes();
         let (rows, messages) = evaluation.into_effects();
+        tables.tell_indexes(PrivateIndexes::begin);
         for (key, left) in rows {
             if let Some(end) = left.expire_at_ms() {
                 report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));
@@ -199,6 +204,7 @@ impl Writer for MemoryWriter {
             changes.extend(gone.into_iter().map(removed));
             log.log(changes, now_ms);
         }
+        tables.tell_indexes(PrivateIndexes::commit);
         Ok(report)
     }
 
@@ -210,8 +216,9 @@ impl Writer for MemoryWriter {
     }
 
     fn agenda(&mut self) -> Result<Agenda> {
-        let tables: RwLockWriteGuard<'_, Tables> = self.0.write();
+        let mut tables: RwLockWriteGuard<'_, Tables> = self.0.write();
         Ok(Agenda {
+            building: tables.building()?,
             expiry_ms: tables.expiries.first().map(|(at, _)| *at),
             message_ms: tables.agenda.first().map(|(at, _)| *at),
         })
@@ -243,6 +250,7 @@ impl Tables {
     }
 
     fn put(&mut self, key: Key, row: Option<NewRow>) {
+        self.index(&key, row.as_ref());
         let end = row.as_ref().and_then(|row| row.expire_at_ms);
         let old = match row {
             Some(row) => self.rows.insert(key.clone(), row),

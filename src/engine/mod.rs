@@ -7,6 +7,7 @@
 //! Never: decide the meaning of a write, or call back into the store.
 
 mod feed;
+mod fulltext;
 pub mod memory;
 pub mod sqlite;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod suite;
 use std::time::Instant;
 
 pub use feed::{FeedLog, FeedState, Logged};
+pub use fulltext::{Finder, Indexer};
 
 use crate::model::{AtomicWrite, Decision, Delivery, Key, Result, Row, Settlement};
 
@@ -82,7 +84,7 @@ pub trait Reader: Send {
 }
 
 /// One point in time.
-pub trait Snapshot {
+pub trait Snapshot: Finder {
     /// Visits the entry of a key; `false` when there is none.
     ///
     /// # Errors
@@ -159,10 +161,12 @@ pub struct Agenda {
     pub expiry_ms: Option<i64>,
     /// The earliest time at which a message may be claimed.
     pub message_ms: Option<i64>,
+    /// Whether there is an index to be built further, at once.
+    pub building: bool,
 }
 
 /// Carries out work.
-pub trait Writer: Send {
+pub trait Writer: Send + Indexer {
     /// One transaction. `deadline` bounds the wait for another process's transaction.
     ///
     /// # Errors

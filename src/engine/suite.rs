@@ -3,6 +3,7 @@
 //! Each law is a function of a fresh engine; the two modules at the end instantiate all of them.
 
 mod feed;
+mod search;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -423,6 +424,12 @@ pub(super) fn a_second_writer_thread_never_mixes_with_the_first(engine: &impl En
     assert_eq!(value, 100_u64.to_le_bytes());
 }
 
+use search::{
+    an_index_follows_every_change, an_index_over_rows_is_built_in_steps_while_they_change,
+    hits_are_ranked_paged_and_marked, indexes_are_listed_refused_and_dropped,
+    the_largest_queries_are_carried_out,
+};
+
 macro_rules! laws {
     ($fresh:expr; $($law:ident)*) => {
         $(#[test]
@@ -455,6 +462,11 @@ macro_rules! all_laws {
             every_commit_of_a_batch_is_logged_and_nothing_else
             ends_and_dead_messages_are_logged
             values_too_large_for_the_log_are_told_while_they_are_there
+            an_index_follows_every_change
+            an_index_over_rows_is_built_in_steps_while_they_change
+            hits_are_ranked_paged_and_marked
+            indexes_are_listed_refused_and_dropped
+            the_largest_queries_are_carried_out
         }
     };
 }

@@ -150,11 +150,12 @@ pub const INDEX_BUILD_BUSY_MS: u64 = 50;
 /// A search query.
 pub const QUERY_BYTES_MAX: usize = 4096;
 
-/// Nesting of a search query: parentheses, and operands of NOT.
-pub const QUERY_DEPTH_MAX: usize = 32;
+/// Nesting of a search query in parentheses. FTS5's parser has a stack of 100 symbols, of which a
+/// level can take nine.
+pub const QUERY_DEPTH_MAX: usize = 8;
 
 /// Terms and phrases of a search query.
-pub const QUERY_TERMS_MAX: usize = 256;
+pub const QUERY_TERMS_MAX: usize = 128;
 
 /// Results of one search.
 pub const SEARCH_ENTRIES_MAX: usize = 1000;

@@ -18,8 +18,8 @@ use super::{Id, MakeReader};
 use crate::engine::{Reader, Report, Work, Writer};
 use crate::model::{
     AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, CLAIM_MESSAGES_MAX, Decision,
-    Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, Kind, LOCK_RENEWAL_MS, Outcome,
-    Result, SWEEP_ROWS_MAX, Settlement, WRITER_LINGER_US,
+    Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind,
+    LOCK_RENEWAL_MS, Outcome, Result, SWEEP_ROWS_MAX, Settlement, WRITER_LINGER_US,
 };
 
 /// Writes handed over together, and who is told.
@@ -200,6 +200,7 @@ pub(super) fn start<W: Writer + 'static>(
         message_ms: Some(0),
         refresh_ms: 0,
         renewal_ms: 0,
+        build_ms: None,
         owed: Vec::new(),
         retry_ms: 0,
         closing: false,
@@ -219,6 +220,9 @@ pub(super) fn start<W: Writer + 'static>(
         .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))
 }
 
+/// How long what failed waits before it is tried again without being asked for.
+const PAUSE_MS: i64 = 250;
+
 /// The writer thread's own state: the engine's writer and what time will bring.
 struct Scribe<W> {
     inbox: Arc<Inbox>,
@@ -235,6 +239,8 @@ struct Scribe<W> {
     refresh_ms: i64,
     /// When to renew the locks of what is being handled.
     renewal_ms: i64,
+    /// When to go on building indexes; `None` if there is nothing to build.
+    build_ms: Option<i64>,
     /// Ends of deliveries whose transaction failed, and deliveries that found nobody; they go with
     /// the next transaction.
     owed: Vec<Settlement>,
@@ -270,6 +276,7 @@ impl<W: Writer> Scribe<W> {
                 self.refresh_ms = 0;
             }
             self.carry_out(drained);
+            self.build();
             self.look_ahead();
         }
     }
@@ -310,12 +317,29 @@ impl<W: Writer> Scribe<W> {
         }
     }
 
+    /// One step of building indexes, if there is one to be built: between all else, so that nothing
+    /// waits for more than a step.
+    fn build(&mut self) {
+        let now_ms = self.inbox.env.now_ms();
+        if self.build_ms.is_none_or(|at| at > now_ms) {
+            return;
+        }
+        let deadline = Instant::now() + Duration::from_millis(INDEX_BUILD_BUSY_MS);
+        self.build_ms = match self.writer.build_indexes(now_ms, deadline) {
+            Ok(more) => more.then_some(now_ms),
+            Err(error) => {
+                tracing::warn!(%error, "building an index");
+                Some(now_ms + PAUSE_MS)
+            }
+        };
+    }
+
     /// When there will be something to do without anything arriving.
     fn next_ms(&self, listeners: &Listeners) -> Option<i64> {
         let message = self.message_ms.filter(|_| listeners.credits() > 0);
         let renewal = Some(self.renewal_ms).filter(|_| listeners.busy());
         let retry = Some(self.retry_ms).filter(|_| !self.owed.is_empty());
-        let times = [self.expiry_ms, message, renewal, retry, Some(self.refresh_ms)];
+        let times = [self.expiry_ms, message, renewal, retry, Some(self.refresh_ms), self.build_ms];
         times.into_iter().flatten().min()
     }
 
@@ -406,7 +430,6 @@ impl<W: Writer> Scribe<W> {
 
     /// After a failed transaction: what time alone would start waits a little.
     fn back_off(&mut self, now_ms: i64) {
-        const PAUSE_MS: i64 = 250;
         self.refresh_ms = now_ms + PAUSE_MS;
         self.retry_ms = now_ms + PAUSE_MS;
         for at in [&mut self.expiry_ms, &mut self.message_ms].into_iter().flatten() {
@@ -475,6 +498,7 @@ impl<W: Writer> Scribe<W> {
             Ok(agenda) => {
                 self.expiry_ms = agenda.expiry_ms;
                 self.message_ms = agenda.message_ms;
+                self.build_ms = agenda.building.then(|| self.build_ms.unwrap_or(now_ms));
                 self.refresh_ms = now_ms + AGENDA_REFRESH_MS;
             }
             Err(error) => {

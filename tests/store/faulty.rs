@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use openkv::engine::{
-    Agenda, Checkpoint, Engine, ForeignWatch, Reader, Report, Snapshot, Work, Writer,
+    Agenda, Checkpoint, Engine, ForeignWatch, Indexer, Reader, Report, Snapshot, Work, Writer,
 };
-use openkv::model::Result;
+use openkv::model::{IndexChoice, IndexInfo, IndexSpec, Result};
 
 type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
 
@@ -75,6 +75,20 @@ impl<R: Reader> Reader for Faulty<R> {
 
     fn release(&mut self) {
         self.0.release();
+    }
+}
+
+impl<W: Writer> Indexer for Faulty<W> {
+    fn create_index(&mut self, spec: &IndexSpec, deadline: Instant) -> Result<IndexInfo> {
+        self.0.create_index(spec, deadline)
+    }
+
+    fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool> {
+        self.0.drop_index(choice, deadline)
+    }
+
+    fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
+        self.0.build_indexes(now_ms, deadline)
     }
 }
 

@@ -64,8 +64,11 @@ CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
 
 /// What format 2 changes. A new file gets format 1 and then this, so that migrated and new files are
 /// the same by construction.
-const FORMAT_2: &[&str] =
-    &["INSERT INTO openkv_meta (name, value) VALUES ('features', 0);", super::feed::TABLES];
+const FORMAT_2: &[&str] = &[
+    "INSERT INTO openkv_meta (name, value) VALUES ('features', 0);",
+    super::feed::TABLES,
+    super::fulltext::TABLES,
+];
 
 /// What a file turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@ mod connection;
 mod errors;
 mod feed;
 mod foreign;
+mod fulltext;
+mod indexer;
 mod layout;
 mod messages;
 mod reader;
@@ -30,6 +32,8 @@ use foreign::OwnCommits;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED};
 pub use reader::SqliteReader;
 pub use writer::SqliteWriter;
+
+pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
 use super::{Engine, ForeignWatch};
 use crate::model::{Error, Kind, Result};

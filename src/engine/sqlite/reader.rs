@@ -6,11 +6,12 @@ use rusqlite::Connection;
 
 use super::errors::failure;
 use super::feed::FeedReader;
+use super::fulltext;
 use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::wal_index::{Header, WalIndex};
-use crate::engine::{FeedLog, Reader, Snapshot};
-use crate::model::{Encoding, Error, Result, Row, Versionstamp};
+use crate::engine::{FeedLog, Finder, Reader, Snapshot};
+use crate::model::{Encoding, Error, HitVisitor, IndexInfo, Result, Row, Search, Versionstamp};
 
 /// One reading connection.
 ///
@@ -119,6 +120,26 @@ impl Reader for SqliteReader {
 
     fn never_wait(&mut self) -> Result<()> {
         self.connection.busy_timeout(Duration::ZERO).map_err(failure)
+    }
+}
+
+impl Finder for Rows {
+    fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>> {
+        let prepare = |sql: &str| self.get.beside(sql);
+        if count {
+            return fulltext::counted(&prepare);
+        }
+        Ok(fulltext::list(&prepare)?.into_iter().map(|(_, info)| info).collect())
+    }
+
+    fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
+        let any = self.spilled.beside("SELECT 1")?;
+        fulltext::search(
+            &|sql| any.beside(sql),
+            search,
+            &mut |key, visit| self.get(key, visit),
+            visitor,
+        )
     }
 }
 

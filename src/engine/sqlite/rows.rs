@@ -2,12 +2,13 @@
 
 use rusqlite::Connection;
 
+use super::fulltext::Catalog;
 use super::layout::SPILLED;
 use super::reader::encoding;
 use super::spill::Spill;
 use super::statement::{Run, Statement};
 use crate::commit::{Base, Left, NewRow, OldRow};
-use crate::model::{EncodedValue, Key, Result, SPILL_ROW_BYTES_MIN};
+use crate::model::{EncodedValue, Key, Kind, Result, SPILL_ROW_BYTES_MIN};
 
 /// The statements that touch `kv` and `openkv_spill`.
 pub(super) struct Rows {
@@ -23,6 +24,8 @@ pub(super) struct Rows {
     ended: Statement,
     /// The time for which entries are alive or not.
     now_ms: i64,
+    /// What every change is told to.
+    pub(super) catalog: Catalog,
 }
 
 impl Rows {
@@ -48,6 +51,7 @@ impl Rows {
                  ORDER BY expiration_ms LIMIT ?2",
             )?,
             now_ms: 0,
+            catalog: Catalog::default(),
         })
     }
 
@@ -77,6 +81,10 @@ impl Rows {
     /// Leaves a row under a key, or none.
     fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<()> {
         let key = key.as_bytes();
+        if !self.catalog.is_empty() {
+            let value = row.map(|row| (row.value.encoding, row.value.bytes.as_slice()));
+            self.catalog.changed(key, value)?;
+        }
         let Some(row) = row else {
             self.spill.clear(key)?;
             return self.delete.run().blob(1, key).finish();
@@ -108,6 +116,15 @@ impl Rows {
             self.put(key, None)?;
         }
         Ok(keys)
+    }
+
+    /// The value of a key, if it has one. What cannot be read has none.
+    pub(super) fn value(&mut self, key: &[u8]) -> Result<Option<EncodedValue>> {
+        match self.row(&Key::from_encoded(key.to_vec())) {
+            Ok(row) => Ok(row.map(|row| row.value)),
+            Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Invalid) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn earliest_expiry(&mut self) -> Result<Option<i64>> {

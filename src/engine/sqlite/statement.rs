@@ -25,7 +25,10 @@ unsafe impl Send for Statement {}
 impl Statement {
     pub(super) fn prepare(connection: &Connection, sql: &str) -> Result<Self> {
         // SAFETY: the handle is only used for this call, while `connection` is borrowed.
-        let db = unsafe { connection.handle() };
+        Self::prepare_on(unsafe { connection.handle() }, sql)
+    }
+
+    fn prepare_on(db: *mut ffi::sqlite3, sql: &str) -> Result<Self> {
         let mut raw = ptr::null_mut();
         let len = c_int::try_from(sql.len()).unwrap_or(c_int::MAX);
         let flags = ffi::SQLITE_PREPARE_PERSISTENT;
@@ -37,6 +40,12 @@ impl Statement {
             ffi::SQLITE_OK => Ok(Self { raw }),
             code => Err(error_of(db, code)),
         }
+    }
+
+    /// Prepares another statement on the connection of this one.
+    pub(super) fn beside(&self, sql: &str) -> Result<Self> {
+        // SAFETY: the statement is alive, and with it its connection.
+        Self::prepare_on(unsafe { ffi::sqlite3_db_handle(self.raw) }, sql)
     }
 
     /// Starts an execution.
@@ -103,6 +112,22 @@ impl<'b> Run<'_, 'b> {
         self
     }
 
+    pub(super) fn text(self, at: c_int, text: &'b str) -> Self {
+        // SAFETY: the text outlives this run ('b), which resets the statement when it ends; it is
+        // UTF-8 of this length.
+        unsafe {
+            ffi::sqlite3_bind_text64(
+                self.raw,
+                at,
+                text.as_ptr().cast(),
+                text.len() as u64,
+                ffi::SQLITE_STATIC(),
+                ffi::SQLITE_UTF8 as u8,
+            )
+        };
+        self
+    }
+
     /// To the next row; `false` at the end.
     pub(super) fn step(&mut self) -> Result<bool> {
         // SAFETY: the statement lives as long as this run.
@@ -124,6 +149,12 @@ impl<'b> Run<'_, 'b> {
     pub(super) fn column_int(&self, at: c_int) -> i64 {
         // SAFETY: a column that does not exist or has another type reads as 0.
         unsafe { ffi::sqlite3_column_int64(self.raw, at) }
+    }
+
+    /// A floating-point column of the current row.
+    pub(super) fn column_double(&self, at: c_int) -> f64 {
+        // SAFETY: a column that does not exist or has another type reads as 0.
+        unsafe { ffi::sqlite3_column_double(self.raw, at) }
     }
 
     /// Whether a column of the current row is NULL.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, ffi};
 
 use super::feed::FeedWriter;
 use super::foreign::OwnCommits;
+use super::fulltext::Catalog;
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
@@ -39,6 +40,9 @@ pub struct SqliteWriter {
 /// processes share a busy file fairly; SQLite's own pauses grow to 100 ms and starve some.
 const PAUSE_US: std::ops::Range<u64> = 100..1500;
 
+/// No value of `features`.
+const UNSEEN: i64 = -1;
+
 impl SqliteWriter {
     pub(super) fn new(connection: Connection, own: Arc<OwnCommits>) -> Result<Self> {
         let prepare = |sql| Statement::prepare(&connection, sql);
@@ -57,7 +61,7 @@ impl SqliteWriter {
             rows: Rows::new(&connection)?,
             messages: Messages::new(&connection)?,
             feed: FeedWriter::new(&connection)?,
-            features: -1,
+            features: UNSEEN,
             durable: false,
             pauses: u64::from(std::process::id()) * 2 + 1,
             own,
@@ -67,7 +71,7 @@ impl SqliteWriter {
         Ok(writer)
     }
 
-    fn set_durable(&mut self, durable: bool) -> Result<()> {
+    pub(super) fn set_durable(&mut self, durable: bool) -> Result<()> {
         if self.durable != durable {
             let level = if durable { "FULL" } else { "NORMAL" };
             let set = self.connection.pragma_update(None, "synchronous", level);
@@ -78,7 +82,7 @@ impl SqliteWriter {
     }
 
     /// Begins, however long other processes keep the lock, until the deadline.
-    fn begin(&mut self, deadline: Instant) -> Result<()> {
+    pub(super) fn begin(&mut self, deadline: Instant) -> Result<()> {
         loop {
             match self.begin.execute() {
                 Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
@@ -162,7 +166,26 @@ impl SqliteWriter {
         Ok((report, version))
     }
 
-    fn read_version(&mut self) -> Result<u64> {
+    /// The next transaction looks again at what it has to look after.
+    pub(super) fn forget_features(&mut self) {
+        self.features = UNSEEN;
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn rows(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    pub(super) fn catalog(&mut self) -> &mut Catalog {
+        &mut self.rows.catalog
+    }
+
+    /// The commit counter. At the start of every transaction, since it learns too what this writer has
+    /// to look after.
+    pub(super) fn read_version(&mut self) -> Result<u64> {
         let mut run = self.version.run();
         if !run.step()? {
             return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
@@ -171,13 +194,14 @@ impl SqliteWriter {
         drop(run);
         if self.features != features {
             self.feed.reload()?;
+            self.rows.catalog = Catalog::load(&self.connection)?;
             self.features = features;
         }
         Ok(version)
     }
 
     /// Commits what was done since [`Self::begin`].
-    fn end(&mut self) -> Result<()> {
+    pub(super) fn end(&mut self) -> Result<()> {
         self.commit.execute().map_err(|error| {
             self.roll_back();
             // Only a failed sync leaves a commit that a crash might still bring to light.
@@ -189,7 +213,7 @@ impl SqliteWriter {
     }
 
     /// Ends the transaction, if SQLite has not done so already.
-    fn roll_back(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         // SAFETY: the handle is open for as long as the connection.
         let open = unsafe { ffi::sqlite3_get_autocommit(self.connection.handle()) } == 0;
         if open && let Err(error) = self.rollback.execute() {
@@ -246,6 +270,7 @@ impl Writer for SqliteWriter {
         Ok(Agenda {
             expiry_ms: self.rows.earliest_expiry()?,
             message_ms: self.messages.earliest()?,
+            building: self.building()?,
         })
     }
 

@@ -1,0 +1,98 @@
+//! Full-text indexes of rows in memory: in a private SQLite database beside them.
+
+use std::ops::Bound;
+use std::time::Instant;
+
+use super::{MemorySnapshot, MemoryWriter, NewRow, Tables, alive, seen};
+use crate::engine::sqlite::{BuiltEntry, PrivateIndexes};
+use crate::engine::{Finder, Indexer};
+use crate::model::{
+    Error, HitVisitor, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo,
+    IndexSpec, Key, Result, Search,
+};
+
+impl Tables {
+    /// Tells the indexes, if there are any. That fails only for want of memory.
+    pub(super) fn tell_indexes(&mut self, tell: impl FnOnce(&mut PrivateIndexes) -> Result<()>) {
+        if let Some(indexes) = self.indexes.get_mut()
+            && let Err(error) = tell(indexes)
+        {
+            tracing::error!(%error, "a full-text index in memory has failed");
+        }
+    }
+
+    pub(super) fn index(&mut self, key: &Key, row: Option<&NewRow>) {
+        let value = row.map(|row| (row.value.encoding, row.value.bytes.as_slice()));
+        self.tell_indexes(|indexes| indexes.changed((key.as_bytes(), value)));
+    }
+
+    pub(super) fn building(&mut self) -> Result<bool> {
+        self.indexes.get_mut().as_ref().map_or(Ok(false), PrivateIndexes::building)
+    }
+}
+
+impl Indexer for MemoryWriter {
+    fn create_index(&mut self, spec: &IndexSpec, _deadline: Instant) -> Result<IndexInfo> {
+        let mut tables = self.0.write();
+        let Tables { rows, indexes, .. } = &mut *tables;
+        if indexes.get_mut().is_none() {
+            *indexes.get_mut() = Some(PrivateIndexes::new()?);
+        }
+        let indexes = indexes.get_mut().as_mut();
+        let indexes = indexes.ok_or_else(|| Error::internal("the indexes are not there"))?;
+        let from = (Bound::Excluded(spec.prefix.as_bytes()), Bound::Unbounded);
+        let next = rows.range::<[u8], _>(from).next();
+        // Keys that only continue the prefix's last string come behind those that extend it.
+        let any = next.is_some_and(|(key, _)| spec.covers(key.as_bytes()));
+        indexes.create(spec, &mut || Ok(any))
+    }
+
+    fn drop_index(&mut self, choice: &IndexChoice, _deadline: Instant) -> Result<bool> {
+        let mut tables = self.0.write();
+        tables.indexes.get_mut().as_mut().map_or(Ok(false), |indexes| indexes.remove(choice))
+    }
+
+    fn build_indexes(&mut self, now_ms: i64, _deadline: Instant) -> Result<bool> {
+        let mut tables = self.0.write();
+        let Tables { rows, indexes, .. } = &mut *tables;
+        let Some(indexes) = indexes.get_mut() else { return Ok(false) };
+        indexes.build(&mut |after, before| {
+            let range = (Bound::Excluded(after), Bound::Excluded(before));
+            let (mut entries, mut bytes) = (Vec::new(), 0);
+            for (key, row) in rows.range::<[u8], _>(range) {
+                if entries.len() == INDEX_BUILD_ROWS_MAX || bytes >= INDEX_BUILD_BYTES_MAX {
+                    return (entries, true);
+                }
+                let value = alive(row, now_ms).then_some(&row.value);
+                bytes += value.map_or(0, |value| value.bytes.len());
+                let value = value.map(|value| (value.encoding, value.bytes.clone()));
+                entries.push(BuiltEntry { key: key.as_bytes().to_vec(), value });
+            }
+            (entries, false)
+        })
+    }
+}
+
+impl Finder for MemorySnapshot<'_> {
+    fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>> {
+        let indexes = self.tables.indexes.lock();
+        indexes.as_ref().map_or(Ok(Vec::new()), |indexes| indexes.indexes(count))
+    }
+
+    fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
+        let mut indexes = self.tables.indexes.lock();
+        if indexes.is_none() {
+            *indexes = Some(PrivateIndexes::new()?);
+        }
+        let indexes = indexes.as_ref();
+        let indexes = indexes.ok_or_else(|| Error::internal("the indexes are not there"))?;
+        let lookup = &mut |key: &[u8], visit: &mut dyn FnMut(crate::model::Row<'_>)| {
+            let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
+            if let Some(row) = found {
+                visit(seen(key, row));
+            }
+            Ok(found.is_some())
+        };
+        indexes.search(search, lookup, visitor)
+    }
+}

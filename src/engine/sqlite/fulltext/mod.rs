@@ -1,0 +1,279 @@
+//! Full-text indexes in a SQLite database: their list, and how they are made and removed.
+//!
+//! An index is a row of `openkv_index` and two tables of its own: one that finds the document of a
+//! key, and one of FTS5's with the text. Fields are data: columns are called by their numbers.
+//! Invariant: a [`Catalog`] is changed only inside a transaction of its connection, and is loaded
+//! again after one that failed.
+
+mod index;
+mod private;
+mod search;
+
+use rusqlite::Connection;
+
+use super::errors::failure;
+use super::statement::{Run, Statement};
+use crate::model::{
+    Encoding, Error, INDEXES_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Result, Tokenizer,
+};
+use index::Index;
+
+pub(in crate::engine) use private::PrivateIndexes;
+pub(super) use search::search;
+
+/// The list of the indexes.
+pub(super) const TABLES: &str = "
+CREATE TABLE openkv_index (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  prefix BLOB NOT NULL,
+  fields BLOB NOT NULL,
+  tokenizer TEXT NOT NULL,
+  prefix_lengths BLOB NOT NULL,
+  progress BLOB,
+  scanned INTEGER NOT NULL DEFAULT 0
+);
+";
+
+/// The indexes as a writer keeps them.
+#[derive(Default)]
+pub(super) struct Catalog(Vec<Index>);
+
+/// An index that is being built, and where it has come to.
+pub(super) struct Site {
+    id: i64,
+    /// The entries that are still to be looked at lie between these two.
+    pub(super) after: Vec<u8>,
+    pub(super) before: Vec<u8>,
+}
+
+impl Catalog {
+    pub(super) fn load(connection: &Connection) -> Result<Self> {
+        let listed = list(&|sql| Statement::prepare(connection, sql))?;
+        let open = |(id, info): (i64, IndexInfo)| Index::open(connection, id, info.spec);
+        listed.into_iter().map(open).collect::<Result<_>>().map(Self)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is under a key has changed.
+    pub(super) fn changed(&mut self, key: &[u8], value: Option<(Encoding, &[u8])>) -> Result<()> {
+        for index in &mut self.0 {
+            if index.covers(key) {
+                index.put(key, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an index, in the caller's transaction. `any` tells whether there are entries to be
+    /// indexed. Answers whether something was done.
+    pub(super) fn create(
+        &mut self,
+        connection: &Connection,
+        spec: &IndexSpec,
+        any: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<bool> {
+        spec.check()?;
+        let of_prefix = self.0.iter().find(|index| index.spec().prefix == spec.prefix);
+        let of_name = self.0.iter().find(|index| index.spec().name == spec.name);
+        if let Some(index) = of_prefix {
+            if index.spec() == spec {
+                return Ok(false);
+            }
+            return Err(Error::invalid(format!(
+                "kv.createIndex: the prefix has an index already, '{}', that differs in {}; \
+                 drop it first",
+                index.spec().name,
+                difference(index.spec(), spec),
+            )));
+        }
+        if of_name.is_some() {
+            return Err(Error::invalid(format!(
+                "kv.createIndex: the name '{}' is that of an index with another prefix",
+                spec.name
+            )));
+        }
+        if self.0.len() >= INDEXES_MAX {
+            return Err(Error::invalid(format!(
+                "kv.createIndex: too many indexes (max {INDEXES_MAX}): drop one first"
+            )));
+        }
+        let progress = any()?.then(|| spec.prefix.as_bytes().to_vec());
+        let fields = pack(&spec.fields);
+        let row = rusqlite::params![
+            spec.name,
+            spec.prefix.as_bytes(),
+            fields,
+            spec.tokenizer.name(),
+            spec.prefix_lengths,
+            progress
+        ];
+        connection
+            .execute(
+                "INSERT INTO openkv_index (name, prefix, fields, tokenizer, prefix_lengths, progress) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                row,
+            )
+            .map_err(failure)?;
+        let id = connection.last_insert_rowid();
+        connection.execute_batch(&index::tables(id, spec)).map_err(failure)?;
+        self.0.push(Index::open(connection, id, spec.clone())?);
+        Ok(true)
+    }
+
+    /// Removes an index, in the caller's transaction; `false` when there is none.
+    pub(super) fn remove(&mut self, connection: &Connection, choice: &IndexChoice) -> Result<bool> {
+        let chosen = self.0.iter().position(|index| match choice {
+            IndexChoice::Prefix(prefix) => index.spec().prefix == *prefix,
+            IndexChoice::Name(name) => index.spec().name == *name,
+        });
+        let Some(at) = chosen else { return Ok(false) };
+        // Its statements end before its tables.
+        let id = self.0.remove(at).id();
+        let sql = format!(
+            "DROP TABLE openkv_fts_{id}; DROP TABLE openkv_docs_{id}; \
+             DELETE FROM openkv_index WHERE id = {id};"
+        );
+        connection.execute_batch(&sql).map_err(failure)?;
+        Ok(true)
+    }
+
+    /// The index to go on building with.
+    pub(super) fn site(&self, connection: &Connection) -> Result<Option<Site>> {
+        let mut statement = Statement::prepare(connection, SITE)?;
+        let mut run = statement.run();
+        if !run.step()? {
+            return Ok(None);
+        }
+        let id = run.column_int(0);
+        let after = run.column_blob(1).to_vec();
+        let before = [run.column_blob(2), &[u8::MAX]].concat();
+        Ok(Some(Site { id, after, before }))
+    }
+
+    /// Indexes entries of a site, in the order of their keys: all that are left of it if there is
+    /// nothing behind the `last` one. In the caller's transaction.
+    pub(super) fn build(
+        &mut self,
+        connection: &Connection,
+        site: &Site,
+        entries: &[BuiltEntry],
+        more: bool,
+    ) -> Result<()> {
+        let index = self.0.iter_mut().find(|index| index.id() == site.id);
+        let index = index.ok_or_else(|| Error::internal("an index to build is not there"))?;
+        for BuiltEntry { key, value } in entries {
+            index
+                .put(key, value.as_ref().map(|(encoding, bytes)| (*encoding, bytes.as_slice())))?;
+        }
+        let progress = entries.last().map(|entry| entry.key.as_slice()).filter(|_| more);
+        connection
+            .execute(
+                "UPDATE openkv_index SET progress = ?2, scanned = scanned + ?3 WHERE id = ?1",
+                rusqlite::params![site.id, progress, entries.len() as i64],
+            )
+            .map_err(failure)?;
+        Ok(())
+    }
+}
+
+/// An entry for an index that is being built.
+pub(in crate::engine) struct BuiltEntry {
+    pub(in crate::engine) key: Vec<u8>,
+    /// `None` for one that has ended.
+    pub(in crate::engine) value: Option<(Encoding, Vec<u8>)>,
+}
+
+const SITE: &str =
+    "SELECT id, progress, prefix FROM openkv_index WHERE progress IS NOT NULL ORDER BY id LIMIT 1";
+
+fn difference(a: &IndexSpec, b: &IndexSpec) -> &'static str {
+    match () {
+        () if a.fields != b.fields => "its fields",
+        () if a.tokenizer != b.tokenizer => "its tokenizer",
+        () if a.prefix_lengths != b.prefix_lengths => "its prefixLengths",
+        () => "its name",
+    }
+}
+
+/// Prepares a statement on the connection that is meant.
+pub(super) type Prepare<'a> = &'a dyn Fn(&str) -> Result<Statement>;
+
+/// All indexes by their numbers, in the order of their names, without the number of documents.
+pub(super) fn list(prepare: Prepare<'_>) -> Result<Vec<(i64, IndexInfo)>> {
+    let mut statement = prepare(
+        "SELECT id, name, prefix, fields, tokenizer, prefix_lengths, progress, scanned \
+         FROM openkv_index ORDER BY name",
+    )?;
+    let mut run = statement.run();
+    let mut listed = Vec::new();
+    while run.step()? {
+        let text = |at| String::from_utf8_lossy(run.column_blob(at)).into_owned();
+        let tokenizer = Tokenizer::from_name(&text(4)).ok_or_else(|| damaged(&run))?;
+        let spec = IndexSpec {
+            name: text(1),
+            prefix: Key::from_encoded(run.column_blob(2).to_vec()),
+            fields: unpack(run.column_blob(3)).ok_or_else(|| damaged(&run))?,
+            tokenizer,
+            prefix_lengths: run.column_blob(5).to_vec(),
+        };
+        let building = !run.column_is_null(6);
+        let scanned = u64::try_from(run.column_int(7)).unwrap_or(0);
+        listed.push((run.column_int(0), IndexInfo { spec, building, scanned, documents: 0 }));
+    }
+    Ok(listed)
+}
+
+/// As [`list`], with the number of documents.
+pub(super) fn counted(prepare: Prepare<'_>) -> Result<Vec<IndexInfo>> {
+    let mut counted = Vec::new();
+    for (id, mut info) in list(prepare)? {
+        let mut count = prepare(&format!("SELECT count(*) FROM openkv_docs_{id}"))?;
+        let mut run = count.run();
+        run.step()?;
+        info.documents = u64::try_from(run.column_int(0)).unwrap_or(0);
+        counted.push(info);
+    }
+    Ok(counted)
+}
+
+fn damaged(run: &Run<'_, '_>) -> Error {
+    let id = run.column_int(0);
+    Error::corrupt(format!("row {id} of openkv_index is damaged"))
+}
+
+/// Texts one after the other, each behind its length as little-endian u32.
+fn pack(texts: &[String]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for text in texts {
+        packed.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        packed.extend_from_slice(text.as_bytes());
+    }
+    packed
+}
+
+fn unpack(mut bytes: &[u8]) -> Option<Vec<String>> {
+    let mut texts = Vec::new();
+    while !bytes.is_empty() {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        texts.push(String::from_utf8(text.to_vec()).ok()?);
+        bytes = rest;
+    }
+    Some(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_texts_come_back() {
+        let texts = vec!["name".to_owned(), String::new(), "é".to_owned()];
+        assert_eq!(unpack(&pack(&texts)), Some(texts));
+        assert_eq!(unpack(&[9, 0, 0, 0, 1]), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Indexes for rows that are kept elsewhere: a private SQLite database in memory.
+
+use rusqlite::Connection;
+
+use super::super::errors::failure;
+use super::super::statement::Statement;
+use super::search::Lookup;
+use super::{BuiltEntry, Catalog, Site, TABLES, counted, list, search};
+use crate::model::{
+    Encoding, Error, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search,
+};
+
+/// The indexes of a database in memory.
+pub(in crate::engine) struct PrivateIndexes {
+    catalog: Catalog,
+    // Last, so that the statements above are finalized before it closes.
+    connection: Connection,
+}
+
+/// An entry for an index that is being built: its key, and its value unless it has ended.
+pub(in crate::engine) type Entry<'a> = (&'a [u8], Option<(Encoding, &'a [u8])>);
+
+/// Answers the entries of a step of building that lie between two keys, and whether there are more.
+pub(in crate::engine) type Entries<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> (Vec<BuiltEntry>, bool);
+
+impl PrivateIndexes {
+    pub(in crate::engine) fn new() -> Result<Self> {
+        let connection = Connection::open_in_memory().map_err(failure)?;
+        connection.execute_batch(TABLES).map_err(failure)?;
+        Ok(Self { catalog: Catalog::default(), connection })
+    }
+
+    fn prepare(&self) -> impl Fn(&str) -> Result<Statement> {
+        |sql| Statement::prepare(&self.connection, sql)
+    }
+
+    pub(in crate::engine) fn create(
+        &mut self,
+        spec: &IndexSpec,
+        any: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<IndexInfo> {
+        self.catalog.create(&self.connection, spec, any)?;
+        let found = list(&self.prepare())?.into_iter().find(|(_, info)| info.spec == *spec);
+        found.map(|(_, info)| info).ok_or_else(|| Error::internal("a new index is not there"))
+    }
+
+    pub(in crate::engine) fn remove(&mut self, choice: &IndexChoice) -> Result<bool> {
+        self.catalog.remove(&self.connection, choice)
+    }
+
+    /// Several changes follow: they are one transaction here too.
+    pub(in crate::engine) fn begin(&mut self) -> Result<()> {
+        self.connection.execute_batch("BEGIN").map_err(failure)
+    }
+
+    pub(in crate::engine) fn commit(&mut self) -> Result<()> {
+        self.connection.execute_batch("COMMIT").map_err(failure)
+    }
+
+    pub(in crate::engine) fn changed(&mut self, (key, value): Entry<'_>) -> Result<()> {
+        self.catalog.changed(key, value)
+    }
+
+    /// One step of building. Answers whether anything is left to be built.
+    pub(in crate::engine) fn build(&mut self, entries: Entries<'_>) -> Result<bool> {
+        let Some(site) = self.catalog.site(&self.connection)? else { return Ok(false) };
+        let Site { after, before, .. } = &site;
+        let (entries, more) = entries(after, before);
+        self.begin()?;
+        self.catalog.build(&self.connection, &site, &entries, more)?;
+        self.commit()?;
+        Ok(more || self.building()?)
+    }
+
+    pub(in crate::engine) fn building(&self) -> Result<bool> {
+        Ok(self.catalog.site(&self.connection)?.is_some())
+    }
+
+    pub(in crate::engine) fn indexes(&self, count: bool) -> Result<Vec<IndexInfo>> {
+        if count {
+            return counted(&self.prepare());
+        }
+        Ok(list(&self.prepare())?.into_iter().map(|(_, info)| info).collect())
+    }
+
+    pub(in crate::engine) fn search(
+        &self,
+        wanted: &Search,
+        lookup: Lookup<'_>,
+        visitor: &mut dyn HitVisitor,
+    ) -> Result<IndexInfo> {
+        search(&self.prepare(), wanted, lookup, visitor)
+    }
+}

@@ -1,0 +1,137 @@
+//! Searching an index, on any connection that has one.
+
+use std::cmp::Ordering;
+
+use super::super::statement::Statement;
+use super::{Prepare, list};
+use crate::model::{
+    Error, Highlight, Hit, HitVisitor, IndexInfo, IndexSpec, Key, Result, Row, Search, Wish,
+};
+use crate::search::parse;
+
+/// Finds the entry of a key on the snapshot that the index is read from.
+pub(in crate::engine::sqlite) type Lookup<'a> =
+    &'a mut dyn FnMut(&[u8], &mut dyn FnMut(Row<'_>)) -> Result<bool>;
+
+/// Characters that no text has use for stand for the marks in FTS5, so that a mark is told from text
+/// that looks like one.
+const BEFORE: char = '\u{fdd0}';
+const AFTER: char = '\u{fdd1}';
+
+/// Shows the hits of a search, best first; answers the index.
+pub(in crate::engine::sqlite) fn search(
+    prepare: Prepare<'_>,
+    search: &Search,
+    lookup: Lookup<'_>,
+    visitor: &mut dyn HitVisitor,
+) -> Result<IndexInfo> {
+    let (id, info) = choose(list(prepare)?, &search.prefix)?;
+    let expression = parse(&search.query, &info.spec.fields)?;
+    let mut ranked = prepare(&format!(
+        "SELECT rowid, rank FROM openkv_fts_{id} WHERE openkv_fts_{id} MATCH ?1 \
+         ORDER BY rank, rowid"
+    ))?;
+    let mut key_of = prepare(&format!("SELECT k FROM openkv_fts_{id} WHERE rowid = ?1"))?;
+    let mut snippets = match &search.highlight {
+        Some(highlight) => Some((highlight, snippet_statement(prepare, id, &info.spec)?)),
+        None => None,
+    };
+    let whole = search.prefix == info.spec.prefix;
+    let wanted = IndexSpec { prefix: search.prefix.clone(), ..info.spec.clone() };
+
+    let mut run = ranked.run().text(1, &expression);
+    while run.step()? {
+        let (number, score) = (run.column_int(0), -run.column_double(1));
+        if search.after.is_some_and(|after| !is_behind((score, number), after)) {
+            continue;
+        }
+        let mut found = key_of.run().int(1, number);
+        found.step()?;
+        let key = found.column_blob(0);
+        if !whole && !wanted.covers(key) {
+            continue;
+        }
+        // An entry that has ended is not there; the sweep has not come to it yet.
+        let mut wish = Wish::Pass;
+        lookup(key, &mut |row| wish = visitor.hit(&Hit { row, score, number }))?;
+        match (wish, &mut snippets) {
+            (Wish::Stop, _) => break,
+            (Wish::Take, Some((highlight, statement))) => {
+                let fields = info.spec.fields.len();
+                visitor.snippets(snippets_of(statement, &expression, number, highlight, fields)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(info)
+}
+
+/// The index with the longest prefix that all keys under the wanted one extend.
+fn choose(listed: Vec<(i64, IndexInfo)>, prefix: &Key) -> Result<(i64, IndexInfo)> {
+    let fits =
+        |info: &IndexInfo| info.spec.prefix == *prefix || info.spec.covers(prefix.as_bytes());
+    let fitting = listed.into_iter().filter(|(_, info)| fits(info));
+    fitting.max_by_key(|(_, info)| info.spec.prefix.len()).ok_or_else(|| {
+        Error::invalid(
+            "kv.search: no index covers this prefix; make one first with \
+             kv.createIndex({ prefix, fields })",
+        )
+    })
+}
+
+/// Whether a hit comes after another in the order of results.
+fn is_behind(hit: (f64, i64), other: (f64, i64)) -> bool {
+    match other.0.total_cmp(&hit.0) {
+        Ordering::Greater => true,
+        Ordering::Equal => hit.1 > other.1,
+        Ordering::Less => false,
+    }
+}
+
+fn snippet_statement(prepare: Prepare<'_>, id: i64, spec: &IndexSpec) -> Result<Statement> {
+    // The column before the first field is the key.
+    let columns: Vec<_> = (1..=spec.fields.len())
+        .map(|column| format!("snippet(openkv_fts_{id}, {column}, ?3, ?4, ?5, ?6)"))
+        .collect();
+    prepare(&format!(
+        "SELECT {} FROM openkv_fts_{id} WHERE openkv_fts_{id} MATCH ?1 AND rowid = ?2",
+        columns.join(", ")
+    ))
+}
+
+fn snippets_of(
+    statement: &mut Statement,
+    expression: &str,
+    number: i64,
+    highlight: &Highlight,
+    fields: usize,
+) -> Result<Vec<(usize, String)>> {
+    let (before, after) = (BEFORE.to_string(), AFTER.to_string());
+    let run = statement.run().text(1, expression).int(2, number).text(3, &before);
+    let mut run =
+        run.text(4, &after).text(5, &highlight.ellipsis).int(6, i64::from(highlight.terms));
+    let mut snippets = Vec::new();
+    if run.step()? {
+        for (at, field) in (0..).zip(0..fields) {
+            let text = String::from_utf8_lossy(run.column_blob(at));
+            if text.contains(BEFORE) {
+                let marked = text.replace(BEFORE, &highlight.before);
+                snippets.push((field, marked.replace(AFTER, &highlight.after)));
+            }
+        }
+    }
+    Ok(snippets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_ordered_by_score_and_then_by_number() {
+        assert!(is_behind((1.0, 1), (2.0, 9)));
+        assert!(is_behind((1.0, 2), (1.0, 1)));
+        assert!(!is_behind((1.0, 1), (1.0, 1)));
+        assert!(!is_behind((2.0, 9), (1.0, 1)));
+    }
+}

@@ -1,0 +1,260 @@
+//! The laws of full-text indexes.
+
+use std::time::{Duration, Instant};
+
+use super::{NOW, apply_at, commit, key, write};
+use crate::codec::cbor;
+use crate::engine::{Engine, Finder, Indexer, Reader, Work, Writer};
+use crate::model::{
+    EncodedValue, Encoding, Highlight, Hit, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice,
+    IndexInfo, IndexSpec, Key, Mutation, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search,
+    Tokenizer, Value, Wish,
+};
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(5)
+}
+
+fn of(parts: &[&str]) -> Key {
+    Key::from_encoded(parts.iter().flat_map(|part| key(part).into_bytes()).collect())
+}
+
+fn doc(name: &str, text: &str) -> Mutation {
+    doc_until(name, text, None)
+}
+
+fn doc_until(name: &str, text: &str, expire_at_ms: Option<i64>) -> Mutation {
+    let mut value = Value::new(Node::Null);
+    let text = value.push(Node::String(text.into()));
+    value.set(value.root_id(), Node::Object(vec![("t".into(), text)]));
+    let value = EncodedValue { encoding: Encoding::Cbor, bytes: cbor::encode(&value).unwrap() };
+    Mutation::Set { key: of(&["d", name]), suffixed: false, value, expire_at_ms }
+}
+
+fn spec() -> IndexSpec {
+    IndexSpec {
+        name: "docs".into(),
+        prefix: of(&["d"]),
+        fields: vec!["t".into(), "u".into()],
+        tokenizer: Tokenizer::Unicode61,
+        prefix_lengths: vec![2],
+    }
+}
+
+/// Takes up to `max` hits.
+struct Taken {
+    max: usize,
+    keys: Vec<Key>,
+    places: Vec<(f64, i64)>,
+    snippets: Vec<Vec<(usize, String)>>,
+}
+
+impl HitVisitor for Taken {
+    fn hit(&mut self, hit: &Hit<'_>) -> Wish {
+        if self.keys.len() == self.max {
+            return Wish::Stop;
+        }
+        self.keys.push(Key::from_encoded(hit.row.key.to_vec()));
+        self.places.push((hit.score, hit.number));
+        Wish::Take
+    }
+
+    fn snippets(&mut self, snippets: Vec<(usize, String)>) {
+        self.snippets.push(snippets);
+    }
+}
+
+fn search(reader: &mut impl Reader, search: &Search, max: usize, now_ms: i64) -> Result<Taken> {
+    let mut taken = Taken { max, keys: vec![], places: vec![], snippets: vec![] };
+    reader.read(now_ms, &mut |snapshot| snapshot.search(search, &mut taken).map(drop))?;
+    Ok(taken)
+}
+
+fn query(text: &str) -> Search {
+    Search { prefix: of(&["d"]), query: text.into(), after: None, highlight: None }
+}
+
+/// The last parts of the keys that a query finds, sorted.
+fn found_at(reader: &mut impl Reader, text: &str, now_ms: i64) -> Vec<String> {
+    let taken = search(reader, &query(text), 100_000, now_ms).unwrap();
+    let name = |key: &Key| {
+        let bytes = key.as_bytes();
+        String::from_utf8(bytes[4..bytes.len() - 1].to_vec()).unwrap()
+    };
+    let mut names: Vec<_> = taken.keys.iter().map(name).collect();
+    names.sort();
+    names
+}
+
+fn found(reader: &mut impl Reader, text: &str) -> Vec<String> {
+    found_at(reader, text, NOW)
+}
+
+fn infos(reader: &mut impl Reader) -> Vec<IndexInfo> {
+    let mut infos = Vec::new();
+    let read = reader.read(NOW, &mut |snapshot| {
+        infos = snapshot.indexes(true)?;
+        Ok(())
+    });
+    read.unwrap();
+    infos
+}
+
+pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let info = writer.create_index(&spec(), soon()).unwrap();
+    assert!(!info.building, "there is nothing to build");
+    let mutations = vec![doc("a", "red bike"), doc("b", "green bike"), doc("c", "Réd 'BUS'")];
+    commit(&mut writer, vec![write(vec![], mutations)]);
+    assert_eq!(found(&mut reader, "red"), ["a", "c"]);
+    assert_eq!(found(&mut reader, "bi*"), ["a", "b"]);
+    assert_eq!(found(&mut reader, "bike NOT red"), ["b"]);
+    assert_eq!(found(&mut reader, "t:bus OR \"green bike\""), ["b", "c"]);
+    assert_eq!(found(&mut reader, "u:red"), [""; 0]);
+
+    let remove = Mutation::Delete { key: of(&["d", "c"]) };
+    let rejected = vec![doc("x", "red"), super::sum("text", 1)];
+    commit(&mut writer, vec![write(vec![], vec![super::set("text", b"not a number")])]);
+    commit(
+        &mut writer,
+        vec![write(vec![], rejected), write(vec![], vec![doc("a", "blue boat"), remove])],
+    );
+    assert_eq!(found(&mut reader, "red"), [""; 0]);
+    assert_eq!(found(&mut reader, "blue"), ["a"]);
+
+    // An end is an end, however late the sweep; a value without text is no document.
+    let ending = doc_until("e", "brief", Some(NOW + 5));
+    let bytes = Mutation::Set {
+        key: of(&["d", "b"]),
+        suffixed: false,
+        value: EncodedValue { encoding: Encoding::Bytes, bytes: b"green".to_vec() },
+        expire_at_ms: None,
+    };
+    commit(&mut writer, vec![write(vec![], vec![ending, bytes])]);
+    assert_eq!(found_at(&mut reader, "brief", NOW + 4), ["e"]);
+    assert_eq!(found_at(&mut reader, "brief", NOW + 5), [""; 0]);
+    assert_eq!(found(&mut reader, "green"), [""; 0]);
+    assert_eq!(infos(&mut reader)[0].documents, 2);
+    apply_at(&mut writer, Work { sweep_max: 10, durable: true, ..Work::default() }, NOW + 5);
+    assert_eq!(infos(&mut reader)[0].documents, 1);
+    assert_eq!(found(&mut reader, "brief"), [""; 0]);
+    reader.release();
+}
+
+pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let count = INDEX_BUILD_ROWS_MAX + 100;
+    let name = |at: usize| format!("n{at:05}");
+    let sets = (0..count).map(|at| write(vec![], vec![doc(&name(at), "old")]));
+    commit(&mut writer, sets.collect());
+    // Its bytes begin like the prefix's, but it is another string.
+    let other = Key::from_encoded(b"\x02d\x00\xff\x00\x02x\x00".to_vec());
+    let value = EncodedValue {
+        encoding: Encoding::Cbor,
+        bytes: vec![0xa1, 0x61, b't', 0x63, b'o', b'l', b'd'],
+    };
+    let set = Mutation::Set { key: other, suffixed: false, value, expire_at_ms: None };
+    commit(&mut writer, vec![write(vec![], vec![set])]);
+
+    assert!(!writer.agenda().unwrap().building);
+    assert!(writer.create_index(&spec(), soon()).unwrap().building);
+    assert!(writer.agenda().unwrap().building);
+    assert!(writer.build_indexes(NOW, soon()).unwrap());
+    reader.release();
+    assert_eq!(found(&mut reader, "old").len(), INDEX_BUILD_ROWS_MAX);
+    assert_eq!(infos(&mut reader)[0].scanned, INDEX_BUILD_ROWS_MAX as u64);
+    // In front of the builder and behind it.
+    let last = name(count - 1);
+    let changes = vec![doc(&name(0), "new"), doc(&last, "new"), doc("z", "new old")];
+    commit(&mut writer, vec![write(vec![], changes)]);
+    while writer.build_indexes(NOW, soon()).unwrap() {}
+    assert_eq!(found(&mut reader, "new"), [name(0), last, "z".to_owned()]);
+    assert_eq!(found(&mut reader, "old").len(), count - 1);
+    let info = infos(&mut reader).remove(0);
+    assert_eq!((info.building, info.documents), (false, count as u64 + 1));
+    assert!(!writer.agenda().unwrap().building);
+}
+
+pub(super) fn hits_are_ranked_paged_and_marked(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    writer.create_index(&spec(), soon()).unwrap();
+    let texts = ["bike", "a bike <b> in a very long text about other things", "bike", "bike bike"];
+    let mut mutations: Vec<_> =
+        texts.iter().enumerate().map(|(at, text)| doc(&at.to_string(), text)).collect();
+    // So that the term is rare: else BM25 has little to tell.
+    mutations.extend((0..20).map(|at| doc(&format!("x{at}"), "something else")));
+    commit(&mut writer, vec![write(vec![], mutations)]);
+    let all = search(&mut reader, &query("bike"), 10, NOW).unwrap();
+    assert!(all.places.is_sorted_by(|a, b| a.0 > b.0 || (a.0 == b.0 && a.1 < b.1)));
+    assert!(all.places.iter().all(|(score, _)| *score > 0.0));
+    assert_eq!(all.keys.len(), 4);
+    assert_eq!(all.keys[3], of(&["d", "1"]));
+    for at in 0..4 {
+        let after = Search { after: Some(all.places[at]), ..query("bike") };
+        assert_eq!(search(&mut reader, &after, 10, NOW).unwrap().keys, all.keys[at + 1..]);
+    }
+    let narrow = Search { prefix: of(&["d", "1"]), ..query("bike") };
+    assert_eq!(search(&mut reader, &narrow, 10, NOW).unwrap().keys, []);
+
+    let highlight =
+        Highlight { before: "<b>".into(), after: "</b>".into(), ellipsis: "…".into(), terms: 4 };
+    let marked = Search { highlight: Some(highlight), ..query("bike") };
+    let marked = search(&mut reader, &marked, 10, NOW).unwrap();
+    assert_eq!(marked.snippets.len(), 4);
+    assert_eq!(marked.snippets[3], [(0, "a <b>bike</b> <b> in…".to_owned())]);
+}
+
+pub(super) fn indexes_are_listed_refused_and_dropped(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let refused = search(&mut reader, &query("a"), 1, NOW).err().unwrap();
+    assert!(refused.message().contains("no index covers this prefix"), "{refused}");
+    writer.create_index(&spec(), soon()).unwrap();
+    writer.create_index(&spec(), soon()).unwrap();
+    let other = IndexSpec { prefix: of(&["d", "e"]), name: "deeper".into(), ..spec() };
+    writer.create_index(&other, soon()).unwrap();
+    for (wrong, words) in [
+        (IndexSpec { fields: vec!["u".into()], ..spec() }, "differs in its fields"),
+        (IndexSpec { tokenizer: Tokenizer::Porter, ..spec() }, "differs in its tokenizer"),
+        (IndexSpec { prefix_lengths: vec![], ..spec() }, "differs in its prefixLengths"),
+        (IndexSpec { name: "x".into(), ..spec() }, "differs in its name"),
+        (IndexSpec { prefix: of(&["z"]), ..spec() }, "the name 'docs' is that of"),
+        (IndexSpec { fields: vec![], ..spec() }, "fields must name 1 to"),
+        (IndexSpec { prefix_lengths: vec![0], ..spec() }, "prefixLengths must be"),
+    ] {
+        let error = writer.create_index(&wrong, soon()).unwrap_err();
+        assert!(error.message().contains(words), "{error}");
+    }
+    let names: Vec<_> = infos(&mut reader).into_iter().map(|info| info.spec.name).collect();
+    assert_eq!(names, ["deeper", "docs"]);
+    assert!(!writer.drop_index(&IndexChoice::Name("none".into()), soon()).unwrap());
+    assert!(writer.drop_index(&IndexChoice::Name("docs".into()), soon()).unwrap());
+    assert!(writer.drop_index(&IndexChoice::Prefix(of(&["d", "e"])), soon()).unwrap());
+    assert_eq!(infos(&mut reader), []);
+    // And again, over rows that are there by now.
+    commit(&mut writer, vec![write(vec![], vec![doc("a", "red")])]);
+    writer.create_index(&spec(), soon()).unwrap();
+    assert!(!writer.build_indexes(NOW, soon()).unwrap());
+    assert_eq!(found(&mut reader, "red"), ["a"]);
+}
+
+/// What the parser lets through at its bounds must not be too much for FTS5.
+pub(super) fn the_largest_queries_are_carried_out(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    writer.create_index(&spec(), soon()).unwrap();
+    commit(&mut writer, vec![write(vec![], vec![doc("a", "a b c")])]);
+    let deep = QUERY_DEPTH_MAX;
+    let nested = "a OR b AND c NOT ({t u}:(".repeat(deep / 2) + "x" + &"))".repeat(deep / 2);
+    let columns = "a OR b AND c NOT -t:(".repeat(deep)
+        + "a OR b AND c NOT d t:NEAR(a b + c)"
+        + &")".repeat(deep);
+    let terms = QUERY_TERMS_MAX;
+    let nots = "a".to_owned() + &" NOT x".repeat(terms - 1);
+    let [flat, ors, ands, phrase] =
+        [" ", " OR ", " AND ", " + "].map(|between| vec!["a"; terms].join(between));
+    for text in [nested, columns, nots, flat, ors, ands] {
+        assert_eq!(found(&mut reader, &text), ["a"], "{text}");
+    }
+    for text in [phrase.as_str(), "\"\"", "\"!?\"", "NEAR(a \"\", 0)", "-{t u}:a"] {
+        found(&mut reader, text);
+    }
+}
