@@ -4,6 +4,7 @@
 
 mod expiry;
 mod maintain;
+mod search;
 
 use std::sync::Arc;
 
@@ -22,6 +23,10 @@ pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
     match verb {
         1 => maintain::checkpoint(call),
         12 => expiry::ttl(frame, call),
+        50 => search::create(frame, call),
+        51 => search::remove(frame, call),
+        52 => search::list(frame, call),
+        53 => search::search(frame, call),
         _ => call
             .reply
             .bad(&Error::internal(format!("an unknown verb {verb} with {} bytes", frame.len()))),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{NOW, apply_at, commit, key, write};
 use crate::codec::cbor;
-use crate::engine::{Engine, Finder, Indexer, Reader, Work, Writer};
+use crate::engine::{Engine, Indexer, Reader, Work, Writer};
 use crate::model::{
     EncodedValue, Encoding, Highlight, Hit, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice,
     IndexInfo, IndexSpec, Key, Mutation, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search,

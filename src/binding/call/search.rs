@@ -1,0 +1,141 @@
+//! Full-text indexes: made, dropped, listed, searched.
+
+use std::time::{Duration, Instant};
+
+use super::Call;
+use crate::codec::Malformed;
+use crate::codec::frame::{
+    Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
+};
+use crate::filter::Filter;
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Hit, HitVisitor, Result, Search, Wish};
+
+fn bug(malformed: &Malformed) -> Error {
+    Error::internal(malformed.to_string())
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)
+}
+
+/// Frame: the description. Answer: the one index.
+pub(super) fn create(frame: &[u8], Call { store, reply }: Call) {
+    let spec = match parse_index(frame) {
+        Ok(spec) => spec,
+        Err(malformed) => return reply.bad(&bug(&malformed)),
+    };
+    store.order(Box::new(move |writer| {
+        match writer.and_then(|writer| writer.create_index(&spec, soon())) {
+            Ok(info) => {
+                let mut out = Vec::new();
+                push_indexes(&mut out, &[info]);
+                reply.good(Some(out));
+            }
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Frame: which index. Answer: u8 whether there was one.
+pub(super) fn remove(frame: &[u8], Call { store, reply }: Call) {
+    let choice = match parse_choice(frame) {
+        Ok(choice) => choice,
+        Err(malformed) => return reply.bad(&bug(&malformed)),
+    };
+    store.order(Box::new(move |writer| {
+        match writer.and_then(|writer| writer.drop_index(&choice, soon())) {
+            Ok(found) => reply.good(Some(vec![u8::from(found)])),
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Frame: u8 whether to count the documents. Answer: the indexes.
+pub(super) fn list(frame: &[u8], Call { store, reply }: Call) {
+    let count = frame.first() == Some(&1);
+    store.read(Box::new(move |snapshot| {
+        match snapshot.and_then(|snapshot| snapshot.indexes(count)) {
+            Ok(infos) => {
+                let mut out = Vec::new();
+                push_indexes(&mut out, &infos);
+                reply.good(Some(out));
+            }
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Frame: the search. Answer: the hits.
+pub(super) fn search(frame: &[u8], Call { store, reply }: Call) {
+    let now_ms = store.now_ms();
+    let parsed = parse_search(frame).map_err(|malformed| bug(&malformed)).and_then(|parsed| {
+        let SearchFrame { search, limit, offset, filter } = parsed;
+        let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
+        Ok((
+            search,
+            Page { hits: Hits::default(), filter, limit, offset, more: false, fault: None },
+        ))
+    });
+    let (search, mut page) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return reply.bad(&error),
+    };
+    store.read(Box::new(move |snapshot| {
+        let answer = snapshot.and_then(|snapshot| {
+            let used = snapshot.search(&search, &mut page)?;
+            page.answer(&search, !used.building, &used.spec.fields)
+        });
+        match answer {
+            Ok(answer) => reply.good(Some(answer)),
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// One page of results.
+struct Page {
+    hits: Hits,
+    filter: Option<Filter>,
+    limit: usize,
+    /// Hits still to be left out.
+    offset: usize,
+    more: bool,
+    fault: Option<Malformed>,
+}
+
+impl Page {
+    fn answer(self, search: &Search, complete: bool, fields: &[String]) -> Result<Vec<u8>> {
+        if let Some(fault) = self.fault {
+            return Err(Error::corrupt(format!("kv.search: where: a stored value: {fault}")));
+        }
+        let fields = if search.highlight.is_some() { fields } else { &[] };
+        Ok(self.hits.finish(self.more, complete, fields))
+    }
+}
+
+impl HitVisitor for Page {
+    fn hit(&mut self, hit: &Hit<'_>) -> Wish {
+        match self.filter.as_ref().map(|filter| filter.matches(hit.row.encoding, hit.row.value)) {
+            None | Some(Ok(true)) => {}
+            Some(Ok(false)) => return Wish::Pass,
+            Some(Err(fault)) => {
+                self.fault = Some(fault);
+                return Wish::Stop;
+            }
+        }
+        if self.offset > 0 {
+            self.offset -= 1;
+            return Wish::Pass;
+        }
+        if self.hits.count() == self.limit {
+            self.more = true;
+            return Wish::Stop;
+        }
+        self.hits.push(hit);
+        Wish::Take
+    }
+
+    fn snippets(&mut self, snippets: Vec<(usize, String)>) {
+        self.hits.snippets(&snippets);
+    }
+}
