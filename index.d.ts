@@ -10,7 +10,7 @@
  * Any `ArrayBufferView` is taken as its bytes and read back as a `Uint8Array`. The symbol is only
  * {@link Kv.commitVersionstamp}'s, and only as the last part of a key that is set.
  */
-export type KvKeyPart = Uint8Array | string | number | bigint | boolean | symbol;
+export type KvKeyPart = Uint8Array | string | number | bigint | boolean | symbol | KvUuidV7;
 
 /**
  * A key: its parts, from the general to the particular. Keys are ordered part by part, and a key
@@ -158,6 +158,40 @@ export class KvU64 {
   readonly [Symbol.toStringTag]: string;
 }
 
+/**
+ * Stands for a UUID of version 7 that is made when a commit happens: made by {@link Kv.uuidv7}, used
+ * as any part of a key that is written and anywhere inside a value. One placeholder is the same UUID
+ * in everything that one commit writes, two are different ones, and what later commits of a database
+ * make sorts after what earlier ones made, whatever clocks do. Committed again, it is a new UUID.
+ *
+ * It has no text before: building a string or JSON from one is a `TypeError`.
+ */
+export class KvUuidV7 {
+  private constructor();
+
+  /**
+   * The UUID that it became in the commit of that result.
+   *
+   * @throws TypeError when the commit did not use it.
+   */
+  uuidIn(result: KvCommitResult): string;
+  toString(): string;
+  readonly [Symbol.toStringTag]: string;
+}
+
+/** Options of {@link AtomicOperation.sum}; the bounds are of the type of what is added. */
+export interface KvSumOptions<N extends number | bigint = number | bigint> {
+  /** The smallest result. Default: none. */
+  min?: N;
+  /** The largest result. Default: none. */
+  max?: N;
+  /**
+   * Stores the bound in place of a result beyond it, and keeps a `KvU64` within 0…2^64 − 1.
+   * Default: false, the commit fails.
+   */
+  clamp?: boolean;
+}
+
 /** Options of {@link Kv.enqueue}. */
 export interface KvEnqueueOptions {
   /** From the commit to the first delivery, in milliseconds, at most 30 days. Default: 0. */
@@ -206,15 +240,43 @@ export class AtomicOperation {
   mutate(...mutations: KvMutation[]): this;
 
   /**
-   * Adds `n` to the stored {@link KvU64}, wrapping around at 2^64.
+   * Adds `n` to the stored number. The entry has no end afterwards.
    *
-   * @throws TypeError when `n` is not a bigint, RangeError when it is not within 0…2^64 − 1.
+   * A bigint goes with a {@link KvU64}, which stays one, and with a bigint of any size, exactly. A
+   * number goes with a number. Without an entry `n` itself is stored: a bigint within 0…2^64 − 1 as
+   * a `KvU64` if there are no options, else as it is. Without options a `KvU64` wraps around at
+   * 2^64 when a bigint of that range is added, as in Deno; any other result that does not fit it
+   * fails the commit, as does one beyond `min` or `max`, and a number that is not finite.
+   *
+   * @throws TypeError when `n` is no bigint, finite number or `KvU64`, for an unknown option, and for
+   *   a bound of another type than `n`; RangeError when `min` is above `max`.
+   *
+   * @example
+   * await kv.atomic().sum(["visits"], 1n).sum(["temperature"], -0.5).commit();
+   * await kv.atomic().sum(["stock"], -5n, { min: 0n }).commit(); // RangeError below 0n
    */
-  sum(key: KvKey, n: bigint): this;
-  /** Keeps the smaller of the stored {@link KvU64} and `n`. Throws as {@link sum}. */
-  min(key: KvKey, n: bigint): this;
-  /** Keeps the larger of the stored {@link KvU64} and `n`. Throws as {@link sum}. */
-  max(key: KvKey, n: bigint): this;
+  sum(key: KvKey, n: bigint | KvU64, options?: KvSumOptions<bigint>): this;
+  sum(key: KvKey, n: number, options?: KvSumOptions<number>): this;
+  /** Keeps the smaller of the stored number and `n`, by the rules of {@link sum}. */
+  min(key: KvKey, n: bigint | number | KvU64): this;
+  /** Keeps the larger of the stored number and `n`, by the rules of {@link sum}. */
+  max(key: KvKey, n: bigint | number | KvU64): this;
+
+  /**
+   * Puts items behind those of the stored array, or stores them when there is no entry. This happens
+   * inside the commit: nothing is read before, and nothing is lost to others. The entry keeps its
+   * end. The commit fails with `TypeError` when something else than an array is stored, or the result
+   * is over `limits.valueBytesMax`.
+   *
+   * @throws TypeError when `items` is no array, or cannot be stored.
+   *
+   * @example
+   * await kv.atomic().append(["log"], [{ at: new Date(), what: "login" }]).commit();
+   */
+  append(key: KvKey, items: readonly unknown[]): this;
+
+  /** Puts items in front of those of the stored array; otherwise as {@link append}. */
+  prepend(key: KvKey, items: readonly unknown[]): this;
 
   /**
    * Stores a value.
@@ -313,6 +375,16 @@ export class Kv implements Disposable, AsyncDisposable {
 
   /** Removes an entry; an absent one is fine. Rejects as {@link set}. */
   delete(key: KvKey): Promise<void>;
+
+  /**
+   * A placeholder for a UUID of version 7 that the commit makes: {@link KvUuidV7}.
+   *
+   * @example
+   * const id = kv.uuidv7();
+   * const result = await kv.set(["users", id], { id, name: "Ada" });
+   * console.log(id.uuidIn(result));
+   */
+  uuidv7(): KvUuidV7;
 
   /**
    * When an entry ends; `null` when it does not end, or there is none. Its value is not read.
@@ -484,8 +556,12 @@ export interface OpenKvOptions {
    * with code `UNAVAILABLE`. Default: 5000.
    */
   busyTimeout?: number;
-  /** Bounds that differ from the default, by name; `"deno"` is the default. */
-  limits?: Partial<KvLimits> | "deno";
+  /**
+   * Bounds: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for databases
+   * that stay with openkv; or single ones by name, the others being Deno's. `valueBytesMax` and
+   * `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them unless it is given.
+   */
+  limits?: Partial<KvLimits> | "deno" | "wide";
 }
 
 /**
@@ -508,6 +584,20 @@ export interface OpenKvOptions {
  * await kv.set(["hello"], "world");
  */
 export function openKv(path?: string | URL | null, options?: OpenKvOptions): Promise<Kv>;
+
+/**
+ * Bytes that the limits count: `sizeOf(value)` those of a value (`valueBytesMax`), `sizeOf.key(key)`
+ * those of a key (`keyBytesMax`).
+ *
+ * @throws TypeError for what cannot be stored.
+ *
+ * @example
+ * if (sizeOf(profile) > 65_536) throw new Error("too large to be stored");
+ */
+export const sizeOf: {
+  (value: unknown): number;
+  key(key: KvKey): number;
+};
 
 /**
  * What a caller can do about a {@link KvError}. Codes are stable, messages are not.

@@ -7,10 +7,12 @@ const openkv = createRequire(import.meta.url)("./index.js");
 
 export const {
   openKv,
+  sizeOf,
   Kv,
   AtomicOperation,
   KvListIterator,
   KvU64,
+  KvUuidV7,
   KvError,
   KvConflictError,
   KvFeedGapError,

@@ -8,12 +8,15 @@ import {
   checkMutation,
   checkQueueOptions,
   checkSetOptions,
+  nameOf,
 } from "./check.js";
-import { KvU64 } from "./codec/u64.js";
+import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
 import type { Writer } from "./codec/writer.js";
 import { INSPECT_NAMES, inspectOperation, printerOf } from "./inspect-operation.js";
 import { OP_DELETE, OP_MAX, OP_MIN, OP_SUM } from "./native.js";
+import { forgetPatches, putPatches } from "./patches.js";
 import {
+  putAppend,
   putCheck,
   putEnqueueHead,
   putKey,
@@ -36,7 +39,17 @@ import {
 } from "./segment.js";
 import { checkTouch } from "./expiry.js";
 import { Session } from "./session.js";
-import type { AtomicCheck, KvCommitError, KvCommitResult, KvKey, KvMutation } from "./types.js";
+import type {
+  AtomicCheck,
+  KvCommitError,
+  KvCommitResult,
+  KvKey,
+  KvMutation,
+  KvSumOptions,
+  KvU64,
+} from "./types.js";
+
+type Operand = number | bigint | KvU64;
 
 const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
 
@@ -99,16 +112,24 @@ export class AtomicOperation {
     }
   }
 
-  sum(key: KvKey, n: bigint): this {
-    return this.#arith(OP_SUM, key, new KvU64(n));
+  sum(key: KvKey, n: Operand, options?: KvSumOptions): this {
+    return this.#calculate("sum", key, n, options);
   }
 
-  min(key: KvKey, n: bigint): this {
-    return this.#arith(OP_MIN, key, new KvU64(n));
+  min(key: KvKey, n: Operand, ...more: unknown[]): this {
+    return this.#calculate("min", key, n, more[0]);
   }
 
-  max(key: KvKey, n: bigint): this {
-    return this.#arith(OP_MAX, key, new KvU64(n));
+  max(key: KvKey, n: Operand, ...more: unknown[]): this {
+    return this.#calculate("max", key, n, more[0]);
+  }
+
+  append(key: KvKey, items: readonly unknown[]): this {
+    return this.#append(key, items, false);
+  }
+
+  prepend(key: KvKey, items: readonly unknown[]): this {
+    return this.#append(key, items, true);
   }
 
   set(key: KvKey, value: unknown, options?: { expireIn?: number } | null): this {
@@ -119,6 +140,25 @@ export class AtomicOperation {
     return this.#add(MUTATIONS, undefined, (writer) => {
       writer.u8(OP_DELETE);
       this.#tryKey(() => putKey(writer, key, this.#session.limits));
+    });
+  }
+
+  #calculate(method: Method, key: KvKey, n: unknown, options: unknown): this {
+    const calculation = checkCalculation(method, n, options);
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, undefined, (writer) => {
+      putCalculation(writer, key, calculation, limits, (put) => this.#tryKey(put));
+    });
+  }
+
+  #append(key: KvKey, items: readonly unknown[], front: boolean): this {
+    if (!Array.isArray(items)) {
+      const method = front ? "prepend" : "append";
+      throw new TypeError(`atomic().${method}: items must be an array: received ${nameOf(items)}`);
+    }
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, undefined, (writer) => {
+      putAppend(writer, key, items, front, limits, (put) => this.#tryKey(put));
     });
   }
 
@@ -164,8 +204,7 @@ export class AtomicOperation {
     const batch = joinSegments(session, segments);
     const index = batch.last;
     await batch.settled;
-    const versionstamp = batch.outcome(index);
-    return versionstamp === null ? { ok: false } : { ok: true, versionstamp };
+    return batch.result(index);
   }
 
   then(): never {
@@ -177,7 +216,7 @@ export class AtomicOperation {
     return this.#add(MUTATIONS, expireIn, (writer) => {
       putSetHead(writer, key, expireIn);
       this.#tryKey(() => putSetKey(writer, key, limits));
-      putValue(writer, value, limits);
+      putValue(writer, key, value, limits);
     });
   }
 
@@ -186,7 +225,7 @@ export class AtomicOperation {
     return this.#add(MUTATIONS, undefined, (writer) => {
       writer.u8(op);
       this.#tryKey(() => putKey(writer, key, limits));
-      putValue(writer, operand, limits);
+      putValue(writer, key, operand, limits);
     });
   }
 
@@ -199,6 +238,7 @@ export class AtomicOperation {
     this.#bad = false;
     try {
       put(writer);
+      if (writer.patches !== null) putPatches(writer);
       keep = !this.#bad;
     } finally {
       if (keep) {
@@ -207,6 +247,7 @@ export class AtomicOperation {
       } else {
         writer.pos = start;
         writer.fills = null;
+        forgetPatches(writer);
       }
       giveWriter(writer);
     }

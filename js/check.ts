@@ -2,6 +2,7 @@
 // Keys and values are checked where they are encoded; sizes are compared there with the handle's
 // limits.
 
+import { printKey } from "./key-text.js";
 import type { KvKey } from "./types.js";
 
 /** Every bound of a handle, by the name it has in `openKv`'s `limits`. */
@@ -10,6 +11,22 @@ export type Limits = Readonly<Record<string, number>>;
 /** Deno's words for an argument of the wrong shape. */
 export function wrongShape(expected: string, given: unknown): TypeError {
   return new TypeError(`invalid type; expected: ${expected}, got: ${nameOf(given)}`);
+}
+
+/** A count or a size over a limit of the handle: Deno's words, and what to do. */
+export function overLimit(
+  words: string,
+  name: string,
+  limits: Limits,
+  given: number,
+  key?: KvKey,
+): TypeError {
+  const unit = name.includes("Bytes") ? " bytes" : "";
+  const told = key === undefined ? "" : ` for key ${printKey(key)}`;
+  return new TypeError(
+    `${words} (max ${limits[name]}${unit}): ${given}${unit} given${told}; ` +
+      `raise limits.${name} of openKv to allow it`,
+  );
 }
 
 /** A short name of what was given, for messages. */

@@ -4,6 +4,7 @@ import { checkExpireIn, checkOptions } from "./check.js";
 import { call } from "./call.js";
 import { Writer } from "./codec/writer.js";
 import { CALL_TTL } from "./native.js";
+import { putPatches } from "./patches.js";
 import { putRetime, putTtl } from "./records.js";
 import type { Session } from "./session.js";
 import type { KvCommitError, KvCommitResult, KvKey } from "./types.js";
@@ -56,12 +57,12 @@ async function retime(
   batch.begin();
   try {
     putRetime(batch.writer, key, expireAt, true, session.limits);
+    if (batch.writer.patches !== null) putPatches(batch.writer);
   } catch (error) {
     batch.abort();
     throw error;
   }
   const index = batch.commit();
   await batch.settled;
-  const versionstamp = batch.outcome(index);
-  return versionstamp === null ? { ok: false } : { ok: true, versionstamp };
+  return batch.result(index);
 }

@@ -9,6 +9,8 @@ import { ENCODING_CBOR } from "./codec/value/tags.js";
 import { readStamp, readU32 } from "./frame.js";
 import {
   EXPIRES,
+  OP_APPEND,
+  OP_CALCULATE,
   OP_CHECK,
   OP_DELETE,
   OP_ENQUEUE,
@@ -60,6 +62,8 @@ function describe(segment: Segment, print: Print): string {
     return `check({ key: ${print(reader.key())}, versionstamp: ${print(versionstamp)} })`;
   }
   if (op === OP_ENQUEUE) return describeMessage(reader, segment, print);
+  if (op === OP_CALCULATE) return describeCalculation(reader, print);
+  if (op === OP_APPEND) return describeAppend(reader, print);
   if (op === OP_RETIME) return describeRetime(reader, segment, print);
   const flags = op === OP_SET ? reader.u8() : 0;
   if (flags & EXPIRES) reader.skip(8);
@@ -69,6 +73,23 @@ function describe(segment: Segment, print: Print): string {
   if (op !== OP_DELETE) shown.push(reader.value(reader.u8(), print));
   if (flags & EXPIRES) shown.push(`{ expireIn: ${segment.afterMs} }`);
   return `${NAMES[op]}(${shown.join(", ")})`;
+}
+
+function describeCalculation(reader: Reader, print: Print): string {
+  const method = ["sum", "min", "max"][reader.u8()];
+  const flags = reader.u8();
+  const shown = [print(reader.key()), reader.value(reader.u8(), print)];
+  const options: string[] = [];
+  if (flags & 1) options.push(`min: ${reader.value(reader.u8(), print)}`);
+  if (flags & 2) options.push(`max: ${reader.value(reader.u8(), print)}`);
+  if (flags & 4) options.push("clamp: true");
+  if (options.length > 0) shown.push(`{ ${options.join(", ")} }`);
+  return `${method}(${shown.join(", ")})`;
+}
+
+function describeAppend(reader: Reader, print: Print): string {
+  const method = reader.u8() === 1 ? "prepend" : "append";
+  return `${method}(${print(reader.key())}, ${reader.value(ENCODING_CBOR, print)})`;
 }
 
 function describeRetime(reader: Reader, { afterMs }: Segment, print: Print): string {

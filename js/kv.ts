@@ -1,6 +1,7 @@
 // Duty: class Kv: the methods that users call, each one line to the file of its verb.
 
 import { AtomicOperation } from "./atomic.js";
+import { KvUuidV7, MAKES_UUID } from "./codec/uuid.js";
 import { persist, touch, ttl } from "./expiry.js";
 import { KvListIterator } from "./list.js";
 import { listenQueue } from "./queue.js";
@@ -99,6 +100,10 @@ export class Kv {
 
   commitVersionstamp(): symbol {
     return COMMIT_VERSIONSTAMP;
+  }
+
+  uuidv7(): KvUuidV7 {
+    return new KvUuidV7(MAKES_UUID);
   }
 
   ttl(key: KvKey): Promise<{ expireAt: Date } | null> {

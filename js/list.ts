@@ -2,7 +2,7 @@
 // Invariant: entries are yielded in key order, each once, however the calls of next() overlap; a
 // page is one state of the database.
 
-import { checkConsistency, checkListOptions } from "./check.js";
+import { checkConsistency, checkListOptions, overLimit } from "./check.js";
 import { encodeCursor } from "./codec/cursor.js";
 import { decodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
@@ -83,7 +83,7 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     checkConsistency(consistency);
     const { limits } = this.#session;
     if (batchSize !== undefined && batchSize > limits.rowsMax) {
-      throw new TypeError(`Too many entries (max ${limits.rowsMax}): ${batchSize} given`);
+      throw overLimit("Too many entries", "rowsMax", limits, batchSize);
     }
     const selector = this.#selector;
     const bounds = boundsOf(selector, limits.rangeKeyBytesMax);

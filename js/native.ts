@@ -37,7 +37,10 @@ export const OP_SUM = 4;
 export const OP_MIN = 5;
 export const OP_MAX = 6;
 export const OP_ENQUEUE = 7;
+export const OP_CALCULATE = 8;
+export const OP_APPEND = 9;
 export const OP_RETIME = 10;
+export const OP_PATCHES = 11;
 
 /** Flags of a SET record. */
 export const EXPIRES = 1;
@@ -48,6 +51,7 @@ export const REQUIRED = 2;
 /** Status of an outcome. */
 export const COMMITTED = 0;
 export const CHECK_FAILED = 1;
+export const COMMITTED_WITH = 3;
 
 /** Bytes of a versionstamp as it crosses: hexadecimal digits. */
 export const STAMP_BYTES = 20;

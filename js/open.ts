@@ -5,7 +5,7 @@ import { unsupported } from "./errors.js";
 import { Kv } from "./kv.js";
 import { locate } from "./location.js";
 import type { NativeOptions } from "./native/binding.js";
-import { port } from "./port.js";
+import { port, setOfLimits } from "./port.js";
 import { Session } from "./session.js";
 import type { OpenKvOptions } from "./types.js";
 
@@ -37,7 +37,7 @@ export async function openKv(
     durability: checkDurability(options.durability),
     readonly: checkReadonly(options.readonly),
     busyTimeoutMs: checkBusyTimeout(options.busyTimeout),
-    limits: checkLimits(options.limits, thread.limits),
+    limits: checkLimits(options.limits, thread.limits, () => setOfLimits(thread.native, "wide")),
     path: "",
   };
   native.path = locate(path, native.readonly);
@@ -86,10 +86,14 @@ function checkBusyTimeout(ms: unknown): number {
 }
 
 /** Every bound by name: the defaults with what was given. */
-function checkLimits(given: unknown, defaults: Limits): Record<string, number> {
+function checkLimits(
+  given: unknown,
+  defaults: Limits,
+  wide: () => Record<string, number>,
+): Record<string, number> {
   const limits = { ...defaults };
   if (given === undefined || given === "deno") return limits;
-  if (given === "wide") throw unsupported("Limits 'wide'");
+  if (given === "wide") return wide();
   if (typeof given === "string") {
     throw new TypeError(`Unknown limits '${given}': known are ${LIMIT_SETS.join(", ")}`);
   }
@@ -107,7 +111,21 @@ function checkLimits(given: unknown, defaults: Limits): Record<string, number> {
     }
     limits[name] = value;
   }
+  const raise = (name: string, least: number) => {
+    if (!(name in given)) limits[name] = Math.max(limits[name], least);
+  };
+  raise("commitBytesMax", roomForOne(limits));
+  raise("commitKeyBytesMax", limits.keyBytesMax);
+  // A read ends one byte behind its key.
+  raise("rangeKeyBytesMax", limits.keyBytesMax + 1);
   return limits;
+}
+
+/** A commit of the largest value or message that is allowed must be allowed too. */
+function roomForOne(limits: Limits): number {
+  const value = limits.valueBytesMax + 2 * limits.keyBytesMax;
+  const message = limits.messageBytesMax + 4 * limits.backoffIntervalsMax;
+  return Math.max(value, message);
 }
 
 function isWhole(value: unknown, least: number, most: number): value is number {

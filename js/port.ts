@@ -24,9 +24,15 @@ export interface TurnMember {
   endTurn(): void;
 }
 
+/** A set of limits by its name. How deep values nest is not a handle's. */
+export function setOfLimits(native: typeof Binding, set: string): Record<string, number> {
+  const { valueDepthMax: _, ...limits } = native.limits(set);
+  return limits;
+}
+
 export class Port {
   readonly native: typeof Binding;
-  /** Every bound of a handle at its default, by name. (How deep values nest is not a handle's.) */
+  /** Every bound of a handle at its default, by name. */
   readonly limits: Readonly<Record<string, number>>;
   /** Writes the requests of sync reads; its buffer is where their answers are found. */
   readonly writer = new Writer(SCRATCH_BYTES);
@@ -46,8 +52,7 @@ export class Port {
 
   constructor(native: typeof Binding) {
     this.native = native;
-    const { valueDepthMax: _, ...limits } = native.limits();
-    this.limits = Object.freeze(limits);
+    this.limits = Object.freeze(setOfLimits(native, "deno"));
     this.#scratch = this.writer.buf;
     this.#scratchView = this.writer.view;
     native.attach(this.#scratch, (kind, id, data) => this.#receivers.get(id)?.receive(kind, data));

@@ -3,7 +3,7 @@
 import { commonLength, decodeCursor } from "./codec/cursor.js";
 import { encodeKey, type KeyPart } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
-import { refuseMisspelt, wrongShape } from "./check.js";
+import { overLimit, refuseMisspelt, wrongShape } from "./check.js";
 import type { KvKey } from "./types.js";
 
 /** A selector read once, with its shape checked and its arrays copied. */
@@ -77,7 +77,7 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
   const writer = new Writer(64);
   const plain = encodeKey(writer, prefix);
   const bytes = writer.copy();
-  if (bytes.length >= keyBytesMax) throw keyTooLarge(keyBytesMax);
+  if (bytes.length >= keyBytesMax) throw keyTooLarge(keyBytesMax, bytes.length + 1, prefix);
   const inside = (key: KvKey, name: string): Buffer => {
     const bound = keyBytes(key, keyBytesMax);
     if (bound.length <= bytes.length || commonLength(bound, bytes) < bytes.length) {
@@ -111,7 +111,7 @@ export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explic
 function keyBytes(key: KvKey, most: number): Buffer {
   const writer = new Writer(64);
   encodeKey(writer, key);
-  if (writer.pos > most) throw keyTooLarge(most);
+  if (writer.pos > most) throw keyTooLarge(most, writer.pos, key);
   return writer.copy();
 }
 
@@ -123,6 +123,7 @@ export function extended(bytes: Uint8Array, last: number): Buffer {
   return longer;
 }
 
-function keyTooLarge(most: number): TypeError {
-  return new TypeError(`Key too large for read (max ${most} bytes)`);
+function keyTooLarge(rangeKeyBytesMax: number, given: number, key: KvKey): TypeError {
+  const limits = { rangeKeyBytesMax };
+  return overLimit("Key too large for read", "rangeKeyBytesMax", limits, given, key);
 }

@@ -2,7 +2,7 @@
 // turn's budget is spent, the answer does not fit), the batch of the asynchronous lane.
 // Invariant: between encoding a request into the scratch and decoding its answer no user code runs.
 
-import { checkReadOptions, wrongShape } from "./check.js";
+import { checkReadOptions, overLimit, wrongShape } from "./check.js";
 import { decodeKey, encodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { Writer } from "./codec/writer.js";
@@ -30,7 +30,7 @@ export function getNow(
   const plain = encodeKey(writer, requireKey(key));
   if (use !== session.port.uses) restoreKey(session, key);
   const own = plain ? null : decodeKey(writer.buf, 0, writer.pos);
-  if (writer.pos >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session);
+  if (writer.pos >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session, writer.pos, key);
   session.requireOpen();
   return readNow(session, key, own);
 }
@@ -122,7 +122,7 @@ function encodeKeys(session: Session, keys: readonly KvKey[]): boolean {
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
   const most = session.limits.rangesMax;
   if (keys.length > most) {
-    throw new TypeError(`Too many ranges (max ${most}): ${keys.length} given`);
+    throw overLimit("Too many ranges", "rangesMax", session.limits, keys.length);
   }
   const { port } = session;
   const writer = port.begin();
@@ -136,7 +136,7 @@ function encodeKeys(session: Session, keys: readonly KvKey[]): boolean {
       encodeKeysAside(session, keys);
       return false;
     }
-    endKey(session, writer, at);
+    endKey(session, writer, at, keys[i]);
   }
   return plain;
 }
@@ -153,12 +153,12 @@ export function putKey(session: Session, writer: Writer, key: KvKey): void {
   const at = writer.pos;
   writer.u32(0);
   encodeKey(writer, key);
-  endKey(session, writer, at);
+  endKey(session, writer, at, key);
 }
 
-function endKey(session: Session, writer: Writer, at: number): void {
+function endKey(session: Session, writer: Writer, at: number, key: KvKey): void {
   const length = writer.pos - at - 4;
-  if (length >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session);
+  if (length >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session, length, key);
   writer.patchU32(at, length);
 }
 
@@ -261,7 +261,7 @@ export function requireKey(key: KvKey): KvKey {
   return key;
 }
 
-export function keyTooLarge(session: Session): TypeError {
-  const most = session.limits.rangeKeyBytesMax;
-  return new TypeError(`Key too large for read (max ${most} bytes)`);
+/** The bound of a read that ends behind a key of `bytes` bytes is one byte longer. */
+export function keyTooLarge({ limits }: Session, bytes: number, key: KvKey): TypeError {
+  return overLimit("Key too large for read", "rangeKeyBytesMax", limits, bytes + 1, key);
 }

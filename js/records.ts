@@ -3,13 +3,14 @@
 // Invariant: a function that throws may leave bytes behind; its caller takes them back.
 
 import type { Limits, QueueOptions } from "./check.js";
-import { wrongShape } from "./check.js";
+import { overLimit, wrongShape } from "./check.js";
 import { encodeKey, encodeKeyParts } from "./codec/key.js";
 import { encodeCbor, encodeValue } from "./codec/value/encode.js";
 import type { Writer } from "./codec/writer.js";
 import {
   EXPIRES,
   OP_CHECK,
+  OP_APPEND,
   OP_ENQUEUE,
   OP_RETIME,
   OP_SET,
@@ -17,6 +18,8 @@ import {
   STAMP_BYTES,
   SUFFIXED,
 } from "./native.js";
+import { printKey } from "./key-text.js";
+import { IN_KEY, IN_MESSAGE, IN_VALUE, endPlace } from "./patches.js";
 import type { KvKey } from "./types.js";
 
 /** Stands for the versionstamp of the commit. One per thread; equal descriptions do not count. */
@@ -42,7 +45,7 @@ export function putSetKey(writer: Writer, key: KvKey, limits: Limits): void {
   const at = writer.pos;
   writer.u32(0);
   encodeKeyParts(writer, key, key.length - 1);
-  endKey(writer, at, limits);
+  endKey(writer, at, key, limits);
 }
 
 function isSuffixed(key: KvKey): boolean {
@@ -63,32 +66,69 @@ export function putKey(writer: Writer, key: KvKey, limits: Limits): void {
     }
     throw error;
   }
-  endKey(writer, at, limits);
+  endKey(writer, at, key, limits);
 }
 
-function endKey(writer: Writer, at: number, limits: Limits): void {
+function endKey(writer: Writer, at: number, key: KvKey, limits: Limits): void {
   const length = writer.pos - at - 4;
   if (length > limits.keyBytesMax) {
-    throw tooLarge("Key too large for write", limits.keyBytesMax, length);
+    throw overLimit("Key too large for write", "keyBytesMax", limits, length, key);
   }
   writer.patchU32(at, length);
+  if (writer.marks !== null) endPlace(writer, IN_KEY);
 }
 
 /**
  * A value: u8 encoding, u32 length, bytes. Contents that are still to come have their room; they
  * are in `writer.fills`, with offsets in `writer.buf`.
  */
-export function putValue(writer: Writer, value: unknown, limits: Limits): void {
+export function putValue(writer: Writer, key: KvKey, value: unknown, limits: Limits): void {
   const at = writer.pos;
   writer.u8(0);
   writer.u32(0);
-  const encoding = encodeValue(writer, value, limits.valueBytesMax);
+  let encoding: number;
+  try {
+    encoding = encodeValue(writer, value, limits.valueBytesMax);
+  } catch (error) {
+    throw tellKey(error, key);
+  }
   writer.buf[at] = encoding;
-  endValue(writer, at + 1);
+  endValue(writer, at + 1, IN_VALUE);
 }
 
-function endValue(writer: Writer, at: number): void {
+/** An error of the encoder; one about the size with the key and the option. */
+function tellKey(error: unknown, key: KvKey): unknown {
+  if (!(error instanceof TypeError) || !error.message.startsWith(TOO_LARGE)) return error;
+  return new TypeError(
+    `${error.message} for key ${printKey(key)}; raise limits.valueBytesMax of openKv to allow it`,
+  );
+}
+
+/** Items for a stored array: u8 flags, key, u32 length, a CBOR array. */
+export function putAppend(
+  writer: Writer,
+  key: KvKey,
+  items: readonly unknown[],
+  front: boolean,
+  limits: Limits,
+  tryKey: (put: () => void) => void,
+): void {
+  writer.u8(OP_APPEND);
+  writer.u8(front ? 1 : 0);
+  tryKey(() => putKey(writer, key, limits));
+  const at = writer.pos;
+  writer.u32(0);
+  try {
+    encodeCbor(writer, items, limits.valueBytesMax);
+  } catch (error) {
+    throw tellKey(error, key);
+  }
+  endValue(writer, at, IN_VALUE);
+}
+
+function endValue(writer: Writer, at: number, place: number): void {
   const start = at + 4;
+  if (writer.marks !== null) endPlace(writer, place);
   writer.patchU32(at, writer.pos - start);
   if (writer.fills !== null) for (const fill of writer.fills) fill.offset += start;
 }
@@ -105,7 +145,14 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
     writer.ascii(versionstamp);
   }
   if (!Array.isArray(key)) throw wrongShape("array", key);
+  putFixedKey(writer, key, limits, "check");
+}
+
+/** A key that the commit does not make: a placeholder in it stands for nothing. */
+function putFixedKey(writer: Writer, key: KvKey, limits: Limits, what: string): void {
   putKey(writer, key, limits);
+  if (writer.patches === null) return;
+  throw new TypeError(`The key of a ${what} cannot have a KvUuidV7: no entry can have it yet`);
 }
 
 /** Another end for an entry; `expireAt` in ms since the epoch, undefined: none. */
@@ -127,7 +174,7 @@ export function putTtl(writer: Writer, key: KvKey, limits: Limits): void {
   encodeKey(writer, key);
   if (writer.pos === 0) throw new TypeError("key cannot be empty");
   if (writer.pos > limits.keyBytesMax) {
-    throw tooLarge("Key too large for read", limits.keyBytesMax, writer.pos);
+    throw overLimit("Key too large for read", "keyBytesMax", limits, writer.pos, key);
   }
 }
 
@@ -151,16 +198,15 @@ export function putEnqueueHead(
 ): void {
   const most = limits.undeliveredKeysMax;
   if (keysIfUndelivered.length > most) {
-    throw new TypeError(
-      `Too many keysIfUndelivered (max ${most}): ${keysIfUndelivered.length} given`,
-    );
+    const given = keysIfUndelivered.length;
+    throw overLimit("Too many keysIfUndelivered", "undeliveredKeysMax", limits, given);
   }
   writer.u8(OP_ENQUEUE);
   writer.f64(dueAt);
   writer.u8(backoffMs.length);
   for (const interval of backoffMs) writer.u32(interval);
   writer.u16(keysIfUndelivered.length);
-  for (const key of keysIfUndelivered) putKey(writer, key, limits);
+  for (const key of keysIfUndelivered) putFixedKey(writer, key, limits, "dead letter");
 }
 
 /** A message's value: u32 length, CBOR. */
@@ -171,16 +217,13 @@ export function putMessage(writer: Writer, value: unknown, limits: Limits): void
     encodeCbor(writer, value, limits.messageBytesMax);
   } catch (error) {
     if (error instanceof TypeError && error.message.startsWith(TOO_LARGE)) {
-      throw new TypeError(error.message.replace(TOO_LARGE, "enqueue payload too large"));
+      const words = error.message.replace(TOO_LARGE, "enqueue payload too large");
+      throw new TypeError(`${words}; raise limits.messageBytesMax of openKv to allow it`);
     }
     throw error;
   }
-  endValue(writer, at);
+  endValue(writer, at, IN_MESSAGE);
 }
 
 /** How the encoder says that a value is over its limit. */
 const TOO_LARGE = "Value too large";
-
-function tooLarge(words: string, most: number, given: number): TypeError {
-  return new TypeError(`${words} (max ${most} bytes): ${given} bytes given`);
-}

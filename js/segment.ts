@@ -35,6 +35,7 @@ let chunk: Writer | null = null;
 /** A writer for one record, to be given back. A getter that wants one meanwhile gets another. */
 export function takeWriter(): Writer {
   const writer = chunk ?? new Writer(CHUNK_BYTES);
+  writer.resolves = true;
   chunk = null;
   return writer;
 }

@@ -13,5 +13,7 @@ export type {
   KvListOptions,
   KvListSelector,
   KvMutation,
+  KvSumOptions,
+  KvU64,
   OpenKvOptions,
 } from "../index.js";

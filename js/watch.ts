@@ -3,7 +3,7 @@
 // process alive.
 
 import type { UnderlyingSource } from "node:stream/web";
-import { checkWatchOptions, wrongShape } from "./check.js";
+import { checkWatchOptions, overLimit, wrongShape } from "./check.js";
 import { decodeKey } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
 import { errorOf, readFailure } from "./errors.js";
@@ -24,9 +24,8 @@ export function watch(
 ): ReadableStream<State> {
   const raw = checkWatchOptions(options);
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
-  const most = session.limits.watchedKeysMax;
-  if (keys.length > most) {
-    throw new TypeError(`Too many keys (max ${most}): ${keys.length} given`);
+  if (keys.length > session.limits.watchedKeysMax) {
+    throw overLimit("Too many keys", "watchedKeysMax", session.limits, keys.length);
   }
   const writer = new Writer();
   for (const key of keys) putKey(session, writer, key);

@@ -3,6 +3,7 @@
 // Invariant: a record that fails to encode leaves nothing behind, and a write made by a getter
 // while a record is being encoded goes into a batch of its own, behind this one.
 
+import { keepUuids } from "./codec/uuid.js";
 import { Writer } from "./codec/writer.js";
 import {
   CLOSED,
@@ -14,14 +15,27 @@ import {
   readFailure,
 } from "./errors.js";
 import { readStamp } from "./frame.js";
-import { CHECK_FAILED, COMMITTED, OP_END, SETTLED, STAMP_BYTES } from "./native.js";
+import {
+  CHECK_FAILED,
+  COMMITTED,
+  COMMITTED_WITH,
+  OP_END,
+  SETTLED,
+  STAMP_BYTES,
+} from "./native.js";
+import { forgetPatches } from "./patches.js";
 import type { Receiver } from "./port.js";
 import type { Session } from "./session.js";
+import type { KvCommitError, KvCommitResult } from "./types.js";
 
 /** A frame this long crosses at once, so that writing it overlaps with encoding the next. */
 const FRAME_BYTES_MAX = 256 * 1024;
 /** A writer larger than this is not kept for the next batch. */
 const SPARE_BYTES_MAX = 1024 * 1024;
+
+/** Bytes of a placeholder's number, and of it with its UUID. */
+const PLACEHOLDER_BYTES = 8;
+const RESOLVED_BYTES = PLACEHOLDER_BYTES + 36;
 
 let spare: Writer | null = null;
 
@@ -35,6 +49,8 @@ export class WriteBatch implements Receiver {
   #count = 0;
   #crossed = false;
   #outcomes: (string | null | Failure)[] = [];
+  /** The UUIDs of the writes that made some, by the number of their outcome. */
+  #uuids: Map<number, Map<number, string>> | null = null;
   #id = 0;
   #resolve!: () => void;
   readonly #session: Session;
@@ -46,6 +62,7 @@ export class WriteBatch implements Receiver {
     this.#after = after;
     this.writer = spare ?? new Writer();
     this.writer.pos = 0;
+    this.writer.resolves = true;
     spare = null;
     this.settled = new Promise((resolve) => (this.#resolve = resolve));
     void Promise.resolve().then(() => this.flush());
@@ -72,6 +89,7 @@ export class WriteBatch implements Receiver {
     this.busy = false;
     this.writer.pos = this.#mark;
     this.writer.fills = null;
+    forgetPatches(this.writer);
   }
 
   /** Ends the write. Answers the number of its outcome. */
@@ -120,6 +138,9 @@ export class WriteBatch implements Receiver {
       if (status === COMMITTED) {
         this.#outcomes.push(readStamp(data, at));
         at += STAMP_BYTES;
+      } else if (status === COMMITTED_WITH) {
+        this.#outcomes.push(readStamp(data, at));
+        at = this.#readUuids(data, at + STAMP_BYTES, i);
       } else if (status === CHECK_FAILED) {
         this.#outcomes.push(null);
       } else {
@@ -128,6 +149,19 @@ export class WriteBatch implements Receiver {
       }
     }
     this.#settle();
+  }
+
+  /** Reads the UUIDs of a write; answers where they end. */
+  #readUuids(data: Buffer, start: number, index: number): number {
+    const uuids = new Map<number, string>();
+    let at = start + 4;
+    for (let left = data.readUInt32LE(start); left > 0; left--) {
+      const text = data.toString("latin1", at + PLACEHOLDER_BYTES, at + RESOLVED_BYTES);
+      uuids.set(Number(data.readBigUInt64LE(at)), text);
+      at += RESOLVED_BYTES;
+    }
+    (this.#uuids ??= new Map()).set(index, uuids);
+    return at;
   }
 
   #fail(failure: Failure): void {
@@ -139,6 +173,16 @@ export class WriteBatch implements Receiver {
     this.#session.port.forget(this.#id);
     this.#session.port.settled();
     this.#resolve();
+  }
+
+  /** The result of write `index`. Throws what went wrong. */
+  result(index: number): KvCommitResult | KvCommitError {
+    const versionstamp = this.outcome(index);
+    if (versionstamp === null) return { ok: false };
+    const result: KvCommitResult = { ok: true, versionstamp };
+    const uuids = this.#uuids?.get(index);
+    if (uuids !== undefined) keepUuids(result, uuids);
+    return result;
   }
 
   /** The versionstamp of write `index`, null when a check failed. Throws what went wrong. */

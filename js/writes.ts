@@ -3,6 +3,7 @@
 
 import { checkQueueOptions, checkSetOptions } from "./check.js";
 import { OP_DELETE } from "./native.js";
+import { putPatches } from "./patches.js";
 import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } from "./records.js";
 import { MESSAGES, MUTATIONS, type Segment, fill, joinSegments } from "./segment.js";
 import type { Session } from "./session.js";
@@ -23,7 +24,8 @@ export async function set(
   try {
     putSetHead(writer, key, expireIn === undefined ? undefined : Date.now() + expireIn);
     putSetKey(writer, key, session.limits);
-    putValue(writer, value, session.limits);
+    putValue(writer, key, value, session.limits);
+    if (writer.patches !== null) putPatches(writer);
   } catch (error) {
     batch.abort();
     throw error;
@@ -31,7 +33,7 @@ export async function set(
   if (writer.fills !== null) return await filled(session, detach(batch, start, MUTATIONS));
   const index = batch.commit();
   await batch.settled;
-  return { ok: true, versionstamp: batch.outcome(index) as string };
+  return batch.result(index) as KvCommitResult;
 }
 
 export async function remove(session: Session, key: KvKey): Promise<void> {
@@ -42,6 +44,7 @@ export async function remove(session: Session, key: KvKey): Promise<void> {
   try {
     writer.u8(OP_DELETE);
     putKey(writer, key, session.limits);
+    if (writer.patches !== null) putPatches(writer);
   } catch (error) {
     batch.abort();
     throw error;
@@ -64,6 +67,7 @@ export async function enqueue(
   try {
     putEnqueueHead(writer, Date.now() + checked.delayMs, checked, session.limits);
     putMessage(writer, value, session.limits);
+    if (writer.patches !== null) putPatches(writer);
   } catch (error) {
     batch.abort();
     throw error;
@@ -71,7 +75,7 @@ export async function enqueue(
   if (writer.fills !== null) return await filled(session, detach(batch, start, MESSAGES));
   const index = batch.commit();
   await batch.settled;
-  return { ok: true, versionstamp: batch.outcome(index) as string };
+  return batch.result(index) as KvCommitResult;
 }
 
 /** Takes the record that is being written out of the batch, because it is not complete yet. */
@@ -97,5 +101,5 @@ async function filled(session: Session, segment: Segment): Promise<KvCommitResul
   const batch = joinSegments(session, segments);
   const index = batch.last;
   await batch.settled;
-  return { ok: true, versionstamp: batch.outcome(index) as string };
+  return batch.result(index) as KvCommitResult;
 }

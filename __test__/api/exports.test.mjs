@@ -17,7 +17,9 @@ const NAMES = [
   "KvFeedGapError",
   "KvListIterator",
   "KvU64",
+  "KvUuidV7",
   "openKv",
+  "sizeOf",
 ];
 
 test("import and require give out the same names", () => {

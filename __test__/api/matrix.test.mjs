@@ -213,9 +213,23 @@ const throwing = {
     [(kv) => kv.atomic().set(["a"], new Uint8Array(65537)), /Value too large/],
     [(kv) => kv.atomic().set(["a"], 1, { expireIn: -1 }), /expireIn must be a non-negative/],
     [(kv) => kv.atomic().set(["a"], 1, { expiresIn: 1 }), /'expiresIn'/],
-    [(kv) => kv.atomic().sum(["a"], 1), /Value must be a bigint: received number/],
-    [(kv) => kv.atomic().min(["a"], -1n), /^RangeError: Value must be a positive bigint/],
-    [(kv) => kv.atomic().max(["a"], 1n << 64n), /^RangeError: Value must fit in a 64-bit/],
+    [(kv) => kv.atomic().sum(["a"], "1"), /Value must be a bigint: received string/],
+    [(kv) => kv.atomic().sum(["a"], null), /Value must be a bigint: received null/],
+    [(kv) => kv.atomic().sum(["a"], NaN), /Value must be a finite number: received NaN/],
+    [(kv) => kv.atomic().max(["a"], -Infinity), /Value must be a finite number/],
+    [(kv) => kv.atomic().min(["a"], 1, {}), /atomic\(\)\.min takes no options/],
+    [(kv) => kv.atomic().sum(["a"], 1, 5), /atomic\(\)\.sum: options must be an object/],
+    [(kv) => kv.atomic().sum(["a"], 1, { mx: 5 }), /atomic\(\)\.sum: unknown option 'mx'/],
+    [(kv) => kv.atomic().sum(["a"], 1, { max: 5n }), /max must be a number, as the value is/],
+    [(kv) => kv.atomic().sum(["a"], 1n, { min: 5 }), /min must be a bigint/],
+    [(kv) => kv.atomic().sum(["a"], 1, { max: NaN }), /max must be a finite number/],
+    [(kv) => kv.atomic().sum(["a"], 1, { clamp: 1 }), /clamp must be a boolean/],
+    [(kv) => kv.atomic().sum(["a"], 1, { min: 2, max: 1 }), /^RangeError: .*min \(2\) is above/],
+    [(kv) => kv.atomic().append(["a"], "ab"), /append: items must be an array: received string/],
+    [(kv) => kv.atomic().append(["a"]), /items must be an array: received undefined/],
+    [(kv) => kv.atomic().prepend(["a"], new Set()), /prepend: items must be an array: received Set/],
+    [(kv) => kv.atomic().append(["a"], [() => 1]), /could not be cloned/],
+    [(kv) => kv.atomic().append(["a"], ["x".repeat(70_000)]), /Value too large .*valueBytesMax/],
     [(kv) => kv.atomic().mutate(null), /null/],
     [(kv) => kv.atomic().mutate({ key: ["a"], type: "add" }), /Invalid mutation type/],
     [(kv) => kv.atomic().mutate({ key: ["a"], type: "set" }), /'set' without value/],
@@ -329,7 +343,7 @@ test("wrong arguments on a closed handle are told all the same", async () => {
   await assert.rejects(kv.get("a"), TypeError);
   await assert.rejects(kv.set(["a"], 1, { expireIn: -1 }), TypeError);
   assert.throws(() => kv.list({}), TypeError);
-  assert.throws(() => kv.atomic().sum(["a"], 1), TypeError);
+  assert.throws(() => kv.atomic().sum(["a"], "1"), TypeError);
 });
 
 test("names that resemble no option are ignored, as Deno does", async () => {

@@ -40,7 +40,7 @@ export class Model {
       const current = found(key);
       entries = entries.filter((entry) => entry !== current);
       if (type === "delete" || (type === "set" && mutation.expireIn === 0)) continue;
-      const value = type === "set" ? mutation.value : combine(type, current, mutation.value);
+      const value = type === "set" ? mutation.value : combine(mutation, current);
       if (value === refused) return null;
       entries.push({ key, value, versionstamp });
     }
@@ -56,9 +56,14 @@ export class Model {
 
 const refused = Symbol("refused");
 
-function combine(type, current, operand) {
+/** `own`: by the method, which knows plain bigints too; else by mutate(), as Deno has it. */
+function combine({ type, value: operand, own }, current) {
   if (!current) return operand;
   const { value } = current;
+  if (own && typeof value === "bigint") {
+    if (type === "sum") return value + operand.value;
+    return (type === "min") === value < operand.value ? value : operand.value;
+  }
   if (operand instanceof KvU64) {
     if (!(value instanceof KvU64)) return refused;
     const [a, b] = [value.value, operand.value];

@@ -258,11 +258,11 @@ class Run {
       case 5:
         return { type: "delete", key };
       case 6:
-        return { type: random.pick(["min", "max"]), key, value: u64() };
+        return { type: random.pick(["min", "max"]), key, value: u64(), own: random.chance(0.5) };
       case 7:
         return { type: "sum", key, value: random.pick([1.5, -3n, 2n ** 70n, 7n]) };
       default:
-        return { type: "sum", key, value: u64() };
+        return { type: "sum", key, value: u64(), own: random.chance(0.5) };
     }
   }
 
@@ -274,13 +274,12 @@ class Run {
     return op;
   }
 
-  /** By method or by mutate(), which must be the same. */
-  #add(op, mutation) {
+  /** By method or by mutate(), which must be the same but for sums. */
+  #add(op, { own, ...mutation }) {
     const { type, key, value, expireIn } = mutation;
-    if (this.#random.chance(0.5)) op.mutate(mutation);
-    else if (type === "set") op.set(key, value, { expireIn });
-    else if (type === "delete") op.delete(key);
-    else if (value instanceof KvU64) op[type](key, value.value);
+    if (own) op[type](key, value.value);
+    else if (type === "set" && this.#random.chance(0.5)) op.set(key, value, { expireIn });
+    else if (type === "delete" && this.#random.chance(0.5)) op.delete(key);
     else op.mutate(mutation);
   }
 

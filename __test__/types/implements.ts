@@ -14,6 +14,7 @@ export type Instances = [
   Fits<built.AtomicOperation, declared.AtomicOperation>,
   Fits<built.KvListIterator<{ a: 1 }>, declared.KvListIterator<{ a: 1 }>>,
   Fits<built.KvU64, declared.KvU64>,
+  Fits<built.KvUuidV7, declared.KvUuidV7>,
   Fits<built.KvError, declared.KvError>,
 ];
 

@@ -20,6 +20,7 @@ import {
   KvU64,
   type OpenKvOptions,
   openKv,
+  sizeOf,
 } from "openkv";
 
 /** Compiles only when both types are the same. */
@@ -130,8 +131,12 @@ export async function atomically(kv: Kv, entry: KvEntryMaybe<User>): Promise<voi
   if (result.ok) same<typeof result.versionstamp, string>(true);
   // @ts-expect-error a lost commit has no versionstamp
   else result.versionstamp;
-  // @ts-expect-error sums are bigints
-  kv.atomic().sum(["n"], 1);
+  // @ts-expect-error sums are of numbers
+  kv.atomic().sum(["n"], "1");
+  // @ts-expect-error a bound is of the type of what is added
+  kv.atomic().sum(["n"], 1, { min: 0n });
+  kv.atomic().sum(["n"], -1n, { min: 0n, clamp: true }).sum(["x"], 1.5, { max: 9 });
+  kv.atomic().min(["n"], 1).max(["n"], new KvU64(1n)).append(["l"], [1, "a"]).prepend(["l"], []);
   // @ts-expect-error min and max are KvU64's
   kv.atomic().mutate({ type: "min", key: ["a"], value: 5 });
   // @ts-expect-error there is no such type
@@ -213,6 +218,13 @@ export async function ends(kv: Kv): Promise<void> {
   if (touched.ok) touched.versionstamp.toUpperCase();
   await kv.persist(["a"]);
   kv.atomic().touch(["a"], { expireIn: 5 }).persist(["b"]);
+  const id = kv.uuidv7();
+  const made = await kv.set(["a", id, 1], { id });
+  same<typeof made, KvCommitResult>(true);
+  id.uuidIn(made).toUpperCase();
+  const bytes: number = sizeOf({ a: 1 }) + sizeOf.key(["a"]);
+  await openKv(":memory:", { limits: "wide" });
+  await openKv(":memory:", { limits: { valueBytesMax: bytes } });
   // @ts-expect-error a time is needed
   await kv.touch(["a"]);
   // @ts-expect-error there is no such option

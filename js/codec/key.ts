@@ -5,6 +5,7 @@
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
 import type { Writer } from "./writer";
+import { KvUuidV7, NIL_UUID, markUuid } from "./uuid";
 import { isWellFormed, latin1, readAscii, readUtf8, writeUtf8 } from "./text";
 
 export type KeyPart = Uint8Array | string | number | bigint | boolean;
@@ -64,14 +65,25 @@ export function encodeKeyParts(writer: Writer, key: ArrayLike<unknown>, count: n
         encodeBytes(writer, part);
         plain = false;
       } else {
-        throw new TypeError(PART_EXPECTED);
+        encodePlaceholder(writer, part, start);
+        plain = false;
       }
     }
   } catch (error) {
     writer.pos = start;
+    writer.marks = null;
     throw error;
   }
   return plain;
+}
+
+/** The room of a UUID that the commit will make; the last thing that a part can be. */
+function encodePlaceholder(writer: Writer, part: unknown, start: number): void {
+  const placeholder =
+    typeof part === "object" && part !== null ? KvUuidV7.numberOf(part) : undefined;
+  if (placeholder === undefined) throw new TypeError(PART_EXPECTED);
+  markUuid(writer, placeholder, writer.pos + 1 - start);
+  encodeString(writer, NIL_UUID);
 }
 
 /** Returns whether the text comes back as it is. */

@@ -8,6 +8,7 @@
  */
 
 import { Buffer } from "node:buffer";
+import type { Mark } from "./uuid";
 import type { Fill } from "./value/blob";
 
 /** Where a writer starts, in bytes. */
@@ -28,6 +29,12 @@ export class Writer {
    * caller.
    */
   fills: Fill[] | null = null;
+  /** Whether what is written here is a commit's, which fills placeholders in. */
+  resolves = false;
+  /** The placeholders of the last key or value, or null. Read and cleared by the caller. */
+  marks: Mark[] | null = null;
+  /** The placeholders of the record that is being written, or null (js/patches.ts). */
+  patches: { place: number; offset: number; placeholder: number }[] | null = null;
   /** An encoder is writing here right now; a second one must not. */
   busy = false;
 

@@ -40,6 +40,6 @@ export function rescratch(scratch: Uint8Array): void;
 export function get(lane: number, keyLen: number): number;
 export function ref(): void;
 export function unref(): void;
-export function limits(): Record<string, number>;
+export function limits(set?: string): Record<string, number>;
 export function takeError(): Buffer;
 export function version(): string;

@@ -52,11 +52,11 @@ pub fn unref(env: Env) {
     events::keep_alive(&env, false);
 }
 
-/// The default limits, by name.
+/// A set of limits, by name: `wide`, or else the default.
 #[napi(catch_unwind)]
 #[must_use]
-pub fn limits() -> HashMap<String, f64> {
-    let limits = Limits::default();
+pub fn limits(set: Option<String>) -> HashMap<String, f64> {
+    let limits = if set.as_deref() == Some("wide") { Limits::wide() } else { Limits::default() };
     let entries = limits.entries().map(|(name, value)| (name.to_owned(), value as f64));
     entries.chain([("valueDepthMax".to_owned(), VALUE_DEPTH_MAX as f64)]).collect()
 }

@@ -78,7 +78,7 @@ export default [
       const kv = await t.open();
       kv.close();
       t.throws(() => kv.list({}), TypeError, "must specify");
-      t.throws(() => kv.atomic().sum(["a"], 1), TypeError, "must be a bigint");
+      t.throws(() => kv.atomic().sum(["a"], "1"), TypeError, "must be a bigint");
     },
   },
   {

@@ -19,6 +19,7 @@ export const enum Kind {
   ArrayBuffer,
   Blob,
   DOMException,
+  Placeholder,
 }
 
 /** Iterators and their like have no global name. */

@@ -8,6 +8,7 @@
 import type { Buffer } from "node:buffer";
 import { types } from "node:util";
 import { KvU64 } from "../u64";
+import { type Mark, markUuid } from "../uuid";
 import type { Writer } from "../writer";
 import { writeBigint } from "./bigint";
 import type { Fill } from "./blob";
@@ -105,7 +106,7 @@ function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void 
     throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
   const length = value.length;
-  if (length > bytesMax) throw tooLarge(bytesMax);
+  if (length > bytesMax) throw tooLarge(bytesMax, length);
   writer.ensure(length);
   writer.buf.set(value, writer.pos);
   writer.pos += length;
@@ -180,8 +181,10 @@ export class Encoder {
 
   #finish(writer: Writer): void {
     const { fills } = this;
+    const { marks } = writer;
     if (this.#edits !== null) {
-      const bytes = splice(this.buf, this.#start, this.pos, this.#edits, this.#starts, fills);
+      const moved = inOrder(fills, marks);
+      const bytes = splice(this.buf, this.#start, this.pos, this.#edits, this.#starts, moved);
       this.#refuseAbove(bytes.length);
       writer.pos = this.#start;
       writer.bytes(bytes);
@@ -189,15 +192,21 @@ export class Encoder {
       this.#refuseAbove(this.pos - this.#start);
       writer.pos = this.pos;
     }
+    const origin = this.#edits === null ? this.#start : 0;
     if (fills !== null) {
-      const origin = this.#edits === null ? this.#start : 0;
       for (const fill of fills) fill.offset -= origin;
       writer.fills = fills;
     }
+    if (marks !== null) for (const mark of marks) mark.offset -= origin;
+  }
+
+  /** Remembers a placeholder. */
+  mark(placeholder: number, at: number): void {
+    markUuid(this.#writer!, placeholder, at);
   }
 
   #refuseAbove(bytes: number): void {
-    if (bytes > this.bytesMax) throw tooLarge(this.bytesMax);
+    if (bytes > this.bytesMax) throw tooLarge(this.bytesMax, bytes);
   }
 
   /** Makes room for `bytes` more; call before writing. */
@@ -469,6 +478,12 @@ export class Encoder {
     if (this.#edits === null) this.#edits = [edit];
     else this.#edits.push(edit);
   }
+}
+
+/** What has an offset that a splice moves, by its offset. */
+function inOrder(fills: Fill[] | null, marks: Mark[] | null): { offset: number }[] | null {
+  if (fills === null || marks === null) return fills ?? marks;
+  return [...fills, ...marks].sort((a, b) => a.offset - b.offset);
 }
 
 /** Whether the array has every index below `length`. */

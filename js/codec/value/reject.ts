@@ -62,7 +62,11 @@ export function proxyNotCloneable(proxy: object): TypeError {
   return new TypeError(`${name} could not be cloned.`);
 }
 
-/** TypeError for a value of more bytes than the limit. */
-export function tooLarge(bytesMax: number): TypeError {
-  return new TypeError(`Value too large (max ${bytesMax} bytes)`);
+/**
+ * TypeError for a value of more bytes than the limit. How many is only known if all of it was
+ * encoded.
+ */
+export function tooLarge(bytesMax: number, given?: number): TypeError {
+  const bytes = given === undefined ? `more than ${bytesMax}` : given;
+  return new TypeError(`Value too large (max ${bytesMax} bytes): ${bytes} bytes given`);
 }

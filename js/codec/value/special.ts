@@ -7,6 +7,7 @@ import { writeBlob } from "./blob";
 import { Kind, kindOf } from "./classify";
 import type { Encoder } from "./encode";
 import { ERROR_NAMES, TAG_DATE, TAG_MAP, TAG_SET } from "./tags";
+import { KvUuidV7, NIL_UUID } from "../uuid";
 import { writeBuffer } from "./views";
 
 const sourceOf = Object.getOwnPropertyDescriptor(RegExp.prototype, "source")!.get!;
@@ -23,6 +24,7 @@ export function writeSpecial(encoder: Encoder, value: object, tag: string): void
   // A buffer can be in the value already without having been met as an object.
   if (kind === Kind.ArrayBuffer) return writeBuffer(encoder, value as ArrayBuffer);
   if (kind === Kind.Plain) return encoder.plain(value);
+  if (kind === Kind.Placeholder) return writePlaceholder(encoder, value);
   if (encoder.met(value)) return;
   switch (kind) {
     case Kind.Map:
@@ -56,9 +58,17 @@ function claimedKind(value: object, tag: string): Kind | null {
       return types.isMap(value) ? Kind.Map : null;
     case "[object Set]":
       return types.isSet(value) ? Kind.Set : null;
+    case "[object KvUuidV7]":
+      return KvUuidV7.numberOf(value) === undefined ? null : Kind.Placeholder;
     default:
       return null;
   }
+}
+
+/** The text of a UUID that the commit will make. It is a string: there is no identity to keep. */
+function writePlaceholder(encoder: Encoder, value: object): void {
+  encoder.text(NIL_UUID);
+  encoder.mark(KvUuidV7.numberOf(value)!, encoder.pos - NIL_UUID.length);
 }
 
 function writeMap(encoder: Encoder, value: Map<unknown, unknown>): void {

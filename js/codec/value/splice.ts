@@ -9,7 +9,6 @@
 
 import { Buffer } from "node:buffer";
 import { TAG_OBJECT, TAG_SHAREABLE, TAG_SHARED } from "./tags";
-import type { Fill } from "./blob";
 
 /** What stands at `at` for `drop` bytes is replaced. */
 export type Edit =
@@ -43,7 +42,8 @@ export const INSIDE_EDIT = -1;
 
 /**
  * The value at [start, end) of `buf` with all edits made, in a buffer of its own. `starts` has the
- * place of every object by its number. `fills` are moved along.
+ * place of every object by its number. `fills`, and whatever else has an offset, in order, are moved
+ * along.
  */
 export function splice(
   buf: Buffer,
@@ -51,7 +51,7 @@ export function splice(
   end: number,
   edits: Edit[],
   starts: readonly number[],
-  fills: Fill[] | null,
+  fills: { offset: number }[] | null,
 ): Buffer {
   const shared = new Set<number>();
   for (const edit of edits) if (edit.kind === "reference") shared.add(edit.object);

@@ -1,0 +1,99 @@
+// Duty: the operands and bounds of sum, min and max of an operation: what goes, in which words it
+// is refused, and how it is written. What comes out is decided by the commit.
+
+import { type Limits, checkOptions, nameOf } from "./check.js";
+import { KvU64 } from "./codec/u64.js";
+import type { Writer } from "./codec/writer.js";
+import { OP_CALCULATE } from "./native.js";
+import { putKey, putValue } from "./records.js";
+import type { KvKey } from "./types.js";
+
+export type Method = "sum" | "min" | "max";
+
+const NUMBERS: Record<Method, number> = { sum: 0, min: 1, max: 2 };
+
+/** Flags of a CALCULATE. */
+const HAS_MIN = 1;
+const HAS_MAX = 2;
+const CLAMPS = 4;
+
+const U64_MAX = 0xffff_ffff_ffff_ffffn;
+
+/** A checked calculation. */
+export interface Calculation {
+  readonly method: Method;
+  /** A KvU64 for what becomes one when there is no entry. */
+  readonly operand: number | bigint | KvU64;
+  readonly min: number | bigint | undefined;
+  readonly max: number | bigint | undefined;
+  readonly clamp: boolean;
+}
+
+/** Throws TypeError for what is no operand, and for options that do not fit it. */
+export function checkCalculation(method: Method, n: unknown, options: unknown): Calculation {
+  const operand = checkNumber("Value", n);
+  if (options === undefined || options === null) return plain(method, operand);
+  if (method !== "sum") throw new TypeError(`atomic().${method} takes no options`);
+  const given = checkOptions("atomic().sum", options, ["min", "max", "clamp"]);
+  const { clamp } = given;
+  if (clamp !== undefined && typeof clamp !== "boolean") {
+    throw new TypeError(`atomic().sum: clamp must be a boolean: received ${nameOf(clamp)}`);
+  }
+  const min = checkBound("min", given.min, operand);
+  const max = checkBound("max", given.max, operand);
+  if (min !== undefined && max !== undefined && min > max) {
+    throw new RangeError(`atomic().sum: min (${min}) is above max (${max})`);
+  }
+  if (min === undefined && max === undefined && clamp !== true) return plain(method, operand);
+  return { method, operand, min, max, clamp: clamp === true };
+}
+
+/** Without options a bigint that a KvU64 can hold is one, as in Deno. */
+function plain(method: Method, given: number | bigint | KvU64): Calculation {
+  const fits = typeof given === "bigint" && given >= 0n && given <= U64_MAX;
+  const operand = fits ? new KvU64(given) : given;
+  return { method, operand, min: undefined, max: undefined, clamp: false };
+}
+
+function checkNumber(what: string, given: unknown): number | bigint | KvU64 {
+  if (typeof given === "bigint") return given;
+  if (typeof given === "number") {
+    if (Number.isFinite(given)) return given;
+    throw new TypeError(`${what} must be a finite number: received ${given}`);
+  }
+  if (typeof given === "object" && given !== null && KvU64.isU64(given)) return given;
+  const type = given === null ? "null" : typeof given;
+  // Deno's words, and what else goes here.
+  throw new TypeError(`${what} must be a bigint: received ${type}; a number or KvU64 goes too`);
+}
+
+function checkBound(
+  name: string,
+  given: unknown,
+  operand: number | bigint | KvU64,
+): number | bigint | undefined {
+  if (given === undefined) return undefined;
+  const checked = checkNumber(`atomic().sum: ${name}`, given);
+  const bound = typeof checked === "object" ? checked.value : checked;
+  const type = typeof operand === "number" ? "number" : "bigint";
+  if (typeof bound === type) return bound;
+  throw new TypeError(`atomic().sum: ${name} must be a ${type}, as the value is: received ${given}`);
+}
+
+/** Writes a calculation; `tryKey` runs what may find the key bad. */
+export function putCalculation(
+  writer: Writer,
+  key: KvKey,
+  { method, operand, min, max, clamp }: Calculation,
+  limits: Limits,
+  tryKey: (put: () => void) => void,
+): void {
+  writer.u8(OP_CALCULATE);
+  writer.u8(NUMBERS[method]);
+  const bounds = (min === undefined ? 0 : HAS_MIN) | (max === undefined ? 0 : HAS_MAX);
+  writer.u8(bounds | (clamp ? CLAMPS : 0));
+  tryKey(() => putKey(writer, key, limits));
+  putValue(writer, key, operand, limits);
+  if (min !== undefined) putValue(writer, key, min, limits);
+  if (max !== undefined) putValue(writer, key, max, limits);
+}
