@@ -2,31 +2,43 @@
 //!
 //! A verb's work is in the file of its capability; this is the table of them.
 
+mod deletion;
 mod expiry;
 mod maintain;
+mod scan;
 mod search;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::replies::Reply;
-use crate::model::Error;
+use crate::model::{Error, Limits};
 use crate::store::Store;
 
 /// What a call has to work with.
 pub(super) struct Call {
     pub(super) store: Arc<Store>,
     pub(super) reply: Reply,
+    /// Whether commits of this handle wait for the disk.
+    pub(super) durable: bool,
+    /// Longest wait for other processes.
+    pub(super) busy: Duration,
+    pub(super) limits: Limits,
 }
 
 /// Carries a call out. The numbers are the contract's.
 pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
     match verb {
         1 => maintain::checkpoint(call),
+        10 => scan::count(frame, call),
+        11 => scan::scan(frame, call),
         12 => expiry::ttl(frame, call),
         50 => search::create(frame, call),
         51 => search::remove(frame, call),
         52 => search::list(frame, call),
         53 => search::search(frame, call),
+        13 => deletion::delete_many(frame, call),
+        14 => scan::entries(frame, call),
         _ => call
             .reply
             .bad(&Error::internal(format!("an unknown verb {verb} with {} bytes", frame.len()))),

@@ -196,8 +196,12 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn call(&mut self, id: f64, verb: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
+        let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
         match self.store().cloned() {
-            Ok(store) => call::carry_out(verb, cut(frame, len), Call { store, reply }),
+            Ok(store) => {
+                let call = Call { store, reply, durable, busy, limits };
+                call::carry_out(verb, cut(frame, len), call);
+            }
             Err(error) => reply.bad(&error),
         }
     }

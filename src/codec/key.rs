@@ -100,6 +100,17 @@ pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
+/// The first `parts` parts behind a prefix of so many bytes, with the prefix, if there are more
+/// parts than that; `None` when the key is not deeper, or is none.
+#[must_use]
+pub fn cut(bytes: &[u8], prefix_bytes: usize, parts: usize) -> Option<&[u8]> {
+    let mut reader = Reader { bytes, at: prefix_bytes };
+    for _ in 0..parts {
+        reader.next_part().ok()??;
+    }
+    if reader.at < bytes.len() { bytes.get(..reader.at) } else { None }
+}
+
 fn push_escaped(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.reserve(bytes.len() + 2);
     out.push(tag);

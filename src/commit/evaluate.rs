@@ -13,7 +13,7 @@ use super::placeholders::Uuids;
 use crate::codec::key;
 use crate::model::{
     self, AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation,
-    Resolved, Result, Versionstamp, WriteParts, limit,
+    Resolved, Result, Seen, Step, Versionstamp, Walk, WriteParts, limit,
 };
 
 /// An entry before the batch.
@@ -42,6 +42,12 @@ pub trait Base {
     /// it. Whatever else the medium answers ends the whole batch.
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>>;
 
+    /// Visits entries in key order; `visit` leads the way.
+    ///
+    /// # Errors
+    /// What the medium answers; ends the whole batch.
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
+
     /// The last UUID that a commit of this database has made.
     ///
     /// # Errors
@@ -51,11 +57,11 @@ pub trait Base {
 
 /// A batch under evaluation, and then what it leaves behind.
 pub struct Evaluation<'b> {
-    base: &'b mut dyn Base,
-    version: u64,
+    pub(super) base: &'b mut dyn Base,
+    pub(super) version: u64,
     now_ms: i64,
     /// In the order of arrival, which is often that of the keys already.
-    rows: IndexMap<Key, Left, RandomState>,
+    pub(super) rows: IndexMap<Key, Left, RandomState>,
     messages: Vec<Message>,
     /// Randomness for UUIDs.
     seed: u64,
@@ -122,7 +128,7 @@ impl<'b> Evaluation<'b> {
     }
 
     /// The commit of what is under a key, with what the batch has done so far.
-    fn version_of(&mut self, key: &Key) -> Result<Option<u64>> {
+    pub(super) fn version_of(&mut self, key: &Key) -> Result<Option<u64>> {
         match self.rows.get(key) {
             Some(left) => Ok(left.version(self.now_ms)),
             None => self.base.version(key),
@@ -131,7 +137,7 @@ impl<'b> Evaluation<'b> {
 
     /// The entry under a key, with what the batch has done so far; the inner error is about the
     /// entry, the outer one about the medium.
-    fn entry_of(&mut self, key: &Key) -> Result<Result<Option<OldRow>>> {
+    pub(super) fn entry_of(&mut self, key: &Key) -> Result<Result<Option<OldRow>>> {
         let left = self.rows.get(key);
         if left.is_some_and(|left| left.version(self.now_ms).is_none()) {
             return Ok(Ok(None));
@@ -163,6 +169,9 @@ impl<'b> Evaluation<'b> {
         let failed = self.failed_checks(&parts.checks)?;
         if !failed.is_empty() {
             return Ok(Decision::CheckFailed(failed));
+        }
+        if let Some(deletion) = parts.deletion {
+            return self.delete_many(*deletion);
         }
         let resolved = self.fill_in(&mut parts)?;
         let WriteParts { mutations, messages, .. } = parts;

@@ -14,6 +14,7 @@ mod journal;
 mod left;
 mod placeholders;
 mod queue;
+mod range;
 
 pub use evaluate::{Base, Evaluation, OldRow};
 pub use left::{Left, NewRow};

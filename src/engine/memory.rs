@@ -21,7 +21,7 @@ use super::{
 use crate::commit::{Base, Evaluation, Left, NewRow, OldRow, Settled, settle};
 use crate::model::{
     CLAIM_MESSAGES_MAX, Change, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result,
-    Row, Settlement, Versionstamp,
+    Row, Seen, Settlement, Step, Versionstamp, Walk,
 };
 
 /// A database in memory; every [`MemoryEngine::new`] is another one.
@@ -102,6 +102,11 @@ struct MemorySnapshot<'t> {
 }
 
 impl Snapshot for MemorySnapshot<'_> {
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        walk_rows(&self.tables.rows, self.now_ms, walk, visit);
+        Ok(())
+    }
+
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
         if let Some(row) = found {
@@ -138,6 +143,37 @@ impl Snapshot for MemorySnapshot<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Walks over rows in memory; ended ones are absent.
+fn walk_rows(
+    rows: &BTreeMap<Key, NewRow>,
+    now_ms: i64,
+    walk: Walk<'_>,
+    visit: &mut dyn FnMut(Seen<'_>) -> Step,
+) {
+    let (mut start, mut end) = (walk.start.to_vec(), walk.end.to_vec());
+    while start < end {
+        let bounds = (Bound::Included(start.as_slice()), Bound::Excluded(end.as_slice()));
+        let mut range = rows.range::<[u8], _>(bounds);
+        let sought = loop {
+            let next = if walk.reverse { range.next_back() } else { range.next() };
+            let Some((key, row)) = next else { return };
+            if !alive(row, now_ms) {
+                continue;
+            }
+            let mut row_seen = seen(key.as_bytes(), row);
+            if !walk.values {
+                row_seen.value = &[];
+            }
+            match visit(Seen { row: row_seen, expire_at_ms: row.expire_at_ms }) {
+                Step::Next => {}
+                Step::Seek(to) => break to,
+                Step::Stop => return,
+            }
+        };
+        *(if walk.reverse { &mut end } else { &mut start }) = sought;
     }
 }
 
@@ -391,6 +427,11 @@ struct MemoryBase<'t> {
 }
 
 impl Base for MemoryBase<'_> {
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        walk_rows(self.rows, self.now_ms, walk, visit);
+        Ok(())
+    }
+
     fn last_uuid(&mut self) -> Result<Option<u128>> {
         Ok(self.last_uuid)
     }

@@ -15,10 +15,11 @@ mod suite;
 
 use std::time::Instant;
 
+use crate::model::{
+    AtomicWrite, Decision, Delivery, Key, Result, Row, Seen, Settlement, Step, Walk,
+};
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
-
-use crate::model::{AtomicWrite, Decision, Delivery, Key, Result, Row, Settlement};
 
 /// An open database, from which any number of readers and exactly one writer are made.
 pub trait Engine: Send + Sync + 'static {
@@ -112,6 +113,12 @@ pub trait Snapshot: Finder {
 
     /// The log of changes.
     fn feed(&mut self) -> Box<dyn FeedLog + '_>;
+
+    /// As [`Snapshot::scan`], with ends and with or without values; `visit` leads the way.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
 }
 
 /// Everything that goes into one transaction.

@@ -3,6 +3,7 @@
 //! Each law is a function of a fresh engine; the two modules at the end instantiate all of them.
 
 mod feed;
+mod range;
 mod search;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,6 +20,10 @@ use feed::{
     ends_and_dead_messages_are_logged, every_commit_of_a_batch_is_logged_and_nothing_else,
     nothing_is_logged_until_it_is_asked_for,
     values_too_large_for_the_log_are_told_while_they_are_there,
+};
+use range::{
+    a_deletion_chooses_by_its_filter, a_deletion_is_bounded_or_refused, a_deletion_sees_its_batch,
+    walks_show_ends_and_jump,
 };
 
 const NOW: i64 = 1_000_000;
@@ -449,6 +454,10 @@ macro_rules! all_laws {
             writes_of_a_batch_see_each_other
             large_values_come_back_and_go
             scans_are_ordered_and_stop_when_told
+            walks_show_ends_and_jump
+            a_deletion_sees_its_batch
+            a_deletion_chooses_by_its_filter
+            a_deletion_is_bounded_or_refused
             ended_entries_are_absent_at_once_and_swept_in_steps
             entries_that_end_inside_a_batch_are_absent_in_it
             an_end_moves_and_neither_value_nor_stamp_does

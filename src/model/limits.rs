@@ -169,6 +169,24 @@ pub const SNIPPET_TERMS_MAX: usize = 64;
 /// A mark of a highlighted snippet.
 pub const SNIPPET_MARK_BYTES_MAX: usize = 256;
 
+/// Entries that one transaction of a deletion of many looks at, and so the most that it deletes.
+pub const DELETE_STEP_ROWS_MAX: usize = 2048;
+
+/// Bytes of values after which such a transaction ends.
+pub const DELETE_STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Entries that a deletion in one transaction, as was asked for, looks at.
+pub const DELETE_WHOLE_ROWS_MAX: usize = 100_000;
+
+/// Entries that one step of a count or a filtered list looks at, so that other reads come between.
+pub const SCAN_STEP_ROWS_MAX: usize = 8192;
+
+/// Bytes of values after which such a step ends.
+pub const SCAN_STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Entries of one page of `paginate`, and that number when none is given.
+pub const PAGE_ENTRIES_MAX: usize = 1000;
+
 /// Encoded bytes of a filter.
 pub const FILTER_BYTES_MAX: usize = 256 * 1024;
 

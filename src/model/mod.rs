@@ -4,6 +4,7 @@
 //! formats and asks no clock; time, randomness and ids reach it as arguments.
 
 mod calculation;
+mod deletion;
 mod env;
 mod error;
 mod feed;
@@ -19,6 +20,7 @@ mod versionstamp;
 mod write;
 
 pub use calculation::{Bounds, Calculation, Operand};
+pub use deletion::{Among, Beyond, Deleted, Deletion};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
 pub use feed::{Change, KeyRange};
@@ -26,7 +28,7 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{Delivery, Message, Outcome, Settlement};
-pub use read::{Range, Row};
+pub use read::{Range, Row, Seen, Step, Walk};
 pub use search::{
     Highlight, Hit, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Wish,
 };

@@ -32,3 +32,36 @@ pub struct Row<'a> {
     /// The value's bytes.
     pub value: &'a [u8],
 }
+
+/// What a walk goes over, and what it wants to see: more than a list does, and stepwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk<'k> {
+    /// First key, included.
+    pub start: &'k [u8],
+    /// Last key, excluded.
+    pub end: &'k [u8],
+    /// From the end backwards.
+    pub reverse: bool,
+    /// Whether values are wanted; without, they are not read, and rows show empty ones.
+    pub values: bool,
+}
+
+/// An entry as a walk sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The entry.
+    pub row: Row<'a>,
+    /// When it ends, in ms since the epoch.
+    pub expire_at_ms: Option<i64>,
+}
+
+/// Where a walk goes from an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// To the next one.
+    Next,
+    /// To the first one that is not below this key; in reverse, to the last one below it.
+    Seek(Vec<u8>),
+    /// No further.
+    Stop,
+}

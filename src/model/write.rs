@@ -1,8 +1,8 @@
 //! An atomic write: checks, mutations and messages that happen together or not at all.
 
 use super::{
-    Calculation, EncodedValue, Error, Key, Limits, Message, Patch, Resolved, Result, Versionstamp,
-    limit,
+    Calculation, Deleted, Deletion, EncodedValue, Error, Key, Limits, Message, Patch, Resolved,
+    Result, Versionstamp, limit,
 };
 
 /// A condition on one key: its entry has this stamp, or (`None`) there is no entry.
@@ -165,6 +165,7 @@ pub struct AtomicWrite {
     mutations: Vec<Mutation>,
     messages: Vec<Message>,
     patches: Vec<Patch>,
+    deletion: Option<Box<Deletion>>,
     bytes: usize,
 }
 
@@ -179,6 +180,8 @@ pub struct WriteParts {
     pub messages: Vec<Message>,
     /// Where UUIDs go.
     pub patches: Vec<Patch>,
+    /// A deletion of many entries, which is then all that there is.
+    pub deletion: Option<Box<Deletion>>,
 }
 
 impl AtomicWrite {
@@ -199,7 +202,7 @@ impl AtomicWrite {
         limits: &Limits,
         tell: &dyn Fn(&Key) -> String,
     ) -> Result<Self> {
-        let WriteParts { checks, mutations, messages, patches } = parts;
+        let WriteParts { checks, mutations, messages, patches, deletion } = parts;
         limit::checks(checks.len(), limits)?;
         limit::mutations(mutations.len() + messages.len(), limits)?;
 
@@ -229,7 +232,7 @@ impl AtomicWrite {
             }
         }
         limit::totals(bytes, key_bytes, limits)?;
-        Ok(Self { checks, mutations, messages, patches, bytes })
+        Ok(Self { checks, mutations, messages, patches, deletion, bytes })
     }
 
     /// Bytes of keys, values and messages, for grouping.
@@ -241,8 +244,8 @@ impl AtomicWrite {
     /// Takes the write apart to carry it out.
     #[must_use]
     pub fn into_parts(self) -> WriteParts {
-        let Self { checks, mutations, messages, patches, .. } = self;
-        WriteParts { checks, mutations, messages, patches }
+        let Self { checks, mutations, messages, patches, deletion, .. } = self;
+        WriteParts { checks, mutations, messages, patches, deletion }
     }
 
     /// Whether something in it is only known when it commits.
@@ -259,6 +262,8 @@ pub enum Decision {
     Committed(Versionstamp),
     /// It happened, under this stamp, and these UUIDs were made for it.
     CommittedWith(Versionstamp, Vec<Resolved>),
+    /// A deletion of many entries happened so far.
+    Deleted(Deleted),
     /// These checks did not hold; nothing happened and no stamp was used.
     CheckFailed(Vec<usize>),
     /// It cannot be carried out; nothing happened.

@@ -15,6 +15,7 @@
 
 mod queue;
 mod read;
+mod scan;
 mod watch;
 mod write;
 
@@ -27,6 +28,7 @@ use parking_lot::Mutex;
 use crate::engine::{Engine, Reader};
 use crate::model::{AtomicWrite, Decision, Delivery, Env, Key, Outcome, Result};
 pub use read::ReadJob;
+pub use scan::Scan;
 pub use watch::{Entry, WatchReply};
 pub use write::{Order, Submission};
 

@@ -8,7 +8,7 @@ const STAYS: u8 = 1;
 const ENDS: u8 = 2;
 
 /// Frame: the key. Answer: u8 0 absent, 1 stays, 2 ends; then f64 its end in ms since the epoch.
-pub(super) fn ttl(frame: &[u8], Call { store, reply }: Call) {
+pub(super) fn ttl(frame: &[u8], Call { store, reply, .. }: Call) {
     let key = Key::from_encoded(frame.to_vec());
     store.read(Box::new(move |snapshot| {
         match snapshot.and_then(|snapshot| snapshot.expiry(key.as_bytes())) {

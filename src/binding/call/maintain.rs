@@ -3,7 +3,7 @@
 use super::Call;
 
 /// Answer: u32 pages in the log, u32 pages of them moved.
-pub(super) fn checkpoint(Call { store, reply }: Call) {
+pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
     store.order(Box::new(move |writer| match writer.and_then(|writer| writer.checkpoint()) {
         Ok(done) => {
             let numbers =

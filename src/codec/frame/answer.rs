@@ -170,6 +170,8 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
                     out.extend_from_slice(&uuid::text(*uuid));
                 }
             }
+            // The answer to a call, which takes it apart itself.
+            Decision::Deleted(_) => {}
             Decision::CheckFailed(_) => out.push(CHECK_FAILED),
             Decision::Rejected(error) => {
                 out.push(REJECTED);

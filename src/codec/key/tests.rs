@@ -178,3 +178,14 @@ proptest! {
         prop_assert_eq!(validate(&bytes).err(), decode(&bytes).err());
     }
 }
+
+#[test]
+fn keys_are_cut_where_they_are_deeper() {
+    let key = b"\x02a\x00\x02b\x00\x14";
+    assert_eq!(cut(key, 0, 1), Some(&key[..3]));
+    assert_eq!(cut(key, 3, 1), Some(&key[..6]));
+    assert_eq!(cut(key, 3, 0), Some(&key[..3]));
+    assert_eq!(cut(key, 3, 2), None);
+    assert_eq!(cut(key, 3, 9), None);
+    assert_eq!(cut(key, 99, 0), None);
+}

@@ -17,6 +17,7 @@ mod rows;
 mod spill;
 mod statement;
 mod wal_index;
+mod walk;
 mod writer;
 
 use std::ffi::OsString;

@@ -10,8 +10,11 @@ use super::fulltext;
 use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::wal_index::{Header, WalIndex};
+use super::walk::Walker;
 use crate::engine::{FeedLog, Finder, Reader, Snapshot};
-use crate::model::{Encoding, Error, HitVisitor, IndexInfo, Result, Row, Search, Versionstamp};
+use crate::model::{
+    Encoding, Error, HitVisitor, IndexInfo, Result, Row, Search, Seen, Step, Versionstamp, Walk,
+};
 
 /// One reading connection.
 ///
@@ -45,6 +48,7 @@ struct Rows {
     spilled: Statement,
     expiry: Statement,
     feed: FeedReader,
+    walker: Walker,
     now_ms: i64,
 }
 
@@ -65,6 +69,7 @@ impl SqliteReader {
                 spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
                 expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
                 feed: FeedReader::new(&connection)?,
+                walker: Walker::new(&connection)?,
                 now_ms: 0,
             },
             begin: prepare("BEGIN")?,
@@ -166,6 +171,10 @@ impl Snapshot for Rows {
         }
         let end = run.column_int(0);
         Ok(if end < 0 { Some(None) } else { (end > self.now_ms).then_some(Some(end)) })
+    }
+
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        self.walker.walk(walk, self.now_ms, visit)
     }
 
     fn scan(

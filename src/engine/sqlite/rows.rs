@@ -7,8 +7,9 @@ use super::layout::SPILLED;
 use super::reader::encoding;
 use super::spill::Spill;
 use super::statement::{Run, Statement};
+use super::walk::Walker;
 use crate::commit::{Base, Left, NewRow, OldRow};
-use crate::model::{EncodedValue, Key, Kind, Result, SPILL_ROW_BYTES_MIN};
+use crate::model::{EncodedValue, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step, Walk};
 
 /// The statements that touch `kv` and `openkv_spill`.
 pub(super) struct Rows {
@@ -20,6 +21,7 @@ pub(super) struct Rows {
     uuid: Statement,
     set_uuid: Statement,
     spill: Spill,
+    walker: Walker,
     earliest: Statement,
     ended: Statement,
     /// The time for which entries are alive or not.
@@ -45,6 +47,7 @@ impl Rows {
             delete: prepare("DELETE FROM kv WHERE k = ?1")?,
             retime: prepare("UPDATE kv SET expiration_ms = ?2 WHERE k = ?1")?,
             spill: Spill::new(connection)?,
+            walker: Walker::new(connection)?,
             earliest: prepare("SELECT min(expiration_ms) FROM kv WHERE expiration_ms >= 0")?,
             ended: prepare(
                 "SELECT k FROM kv WHERE expiration_ms >= 0 AND expiration_ms <= ?1 \
@@ -140,6 +143,10 @@ fn alive(run: &Run<'_, '_>, now_ms: i64) -> bool {
 }
 
 impl Base for Rows {
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        self.walker.walk(walk, self.now_ms, visit)
+    }
+
     fn last_uuid(&mut self) -> Result<Option<u128>> {
         let mut run = self.uuid.run();
         Ok(if run.step()? {

@@ -1,0 +1,130 @@
+//! Scans with a filter, a depth, ends or without values; counts; entries with their ends.
+
+use std::sync::{Arc, Weak};
+
+use super::Call;
+use crate::binding::replies::Reply;
+use crate::codec::frame::{ScanRequest, next_key, parse_scan, put_seen};
+use crate::filter::Filter;
+use crate::model::{Encoding, Error, Result, Row, Seen, Step, Versionstamp, Walk};
+use crate::store::{Scan, Store};
+
+/// The scan that a frame asks for, the request, and what `$now` is in it.
+fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64)> {
+    let request = parse_scan(frame).map_err(|bug| Error::internal(bug.to_string()))?;
+    let now_ms = request.now_ms.unwrap_or_else(|| store.now_ms());
+    let filter = request.filter.as_deref().map(|bytes| Filter::parse(bytes, now_ms)).transpose()?;
+    let scan = Scan {
+        start: request.start.as_bytes().to_vec(),
+        end: request.end.as_bytes().to_vec(),
+        reverse: request.reverse,
+        values: !request.keys_only,
+        depth: request.depth,
+        filter,
+    };
+    Ok((scan, request, now_ms))
+}
+
+/// One step. Answer: u8 whether that was all, f64 what `$now` was, u32 length and bytes of the bound
+/// to go on from (the start; in reverse, the end), u32 number of rows, rows.
+pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
+    let (mut scan, request, now_ms) = match asked(frame, &store) {
+        Ok(asked) => asked,
+        Err(error) => return reply.bad(&error),
+    };
+    store.read(Box::new(move |snapshot| {
+        let mut rows = Vec::new();
+        let mut count: u32 = 0;
+        let keys_only = request.keys_only;
+        let done = snapshot.and_then(|snapshot| {
+            scan.step(snapshot, request.limit, &mut |seen| {
+                count += 1;
+                let value = if keys_only { &[] } else { seen.row.value };
+                let seen = Seen { row: Row { value, ..seen.row }, ..*seen };
+                put_seen(&mut rows, &seen, request.with_expiry);
+            })
+        });
+        match done {
+            Ok(done) => {
+                let bound = if scan.reverse { &scan.end } else { &scan.start };
+                let head = [
+                    &[u8::from(done)][..],
+                    &(now_ms as f64).to_le_bytes(),
+                    &(bound.len() as u32).to_le_bytes(),
+                    bound,
+                    &count.to_le_bytes(),
+                ];
+                let mut answer = head.concat();
+                answer.append(&mut rows);
+                reply.good(Some(answer));
+            }
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Frame: a scan without limit. Answer: f64 how many entries.
+pub(super) fn count(frame: &[u8], Call { store, reply, .. }: Call) {
+    match asked(frame, &store) {
+        Ok((scan, _, _)) => count_on(&store, Scan { values: false, ..scan }, 0, reply),
+        Err(error) => reply.bad(&error),
+    }
+}
+
+/// One step of a count, and behind the reads that wait by then the next one.
+fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply) {
+    let later: Weak<Store> = Arc::downgrade(store);
+    store.read(Box::new(move |snapshot| {
+        let mut count = before;
+        let done =
+            snapshot.and_then(|snapshot| scan.step(snapshot, usize::MAX, &mut |_| count += 1));
+        match (done, later.upgrade()) {
+            (Ok(true), _) => reply.good(Some((count as f64).to_le_bytes().to_vec())),
+            (Ok(false), Some(store)) => count_on(&store, scan, count, reply),
+            (Ok(false), None) => reply.bad(&Error::closed()),
+            (Err(error), _) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Frame: keys, each behind its length. Answer: a row for each, without its key and with its end;
+/// that of an absent one has no encoding (0).
+pub(super) fn entries(frame: &[u8], Call { store, reply, .. }: Call) {
+    let frame = frame.to_vec();
+    store.read(Box::new(move |snapshot| {
+        let mut rows = Vec::new();
+        let read = snapshot.and_then(|snapshot| {
+            let mut rest = frame.as_slice();
+            while let Some((key, after)) = next_key(rest) {
+                rest = after;
+                let end = [key, &[0]].concat();
+                let walk = Walk { start: key, end: &end, reverse: false, values: true };
+                let mut found = false;
+                snapshot.walk(walk, &mut |seen| {
+                    found = true;
+                    let row = Row { key: &[], ..seen.row };
+                    put_seen(&mut rows, &Seen { row, ..seen }, true);
+                    Step::Stop
+                })?;
+                if !found {
+                    let row = Row {
+                        key: &[],
+                        stamp: Versionstamp::new(0),
+                        encoding: Encoding::Bytes,
+                        value: &[],
+                    };
+                    let at = rows.len() + 4 + Versionstamp::HEX_BYTES;
+                    put_seen(&mut rows, &Seen { row, expire_at_ms: None }, true);
+                    if let Some(encoding) = rows.get_mut(at) {
+                        *encoding = 0;
+                    }
+                }
+            }
+            Ok(())
+        });
+        match read {
+            Ok(()) => reply.good(Some(rows)),
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}

@@ -1,0 +1,114 @@
+//! Walks: entries in order with their ends, with or without values, with jumps.
+
+use rusqlite::Connection;
+
+use super::layout::SPILLED;
+use super::reader::{encoding, stamp};
+use super::statement::Statement;
+use crate::model::{Error, Result, Row, Seen, Step, Walk};
+
+/// The statements of walks. Those without values leave `v` alone: it is not copied, and a spilled
+/// one is not looked up.
+pub(super) struct Walker {
+    keys: Direction,
+    entries: Direction,
+    spilled: Statement,
+}
+
+struct Direction {
+    forward: Statement,
+    backward: Statement,
+}
+
+impl Walker {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            keys: Direction {
+                forward: prepare(
+                    "SELECT k, expiration_ms, version, v_encoding FROM kv \
+                     WHERE k >= ?1 AND k < ?2 ORDER BY k",
+                )?,
+                backward: prepare(
+                    "SELECT k, expiration_ms, version, v_encoding FROM kv \
+                     WHERE k >= ?1 AND k < ?2 ORDER BY k DESC",
+                )?,
+            },
+            entries: Direction {
+                forward: prepare(
+                    "SELECT k, expiration_ms, version, v_encoding, v FROM kv \
+                     WHERE k >= ?1 AND k < ?2 ORDER BY k",
+                )?,
+                backward: prepare(
+                    "SELECT k, expiration_ms, version, v_encoding, v FROM kv \
+                     WHERE k >= ?1 AND k < ?2 ORDER BY k DESC",
+                )?,
+            },
+            spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+        })
+    }
+
+    /// Entries that ended at or before `now_ms` are absent.
+    pub(super) fn walk(
+        &mut self,
+        walk: Walk<'_>,
+        now_ms: i64,
+        visit: &mut dyn FnMut(Seen<'_>) -> Step,
+    ) -> Result<()> {
+        let direction = if walk.values { &mut self.entries } else { &mut self.keys };
+        let statement = if walk.reverse { &mut direction.backward } else { &mut direction.forward };
+        let (mut start, mut end) = (walk.start.to_vec(), walk.end.to_vec());
+        loop {
+            let mut sought = None;
+            let mut run = statement.run().blob(1, &start).blob(2, &end);
+            while run.step()? {
+                let ends = run.column_int(1);
+                if ends >= 0 && ends <= now_ms {
+                    continue;
+                }
+                let id = run.column_int(3);
+                let spilled = id >= SPILLED;
+                let mut seen = Seen {
+                    row: Row {
+                        key: run.column_blob(0),
+                        stamp: stamp(run.column_int(2)),
+                        encoding: encoding(if spilled { id - SPILLED } else { id })?,
+                        value: &[],
+                    },
+                    expire_at_ms: (ends >= 0).then_some(ends),
+                };
+                let step = match (walk.values, spilled) {
+                    (false, _) => visit(seen),
+                    (true, false) => {
+                        seen.row.value = run.column_blob(4);
+                        visit(seen)
+                    }
+                    (true, true) => {
+                        let mut side = self.spilled.run().int(1, run.column_int(4));
+                        if !side.step()? {
+                            return Err(Error::corrupt(
+                                "a value is missing from openkv_spill: the file is damaged",
+                            ));
+                        }
+                        seen.row.value = side.column_blob(0);
+                        visit(seen)
+                    }
+                };
+                match step {
+                    Step::Next => {}
+                    Step::Stop => return Ok(()),
+                    Step::Seek(to) => {
+                        sought = Some(to);
+                        break;
+                    }
+                }
+            }
+            drop(run);
+            match sought {
+                None => return Ok(()),
+                Some(to) if walk.reverse => end = to,
+                Some(to) => start = to,
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The laws of walks and of deletions of many.
+
+use super::{NOW, apply_at, bytes, commit, committed, get, key, set, set_until, write};
+use crate::engine::{Engine, Reader, Work};
+use crate::model::{
+    Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, Decision, Deleted, Deletion, Encoding, Key,
+    Kind, Limits, Mutation, Step, Versionstamp, Walk, WriteParts,
+};
+
+/// Key, end, and length of the value of what a walk shows.
+type Shown = (Key, Option<i64>, usize);
+
+fn walk(
+    reader: &mut impl Reader,
+    (start, end): (&str, &str),
+    reverse: bool,
+    values: bool,
+    step: impl Fn(&[u8]) -> Step,
+) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    let (start, end) = (key(start), key(end));
+    let walk = Walk { start: start.as_bytes(), end: end.as_bytes(), reverse, values };
+    let walked = reader.read(NOW, &mut |snapshot| {
+        snapshot.walk(walk, &mut |seen| {
+            let key = Key::from_encoded(seen.row.key.to_vec());
+            shown.push((key, seen.expire_at_ms, seen.row.value.len()));
+            step(seen.row.key)
+        })
+    });
+    walked.unwrap();
+    shown
+}
+
+fn names(shown: Vec<Shown>) -> String {
+    let name = |key: Key| String::from_utf8_lossy(&key.as_bytes()[1..key.len() - 1]).into_owned();
+    shown.into_iter().map(|(key, ..)| name(key)).collect()
+}
+
+pub(in super::super) fn walks_show_ends_and_jump(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let mutations = vec![
+        set("a", b"1"),
+        set_until("b", b"22", Some(NOW + 5)),
+        set_until("c", b"3", Some(NOW)),
+        set("d", &[4; 5000]),
+        set("e", b""),
+    ];
+    commit(&mut writer, vec![write(vec![], mutations)]);
+    let all = ("a", "z");
+    let next = |_: &[u8]| Step::Next;
+    let full = vec![
+        (key("a"), None, 1),
+        (key("b"), Some(NOW + 5), 2),
+        (key("d"), None, 5000),
+        (key("e"), None, 0),
+    ];
+    assert_eq!(walk(&mut reader, all, false, true, next), full);
+    let without = full.iter().map(|(key, end, _)| (key.clone(), *end, 0)).rev().collect::<Vec<_>>();
+    assert_eq!(walk(&mut reader, all, true, false, next), without);
+    assert_eq!(names(walk(&mut reader, all, false, true, |_| Step::Stop)), "a");
+    assert_eq!(names(walk(&mut reader, ("b", "e"), false, false, next)), "bd");
+    assert_eq!(names(walk(&mut reader, ("e", "b"), false, false, next)), "");
+    let over_b = |at: &[u8]| {
+        if at == key("a").as_bytes() { Step::Seek(key("c").into_bytes()) } else { Step::Next }
+    };
+    assert_eq!(names(walk(&mut reader, all, false, true, over_b)), "ade");
+    let below_d = |at: &[u8]| {
+        if at == key("e").as_bytes() { Step::Seek(key("d").into_bytes()) } else { Step::Next }
+    };
+    assert_eq!(names(walk(&mut reader, all, true, true, below_d)), "eba");
+}
+
+fn deletion(deletion: Deletion) -> AtomicWrite {
+    let parts = WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() };
+    AtomicWrite::new(parts, &Limits::default()).unwrap()
+}
+
+fn within(start: &str, end: &str, count_max: usize) -> Deletion {
+    let among = Among::Span { start: key(start), end: key(end) };
+    Deletion { among, filter: None, now_ms: NOW, count_max, beyond: Beyond::Resume }
+}
+
+fn deleted(count: usize, version: u64, resume: Option<&str>) -> Decision {
+    let stamp = (count > 0).then(|| Versionstamp::new(version));
+    let resume = resume.map(|name| {
+        let mut bytes = key(name).into_bytes();
+        bytes.push(0);
+        Key::from_encoded(bytes)
+    });
+    Decision::Deleted(Deleted { count, stamp, resume })
+}
+
+pub(in super::super) fn a_deletion_sees_its_batch(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let old = vec![set("a", b"1"), set("b", b"2"), set_until("c", b"3", Some(NOW)), set("x", b"9")];
+    commit(&mut writer, vec![write(vec![], old)]);
+    let decisions = commit(
+        &mut writer,
+        vec![
+            write(vec![], vec![set("aa", b"4"), Mutation::Delete { key: key("b") }]),
+            deletion(within("a", "d", usize::MAX)),
+            write(vec![], vec![set("a", b"5")]),
+            deletion(within("b", "d", 10)),
+        ],
+    );
+    assert_eq!(decisions, [committed(2), deleted(2, 3, None), committed(4), deleted(0, 0, None)]);
+    assert_eq!(get(&mut reader, "a"), Some((4, b"5".to_vec())));
+    assert_eq!(get(&mut reader, "aa"), None);
+    assert_eq!(get(&mut reader, "x"), Some((1, b"9".to_vec())));
+}
+
+pub(in super::super) fn a_deletion_chooses_by_its_filter(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let values = vec![set("a", b"ab"), set("b", b"b"), set("c", b"ac"), set("d", b"ad")];
+    commit(&mut writer, vec![write(vec![], values)]);
+    // { $startsWith: the byte "a" }
+    let filter = Some(b"\xa1\x6b$startsWith\x41a".to_vec());
+    let mut first = within("a", "z", 2);
+    first.filter.clone_from(&filter);
+    assert_eq!(commit(&mut writer, vec![deletion(first)]), [deleted(2, 2, Some("c"))]);
+    assert_eq!(get(&mut reader, "b"), Some((1, b"b".to_vec())));
+    let keys = vec![key("b"), key("d"), key("d"), key("e")];
+    let by_keys = Deletion { among: Among::Keys(keys), filter, ..within("", "", 10) };
+    assert_eq!(commit(&mut writer, vec![deletion(by_keys)]), [deleted(1, 3, None)]);
+    let broken = Deletion { filter: Some(vec![0xff]), ..within("a", "z", 1) };
+    let decisions = commit(&mut writer, vec![deletion(broken)]);
+    assert!(matches!(&decisions[0], Decision::Rejected(error) if error.kind() == Kind::Invalid));
+    assert_eq!(bytes(b"").encoding, Encoding::Bytes);
+}
+
+pub(in super::super) fn a_deletion_is_bounded_or_refused(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let total = DELETE_STEP_ROWS_MAX + 10;
+    let names: Vec<String> = (0..total).map(|n| format!("{n:05}")).collect();
+    let writes = names.iter().map(|name| write(vec![], vec![set(name, b"1")])).collect();
+    apply_at(&mut writer, Work { writes, durable: true, ..Work::default() }, NOW);
+    let whole = |max| Deletion { beyond: Beyond::Refuse(max), ..within("", "z", usize::MAX) };
+    let refused = commit(&mut writer, vec![deletion(whole(total - 1))]);
+    let Decision::Rejected(error) = &refused[0] else { panic!("{refused:?}") };
+    assert!(error.message().contains("limits.mutationsMax"), "{}", error.message());
+    assert!(get(&mut reader, "00000").is_some());
+    // A step looks at no more than its bound, and goes on behind it.
+    let Decision::Deleted(step) =
+        commit(&mut writer, vec![deletion(within("", "z", 9999))]).remove(0)
+    else {
+        panic!("it is no deletion")
+    };
+    assert_eq!((step.count, step.resume), (DELETE_STEP_ROWS_MAX, Some(key(&names[total - 10]))));
+    assert_eq!(
+        commit(&mut writer, vec![deletion(whole(10))]),
+        [deleted(10, total as u64 + 2, None)]
+    );
+}
