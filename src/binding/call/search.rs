@@ -19,7 +19,7 @@ fn soon() -> Instant {
 }
 
 /// Frame: the description. Answer: the one index.
-pub(super) fn create(frame: &[u8], Call { store, reply }: Call) {
+pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
     let spec = match parse_index(frame) {
         Ok(spec) => spec,
         Err(malformed) => return reply.bad(&bug(&malformed)),
@@ -37,7 +37,7 @@ pub(super) fn create(frame: &[u8], Call { store, reply }: Call) {
 }
 
 /// Frame: which index. Answer: u8 whether there was one.
-pub(super) fn remove(frame: &[u8], Call { store, reply }: Call) {
+pub(super) fn remove(frame: &[u8], Call { store, reply, .. }: Call) {
     let choice = match parse_choice(frame) {
         Ok(choice) => choice,
         Err(malformed) => return reply.bad(&bug(&malformed)),
@@ -51,7 +51,7 @@ pub(super) fn remove(frame: &[u8], Call { store, reply }: Call) {
 }
 
 /// Frame: u8 whether to count the documents. Answer: the indexes.
-pub(super) fn list(frame: &[u8], Call { store, reply }: Call) {
+pub(super) fn list(frame: &[u8], Call { store, reply, .. }: Call) {
     let count = frame.first() == Some(&1);
     store.read(Box::new(move |snapshot| {
         match snapshot.and_then(|snapshot| snapshot.indexes(count)) {
@@ -66,7 +66,7 @@ pub(super) fn list(frame: &[u8], Call { store, reply }: Call) {
 }
 
 /// Frame: the search. Answer: the hits.
-pub(super) fn search(frame: &[u8], Call { store, reply }: Call) {
+pub(super) fn search(frame: &[u8], Call { store, reply, .. }: Call) {
     let now_ms = store.now_ms();
     let parsed = parse_search(frame).map_err(|malformed| bug(&malformed)).and_then(|parsed| {
         let SearchFrame { search, limit, offset, filter } = parsed;
