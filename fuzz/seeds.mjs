@@ -64,7 +64,39 @@ function v8Seeds() {
   return values.flatMap(({ deno, node, written }) => [deno, node ?? deno, written].map(bytes));
 }
 
-const corpora = { key: keySeeds(), cbor: cborSeeds(), cursor: cursorSeeds(), frame: frameSeeds(), v8: v8Seeds() };
+/** The kind of message in one byte, then its body: what Deno and its server have sent. */
+function connectSeeds() {
+  const text = (value) => Buffer.from(JSON.stringify(value)).toString("hex");
+  const metadata = {
+    version: 3,
+    databaseId: "00000000-0000-0000-0000-000000000000",
+    endpoints: [{ url: "/v2", consistency: "strong" }],
+    token: "t",
+    expiresAt: "2026-11-21T04:45:59.123456789Z",
+  };
+  return [
+    "00 0a0d 0a03026100 120402610000 1801",
+    "01 1215 0a03026100 1208 0a04ff104902 1001 1801 2080897a",
+    "01 0a11 0a03026100 120a 00000000000000070000 1a08 0a04ff0f4902 1000 2202 0102",
+    "02 0a05 0a03026100",
+    "03 0a00 0a1d 0a1b 0a03026100 1204ff0f4902 1801 220a00000000000000070000 2001 4001",
+    "04 0801 120a00000000000000070000",
+    "04 0802 22020002",
+    "05 0801 12020801 12020801 12020800",
+    `06 ${text({ supportedVersions: [1, 2, 3] })}`,
+    `07 ${text(metadata)}`,
+    "08 03 00000000 04000000 08010801 02000000 0801",
+  ].map(bytes);
+}
+
+const corpora = {
+  key: keySeeds(),
+  cbor: cborSeeds(),
+  cursor: cursorSeeds(),
+  frame: frameSeeds(),
+  v8: v8Seeds(),
+  connect: connectSeeds(),
+};
 for (const [target, all] of Object.entries(corpora)) {
   const folder = join(here, "corpus", target);
   mkdirSync(folder, { recursive: true });

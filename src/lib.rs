@@ -11,6 +11,7 @@
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
 //! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
 //! | [`store`] | one database as a process has it: its threads, watches, queue |
+//! | [`connect`] | KV Connect's messages ⇄ model; total, both ends of the protocol |
 //! | [`open`] | from a path and options to a store |
 //! | `binding` | JavaScript ⇄ Rust, the only room that names `napi` |
 
@@ -19,6 +20,7 @@
 mod binding;
 pub mod codec;
 pub mod commit;
+pub mod connect;
 pub mod engine;
 pub mod filter;
 pub mod model;

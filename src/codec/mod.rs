@@ -9,7 +9,7 @@ pub mod cbor;
 pub mod cursor;
 pub mod frame;
 #[cfg(test)]
-mod hex;
+pub(crate) mod hex;
 pub mod key;
 mod malformed;
 pub mod transcode;

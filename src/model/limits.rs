@@ -235,3 +235,15 @@ pub const FEED_COALESCED_CHANGES: usize = 10_000;
 
 /// See [`FEED_COALESCED_CHANGES`].
 pub const FEED_COALESCED_BYTES: usize = 8 * 1024 * 1024;
+
+/// A frame of a KV Connect watch: what Deno's client takes.
+pub const WATCH_FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Endpoints of the metadata of a KV Connect server.
+pub const METADATA_ENDPOINTS_MAX: usize = 256;
+
+/// Body of a request to the server.
+pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Retries in the backoff schedule of a message that came over the network.
+pub const WIRE_BACKOFF_INTERVALS_MAX: usize = 10;

@@ -28,6 +28,28 @@ impl Versionstamp {
         self.version
     }
 
+    /// Length of the binary form.
+    pub const BYTES: usize = 10;
+
+    /// The stamp of ten bytes: the counter big-endian, and the place within the commit.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j] = bytes;
+        let version = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        Self { version, order: u16::from_be_bytes([i, j]) }
+    }
+
+    /// The ten bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let both = self.version.to_be_bytes().into_iter().chain(self.order.to_be_bytes());
+        for (place, byte) in bytes.iter_mut().zip(both) {
+            *place = byte;
+        }
+        bytes
+    }
+
     /// Reads twenty hex digits of either case; anything else is `None`.
     #[must_use]
     pub fn parse(hex: &[u8]) -> Option<Self> {
@@ -74,6 +96,15 @@ mod tests {
         assert_eq!(&stamp.hex(), b"0000000000000abc0000");
         assert_eq!(stamp.to_string().as_bytes(), stamp.hex());
         assert_eq!(Versionstamp::parse(b"0000000000000ABC0000"), Some(stamp));
+    }
+
+    #[test]
+    fn bytes_and_number_are_the_same_stamp() {
+        let stamp = Versionstamp::new(0xabc);
+        assert_eq!(stamp.to_bytes(), [0, 0, 0, 0, 0, 0, 0x0a, 0xbc, 0, 0]);
+        let odd = Versionstamp::from_bytes([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(Versionstamp::from_bytes(odd.to_bytes()), odd);
+        assert_eq!(Versionstamp::parse(b"00010203040506070809"), Some(odd));
     }
 
     #[test]

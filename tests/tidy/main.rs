@@ -16,7 +16,7 @@ struct Room {
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 9] = [
+const ROOMS: [Room; 10] = [
     Room { name: "model", uses: &[] },
     Room { name: "codec", uses: &["model"] },
     Room { name: "search", uses: &["model", "codec"] },
@@ -24,6 +24,7 @@ const ROOMS: [Room; 9] = [
     Room { name: "commit", uses: &["model", "codec", "filter"] },
     Room { name: "engine", uses: &["model", "codec", "search", "commit"] },
     Room { name: "store", uses: &["model", "codec", "filter", "commit", "engine"] },
+    Room { name: "connect", uses: &["model", "codec"] },
     Room { name: "open", uses: &["model", "codec", "commit", "engine", "store"] },
     Room { name: "binding", uses: &["model", "codec", "filter", "engine", "store", "open"] },
 ];

@@ -1,0 +1,230 @@
+//! The first exchange: what a client offers, and where the database is to be found.
+
+use serde::{Deserialize, Serialize};
+
+use super::database_id::DatabaseId;
+use super::time::{from_rfc3339, to_rfc3339};
+use super::versions::Version;
+use crate::model::{Error, METADATA_ENDPOINTS_MAX, Result};
+
+/// Which entries an endpoint may answer with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consistency {
+    /// The newest.
+    Strong,
+    /// Such as were the newest a while ago.
+    Eventual,
+}
+
+/// Where the data path begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Absolute, or (from version 2 on) relative to the metadata's own URL. Does not end with `/`.
+    pub url: String,
+    /// What its answers are worth.
+    pub consistency: Consistency,
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// The version that the data path speaks.
+    pub version: Version,
+    /// The database.
+    pub database: DatabaseId,
+    /// In the server's order: the first that fits is used.
+    pub endpoints: Vec<Endpoint>,
+    /// The bearer token of the data path.
+    pub token: String,
+    /// Until when this may be used, in ms since the epoch.
+    pub expires_at_ms: i64,
+    /// Which of openkv's own extensions the server offers to a client that has asked; empty for
+    /// all others, and for other servers.
+    pub extensions: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Offer {
+    supported_versions: Vec<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    version: u64,
+    database_id: String,
+    endpoints: Vec<Endpoint>,
+    token: String,
+    expires_at: String,
+    // Plain clients refuse fields that they do not know, and never see this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    extensions: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct AnswerVersion {
+    version: u64,
+}
+
+/// Asks for openkv's own extensions, in a header of the first exchange; its value is `1`.
+pub const EXTENSIONS_HEADER: &str = "x-openkv-extensions";
+
+/// The body of a request that offers these versions.
+#[must_use]
+pub fn write_request(offered: &[Version]) -> String {
+    let numbers: Vec<_> = offered.iter().map(|version| version.number().to_string()).collect();
+    format!("{{\"supportedVersions\":[{}]}}", numbers.join(","))
+}
+
+/// Which versions a request offers. No body at all offers version 1.
+///
+/// # Errors
+/// `Invalid` for what is not such a request.
+pub fn read_request(body: &[u8]) -> Result<Vec<u64>> {
+    if body.is_empty() {
+        return Ok(vec![1]);
+    }
+    let offer: Offer = serde_json::from_slice(body).map_err(|error| {
+        Error::invalid(format!("The request is not {{\"supportedVersions\":[2,3]}}: {error}"))
+    })?;
+    Ok(offer.supported_versions)
+}
+
+/// The body of an answer.
+///
+/// # Errors
+/// `Internal` if it cannot be written: a bug.
+pub fn write_answer(metadata: &Metadata) -> Result<String> {
+    let answer = Answer {
+        version: u64::from(metadata.version.number()),
+        database_id: metadata.database.to_string(),
+        endpoints: metadata.endpoints.clone(),
+        token: metadata.token.clone(),
+        expires_at: to_rfc3339(metadata.expires_at_ms),
+        extensions: metadata.extensions.clone(),
+    };
+    serde_json::to_string(&answer).map_err(|error| Error::internal(error.to_string()))
+}
+
+/// Reads an answer to a request that offered `offered`. Fields that are not known are passed over.
+///
+/// # Errors
+/// `Unsupported` for another version, looked at before all the rest; `Invalid` for what is no
+/// answer, an endpoint's URL that ends with `/` or has a query or a fragment, and a time without a
+/// zone.
+pub fn read_answer(body: &[u8], offered: &[Version]) -> Result<Metadata> {
+    let AnswerVersion { version: number } = serde_json::from_slice(body).map_err(not_metadata)?;
+    let version = Version::from_number(number).filter(|version| offered.contains(version));
+    let Some(version) = version else {
+        return Err(Error::new(
+            crate::model::Kind::Unsupported,
+            format!("the server reported unsupported KV Connect metadata version {number}"),
+        ));
+    };
+    let answer: Answer = serde_json::from_slice(body).map_err(not_metadata)?;
+    let database = DatabaseId::parse(&answer.database_id).ok_or_else(|| {
+        Error::invalid(format!("the metadata's databaseId is no UUID: '{}'", answer.database_id))
+    })?;
+    let given = answer.endpoints.len();
+    if given > METADATA_ENDPOINTS_MAX {
+        return Err(Error::invalid(format!(
+            "the metadata has too many endpoints (max {METADATA_ENDPOINTS_MAX}): {given} given"
+        )));
+    }
+    for Endpoint { url, .. } in &answer.endpoints {
+        if url.ends_with('/') {
+            return Err(Error::invalid(format!("endpoint URL must not end with '/': '{url}'")));
+        }
+        if url.contains(['?', '#']) {
+            return Err(Error::invalid(format!(
+                "endpoint URL must have no query and no fragment: '{url}'"
+            )));
+        }
+    }
+    let expires_at_ms = from_rfc3339(&answer.expires_at).ok_or_else(|| {
+        Error::invalid(format!(
+            "the metadata's expiresAt is no RFC 3339 time with a zone: '{}'",
+            answer.expires_at
+        ))
+    })?;
+    let Answer { endpoints, token, extensions, .. } = answer;
+    Ok(Metadata { version, database, endpoints, token, expires_at_ms, extensions })
+}
+
+fn not_metadata(error: serde_json::Error) -> Error {
+    Error::invalid(format!("not the metadata of a KV Connect endpoint: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata() -> Metadata {
+        Metadata {
+            version: Version::V3,
+            database: DatabaseId::default(),
+            endpoints: vec![Endpoint { url: "/v2".into(), consistency: Consistency::Strong }],
+            token: "a-token".into(),
+            expires_at_ms: 1_795_236_359_123,
+            extensions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_answer_has_exactly_the_protocol_s_fields() {
+        assert_eq!(
+            write_answer(&metadata()).unwrap(),
+            "{\"version\":3,\"databaseId\":\"00000000-0000-0000-0000-000000000000\",\
+             \"endpoints\":[{\"url\":\"/v2\",\"consistency\":\"strong\"}],\
+             \"token\":\"a-token\",\"expiresAt\":\"2026-11-21T04:45:59.123Z\"}"
+        );
+    }
+
+    #[test]
+    fn both_directions_meet() {
+        let mut metadata = metadata();
+        for extensions in [vec![], vec!["count".to_owned()]] {
+            metadata.extensions = extensions;
+            let body = write_answer(&metadata).unwrap();
+            assert_eq!(read_answer(body.as_bytes(), &Version::ALL).unwrap(), metadata);
+        }
+        let offered = write_request(&[Version::V1, Version::V3]);
+        assert_eq!(read_request(offered.as_bytes()).unwrap(), [1, 3]);
+        assert_eq!(read_request(b"").unwrap(), [1]);
+    }
+
+    #[test]
+    fn a_request_that_is_none_is_refused() {
+        for bad in ["{", "[]", "{}", "{\"supportedVersions\":3}", "{\"supportedVersions\":[-1]}"] {
+            assert!(read_request(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_looked_at_first() {
+        let error = read_answer(b"{\"version\":4}", &Version::ALL).unwrap_err();
+        assert_eq!(error.kind(), crate::model::Kind::Unsupported);
+        assert!(error.message().contains("version 4"), "{error}");
+        let body = write_answer(&metadata()).unwrap();
+        assert!(read_answer(body.as_bytes(), &[Version::V1]).is_err());
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_refused_by_what_is_wrong() {
+        let good = write_answer(&metadata()).unwrap();
+        for (from, to, words) in [
+            ("\"/v2\"", "\"/v2/\"", "must not end with '/'"),
+            ("\"/v2\"", "\"/v2?a\"", "no query"),
+            ("strong", "weak", "unknown variant"),
+            (".123Z", "", "zone"),
+            ("00000000-0000", "x", "no UUID"),
+            ("\"token\"", "\"toke\"", "missing field `token`"),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            let error = read_answer(bad.as_bytes(), &Version::ALL).unwrap_err();
+            assert!(error.message().contains(words), "{error}");
+        }
+    }
+}

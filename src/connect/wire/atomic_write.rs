@@ -1,0 +1,325 @@
+//! `atomic_write`: checks, mutations and messages.
+
+use prost::Message as _;
+
+use super::bytes::{decode, each_field};
+use super::value::{bad_answer, from_wire, stamp, to_wire};
+use crate::codec::key;
+use crate::connect::schema::{
+    self, AtomicWriteOutput, ENCODING_V8, MUTATION_DELETE, MUTATION_MAX, MUTATION_MIN,
+    MUTATION_SET, MUTATION_SET_SUFFIXED, MUTATION_SUM, WRITE_CHECK_FAILURE, WRITE_DISABLED,
+    WRITE_SUCCESS,
+};
+use crate::model::{
+    Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Kind, Limits, Message, Mutation,
+    Result, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
+};
+
+/// How a write ended, as the wire has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteAnswer {
+    /// It happened.
+    Committed(Versionstamp),
+    /// These checks failed (many servers do not say which); nothing happened.
+    CheckFailed(Vec<usize>),
+    /// The endpoint cannot write; nothing happened.
+    Disabled,
+}
+
+/// A request for a write.
+///
+/// # Errors
+/// `Unsupported` for what the protocol has no place for; as [`to_wire`].
+pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
+    let WriteParts { checks, mutations, messages, patches, deletion } = write.into_parts();
+    if !patches.is_empty() || deletion.is_some() {
+        return Err(lacking());
+    }
+    let checks = checks.into_iter().map(|Check { key, expected }| schema::Check {
+        key: key.into_bytes(),
+        versionstamp: expected.map(|stamp| stamp.to_bytes().to_vec()).unwrap_or_default(),
+    });
+    let request = schema::AtomicWrite {
+        checks: checks.collect(),
+        mutations: mutations.into_iter().map(mutation_to_wire).collect::<Result<_>>()?,
+        enqueues: messages.into_iter().map(message_to_wire).collect::<Result<_>>()?,
+    };
+    Ok(request.encode_to_vec())
+}
+
+fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
+    let (key, value, mutation_type, expire_at_ms) = match mutation {
+        Mutation::Set { key, suffixed, value, expire_at_ms } => {
+            let kind = if suffixed { MUTATION_SET_SUFFIXED } else { MUTATION_SET };
+            // Zero would be never; what ended in 1970 has ended all the same.
+            (key, Some(value), kind, expire_at_ms.map_or(0, |ms| ms.max(1)))
+        }
+        Mutation::Delete { key } => (key, None, MUTATION_DELETE, 0),
+        Mutation::Arith { op, key, operand } => {
+            let kind = match op {
+                Arith::Sum => MUTATION_SUM,
+                Arith::Min => MUTATION_MIN,
+                Arith::Max => MUTATION_MAX,
+            };
+            (key, Some(operand), kind, 0)
+        }
+        _ => {
+            return Err(lacking());
+        }
+    };
+    let value = value.map(|EncodedValue { encoding, bytes }| {
+        to_wire(encoding, &bytes).map(|(data, encoding)| schema::KvValue { data, encoding })
+    });
+    let value = value.transpose()?;
+    Ok(schema::Mutation {
+        key: key.into_bytes(),
+        value,
+        mutation_type,
+        expire_at_ms,
+        ..schema::Mutation::default()
+    })
+}
+
+fn lacking() -> Error {
+    Error::new(
+        Kind::Unsupported,
+        "the server lacks an extension of KV Connect that this write needs: the protocol has set, \
+         delete, sum, min and max",
+    )
+}
+
+fn message_to_wire(message: Message) -> Result<schema::Enqueue> {
+    let Message { due_ms, backoff_ms, keys_if_undelivered, value } = message;
+    let (payload, _) = to_wire(Encoding::Cbor, &value)?;
+    let keys = keys_if_undelivered.into_iter().map(Key::into_bytes).collect();
+    Ok(schema::Enqueue {
+        payload,
+        deadline_ms: due_ms,
+        keys_if_undelivered: keys,
+        backoff_schedule: backoff_ms,
+    })
+}
+
+/// Takes a request apart. `now_ms` is what its deadlines are compared with.
+///
+/// # Errors
+/// `Invalid` for what is no request or over the limits.
+pub fn read_request(bytes: &[u8], limits: &Limits, now_ms: i64) -> Result<AtomicWrite> {
+    count(bytes, limits)?;
+    let request: schema::AtomicWrite = decode(bytes)?;
+    let sized = Sized { limits, now_ms };
+    let mut parts = WriteParts::default();
+    let mut bytes = 0;
+    for check in request.checks {
+        bytes += check.key.len();
+        parts.checks.push(sized.check(check)?);
+    }
+    for mutation in request.mutations {
+        let value_len = mutation.value.as_ref().map_or(0, |value| value.data.len());
+        bytes += mutation.key.len() + value_len;
+        parts.mutations.push(sized.mutation(mutation)?);
+    }
+    for message in request.enqueues {
+        let keys: usize = message.keys_if_undelivered.iter().map(Vec::len).sum();
+        bytes += message.payload.len() + keys + 4 * message.backoff_schedule.len();
+        parts.messages.push(sized.message(message)?);
+    }
+    if bytes > limits.commit_bytes_max {
+        let max = limits.commit_bytes_max;
+        return Err(Error::invalid(format!(
+            "The total size of the atomic write is too large (max {max} bytes): {bytes} bytes given."
+        )));
+    }
+    // What has been counted on the wire is not counted again in another format.
+    let counted = Limits {
+        key_bytes_max: limits.range_key_bytes_max,
+        value_bytes_max: usize::MAX,
+        message_bytes_max: usize::MAX,
+        commit_bytes_max: usize::MAX,
+        commit_key_bytes_max: usize::MAX,
+        backoff_intervals_max: WIRE_BACKOFF_INTERVALS_MAX,
+        ..limits.clone()
+    };
+    AtomicWrite::new(parts, &counted)
+}
+
+fn count(bytes: &[u8], limits: &Limits) -> Result<()> {
+    let (mut checks, mut mutations) = (0, 0);
+    each_field(bytes, &mut |tag, _| {
+        checks += usize::from(tag == 1);
+        mutations += usize::from(tag == 2 || tag == 3);
+        let (checks_max, mutations_max) = (limits.checks_max, limits.mutations_max);
+        if checks > checks_max {
+            return Err(Error::invalid(format!(
+                "Too many checks included in atomic write (max {checks_max})."
+            )));
+        }
+        if mutations > mutations_max {
+            return Err(Error::invalid(format!(
+                "Too many mutations / enqueues included in atomic write (max {mutations_max})."
+            )));
+        }
+        Ok(())
+    })
+}
+
+/// What the parts of a request are held to.
+struct Sized<'a> {
+    limits: &'a Limits,
+    now_ms: i64,
+}
+
+impl Sized<'_> {
+    fn check(&self, check: schema::Check) -> Result<Check> {
+        let key = written_key(check.key, self.limits.range_key_bytes_max)?;
+        let expected = if check.versionstamp.is_empty() {
+            None
+        } else {
+            let stamp = stamp(&check.versionstamp);
+            Some(stamp.map_err(|_| Error::invalid("Invalid versionstamp: it has 0 or 10 bytes."))?)
+        };
+        Ok(Check { key, expected })
+    }
+
+    fn mutation(&self, mutation: schema::Mutation) -> Result<Mutation> {
+        let key = written_key(mutation.key, self.limits.key_bytes_max)?;
+        if mutation.expire_at_ms < -1 {
+            return Err(Error::invalid("Invalid mutation expire at: it is below zero."));
+        }
+        let bounded = mutation.sum_clamp || mutation.sum_min.len() + mutation.sum_max.len() > 0;
+        if bounded {
+            return Err(Error::invalid(
+                "Invalid mutation kind or arguments: sums with bounds are not supported.",
+            ));
+        }
+        if mutation.mutation_type == MUTATION_DELETE {
+            return Ok(Mutation::Delete { key });
+        }
+        let op = match mutation.mutation_type {
+            MUTATION_SET | MUTATION_SET_SUFFIXED => None,
+            MUTATION_SUM => Some(Arith::Sum),
+            MUTATION_MIN => Some(Arith::Min),
+            MUTATION_MAX => Some(Arith::Max),
+            other => {
+                return Err(Error::invalid(format!(
+                    "Invalid mutation kind or arguments: there is no mutation type {other}."
+                )));
+            }
+        };
+        let value = mutation.value.ok_or_else(|| {
+            Error::invalid("Invalid mutation kind or arguments: a value is missing.")
+        })?;
+        self.value_len(value.data.len(), self.limits.value_bytes_max)?;
+        let value = from_wire(value.encoding, value.data)?;
+        Ok(match op {
+            Some(op) => Mutation::Arith { op, key, operand: value },
+            None => Mutation::Set {
+                key,
+                suffixed: mutation.mutation_type == MUTATION_SET_SUFFIXED,
+                value,
+                expire_at_ms: Some(mutation.expire_at_ms).filter(|ms| *ms > 0),
+            },
+        })
+    }
+
+    fn value_len(&self, given: usize, max: usize) -> Result<()> {
+        if given <= max {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "A value exceeds the value size limit (max {max} bytes): {given} bytes given."
+        )))
+    }
+
+    fn message(&self, message: schema::Enqueue) -> Result<Message> {
+        self.value_len(message.payload.len(), self.limits.message_bytes_max)?;
+        let latest_ms = self.now_ms.saturating_add(self.limits.delay_ms_max as i64);
+        if message.deadline_ms < 0 || message.deadline_ms > latest_ms {
+            let max = self.limits.delay_ms_max;
+            return Err(Error::invalid(format!(
+                "Invalid mutation enqueue deadline: it is from 0 to {max} ms from now."
+            )));
+        }
+        let keys = message.keys_if_undelivered.len();
+        if keys > self.limits.undelivered_keys_max {
+            let max = self.limits.undelivered_keys_max;
+            return Err(Error::invalid(format!(
+                "Too many dead letter keys for a single enqueue (max {max}): {keys} given."
+            )));
+        }
+        let intervals = message.backoff_schedule.len();
+        if intervals > WIRE_BACKOFF_INTERVALS_MAX {
+            return Err(Error::invalid(format!(
+                "Too many backoff intervals for a single enqueue (max \
+                 {WIRE_BACKOFF_INTERVALS_MAX}): {intervals} given."
+            )));
+        }
+        let longest = message.backoff_schedule.iter().max().copied().unwrap_or(0);
+        if longest as usize > self.limits.backoff_interval_ms_max {
+            let max = self.limits.backoff_interval_ms_max;
+            return Err(Error::invalid(format!(
+                "A backoff interval exceeds the maximum (max {max} ms): {longest} ms given."
+            )));
+        }
+        let keys = message.keys_if_undelivered.into_iter();
+        let keys = keys.map(|key| written_key(key, self.limits.key_bytes_max));
+        Ok(Message {
+            due_ms: message.deadline_ms.max(self.now_ms),
+            backoff_ms: message.backoff_schedule,
+            keys_if_undelivered: keys.collect::<Result<_>>()?,
+            value: from_wire(ENCODING_V8, message.payload)?.bytes,
+        })
+    }
+}
+
+fn written_key(bytes: Vec<u8>, max: usize) -> Result<Key> {
+    if bytes.len() > max {
+        let given = bytes.len();
+        return Err(Error::invalid(format!(
+            "A key exceeds the key size limit (max {max} bytes): {given} bytes given."
+        )));
+    }
+    key::validate(&bytes)
+        .map_err(|why| Error::invalid(format!("A key is not the encoding of a key: {why}")))?;
+    Ok(Key::from_encoded(bytes))
+}
+
+/// The answer that says how a write ended.
+#[must_use]
+pub fn write_answer(answer: &WriteAnswer) -> Vec<u8> {
+    let output = match answer {
+        WriteAnswer::Committed(stamp) => AtomicWriteOutput {
+            status: WRITE_SUCCESS,
+            versionstamp: stamp.to_bytes().to_vec(),
+            failed_checks: Vec::new(),
+        },
+        WriteAnswer::CheckFailed(failed) => AtomicWriteOutput {
+            status: WRITE_CHECK_FAILURE,
+            versionstamp: Vec::new(),
+            failed_checks: failed.iter().filter_map(|at| u32::try_from(*at).ok()).collect(),
+        },
+        WriteAnswer::Disabled => {
+            AtomicWriteOutput { status: WRITE_DISABLED, ..AtomicWriteOutput::default() }
+        }
+    };
+    output.encode_to_vec()
+}
+
+/// Takes an answer apart.
+///
+/// # Errors
+/// `Unavailable` for what is no answer; whether the write happened is not known then.
+pub fn read_answer(bytes: &[u8]) -> Result<WriteAnswer> {
+    let output: AtomicWriteOutput = decode(bytes).map_err(bad_answer)?;
+    match output.status {
+        WRITE_SUCCESS => {
+            stamp(&output.versionstamp).map(WriteAnswer::Committed).map_err(bad_answer)
+        }
+        WRITE_CHECK_FAILURE => {
+            let failed = output.failed_checks.into_iter().map(|at| at as usize);
+            Ok(WriteAnswer::CheckFailed(failed.collect()))
+        }
+        WRITE_DISABLED => Ok(WriteAnswer::Disabled),
+        other => Err(bad_answer(format!("Unspecified write error (code={other})"))),
+    }
+}

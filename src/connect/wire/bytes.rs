@@ -1,0 +1,39 @@
+//! Protobuf bytes as they come: counted before they are decoded.
+//!
+//! An empty message takes two bytes on the wire and a hundred in memory, so a body is held to the
+//! counts that its message may have before any of it is allocated.
+
+use prost::Message;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
+use crate::model::{Error, Result};
+
+/// Visits the fields of a message that carry bytes.
+pub(super) fn each_field<'a>(
+    mut bytes: &'a [u8],
+    visit: &mut dyn FnMut(u32, &'a [u8]) -> Result<()>,
+) -> Result<()> {
+    while !bytes.is_empty() {
+        let (tag, wire_type) = decode_key(&mut bytes).map_err(malformed)?;
+        if wire_type == WireType::LengthDelimited {
+            let len = decode_varint(&mut bytes).map_err(malformed)?;
+            let parts = usize::try_from(len).ok().and_then(|len| bytes.split_at_checked(len));
+            let (field, rest) =
+                parts.ok_or_else(|| Error::invalid("Protobuf is invalid: buffer underflow"))?;
+            bytes = rest;
+            visit(tag, field)?;
+        } else {
+            skip_field(wire_type, tag, &mut bytes, DecodeContext::default()).map_err(malformed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Decodes a message whose fields have been counted.
+pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M> {
+    M::decode(bytes).map_err(malformed)
+}
+
+fn malformed(error: prost::DecodeError) -> Error {
+    Error::invalid(format!("Protobuf is invalid: {error}"))
+}

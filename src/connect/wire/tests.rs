@@ -1,0 +1,289 @@
+//! Both directions of every verb against each other, and what each refuses.
+
+use num_bigint::BigInt;
+use prost::Message as _;
+
+use super::value::entry_to_wire;
+use super::{Entry, atomic_write, snapshot_read, watch};
+use crate::codec::cbor::{encode_bigint, encode_number};
+use crate::codec::{hex::hex, key};
+use crate::connect::schema;
+use crate::connect::versions::Version;
+use crate::model::{
+    Arith, AtomicWrite, Check, EncodedValue, Encoding, Key, KeyPart, Kind, Limits, Message,
+    Mutation, Range, Row, Versionstamp, WriteParts,
+};
+use atomic_write::WriteAnswer;
+use snapshot_read::ReadAnswer;
+use watch::WatchAnswer;
+
+const NOW_MS: i64 = 1_000_000;
+
+fn named(name: &str) -> Key {
+    key::encode(&[KeyPart::String(name.into())]).unwrap()
+}
+
+fn cbor(n: f64) -> EncodedValue {
+    EncodedValue { encoding: Encoding::Cbor, bytes: encode_number(n) }
+}
+
+fn entry(name: &str, value: EncodedValue) -> Entry {
+    Entry { key: named(name), stamp: Versionstamp::new(7), value }
+}
+
+fn on_wire(entry: &Entry) -> schema::KvEntry {
+    let Entry { key, stamp, value } = entry;
+    let (encoding, value) = (value.encoding, value.bytes.as_slice());
+    entry_to_wire(&Row { key: key.as_bytes(), stamp: *stamp, encoding, value }).unwrap()
+}
+
+fn refusal(request: schema::AtomicWrite) -> String {
+    let bytes = request.encode_to_vec();
+    let error = atomic_write::read_request(&bytes, &Limits::default(), NOW_MS).unwrap_err();
+    assert_eq!(error.kind(), Kind::Invalid);
+    error.message().to_owned()
+}
+
+#[test]
+fn deno_s_own_bytes_are_read() {
+    let get = hex("0a0d0a030261001204026100001801");
+    let ranges = snapshot_read::read_request(&get, &Limits::default()).unwrap();
+    assert_eq!(ranges, [Range::Point(named("a"))]);
+    assert_eq!(snapshot_read::write_request(&ranges), get);
+
+    let set = hex("1215 0a03026100 1208 0a04ff104902 1001 1801 2080897a");
+    let write = atomic_write::read_request(&set, &Limits::default(), NOW_MS).unwrap();
+    let set = Mutation::Set {
+        key: named("a"),
+        suffixed: false,
+        value: cbor(1.0),
+        expire_at_ms: Some(2_000_000),
+    };
+    assert_eq!(write.into_parts().mutations, [set]);
+
+    let watched = hex("0a050a03026100");
+    let keys = watch::read_request(&watched, &Limits::default()).unwrap();
+    assert_eq!(keys, [named("a")]);
+    assert_eq!(watch::write_request(&keys), watched);
+    let missing = hex("0801 12020801 12020801");
+    assert_eq!(watch::write_answer(vec![None, None]), missing);
+}
+
+#[test]
+fn reads_cross_and_come_back() {
+    let ranges = [
+        Range::Point(named("a")),
+        Range::Span { start: Key::default(), end: named("z"), limit: 999, reverse: true },
+    ];
+    let request = snapshot_read::write_request(&ranges);
+    assert_eq!(snapshot_read::read_request(&request, &Limits::default()).unwrap(), ranges);
+
+    let bytes = EncodedValue { encoding: Encoding::Bytes, bytes: vec![1, 2, 3] };
+    let one = entry("a", cbor(0.5));
+    let two = [entry("b", EncodedValue::le64(9)), entry("c", bytes)];
+    let answer = vec![vec![on_wire(&one)], two.iter().map(on_wire).collect()];
+    let answer = snapshot_read::write_answer(answer);
+    let expected = ReadAnswer::Entries { ranges: vec![vec![one], two.to_vec()], strong: true };
+    for version in Version::ALL {
+        assert_eq!(snapshot_read::read_answer(&answer, &ranges, version).unwrap(), expected);
+    }
+    for asked in [&ranges[..1], &[ranges[0].clone(), ranges[0].clone()][..]] {
+        assert!(snapshot_read::read_answer(&answer, asked, Version::V3).is_err());
+    }
+    for len in 0..answer.len() {
+        assert!(snapshot_read::read_answer(&answer[..len], &ranges, Version::V3).is_err(), "{len}");
+    }
+    let disabled =
+        schema::SnapshotReadOutput { read_disabled: true, status: 2, ..Default::default() };
+    for version in Version::ALL {
+        let answer = snapshot_read::read_answer(&disabled.encode_to_vec(), &ranges, version);
+        assert_eq!(answer, Ok(ReadAnswer::Disabled));
+    }
+}
+
+#[test]
+fn writes_cross_and_come_back() {
+    let bigint = EncodedValue { encoding: Encoding::Cbor, bytes: encode_bigint(&BigInt::from(-5)) };
+    let checks = vec![
+        Check { key: named("a"), expected: None },
+        Check { key: named("b"), expected: Some(Versionstamp::new(3)) },
+    ];
+    let set = |suffixed, expire_at_ms| {
+        let (key, value) = (named("c"), cbor(2.0));
+        Mutation::Set { key, suffixed, value, expire_at_ms }
+    };
+    let arith = |op, operand| Mutation::Arith { op, key: named("n"), operand };
+    let mutations = vec![
+        set(false, None),
+        set(true, Some(5)),
+        Mutation::Delete { key: named("d") },
+        arith(Arith::Sum, bigint),
+        arith(Arith::Min, EncodedValue::le64(1)),
+        arith(Arith::Max, EncodedValue::le64(2)),
+    ];
+    let parts = WriteParts { checks, mutations, ..WriteParts::default() };
+    let write = AtomicWrite::new(parts, &Limits::default()).unwrap();
+    let request = atomic_write::write_request(write.clone()).unwrap();
+    let read = atomic_write::read_request(&request, &Limits::default(), NOW_MS).unwrap();
+    let (read, write) = (read.into_parts(), write.into_parts());
+    assert_eq!((read.checks, read.mutations), (write.checks, write.mutations));
+    for len in 0..request.len() {
+        // A cut between two fields leaves a smaller request; none may panic.
+        let _ = atomic_write::read_request(&request[..len], &Limits::default(), NOW_MS);
+    }
+    for answer in [
+        WriteAnswer::Committed(Versionstamp::new(1)),
+        WriteAnswer::CheckFailed(vec![0, 300]),
+        WriteAnswer::Disabled,
+    ] {
+        let bytes = atomic_write::write_answer(&answer);
+        assert_eq!(atomic_write::read_answer(&bytes).unwrap(), answer);
+    }
+    assert!(atomic_write::read_answer(b"").is_err());
+}
+
+#[test]
+fn messages_cross_and_come_back() {
+    let frame = schema::Enqueue {
+        payload: hex("ff0f4902"),
+        deadline_ms: 0,
+        keys_if_undelivered: vec![named("dead").into_bytes()],
+        backoff_schedule: vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+    };
+    let request = schema::AtomicWrite { enqueues: vec![frame], ..Default::default() };
+    let bytes = request.encode_to_vec();
+    let write = atomic_write::read_request(&bytes, &Limits::default(), NOW_MS).unwrap();
+    let again = atomic_write::write_request(write.clone()).unwrap();
+    let messages: Vec<Message> = write.into_parts().messages;
+    assert_eq!(messages[0].due_ms, NOW_MS);
+    assert_eq!(messages[0].value, encode_number(1.0));
+    let again = atomic_write::read_request(&again, &Limits::default(), NOW_MS).unwrap();
+    assert_eq!(again.into_parts().messages, messages);
+}
+
+#[test]
+fn what_is_over_a_limit_is_named() {
+    let limits = Limits::default();
+    let key = |len: usize| [&[2], vec![b'a'; len - 2].as_slice(), &[0]].concat();
+    let value = |len: usize| schema::KvValue { data: vec![0; len], encoding: 3 };
+    let set = |key_len, value_len| schema::Mutation {
+        key: key(key_len),
+        value: Some(value(value_len)),
+        mutation_type: 1,
+        ..Default::default()
+    };
+    let write = |mutation| schema::AtomicWrite { mutations: vec![mutation], ..Default::default() };
+    let fits = |request: &schema::AtomicWrite| {
+        atomic_write::read_request(&request.encode_to_vec(), &limits, NOW_MS).is_ok()
+    };
+    assert!(fits(&write(set(2048, 65_536))));
+    assert!(refusal(write(set(2049, 1))).contains("exceeds the key size limit (max 2048"));
+    assert!(refusal(write(set(9, 65_537))).contains("exceeds the value size limit"));
+
+    let check = |len, stamp: &[u8]| schema::Check { key: key(len), versionstamp: stamp.into() };
+    let checks = |check: schema::Check, count| schema::AtomicWrite {
+        checks: vec![check; count],
+        ..Default::default()
+    };
+    assert!(fits(&checks(check(2049, b""), 100)));
+    assert!(refusal(checks(check(2050, b""), 1)).contains("key size limit"));
+    assert!(refusal(checks(check(3, b""), 101)).contains("Too many checks"));
+    assert!(refusal(checks(check(3, b"123"), 1)).contains("Invalid versionstamp"));
+
+    let many =
+        |count| schema::AtomicWrite { mutations: vec![set(3, 1); count], ..Default::default() };
+    assert!(fits(&many(1000)));
+    assert!(refusal(many(1001)).contains("Too many mutations / enqueues"));
+    let heavy = |count| schema::AtomicWrite {
+        mutations: vec![set(2048, 63_488); count],
+        ..Default::default()
+    };
+    assert!(fits(&heavy(12)));
+    assert!(refusal(heavy(13)).contains("total size of the atomic write"));
+
+    let mut odd = set(3, 1);
+    odd.mutation_type = 6;
+    assert!(refusal(write(odd.clone())).contains("no mutation type 6"));
+    odd.mutation_type = 1;
+    odd.value = Some(schema::KvValue { data: vec![0; 7], encoding: 2 });
+    assert!(refusal(write(odd.clone())).contains("must be 8 bytes"));
+    odd.value = Some(schema::KvValue { data: vec![0; 7], encoding: 9 });
+    assert!(refusal(write(odd.clone())).contains("Unknown encoding 9"));
+    odd.value = Some(schema::KvValue { data: vec![0; 7], encoding: 1 });
+    assert!(refusal(write(odd.clone())).contains("A value cannot be read"));
+    odd.value = None;
+    assert!(refusal(write(odd.clone())).contains("a value is missing"));
+    odd.value = Some(value(1));
+    odd.expire_at_ms = -2;
+    assert!(refusal(write(odd.clone())).contains("expire at"));
+    odd.expire_at_ms = i64::MAX;
+    assert!(fits(&write(odd.clone())));
+    odd.key = Vec::new();
+    assert!(refusal(write(odd.clone())).contains("key cannot be empty"));
+    odd.key = vec![0xff];
+    assert!(refusal(write(odd)).contains("not the encoding of a key"));
+
+    let message = schema::Enqueue { payload: hex("ff0f4902"), ..Default::default() };
+    let enqueue = |change: fn(&mut schema::Enqueue)| {
+        let mut message = message.clone();
+        change(&mut message);
+        refusal(schema::AtomicWrite { enqueues: vec![message], ..Default::default() })
+    };
+    let late = |m: &mut schema::Enqueue| m.deadline_ms = NOW_MS + 2_592_000_001;
+    assert!(enqueue(late).contains("enqueue deadline"));
+    assert!(enqueue(|m| m.deadline_ms = -1).contains("enqueue deadline"));
+    assert!(enqueue(|m| m.keys_if_undelivered = vec![vec![0x26]; 11]).contains("dead letter"));
+    assert!(enqueue(|m| m.backoff_schedule = vec![0; 11]).contains("backoff intervals"));
+    assert!(enqueue(|m| m.backoff_schedule = vec![3_600_001]).contains("backoff interval"));
+    assert!(enqueue(|m| m.payload = vec![0; 65_537]).contains("value size limit"));
+
+    let range =
+        |limit, len| schema::ReadRange { start: vec![1; len], end: vec![2], limit, reverse: false };
+    let read = |ranges| {
+        let request = schema::SnapshotRead { ranges }.encode_to_vec();
+        snapshot_read::read_request(&request, &limits).map_err(|e| e.message().to_owned())
+    };
+    assert!(read(vec![range(100, 2049); 10]).is_ok());
+    assert!(read(vec![range(1, 1); 11]).unwrap_err().contains("Too many read ranges"));
+    assert!(read(vec![range(0, 1)]).unwrap_err().contains("limit of the snapshot read"));
+    assert!(read(vec![range(501, 1); 2]).unwrap_err().contains("total number of entries"));
+    assert!(read(vec![range(1, 2050)]).unwrap_err().contains("key size limit"));
+
+    let watched = |count, len| {
+        let keys = vec![schema::WatchKey { key: vec![1; len] }; count];
+        watch::read_request(&schema::Watch { keys }.encode_to_vec(), &limits)
+            .map_err(|error| error.message().to_owned())
+    };
+    assert!(watched(10, 2048).is_ok());
+    assert!(watched(11, 1).unwrap_err().contains("Too many keys watched"));
+    assert!(watched(1, 2049).unwrap_err().contains("key size limit"));
+}
+
+#[test]
+fn states_of_a_watch_cross() {
+    let one = entry("a", cbor(1.0));
+    let answer = watch::write_answer(vec![Some(on_wire(&one)), None]);
+    let state = WatchAnswer::State(vec![Some(Some(one)), Some(None)]);
+    assert_eq!(watch::read_answer(&answer, 2).unwrap(), state);
+    for count in [1, 3] {
+        assert!(watch::read_answer(&answer, count).is_err());
+    }
+    let unchanged = schema::WatchOutput { status: 1, keys: vec![Default::default()] };
+    let state = WatchAnswer::State(vec![None]);
+    assert_eq!(watch::read_answer(&unchanged.encode_to_vec(), 1).unwrap(), state);
+    let disabled = schema::WatchOutput { status: 2, keys: Vec::new() }.encode_to_vec();
+    assert_eq!(watch::read_answer(&disabled, 1).unwrap(), WatchAnswer::Disabled);
+}
+
+#[test]
+fn empty_messages_are_counted_before_they_are_made() {
+    let body = |tag: u8| [tag, 0].repeat(1_000_000);
+    assert!(snapshot_read::read_request(&body(0x0a), &Limits::default()).is_err());
+    assert!(watch::read_request(&body(0x0a), &Limits::default()).is_err());
+    for tag in [0x0a, 0x12, 0x1a] {
+        assert!(atomic_write::read_request(&body(tag), &Limits::default(), NOW_MS).is_err());
+    }
+    let ranges = [Range::Point(named("a"))];
+    assert!(snapshot_read::read_answer(&body(0x0a), &ranges, Version::V3).is_err());
+    assert!(watch::read_answer(&body(0x12), 10).is_err());
+}

@@ -1,0 +1,82 @@
+//! Values and versionstamps.
+
+use crate::codec::transcode;
+use crate::connect::schema::{self, ENCODING_BYTES, ENCODING_LE64, ENCODING_V8};
+use crate::model::{EncodedValue, Encoding, Error, Key, Kind, Result, Row, Versionstamp};
+
+use super::Entry;
+
+/// A value for the wire: its bytes and the number of their encoding.
+///
+/// # Errors
+/// `Corrupt` for stored bytes that are no value; `Unsupported` for one that V8's format has no
+/// place for.
+pub fn to_wire(encoding: Encoding, bytes: &[u8]) -> Result<(Vec<u8>, i32)> {
+    match encoding {
+        Encoding::V8 => Ok((bytes.to_vec(), ENCODING_V8)),
+        Encoding::Le64 => Ok((bytes.to_vec(), ENCODING_LE64)),
+        Encoding::Bytes => Ok((bytes.to_vec(), ENCODING_BYTES)),
+        Encoding::Cbor => Ok((transcode::to_v8(bytes)?, ENCODING_V8)),
+    }
+}
+
+/// A value from the wire.
+///
+/// # Errors
+/// `Invalid` for an encoding that there is none of, a `KvU64` that is not 8 bytes, and bytes that
+/// are no value.
+pub fn from_wire(encoding: i32, bytes: Vec<u8>) -> Result<EncodedValue> {
+    let encoding = match encoding {
+        ENCODING_V8 => {
+            let bytes = transcode::to_cbor(&bytes).map_err(|error| {
+                Error::invalid(format!("A value cannot be read: {}", error.message()))
+            })?;
+            return Ok(EncodedValue { encoding: Encoding::Cbor, bytes });
+        }
+        ENCODING_LE64 if bytes.len() == 8 => Encoding::Le64,
+        ENCODING_LE64 => {
+            let given = bytes.len();
+            return Err(Error::invalid(format!("A KvU64 must be 8 bytes: {given} given")));
+        }
+        ENCODING_BYTES => Encoding::Bytes,
+        other => return Err(Error::invalid(format!("Unknown encoding {other}"))),
+    };
+    Ok(EncodedValue { encoding, bytes })
+}
+
+/// An entry for the wire.
+///
+/// # Errors
+/// As [`to_wire`].
+pub fn entry_to_wire(row: &Row<'_>) -> Result<schema::KvEntry> {
+    let (value, encoding) = to_wire(row.encoding, row.value)?;
+    let versionstamp = row.stamp.to_bytes().to_vec();
+    Ok(schema::KvEntry { key: row.key.to_vec(), value, encoding, versionstamp })
+}
+
+/// An entry from the wire. The key's bytes are not looked at.
+///
+/// # Errors
+/// As [`from_wire`]; `Invalid` for a versionstamp that is none.
+pub fn entry_from_wire(entry: schema::KvEntry) -> Result<Entry> {
+    let stamp = stamp(&entry.versionstamp)?;
+    let value = from_wire(entry.encoding, entry.value)?;
+    Ok(Entry { key: Key::from_encoded(entry.key), stamp, value })
+}
+
+/// A versionstamp from the wire.
+pub(super) fn stamp(bytes: &[u8]) -> Result<Versionstamp> {
+    let bytes = bytes.try_into().map_err(|_| {
+        Error::invalid(format!(
+            "a versionstamp of {} bytes came where {} were due",
+            bytes.len(),
+            Versionstamp::BYTES
+        ))
+    })?;
+    Ok(Versionstamp::from_bytes(bytes))
+}
+
+/// An answer that is not what the protocol says: the other side's fault, never the caller's.
+pub(super) fn bad_answer(what: impl std::fmt::Display) -> Error {
+    Error::new(Kind::Unavailable, format!("KV Connect failed to decode response: {what}"))
+}

@@ -1,0 +1,98 @@
+//! `watch`: the states of some keys, one message each.
+
+use prost::Message;
+
+use super::Entry;
+use super::bytes::{decode, each_field};
+use super::value::{bad_answer, entry_from_wire};
+use crate::connect::schema::{
+    KvEntry, STATUS_READ_DISABLED, STATUS_SUCCESS, Watch, WatchKey, WatchKeyOutput, WatchOutput,
+};
+use crate::model::{Error, Key, Limits, Result};
+
+/// One state of a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchAnswer {
+    /// For each key: `None` if it has not changed since the last state, else its entry, if any.
+    State(Vec<Option<Option<Entry>>>),
+    /// The endpoint cannot read: fetch the metadata again.
+    Disabled,
+}
+
+/// A request to watch these keys.
+#[must_use]
+pub fn write_request(keys: &[Key]) -> Vec<u8> {
+    let keys = keys.iter().map(|key| WatchKey { key: key.as_bytes().to_vec() }).collect();
+    Watch { keys }.encode_to_vec()
+}
+
+/// Takes a request apart.
+///
+/// # Errors
+/// `Invalid` for what is no request or over the limits.
+pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Key>> {
+    let mut count = 0;
+    each_field(bytes, &mut |tag, _| {
+        count += usize::from(tag == 1);
+        if count <= limits.watched_keys_max {
+            return Ok(());
+        }
+        let max = limits.watched_keys_max;
+        Err(Error::invalid(format!("Too many keys watched in a single watch request (max {max}).")))
+    })?;
+    let request: Watch = decode(bytes)?;
+    let mut keys = Vec::with_capacity(request.keys.len());
+    for WatchKey { key } in request.keys {
+        if key.len() > limits.key_bytes_max {
+            let max = limits.key_bytes_max;
+            return Err(Error::invalid(format!(
+                "A key exceeds the key size limit (max {max} bytes)."
+            )));
+        }
+        keys.push(Key::from_encoded(key));
+    }
+    Ok(keys)
+}
+
+/// A state with the entry of every key.
+#[must_use]
+pub fn write_answer(entries: Vec<Option<KvEntry>>) -> Vec<u8> {
+    let keys = entries.into_iter();
+    let keys = keys.map(|entry| WatchKeyOutput { changed: true, entry_if_changed: entry });
+    WatchOutput { status: STATUS_SUCCESS, keys: keys.collect() }.encode_to_vec()
+}
+
+/// Takes a state of a watch of `count` keys apart.
+///
+/// # Errors
+/// `Unavailable` for what is no such state.
+pub fn read_answer(bytes: &[u8], count: usize) -> Result<WatchAnswer> {
+    let mut given = 0;
+    each_field(bytes, &mut |tag, _| {
+        given += usize::from(tag == 2);
+        if given <= count {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("more keys came than the {count} watched")))
+    })
+    .map_err(bad_answer)?;
+    let output: WatchOutput = decode(bytes).map_err(bad_answer)?;
+    match output.status {
+        STATUS_SUCCESS => {}
+        STATUS_READ_DISABLED => return Ok(WatchAnswer::Disabled),
+        other => return Err(bad_answer(format!("Unspecified read error (code={other})"))),
+    }
+    if output.keys.len() != count {
+        let given = output.keys.len();
+        return Err(bad_answer(format!("{given} keys came where {count} are watched")));
+    }
+    let mut state = Vec::with_capacity(count);
+    for WatchKeyOutput { changed, entry_if_changed } in output.keys {
+        state.push(if changed {
+            Some(entry_if_changed.map(entry_from_wire).transpose().map_err(bad_answer)?)
+        } else {
+            None
+        });
+    }
+    Ok(WatchAnswer::State(state))
+}
