@@ -90,8 +90,10 @@ fn numbers(op: Arith, stored: Option<f64>, operand: f64, bounds: Option<&Bounds>
     let exact = match (op, stored) {
         (_, None) => operand,
         (Arith::Sum, Some(stored)) => stored + operand,
-        (Arith::Min, Some(stored)) if stored > operand => operand,
-        (Arith::Max, Some(stored)) if stored < operand => operand,
+        // As Math.min and Math.max: −0 is below 0, and NaN stays.
+        (_, Some(stored)) if stored.is_nan() => stored,
+        (Arith::Min, Some(stored)) if stored.total_cmp(&operand).is_gt() => operand,
+        (Arith::Max, Some(stored)) if stored.total_cmp(&operand).is_lt() => operand,
         (Arith::Min | Arith::Max, Some(stored)) => stored,
     };
     let end = |bound: Option<&Numeric>| match bound {

@@ -1,0 +1,80 @@
+// `node bench/append.mjs`: one item appended to an array of 1000, against reading the array, pushing
+// onto it and setting it under a check; in turns, on fresh databases, printed as a ratio.
+//
+// Arguments: --seconds S of each measurement (default 2), --dir DIRECTORY (default: bench/.data).
+
+import { mkdirSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { openKv } from "../index.mjs";
+import { DEFAULT_DIRECTORY } from "./machine.mjs";
+
+const { seconds, dir } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "2" },
+    dir: { type: "string", default: DEFAULT_DIRECTORY },
+  },
+}).values;
+
+const ITEMS = 1000;
+/** Arrays that take turns, so that none grows much. */
+const KEYS = 64;
+const ROUNDS = 3;
+/** The ratio to reach. */
+const TARGET = 3;
+
+const item = (n) => ({ id: n, name: `item ${n}`, at: 1_700_000_000_000 + n });
+
+async function filled(path) {
+  const kv = await openKv(path, { limits: "wide" });
+  const items = Array.from({ length: ITEMS }, (_, n) => item(n));
+  for (let n = 0; n < KEYS; n++) await kv.set(["list", n], items);
+  return kv;
+}
+
+const ways = {
+  async append(kv, key, n) {
+    await kv.atomic().append(key, [item(n)]).commit();
+  },
+  async "get + push + check + set"(kv, key, n) {
+    const entry = await kv.get(key);
+    entry.value.push(item(n));
+    const { ok } = await kv.atomic().check(entry).set(key, entry.value).commit();
+    if (!ok) throw new Error("nobody else writes here");
+  },
+};
+
+/** Operations per second of one way on a fresh database. */
+async function measure(way, path) {
+  const kv = await filled(path);
+  for (let n = 0; n < KEYS; n++) await way(kv, ["list", n], n);
+  const start = performance.now();
+  const end = start + Number(seconds) * 1000;
+  let done = 0;
+  while (performance.now() < end) await way(kv, ["list", done % KEYS], done++);
+  const rate = done / ((performance.now() - start) / 1000);
+  kv.close();
+  return rate;
+}
+
+const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
+
+const directory = resolve(dir, "append");
+mkdirSync(directory, { recursive: true });
+for (const kind of ["memory", "file"]) {
+  const rates = {};
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, way] of Object.entries(ways)) {
+      const path = kind === "memory" ? ":memory:" : join(directory, `${round}-${name[0]}.sqlite3`);
+      (rates[name] ??= []).push(await measure(way, path));
+    }
+  }
+  const [append, other] = Object.values(rates).map(median);
+  for (const [name, list] of Object.entries(rates)) {
+    console.log(`${kind.padEnd(7)} ${name.padEnd(26)} ${Math.round(median(list))} /s`);
+  }
+  const ratio = append / other;
+  const verdict = ratio >= TARGET ? "reached" : "missed";
+  console.log(`${kind.padEnd(7)} ratio ${ratio.toFixed(1)} (target ${TARGET}: ${verdict})`);
+}
+rmSync(directory, { recursive: true, force: true });
