@@ -192,6 +192,113 @@ export interface KvSumOptions<N extends number | bigint = number | bigint> {
   clamp?: boolean;
 }
 
+/** What {@link Kv.createIndex} makes. */
+export interface KvIndexOptions {
+  /** The index covers the keys that extend this one. No two indexes have the same. */
+  prefix: KvKey;
+  /**
+   * Paths into the values, at most 32: names separated by dots (`"details.maker"`), which step into
+   * objects, Maps and arrays (by index or, without one, into every item). Text under them is
+   * strings, numbers, bigints and arrays and Sets of these.
+   */
+  fields: readonly string[];
+  /**
+   * How text becomes terms: `"unicode61"` folds case and diacritics of all scripts, `"porter"` also
+   * reduces English words to their stems, `"ascii"` folds ASCII only. Default: `"unicode61"`.
+   */
+  tokenize?: "unicode61" | "porter" | "ascii";
+  /**
+   * Lengths in characters (1 to 32, at most 4 of them) for which beginnings of terms are indexed, so
+   * that queries like `ab*` of these lengths are as fast as whole terms. Default: none.
+   */
+  prefixLengths?: readonly number[];
+  /** A name, 1 to 256 bytes. Default: made from the prefix. */
+  name?: string;
+}
+
+/** A full-text index as {@link Kv.listIndexes} tells it. */
+export interface KvIndexInfo {
+  name: string;
+  prefix: KvKey;
+  fields: readonly string[];
+  tokenize: "unicode61" | "porter" | "ascii";
+  prefixLengths: readonly number[];
+  /** `"building"` while entries older than the index are still being added. */
+  state: "building" | "ready";
+  /** How many of those have been looked at. */
+  indexed: number;
+  /** Entries in the index: those with text in any of the fields. */
+  documents: number;
+}
+
+/** How far building an index has come. */
+export interface KvIndexProgress {
+  /** Entries looked at that are older than the index. */
+  indexed: number;
+  /** The index is complete. */
+  done: boolean;
+}
+
+/** A full-text index that was just made, or was there. */
+export interface KvIndex {
+  readonly name: string;
+  readonly prefix: KvKey;
+  readonly fields: readonly string[];
+  readonly tokenize: "unicode61" | "porter" | "ascii";
+  readonly prefixLengths: readonly number[];
+  /** As of the last look, by `progress` or `ready`. */
+  readonly state: "building" | "ready";
+  /**
+   * Yields how far building has come whenever it has moved, and `done: true` at last. Each use is an
+   * iterator of its own.
+   */
+  readonly progress: AsyncIterableIterator<KvIndexProgress>;
+  /**
+   * Resolves when the index is complete. Rejects with {@link KvError} of code `CONFLICT` when it is
+   * dropped before, {@link BadResource} when the handle is closed; the next opening of the file for
+   * writing goes on building.
+   */
+  ready(): Promise<void>;
+}
+
+/** Options of {@link Kv.search}. An unknown name is a `TypeError`. */
+export interface KvSearchOptions {
+  /** Most entries, 1 to 1000, counted after the filter. Default: 20. */
+  limit?: number;
+  /** Entries to leave out first, at most 1,000,000; not with `cursor`. Default: 0. */
+  offset?: number;
+  /** {@link KvSearchResult.cursor} of a result for the same query: goes on after it. */
+  cursor?: string | null;
+  /** Only entries whose values meet this filter. */
+  where?: object;
+  /**
+   * Adds {@link KvSearchEntry.highlights}: `true`, or an object with what goes in front of a match
+   * (default `<b>`), behind it (`</b>`) and for text left out (`…`), each at most 256 bytes, and the
+   * most terms of a snippet (1 to 64, default 32). The text between is as it was stored: escape it
+   * before it becomes HTML.
+   */
+  highlight?: boolean | { before?: string; after?: string; ellipsis?: string; terms?: number };
+}
+
+/** An entry that was found. */
+export interface KvSearchEntry<T> extends KvEntry<T> {
+  /** BM25: larger is better. Comparable within one result only. */
+  score: number;
+  /** With `highlight`: a snippet for each field in which something matched. */
+  highlights?: Record<string, string>;
+}
+
+/** A page of what was found. */
+export interface KvSearchResult<T> {
+  /** Best first; equal scores in the order in which they were indexed. */
+  entries: KvSearchEntry<T>[];
+  /** Where the next page goes on; `null` at the end. */
+  cursor: string | null;
+  hasMore: boolean;
+  /** False while the index is being built: older entries may be missing. */
+  complete: boolean;
+}
+
 /** Options of {@link Kv.enqueue}. */
 export interface KvEnqueueOptions {
   /** From the commit to the first delivery, in milliseconds, at most 30 days. Default: 0. */
@@ -478,6 +585,66 @@ export class Kv implements Disposable, AsyncDisposable {
    * await kv.set(["log", kv.commitVersionstamp()], "entries in commit order");
    */
   commitVersionstamp(): symbol;
+
+  /**
+   * Makes a full-text index over the entries under a prefix. From the moment the promise resolves
+   * every commit keeps it exact: what a commit writes is found by every search that starts after it.
+   * Entries that were there before are indexed in the background, between reads and writes, also
+   * after a crash; see {@link KvIndex.progress}. An index that exists with the same description is
+   * answered as it is, so this may be called at every start.
+   *
+   * Rejects with `TypeError` for an invalid option, and when another index has the prefix or the
+   * name; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
+   *
+   * @example
+   * const index = await kv.createIndex({ prefix: ["products"], fields: ["name", "details.maker"] });
+   * for await (const { indexed, done } of index.progress) console.log(indexed, done);
+   */
+  createIndex(options: KvIndexOptions): Promise<KvIndex>;
+
+  /**
+   * All full-text indexes, in the order of their names. Counts their documents, which takes time in
+   * proportion to their number. Rejects as {@link get}.
+   *
+   * @example
+   * for (const { name, state, documents } of await kv.listIndexes()) console.log(name, state);
+   */
+  listIndexes(): Promise<KvIndexInfo[]>;
+
+  /**
+   * Drops the index of exactly this prefix, or (a string) of this name; false when there is none.
+   * The entries stay. Rejects with `TypeError` for anything else; otherwise as {@link createIndex}.
+   *
+   * @example
+   * await kv.dropIndex(["products"]);
+   */
+  dropIndex(prefix: KvKey | string): Promise<boolean>;
+
+  /**
+   * Searches the entries under a prefix that has an index, or extends one that has. Index and
+   * entries are read in one state of the database.
+   *
+   * The query is FTS5's language: `red bike` (both), `"red bike"` (side by side), `bik*`, `a OR b`,
+   * `a NOT b`, `a AND (b OR c)`, `NEAR(a b, 5)`, `^a` (at the start of a field), `name:red`,
+   * `details.maker:volvo`, `{name tags}:red`. Words with other characters than letters, digits and
+   * `_` are put in double quotes.
+   *
+   * Rejects with `TypeError` for a malformed query, naming the position and what was expected
+   * there, for an unknown field or option, and when no index covers the prefix;
+   * {@link BadResource} on a closed handle; {@link KvError} when the file cannot be read.
+   *
+   * @example
+   * const { entries } = await kv.search<Product>(["products"], "name:bik* AND red", {
+   *   where: { price: { $lt: 500 } },
+   *   highlight: true,
+   * });
+   * for (const { value, score, highlights } of entries) console.log(value.name, score, highlights);
+   */
+  search<T = unknown>(
+    prefix: KvKey,
+    query: string,
+    options?: KvSearchOptions,
+  ): Promise<KvSearchResult<T>>;
 
   /**
    * Moves what is only in the log (`-wal`) into the file, as far as readers let it; SQLite does so

@@ -9,15 +9,22 @@ import { checkpoint } from "./maintain.js";
 import { getLater, getManyLater, getManyNow, getNow } from "./reads.js";
 import { COMMIT_VERSIONSTAMP } from "./records.js";
 import { closedError } from "./errors.js";
+import { search } from "./search.js";
+import { createIndex, dropIndex, listIndexes } from "./search-index.js";
 import { Session } from "./session.js";
 import type {
   KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,
   KvEntryMaybe,
+  KvIndex,
+  KvIndexInfo,
+  KvIndexOptions,
   KvKey,
   KvListOptions,
   KvListSelector,
+  KvSearchOptions,
+  KvSearchResult,
 } from "./types.js";
 import { watch } from "./watch.js";
 import { enqueue, remove, set } from "./writes.js";
@@ -116,6 +123,26 @@ export class Kv {
 
   persist(key: KvKey): Promise<KvCommitResult | KvCommitError> {
     return persist(this.#session, key);
+  }
+
+  createIndex(options: KvIndexOptions): Promise<KvIndex> {
+    return createIndex(this.#session, options);
+  }
+
+  listIndexes(): Promise<KvIndexInfo[]> {
+    return listIndexes(this.#session);
+  }
+
+  dropIndex(prefix: KvKey | string): Promise<boolean> {
+    return dropIndex(this.#session, prefix);
+  }
+
+  search<T = unknown>(
+    prefix: KvKey,
+    query: string,
+    options?: KvSearchOptions,
+  ): Promise<KvSearchResult<T>> {
+    return search(this.#session, prefix, query, options) as Promise<KvSearchResult<T>>;
   }
 
   checkpoint(): Promise<{ logPages: number; movedPages: number }> {

@@ -23,6 +23,10 @@ export const CALL_FAILED = 11;
 /** Verbs of calls. */
 export const CALL_CHECKPOINT = 1;
 export const CALL_TTL = 12;
+export const CALL_CREATE_INDEX = 50;
+export const CALL_DROP_INDEX = 51;
+export const CALL_LIST_INDEXES = 52;
+export const CALL_SEARCH = 53;
 
 /** Flags of a range request. */
 export const REVERSE = 1;

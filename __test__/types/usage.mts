@@ -188,6 +188,44 @@ export async function following(kv: Kv): Promise<void> {
   await kv.listenQueue();
 }
 
+export async function searching(kv: Kv): Promise<void> {
+  const index = await kv.createIndex({
+    prefix: ["users"],
+    fields: ["name"],
+    tokenize: "porter",
+    prefixLengths: [2, 3],
+    name: "people",
+  });
+  for await (const { indexed, done } of index.progress) {
+    same<typeof indexed, number>(true);
+    same<typeof done, boolean>(true);
+  }
+  await index.ready();
+  const [info] = await kv.listIndexes();
+  same<typeof info.documents, number>(true);
+  same<typeof info.state, "building" | "ready">(true);
+  const found = await kv.search<User>(["users"], "ada", {
+    limit: 5,
+    offset: 5,
+    where: { age: { $gt: 3 } },
+    highlight: { before: "*", after: "*", terms: 9 },
+  });
+  const { value, score, highlights } = found.entries[0];
+  same<typeof value, User>(true);
+  same<typeof score, number>(true);
+  void highlights?.name;
+  await kv.search(["users"], "ada", { cursor: found.cursor, highlight: true });
+  same<boolean, Awaited<ReturnType<Kv["dropIndex"]>>>(true);
+  await kv.dropIndex("people");
+  await kv.dropIndex(["users"]);
+  // @ts-expect-error there is no such tokenizer
+  await kv.createIndex({ prefix: [], fields: ["a"], tokenize: "trigram" });
+  // @ts-expect-error fields are missing
+  await kv.createIndex({ prefix: [] });
+  // @ts-expect-error there is no such option
+  await kv.search([], "a", { limits: 5 });
+}
+
 export async function ending(kv: Kv): Promise<void> {
   {
     using scoped = kv;

@@ -2,6 +2,7 @@
 
 use super::{Error, INDEX_FIELDS_MAX, INDEX_PREFIX_LENGTHS_MAX, Key, Result, Row};
 use super::{INDEX_FIELD_BYTES_MAX, INDEX_NAME_BYTES_MAX, INDEX_PREFIX_CHARS_MAX};
+use super::{SEARCH_ENTRIES_MAX, SEARCH_OFFSET_MAX, SNIPPET_MARK_BYTES_MAX, SNIPPET_TERMS_MAX};
 
 /// How text becomes terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,6 +170,43 @@ pub struct Search {
     pub after: Option<(f64, i64)>,
     /// Whether and how to mark matches.
     pub highlight: Option<Highlight>,
+}
+
+impl Search {
+    /// Checks the bounds of a search and of its page.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option, the limit and what was given.
+    pub fn check(&self, limit: usize, offset: usize) -> Result<()> {
+        let refuse = |what: String| Err(Error::invalid(format!("kv.search: {what}")));
+        if limit == 0 || limit > SEARCH_ENTRIES_MAX {
+            return refuse(format!("limit must be 1 to {SEARCH_ENTRIES_MAX}: received {limit}"));
+        }
+        if offset > SEARCH_OFFSET_MAX {
+            return refuse(format!(
+                "offset is too large (max {SEARCH_OFFSET_MAX}): received {offset}; use cursor"
+            ));
+        }
+        let Some(Highlight { before, after, ellipsis, terms }) = &self.highlight else {
+            return Ok(());
+        };
+        let given = usize::from(*terms);
+        if given == 0 || given > SNIPPET_TERMS_MAX {
+            return refuse(format!(
+                "highlight.terms must be 1 to {SNIPPET_TERMS_MAX}: received {given}"
+            ));
+        }
+        for (name, mark) in [("before", before), ("after", after), ("ellipsis", ellipsis)] {
+            let given = mark.len();
+            if given > SNIPPET_MARK_BYTES_MAX {
+                return refuse(format!(
+                    "highlight.{name} is too long (max {SNIPPET_MARK_BYTES_MAX} bytes): \
+                     {given} bytes given"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One result of a search, borrowed for the length of a visit.

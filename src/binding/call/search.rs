@@ -70,6 +70,7 @@ pub(super) fn search(frame: &[u8], Call { store, reply, .. }: Call) {
     let now_ms = store.now_ms();
     let parsed = parse_search(frame).map_err(|malformed| bug(&malformed)).and_then(|parsed| {
         let SearchFrame { search, limit, offset, filter } = parsed;
+        search.check(limit, offset)?;
         let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
         Ok((
             search,
