@@ -13,4 +13,5 @@ module.exports.sizeOf = openkv.sizeOf;
 module.exports.KvError = openkv.KvError;
 module.exports.KvConflictError = openkv.KvConflictError;
 module.exports.KvFeedGapError = openkv.KvFeedGapError;
+module.exports.KvOutcomeUnknownError = openkv.KvOutcomeUnknownError;
 module.exports.BadResource = openkv.BadResource;

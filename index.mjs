@@ -16,5 +16,6 @@ export const {
   KvError,
   KvConflictError,
   KvFeedGapError,
+  KvOutcomeUnknownError,
   BadResource,
 } = openkv;

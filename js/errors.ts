@@ -33,6 +33,14 @@ export class KvConflictError extends KvError {
 }
 nameOnPrototype(KvConflictError, "KvConflictError");
 
+/** A write may or may not have happened. */
+export class KvOutcomeUnknownError extends KvError {
+  constructor(message: string) {
+    super("OUTCOME_UNKNOWN", message);
+  }
+}
+nameOnPrototype(KvOutcomeUnknownError, "KvOutcomeUnknownError");
+
 /** The change feed no longer reaches back to where it was to go on. */
 export class KvFeedGapError extends KvError {
   constructor(message: string) {
@@ -62,13 +70,13 @@ function nameOnPrototype(type: Function, name: string): void {
 }
 
 const CLOSED_KIND = 6;
+const OUTCOME_UNKNOWN_KIND = 5;
 const FEED_GAP_KIND = 11;
 
 /** Kinds of an error record that become a {@link KvError}, by number (src/model/error.rs). */
 const CODES: Record<number, KvErrorCode> = {
   3: "CONFLICT",
   4: "UNAVAILABLE",
-  5: "OUTCOME_UNKNOWN",
   7: "DENIED",
   8: "CORRUPT",
   9: "INTERNAL",
@@ -88,6 +96,7 @@ export function errorOf({ kind, message }: Failure): Error {
   if (kind === 1) return new TypeError(message);
   if (kind === 2) return new RangeError(message);
   if (kind === CLOSED_KIND) return closedError();
+  if (kind === OUTCOME_UNKNOWN_KIND) return new KvOutcomeUnknownError(message);
   if (kind === FEED_GAP_KIND) return new KvFeedGapError(message);
   return new KvError(CODES[kind] ?? "INTERNAL", message);
 }

@@ -3,7 +3,13 @@
 export { AtomicOperation } from "./atomic.js";
 export { KvU64 } from "./codec/u64.js";
 export { KvUuidV7 } from "./codec/uuid.js";
-export { BadResource, KvConflictError, KvError, KvFeedGapError } from "./errors.js";
+export {
+  BadResource,
+  KvConflictError,
+  KvError,
+  KvFeedGapError,
+  KvOutcomeUnknownError,
+} from "./errors.js";
 export { Kv } from "./kv.js";
 export { KvListIterator } from "./list.js";
 export { openKv } from "./open.js";

@@ -49,7 +49,7 @@ export class Kv {
   ): Promise<KvEntryMaybe<T>> {
     const entry = getNow(this.#session, key, options);
     if (entry !== undefined) return entry as KvEntryMaybe<T>;
-    return (await getLater(this.#session, key)) as KvEntryMaybe<T>;
+    return (await getLater(this.#session, key, options)) as KvEntryMaybe<T>;
   }
 
   async getMany<T extends readonly unknown[]>(
@@ -57,7 +57,8 @@ export class Kv {
     options?: { consistency?: KvConsistencyLevel },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
     const entries =
-      getManyNow(this.#session, keys, options) ?? (await getManyLater(this.#session, keys));
+      getManyNow(this.#session, keys, options) ??
+      (await getManyLater(this.#session, keys, options));
     return entries as { [K in keyof T]: KvEntryMaybe<T[K]> };
   }
 

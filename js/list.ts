@@ -7,7 +7,14 @@ import { encodeCursor } from "./codec/cursor.js";
 import { decodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { readStamp, readU32 } from "./frame.js";
-import { POINT_HEAD_BYTES, RANGE_HEAD_BYTES, REVERSE, STAMP_BYTES, TOO_LARGE } from "./native.js";
+import {
+  EVENTUAL,
+  POINT_HEAD_BYTES,
+  RANGE_HEAD_BYTES,
+  REVERSE,
+  STAMP_BYTES,
+  TOO_LARGE,
+} from "./native.js";
 import { type Bounds, type Selector, boundsOf, checkSelector, extended, resume } from "./range.js";
 import { Session } from "./session.js";
 import type { KvEntry, KvListOptions, KvListSelector } from "./types.js";
@@ -32,6 +39,8 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
   readonly #selector: Selector;
   readonly #reverse: boolean;
   readonly #cursorOption: string | null;
+  /** Tells a database elsewhere how fresh its answers must be. */
+  readonly #freshness: number;
   #bounds: Bounds | null = null;
   /** What every next() rejects with: a bad bound, cursor or consistency. */
   #failure: unknown = undefined;
@@ -68,6 +77,7 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     this.#session = session;
     this.#selector = checkSelector(given);
     this.#reverse = reverse;
+    this.#freshness = session.remote && consistency === "eventual" ? EVENTUAL : 0;
     this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
     this.#wanted = limit ?? Number.POSITIVE_INFINITY;
     this.#pageRowsMax = Math.min(batchSize ?? PAGE_ROWS_MAX, PAGE_ROWS_MAX);
@@ -215,7 +225,7 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
   #request(): number {
     const writer = this.#session.port.begin();
     const { start, end } = this.#bounds!;
-    writer.u8(this.#reverse ? REVERSE : 0);
+    writer.u8((this.#reverse ? REVERSE : 0) | this.#freshness);
     writer.u32(Math.min(this.#pageRows, this.#wanted));
     writer.u32(start.length);
     writer.bytes(start);

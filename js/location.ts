@@ -1,4 +1,5 @@
-// Duty: where a database is: a path or URL, or the default, to ":memory:" or an absolute path.
+// Duty: where a database is: a path or URL, or the default, to ":memory:", an absolute path, or the
+// URL of a server.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -17,9 +18,11 @@ const DEFAULT_FILE = "kv.sqlite3";
 const PROGRAM_FILES = ["package.json", "deno.json", "deno.jsonc"];
 
 /** Schemes that a later version opens. */
-const LATER_SCHEMES = ["http://", "https://", "postgres://", "postgresql://"];
+const LATER_SCHEMES = ["postgres://", "postgresql://"];
+/** Schemes of a server. */
+const SERVER_SCHEMES = ["http://", "https://"];
 
-/** ":memory:" or an absolute path. Throws TypeError or an `UNSUPPORTED` KvError. */
+/** ":memory:", an absolute path, or a URL. Throws TypeError or an `UNSUPPORTED` KvError. */
 export function locate(path: unknown, readonly: boolean): string {
   if (path === undefined || path === null) {
     const named = process.env[URL_VARIABLE];
@@ -28,6 +31,11 @@ export function locate(path: unknown, readonly: boolean): string {
   if (typeof path === "string") return locateText(path);
   if (path instanceof URL) return locateText(path.href);
   throw new TypeError(`Filename cannot be empty: received ${nameOf(path)}`);
+}
+
+/** Whether it is the URL of a server: whatever else is located is no such text. */
+export function isServer(located: string): boolean {
+  return SERVER_SCHEMES.some((scheme) => located.startsWith(scheme));
 }
 
 function locateText(text: string): string {
@@ -43,7 +51,23 @@ function locateText(text: string): string {
   const later = LATER_SCHEMES.find((scheme) => text.startsWith(scheme));
   // A URL may hold a password: the message has its scheme only.
   if (later !== undefined) throw unsupported(`Opening ${later} URLs`);
+  if (isServer(text)) return serverUrl(text);
   return text.startsWith("file:") ? pathOfUrl(text) : resolve(text);
+}
+
+/** The URL of a server, as it is asked for. What may be secret is not repeated in an error. */
+function serverUrl(text: string): string {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new TypeError("Invalid URL: one of a server is like https://kv.example.com/path");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new TypeError("A URL holds no user or password here: pass the option accessToken");
+  }
+  if (url.hash !== "") throw new TypeError(`A URL has no fragment here: received ${url.hash}`);
+  return url.href;
 }
 
 function pathOfUrl(text: string): string {

@@ -31,6 +31,9 @@ export const CALL_SEARCH = 53;
 /** Flags of a range request. */
 export const REVERSE = 1;
 export const POINT = 2;
+/** Flags of a range request to a database elsewhere. */
+export const EVENTUAL = 64;
+export const TOGETHER = 128;
 
 /** Records of a write. */
 export const OP_END = 0;

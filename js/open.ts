@@ -1,10 +1,11 @@
-// Duty: openKv: checks the options, finds the file, opens it.
+// Duty: openKv: checks the options, finds the file or server, opens it.
 
+import process from "node:process";
 import { type Limits, nameOf } from "./check.js";
 import { unsupported } from "./errors.js";
 import { Kv } from "./kv.js";
-import { locate } from "./location.js";
-import type { NativeOptions } from "./native/binding.js";
+import { isServer, locate } from "./location.js";
+import type { NativeOptions, NativeRemote } from "./native/binding.js";
 import { port, setOfLimits } from "./port.js";
 import { Session } from "./session.js";
 import type { OpenKvOptions } from "./types.js";
@@ -22,7 +23,13 @@ const LIMIT_MAX_OF: Readonly<Record<string, number>> = {
   delayMsMax: 2 ** 42,
 };
 
-const OPTION_NAMES = ["durability", "readonly", "busyTimeout", "limits", "encoding"];
+/** Options of a file, and of a server; `limits` are both's. */
+const FILE_OPTIONS = ["durability", "readonly", "busyTimeout", "encoding"];
+const SERVER_OPTIONS = ["accessToken", "timeout"];
+const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
+/** Variables that hold the token when no option does. */
+const TOKEN_VARIABLES = ["OPENKV_ACCESS_TOKEN", "DENO_KV_ACCESS_TOKEN"];
+const TIMEOUT_MS_DEFAULT = 10_000;
 /** Sets of limits by name. */
 const LIMIT_SETS = ["deno", "wide"];
 
@@ -40,7 +47,14 @@ export async function openKv(
     limits: checkLimits(options.limits, thread.limits, () => setOfLimits(thread.native, "wide")),
     path: "",
   };
-  native.path = locate(path, native.readonly);
+  const located = locate(path, native.readonly);
+  if (isServer(located)) {
+    requireFor("the URL of a server", options, FILE_OPTIONS);
+    native.remote = checkRemote(located, options);
+  } else {
+    requireFor("a file or memory", options, SERVER_OPTIONS);
+    native.path = located;
+  }
   return new Kv(await Session.open(thread, native));
 }
 
@@ -55,6 +69,52 @@ function checkOptions(options: unknown): Given {
   const given: Given = options;
   if (given.encoding !== undefined) throw unsupported("Option 'encoding'");
   return given;
+}
+
+/** Refuses options that mean nothing for what is opened. */
+function requireFor(what: string, options: Given, others: readonly string[]): void {
+  for (const name of others) {
+    if (options[name as keyof Given] !== undefined) {
+      throw new TypeError(`Option '${name}' is not for ${what}`);
+    }
+  }
+}
+
+function checkRemote(url: string, options: Given): NativeRemote {
+  return {
+    url,
+    accessToken: checkToken(options.accessToken),
+    timeoutMs: checkTimeout(options.timeout),
+  };
+}
+
+/** The token, which no message repeats. */
+function checkToken(given: unknown): string {
+  const named = TOKEN_VARIABLES.find((name) => process.env[name]);
+  const token = given ?? (named === undefined ? undefined : process.env[named]);
+  if (token === undefined) {
+    throw new TypeError(
+      `A server asks for an access token: pass the option accessToken, or set ` +
+        TOKEN_VARIABLES.join(" or "),
+    );
+  }
+  if (typeof token !== "string") {
+    throw new TypeError(`accessToken must be a string: received ${nameOf(token)}`);
+  }
+  if (!/^[!-~]+$/.test(token)) {
+    const from = given === undefined ? named : "accessToken";
+    throw new TypeError(`${from} must be visible ASCII characters without spaces, at least one`);
+  }
+  return token;
+}
+
+function checkTimeout(ms: unknown): number {
+  if (ms === undefined) return TIMEOUT_MS_DEFAULT;
+  if (isWhole(ms, 1, BUSY_TIMEOUT_MS_MAX)) return ms;
+  throw new TypeError(
+    `timeout must be an integer from 1 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
+      `received ${String(ms)}`,
+  );
 }
 
 function requireKnown(what: string, given: object, known: readonly string[]): void {

@@ -42,10 +42,13 @@ export class ReadBatch implements Receiver {
     return !this.#crossed && this.#count < REQUESTS_MAX;
   }
 
-  /** Asks for the entry of the key `from[start..end)`. Returns the number of its answer. */
-  point(from: Uint8Array, start: number, end: number): number {
+  /**
+   * Asks for the entry of the key `from[start..end)`; `flags` are those for a database elsewhere.
+   * Returns the number of its answer.
+   */
+  point(from: Uint8Array, start: number, end: number, flags = 0): number {
     const writer = this.#writer;
-    writer.u8(POINT);
+    writer.u8(POINT | flags);
     writer.u32(1);
     writer.u32(end - start);
     putBytes(writer, from, start, end);

@@ -7,7 +7,15 @@ import { decodeKey, encodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp, readU32 } from "./frame.js";
-import { MISS, POINT_HEAD_BYTES, RANGE_HEAD_BYTES, STAMP_BYTES, TOO_LARGE } from "./native.js";
+import {
+  EVENTUAL,
+  MISS,
+  POINT_HEAD_BYTES,
+  RANGE_HEAD_BYTES,
+  STAMP_BYTES,
+  TOGETHER,
+  TOO_LARGE,
+} from "./native.js";
 import type { Session } from "./session.js";
 import type { KvConsistencyLevel, KvEntryMaybe, KvKey } from "./types.js";
 
@@ -59,9 +67,14 @@ function readNow(
 }
 
 /** Gets the key that {@link getNow} left in the scratch, in the next turn or on the other lane. */
-export async function getLater(session: Session, key: KvKey): Promise<KvEntryMaybe<unknown>> {
+export async function getLater(
+  session: Session,
+  key: KvKey,
+  options: ReadOptions | null | undefined,
+): Promise<KvEntryMaybe<unknown>> {
   const { port } = session;
   const own = decodeKey(port.writer.buf, 0, port.writer.pos);
+  const flags = freshness(session, options);
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
@@ -72,9 +85,14 @@ export async function getLater(session: Session, key: KvKey): Promise<KvEntryMay
   }
   encodeKey(port.begin(), own);
   const batch = session.joinRead();
-  const index = batch.point(port.writer.buf, 0, port.writer.pos);
+  const index = batch.point(port.writer.buf, 0, port.writer.pos, flags);
   await batch.arrived;
   return pointAnswer(batch.data, batch.start(index), own, key);
+}
+
+/** The flags that tell a database elsewhere how fresh an answer must be. */
+function freshness(session: Session, options: ReadOptions | null | undefined): number {
+  return session.remote && options?.consistency === "eventual" ? EVENTUAL : 0;
 }
 
 /** A getter in the key used the scratch meanwhile: encodes aside, then puts the bytes there. */
@@ -166,6 +184,7 @@ function endKey(session: Session, writer: Writer, at: number, key: KvKey): void 
 export async function getManyLater(
   session: Session,
   keys: readonly KvKey[],
+  options: ReadOptions | null | undefined,
 ): Promise<KvEntryMaybe<unknown>[]> {
   const { port } = session;
   const { writer } = port;
@@ -176,6 +195,8 @@ export async function getManyLater(
     at = start + readU32(writer.buf, at);
     own.push(decodeKey(writer.buf, start, at));
   }
+  // After the keys are out of the scratch: reading an option can run a getter.
+  let flags = freshness(session, options);
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
@@ -190,7 +211,8 @@ export async function getManyLater(
   for (let at = 0; at < writer.pos; ) {
     const start = at + 4;
     at = start + readU32(writer.buf, at);
-    last = batch.point(writer.buf, start, at);
+    last = batch.point(writer.buf, start, at, flags);
+    if (session.remote) flags |= TOGETHER;
   }
   await batch.arrived;
   const first = last + 1 - own.length;

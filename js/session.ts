@@ -21,11 +21,13 @@ export class Session implements TurnMember {
   /** The handle's number for the addon's get(). */
   readonly lane: number;
   readonly limits: Limits;
+  /** The database is elsewhere: nothing can be read synchronously. */
+  readonly remote: boolean;
   closed = false;
   /** Closed by `using`, not by close(): listeners that come later see an end, not an error. */
   disposed = false;
-  /** The turn's budget is spent: no sync read until the loop turns. */
-  spent = false;
+  /** The turn's budget is spent: no sync read until the loop turns, or ever if it is elsewhere. */
+  spent: boolean;
   /** Entries read synchronously in this turn. */
   #reads = 0;
   /** Turns on end whose budget was spent by few reads. */
@@ -37,8 +39,10 @@ export class Session implements TurnMember {
   #readBatch: ReadBatch | null = null;
   #writeBatch: WriteBatch | null = null;
 
-  private constructor(port: Port, native: NativeHandle, limits: Limits) {
+  private constructor(port: Port, native: NativeHandle, limits: Limits, remote: boolean) {
     this.port = port;
+    this.remote = remote;
+    this.spent = remote;
     this.native = native;
     this.lane = native.lane();
     this.limits = limits;
@@ -50,7 +54,8 @@ export class Session implements TurnMember {
     const native = opening.start(options);
     await opening.done;
     if (opening.failure !== null) throw errorOf(opening.failure);
-    return new Session(port, native, Object.freeze(options.limits));
+    const limits = Object.freeze(options.limits);
+    return new Session(port, native, limits, options.remote !== undefined);
   }
 
   /** Throws when the handle is closed. */
@@ -70,7 +75,7 @@ export class Session implements TurnMember {
   endTurn(): void {
     if (this.spent) this.#coldTurns = this.#reads < WARM_READS_MIN ? this.#coldTurns + 1 : 0;
     this.#reads = 0;
-    this.spent = false;
+    this.spent = this.remote;
     if (!this.closed) this.native.release();
     if (this.#turn === null) return;
     const turn = this.#turn;
@@ -86,6 +91,7 @@ export class Session implements TurnMember {
    * few reads shows nothing: the process may have been interrupted.
    */
   nextTurn(): Promise<void> | null {
+    if (this.remote) return null;
     const cold = this.#reads < WARM_READS_MIN && this.#coldTurns > 0;
     if (!this.spent || cold || this.#waiting >= WAITING_MAX) return null;
     this.#waiting++;

@@ -12,12 +12,15 @@
 //! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
 //! | [`store`] | one database as a process has it: its threads, watches, queue |
 //! | [`connect`] | KV Connect's messages ⇄ model; total, both ends of the protocol |
-//! | [`open`] | from a path and options to a store |
+//! | [`remote`] | a database elsewhere, as a KV Connect client has it |
+//! | [`backend`] | the closed choice of a store here and a database elsewhere |
+//! | [`open`] | from a path or URL and options to a database |
 //! | `binding` | JavaScript ⇄ Rust, the only room that names `napi` |
 
 // Not in tests: there Node-API's macros register nothing, and no Node is there to call.
 #[cfg(all(feature = "napi", not(test)))]
 mod binding;
+pub mod backend;
 pub mod codec;
 pub mod commit;
 pub mod connect;
@@ -25,5 +28,6 @@ pub mod engine;
 pub mod filter;
 pub mod model;
 pub mod open;
+pub mod remote;
 pub mod search;
 pub mod store;

@@ -1,4 +1,5 @@
-//! The composition root: from a path and options to a store that all handles on it share.
+//! The composition root: from a path or URL and options to a database; all handles on a
+//! file share one store.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -8,9 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
+use crate::backend::Database;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::sqlite::SqliteEngine;
 use crate::model::{Env, Error, Kind, Result};
+use crate::remote::Client;
 use crate::store::Store;
 
 /// What is to be opened.
@@ -26,6 +29,15 @@ pub enum Target {
         readonly: bool,
         /// Longest wait for other processes while opening.
         busy: Duration,
+    },
+    /// A database elsewhere, that a server offers by KV Connect.
+    Url {
+        /// The URL of its metadata exchange.
+        url: String,
+        /// What shows who asks.
+        access_token: String,
+        /// Longest time of opening and of every later call, with all their retries.
+        timeout: Duration,
     },
 }
 
@@ -81,12 +93,20 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 /// Opens a database, or joins the store that this process already has on it.
 ///
 /// # Errors
-/// As [`SqliteEngine::open`]; `Unavailable` if the directory cannot be created.
-pub fn open(target: &Target) -> Result<Arc<Store>> {
-    let (path, readonly, busy) = match target {
-        Target::Memory => return start(MemoryEngine::new(), false),
-        Target::File { path, readonly, busy } => (path, *readonly, *busy),
-    };
+/// As [`SqliteEngine::open`] and [`Client::open`]; `Unavailable` if the directory cannot be created.
+pub fn open(target: &Target) -> Result<Database> {
+    match target {
+        Target::Memory => start(MemoryEngine::new(), false).map(Database::Store),
+        Target::File { path, readonly, busy } => {
+            open_file(path, *readonly, *busy).map(Database::Store)
+        }
+        Target::Url { url, access_token, timeout } => {
+            Client::open(url, access_token, *timeout, system()).map(Database::Remote)
+        }
+    }
+}
+
+fn open_file(path: &Path, readonly: bool, busy: Duration) -> Result<Arc<Store>> {
     if let Some(store) = joined(path, readonly) {
         return Ok(store);
     }
@@ -122,6 +142,9 @@ fn joined(path: &Path, readonly: bool) -> Option<Arc<Store>> {
 }
 
 fn start(engine: impl crate::engine::Engine, readonly: bool) -> Result<Arc<Store>> {
-    let env = System { seeds: RandomState::new(), drawn: 0.into() };
-    Store::start(engine, Arc::new(env), readonly).map(Arc::new)
+    Store::start(engine, system(), readonly).map(Arc::new)
+}
+
+fn system() -> Arc<dyn Env> {
+    Arc::new(System { seeds: RandomState::new(), drawn: 0.into() })
 }

@@ -9,6 +9,15 @@ export interface NativeOptions {
   busyTimeoutMs: number;
   /** Every bound by name. */
   limits: Record<string, number>;
+  /** A database elsewhere; the path is then not looked at. */
+  remote?: NativeRemote;
+}
+
+/** Where a database elsewhere is, and who asks. */
+export interface NativeRemote {
+  url: string;
+  accessToken: string;
+  timeoutMs: number;
 }
 
 /** One open database. Sync reads answer a length or one of the negative codes of js/native.ts. */

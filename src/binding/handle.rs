@@ -12,12 +12,15 @@ use parking_lot::Mutex;
 use super::call::{self, Call};
 use super::events::{self, Event, Events};
 use super::lane::{self, Code, Lane, answer_range};
+use super::remote;
 use super::replies::{Reply, Settle};
+use crate::backend::Database;
 use crate::codec::frame::{Answer, parse_keys, parse_ranges, parse_writes, push_deliveries};
 use crate::engine::Reader;
 use crate::model::{self, Error, Limits, Outcome, Row};
 use crate::open::{Target, open};
-use crate::store::{Entry, Id, Store};
+use crate::remote::CommitReply;
+use crate::store::{Entry, Id, Store, WatchReply};
 
 /// What JavaScript says about the database that it opens.
 #[napi(object)]
@@ -32,12 +35,25 @@ pub struct NativeOptions {
     pub busy_timeout_ms: f64,
     /// Every limit by name.
     pub limits: HashMap<String, f64>,
+    /// Where the database is, if it is elsewhere; `path` is then not looked at.
+    pub remote: Option<NativeRemote>,
+}
+
+/// A database elsewhere.
+#[napi(object)]
+pub struct NativeRemote {
+    /// The URL of its metadata exchange.
+    pub url: String,
+    /// The user's token.
+    pub access_token: String,
+    /// Longest time of a call with all its retries, in ms.
+    pub timeout_ms: f64,
 }
 
 /// What opening leaves for the handle to pick up.
-type Opened = Arc<Mutex<Option<(Arc<Store>, Box<dyn Reader>)>>>;
+type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;
 
-/// A handle: its store, its lane, and what it watches and listens to.
+/// A handle: its database, its lane, and what it watches and listens to.
 #[napi]
 pub struct Handle {
     events: Events,
@@ -45,8 +61,8 @@ pub struct Handle {
     durable: bool,
     busy: Duration,
     opened: Opened,
-    /// The store, and the number of this handle's lane.
-    open: Option<(Arc<Store>, usize)>,
+    /// The database, and the number of this handle's lane.
+    open: Option<(Database, usize)>,
     /// Still there while other handles keep the store open after this one is closed.
     settling: Weak<Store>,
     closed: bool,
@@ -70,17 +86,22 @@ impl Handle {
             limits.set(name, *value as usize);
         }
         let busy = Duration::from_millis(options.busy_timeout_ms as u64);
-        let target = match options.path.as_str() {
-            ":memory:" => Target::Memory,
-            path => Target::File { path: path.into(), readonly: options.readonly, busy },
+        let target = match (options.remote, options.path.as_str()) {
+            (Some(remote), _) => Target::Url {
+                url: remote.url,
+                access_token: remote.access_token,
+                timeout: Duration::from_millis(remote.timeout_ms as u64),
+            },
+            (None, ":memory:") => Target::Memory,
+            (None, path) => Target::File { path: path.into(), readonly: options.readonly, busy },
         };
         let opened = Opened::default();
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);
         let place = opened.clone();
         std::thread::Builder::new().name("openkv-open".into()).spawn(move || {
-            match open(&target).and_then(|store| Ok((store.lane()?, store))) {
-                Ok((reader, store)) => {
-                    *place.lock() = Some((store, reader));
+            match open(&target).and_then(|database| Ok((database.lane()?, database))) {
+                Ok((reader, database)) => {
+                    *place.lock() = Some((database, reader));
                     reply.good(None);
                 }
                 Err(error) => reply.bad(&error),
@@ -103,13 +124,13 @@ impl Handle {
     fn pick_up(&mut self) {
         if self.open.is_none() && !self.closed {
             let opened = self.opened.lock().take();
-            self.open = opened.map(|(store, reader)| (store, lane::open(reader)));
+            self.open = opened.map(|(database, reader)| (database, lane::open(reader)));
         }
     }
 
-    fn store(&mut self) -> model::Result<&Arc<Store>> {
+    fn database(&mut self) -> model::Result<&Database> {
         self.pick_up();
-        self.open.as_ref().map(|(store, _)| store).ok_or_else(Error::closed)
+        self.open.as_ref().map(|(database, _)| database).ok_or_else(Error::closed)
     }
 
     /// The number by which `get` knows this handle; −1 when it is not open.
@@ -149,13 +170,15 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn read(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Read, Event::ReadFailed);
-        let ranges = match parse_ranges(cut(frame, len), count as usize) {
+        let frame = cut(frame, len);
+        let store = match self.database() {
+            Ok(Database::Store(store)) => store,
+            Ok(Database::Remote(client)) => return remote::read(client, frame, count, reply),
+            Err(error) => return reply.bad(&error),
+        };
+        let ranges = match parse_ranges(frame, count as usize) {
             Ok(ranges) => ranges,
             Err(bug) => return reply.bad(&Error::internal(bug.to_string())),
-        };
-        let store = match self.store() {
-            Ok(store) => store,
-            Err(error) => return reply.bad(&error),
         };
         store.read(Box::new(move |snapshot| {
             let mut answers = Vec::new();
@@ -181,14 +204,11 @@ impl Handle {
             Err(bug) => return settle.failed(&Error::internal(bug.to_string())),
         };
         let (durable, busy) = (self.durable, self.busy);
-        match self.store() {
-            Ok(store) => store.commit(
-                writes,
-                durable,
-                busy,
-                Box::new(move |decisions| settle.decided(&decisions)),
-            ),
-            Err(error) => settle.failed(&error),
+        let reply: CommitReply = Box::new(move |decisions| settle.decided(&decisions));
+        match self.database() {
+            Ok(Database::Store(store)) => store.commit(writes, durable, busy, reply),
+            Ok(Database::Remote(client)) => client.commit(writes, reply),
+            Err(error) => reply(vec![model::Decision::Rejected(error); count as usize]),
         }
     }
 
@@ -197,11 +217,12 @@ impl Handle {
     pub fn call(&mut self, id: f64, verb: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
         let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
-        match self.store().cloned() {
-            Ok(store) => {
+        match self.database().cloned() {
+            Ok(Database::Store(store)) => {
                 let call = Call { store, reply, durable, busy, limits };
                 call::carry_out(verb, cut(frame, len), call);
             }
+            Ok(Database::Remote(client)) => remote::call(&client, verb, reply),
             Err(error) => reply.bad(&error),
         }
     }
@@ -210,9 +231,12 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn watch(&mut self, id: f64, count: u32, frame: &[u8], len: u32, raw: bool) {
         let keys = parse_keys(cut(frame, len), count as usize).unwrap_or_default();
-        if let Ok(watch) = self.store().map(|store| store.watch(keys, raw)) {
-            self.watches.insert(number(id), watch);
-        }
+        let watch = match self.database() {
+            Ok(Database::Store(store)) => store.watch(keys, raw),
+            Ok(Database::Remote(client)) => client.watch(keys, raw),
+            Err(_) => return,
+        };
+        self.watches.insert(number(id), watch);
     }
 
     /// Asks a watch for its next state; WATCH or WATCH_END.
@@ -220,24 +244,26 @@ impl Handle {
     pub fn watch_next(&mut self, id: f64) {
         let reply = Reply::new(self.events.clone(), id, Event::Watch, Event::WatchEnd);
         let watch = self.watches.get(&number(id)).copied();
-        let (Some(watch), Ok(store)) = (watch, self.store()) else { return reply.over() };
-        store.watch_next(
-            watch,
-            Box::new(move |answer| match answer {
-                Ok(Some(entries)) => reply.good(Some(answers(&entries))),
-                Ok(None) => reply.over(),
-                Err(error) => reply.bad(&error),
-            }),
-        );
+        let (Some(watch), Ok(database)) = (watch, self.database()) else { return reply.over() };
+        let answered: WatchReply = Box::new(move |answer| match answer {
+            Ok(Some(entries)) => reply.good(Some(answers(&entries))),
+            Ok(None) => reply.over(),
+            Err(error) => reply.bad(&error),
+        });
+        match database {
+            Database::Store(store) => store.watch_next(watch, answered),
+            Database::Remote(client) => client.watch_next(watch, answered),
+        }
     }
 
     /// Ends a watch.
     #[napi(catch_unwind)]
     pub fn watch_cancel(&mut self, id: f64) {
-        if let Some(watch) = self.watches.remove(&number(id))
-            && let Ok(store) = self.store()
-        {
-            store.watch_cancel(watch);
+        let watch = self.watches.remove(&number(id));
+        match (watch, self.database()) {
+            (Some(watch), Ok(Database::Store(store))) => store.watch_cancel(watch),
+            (Some(watch), Ok(Database::Remote(client))) => client.watch_cancel(watch),
+            _ => {}
         }
     }
 
@@ -250,8 +276,10 @@ impl Handle {
             push_deliveries(&mut frame, &deliveries);
             events.send(Event::Delivery, id, Some(frame));
         };
-        let listening =
-            self.store().and_then(|store| store.listen(credits as usize, Box::new(deliver)));
+        let listening = self
+            .database()
+            .and_then(|database| database.store("listening to a queue"))
+            .and_then(|store| store.listen(credits as usize, Box::new(deliver)));
         match listening {
             Ok(listener) => {
                 self.listeners.insert(number(id), listener);
@@ -264,8 +292,11 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn settle(&mut self, id: f64, delivery: f64, ok: bool) {
         let outcome = if ok { Outcome::Done } else { Outcome::Failed };
-        let open = self.open.as_ref().map(|(store, _)| store.clone());
-        let Some(store) = open.or_else(|| self.settling.upgrade()) else { return };
+        let open = match &self.open {
+            Some((Database::Store(store), _)) => Some(store.clone()),
+            _ => self.settling.upgrade(),
+        };
+        let Some(store) = open else { return };
         if let Some(listener) = self.listeners.get(&number(id)) {
             store.settle(*listener, delivery as i64, outcome);
         }
@@ -274,8 +305,8 @@ impl Handle {
     /// Stops consuming; LISTEN_END.
     #[napi(catch_unwind)]
     pub fn unlisten(&mut self, id: f64) {
-        if let (Some(listener), Ok(store)) =
-            (self.listeners.get(&number(id)).copied(), self.store())
+        if let (Some(listener), Ok(Database::Store(store))) =
+            (self.listeners.get(&number(id)).copied(), self.database())
         {
             store.unlisten(listener);
             self.events.send(Event::ListenEnd, id, None);
@@ -288,13 +319,17 @@ impl Handle {
     pub fn close(&mut self) {
         self.pick_up();
         self.closed = true;
-        let Some((store, number)) = self.open.take() else { return };
+        let Some((database, number)) = self.open.take() else { return };
         lane::close(number);
-        self.settling = Arc::downgrade(&store);
         for (id, watch) in self.watches.drain() {
-            store.watch_cancel(watch);
+            match &database {
+                Database::Store(store) => store.watch_cancel(watch),
+                Database::Remote(client) => client.watch_cancel(watch),
+            }
             self.events.send(Event::WatchEnd, id as f64, None);
         }
+        let Database::Store(store) = database else { return };
+        self.settling = Arc::downgrade(&store);
         for (id, listener) in &self.listeners {
             store.unlisten(*listener);
             self.events.send(Event::ListenEnd, *id as f64, None);

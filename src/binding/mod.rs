@@ -15,6 +15,7 @@ mod events;
 mod get;
 mod handle;
 mod lane;
+mod remote;
 mod replies;
 mod scratch;
 

@@ -13,7 +13,7 @@ mod write;
 pub use answer::{
     Answer, Fill, Out, POINT_HEAD_BYTES, push_deliveries, push_error, push_outcomes, put_point,
 };
-pub use reader::{next_key, parse_keys, parse_ranges};
+pub use reader::{next_key, parse_keys, parse_ranges, parse_requests};
 pub use scan::{ScanRequest, deleted_answer, parse_deletion, parse_scan, put_seen};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use write::parse_writes;

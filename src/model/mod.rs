@@ -28,7 +28,7 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{Delivery, Message, Outcome, Settlement};
-pub use read::{Range, Row, Seen, Step, Walk};
+pub use read::{Range, Request, Row, Seen, Step, Walk};
 pub use search::{
     Highlight, Hit, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Wish,
 };

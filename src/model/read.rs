@@ -20,6 +20,17 @@ pub enum Range {
     },
 }
 
+/// A question to a database elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is asked for.
+    pub range: Range,
+    /// Whether an answer that is not the newest will do.
+    pub eventual: bool,
+    /// Whether the answer must be of the same point in time as that of the request before it.
+    pub together: bool,
+}
+
 /// An entry as a read sees it, borrowed from the engine for the length of a visit.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {

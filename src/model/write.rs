@@ -241,6 +241,12 @@ impl AtomicWrite {
         self.bytes
     }
 
+    /// Its parts, looked at.
+    #[must_use]
+    pub fn parts(&self) -> (&[Check], &[Mutation], &[Message]) {
+        (&self.checks, &self.mutations, &self.messages)
+    }
+
     /// Takes the write apart to carry it out.
     #[must_use]
     pub fn into_parts(self) -> WriteParts {

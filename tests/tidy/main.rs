@@ -16,7 +16,7 @@ struct Room {
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 10] = [
+const ROOMS: [Room; 12] = [
     Room { name: "model", uses: &[] },
     Room { name: "codec", uses: &["model"] },
     Room { name: "search", uses: &["model", "codec"] },
@@ -25,19 +25,22 @@ const ROOMS: [Room; 10] = [
     Room { name: "engine", uses: &["model", "codec", "search", "commit"] },
     Room { name: "store", uses: &["model", "codec", "filter", "commit", "engine"] },
     Room { name: "connect", uses: &["model", "codec"] },
-    Room { name: "open", uses: &["model", "codec", "commit", "engine", "store"] },
-    Room { name: "binding", uses: &["model", "codec", "filter", "engine", "store", "open"] },
+    Room { name: "remote", uses: &["model", "connect", "store"] },
+    Room { name: "backend", uses: &["model", "engine", "store", "remote"] },
+    Room { name: "open", uses: &["model", "commit", "engine", "store", "remote", "backend"] },
+    Room { name: "binding", uses: &["model", "codec", "filter", "engine", "store", "remote", "backend", "open"] },
 ];
 
 /// What the binding may name of the engine: it reads, and never chooses an engine or writes.
 const ENGINE_FOR_BINDING: [&str; 2] = ["Reader", "Snapshot"];
 
 /// Names that only some places may use.
-const RESERVED: [(&str, &[&str]); 5] = [
+const RESERVED: [(&str, &[&str]); 6] = [
     ("napi", &["src/binding/"]),
     ("napi_derive", &["src/binding/"]),
     ("rusqlite", &["src/engine/sqlite/"]),
     ("notify", &["src/engine/sqlite/"]),
+    ("hyper_util", &["src/remote/"]),
     ("unsafe", &["src/binding/", "src/engine/sqlite/"]),
 ];
 

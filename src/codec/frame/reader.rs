@@ -1,7 +1,7 @@
 //! Taking a frame apart, and the requests of reads.
 
 use crate::codec::Malformed;
-use crate::model::{Key, Range};
+use crate::model::{Key, Range, Request};
 
 /// The rest of a frame.
 pub(super) struct Reader<'a> {
@@ -105,6 +105,10 @@ pub fn next_key(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 const REVERSE: u8 = 1;
 const POINT: u8 = 2;
 
+/// Flags of a request to a database elsewhere.
+const EVENTUAL: u8 = 64;
+const TOGETHER: u8 = 128;
+
 /// `count` range requests.
 ///
 /// # Errors
@@ -114,20 +118,44 @@ pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed>
     let mut ranges = reader.room(count, 13);
     for _ in 0..count {
         let flags = reader.u8()?;
-        if flags & !(REVERSE | POINT) != 0 {
-            return Err(reader.refused("unknown flags of a range"));
-        }
-        let limit = reader.u32()? as usize;
-        let start = reader.key()?;
-        let end = reader.key()?;
-        ranges.push(if flags & POINT != 0 {
-            Range::Point(start)
-        } else {
-            Range::Span { start, end, limit, reverse: flags & REVERSE != 0 }
-        });
+        ranges.push(range(&mut reader, flags)?);
     }
     reader.end()?;
     Ok(ranges)
+}
+
+/// `count` range requests to a database elsewhere.
+///
+/// # Errors
+/// As [`parse_ranges`].
+pub fn parse_requests(bytes: &[u8], count: usize) -> Result<Vec<Request>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut requests = reader.room(count, 13);
+    for _ in 0..count {
+        let flags = reader.u8()?;
+        requests.push(Request {
+            range: range(&mut reader, flags & !(EVENTUAL | TOGETHER))?,
+            eventual: flags & EVENTUAL != 0,
+            together: flags & TOGETHER != 0,
+        });
+    }
+    reader.end()?;
+    Ok(requests)
+}
+
+/// What follows the flags of a range request.
+fn range(reader: &mut Reader<'_>, flags: u8) -> Result<Range, Malformed> {
+    if flags & !(REVERSE | POINT) != 0 {
+        return Err(reader.refused("unknown flags of a range"));
+    }
+    let limit = reader.u32()? as usize;
+    let start = reader.key()?;
+    let end = reader.key()?;
+    Ok(if flags & POINT != 0 {
+        Range::Point(start)
+    } else {
+        Range::Span { start, end, limit, reverse: flags & REVERSE != 0 }
+    })
 }
 
 #[cfg(test)]
@@ -142,6 +170,16 @@ mod tests {
         assert!(parse_ranges(&frame, 2).is_err());
         assert!(parse_ranges(&frame[..13], 1).is_err());
         assert!(parse_ranges(&[8, 9, 0, 0, 0, 1, 0, 0, 0, 0x14, 0, 0, 0, 0], 1).is_err());
+    }
+
+    #[test]
+    fn requests_to_elsewhere_say_how_fresh_and_with_whom() {
+        let frame = [0x82, 9, 0, 0, 0, 1, 0, 0, 0, 0x14, 0, 0, 0, 0];
+        let range = Range::Point(Key::from_encoded(vec![0x14]));
+        let request = Request { range, eventual: false, together: true };
+        assert_eq!(parse_requests(&frame, 1), Ok(vec![request]));
+        assert!(parse_ranges(&frame, 1).is_err());
+        assert!(parse_requests(&[4, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1).is_err());
     }
 
     #[test]

@@ -1,0 +1,135 @@
+//! Where a server is: the URL that the user gave, and those that the server names.
+
+use url::Url;
+
+use crate::connect::versions::Version;
+use crate::model::{Error, Kind, Result};
+
+/// The URL of a metadata exchange.
+pub(super) fn parse(text: &str) -> Result<Url> {
+    let url = Url::parse(text).map_err(|why| Error::invalid(format!("Invalid URL: {why}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::invalid("The URL of a database begins with http:// or https://"));
+    }
+    Ok(url)
+}
+
+/// The URL of an endpoint, to which `/snapshot_read` and its like are added.
+///
+/// # Errors
+/// `Corrupt` for an endpoint that the protocol does not allow, and for one that would send the
+/// token in the clear although the exchange was encrypted.
+pub(super) fn endpoint(base: &Url, version: Version, text: &str) -> Result<String> {
+    let refused = |why: String| {
+        Error::corrupt(format!("{} names the endpoint '{text}': {why}", shown(base)))
+    };
+    if text.ends_with('/') {
+        return Err(refused("an endpoint URL must not end with '/'".into()));
+    }
+    let url = if version == Version::V1 { Url::parse(text) } else { base.join(text) };
+    let url = url.map_err(|why| refused(format!("invalid endpoint URL: {why}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refused("an endpoint is an http or https URL".into()));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refused("an endpoint URL has no query and no fragment".into()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused("an endpoint URL holds no credentials".into()));
+    }
+    if downgrades(base, &url) {
+        return Err(refused("the token would leave the encrypted connection".into()));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// Where a redirected metadata exchange goes on.
+///
+/// # Errors
+/// `Corrupt` for a target that is none, or that would take the token out of encryption.
+pub(super) fn redirected(from: &Url, location: Option<&str>) -> Result<Url> {
+    let refused = |why: &str| Error::corrupt(format!("{} redirects {why}", shown(from)));
+    let location = location.ok_or_else(|| refused("without saying where to"))?;
+    let to = from.join(location).map_err(|_| refused("to something that is no URL"))?;
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(refused("to something that is not http or https"));
+    }
+    if downgrades(from, &to) {
+        return Err(refused("from https to http, and the token is not sent in the clear"));
+    }
+    Ok(to)
+}
+
+fn downgrades(from: &Url, to: &Url) -> bool {
+    from.scheme() == "https" && to.scheme() != "https"
+}
+
+/// The URL as it may be shown: without what may be secret.
+pub(super) fn shown(url: &Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    // Neither can fail for a URL with a host.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.into()
+}
+
+/// There is no endpoint of the wanted kind.
+pub(super) fn no_strong_endpoint(base: &Url) -> Error {
+    let why = format!(
+        "{} names no endpoint with strong consistency, which writes and strong reads need",
+        shown(base)
+    );
+    Error::new(Kind::Unavailable, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base() -> Url {
+        parse("http://host:1/a/connect?db=1").unwrap()
+    }
+
+    #[test]
+    fn endpoints_resolve_as_their_version_says() {
+        for (version, text, expected) in [
+            (2, "/v2", Some("http://host:1/v2")),
+            (3, "./v2", Some("http://host:1/a/v2")),
+            (3, "v2", Some("http://host:1/a/v2")),
+            (2, "https://other/x", Some("https://other/x")),
+            (2, "http://other", Some("http://other")),
+            (1, "http://other/x", Some("http://other/x")),
+            (1, "/v2", None),
+            (2, "/v2/", None),
+            (2, "/v2?a=1", None),
+            (2, "/v2#a", None),
+            (2, "ftp://host/x", None),
+            (2, "http://a:b@host/x", None),
+            (2, "http://[", None),
+        ] {
+            let version = Version::from_number(version).unwrap();
+            let found = endpoint(&base(), version, text);
+            assert_eq!(found.as_deref().ok(), expected, "{version:?} {text}");
+        }
+        let secure = parse("https://host/").unwrap();
+        assert_eq!(endpoint(&secure, Version::V3, "http://host/v2").unwrap_err().kind(), Kind::Corrupt);
+    }
+
+    #[test]
+    fn redirects_go_anywhere_but_out_of_encryption() {
+        let to = |location| redirected(&base(), location).map(String::from);
+        assert_eq!(to(Some("/b")).unwrap(), "http://host:1/b");
+        assert_eq!(to(Some("https://other/b")).unwrap(), "https://other/b");
+        assert!(to(None).is_err());
+        assert!(to(Some("file:///etc")).is_err());
+        assert!(redirected(&parse("https://host/").unwrap(), Some("http://host/")).is_err());
+    }
+
+    #[test]
+    fn what_is_shown_has_no_secrets() {
+        let url = Url::parse("https://user:secret@host/a?token=b#c").unwrap();
+        assert_eq!(shown(&url), "https://host/a");
+    }
+}

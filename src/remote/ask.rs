@@ -1,0 +1,284 @@
+//! One request to the server, tried until it is answered, until its time is up, or until another
+//! try could do harm.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::{StatusCode, Uri};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::backoff;
+use super::credentials::{Credentials, Grant};
+use super::transport::{Fault, Transport, collect, is_failure, refusal, retry_after};
+use crate::model::{Env, Error, Kind, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX, Result};
+
+/// Tries of the nearest endpoint before the strong one is asked instead.
+const NEAREST_TRIES: u32 = 2;
+/// A read that hangs is asked again after half of its time, but not sooner than this.
+const READ_TRY_MIN: Duration = Duration::from_secs(1);
+
+/// What a second try of a request can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// Nothing: it is a read.
+    Harmless,
+    /// Nothing: its own checks refuse it if it has happened. Then nobody knows by whom.
+    Guarded,
+    /// Something.
+    Harmful,
+}
+
+/// A request.
+pub(super) struct Question {
+    pub(super) path: &'static str,
+    pub(super) eventual: bool,
+    pub(super) again: Again,
+    pub(super) body: Bytes,
+}
+
+/// What the bytes of an answer say other than what was asked for.
+pub(super) enum Unfit {
+    /// Ask for new metadata, then again; else this.
+    Disabled(Error),
+    /// This.
+    Final(Error),
+    /// They say nothing.
+    Malformed(String),
+}
+
+/// The way to one server.
+pub(super) struct Asker {
+    pub(super) transport: Arc<Transport>,
+    pub(super) credentials: Arc<Credentials>,
+    pub(super) env: Arc<dyn Env>,
+    pub(super) timeout: Duration,
+    under_way: Semaphore,
+}
+
+/// How one try went.
+enum Try {
+    Answered(Vec<u8>),
+    /// The server was not reached, or has refused for now: nothing has happened.
+    Later(String, Duration),
+    /// Something may have happened.
+    Lost(String),
+    /// The token was not accepted.
+    Unauthorized(String),
+    Refused(Error),
+}
+
+impl Asker {
+    pub(super) fn new(
+        transport: Arc<Transport>,
+        credentials: Arc<Credentials>,
+        env: Arc<dyn Env>,
+        timeout: Duration,
+    ) -> Self {
+        let under_way = Semaphore::new(REMOTE_REQUESTS_MAX);
+        Self { transport, credentials, env, timeout, under_way }
+    }
+
+    /// The answer, as `decode` reads it; and whether an earlier try may have been carried out too.
+    pub(super) async fn ask<T>(
+        &self,
+        question: &Question,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+    ) -> Result<(T, bool)> {
+        let deadline = Instant::now() + self.timeout;
+        let Ok(Ok(_place)) = timeout_at(deadline, self.under_way.acquire()).await else {
+            let why = format!("{REMOTE_REQUESTS_MAX} requests are under way already");
+            return Err(Error::new(Kind::Unavailable, why));
+        };
+        let mut lost = false;
+        let answer = self.tries(question, deadline, &mut lost, decode).await;
+        match answer {
+            Ok(answer) => Ok((answer, lost)),
+            // A write that may have happened stays one, whatever was said later.
+            Err(error) if lost && question.again != Again::Harmless => Err(unknown(&error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn tries<T>(
+        &self,
+        question: &Question,
+        deadline: Instant,
+        lost: &mut bool,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+    ) -> Result<T> {
+        let mut renewed = false;
+        let mut tries = 0;
+        loop {
+            let grant = self.credentials.current(deadline).await?;
+            let eventual = question.eventual && tries < NEAREST_TRIES;
+            let Some(endpoint) = grant.endpoint(eventual) else {
+                return Err(self.credentials.no_endpoint());
+            };
+            let done = self.once(question, &grant, endpoint, deadline).await;
+            let (why, least) = match done {
+                Try::Answered(bytes) => match decode(&grant, &bytes) {
+                    Ok(answer) => return Ok(answer),
+                    Err(Unfit::Final(error)) => return Err(error),
+                    Err(Unfit::Disabled(error)) if renewed => return Err(error),
+                    Err(Unfit::Disabled(_)) => {
+                        renewed = true;
+                        self.credentials.newer_than(grant.number, deadline).await?;
+                        continue;
+                    }
+                    Err(Unfit::Malformed(why)) => {
+                        let why = format!("{endpoint} answered what is not KV Connect: {why}");
+                        if question.again == Again::Harmless {
+                            return Err(Error::corrupt(why));
+                        }
+                        *lost = true;
+                        (why, Duration::ZERO)
+                    }
+                },
+                Try::Refused(error) => return Err(error),
+                Try::Unauthorized(why) if renewed => return Err(Error::new(Kind::Denied, why)),
+                Try::Unauthorized(_) => {
+                    renewed = true;
+                    self.credentials.newer_than(grant.number, deadline).await?;
+                    continue;
+                }
+                Try::Later(why, least) => (why, least),
+                Try::Lost(why) => {
+                    *lost = true;
+                    (why, Duration::ZERO)
+                }
+            };
+            let error = Error::new(Kind::Unavailable, format!("{endpoint}: {why}"));
+            if *lost && question.again == Again::Harmful {
+                return Err(error);
+            }
+            let wait = backoff::delay(tries, self.env.random()).max(least);
+            tries += 1;
+            if Instant::now() + wait >= deadline {
+                return Err(error);
+            }
+            sleep(wait).await;
+        }
+    }
+
+    async fn once(
+        &self,
+        question: &Question,
+        grant: &Grant,
+        endpoint: &str,
+        deadline: Instant,
+    ) -> Try {
+        let Ok(uri) = format!("{endpoint}/{}", question.path).parse::<Uri>() else {
+            return Try::Refused(Error::corrupt(format!("{endpoint} cannot be requested")));
+        };
+        let deadline = match question.again {
+            Again::Harmless => {
+                let now = Instant::now();
+                let half = deadline.saturating_duration_since(now) / 2;
+                deadline.min(now + half.max(READ_TRY_MIN))
+            }
+            _ => deadline,
+        };
+        let (headers, body) = (grant.headers.clone(), question.body.clone());
+        let answer = match self.transport.post(&uri, headers, body, deadline).await {
+            Ok(answer) => answer,
+            Err(Fault::Unsent(why)) => return Try::Later(why, Duration::ZERO),
+            Err(fault) => return Try::Lost(fault.why()),
+        };
+        let (head, body) = answer.into_parts();
+        if head.status == StatusCode::OK {
+            let is = content_type(&head.headers);
+            if is.is_some_and(|is| !PROTOBUF.iter().any(|known| is.starts_with(known))) {
+                let why = format!("content type {}", is.unwrap_or_default());
+                return match question.again {
+                    Again::Harmless => Try::Refused(Error::corrupt(format!(
+                        "{endpoint} answered what is not KV Connect: {why}"
+                    ))),
+                    _ => Try::Lost(why),
+                };
+            }
+            return match collect(body, REMOTE_ANSWER_BYTES_MAX, deadline).await {
+                Ok(bytes) => Try::Answered(bytes),
+                Err(Fault::TooLarge(most)) if question.again == Again::Harmless => {
+                    Try::Refused(Error::corrupt(format!(
+                        "{endpoint} answered more than {most} bytes: ask for less at a time"
+                    )))
+                }
+                Err(fault) => Try::Lost(fault.why()),
+            };
+        }
+        let text = refusal(body, deadline).await;
+        judge(endpoint, head.status, &head.headers, &text)
+    }
+}
+
+const PROTOBUF: [&str; 3] =
+    ["application/x-protobuf", "application/protobuf", "application/octet-stream"];
+
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+/// What an answer other than 200 means.
+fn judge(endpoint: &str, status: StatusCode, headers: &HeaderMap, text: &str) -> Try {
+    let why = format!("{endpoint} answered {status}: {text}");
+    let after = retry_after(headers);
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Try::Unauthorized(why),
+        StatusCode::BAD_REQUEST if text.to_lowercase().contains("authorization") => {
+            Try::Unauthorized(why)
+        }
+        StatusCode::TOO_MANY_REQUESTS => Try::Later(why, after.unwrap_or_default()),
+        // A server that says when to come back has not begun; others may have.
+        StatusCode::SERVICE_UNAVAILABLE if after.is_some() => {
+            Try::Later(why, after.unwrap_or_default())
+        }
+        _ if is_failure(status) => Try::Lost(why),
+        StatusCode::BAD_REQUEST
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNPROCESSABLE_ENTITY => {
+            Try::Refused(Error::invalid(format!("{text} ({endpoint} answered {status})")))
+        }
+        _ => Try::Refused(Error::corrupt(format!("{why}. Is this a KV Connect endpoint?"))),
+    }
+}
+
+/// What a watch makes of an answer other than 200: whether it is worth another try.
+pub(super) enum Stopped {
+    Again(String, Duration),
+    Unauthorized(String),
+    Final(Error),
+}
+
+/// As [`judge`], for a request that changes nothing.
+pub(super) fn stopped(
+    endpoint: &str,
+    status: StatusCode,
+    headers: &HeaderMap,
+    text: &str,
+) -> Stopped {
+    match judge(endpoint, status, headers, text) {
+        Try::Later(why, least) => Stopped::Again(why, least),
+        Try::Lost(why) => Stopped::Again(why, Duration::ZERO),
+        Try::Unauthorized(why) => Stopped::Unauthorized(why),
+        Try::Refused(error) => Stopped::Final(error),
+        Try::Answered(_) => Stopped::Again("no answer".into(), Duration::ZERO),
+    }
+}
+
+fn unknown(error: &Error) -> Error {
+    let why = format!(
+        "The write may or may not have happened, and sending it again could do it twice: read to \
+         find out. {error}"
+    );
+    Error::new(Kind::OutcomeUnknown, why)
+}
+
+/// A guarded write was sent more than once, and its check does not hold now.
+pub(super) fn whose() -> Error {
+    let why = "The answer to a write was lost; sent again, its check did not hold. Either it has \
+               happened the first time, or somebody else was faster: read to find out";
+    Error::new(Kind::OutcomeUnknown, why)
+}

@@ -1,0 +1,31 @@
+//! How long to wait before trying again: longer each time, and never the same for two clients.
+
+use std::time::Duration;
+
+use crate::model::{RETRY_DELAY_MS, RETRY_DELAY_MS_MAX};
+
+/// The wait before try number `tries + 1`: doubles from [`RETRY_DELAY_MS`] to
+/// [`RETRY_DELAY_MS_MAX`]; between half of that and all of it, as `random` has it.
+pub(super) fn delay(tries: u32, random: u64) -> Duration {
+    let doubled = RETRY_DELAY_MS.saturating_mul(1 << tries.min(16));
+    let most = doubled.min(RETRY_DELAY_MS_MAX);
+    let half = most / 2;
+    Duration::from_millis(half + random % (most - half + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_a_bound_and_differ() {
+        for tries in [0, 1, 5, 20, u32::MAX] {
+            let most = (RETRY_DELAY_MS << tries.min(16)).min(RETRY_DELAY_MS_MAX);
+            for random in [0, 1, 77, u64::MAX] {
+                let ms = delay(tries, random).as_millis();
+                assert!((u128::from(most / 2)..=u128::from(most)).contains(&ms), "{tries} {ms}");
+            }
+        }
+        assert_ne!(delay(3, 1), delay(3, 2));
+    }
+}

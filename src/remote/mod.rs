@@ -1,0 +1,135 @@
+//! A database elsewhere, behind a URL: the client half of KV Connect.
+//!
+//! Duty: answer what a store answers, by requests to a server, in the store's words.
+//! Invariant: every call ends within the handle's timeout. A write is sent a second time only where
+//! that cannot do it twice ([`repeat`]); where nobody can know, the answer is `OutcomeUnknown`.
+//! Never: a token in a message, a token sent in the clear after an encrypted exchange, a retry
+//! without a pause.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`address`] | the server's URLs |
+//! | [`credentials`] | the first exchange, and its renewal |
+//! | [`transport`] | HTTP |
+//! | [`ask`] | one request with its retries |
+//! | [`read`], [`write`], [`watch`] | what is asked |
+
+mod address;
+mod ask;
+mod backoff;
+mod credentials;
+mod read;
+mod repeat;
+mod runtime;
+mod transport;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::model::{
+    AtomicWrite, Decision, Env, Error, Key, Kind, Request, Result,
+};
+use crate::store::{Id, WatchReply};
+pub use crate::connect::wire::Entry as Found;
+
+/// Gets the rows of each request, in order.
+pub type ReadReply = Box<dyn FnOnce(Result<Vec<Vec<Found>>>) + Send>;
+
+/// Gets one decision for each write, in order.
+pub type CommitReply = Box<dyn FnOnce(Vec<Decision>) + Send>;
+
+/// An open database elsewhere. Dropping it ends its watches; writes under way are completed.
+pub struct Client {
+    asker: Arc<ask::Asker>,
+    watches: watch::Watches,
+    runtime: Arc<runtime::Shared>,
+}
+
+impl Client {
+    /// Exchanges metadata with the server, trying until the time is up.
+    ///
+    /// # Errors
+    /// `Invalid` for a URL or a token that cannot be used; `Denied` for a token that the server does
+    /// not accept, `Unavailable` when it does not answer, `Corrupt` when it is no KV Connect server,
+    /// `Unsupported` when it speaks another version.
+    pub fn open(
+        url: &str,
+        access_token: &str,
+        timeout: Duration,
+        env: Arc<dyn Env>,
+    ) -> Result<Arc<Self>> {
+        let runtime = runtime::shared()?;
+        let transport = transport::Transport::new().map_err(|why| {
+            Error::new(Kind::Unavailable, format!("no connections can be made: {why}"))
+        })?;
+        let transport = Arc::new(transport);
+        let credentials =
+            credentials::Credentials::new(transport.clone(), env.clone(), url, access_token)?;
+        let asker = Arc::new(ask::Asker::new(transport, Arc::new(credentials), env, timeout));
+        runtime
+            .handle()?
+            .block_on(async { asker.credentials.current(Instant::now() + timeout).await })?;
+        Ok(Arc::new(Self { asker, watches: watch::Watches::default(), runtime }))
+    }
+
+    /// The error of something that the server does not offer.
+    #[must_use]
+    pub fn lacks(&self, what: &str) -> Error {
+        let why = format!(
+            "{} lacks the extension of KV Connect that this needs: {what}",
+            self.asker.credentials.shown()
+        );
+        Error::new(Kind::Unsupported, why)
+    }
+
+    /// Carries out reads. Those that are asked for together are one snapshot.
+    pub fn read(&self, requests: Vec<Request>, reply: ReadReply) {
+        let (asker, keep) = (self.asker.clone(), self.runtime.clone());
+        match self.runtime.handle() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    reply(read::carry_out(asker, requests).await);
+                    drop(keep);
+                });
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Carries out writes, each by a request of its own. Those of one call that change or check the
+    /// same key happen in their order.
+    pub fn commit(&self, writes: Vec<Result<AtomicWrite>>, reply: CommitReply) {
+        let (asker, keep) = (self.asker.clone(), self.runtime.clone());
+        match self.runtime.handle() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    reply(write::carry_out(asker, writes).await);
+                    drop(keep);
+                });
+            }
+            Err(error) => reply(vec![Decision::Rejected(error); writes.len()]),
+        }
+    }
+
+    /// As [`crate::store::Store::watch`].
+    pub fn watch(&self, keys: Vec<Key>, raw: bool) -> Id {
+        self.watches.add(keys, raw)
+    }
+
+    /// As [`crate::store::Store::watch_next`].
+    pub fn watch_next(&self, id: Id, reply: WatchReply) {
+        match self.runtime.handle() {
+            Ok(runtime) => self.watches.next(id, reply, &self.asker, runtime),
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// As [`crate::store::Store::watch_cancel`].
+    pub fn watch_cancel(&self, id: Id) {
+        self.watches.cancel(id);
+    }
+}

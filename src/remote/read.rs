@@ -1,0 +1,229 @@
+//! Reads: requests packed into questions that a server answers from one snapshot each.
+
+use std::ops::Range as Places;
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use tokio::task::JoinSet;
+
+use super::ask::{Again, Asker, Question, Unfit};
+use super::credentials::Grant;
+use crate::connect::wire::Entry;
+use crate::connect::wire::snapshot_read::{ReadAnswer, read_answer, write_request};
+use crate::model::{
+    Error, Kind, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range, Request, Result,
+};
+
+/// Some of the requests, which share a question.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Pack {
+    eventual: bool,
+    places: Vec<usize>,
+    rows: usize,
+}
+
+/// Carries the requests out; their rows come back in their order.
+pub(super) async fn carry_out(
+    asker: Arc<Asker>,
+    requests: Vec<Request>,
+) -> Result<Vec<Vec<Entry>>> {
+    let mut found: Vec<Vec<Entry>> = Vec::new();
+    found.resize_with(requests.len(), Vec::new);
+    let packs = pack(&requests)?;
+    let requests = Arc::new(requests);
+    let mut asked = JoinSet::new();
+    for pack in packs {
+        let (asker, requests) = (asker.clone(), requests.clone());
+        asked.spawn(async move {
+            let answers = ask(&asker, &requests, &pack).await?;
+            Ok::<_, Error>((pack.places, answers))
+        });
+    }
+    while let Some(answered) = asked.join_next().await {
+        let (places, answers) =
+            answered.map_err(|_| Error::internal("a read ended by a panic"))??;
+        for (at, rows) in places.into_iter().zip(answers) {
+            if let Some(place) = found.get_mut(at) {
+                *place = rows;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn rows_of(request: &Request) -> usize {
+    match &request.range {
+        Range::Point(_) => 1,
+        Range::Span { limit, .. } => *limit,
+    }
+}
+
+/// Whether nothing can be in it.
+fn is_empty(request: &Request) -> bool {
+    match &request.range {
+        Range::Point(_) => false,
+        Range::Span { start, end, limit, .. } => *limit == 0 || start >= end,
+    }
+}
+
+/// Which requests share a question: those that must, and others as far as there is room.
+fn pack(requests: &[Request]) -> Result<Vec<Pack>> {
+    let mut full = Vec::new();
+    let mut open = [Pack::default(), Pack { eventual: true, ..Pack::default() }];
+    let mut at = 0;
+    while at < requests.len() {
+        let len = 1 + requests.iter().skip(at + 1).take_while(|request| request.together).count();
+        let unit = at..at + len;
+        at += len;
+        add(requests, unit, &mut open, &mut full)?;
+    }
+    full.extend(open.into_iter().filter(|pack| !pack.places.is_empty()));
+    Ok(full)
+}
+
+fn add(
+    requests: &[Request],
+    unit: Places<usize>,
+    open: &mut [Pack; 2],
+    full: &mut Vec<Pack>,
+) -> Result<()> {
+    let of_it = || unit.clone().filter_map(|at| requests.get(at).map(|request| (at, request)));
+    let rows: usize = of_it().map(|(_, request)| rows_of(request)).sum();
+    let places: Vec<_> = of_it().filter(|(_, r)| !is_empty(r)).map(|(at, _)| at).collect();
+    if places.len() > REMOTE_RANGES_MAX || rows > REMOTE_ROWS_MAX {
+        return Err(Error::new(
+            Kind::Unsupported,
+            format!(
+                "A server answers at most {REMOTE_RANGES_MAX} keys and {REMOTE_ROWS_MAX} entries \
+                 from one state: {} keys and {rows} entries asked for. Ask for less at a time",
+                places.len()
+            ),
+        ));
+    }
+    let eventual = of_it().all(|(_, request)| request.eventual);
+    let [strong, weak] = open;
+    let pack = if eventual { weak } else { strong };
+    if pack.places.len() + places.len() > REMOTE_RANGES_MAX || pack.rows + rows > REMOTE_ROWS_MAX {
+        full.push(std::mem::replace(pack, Pack { eventual, ..Pack::default() }));
+    }
+    pack.rows += rows;
+    pack.places.extend(places);
+    Ok(())
+}
+
+async fn ask(asker: &Asker, requests: &[Request], pack: &Pack) -> Result<Vec<Vec<Entry>>> {
+    let asked = pack.places.iter().filter_map(|at| requests.get(*at));
+    let ranges: Vec<Range> = asked.map(|request| request.range.clone()).collect();
+    let question = Question {
+        path: "snapshot_read",
+        eventual: pack.eventual,
+        again: Again::Harmless,
+        body: Bytes::from(write_request(&ranges)),
+    };
+    let eventual = pack.eventual;
+    let decode = |grant: &Grant, bytes: &[u8]| decode(grant, bytes, &ranges, eventual);
+    asker.ask(&question, decode).await.map(|(rows, _)| rows)
+}
+
+fn decode(
+    grant: &Grant,
+    bytes: &[u8],
+    ranges: &[Range],
+    eventual: bool,
+) -> Result<Vec<Vec<Entry>>, Unfit> {
+    let unavailable = |why: &str| Error::new(Kind::Unavailable, why);
+    let answer = read_answer(bytes, ranges, grant.version)
+        .map_err(|error| Unfit::Malformed(error.message().to_owned()))?;
+    match answer {
+        ReadAnswer::Disabled => {
+            Err(Unfit::Disabled(unavailable("Reads are disabled for this database")))
+        }
+        ReadAnswer::Entries { strong: false, .. } if !eventual => Err(Unfit::Final(unavailable(
+            "Strong consistency reads are not available for this database",
+        ))),
+        ReadAnswer::Entries { ranges: entries, .. } => {
+            let fit = ranges.iter().zip(&entries).all(|(range, entries)| fits(range, entries));
+            if fit {
+                return Ok(entries);
+            }
+            Err(Unfit::Malformed("entries out of order, or of keys not asked for".into()))
+        }
+    }
+}
+
+/// Whether these can be the entries of the range: a list goes on after the last one, and must not
+/// be led in circles.
+fn fits(range: &Range, entries: &[Entry]) -> bool {
+    match range {
+        Range::Point(key) => entries.iter().all(|entry| entry.key == *key),
+        Range::Span { start, end, reverse, .. } => {
+            let within = |entry: &Entry| *start <= entry.key && entry.key < *end;
+            entries.iter().all(within)
+                && entries.is_sorted_by(|a, b| if *reverse { a.key > b.key } else { a.key < b.key })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{EncodedValue, Key, Versionstamp};
+
+    fn key(name: u8) -> Key {
+        Key::from_encoded(vec![2, name, 0])
+    }
+
+    fn point(name: u8, eventual: bool, together: bool) -> Request {
+        Request { range: Range::Point(key(name)), eventual, together }
+    }
+
+    fn span(limit: usize, reverse: bool) -> Request {
+        let range = Range::Span { start: key(b'a'), end: key(b'z'), limit, reverse };
+        Request { range, eventual: false, together: false }
+    }
+
+    fn places(requests: &[Request]) -> Vec<Vec<usize>> {
+        pack(requests).unwrap().into_iter().map(|pack| pack.places).collect()
+    }
+
+    #[test]
+    fn questions_are_filled_up_to_the_server_s_bounds() {
+        let points: Vec<_> = (0..25).map(|_| point(b'a', false, false)).collect();
+        let sizes: Vec<_> = places(&points).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [10, 10, 5]);
+        let spans = [span(500, false), span(500, false), span(500, true), span(0, false)];
+        assert_eq!(places(&spans), [vec![0, 1], vec![2]]);
+    }
+
+    #[test]
+    fn what_is_asked_for_together_stays_together() {
+        let mut requests: Vec<_> = (0..7).map(|_| point(b'a', false, false)).collect();
+        requests.push(point(b'b', false, false));
+        requests.extend((0..4).map(|_| point(b'b', false, true)));
+        assert_eq!(places(&requests), [(0..7).collect::<Vec<_>>(), (7..12).collect()]);
+        let eleven: Vec<_> = (0..11).map(|at| point(b'a', false, at > 0)).collect();
+        assert_eq!(pack(&eleven).unwrap_err().kind(), Kind::Unsupported);
+    }
+
+    #[test]
+    fn strong_and_eventual_do_not_mix() {
+        let requests = [point(b'a', false, false), point(b'b', true, false), span(1, false)];
+        assert_eq!(places(&requests), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn a_server_cannot_lead_a_list_in_circles() {
+        let entry = |name| Entry {
+            key: key(name),
+            stamp: Versionstamp::new(1),
+            value: EncodedValue::le64(1),
+        };
+        let forward = span(9, false).range;
+        assert!(fits(&forward, &[entry(b'a'), entry(b'b')]));
+        for bad in [[b'b', b'a'], [b'b', b'b'], [b'y', b'z']] {
+            assert!(!fits(&forward, &bad.map(entry)));
+        }
+        assert!(fits(&span(9, true).range, &[entry(b'b'), entry(b'a')]));
+        assert!(!fits(&point(b'a', false, false).range, &[entry(b'b')]));
+    }
+}

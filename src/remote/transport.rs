@@ -1,0 +1,263 @@
+//! Requests over HTTP: HTTP/2 where the server speaks it, else HTTP/1.1; every wait has an end and
+//! every body a bound.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{HeaderMap, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use crate::model::{REFUSAL_BYTES_MAX, REMOTE_WATCHES_PER_CONNECTION_MAX};
+
+/// Shorter than servers keep idle connections, so that no request meets a connection's end.
+const IDLE: Duration = Duration::from_secs(3);
+/// How often a silent HTTP/2 connection is asked whether it is still there, and for how long.
+const PING_EVERY: Duration = Duration::from_secs(20);
+const PING_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Longest wait for an answer to HTTP/2 from a server that may not know it.
+const PROBE: Duration = Duration::from_secs(2);
+
+type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The request has not been sent.
+    Unsent(String),
+    /// It may have been carried out.
+    Lost(String),
+    /// The answer is larger than it may be.
+    TooLarge(usize),
+}
+
+impl Fault {
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::Unsent(why) | Self::Lost(why) => why.clone(),
+            Self::TooLarge(most) => format!("an answer of more than {most} bytes"),
+        }
+    }
+}
+
+/// Which HTTP a server speaks without encryption, where nothing is negotiated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaks {
+    One,
+    Two,
+}
+
+/// The connections of one handle.
+pub(super) struct Transport {
+    /// HTTP/1.1, and whatever TLS negotiates.
+    one: Http,
+    /// HTTP/2 without asking.
+    two: Http,
+    /// Connections of watches, and how many share each.
+    watches: Mutex<Vec<(Arc<()>, Http, Http)>>,
+    speaks: Mutex<HashMap<String, Speaks>>,
+}
+
+/// Keeps a watch's place on its connection.
+pub(super) struct Seat(#[expect(dead_code, reason = "counted while it is held")] Arc<()>);
+
+static CONNECTOR: LazyLock<std::io::Result<HttpsConnector<HttpConnector>>> = LazyLock::new(|| {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT));
+    http.set_keepalive(Some(PING_EVERY));
+    let builder = HttpsConnectorBuilder::new().with_native_roots()?;
+    Ok(builder.https_or_http().enable_all_versions().wrap_connector(http))
+});
+
+fn http(two: bool) -> Result<Http, String> {
+    let connector = CONNECTOR.as_ref().map_err(|why| format!("the system's roots: {why}"))?;
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .http2_keep_alive_interval(PING_EVERY)
+        .http2_keep_alive_timeout(PING_WAIT)
+        .http2_only(two);
+    Ok(builder.build(connector.clone()))
+}
+
+impl Transport {
+    pub(super) fn new() -> Result<Self, String> {
+        let (one, two) = (http(false)?, http(true)?);
+        Ok(Self { one, two, watches: Mutex::default(), speaks: Mutex::default() })
+    }
+
+    /// A request that may be sent twice, by which the server's HTTP is found out.
+    pub(super) async fn probe(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Instant,
+    ) -> Result<Response<Incoming>, Fault> {
+        if uri.scheme_str() == Some("https") {
+            return send(&self.one, uri, headers, body, deadline).await;
+        }
+        let authority = authority(uri);
+        let soon = deadline.min(Instant::now() + PROBE);
+        let known = self.speaks.lock().remove(&authority);
+        if known != Some(Speaks::One)
+            && let Ok(answer) = send(&self.two, uri, headers.clone(), body.clone(), soon).await
+        {
+            self.speaks.lock().insert(authority, Speaks::Two);
+            return Ok(answer);
+        }
+        let answer = send(&self.one, uri, headers, body, deadline).await?;
+        self.speaks.lock().insert(authority, Speaks::One);
+        Ok(answer)
+    }
+
+    /// A request that is sent once.
+    pub(super) async fn post(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Instant,
+    ) -> Result<Response<Incoming>, Fault> {
+        let client = if self.speaks_two(uri) { &self.two } else { &self.one };
+        send(client, uri, headers, body, deadline).await
+    }
+
+    /// A request whose answer goes on and on, beside others of its kind.
+    pub(super) async fn stream(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Instant,
+    ) -> Result<(Response<Incoming>, Seat), Fault> {
+        let (seat, one, two) = self.seat().map_err(Fault::Unsent)?;
+        let client = if self.speaks_two(uri) { two } else { one };
+        let answer = send(&client, uri, headers, body, deadline).await?;
+        Ok((answer, Seat(seat)))
+    }
+
+    fn seat(&self) -> Result<(Arc<()>, Http, Http), String> {
+        let mut watches = self.watches.lock();
+        // One count is the list's own; connections that nobody uses go.
+        watches.retain(|(seats, _, _)| Arc::strong_count(seats) > 1);
+        let free = |seats: &Arc<()>| Arc::strong_count(seats) <= REMOTE_WATCHES_PER_CONNECTION_MAX;
+        if let Some(found) = watches.iter().find(|(seats, _, _)| free(seats)) {
+            return Ok(found.clone());
+        }
+        let new = (Arc::new(()), http(false)?, http(true)?);
+        watches.push(new.clone());
+        Ok(new)
+    }
+
+    fn speaks_two(&self, uri: &Uri) -> bool {
+        uri.scheme_str() == Some("http")
+            && self.speaks.lock().get(&authority(uri)) == Some(&Speaks::Two)
+    }
+}
+
+fn authority(uri: &Uri) -> String {
+    uri.authority().map(ToString::to_string).unwrap_or_default()
+}
+
+async fn send(
+    client: &Http,
+    uri: &Uri,
+    headers: HeaderMap,
+    body: Bytes,
+    deadline: Instant,
+) -> Result<Response<Incoming>, Fault> {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri.clone();
+    *request.headers_mut() = headers;
+    let agent = concat!("openkv/", env!("CARGO_PKG_VERSION"));
+    request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+    let answer = until(deadline, client.request(request)).await?;
+    answer.map_err(|error| {
+        let why = causes(&error);
+        if error.is_connect() { Fault::Unsent(why) } else { Fault::Lost(why) }
+    })
+}
+
+/// The body, if it is no longer than it may be.
+pub(super) async fn collect(
+    mut body: Incoming,
+    most: usize,
+    deadline: Instant,
+) -> Result<Vec<u8>, Fault> {
+    let announced = body.size_hint().lower();
+    if announced > most as u64 {
+        return Err(Fault::TooLarge(most));
+    }
+    let mut bytes = Vec::new();
+    while let Some(frame) = until(deadline, body.frame()).await? {
+        let frame = frame.map_err(|error| Fault::Lost(causes(&error)))?;
+        let Some(data) = frame.data_ref() else { continue };
+        if bytes.len() + data.len() > most {
+            return Err(Fault::TooLarge(most));
+        }
+        bytes.extend_from_slice(data);
+    }
+    Ok(bytes)
+}
+
+/// The text of a refusal, as much of it as is shown.
+pub(super) async fn refusal(mut body: Incoming, deadline: Instant) -> String {
+    let mut bytes = Vec::new();
+    while bytes.len() < REFUSAL_BYTES_MAX
+        && let Ok(Some(Ok(frame))) = until(deadline, body.frame()).await
+    {
+        if let Some(data) = frame.data_ref() {
+            bytes.extend_from_slice(data);
+        }
+    }
+    bytes.truncate(REFUSAL_BYTES_MAX);
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+async fn until<T>(deadline: Instant, wait: impl Future<Output = T>) -> Result<T, Fault> {
+    let late = |_| Fault::Lost("no answer in time".into());
+    timeout_at(deadline, wait).await.map_err(late)
+}
+
+/// The error with what it came from, since the outermost one says least.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let words = next.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+/// Whether the server has failed, rather than refused.
+pub(super) fn is_failure(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT
+}
+
+/// How long a server wants to be left alone, in whole seconds.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(hyper::header::RETRY_AFTER)?.to_str().ok()?;
+    value.trim().parse().ok().map(Duration::from_secs)
+}
