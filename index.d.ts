@@ -729,6 +729,18 @@ export interface OpenKvOptions {
    * `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them unless it is given.
    */
   limits?: Partial<KvLimits> | "deno" | "wide";
+  /**
+   * For a URL only: what shows a server who asks. Visible ASCII characters. Default: what
+   * `OPENKV_ACCESS_TOKEN`, else `DENO_KV_ACCESS_TOKEN` in the environment holds; a `TypeError` when
+   * there is none.
+   */
+  accessToken?: string;
+  /**
+   * For a URL only: how long opening, and every later call, may take with all its retries, in
+   * milliseconds; then it fails with code `UNAVAILABLE`, or `OUTCOME_UNKNOWN` for a write that may
+   * have happened. A watch goes on for as long as it is read. Default: 10000.
+   */
+  timeout?: number;
 }
 
 /**
@@ -737,13 +749,14 @@ export interface OpenKvOptions {
  * @param path
  * - a file path, relative to the working directory; the file and its directories are created
  * - a `file:` URL, as a string or object
+ * - an `http:` or `https:` URL: a database elsewhere, which a KV Connect server offers (docs/remote.md)
  * - `":memory:"`: a private database that ends with its handle
  * - left out: what `OPENKV_URL` in the environment names, else `.openkv/kv.sqlite3` beside the
  *   nearest `package.json` or `deno.json` above the working directory
  *
  * Rejects with `TypeError` for an invalid path or option; with {@link KvError} of code `DENIED`,
- * `CORRUPT` or `UNAVAILABLE` when the file cannot be opened, `UNSUPPORTED` for a URL of a kind that
- * this version does not know.
+ * `CORRUPT` or `UNAVAILABLE` when the file or server cannot be opened, `UNSUPPORTED` for a URL of a
+ * kind that this version does not know, and a server that speaks another version of KV Connect.
  *
  * @example
  * import { openKv } from "openkv";
@@ -771,7 +784,8 @@ export const sizeOf: {
  *
  * - `CONFLICT`: somebody else changed what was read. Read again and retry.
  * - `UNAVAILABLE`: not now: busy, disk full, too many open files. Nothing was done; retry later.
- * - `OUTCOME_UNKNOWN`: the write may or may not have happened. Read to find out.
+ * - `OUTCOME_UNKNOWN`: the write may or may not have happened ({@link KvOutcomeUnknownError}). Read
+ *   to find out.
  * - `CLOSED`: the handle is closed ({@link BadResource}).
  * - `DENIED`: this process may not read or write the file.
  * - `CORRUPT`: the file is damaged, or not a database of this kind.
@@ -798,6 +812,22 @@ export class KvError extends Error {
 
 /** A transaction lost to others in every one of its tries: try later. `code` is `"CONFLICT"`. */
 export class KvConflictError extends KvError {
+  private constructor();
+}
+
+/**
+ * A write may or may not have happened: its answer was lost on the way, and sending it again could
+ * have done it twice. Read to find out. `code` is `"OUTCOME_UNKNOWN"`.
+ *
+ * @example
+ * try {
+ *   await kv.set(["order", id], order);
+ * } catch (error) {
+ *   if (!(error instanceof KvOutcomeUnknownError)) throw error;
+ *   if ((await kv.get(["order", id])).value === null) await kv.set(["order", id], order);
+ * }
+ */
+export class KvOutcomeUnknownError extends KvError {
   private constructor();
 }
 

@@ -18,9 +18,9 @@
 //! | `binding` | JavaScript ⇄ Rust, the only room that names `napi` |
 
 // Not in tests: there Node-API's macros register nothing, and no Node is there to call.
+pub mod backend;
 #[cfg(all(feature = "napi", not(test)))]
 mod binding;
-pub mod backend;
 pub mod codec;
 pub mod commit;
 pub mod connect;

@@ -16,6 +16,7 @@ const NAMES = [
   "KvError",
   "KvFeedGapError",
   "KvListIterator",
+  "KvOutcomeUnknownError",
   "KvU64",
   "KvUuidV7",
   "openKv",

@@ -20,9 +20,8 @@ pub(super) fn parse(text: &str) -> Result<Url> {
 /// `Corrupt` for an endpoint that the protocol does not allow, and for one that would send the
 /// token in the clear although the exchange was encrypted.
 pub(super) fn endpoint(base: &Url, version: Version, text: &str) -> Result<String> {
-    let refused = |why: String| {
-        Error::corrupt(format!("{} names the endpoint '{text}': {why}", shown(base)))
-    };
+    let refused =
+        |why: String| Error::corrupt(format!("{} names the endpoint '{text}': {why}", shown(base)));
     if text.ends_with('/') {
         return Err(refused("an endpoint URL must not end with '/'".into()));
     }
@@ -114,7 +113,10 @@ mod tests {
             assert_eq!(found.as_deref().ok(), expected, "{version:?} {text}");
         }
         let secure = parse("https://host/").unwrap();
-        assert_eq!(endpoint(&secure, Version::V3, "http://host/v2").unwrap_err().kind(), Kind::Corrupt);
+        assert_eq!(
+            endpoint(&secure, Version::V3, "http://host/v2").unwrap_err().kind(),
+            Kind::Corrupt
+        );
     }
 
     #[test]

@@ -30,11 +30,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::model::{
-    AtomicWrite, Decision, Env, Error, Key, Kind, Request, Result,
-};
-use crate::store::{Id, WatchReply};
 pub use crate::connect::wire::Entry as Found;
+use crate::model::{AtomicWrite, Decision, Env, Error, Key, Kind, Request, Result};
+use crate::store::{Id, WatchReply};
 
 /// Gets the rows of each request, in order.
 pub type ReadReply = Box<dyn FnOnce(Result<Vec<Vec<Found>>>) + Send>;

@@ -10,9 +10,7 @@ use super::ask::{Again, Asker, Question, Unfit};
 use super::credentials::Grant;
 use crate::connect::wire::Entry;
 use crate::connect::wire::snapshot_read::{ReadAnswer, read_answer, write_request};
-use crate::model::{
-    Error, Kind, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range, Request, Result,
-};
+use crate::model::{Error, Kind, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range, Request, Result};
 
 /// Some of the requests, which share a question.
 #[derive(Debug, Default, PartialEq, Eq)]

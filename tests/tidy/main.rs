@@ -28,7 +28,10 @@ const ROOMS: [Room; 12] = [
     Room { name: "remote", uses: &["model", "connect", "store"] },
     Room { name: "backend", uses: &["model", "engine", "store", "remote"] },
     Room { name: "open", uses: &["model", "commit", "engine", "store", "remote", "backend"] },
-    Room { name: "binding", uses: &["model", "codec", "filter", "engine", "store", "remote", "backend", "open"] },
+    Room {
+        name: "binding",
+        uses: &["model", "codec", "filter", "engine", "store", "remote", "backend", "open"],
+    },
 ];
 
 /// What the binding may name of the engine: it reads, and never chooses an engine or writes.
