@@ -41,9 +41,7 @@ fn answers(found: &[Vec<Found>], points: &[bool]) -> Vec<u8> {
 pub(super) fn call(client: &Client, verb: u32, reply: Reply) {
     let what = match verb {
         1..=9 => "looking after the file (checkpoint and the like)",
-        10 => "count",
-        12 => "ttl",
-        10..=19 => "reads beyond Deno KV's",
+        10..=19 => "reads beyond Deno KV's (count, ttl, and lists with conditions)",
         20..=29 => "change feeds",
         30..=49 => "queues by name, and their care",
         50..=59 => "search",

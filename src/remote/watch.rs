@@ -128,10 +128,8 @@ impl Watch {
             (None, Some(newest)) => {
                 let stamps: Vec<_> = newest.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
                 let differs = state.told.as_ref() != Some(&stamps);
-                if !differs && !(self.raw && state.news) {
-                    return;
-                }
-                if state.asked.is_none() {
+                let is_news = differs || self.raw && state.news;
+                if !is_news || state.asked.is_none() {
                     return;
                 }
                 let newest = newest.clone();
