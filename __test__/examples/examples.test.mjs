@@ -165,6 +165,18 @@ example("ulid-keys", async ({ lines, path }) => {
   }
 });
 
+example("search", ({ lines, errors }) => {
+  assert.equal(errors, "");
+  assert.deepEqual(lines, [
+    "water salt: Bread, Soup",
+    "boiling OR title:bread: Bread, Soup",
+    "water NOT leek: Tea",
+    "leek: Soup",
+    "Boil water. Add salt and [leeks].",
+    "kv.search: malformed query at position 10: the quote that starts here is not closed; expected '\"'",
+  ]);
+});
+
 test("every example has its test", () => {
   const files = readdirSync(examples).filter((file) => file.endsWith(".mjs"));
   assert.deepEqual(new Set(files), tested);
