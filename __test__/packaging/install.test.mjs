@@ -1,5 +1,5 @@
-// Duty: the packed tarballs, installed into an empty folder without a network, are a working
-// package: import and require give the same classes, types resolve, nothing runs at installation.
+// Duty: the packed tarballs, installed into an empty folder, are a working package: import and
+// require give the same classes, types resolve, the command runs, nothing runs at installation.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -29,7 +29,7 @@ before(() => {
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 function install(cwd, tarballs) {
-  const args = ["install", "--offline", "--no-audit", "--no-fund", ...tarballs];
+  const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...tarballs];
   const shell = process.platform === "win32";
   const { status, stderr } = spawnSync("npm", args, { cwd, encoding: "utf8", shell });
   assert.equal(status, 0, stderr);
@@ -48,7 +48,7 @@ test("the tarballs hold what they should and nothing else", (t) => {
   assert.deepEqual(
     main.files.filter((path) => !path.startsWith("dist/")),
     [
-      ...["CHANGELOG.md", "LICENSE", "README.md", "index.d.mts", "index.d.ts"],
+      ...["CHANGELOG.md", "LICENSE", "README.md", "bin/openkv.js", "index.d.mts", "index.d.ts"],
       ...["index.js", "index.mjs", "package.json"],
     ],
   );
@@ -70,7 +70,7 @@ test("the published manifest installs without running anything", () => {
   const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   assert.equal(manifest.scripts, undefined);
   assert.equal(manifest.devDependencies, undefined);
-  assert.equal(manifest.dependencies, undefined);
+  assert.deepEqual(Object.keys(manifest.dependencies), ["commander"]);
   assert.deepEqual(
     manifest.optionalDependencies,
     Object.fromEntries(platforms.map((each) => [packageName(each), manifest.version])),
@@ -79,6 +79,14 @@ test("the published manifest installs without running anything", () => {
   for (const [path, entry] of Object.entries(lock.packages)) {
     assert.equal(entry.hasInstallScript, undefined, path);
   }
+});
+
+test("the command is installed and runs", () => {
+  const bin = join(project, "node_modules", ".bin", "openkv");
+  const shell = process.platform === "win32";
+  const { status, stdout, stderr } = spawnSync(bin, ["--version"], { encoding: "utf8", shell });
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
 test("import and require give the same objects", () => {
