@@ -660,6 +660,31 @@ export class Kv implements Disposable, AsyncDisposable {
   checkpoint(): Promise<{ logPages: number; movedPages: number }>;
 
   /**
+   * Copies the database, as it is at one point in time, into a new file, while it is in use. The copy
+   * is verified before it gets its name: opened again, examined, and its contents compared.
+   *
+   * @param path A file that does not exist yet.
+   *
+   * Rejects with `TypeError` for a path that exists or an invalid option, with `signal`'s reason when
+   * it is aborted (nothing is left behind then), with {@link KvError} of code `UNSUPPORTED` for
+   * `:memory:`, `CORRUPT` when the copy is not what it should be, `UNAVAILABLE` and `DENIED` when it
+   * cannot be written, {@link BadResource} on a closed handle.
+   *
+   * @example
+   * const { entries, sha256 } = await kv.backup("backups/monday.sqlite3");
+   */
+  backup(path: string, options?: KvBackupOptions): Promise<KvBackup>;
+
+  /**
+   * Examines the file: SQLite's own check of its pages, then of every key and value. Takes as long as
+   * the file is large, and stops nobody. At most 100 findings.
+   *
+   * @example
+   * const { ok, findings } = await kv.check();
+   */
+  check(): Promise<{ ok: boolean; findings: string[] }>;
+
+  /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve;
    * reads that are under way may be rejected with {@link BadResource}, as later calls are. Watches
    * end and listeners resolve; handlers that run may finish. Returns when the file is released, if
@@ -673,6 +698,26 @@ export class Kv implements Disposable, AsyncDisposable {
   [Symbol.dispose](): void;
   /** As `Symbol.dispose`. */
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Options of {@link Kv.backup}. An unknown name is a `TypeError`. */
+export interface KvBackupOptions {
+  /** Told now and then how many pages (4096 bytes) are copied. */
+  onProgress?: (progress: { pagesDone: number; pages: number }) => void;
+  /** Ends the backup; nothing is left behind. */
+  signal?: AbortSignal;
+}
+
+/** A verified copy. */
+export interface KvBackup {
+  /** Its size. */
+  bytes: number;
+  /** Entries in it, ended ones included. */
+  entries: number;
+  /** Its last commit. */
+  versionstamp: string;
+  /** SHA-256 of all its rows, in hexadecimal: the same for two files with the same contents. */
+  sha256: string;
 }
 
 /** Every bound of a handle. The defaults are Deno KV's. Sizes are of encoded bytes. */

@@ -3,6 +3,7 @@
 import { AtomicOperation } from "./atomic.js";
 import { KvUuidV7, MAKES_UUID } from "./codec/uuid.js";
 import { persist, touch, ttl } from "./expiry.js";
+import { backup, check } from "./custody.js";
 import { KvListIterator } from "./list.js";
 import { listenQueue } from "./queue.js";
 import { checkpoint } from "./maintain.js";
@@ -13,6 +14,8 @@ import { search } from "./search.js";
 import { createIndex, dropIndex, listIndexes } from "./search-index.js";
 import { Session } from "./session.js";
 import type {
+  KvBackup,
+  KvBackupOptions,
   KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,
@@ -148,6 +151,14 @@ export class Kv {
 
   checkpoint(): Promise<{ logPages: number; movedPages: number }> {
     return checkpoint(this.#session);
+  }
+
+  backup(path: string, options?: KvBackupOptions): Promise<KvBackup> {
+    return backup(this.#session, path, options);
+  }
+
+  check(): Promise<{ ok: boolean; findings: string[] }> {
+    return check(this.#session);
   }
 
   close(): void {

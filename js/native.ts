@@ -22,6 +22,9 @@ export const CALL_FAILED = 11;
 
 /** Verbs of calls. */
 export const CALL_CHECKPOINT = 1;
+export const CALL_BACKUP = 5;
+export const CALL_BACKUP_PROGRESS = 6;
+export const CALL_CHECK = 7;
 export const CALL_TTL = 12;
 export const CALL_CREATE_INDEX = 50;
 export const CALL_DROP_INDEX = 51;

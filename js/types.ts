@@ -3,6 +3,8 @@
 
 export type {
   AtomicCheck,
+  KvBackup,
+  KvBackupOptions,
   KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,

@@ -165,3 +165,13 @@ test("watch tells of changes until it is interrupted", async () => {
   assert.equal(code, 0);
   assert.equal(JSON.parse(out.trim().split("\n").at(-1)).value.value, 2);
 });
+
+test("a backup is made and checked", async () => {
+  const db = await filled("backup.db", ENTRIES);
+  const { code, out } = await openkv("-d", db, "--json", "backup", path("backup-copy.db"));
+  assert.equal(code, 0);
+  assert.equal(JSON.parse(out).entries, 3);
+  assert.equal((await openkv("-d", path("backup-copy.db"), "check")).code, 0);
+  assert.equal((await openkv("-d", db, "backup", path("backup-copy.db"))).code, 2);
+  assert.deepEqual(await contents(path("backup-copy.db")), await contents(db));
+});

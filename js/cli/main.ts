@@ -5,6 +5,7 @@
 
 import { Command, CommanderError, Option } from "commander";
 import { addEntryCommands } from "./commands/entries.js";
+import { addMaintenanceCommands } from "./commands/maintain.js";
 import { addTransferCommands } from "./commands/transfer.js";
 import { LiteralError } from "./literal.js";
 import { NotDone } from "./outcome.js";
@@ -33,6 +34,7 @@ export function makeProgram(): Command {
     .exitOverride();
   addEntryCommands(program);
   addTransferCommands(program);
+  addMaintenanceCommands(program);
   program.addHelpText(
     "after",
     `

@@ -7,22 +7,28 @@ const BAR_CELLS = 24;
 export class Progress {
   readonly #what: string;
   readonly #total: number | undefined;
+  readonly #unit: string;
   readonly #startMs: number;
   readonly #shown: boolean;
   #lastMs = 0;
 
   /** `total` in the unit of `update`'s `done`; without one there is no bar and no time left. */
-  constructor(what: string, total: number | undefined, nowMs = Date.now()) {
+  constructor(what: string, total: number | undefined, unit = "entries", nowMs = Date.now()) {
     this.#what = what;
     this.#total = total;
+    this.#unit = unit;
     this.#startMs = nowMs;
     this.#shown = process.stderr.isTTY === true;
   }
 
-  update(done: number, entries: number, nowMs = Date.now()): void {
+  update(done: number, counted: number, nowMs = Date.now()): void {
     if (!this.#shown || nowMs - this.#lastMs < REDRAW_MS) return;
     this.#lastMs = nowMs;
-    process.stderr.write(`\r\u001b[2K${describe(this.#what, done, this.#total, entries, nowMs - this.#startMs)}`);
+    const line = describe(
+      { what: this.#what, unit: this.#unit, total: this.#total, done, counted },
+      nowMs - this.#startMs,
+    );
+    process.stderr.write(`\r\u001b[2K${line}`);
   }
 
   /** Clears the line, and answers the summary of it all. */
@@ -33,17 +39,20 @@ export class Progress {
   }
 }
 
+interface State {
+  readonly what: string;
+  readonly unit: string;
+  readonly total: number | undefined;
+  readonly done: number;
+  readonly counted: number;
+}
+
 /** The line: what, a bar, how many, how fast, how long still. */
-export function describe(
-  what: string,
-  done: number,
-  total: number | undefined,
-  entries: number,
-  elapsedMs: number,
-): string {
+export function describe(state: State, elapsedMs: number): string {
+  const { what, unit, total, done } = state;
   const seconds = Math.max(elapsedMs, 1) / 1000;
-  const rate = `${Math.round(entries / seconds).toLocaleString("en")}/s`;
-  const counted = `${entries.toLocaleString("en")} entries  ${rate}`;
+  const rate = `${Math.round(state.counted / seconds).toLocaleString("en")}/s`;
+  const counted = `${state.counted.toLocaleString("en")} ${unit}  ${rate}`;
   if (total === undefined || total === 0) return `${what}  ${counted}`;
   const part = Math.min(done / total, 1);
   const full = Math.round(part * BAR_CELLS);

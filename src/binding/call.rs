@@ -2,6 +2,7 @@
 //!
 //! A verb's work is in the file of its capability; this is the table of them.
 
+mod custody;
 mod deletion;
 mod expiry;
 mod maintain;
@@ -30,6 +31,9 @@ pub(super) struct Call {
 pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
     match verb {
         1 => maintain::checkpoint(call),
+        5 => custody::backup(frame, call),
+        6 => custody::progress(frame, call.reply),
+        7 => custody::check(call),
         10 => scan::count(frame, call),
         11 => scan::scan(frame, call),
         12 => expiry::ttl(frame, call),

@@ -9,6 +9,7 @@ mod fulltext;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,12 +17,13 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use super::sqlite::PrivateIndexes;
 use super::{
-    Agenda, Checkpoint, Engine, FeedLog, ForeignWatch, Reader, Report, Snapshot, Work, Writer,
+    Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, Reader, Report, Snapshot,
+    Work, Writer,
 };
 use crate::commit::{Base, Evaluation, Left, NewRow, OldRow, Settled, settle};
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Change, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result,
-    Row, Seen, Settlement, Step, Versionstamp, Walk,
+    CLAIM_MESSAGES_MAX, Change, Delivery, EncodedValue, Error, Key, Kind, LOCK_MS, Message,
+    Outcome, Result, Row, Seen, Settlement, Step, Versionstamp, Walk,
 };
 
 /// A database in memory; every [`MemoryEngine::new`] is another one.
@@ -61,6 +63,16 @@ impl MemoryEngine {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+impl Custody for MemoryEngine {
+    fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
+        Err(Error::new(Kind::Unsupported, "a database in memory has no file: export it instead"))
+    }
+
+    fn check(&self, _findings_max: usize) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 }
 

@@ -13,16 +13,17 @@ pub mod sqlite;
 #[cfg(test)]
 mod suite;
 
+use std::path::Path;
 use std::time::Instant;
 
 use crate::model::{
-    AtomicWrite, Decision, Delivery, Key, Result, Row, Seen, Settlement, Step, Walk,
+    AtomicWrite, Decision, Delivery, Key, Result, Row, Seen, Settlement, Step, Versionstamp, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
 
 /// An open database, from which any number of readers and exactly one writer are made.
-pub trait Engine: Send + Sync + 'static {
+pub trait Engine: Custody + 'static {
     /// Reads; used by one thread at a time.
     type Reader: Reader;
     /// Writes; there is one in a process.
@@ -46,6 +47,38 @@ pub trait Engine: Send + Sync + 'static {
     /// # Errors
     /// What the operating system answers.
     fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>>;
+}
+
+/// What is done with a database as a whole, while it is in use. Each call takes as long as the
+/// database is large, on the caller's thread.
+pub trait Custody: Send + Sync {
+    /// Copies the database as it is at one point in time into a new file, and verifies the copy:
+    /// opened again, examined, and its contents compared. `step` is told of pages copied and of all
+    /// pages, and ends the work by answering `false`. What is left behind by a failure is nothing.
+    ///
+    /// # Errors
+    /// `Invalid` if there is a file already; `Unsupported` where there is no file to be copied;
+    /// `Unavailable` when ended by `step`; what the medium answers.
+    fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup>;
+
+    /// Examines everything; answers what is wrong, at most so many findings.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn check(&self, findings_max: usize) -> Result<Vec<String>>;
+}
+
+/// A verified copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Its size.
+    pub bytes: u64,
+    /// Entries in it, ended ones included.
+    pub entries: u64,
+    /// Its last commit.
+    pub stamp: Versionstamp,
+    /// SHA-256 of all rows of all tables, in order: equal for the source and the copy.
+    pub digest: [u8; 32],
 }
 
 /// Keeps a [`Engine::watch_foreign`] going; dropping it ends the watch.

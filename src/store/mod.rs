@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::engine::{Engine, Reader};
+use crate::engine::{Custody, Engine, Reader};
 use crate::model::{AtomicWrite, Decision, Delivery, Env, Key, Outcome, Result};
 pub use read::ReadJob;
 pub use scan::Scan;
@@ -43,6 +43,7 @@ pub struct Store {
     reads: read::Reads,
     watches: Arc<watch::Watches>,
     make_reader: MakeReader,
+    whole: Arc<dyn Custody>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     env: Arc<dyn Env>,
 }
@@ -80,7 +81,8 @@ impl Store {
             threads.push(write::start(writes.clone(), watches.clone(), writer, make_reader)?);
         }
         let threads = Mutex::new(threads);
-        Ok(Self { writes, reads, watches, make_reader, threads, env })
+        let whole: Arc<dyn Custody> = engine;
+        Ok(Self { writes, reads, watches, make_reader, whole, threads, env })
     }
 
     /// The time by which entries are alive.
@@ -104,6 +106,12 @@ impl Store {
     pub fn read(&self, job: ReadJob) {
         let env = self.env.clone();
         self.reads.send(env, job);
+    }
+
+    /// The database as a whole, to be copied or examined on a thread that may take its time.
+    #[must_use]
+    pub fn custody(&self) -> Arc<dyn Custody> {
+        self.whole.clone()
     }
 
     /// Hands over writes; the reply gets one decision each, in order. It is dropped uncalled if the

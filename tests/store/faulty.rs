@@ -1,11 +1,13 @@
 //! An engine that does what a test tells it: waits, fails or panics before a call goes through.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use openkv::engine::{
-    Agenda, Checkpoint, Engine, ForeignWatch, Indexer, Reader, Report, Snapshot, Work, Writer,
+    Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, Indexer, Reader, Report, Snapshot,
+    Work, Writer,
 };
 use openkv::model::{IndexChoice, IndexInfo, IndexSpec, Result};
 
@@ -45,6 +47,16 @@ impl Plan {
 
 /// An engine with a plan.
 pub(crate) struct Faulty<E>(pub(crate) E, pub(crate) Arc<Plan>);
+
+impl<E: Engine> Custody for Faulty<E> {
+    fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
+        self.0.backup(to, step)
+    }
+
+    fn check(&self, findings_max: usize) -> Result<Vec<String>> {
+        self.0.check(findings_max)
+    }
+}
 
 impl<E: Engine> Engine for Faulty<E> {
     type Reader = Faulty<E::Reader>;

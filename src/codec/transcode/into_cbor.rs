@@ -130,10 +130,8 @@ impl Rewriter<'_> {
         // Behind a head of one byte: what spells an index is short.
         let index = self.out.get(start + 1..).and_then(index_of).map(u64::from);
         let Some(Open::Object { next_index, .. }) = self.open.last_mut() else { return None };
-        if let Some(index) = index {
-            if next_index.is_none_or(|next| index < next) {
-                return None;
-            }
+        if index.is_some_and(|index| next_index.is_none_or(|next| index < next)) {
+            return None;
         }
         *next_index = index.map(|index| index + 1);
         Some(())

@@ -5,6 +5,7 @@
 //! Never: open a file of the database by hand (closing it would drop this process's POSIX locks).
 
 mod connection;
+mod custody;
 mod errors;
 mod feed;
 mod foreign;
@@ -36,7 +37,7 @@ pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
-use super::{Engine, ForeignWatch};
+use super::{Backup, Custody, Engine, ForeignWatch};
 use crate::model::{Error, Kind, Result};
 
 /// A file that has been checked and, if it was new, given its tables.
@@ -71,6 +72,16 @@ impl SqliteEngine {
         let mut name = OsString::from(&self.path);
         name.push("-wal");
         name.into()
+    }
+}
+
+impl Custody for SqliteEngine {
+    fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
+        custody::backup(&self.path, to, self.busy, step)
+    }
+
+    fn check(&self, findings_max: usize) -> Result<Vec<String>> {
+        custody::check(&self.path, self.busy, findings_max)
     }
 }
 

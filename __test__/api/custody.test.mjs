@@ -1,0 +1,89 @@
+// Duty: backup and check of a database in use: what they promise, and what they refuse.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { KvU64, openKv } from "../../index.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "openkv-custody-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const path = (name) => join(folder, name);
+
+async function entriesOf(kv) {
+  const entries = [];
+  for await (const entry of kv.list({ prefix: [] })) entries.push(entry);
+  return entries;
+}
+
+test("a backup is the database at one point in time, while others write", async () => {
+  const kv = await openKv(path("a.db"));
+  for (let i = 0; i < 50; i++) await kv.set(["before", i], "x".repeat(i * 100));
+  await kv.set(["sum"], new KvU64(7n));
+  await kv.enqueue({ job: 1 });
+  const writer = (async () => {
+    for (let i = 0; i < 300; i++) await kv.atomic().set(["a", i], i).set(["b", i], i).commit();
+  })();
+  const copy = await kv.backup(path("copy.db"));
+  await writer;
+  assert.match(copy.sha256, /^[0-9a-f]{64}$/);
+  const copied = await openKv(path("copy.db"));
+  const entries = await entriesOf(copied);
+  assert.equal(entries.length, copy.entries);
+  // Both of each pair or neither, and nothing newer than the backup's own stamp.
+  const count = (first) => entries.filter(({ key }) => key[0] === first).length;
+  assert.equal(count("a"), count("b"));
+  assert.equal(count("before"), 50);
+  assert.ok(entries.every(({ versionstamp }) => versionstamp <= copy.versionstamp));
+  assert.deepEqual(await copied.check(), { ok: true, findings: [] });
+  copied.close();
+  kv.close();
+  assert.deepEqual(readdirSync(folder).filter((name) => /unfinished|wal|shm/.test(name)), []);
+});
+
+test("the same contents have the same hash", async () => {
+  const kv = await openKv(path("same.db"));
+  await kv.set(["k"], { v: 1 });
+  const first = await kv.backup(path("same1.db"));
+  const second = await kv.backup(path("same2.db"));
+  assert.equal(first.sha256, second.sha256);
+  await kv.set(["k"], { v: 2 });
+  const third = await kv.backup(path("same3.db"));
+  assert.notEqual(third.sha256, first.sha256);
+  kv.close();
+});
+
+test("a backup that is ended leaves nothing behind", async () => {
+  const kv = await openKv(path("ended.db"));
+  for (let i = 0; i < 300; i++) kv.set([i], new Uint8Array(60_000));
+  await kv.set(["last"], 1);
+  const controller = new AbortController();
+  const backup = kv.backup(path("ended-copy.db"), {
+    signal: controller.signal,
+    onProgress: () => {},
+  });
+  controller.abort(new Error("enough"));
+  await assert.rejects(backup, /enough/);
+  assert.ok(!existsSync(path("ended-copy.db")));
+  assert.deepEqual(readdirSync(folder).filter((name) => name.includes("unfinished")), []);
+  kv.close();
+});
+
+test("what cannot be is refused, and says why", async () => {
+  const kv = await openKv(path("refused.db"));
+  await kv.set(["k"], 1);
+  await assert.rejects(kv.backup(path("refused.db")), { name: "TypeError", message: /exists already/ });
+  await assert.rejects(kv.backup(7), { name: "TypeError", message: /path must be/ });
+  await assert.rejects(kv.backup(path("x"), { onprogress: 1 }), /unknown option 'onprogress'/);
+  await assert.rejects(kv.backup(path("x"), { signal: 1 }), /signal must be an AbortSignal/);
+  await assert.rejects(kv.backup(path("x"), { onProgress: 1 }), /onProgress must be a function/);
+  await assert.rejects(kv.backup(path("no/such/folder/x")), { code: "UNAVAILABLE" });
+  kv.close();
+  await assert.rejects(kv.backup(path("x")), { name: "BadResource" });
+  await assert.rejects(kv.check(), { name: "BadResource" });
+  const memory = await openKv(":memory:");
+  await assert.rejects(memory.backup(path("x")), { code: "UNSUPPORTED" });
+  assert.deepEqual(await memory.check(), { ok: true, findings: [] });
+  memory.close();
+});

@@ -1,0 +1,50 @@
+// Duty: backup, check, stats and vacuum: looking after a database.
+
+import type { Command } from "commander";
+import { withDatabase } from "../database.js";
+import { NotDone, untilInterrupted } from "../outcome.js";
+import { note, print, printFacts } from "../output.js";
+import { Progress } from "../progress.js";
+
+export function addMaintenanceCommands(program: Command): void {
+  program
+    .command("backup")
+    .description("copy the database into a new file while it is in use, and verify the copy")
+    .argument("<file>", "a file that does not exist yet")
+    .action(async (file: string, _: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const { signal, release } = untilInterrupted();
+        let progress: Progress | undefined;
+        try {
+          const copy = await kv.backup(file, {
+            signal,
+            onProgress: ({ pagesDone, pages }) => {
+              progress ??= new Progress("copied", pages, "pages");
+              progress.update(pagesDone, pagesDone);
+            },
+          });
+          progress?.end(copy.entries);
+          printFacts({ file, ...copy }, style);
+        } catch (error) {
+          progress?.end(0);
+          if (signal.aborted) throw new NotDone("interrupted: nothing is left behind", true);
+          throw error;
+        } finally {
+          release();
+        }
+      });
+    });
+
+  program
+    .command("check")
+    .description("examine every page, key and value; exit code 1 when something is wrong")
+    .action(async (_: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const { ok, findings } = await kv.check();
+        if (style.json) print(JSON.stringify({ ok, findings }));
+        else for (const finding of findings) print(finding);
+        if (!ok) throw new NotDone(`${findings.length} findings`);
+        if (!style.json) note("nothing is wrong");
+      });
+    });
+}

@@ -1,0 +1,90 @@
+// Duty: the database as a whole: backup and check.
+
+import { resolve } from "node:path";
+import { call } from "./call.js";
+import { checkOptions, nameOf } from "./check.js";
+import { Writer } from "./codec/writer.js";
+import { readStamp } from "./frame.js";
+import { CALL_BACKUP, CALL_BACKUP_PROGRESS, CALL_CHECK, STAMP_BYTES } from "./native.js";
+import type { Session } from "./session.js";
+import type { KvBackup, KvBackupOptions } from "./types.js";
+
+/** How often a backup is asked how far it is. */
+const PROGRESS_MS = 100;
+
+let lastNumber = 0;
+
+export async function backup(
+  session: Session,
+  path: string,
+  given: KvBackupOptions | undefined,
+): Promise<KvBackup> {
+  if (typeof path !== "string" || path === "") {
+    throw new TypeError(`kv.backup: path must be a file path: received ${nameOf(path)}`);
+  }
+  const { onProgress, signal } = checkOptions("kv.backup", given, ["onProgress", "signal"]);
+  if (onProgress !== undefined && typeof onProgress !== "function") {
+    throw new TypeError(`kv.backup: onProgress must be a function: received ${nameOf(onProgress)}`);
+  }
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new TypeError(`kv.backup: signal must be an AbortSignal: received ${nameOf(signal)}`);
+  }
+  signal?.throwIfAborted();
+  const number = (lastNumber = (lastNumber + 1) >>> 0);
+  const frame = new Writer();
+  frame.u32(number);
+  frame.bytes(Buffer.from(resolve(path)));
+  const follower = new Follower(session, number, onProgress as KvBackupOptions["onProgress"]);
+  const end = (): void => void follower.ask(true);
+  signal?.addEventListener("abort", end);
+  try {
+    const answer = await call(session, CALL_BACKUP, frame);
+    return {
+      bytes: answer.readDoubleLE(0),
+      entries: answer.readDoubleLE(8),
+      versionstamp: readStamp(answer, 16),
+      sha256: answer.toString("hex", 16 + STAMP_BYTES),
+    };
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    follower.stop();
+    signal?.removeEventListener("abort", end);
+  }
+}
+
+/** Asks a backup how far it is, as long as somebody wants to know. */
+class Follower {
+  readonly #session: Session;
+  readonly #number: number;
+  readonly #told: KvBackupOptions["onProgress"];
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  constructor(session: Session, number: number, told: KvBackupOptions["onProgress"]) {
+    this.#session = session;
+    this.#number = number;
+    this.#told = told;
+    if (told !== undefined) this.#timer = setInterval(() => void this.ask(false), PROGRESS_MS);
+  }
+
+  async ask(end: boolean): Promise<void> {
+    if (this.#session.closed) return;
+    const frame = new Writer();
+    frame.u32(this.#number);
+    frame.u8(end ? 1 : 0);
+    const answer = await call(this.#session, CALL_BACKUP_PROGRESS, frame);
+    const [pagesDone, pages] = [answer.readDoubleLE(0), answer.readDoubleLE(8)];
+    if (!end && pages > 0) this.#told?.({ pagesDone, pages });
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+export async function check(session: Session): Promise<{ ok: boolean; findings: string[] }> {
+  const findings = (await call(session, CALL_CHECK)).toString("utf8");
+  const lines = findings === "" ? [] : findings.split("\n");
+  return { ok: lines.length === 0, findings: lines };
+}

@@ -1,0 +1,91 @@
+//! The database as a whole: copied and examined on threads of their own, which may take their time.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+
+use super::Call;
+use crate::binding::replies::Reply;
+use crate::model::Error;
+
+/// Most findings of one examination.
+const FINDINGS_MAX: usize = 100;
+
+/// How far a backup has come, for those who ask, and whether it is to end.
+#[derive(Default)]
+struct Progress {
+    done: AtomicU64,
+    all: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// The backups that are under way, by the number that JavaScript gave them.
+static BACKUPS: LazyLock<Mutex<HashMap<u32, Arc<Progress>>>> = LazyLock::new(Mutex::default);
+
+/// Frame: u32 number, path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
+pub(super) fn backup(frame: &[u8], Call { store, reply }: Call) {
+    let Some((number, path)) = frame.split_first_chunk() else { return malformed(reply) };
+    let (number, path) = (u32::from_le_bytes(*number), String::from_utf8_lossy(path));
+    let path = PathBuf::from(path.as_ref());
+    let progress = Arc::<Progress>::default();
+    BACKUPS.lock().insert(number, progress.clone());
+    let custody = store.custody();
+    drop(store);
+    on_its_own_thread("openkv-backup", reply, move |reply| {
+        let copied = custody.backup(&path, &mut |done, all| {
+            progress.done.store(done, Ordering::Relaxed);
+            progress.all.store(all, Ordering::Relaxed);
+            !progress.ended.load(Ordering::Relaxed)
+        });
+        BACKUPS.lock().remove(&number);
+        match copied {
+            Ok(copy) => {
+                let mut answer = Vec::new();
+                answer.extend_from_slice(&(copy.bytes as f64).to_le_bytes());
+                answer.extend_from_slice(&(copy.entries as f64).to_le_bytes());
+                answer.extend_from_slice(&copy.stamp.hex());
+                answer.extend_from_slice(&copy.digest);
+                reply.good(Some(answer));
+            }
+            Err(error) => reply.bad(&error),
+        }
+    });
+}
+
+/// Frame: u32 number, u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
+pub(super) fn progress(frame: &[u8], reply: Reply) {
+    let [a, b, c, d, end] = frame else { return malformed(reply) };
+    let number = u32::from_le_bytes([*a, *b, *c, *d]);
+    let (mut done, mut all) = (0, 0);
+    if let Some(progress) = BACKUPS.lock().get(&number) {
+        progress.ended.fetch_or(*end != 0, Ordering::Relaxed);
+        done = progress.done.load(Ordering::Relaxed);
+        all = progress.all.load(Ordering::Relaxed);
+    }
+    reply.good(Some([done, all].map(|pages| (pages as f64).to_le_bytes()).concat()));
+}
+
+/// Answer: one finding a line.
+pub(super) fn check(Call { store, reply }: Call) {
+    let custody = store.custody();
+    drop(store);
+    on_its_own_thread("openkv-check", reply, move |reply| match custody.check(FINDINGS_MAX) {
+        Ok(findings) => reply.good(Some(findings.join("\n").into_bytes())),
+        Err(error) => reply.bad(&error),
+    });
+}
+
+fn on_its_own_thread(name: &str, reply: Reply, work: impl FnOnce(Reply) + Send + 'static) {
+    let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(reply));
+    if let Err(error) = thread {
+        // The reply went with the work, and has said that it was not answered.
+        tracing::error!(%error, "starting a thread");
+    }
+}
+
+fn malformed(reply: Reply) {
+    reply.bad(&Error::internal("a malformed request to the addon"));
+}
