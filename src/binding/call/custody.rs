@@ -26,7 +26,7 @@ struct Progress {
 static BACKUPS: LazyLock<Mutex<HashMap<u32, Arc<Progress>>>> = LazyLock::new(Mutex::default);
 
 /// Frame: u32 number, path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
-pub(super) fn backup(frame: &[u8], Call { store, reply }: Call) {
+pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
     let Some((number, path)) = frame.split_first_chunk() else { return malformed(reply) };
     let (number, path) = (u32::from_le_bytes(*number), String::from_utf8_lossy(path));
     let path = PathBuf::from(path.as_ref());
@@ -69,7 +69,7 @@ pub(super) fn progress(frame: &[u8], reply: Reply) {
 }
 
 /// Answer: one finding a line.
-pub(super) fn check(Call { store, reply }: Call) {
+pub(super) fn check(Call { store, reply, .. }: Call) {
     let custody = store.custody();
     drop(store);
     on_its_own_thread("openkv-check", reply, move |reply| match custody.check(FINDINGS_MAX) {
