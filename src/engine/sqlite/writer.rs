@@ -82,13 +82,19 @@ impl SqliteWriter {
     }
 
     /// Begins, however long other processes keep the lock, until the deadline.
-    pub(super) fn begin(&mut self, deadline: Instant) -> Result<()> {
+    /// Answers how many milliseconds that took: none when nobody was in the way.
+    pub(super) fn begin(&mut self, deadline: Instant) -> Result<i64> {
+        let mut asked = None;
         loop {
             match self.begin.execute() {
                 Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
+                    asked.get_or_insert_with(Instant::now);
                     std::thread::sleep(self.pause());
                 }
-                done => return done,
+                done => {
+                    let waited = asked.map_or(0, |asked| asked.elapsed().as_millis());
+                    return done.map(|()| i64::try_from(waited).unwrap_or(0));
+                }
             }
         }
     }
@@ -225,12 +231,10 @@ impl SqliteWriter {
 impl Writer for SqliteWriter {
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
         self.set_durable(work.durable)?;
-        let asked = Instant::now();
-        self.begin(deadline)?;
+        let waited_ms = self.begin(deadline)?;
         // Waiting for other processes can take seconds, by which locks would end too soon and ended
         // entries still be there.
-        let waited = i64::try_from(asked.elapsed().as_millis()).unwrap_or(0);
-        let now_ms = now_ms.saturating_add(waited);
+        let now_ms = now_ms.saturating_add(waited_ms);
         let (report, version) = match self.transact(work, now_ms) {
             Ok(done) => done,
             Err(error) => {
