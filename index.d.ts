@@ -89,6 +89,22 @@ export type KvListSelector =
   | { prefix: KvKey; end: KvKey }
   | { start: KvKey; end: KvKey };
 
+/** What a commit did to one key. */
+export type KvChange<T> =
+  | { type: "set"; key: KvKey; value: T; versionstamp: string }
+  | { type: "delete"; key: KvKey; value: null; versionstamp: string };
+
+/** A batch of a feed ({@link Kv.watch} over a selector): whole commits, in their order. */
+export interface KvChanges<T = unknown> {
+  /**
+   * Never empty, and no key twice in one commit. Deletions of absent keys are among them, and the
+   * ends of entries that expired, as soon as they are swept.
+   */
+  changes: KvChange<T>[];
+  /** Everything up to here has been told: `since` of a feed that is to go on after this batch. */
+  versionstamp: string;
+}
+
 /** Options of {@link Kv.list}. */
 export interface KvListOptions {
   /** Most entries to yield, a positive integer. Default: all. */
@@ -577,6 +593,39 @@ export class Kv implements Disposable, AsyncDisposable {
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { raw?: boolean },
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
+
+  /**
+   * Follows every committed change of the keys that a selector covers, whoever made it: the stream
+   * yields batches of whole commits, in their order. All writes that are called after `watch` are
+   * in it, and with `since` all after that versionstamp; the entries that are there already are
+   * not. Waits without cost while nothing changes; ends when the handle closes.
+   *
+   * A batch is read from the file when it is asked for, so a slow reader costs no memory. One that
+   * falls behind by more than the file's log holds (100,000 changes, 64 MiB, seven days) gets the
+   * last change of each key only; one that falls behind by 100,000 deletions more than that is too
+   * late. The first feed makes the file log its changes from then on.
+   *
+   * @param options.since Goes on after this versionstamp, of an earlier batch, entry or commit.
+   * @throws TypeError when the selector has no usable combination of bounds, `since` is no
+   *   versionstamp, or an option is unknown; {@link BadResource} on a closed handle.
+   *
+   * Reading rejects with {@link KvFeedGapError} when the changes after `since` are no longer all
+   * known (or `since` is not of this database): read the present state, and follow from there. With
+   * {@link KvError} `DENIED` on a read-only handle of a file that does not log changes yet.
+   *
+   * @example
+   * for await (const { changes, versionstamp } of kv.watch({ prefix: ["users"] }, { since })) {
+   *   for (const { type, key, value } of changes) {
+   *     if (type === "set") copy.set(key, value);
+   *     else copy.delete(key);
+   *   }
+   *   await remember(versionstamp);
+   * }
+   */
+  watch<T = unknown>(
+    selector: KvListSelector,
+    options?: { since?: string },
+  ): ReadableStream<KvChanges<T>>;
 
   /**
    * A symbol that stands for the versionstamp of the commit, as the last part of a key that is set.

@@ -4,6 +4,7 @@ import { AtomicOperation } from "./atomic.js";
 import { KvUuidV7, MAKES_UUID } from "./codec/uuid.js";
 import { persist, touch, ttl } from "./expiry.js";
 import { backup, check } from "./custody.js";
+import { feed, isSelector } from "./feed.js";
 import { KvListIterator } from "./list.js";
 import { listenQueue } from "./queue.js";
 import { checkpoint } from "./maintain.js";
@@ -16,6 +17,7 @@ import { Session } from "./session.js";
 import type {
   KvBackup,
   KvBackupOptions,
+  KvChanges,
   KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,
@@ -102,11 +104,19 @@ export class Kv {
 
   watch<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options: { raw?: boolean } = {},
-  ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
-    return watch(this.#session, keys, options) as ReadableStream<{
-      [K in keyof T]: KvEntryMaybe<T[K]>;
-    }>;
+    options?: { raw?: boolean },
+  ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
+  watch<T = unknown>(
+    selector: KvListSelector,
+    options?: { since?: string },
+  ): ReadableStream<KvChanges<T>>;
+  watch(
+    watched: readonly KvKey[] | KvListSelector,
+    options?: { raw?: boolean; since?: string },
+  ): ReadableStream<any> {
+    return isSelector(watched)
+      ? feed(this.#session, watched, options)
+      : watch(this.#session, watched, options === undefined ? {} : options);
   }
 
   commitVersionstamp(): symbol {

@@ -63,6 +63,9 @@ export const COMMITTED = 0;
 export const CHECK_FAILED = 1;
 export const COMMITTED_WITH = 3;
 
+/** Types of a feed's changes: 0, and 1 for a deletion. */
+export const CHANGE_SET = 0;
+
 /** Bytes of a versionstamp as it crosses: hexadecimal digits. */
 export const STAMP_BYTES = 20;
 /** Bytes before the value of a point answer: the stamp and the encoding id. */

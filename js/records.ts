@@ -178,7 +178,8 @@ export function putTtl(writer: Writer, key: KvKey, limits: Limits): void {
   }
 }
 
-function isStamp(text: string): boolean {
+/** Whether it is twenty hexadecimal digits. */
+export function isStamp(text: string): boolean {
   if (text.length !== STAMP_BYTES) return false;
   for (let i = 0; i < STAMP_BYTES; i++) {
     const unit = text.charCodeAt(i);

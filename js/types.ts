@@ -5,6 +5,8 @@ export type {
   AtomicCheck,
   KvBackup,
   KvBackupOptions,
+  KvChange,
+  KvChanges,
   KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,

@@ -1,15 +1,10 @@
 // Duty: watch: a stream of the states of some keys, pulled from the addon one state at a time.
-// Invariant: at most one state is asked for, and only while somebody reads: that alone keeps the
-// process alive.
 
-import type { UnderlyingSource } from "node:stream/web";
 import { checkWatchOptions, overLimit, wrongShape } from "./check.js";
 import { decodeKey } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
-import { errorOf, readFailure } from "./errors.js";
 import { readU32 } from "./frame.js";
-import { WATCH } from "./native.js";
-import type { Receiver } from "./port.js";
+import { Pulled } from "./pulled.js";
 import { skipAnswer } from "./read-batch.js";
 import { pointAnswer, putKey } from "./reads.js";
 import type { Session } from "./session.js";
@@ -36,67 +31,26 @@ export function watch(
   return new ReadableStream(watcher, { highWaterMark: 0 });
 }
 
-class Watcher implements Receiver, UnderlyingSource<State> {
-  readonly #session: Session;
+class Watcher extends Pulled<State> {
   readonly #request: Buffer;
   readonly #count: number;
-  readonly #id: number;
-  #stream!: ReadableStreamDefaultController<State>;
-  /** Resolves when the state that was asked for is here. */
-  #arrived: (() => void) | null = null;
-  #ended = false;
 
   constructor(session: Session, count: number, request: Writer, raw: boolean) {
-    this.#session = session;
+    super(session);
     this.#request = request.buf;
     this.#count = count;
-    this.#id = session.port.register(this);
-    session.native.watch(this.#id, count, request.buf, request.pos, raw);
+    session.native.watch(this.id, count, request.buf, request.pos, raw);
   }
 
-  start(stream: ReadableStreamDefaultController<State>): void {
-    this.#stream = stream;
+  protected ask(): void {
+    this.session.native.watchNext(this.id);
   }
 
-  pull(): Promise<void> | void {
-    if (this.#ended) return;
-    const { port, native } = this.#session;
-    port.pending();
-    const arrived = new Promise<void>((resolve) => (this.#arrived = resolve));
-    // After close() the end is on its way.
-    if (!this.#session.closed) native.watchNext(this.#id);
-    return arrived;
+  protected forget(): void {
+    this.session.native.watchCancel(this.id);
   }
 
-  cancel(): void {
-    if (this.#ended) return;
-    if (!this.#session.closed) this.#session.native.watchCancel(this.#id);
-    this.#end();
-  }
-
-  receive(kind: number, data: Buffer | null): void {
-    if (kind === WATCH && data !== null) {
-      this.#yield(data);
-      this.#settle();
-      return;
-    }
-    if (data === null) this.#stream.close();
-    else this.#stream.error(errorOf(readFailure(data)));
-    this.#end();
-  }
-
-  #yield(data: Buffer): void {
-    try {
-      this.#stream.enqueue(this.#stateOf(data));
-    } catch (error) {
-      // A value that cannot be read ends the watch, and says so.
-      this.#session.native.watchCancel(this.#id);
-      this.#stream.error(error);
-      this.#end();
-    }
-  }
-
-  #stateOf(data: Buffer): State {
+  protected decode(data: Buffer): State {
     const state: State = [];
     let at = 0;
     let keyAt = 0;
@@ -108,19 +62,5 @@ class Watcher implements Receiver, UnderlyingSource<State> {
       at = skipAnswer(data, at);
     }
     return state;
-  }
-
-  #end(): void {
-    this.#ended = true;
-    this.#session.port.forget(this.#id);
-    this.#settle();
-  }
-
-  #settle(): void {
-    if (this.#arrived === null) return;
-    const arrived = this.#arrived;
-    this.#arrived = null;
-    this.#session.port.settled();
-    arrived();
   }
 }

@@ -32,6 +32,9 @@ export interface NativeHandle {
   watch(id: number, count: number, frame: Uint8Array, len: number, raw: boolean): void;
   watchNext(id: number): void;
   watchCancel(id: number): void;
+  feed(id: number, frame: Uint8Array, len: number): void;
+  feedNext(id: number): void;
+  feedCancel(id: number): void;
   listen(id: number, credits: number): void;
   settle(id: number, messageId: number, ok: boolean): void;
   unlisten(id: number): void;

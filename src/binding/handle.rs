@@ -56,10 +56,10 @@ type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;
 /// A handle: its database, its lane, and what it watches and listens to.
 #[napi]
 pub struct Handle {
-    events: Events,
+    pub(super) events: Events,
     limits: Limits,
     durable: bool,
-    busy: Duration,
+    pub(super) busy: Duration,
     opened: Opened,
     /// The database, and the number of this handle's lane.
     open: Option<(Database, usize)>,
@@ -67,10 +67,12 @@ pub struct Handle {
     settling: Weak<Store>,
     closed: bool,
     watches: HashMap<u64, Id>,
+    /// Feeds, and why one could not be opened.
+    pub(super) feeds: HashMap<u64, model::Result<Id>>,
     listeners: HashMap<u64, Id>,
 }
 
-fn number(id: f64) -> u64 {
+pub(super) fn number(id: f64) -> u64 {
     id as u64
 }
 
@@ -117,6 +119,7 @@ impl Handle {
             settling: Weak::new(),
             closed: false,
             watches: HashMap::new(),
+            feeds: HashMap::new(),
             listeners: HashMap::new(),
         })
     }
@@ -131,6 +134,10 @@ impl Handle {
     fn database(&mut self) -> model::Result<&Database> {
         self.pick_up();
         self.open.as_ref().map(|(database, _)| database).ok_or_else(Error::closed)
+    }
+
+    pub(super) fn feed_store(&mut self) -> model::Result<&Arc<Store>> {
+        self.database().and_then(|database| database.store("kv.watch over a selector"))
     }
 
     /// The number by which `get` knows this handle; −1 when it is not open.
@@ -328,6 +335,12 @@ impl Handle {
             }
             self.events.send(Event::WatchEnd, id as f64, None);
         }
+        for (id, feed) in self.feeds.drain() {
+            if let (Ok(feed), Database::Store(store)) = (feed, &database) {
+                store.feed_cancel(feed);
+            }
+            self.events.send(Event::WatchEnd, id as f64, None);
+        }
         let Database::Store(store) = database else { return };
         self.settling = Arc::downgrade(&store);
         for (id, listener) in &self.listeners {
@@ -344,7 +357,7 @@ impl Drop for Handle {
     }
 }
 
-fn cut(frame: &[u8], len: u32) -> &[u8] {
+pub(super) fn cut(frame: &[u8], len: u32) -> &[u8] {
     frame.get(..len as usize).unwrap_or_default()
 }
 

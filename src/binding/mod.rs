@@ -12,6 +12,7 @@
 
 mod call;
 mod events;
+mod feed;
 mod get;
 mod handle;
 mod lane;

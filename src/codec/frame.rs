@@ -5,6 +5,7 @@
 
 mod answer;
 mod change;
+mod feed;
 mod reader;
 mod scan;
 mod search;
@@ -13,6 +14,7 @@ mod write;
 pub use answer::{
     Answer, Fill, Out, POINT_HEAD_BYTES, push_deliveries, push_error, push_outcomes, put_point,
 };
+pub use feed::{parse_feed, push_changes};
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests};
 pub use scan::{ScanRequest, deleted_answer, parse_deletion, parse_scan, put_seen};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};

@@ -13,6 +13,7 @@
 //! | reader | reads that left the caller's thread, and the re-reads of watches |
 //! | foreign | exists while something watches: notices other processes' commits |
 
+mod feed;
 mod queue;
 mod read;
 mod scan;
@@ -21,12 +22,13 @@ mod write;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use crate::engine::{Custody, Engine, Reader};
-use crate::model::{AtomicWrite, Decision, Delivery, Env, Key, Outcome, Result};
+use crate::model::{AtomicWrite, Decision, Delivery, Env, Key, KeyRange, Outcome, Result};
+pub use feed::{Batch, FeedReply};
 pub use read::ReadJob;
 pub use scan::Scan;
 pub use watch::{Entry, WatchReply};
@@ -42,6 +44,8 @@ pub struct Store {
     writes: Arc<write::Inbox>,
     reads: read::Reads,
     watches: Arc<watch::Watches>,
+    feeds: Arc<feed::Feeds>,
+    readonly: bool,
     make_reader: MakeReader,
     whole: Arc<dyn Custody>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -58,12 +62,17 @@ impl Store {
         let (reads, reader) = read::Reads::start(engine.reader()?)?;
         let mut threads = vec![reader];
         let writes = Arc::new(write::Inbox::new(env.clone()));
+        let feeds = feed::Feeds::new(reads.clone(), env.clone());
         let watches = {
+            let feeds = Arc::downgrade(&feeds);
             let (engine, writes) = (Arc::downgrade(&engine), Arc::downgrade(&writes));
             watch::Watches::new(reads.clone(), env.clone(), move |watches| {
                 let Some(engine) = engine.upgrade() else { return Ok(None) };
-                let writes = writes.clone();
+                let (writes, feeds) = (writes.clone(), feeds.clone());
                 engine.watch_foreign(Box::new(move || {
+                    if let Some(feeds) = feeds.upgrade() {
+                        feeds.wake_all();
+                    }
                     if let Some(watches) = watches.upgrade() {
                         watches.wake_all();
                     }
@@ -78,11 +87,16 @@ impl Store {
             Arc::new(move || Ok(Box::new(readers.reader()?) as Box<dyn Reader>));
         if !readonly {
             let (writer, make_reader) = (engine.writer()?, make_reader.clone());
-            threads.push(write::start(writes.clone(), watches.clone(), writer, make_reader)?);
+            threads.push(write::start(
+                writes.clone(),
+                (watches.clone(), feeds.clone()),
+                writer,
+                make_reader,
+            )?);
         }
         let threads = Mutex::new(threads);
         let whole: Arc<dyn Custody> = engine;
-        Ok(Self { writes, reads, watches, make_reader, whole, threads, env })
+        Ok(Self { writes, reads, watches, feeds, readonly, make_reader, whole, threads, env })
     }
 
     /// The time by which entries are alive.
@@ -149,6 +163,43 @@ impl Store {
         self.watches.cancel(id);
     }
 
+    /// Follows the changes of a range: those of every commit that is handed over later, and if
+    /// `since` is given, of every commit after it. Nothing is answered before [`Store::feed_next`].
+    /// `busy` bounds the wait for other processes while the file begins to log changes.
+    pub fn feed(&self, range: KeyRange, since: Option<u64>, busy: Duration) -> Id {
+        let id = self.feeds.add(range, since);
+        let feeds = Arc::downgrade(&self.feeds);
+        let opened = move |last| {
+            if let Some(feeds) = feeds.upgrade() {
+                feeds.opened(id, last);
+            }
+        };
+        if self.readonly {
+            self.read(Box::new(move |snapshot| {
+                opened(snapshot.and_then(|snapshot| feed::last_logged(snapshot)));
+            }));
+        } else {
+            self.order(Box::new(move |writer| {
+                opened(writer.and_then(|writer| writer.log_changes(Instant::now() + busy)));
+            }));
+        }
+        self.watches.hold_foreign();
+        id
+    }
+
+    /// Asks a feed for the next changes. The reply gets `None` when the feed is cancelled. One
+    /// question at a time: a second one drops the first unanswered.
+    pub fn feed_next(&self, id: Id, reply: FeedReply) {
+        self.feeds.next(id, reply);
+    }
+
+    /// Ends a feed; a reply that waits gets `None`.
+    pub fn feed_cancel(&self, id: Id) {
+        if self.feeds.cancel(id) {
+            self.watches.release_foreign();
+        }
+    }
+
     /// Becomes a consumer of the queue with so many free places.
     ///
     /// # Errors
@@ -179,6 +230,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         self.watches.close();
+        self.feeds.close();
         self.writes.close();
         self.reads.close();
         for thread in self.threads.get_mut().drain(..) {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::feed::Feeds;
 use super::queue::Listeners;
 use super::read::{ReadJob, answer};
 use super::watch::Watches;
@@ -185,7 +186,7 @@ fn refuse(submission: Submission, error: &Error) {
 
 pub(super) fn start<W: Writer + 'static>(
     inbox: Arc<Inbox>,
-    watches: Arc<Watches>,
+    (watches, feeds): (Arc<Watches>, Arc<Feeds>),
     writer: W,
     make_reader: MakeReader,
 ) -> Result<JoinHandle<()>> {
@@ -193,6 +194,7 @@ pub(super) fn start<W: Writer + 'static>(
     let mut scribe = Scribe {
         inbox: inbox.clone(),
         watches,
+        feeds,
         writer,
         make_reader,
         reader: None,
@@ -227,6 +229,7 @@ const PAUSE_MS: i64 = 250;
 struct Scribe<W> {
     inbox: Arc<Inbox>,
     watches: Arc<Watches>,
+    feeds: Arc<Feeds>,
     writer: W,
     make_reader: MakeReader,
     /// For watches; opened when the first one needs it.
@@ -437,9 +440,11 @@ impl<W: Writer> Scribe<W> {
         }
     }
 
-    fn announce(&mut self, report: Report, replies: Vec<Reply>, lock: i64, swept: bool) {
-        tell(replies, report.decisions);
-        self.show(self.watches.announce(&report.touched));
+    fn announce(&mut self, mut report: Report, replies: Vec<Reply>, lock: i64, swept: bool) {
+        tell(replies, std::mem::take(&mut report.decisions));
+        let mut looks = self.watches.announce(&report.touched);
+        looks.extend(self.feeds.announce(&report));
+        self.show(looks);
         if report.queued || !report.deliveries.is_empty() || lock != 0 {
             // Something may be due earlier, or what was due is now locked: ask again.
             self.message_ms = None;

@@ -40,6 +40,10 @@ impl Env for Clock {
 pub(crate) struct Answer<T>(Receiver<T>);
 
 impl<T> Answer<T> {
+    pub(crate) fn of(receiver: Receiver<T>) -> Self {
+        Self(receiver)
+    }
+
     /// Waits for it.
     pub(crate) fn get(&self) -> T {
         self.0.recv_timeout(PATIENCE).expect("an answer")

@@ -12,6 +12,7 @@ mod database;
 mod expiry;
 mod failures;
 mod faulty;
+mod feeds;
 mod foreign;
 mod queue;
 mod watches;

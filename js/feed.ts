@@ -1,0 +1,88 @@
+// Duty: watch over a selector: a stream of the committed changes in a range of keys, in order.
+
+import { checkOptions, wrongShape } from "./check.js";
+import { decodeKey } from "./codec/key.js";
+import { decodeValue } from "./codec/value/decode.js";
+import { Writer } from "./codec/writer.js";
+import { readStamp, readU32 } from "./frame.js";
+import { CHANGE_SET, STAMP_BYTES } from "./native.js";
+import { Pulled } from "./pulled.js";
+import { boundsOf, checkSelector } from "./range.js";
+import { isStamp } from "./records.js";
+import type { Session } from "./session.js";
+import type { KvChange, KvChanges, KvListSelector } from "./types.js";
+
+/** What is no object is no selector either: then it was to be keys. */
+export function isSelector(watched: unknown): watched is KvListSelector {
+  return typeof watched === "object" && watched !== null && !Array.isArray(watched);
+}
+
+export function feed(
+  session: Session,
+  selector: KvListSelector,
+  options: unknown,
+): ReadableStream<KvChanges> {
+  const { since } = checkOptions("kv.watch", options, ["since"]);
+  const bounds = boundsOf(checkSelector(selector), session.limits.rangeKeyBytesMax);
+  const writer = new Writer(128);
+  if (since === undefined) writer.u8(0);
+  else putStamp(writer, since);
+  for (const bound of [bounds.start, bounds.end]) {
+    writer.u32(bound.length);
+    writer.bytes(bound);
+  }
+  session.requireOpen();
+  // Nothing is fetched ahead: what waits is in the file, not in memory.
+  return new ReadableStream(new Feed(session, writer), { highWaterMark: 0 });
+}
+
+function putStamp(writer: Writer, since: unknown): void {
+  if (typeof since !== "string") throw wrongShape("string", since);
+  if (!isStamp(since)) {
+    const form = `twenty hexadecimal digits: received '${since}'`;
+    throw new TypeError(`kv.watch: since must be a versionstamp, ${form}`);
+  }
+  writer.u8(1);
+  writer.ascii(since);
+}
+
+class Feed extends Pulled<KvChanges> {
+  constructor(session: Session, request: Writer) {
+    super(session);
+    // What was called before comes first.
+    session.flush();
+    session.native.feed(this.id, request.buf, request.pos);
+  }
+
+  protected ask(): void {
+    this.session.native.feedNext(this.id);
+  }
+
+  protected forget(): void {
+    this.session.native.feedCancel(this.id);
+  }
+
+  protected decode(data: Buffer): KvChanges {
+    const changes: KvChange<unknown>[] = [];
+    const count = readU32(data, STAMP_BYTES);
+    let at = STAMP_BYTES + 4;
+    for (let i = 0; i < count; i++) {
+      const type = data[at++];
+      const versionstamp = readStamp(data, at);
+      at += STAMP_BYTES;
+      const keyStart = at + 4;
+      at = keyStart + readU32(data, at);
+      const key = decodeKey(data, keyStart, at);
+      if (type !== CHANGE_SET) {
+        changes.push({ type: "delete", key, value: null, versionstamp });
+        continue;
+      }
+      const encoding = data[at++];
+      const start = at + 4;
+      at = start + readU32(data, at);
+      const value = decodeValue(encoding, data, start, at);
+      changes.push({ type: "set", key, value, versionstamp });
+    }
+    return { changes, versionstamp: readStamp(data, 0) };
+  }
+}

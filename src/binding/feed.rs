@@ -1,0 +1,61 @@
+//! Feeds of a handle: like its watches, but of a range and of changes.
+
+use napi_derive::napi;
+
+use super::events::Event;
+use super::handle::{Handle, cut, number};
+use super::replies::Reply;
+use crate::codec::frame::{parse_feed, push_changes};
+use crate::model::{Error, Versionstamp};
+use crate::store::Batch;
+
+#[napi]
+impl Handle {
+    /// Starts to follow the changes of a range.
+    #[napi(catch_unwind)]
+    pub fn feed(&mut self, id: f64, frame: &[u8], len: u32) {
+        let busy = self.busy;
+        let feed = match parse_feed(cut(frame, len)) {
+            Ok((range, since)) => {
+                let since = since.map(Versionstamp::version);
+                self.feed_store().map(|store| store.feed(range, since, busy))
+            }
+            Err(bug) => Err(Error::internal(bug.to_string())),
+        };
+        self.feeds.insert(number(id), feed);
+    }
+
+    /// Asks a feed for its next changes; WATCH or WATCH_END.
+    #[napi(catch_unwind)]
+    pub fn feed_next(&mut self, id: f64) {
+        let reply = Reply::new(self.events.clone(), id, Event::Watch, Event::WatchEnd);
+        let feed = match self.feeds.get(&number(id)) {
+            Some(Ok(feed)) => *feed,
+            Some(Err(error)) => return reply.bad(error),
+            None => return reply.over(),
+        };
+        let Ok(store) = self.feed_store() else { return reply.over() };
+        store.feed_next(
+            feed,
+            Box::new(move |answer| match answer {
+                Ok(Some(Batch { changes, version })) => {
+                    let mut out = Vec::new();
+                    push_changes(&mut out, Versionstamp::new(version), &changes);
+                    reply.good(Some(out));
+                }
+                Ok(None) => reply.over(),
+                Err(error) => reply.bad(&error),
+            }),
+        );
+    }
+
+    /// Ends a feed.
+    #[napi(catch_unwind)]
+    pub fn feed_cancel(&mut self, id: f64) {
+        if let Some(Ok(feed)) = self.feeds.remove(&number(id))
+            && let Ok(store) = self.feed_store()
+        {
+            store.feed_cancel(feed);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a feed tells next: whole commits out of the log or, where the log no longer has them, out of
+//! the entries themselves.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::engine::{FeedState, Snapshot};
+use crate::model::{
+    Change, EncodedValue, Encoding, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES,
+    FEED_COALESCED_BYTES, FEED_COALESCED_CHANGES, Key, KeyRange, Kind, Result, Versionstamp,
+};
+
+/// Changes of whole commits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// In the order of their commits; no key twice in one commit.
+    pub changes: Vec<Change>,
+    /// The commit up to which the feed has now told everything.
+    pub version: u64,
+}
+
+/// The changes in a range after a commit, and whether there are more behind them. A range in which
+/// nothing changed gives an empty batch.
+pub(super) fn next(
+    snapshot: &mut dyn Snapshot,
+    range: &KeyRange,
+    after: u64,
+) -> Result<(Batch, bool)> {
+    let state = snapshot.feed().state()?;
+    if after > state.version {
+        let (since, last) = (Versionstamp::new(after), Versionstamp::new(state.version));
+        return Err(gap(format!(
+            "the feed cannot go on from {since}, which is newer than {last}, the last commit of \
+             this database: it is another's, or of a state that was lost"
+        )));
+    }
+    if after >= state.complete {
+        return logged(snapshot, range, after, state);
+    }
+    if after >= state.removed {
+        return coalesced(snapshot, range, after, state);
+    }
+    let (since, first) = (Versionstamp::new(after), Versionstamp::new(state.removed));
+    Err(gap(format!("the feed cannot go on from {since}: it reaches back to {first} only")))
+}
+
+/// The last commit, if nothing in a range has changed after `after` and the log can tell.
+pub(super) fn quiet(
+    snapshot: &mut dyn Snapshot,
+    range: &KeyRange,
+    after: u64,
+) -> Result<Option<u64>> {
+    let state = snapshot.feed().state()?;
+    let mut quiet = after >= state.complete;
+    if quiet {
+        snapshot.feed().changes(after, &mut |logged| {
+            quiet = !range.contains(logged.key);
+            quiet
+        })?;
+    }
+    Ok(quiet.then_some(state.version))
+}
+
+fn gap(why: String) -> Error {
+    let todo = "read the present state and follow from there";
+    Error::new(Kind::FeedGap, format!("{why}; {todo}"))
+}
+
+/// Every change, as the log has it.
+fn logged(
+    snapshot: &mut dyn Snapshot,
+    range: &KeyRange,
+    after: u64,
+    state: FeedState,
+) -> Result<(Batch, bool)> {
+    let mut batch = Batch { changes: Vec::new(), version: state.version };
+    let (mut bytes, mut last, mut more) = (0, after, false);
+    snapshot.feed().changes(after, &mut |logged| {
+        let full = batch.changes.len() >= FEED_BATCH_CHANGES || bytes >= FEED_BATCH_BYTES;
+        if full && logged.version != last {
+            more = true;
+            return false;
+        }
+        last = logged.version;
+        if range.contains(logged.key) {
+            let change = change(logged.version, logged.key, logged.value);
+            bytes += change.size_bytes();
+            batch.changes.push(change);
+        }
+        true
+    })?;
+    if more {
+        batch.version = last;
+    }
+    Ok((batch, more))
+}
+
+fn change(version: u64, key: &[u8], value: Option<(Encoding, &[u8])>) -> Change {
+    let value = value.map(|(encoding, bytes)| EncodedValue { encoding, bytes: bytes.to_vec() });
+    Change { key: Key::from_encoded(key.to_vec()), version, value }
+}
+
+/// The last change of each key: entries that were written since, and removals out of the log.
+fn coalesced(
+    snapshot: &mut dyn Snapshot,
+    range: &KeyRange,
+    after: u64,
+    state: FeedState,
+) -> Result<(Batch, bool)> {
+    let mut earliest = Earliest::default();
+    snapshot.scan(range.start.as_bytes(), range.end.as_bytes(), false, &mut |row| {
+        let version = row.stamp.version();
+        if version > after && earliest.takes(version) {
+            earliest.add(change(version, row.key, Some((row.encoding, row.value))));
+        }
+        true
+    })?;
+    let mut removals = Vec::new();
+    snapshot.feed().changes(after, &mut |logged| {
+        if logged.value.is_none() && range.contains(logged.key) {
+            removals.push(change(logged.version, logged.key, None));
+        }
+        true
+    })?;
+    let mut seen = HashSet::new();
+    for removal in removals.into_iter().rev() {
+        // What is there was written after its removal; so was what is here for the second time.
+        if seen.insert(removal.key.clone())
+            && earliest.takes(removal.version)
+            && snapshot.expiry(removal.key.as_bytes())?.is_none()
+        {
+            earliest.add(removal);
+        }
+    }
+    let version = earliest.end.map_or(state.version, |end| end - 1);
+    let changes = earliest.commits.into_values().flatten().collect();
+    Ok((Batch { changes, version }, earliest.end.is_some()))
+}
+
+/// As many of the earliest commits as a batch has room for.
+#[derive(Default)]
+struct Earliest {
+    commits: BTreeMap<u64, Vec<Change>>,
+    changes: usize,
+    bytes: usize,
+    /// The first commit that had no room.
+    end: Option<u64>,
+}
+
+impl Earliest {
+    fn takes(&self, version: u64) -> bool {
+        self.end.is_none_or(|end| version < end)
+    }
+
+    fn add(&mut self, change: Change) {
+        self.changes += 1;
+        self.bytes += change.size_bytes();
+        self.commits.entry(change.version).or_default().push(change);
+        while self.commits.len() > 1
+            && (self.changes > FEED_COALESCED_CHANGES || self.bytes > FEED_COALESCED_BYTES)
+            && let Some((version, dropped)) = self.commits.pop_last()
+        {
+            self.end = Some(version);
+            self.changes -= dropped.len();
+            self.bytes -= dropped.iter().map(Change::size_bytes).sum::<usize>();
+        }
+    }
+}

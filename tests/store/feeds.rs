@@ -1,0 +1,263 @@
+//! Feeds: that they tell everything once and in order, from where on, and when they say that they
+//! cannot.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use openkv::model::{Change, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES, KeyRange, Kind, Outcome, Result};
+use openkv::store::{Batch, Id};
+
+use crate::database::{Answer, Database, START_MS};
+use crate::on_both;
+use crate::writes::{absent, checked, delete, enqueue, key, set, set_until, write};
+
+/// Commit, key, first byte of the value; `None`: removed.
+type Shown = (u64, &'static str, Option<u8>);
+
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "dead", "other"];
+
+fn shown(change: &Change) -> Shown {
+    let name = NAMES.into_iter().find(|name| key(name) == change.key).unwrap_or("?");
+    let byte = change.value.as_ref().map(|value| value.bytes.first().copied().unwrap_or(0));
+    (change.version, name, byte)
+}
+
+impl Database {
+    /// A feed of the keys `a` to `dead`.
+    fn feed(&self, since: Option<u64>) -> Id {
+        let range = KeyRange { start: key("a"), end: key("e") };
+        self.store().feed(range, since, Duration::from_secs(30))
+    }
+
+    fn batch(&self, feed: Id) -> Answer<Result<Option<Batch>>> {
+        let (told, answer) = channel();
+        let reply = move |batch| {
+            let _nobody_asks = told.send(batch);
+        };
+        self.store().feed_next(feed, Box::new(reply));
+        Answer::of(answer)
+    }
+
+    fn changes(&self, feed: Id) -> Vec<Shown> {
+        let batch = self.batch(feed).get().expect("no error").expect("not ended");
+        batch.changes.iter().map(shown).collect()
+    }
+
+    fn refusal(&self, feed: Id) -> Kind {
+        self.batch(feed).get().expect_err("refused").kind()
+    }
+
+    /// Makes the log let go of everything that is in it.
+    fn forget(&self) {
+        self.pass(FEED_AGE_MS_MAX + 1);
+        // Each transaction lets go of a bounded number of commits.
+        for _ in 0..10 {
+            self.must(write(vec![set("other", b"1")]));
+        }
+    }
+}
+
+fn everything_after_the_opening_is_told_in_order(database: Database) {
+    database.must(write(vec![set("a", b"0")]));
+    let feed = database.feed(None);
+    let writes = vec![
+        write(vec![set("a", &[1]), set("other", &[1])]),
+        write(vec![set("a", &[2]), set("b", &[2])]),
+        checked(vec![absent("a")], vec![set("a", &[9])]),
+        write(vec![delete("a")]),
+    ];
+    database.commit(writes);
+    database.must(write(vec![set("c", &[5])]));
+    let mut told = Vec::new();
+    while told.len() < 5 {
+        told.extend(database.changes(feed));
+    }
+    let mut second = told[1..3].to_vec();
+    second.sort_unstable();
+    assert_eq!(second, [(3, "a", Some(2)), (3, "b", Some(2))]);
+    assert_eq!(
+        (told[0], &told[3..]),
+        ((2, "a", Some(1)), &[(4, "a", None), (5, "c", Some(5))][..])
+    );
+}
+
+fn what_waits_is_answered_by_the_next_change_in_the_range(database: Database) {
+    let feed = database.feed(None);
+    let waiting = database.batch(feed);
+    database.must(write(vec![set("other", b"1")]));
+    database.settle_down();
+    assert_eq!(waiting.now(), None);
+    let version = database.must(write(vec![set("b", &[7])]));
+    let batch = waiting.get().expect("no error").expect("not ended");
+    assert_eq!((shown(&batch.changes[0]), batch.version), ((version, "b", Some(7)), version));
+    let waiting = database.batch(feed);
+    database.settle_down();
+    assert_eq!(waiting.now(), None, "nothing is told twice");
+}
+
+fn ends_and_dead_messages_are_told(database: Database) {
+    let feed = database.feed(None);
+    database.must(write(vec![set_until("a", &[1], START_MS + 10)]));
+    assert_eq!(database.changes(feed), [(1, "a", Some(1))]);
+    let waiting = database.batch(feed);
+    database.pass(10);
+    let batch = waiting.get().expect("no error").expect("not ended");
+    assert_eq!(shown(&batch.changes[0]), (2, "a", None));
+    let consumer = database.listen(1);
+    database.must(enqueue(7..8, START_MS, &[], &["dead"]));
+    let (id, _) = consumer.get();
+    database.store().settle(consumer.id, id, Outcome::Failed);
+    assert_eq!(database.changes(feed)[0].1, "dead");
+}
+
+fn batches_are_bounded_and_commits_are_whole(database: Database) {
+    let feed = database.feed(None);
+    let half = FEED_BATCH_CHANGES / 2 + 1;
+    let names: Vec<String> = (0..half).map(|n| format!("b{n:05}")).collect();
+    for n in 0..4 {
+        database.must(write(names.iter().map(|name| set(name, &[n])).collect()));
+    }
+    let lens: Vec<usize> = (0..2).map(|_| database.changes(feed).len()).collect();
+    assert_eq!(lens, [2 * half, 2 * half]);
+}
+
+fn a_file_that_logged_nothing_is_resumed_while_nothing_was_removed(database: Database) {
+    database.must(write(vec![set("a", &[1]), set("other", &[1])]));
+    database.must(write(vec![set("b", &[2])]));
+    database.must(write(vec![set("a", &[3])]));
+    let from_one = database.feed(Some(1));
+    assert_eq!(database.changes(from_one), [(2, "b", Some(2)), (3, "a", Some(3))]);
+    let from_none = database.feed(Some(0));
+    assert_eq!(database.changes(from_none), [(2, "b", Some(2)), (3, "a", Some(3))]);
+    // From now on removals are logged.
+    database.must(write(vec![delete("b")]));
+    let again = database.feed(Some(1));
+    assert_eq!(database.changes(again), [(3, "a", Some(3)), (4, "b", None)]);
+    let later = database.feed(Some(3));
+    assert_eq!(database.changes(later), [(4, "b", None)]);
+}
+
+fn a_removal_that_was_not_logged_is_a_gap(database: Database) {
+    database.must(write(vec![set("a", &[1])]));
+    database.must(write(vec![delete("a")]));
+    database.must(write(vec![set("b", &[3])]));
+    let feed = database.feed(Some(1));
+    assert_eq!(database.refusal(feed), Kind::FeedGap);
+    assert_eq!(database.refusal(feed), Kind::FeedGap);
+    let feed = database.feed(Some(2));
+    assert_eq!(database.changes(feed), [(3, "b", Some(3))]);
+    let ahead = database.feed(Some(4));
+    assert_eq!(database.refusal(ahead), Kind::FeedGap);
+}
+
+fn a_reader_behind_the_log_gets_the_last_change_of_each_key(database: Database) {
+    let slow = database.feed(None);
+    let first = database.must(write(vec![set("a", &[1]), set("b", &[1]), set("c", &[1])]));
+    database.must(write(vec![set("a", &[2])]));
+    let last = database.must(write(vec![set("c", &[3])]));
+    database.forget();
+    assert_eq!(
+        database.changes(slow),
+        [(first, "b", Some(1)), (first + 1, "a", Some(2)), (last, "c", Some(3)),]
+    );
+    let version = database.must(write(vec![set("a", &[4])]));
+    assert_eq!(database.changes(slow), [(version, "a", Some(4))]);
+}
+
+fn a_reader_behind_forgotten_removals_is_told_so(database: Database) {
+    let slow = database.feed(None);
+    database.must(write(vec![set("a", &[1])]));
+    database.must(write(vec![delete("a")]));
+    database.forget();
+    assert_eq!(database.refusal(slow), Kind::FeedGap);
+}
+
+/// A feed that waits has nothing behind it, however much is written and forgotten elsewhere.
+fn waiting_for_long_loses_nothing(database: Database) {
+    let [asked, idle] = [database.feed(None), database.feed(None)];
+    let waiting = database.batch(asked);
+    for _ in 0..3 {
+        database.must(write(vec![set("other", b"1")]));
+        database.must(write(vec![delete("other")]));
+    }
+    database.forget();
+    let version = database.must(write(vec![set("a", &[1])]));
+    let batch = waiting.get().expect("no error").expect("not ended");
+    assert_eq!(batch.changes.iter().map(shown).collect::<Vec<_>>(), [(version, "a", Some(1))]);
+    assert_eq!(database.changes(idle), [(version, "a", Some(1))]);
+}
+
+fn cancelling_answers_what_waits(database: Database) {
+    let feed = database.feed(None);
+    let waiting = database.batch(feed);
+    database.store().feed_cancel(feed);
+    assert_eq!(waiting.get(), Ok(None));
+    assert_eq!(database.batch(feed).get(), Ok(None));
+    database.store().feed_cancel(feed);
+    database.must(write(vec![set("a", &[1])]));
+}
+
+fn closing_answers_what_waits(mut database: Database) {
+    let feed = database.feed(None);
+    let waiting = database.batch(feed);
+    database.settle_down();
+    database.close();
+    assert_eq!(waiting.get(), Ok(None));
+}
+
+on_both! {
+    everything_after_the_opening_is_told_in_order
+    what_waits_is_answered_by_the_next_change_in_the_range
+    ends_and_dead_messages_are_told
+    batches_are_bounded_and_commits_are_whole
+    a_file_that_logged_nothing_is_resumed_while_nothing_was_removed
+    a_removal_that_was_not_logged_is_a_gap
+    a_reader_behind_the_log_gets_the_last_change_of_each_key
+    a_reader_behind_forgotten_removals_is_told_so
+    waiting_for_long_loses_nothing
+    cancelling_answers_what_waits
+    closing_answers_what_waits
+}
+
+#[test]
+fn another_process_is_followed_and_a_feed_resumed_there() {
+    let ours = Database::sqlite();
+    let theirs = ours.another(false);
+    theirs.must(write(vec![set("a", &[0])]));
+    let feed = ours.feed(None);
+    let mut told = Vec::new();
+    // Also what a process does whose writer has not yet seen that changes are logged.
+    ours.settle_down();
+    for n in 1..=100 {
+        theirs.must(write(vec![set("a", &[n])]));
+        ours.must(write(vec![set("b", &[n])]));
+    }
+    while told.len() < 200 {
+        told.extend(ours.changes(feed));
+    }
+    assert!(told.is_sorted_by(|a, b| a.0 < b.0));
+    for name in ["a", "b"] {
+        let values = told.iter().filter(|change| change.1 == name).map(|change| change.2);
+        assert!(values.eq((1..=100).map(Some)), "{name}");
+    }
+    let middle = told[99].0;
+    let resumed = theirs.feed(Some(middle));
+    assert_eq!(theirs.changes(resumed), told[100..]);
+}
+
+#[test]
+fn a_read_only_store_follows_what_is_logged() {
+    let ours = Database::sqlite();
+    ours.must(write(vec![set("a", &[1])]));
+    let theirs = ours.another(true);
+    let early = theirs.feed(None);
+    assert_eq!(theirs.refusal(early), Kind::Denied);
+    ours.feed(None);
+    ours.settle_down();
+    let feed = theirs.feed(None);
+    let waiting = theirs.batch(feed);
+    theirs.read("");
+    let version = ours.must(write(vec![set("a", &[2])]));
+    let batch = waiting.get().expect("no error").expect("not ended");
+    assert_eq!(shown(&batch.changes[0]), (version, "a", Some(2)));
+}
