@@ -152,6 +152,16 @@ example("live-watch", async ({ lines, path }) => {
   ]);
 });
 
+example("change-feed", async ({ lines, path }) => {
+  assert.deepEqual(lines, [
+    "Loaded 2 prices.",
+    "Followed: tea 4, coffee 5.",
+    "Caught up: tea 5.",
+    "Not ours: loaded again, 1 price.",
+  ]);
+  assert.deepEqual(await contents(path), [[["price", "tea"], 5]]);
+});
+
 example("ulid-keys", async ({ lines, path }) => {
   assert.deepEqual(lines, [
     "101 lines, in the order in which they were written: true.",

@@ -176,6 +176,18 @@ export async function listing(kv: Kv): Promise<void> {
 }
 
 export async function following(kv: Kv): Promise<void> {
+  const feed = kv.watch<User>({ prefix: ["users"] }, { since: "0".repeat(20) });
+  for await (const { changes, versionstamp } of feed) {
+    const told: string = versionstamp;
+    for (const change of changes) {
+      if (change.type === "set") change.value satisfies User;
+      else change.value satisfies null;
+      change.key satisfies KvKey;
+      told satisfies typeof change.versionstamp;
+    }
+  }
+  // @ts-expect-error raw belongs to keys
+  kv.watch({ prefix: [] }, { raw: true });
   const stream = kv.watch<[User, number]>([["a"], ["b"]], { raw: true });
   same<typeof stream, ReadableStream<[KvEntryMaybe<User>, KvEntryMaybe<number>]>>(true);
   for await (const [user, number] of stream) {
