@@ -120,13 +120,146 @@ export interface KvListOptions {
    * Each read sees one state of the database. Default: grows from 32 to 500.
    */
   batchSize?: number;
+  /** Only entries whose value meets these conditions; see {@link KvFilter}. Default: all. */
+  where?: KvFilter;
+  /** Entries without `value`, which is then neither read nor sent. Default: false. */
+  keysOnly?: boolean;
+  /**
+   * Only entries whose key has at most so many parts behind the prefix, a positive integer. What is
+   * deeper is jumped over, not read. Needs a `prefix`. Default: all.
+   */
+  depth?: number;
+  /** Entries with `expireAt`, see {@link KvExpiry}. Default: false. */
+  withExpiry?: boolean;
+}
+
+/** An entry of a list with `keysOnly: true`. */
+export interface KvKeyEntry {
+  /** A fresh array; yours to change. */
+  key: KvKey;
+  /** Twenty hexadecimal digits, larger for every later commit. */
+  versionstamp: string;
+}
+
+/** What `withExpiry: true` adds to an entry. */
+export interface KvExpiry {
+  /** When the entry ends; `null` when it stays, or is absent. */
+  expireAt: Date | null;
+}
+
+/** What a filter compares with: a value, or the time of the call plus `$offset` milliseconds. */
+export type KvFilterValue =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Date
+  | Uint8Array
+  | { $now: true; $offset?: number }
+  | { $now: { $offset?: number } };
+
+/** What a value has to be. Several operators are all to hold. */
+export interface KvFilterCondition {
+  /** The same value. Numbers and bigints compare exactly; other types never equal each other. */
+  $eq?: KvFilterValue;
+  /** Not `$eq`. */
+  $ne?: KvFilterValue;
+  /** Greater, of a like type: numbers and bigints, strings by UTF-8, dates, booleans, bytes. */
+  $gt?: KvFilterValue;
+  $gte?: KvFilterValue;
+  $lt?: KvFilterValue;
+  $lte?: KvFilterValue;
+  /** From the first to the second, both included. */
+  $between?: readonly [KvFilterValue, KvFilterValue];
+  /** One of these. */
+  $in?: readonly KvFilterValue[];
+  /** None of these. */
+  $nin?: readonly KvFilterValue[];
+  /** A string with this part, bytes with this part, an array or `Set` with this element. */
+  $contains?: KvFilterValue;
+  $notContains?: KvFilterValue;
+  $startsWith?: string | Uint8Array;
+  $endsWith?: string | Uint8Array;
+  /** As `$eq`, `$contains` and so on for strings, in any case (Unicode's full case folding). */
+  $eqi?: string;
+  $nei?: string;
+  $containsi?: string;
+  $notContainsi?: string;
+  $startsWithi?: string;
+  $endsWithi?: string;
+  /** Whether it is `null`, `undefined` or not there. */
+  $null?: boolean;
+  /** Whether it is as for `$null`, or a string, array, object, `Map`, `Set` or bytes without contents. */
+  $empty?: boolean;
+  /** Not `$empty`. */
+  $notEmpty?: boolean;
+  /** Whether it is there, be it `null`. */
+  $exists?: boolean;
+  $and?: readonly KvFilterCondition[];
+  $or?: readonly KvFilterCondition[];
+  $not?: KvFilterCondition;
+}
+
+/**
+ * Conditions on values, decided in Rust on their stored bytes. A name is a path: dots step into
+ * objects, Maps and arrays (by index or, where there is no such, over the elements, one of which has
+ * to do); a backslash makes a dot or dollar part of the name. A value behind a path is to be equal.
+ * Operators at the top are about the whole value. All conditions are to hold. At most 32 levels and
+ * 1000 conditions and operands.
+ *
+ * @example
+ * const adults = { age: { $gte: 18 }, "address.city": { $in: ["Rome", "Oslo"] } };
+ */
+export interface KvFilter extends Omit<KvFilterCondition, "$and" | "$or" | "$not"> {
+  $and?: readonly KvFilter[];
+  $or?: readonly KvFilter[];
+  $not?: KvFilter;
+  [path: string]: unknown;
+}
+
+/** Options of {@link Kv.paginate}: a selector, and what a page is. */
+export interface KvPaginateOptions {
+  prefix?: KvKey;
+  start?: KvKey;
+  end?: KvKey;
+  /** Most entries of the page, 1 to 1000. Default: 100. */
+  limit?: number;
+  /** The `cursor` of the page before. */
+  cursor?: string | null;
+  /** From the last key to the first. Default: false. */
+  reverse?: boolean;
+  /** Only entries whose value meets these conditions. */
+  where?: KvFilter;
+}
+
+/** One page. */
+export interface KvPage<T> {
+  entries: KvEntry<T>[];
+  /** Where the next page goes on; `null` when there is none. */
+  cursor: string | null;
+  /** Whether there is at least one more entry. */
+  hasMore: boolean;
+}
+
+/** Options of {@link Kv.deleteMany}. */
+export interface KvDeleteManyOptions {
+  /** Only entries whose value meets these conditions. */
+  where?: KvFilter;
+  /** Most entries to delete, a positive integer; those with the lowest keys, or named first. */
+  limit?: number;
+  /**
+   * All in one commit. Rejects with `TypeError`, and deletes nothing, when there are more than
+   * `limits.mutationsMax` entries to delete. Default: false.
+   */
+  atomic?: boolean;
 }
 
 /**
  * The entries of a list, in key order. It is its own iterator: after `break` it goes on where it
  * stopped. Calls of `next()` that overlap are answered in order, each with an entry of its own.
  */
-export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
+export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<E> {
   private constructor();
 
   /**
@@ -148,7 +281,7 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
    * Rejects with `TypeError` when a bound, the cursor or the consistency is invalid, with
    * {@link BadResource} when the handle was closed and no entry is buffered.
    */
-  next(): Promise<IteratorResult<KvEntry<T>, undefined>>;
+  next(): Promise<IteratorResult<E, undefined>>;
 
   [Symbol.asyncIterator](): this;
 }
@@ -460,14 +593,19 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * @example
    * const { value } = await kv.get<string>(["greeting"]);
+   * const { expireAt } = await kv.get(["session"], { withExpiry: true });
    */
   get<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel },
+    options: { consistency?: KvConsistencyLevel; withExpiry: true },
+  ): Promise<KvEntryMaybe<T> & KvExpiry>;
+  get<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
   ): Promise<KvEntryMaybe<T>>;
 
   /**
-   * Reads up to ten entries in one state of the database, in the order of the keys. Rejects as
+   * Reads up to ten entries (a thousand under wide limits: `limits.rangesMax`) in one state of the database, in the order of the keys. Rejects as
    * {@link get}, and with `TypeError` for more keys.
    *
    * @example
@@ -475,7 +613,11 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel },
+    options: { consistency?: KvConsistencyLevel; withExpiry: true },
+  ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> & KvExpiry }>;
+  getMany<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
 
   /**
@@ -545,13 +687,78 @@ export class Kv implements Disposable, AsyncDisposable {
   /**
    * Lists entries in key order.
    *
-   * @throws TypeError when the selector has no usable combination of bounds.
+   * With `where`, `keysOnly`, `depth` or `withExpiry` entries are chosen in Rust, and read in steps
+   * of up to 8192 looked at, between which other reads have their turn.
+   *
+   * @throws TypeError when the selector has no usable combination of bounds, or `where`, `keysOnly`,
+   *   `depth` or `withExpiry` is of the wrong type. What is wrong inside `where` rejects the first
+   *   `next()`, and is named by its path.
    * @throws Error when `limit` or `batchSize` is not a positive integer.
    *
    * @example
    * for await (const { key, value } of kv.list({ prefix: ["users"] })) console.log(key, value);
    */
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions & { keysOnly: true; withExpiry: true },
+  ): KvListIterator<T, KvKeyEntry & KvExpiry>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions & { keysOnly: true },
+  ): KvListIterator<T, KvKeyEntry>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions & { withExpiry: true },
+  ): KvListIterator<T, KvEntry<T> & KvExpiry>;
   list<T = unknown>(selector: KvListSelector, options?: KvListOptions): KvListIterator<T>;
+
+  /**
+   * How many entries there are, or how many of them meet `where`. Counted in Rust, in steps of up to
+   * 8192 entries between which other reads have their turn: what is committed meanwhile may be
+   * counted or not.
+   *
+   * Rejects with `TypeError` for an invalid selector, `where` or unknown option; else as {@link get}.
+   *
+   * @example
+   * const adults = await kv.count({ prefix: ["users"] }, { where: { age: { $gte: 18 } } });
+   */
+  count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number>;
+
+  /**
+   * One page of a list. Pages are told apart by keys, so keys that come and go meanwhile shift
+   * nothing: no entry that stays is skipped or comes twice.
+   *
+   * Rejects with `TypeError` for an invalid selector, limit, cursor, `where` or unknown option; else
+   * as {@link get}.
+   *
+   * @example
+   * let cursor: string | null = null;
+   * do {
+   *   const page = await kv.paginate<Post>({ prefix: ["posts"], limit: 20, cursor });
+   *   for (const { value } of page.entries) show(value);
+   *   cursor = page.cursor;
+   * } while (cursor !== null);
+   */
+  paginate<T = unknown>(options: KvPaginateOptions): Promise<KvPage<T>>;
+
+  /**
+   * Deletes the entries of keys, or those of a selector. Answers how many there were, and the
+   * versionstamp of the last commit, `null` when nothing was deleted. A large deletion is many
+   * commits of up to 2048 entries, between which others write: each of them is all or nothing, the
+   * whole is not, unless `atomic: true`.
+   *
+   * Rejects with `TypeError` for an invalid key, selector, `where` or unknown option; else as
+   * {@link set}, and then says how many entries have been deleted before.
+   *
+   * @example
+   * const { count } = await kv.deleteMany({ prefix: ["sessions"] }, {
+   *   where: { seen: { $lt: { $now: true, $offset: -86_400_000 } } },
+   * });
+   */
+  deleteMany(
+    which: readonly KvKey[] | KvListSelector,
+    options?: KvDeleteManyOptions,
+  ): Promise<{ count: number; versionstamp: string | null }>;
 
   /** Starts a group of checks, changes and messages that happen together or not at all. */
   atomic(): AtomicOperation;

@@ -37,17 +37,28 @@ export function nameOf(given: unknown): string {
   return given.constructor?.name || "object";
 }
 
-const READ_OPTIONS = ["consistency"];
+const READ_OPTIONS = ["consistency", "withExpiry"];
 const SET_OPTIONS = ["expireIn"];
 const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
-const LIST_OPTIONS = ["limit", "cursor", "reverse", "consistency", "batchSize"];
+const LIST_OPTIONS = [
+  "limit",
+  "cursor",
+  "reverse",
+  "consistency",
+  "batchSize",
+  "where",
+  "keysOnly",
+  "depth",
+  "withExpiry",
+];
 const WATCH_OPTIONS = ["raw"];
 const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
 const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn"];
 
 /** Checks the options of `get` and `getMany`. Both levels mean the same on a local database. */
-export function checkReadOptions(options: { consistency?: unknown }): void {
+export function checkReadOptions(options: { consistency?: unknown; withExpiry?: unknown }): void {
   refuseMisspelt(options, READ_OPTIONS);
+  checkFlag("withExpiry", options.withExpiry);
   checkConsistency(options.consistency);
 }
 
@@ -171,6 +182,10 @@ export interface ListOptions {
   readonly reverse: boolean;
   readonly cursor: unknown;
   readonly consistency: unknown;
+  readonly where: unknown;
+  readonly keysOnly: boolean;
+  readonly depth: number | undefined;
+  readonly withExpiry: boolean;
 }
 
 export function checkListOptions(options: {
@@ -179,8 +194,13 @@ export function checkListOptions(options: {
   reverse?: unknown;
   consistency?: unknown;
   batchSize?: unknown;
+  where?: unknown;
+  keysOnly?: unknown;
+  depth?: unknown;
+  withExpiry?: unknown;
 }): ListOptions {
   const { limit, batchSize, reverse, cursor, consistency } = options;
+  const { where, keysOnly, depth, withExpiry } = options;
   refuseMisspelt(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
     throw new Error(`Limit must be a positive integer: received ${told(limit)}`);
@@ -188,7 +208,16 @@ export function checkListOptions(options: {
   if (batchSize != null && !isPositiveInteger(batchSize)) {
     throw new Error(`batchSize must be a positive integer: received ${told(batchSize)}`);
   }
+  checkFlag("keysOnly", keysOnly);
+  checkFlag("withExpiry", withExpiry);
+  if (depth !== undefined && !(isPositiveInteger(depth) && depth <= DEPTH_MAX)) {
+    throw new TypeError(`depth must be a positive integer: received ${told(depth)}`);
+  }
   return {
+    where,
+    keysOnly: keysOnly === true,
+    depth,
+    withExpiry: withExpiry === true,
     limit,
     batchSize: batchSize ?? undefined,
     // Deno's: no other truth counts.
@@ -196,6 +225,14 @@ export function checkListOptions(options: {
     cursor,
     consistency,
   };
+}
+
+/** A key has fewer parts than this. */
+const DEPTH_MAX = 0xffff;
+
+function checkFlag(name: string, value: unknown): void {
+  if (value === undefined || typeof value === "boolean") return;
+  throw new TypeError(`${name} must be a boolean: received ${nameOf(value)}`);
 }
 
 /** The `raw` option of a watch. */
@@ -210,7 +247,7 @@ function isPositiveInteger(value: unknown): value is number {
 }
 
 /** As in a template, but a symbol has words too. */
-function told(value: unknown): string {
+export function told(value: unknown): string {
   return String(value);
 }
 

@@ -2,12 +2,16 @@
 
 import { AtomicOperation } from "./atomic.js";
 import { KvUuidV7, MAKES_UUID } from "./codec/uuid.js";
+import { count } from "./count.js";
+import { deleteMany } from "./delete-many.js";
+import { asksForExpiry, getEntries } from "./entries.js";
 import { persist, touch, ttl } from "./expiry.js";
 import { backup, check } from "./custody.js";
 import { feed, isSelector } from "./feed.js";
 import { KvListIterator } from "./list.js";
 import { listenQueue } from "./queue.js";
 import { checkpoint } from "./maintain.js";
+import { paginate } from "./paginate.js";
 import { getLater, getManyLater, getManyNow, getNow } from "./reads.js";
 import { COMMIT_VERSIONSTAMP } from "./records.js";
 import { closedError } from "./errors.js";
@@ -21,13 +25,17 @@ import type {
   KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,
+  KvDeleteManyOptions,
   KvEntryMaybe,
+  KvFilter,
   KvIndex,
   KvIndexInfo,
   KvIndexOptions,
   KvKey,
   KvListOptions,
   KvListSelector,
+  KvPage,
+  KvPaginateOptions,
   KvSearchOptions,
   KvSearchResult,
 } from "./types.js";
@@ -50,8 +58,9 @@ export class Kv {
 
   async get<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel },
-  ): Promise<KvEntryMaybe<T>> {
+    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
+  ): Promise<any> {
+    if (asksForExpiry(options)) return (await getEntries(this.#session, [key], options!))[0];
     const entry = getNow(this.#session, key, options);
     if (entry !== undefined) return entry as KvEntryMaybe<T>;
     return (await getLater(this.#session, key, options)) as KvEntryMaybe<T>;
@@ -59,8 +68,9 @@ export class Kv {
 
   async getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel },
-  ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
+    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
+  ): Promise<any> {
+    if (asksForExpiry(options)) return await getEntries(this.#session, keys, options!);
     const entries =
       getManyNow(this.#session, keys, options) ??
       (await getManyLater(this.#session, keys, options));
@@ -79,8 +89,26 @@ export class Kv {
     return remove(this.#session, key);
   }
 
-  list<T = unknown>(selector: KvListSelector, options: KvListOptions = {}): KvListIterator<T> {
-    return new KvListIterator<T>(this.#session, selector, options);
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions = {},
+  ): KvListIterator<T, any> {
+    return new KvListIterator<T, any>(this.#session, selector, options);
+  }
+
+  count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number> {
+    return count(this.#session, selector, options);
+  }
+
+  paginate<T = unknown>(options: KvPaginateOptions): Promise<KvPage<T>> {
+    return paginate<T>(this.#session, options);
+  }
+
+  deleteMany(
+    which: readonly KvKey[] | KvListSelector,
+    options?: KvDeleteManyOptions,
+  ): Promise<{ count: number; versionstamp: string | null }> {
+    return deleteMany(this.#session, which, options);
   }
 
   atomic(): AtomicOperation {

@@ -16,8 +16,10 @@ import {
   TOO_LARGE,
 } from "./native.js";
 import { type Bounds, type Selector, boundsOf, checkSelector, extended, resume } from "./range.js";
+import { END_BYTES, Scan, readRest, rowEnd } from "./scan.js";
 import { Session } from "./session.js";
 import type { KvEntry, KvListOptions, KvListSelector } from "./types.js";
+import { encodeWhere } from "./where.js";
 
 /** Rows of the first page and of later ones, when `batchSize` does not say otherwise. */
 const FIRST_PAGE_ROWS = 32;
@@ -34,7 +36,7 @@ const spares: Buffer[] = [];
 
 const NO_BYTES = Buffer.alloc(0);
 
-export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
+export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<E> {
   readonly #session: Session;
   readonly #selector: Selector;
   readonly #reverse: boolean;
@@ -42,6 +44,8 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
   /** Tells a database elsewhere how fresh its answers must be. */
   readonly #freshness: number;
   #bounds: Bounds | null = null;
+  /** Reads the pages instead, when the list chooses its entries or wants other parts of them. */
+  readonly #scan: Scan | null;
   /** What every next() rejects with: a bad bound, cursor or consistency. */
   #failure: unknown = undefined;
 
@@ -73,11 +77,20 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     if (!(session instanceof Session)) {
       throw new TypeError("KvListIterator can not be constructed: use kv.list() instead");
     }
-    const { limit, batchSize, reverse, cursor, consistency } = checkListOptions(options);
+    const checked = checkListOptions(options);
+    const { limit, batchSize, reverse, cursor, consistency, depth } = checked;
     this.#session = session;
     this.#selector = checkSelector(given);
     this.#reverse = reverse;
     this.#freshness = session.remote && consistency === "eventual" ? EVENTUAL : 0;
+    const { keysOnly, withExpiry } = checked;
+    const where = encodeWhere("kv.list", checked.where);
+    if (depth !== undefined && this.#selector.prefix === undefined) {
+      throw new TypeError("kv.list: depth counts the parts behind a prefix: give a prefix");
+    }
+    const plain = where === null && !keysOnly && depth === undefined && !withExpiry;
+    const scan = { where, keysOnly, depth, withExpiry };
+    this.#scan = plain ? null : new Scan(session, scan, reverse);
     this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
     this.#wanted = limit ?? Number.POSITIVE_INFINITY;
     this.#pageRowsMax = Math.min(batchSize ?? PAGE_ROWS_MAX, PAGE_ROWS_MAX);
@@ -116,7 +129,7 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     return this.#cursorOption;
   }
 
-  next(): Promise<IteratorResult<KvEntry<T>, undefined>> {
+  next(): Promise<IteratorResult<E, undefined>> {
     if (this.#tail !== null) return this.#queue();
     try {
       if (this.#rows === 0 && !this.#turnPage()) return this.#queue();
@@ -131,11 +144,12 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
   }
 
   /** The row at `#at`, or the end. */
-  #take(): IteratorResult<KvEntry<T>, undefined> {
+  #take(): IteratorResult<E, undefined> {
     if (this.#rows === 0) return { done: true, value: undefined };
     const page = this.#page;
     const keyStart = this.#at + 4;
     const keyEnd = keyStart + readU32(page, this.#at);
+    if (this.#scan !== null) return this.#takeScanned(this.#scan, keyStart, keyEnd);
     const start = keyEnd + POINT_HEAD_BYTES + 4;
     const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
     // The row counts as yielded even when it cannot be read, so that a list can go on after it.
@@ -149,11 +163,27 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
       ? decodeKey(page, keyStart, keyEnd)
       : decodeKey(page, keyStart + prefixBytes, keyEnd, prefix);
     const value = decodeValue(page[keyEnd + STAMP_BYTES], page, start, end) as T;
-    return { done: false, value: { key, value, versionstamp: readStamp(page, keyEnd) } };
+    const entry = { key, value, versionstamp: readStamp(page, keyEnd) };
+    return { done: false, value: entry as E };
+  }
+
+  /** As {@link #take}, for a row of a scan. */
+  #takeScanned(scan: Scan, keyStart: number, keyEnd: number): IteratorResult<E, undefined> {
+    const page = this.#page;
+    this.#at = rowEnd(page, this.#at) + (scan.options.withExpiry ? END_BYTES : 0);
+    this.#rows--;
+    this.#lastPage = page;
+    this.#lastStart = keyStart;
+    this.#lastEnd = keyEnd;
+    const { prefix, prefixBytes } = this.#bounds!;
+    const key = prefix === null
+      ? decodeKey(page, keyStart, keyEnd)
+      : decodeKey(page, keyStart + prefixBytes, keyEnd, prefix);
+    return { done: false, value: { key, ...readRest(page, keyEnd, scan.options) } as E };
   }
 
   /** A call that waits for a page, behind those that wait already. */
-  #queue(): Promise<IteratorResult<KvEntry<T>, undefined>> {
+  #queue(): Promise<IteratorResult<E, undefined>> {
     const before = this.#tail;
     const result = before === null ? this.#step() : before.then(() => this.#step());
     const settled: Promise<void> = result.then(
@@ -168,8 +198,12 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     if (this.#tail === settled) this.#tail = null;
   }
 
-  async #step(): Promise<IteratorResult<KvEntry<T>, undefined>> {
+  async #step(): Promise<IteratorResult<E, undefined>> {
     while (this.#rows === 0 && !this.#turnPage()) {
+      if (this.#scan !== null) {
+        await this.#advance(this.#scan);
+        continue;
+      }
       const turn = this.#session.nextTurn();
       if (turn === null) {
         await this.#fetch();
@@ -190,7 +224,7 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     const session = this.#session;
     session.requireOpen();
     this.#keepLast();
-    if (session.spent) return false;
+    if (this.#scan !== null || session.spent) return false;
     let page = this.#pooled ? this.#page : (spares.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES));
     this.#pooled = true;
     this.#page = page;
@@ -219,6 +253,19 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     const at = batch.start(index);
     this.#giveBack();
     this.#begin(batch.data, at);
+  }
+
+  /** Takes the next step of a scan, which may bring no rows and yet not be the last. */
+  async #advance(scan: Scan): Promise<void> {
+    const asked = Math.min(this.#pageRows, this.#wanted);
+    const { page, at, rows, done } = await scan.step(this.#bounds!, asked);
+    this.#page = page;
+    this.#at = at;
+    this.#rows = rows;
+    this.#wanted -= rows;
+    this.#last = done;
+    if (rows > 0) this.#pageRows = Math.min(this.#pageRows * PAGE_GROWTH, this.#pageRowsMax);
+    else if (done) this.#exhaust();
   }
 
   /** Writes the range request of the next page into the scratch; returns its length. */
@@ -253,8 +300,11 @@ export class KvListIterator<T> implements AsyncIterableIterator<KvEntry<T>> {
     if (this.#lastPage !== this.#page || this.#lastEnd === 0) return;
     const bounds = this.#bounds!;
     const key = Buffer.from(this.#page.subarray(this.#lastStart, this.#lastEnd));
-    if (this.#reverse) bounds.end = key;
-    else bounds.start = extended(key, 0);
+    // A scan knows itself where it goes on.
+    if (this.#scan === null) {
+      if (this.#reverse) bounds.end = key;
+      else bounds.start = extended(key, 0);
+    }
     this.#lastPage = key;
     this.#lastStart = 0;
     this.#lastEnd = key.length;

@@ -25,11 +25,15 @@ export const CALL_CHECKPOINT = 1;
 export const CALL_BACKUP = 5;
 export const CALL_BACKUP_PROGRESS = 6;
 export const CALL_CHECK = 7;
+export const CALL_COUNT = 10;
+export const CALL_SCAN = 11;
 export const CALL_TTL = 12;
 export const CALL_CREATE_INDEX = 50;
 export const CALL_DROP_INDEX = 51;
 export const CALL_LIST_INDEXES = 52;
 export const CALL_SEARCH = 53;
+export const CALL_DELETE_MANY = 13;
+export const CALL_ENTRIES = 14;
 
 /** Flags of a range request. */
 export const REVERSE = 1;
@@ -37,6 +41,17 @@ export const POINT = 2;
 /** Flags of a range request to a database elsewhere. */
 export const EVENTUAL = 64;
 export const TOGETHER = 128;
+
+/** Flags of a scan. */
+export const SCAN_REVERSE = 1;
+export const SCAN_KEYS = 2;
+export const SCAN_DEPTH = 4;
+export const SCAN_WHERE = 8;
+export const SCAN_EXPIRY = 16;
+
+/** Flags of a deletion of many. */
+export const DELETE_KEYS = 1;
+export const DELETE_ATOMIC = 2;
 
 /** Records of a write. */
 export const OP_END = 0;

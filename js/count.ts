@@ -1,0 +1,29 @@
+// Duty: how many entries there are: counted where they are.
+
+import { call } from "./call.js";
+import { checkOptions } from "./check.js";
+import { Writer } from "./codec/writer.js";
+import { CALL_COUNT } from "./native.js";
+import { boundsOf, checkSelector } from "./range.js";
+import { putScan } from "./scan.js";
+import type { Session } from "./session.js";
+import type { KvListSelector } from "./types.js";
+import { encodeWhere } from "./where.js";
+
+export async function count(
+  session: Session,
+  selector: KvListSelector,
+  options: unknown,
+): Promise<number> {
+  const { where } = checkOptions("kv.count", options, ["where"]);
+  const bounds = boundsOf(checkSelector(selector), session.limits.rangeKeyBytesMax);
+  const frame = new Writer(256);
+  const scan = {
+    where: encodeWhere("kv.count", where),
+    keysOnly: true,
+    depth: undefined,
+    withExpiry: false,
+  };
+  putScan(frame, bounds, scan, false, 0, Number.NaN);
+  return (await call(session, CALL_COUNT, frame)).readDoubleLE(0);
+}

@@ -1,0 +1,69 @@
+// Duty: deleteMany: entries by their keys, or by a range and a filter, deleted where they are.
+
+import { call } from "./call.js";
+import { checkOptions, nameOf, told } from "./check.js";
+import { Writer } from "./codec/writer.js";
+import { readStamp } from "./frame.js";
+import { CALL_DELETE_MANY, DELETE_ATOMIC, DELETE_KEYS, SCAN_WHERE } from "./native.js";
+import { boundsOf, checkSelector } from "./range.js";
+import { putKey } from "./records.js";
+import { putSized } from "./scan.js";
+import type { Session } from "./session.js";
+import type { KvKey, KvListSelector } from "./types.js";
+import { encodeWhere } from "./where.js";
+
+const OPTIONS = ["where", "limit", "atomic"] as const;
+/** Says that there is no limit. */
+const NO_LIMIT = 0xffffffff;
+
+export async function deleteMany(
+  session: Session,
+  which: readonly KvKey[] | KvListSelector,
+  options: unknown,
+): Promise<{ count: number; versionstamp: string | null }> {
+  const { where, limit, atomic } = checkOptions("kv.deleteMany", options, OPTIONS);
+  if (limit !== undefined && !(isCount(limit) && limit < NO_LIMIT)) {
+    throw new TypeError(`kv.deleteMany: limit must be a positive integer: received ${told(limit)}`);
+  }
+  if (atomic !== undefined && typeof atomic !== "boolean") {
+    throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${nameOf(atomic)}`);
+  }
+  const filter = encodeWhere("kv.deleteMany", where);
+  const byKeys = Array.isArray(which);
+  const frame = new Writer(256);
+  frame.u8(
+    (byKeys ? DELETE_KEYS : 0) | (atomic === true ? DELETE_ATOMIC : 0) |
+      (filter === null ? 0 : SCAN_WHERE),
+  );
+  frame.u32((limit as number | undefined) ?? NO_LIMIT);
+  if (filter !== null) putSized(frame, filter);
+  if (byKeys) {
+    const keys = which as readonly KvKey[];
+    frame.u32(keys.length);
+    for (let i = 0; i < keys.length; i++) {
+      if (!Array.isArray(keys[i])) {
+        throw new TypeError(
+          `kv.deleteMany: keys[${i}] must be a key (an array): received ${nameOf(keys[i])}`,
+        );
+      }
+      if (keys[i].length === 0) throw new TypeError(`kv.deleteMany: keys[${i}] cannot be empty`);
+      putKey(frame, keys[i], session.limits);
+    }
+  } else {
+    const bounds = boundsOf(checkSelector(which), session.limits.rangeKeyBytesMax);
+    putSized(frame, bounds.start);
+    putSized(frame, bounds.end);
+  }
+  const answer = await call(session, CALL_DELETE_MANY, frame);
+  return {
+    count: answer.readDoubleLE(0),
+    versionstamp: answer[COUNT_BYTES] === 1 ? readStamp(answer, COUNT_BYTES + 1) : null,
+  };
+}
+
+/** Bytes of the answer before the flag that says whether there is a stamp. */
+const COUNT_BYTES = 8;
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value > 0;
+}

@@ -1,0 +1,55 @@
+// Duty: get and getMany with the ends of their entries.
+
+import { call } from "./call.js";
+import { checkReadOptions, overLimit, wrongShape } from "./check.js";
+import { decodeKey } from "./codec/key.js";
+import { Writer } from "./codec/writer.js";
+import { readU32 } from "./frame.js";
+import { CALL_ENTRIES, STAMP_BYTES } from "./native.js";
+import { putKey, requireKey } from "./reads.js";
+import { END_BYTES, readRest, rowEnd } from "./scan.js";
+import type { Session } from "./session.js";
+import type { KvEntryMaybe, KvKey } from "./types.js";
+
+type Entry = KvEntryMaybe<unknown> & { expireAt: Date | null };
+
+const WHOLE = { where: null, keysOnly: false, depth: undefined, withExpiry: true };
+
+/** Whether the options of a read ask for the end of the entry. */
+export function asksForExpiry(options: object | null | undefined): boolean {
+  return options != null && (options as { withExpiry?: unknown }).withExpiry === true;
+}
+
+/** As getMany; every entry has `expireAt`. */
+export async function getEntries(
+  session: Session,
+  keys: readonly KvKey[],
+  options: object,
+): Promise<Entry[]> {
+  checkReadOptions(options);
+  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  if (keys.length > session.limits.rangesMax) {
+    throw overLimit("Too many ranges", "rangesMax", session.limits, keys.length);
+  }
+  session.requireOpen();
+  const frame = new Writer(256);
+  for (const key of keys) putKey(session, frame, requireKey(key));
+  if (keys.length === 0) return [];
+  const own: KvKey[] = [];
+  for (let at = 0; at < frame.pos; ) {
+    const start = at + 4;
+    at = start + readU32(frame.buf, at);
+    own.push(decodeKey(frame.buf, start, at));
+  }
+  const page = await call(session, CALL_ENTRIES, frame);
+  let at = 0;
+  return own.map((key) => {
+    const keyEnd = at + 4;
+    const present = page[keyEnd + STAMP_BYTES] !== 0;
+    const entry = present
+      ? ({ key, ...readRest(page, keyEnd, WHOLE) } as Entry)
+      : { key, value: null, versionstamp: null, expireAt: null };
+    at = rowEnd(page, at) + END_BYTES;
+    return entry;
+  });
+}

@@ -1,0 +1,130 @@
+// Duty: scans: lists that choose their entries in Rust, or want more or less of them than a plain
+// list; step by step on the asynchronous lane.
+
+import { call } from "./call.js";
+import { decodeValue } from "./codec/value/decode.js";
+import { Writer } from "./codec/writer.js";
+import { readStamp, readU32 } from "./frame.js";
+import {
+  CALL_SCAN,
+  POINT_HEAD_BYTES,
+  SCAN_DEPTH,
+  SCAN_EXPIRY,
+  SCAN_KEYS,
+  SCAN_REVERSE,
+  SCAN_WHERE,
+  STAMP_BYTES,
+} from "./native.js";
+import type { Bounds } from "./range.js";
+import type { Session } from "./session.js";
+
+/** What makes a list a scan. */
+export interface ScanOptions {
+  /** A filter in CBOR. */
+  readonly where: Buffer | null;
+  readonly keysOnly: boolean;
+  /** Most parts of a key behind the prefix. */
+  readonly depth: number | undefined;
+  readonly withExpiry: boolean;
+}
+
+/** What one step has brought: rows from `at` on in `page`. */
+export interface ScanStep {
+  readonly page: Buffer;
+  readonly at: number;
+  readonly rows: number;
+  /** There are no more. */
+  readonly done: boolean;
+}
+
+/** Bytes of a step's answer before its bound: whether it is done, the time, the bound's length. */
+const STEP_HEAD_BYTES = 1 + 8 + 4;
+
+export class Scan {
+  readonly options: ScanOptions;
+  readonly #session: Session;
+  readonly #reverse: boolean;
+  /** What `$now` is, from the first step on; NaN before. */
+  #now = Number.NaN;
+
+  constructor(session: Session, options: ScanOptions, reverse: boolean) {
+    this.#session = session;
+    this.options = options;
+    this.#reverse = reverse;
+  }
+
+  /** Reads on, up to `limit` rows, and moves the bound behind what was looked at. */
+  async step(bounds: Bounds, limit: number): Promise<ScanStep> {
+    const frame = new Writer(256);
+    putScan(frame, bounds, this.options, this.#reverse, limit, this.#now);
+    const page = await call(this.#session, CALL_SCAN, frame);
+    this.#now = page.readDoubleLE(1);
+    const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
+    const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
+    if (this.#reverse) bounds.end = bound;
+    else bounds.start = bound;
+    return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done: page[0] === 1 };
+  }
+}
+
+/** The request of a scan or count. */
+export function putScan(
+  frame: Writer,
+  { start, end, prefixBytes }: Bounds,
+  { where, keysOnly, depth, withExpiry }: ScanOptions,
+  reverse: boolean,
+  limit: number,
+  now: number,
+): void {
+  frame.u8(
+    (reverse ? SCAN_REVERSE : 0) |
+      (keysOnly ? SCAN_KEYS : 0) |
+      (depth === undefined ? 0 : SCAN_DEPTH) |
+      (where === null ? 0 : SCAN_WHERE) |
+      (withExpiry ? SCAN_EXPIRY : 0),
+  );
+  frame.u32(limit);
+  frame.f64(now);
+  putSized(frame, start);
+  putSized(frame, end);
+  if (depth !== undefined) {
+    frame.u32(prefixBytes);
+    frame.u32(depth);
+  }
+  if (where !== null) putSized(frame, where);
+}
+
+/** Bytes behind their length. */
+export function putSized(frame: Writer, bytes: Uint8Array): void {
+  frame.u32(bytes.length);
+  frame.bytes(bytes);
+}
+
+/** Where the row at `at` ends, without the end that may follow it. */
+export function rowEnd(page: Buffer, at: number): number {
+  const head = at + 4 + readU32(page, at) + POINT_HEAD_BYTES;
+  return head + 4 + readU32(page, head);
+}
+
+/** What a row has behind its key, which ends at `keyEnd`: value, stamp and end, as asked for. */
+export function readRest(
+  page: Buffer,
+  keyEnd: number,
+  { keysOnly, withExpiry }: ScanOptions,
+): { value?: unknown; versionstamp: string; expireAt?: Date | null } {
+  const versionstamp = readStamp(page, keyEnd);
+  const start = keyEnd + POINT_HEAD_BYTES + 4;
+  const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
+  if (keysOnly) return withExpiry ? { versionstamp, expireAt: readEnd(page, end) } : { versionstamp };
+  const value = decodeValue(page[keyEnd + STAMP_BYTES], page, start, end);
+  return withExpiry ? { value, versionstamp, expireAt: readEnd(page, end) } : { value, versionstamp };
+}
+
+/** The time at `at`, null for none. */
+export function readEnd(page: Buffer, at: number): Date | null {
+  const ms = page.readDoubleLE(at);
+  return Number.isNaN(ms) ? null : new Date(ms);
+}
+
+/** Bytes of an end behind a row. */
+export const END_BYTES = 8;
