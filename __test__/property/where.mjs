@@ -104,6 +104,9 @@ const elements = (item) => (Array.isArray(item) ? item : item instanceof Set ? [
 
 function contains(item, operand) {
   if (typeof item === "string" && typeof operand === "string") return item.includes(operand);
+  if (item instanceof Uint8Array && operand instanceof Uint8Array) {
+    return Buffer.from(item).includes(Buffer.from(operand));
+  }
   return elements(item).some((element) => equal(element, operand));
 }
 
