@@ -1042,6 +1042,8 @@ export interface OpenKvOptions {
    * have happened. A watch goes on for as long as it is read. Default: 10000.
    */
   timeout?: number;
+  /** For a URL only: gives opening up; `openKv` rejects with the signal's reason. */
+  signal?: AbortSignal;
 }
 
 /**

@@ -25,7 +25,7 @@ const LIMIT_MAX_OF: Readonly<Record<string, number>> = {
 
 /** Options of a file, and of a server; `limits` are both's. */
 const FILE_OPTIONS = ["durability", "readonly", "busyTimeout", "encoding"];
-const SERVER_OPTIONS = ["accessToken", "timeout"];
+const SERVER_OPTIONS = ["accessToken", "timeout", "signal"];
 const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
 /** Variables that hold the token when no option does. */
 const TOKEN_VARIABLES = ["OPENKV_ACCESS_TOKEN", "DENO_KV_ACCESS_TOKEN"];
@@ -55,7 +55,7 @@ export async function openKv(
     requireFor("a file or memory", options, SERVER_OPTIONS);
     native.path = located;
   }
-  return new Kv(await Session.open(thread, native));
+  return new Kv(await unlessAborted(options.signal, () => Session.open(thread, native)));
 }
 
 type Given = { [Name in keyof OpenKvOptions]?: unknown } & { encoding?: unknown };
@@ -106,6 +106,32 @@ function checkToken(given: unknown): string {
     throw new TypeError(`${from} must be visible ASCII characters without spaces, at least one`);
   }
   return token;
+}
+
+/** Opens, or gives up with the reason of the signal; what opens later all the same is closed. */
+async function unlessAborted(
+  signal: unknown,
+  open: () => Promise<Session>,
+): Promise<Session> {
+  if (signal === undefined) return await open();
+  if (!(signal instanceof AbortSignal)) {
+    throw new TypeError(`signal must be an AbortSignal: received ${nameOf(signal)}`);
+  }
+  signal.throwIfAborted();
+  const opening = open();
+  let stop!: () => void;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => {
+      opening.then((session) => session.close(), () => {});
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([opening, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
 }
 
 function checkTimeout(ms: unknown): number {

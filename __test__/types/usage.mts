@@ -274,6 +274,10 @@ export async function ends(kv: Kv): Promise<void> {
   id.uuidIn(made).toUpperCase();
   const bytes: number = sizeOf({ a: 1 }) + sizeOf.key(["a"]);
   await openKv(":memory:", { limits: "wide" });
+  const signal = AbortSignal.timeout(5);
+  await openKv(new URL("https://kv.example.com"), { accessToken: "t", timeout: 5, signal });
+  // @ts-expect-error a token is text
+  await openKv("https://kv.example.com", { accessToken: 5 });
   await openKv(":memory:", { limits: { valueBytesMax: bytes } });
   // @ts-expect-error a time is needed
   await kv.touch(["a"]);

@@ -60,7 +60,7 @@ pub(super) struct Credentials {
     url: Url,
     authorization: HeaderValue,
     current: Mutex<Option<Arc<Grant>>>,
-    /// Held while asking; when that was last done.
+    /// Held while asking; when that was last answered.
     asking: tokio::sync::Mutex<Option<Instant>>,
     asking_ahead: AtomicBool,
 }
@@ -153,8 +153,11 @@ impl Credentials {
                 }
                 sleep_until(again).await;
             }
-            *asked = Some(Instant::now());
-            match self.exchange(number + 1, deadline).await {
+            let outcome = self.exchange(number + 1, deadline).await;
+            if !matches!(outcome, Err(Failure::Passing(..))) {
+                *asked = Some(Instant::now());
+            }
+            match outcome {
                 Ok(grant) => {
                     if before.as_ref().is_some_and(|before| before.database != grant.database) {
                         let why = format!(

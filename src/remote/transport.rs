@@ -78,7 +78,8 @@ static CONNECTOR: LazyLock<std::io::Result<HttpsConnector<HttpConnector>>> = Laz
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(PING_EVERY));
-    let builder = HttpsConnectorBuilder::new().with_native_roots()?;
+    let provider = rustls::crypto::ring::default_provider();
+    let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
     Ok(builder.https_or_http().enable_all_versions().wrap_connector(http))
 });
 

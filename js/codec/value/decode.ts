@@ -18,6 +18,7 @@ import {
   ENCODING_BYTES,
   ENCODING_CBOR,
   ENCODING_LE64,
+  ENCODING_V8,
   TAG_BIGINT_NEGATIVE,
   TAG_BIGINT_POSITIVE,
   TAG_DATE,
@@ -85,6 +86,8 @@ export function decodeValue(encoding: number, buf: Buffer, start: number, end: n
     case ENCODING_LE64:
       if (end - start !== 8) throw unreadable();
       return new KvU64(buf.readBigUInt64LE(start));
+    case ENCODING_V8:
+      throw unreadable();
     default:
       throw new TypeError(`The value encoding ${encoding} is unknown.`);
   }

@@ -2,6 +2,8 @@
  * The numbers of docs/format.md §2: encoding ids, CBOR tags and bounds.
  */
 
+/** V8's format, of which only what nobody else can read comes here. */
+export const ENCODING_V8 = 1;
 /** `KvU64`: eight bytes, little-endian. */
 export const ENCODING_LE64 = 2;
 /** A top-level `Uint8Array`, as it is. */

@@ -4,6 +4,7 @@ use prost::Message as _;
 
 use super::bytes::{decode, each_field};
 use super::value::{bad_answer, from_wire, stamp, to_wire};
+use crate::codec::cbor::{encode_bigint, encode_number};
 use crate::codec::key;
 use crate::connect::schema::{
     self, AtomicWriteOutput, ENCODING_V8, MUTATION_DELETE, MUTATION_MAX, MUTATION_MIN,
@@ -12,7 +13,7 @@ use crate::connect::schema::{
 };
 use crate::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Kind, Limits, Message, Mutation,
-    Result, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
+    Operand, Result, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
 };
 
 /// How a write ended, as the wire has it.
@@ -55,17 +56,11 @@ fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
             (key, Some(value), kind, expire_at_ms.map_or(0, |ms| ms.max(1)))
         }
         Mutation::Delete { key } => (key, None, MUTATION_DELETE, 0),
-        Mutation::Arith { op, key, operand } => {
-            let kind = match op {
-                Arith::Sum => MUTATION_SUM,
-                Arith::Min => MUTATION_MIN,
-                Arith::Max => MUTATION_MAX,
-            };
-            (key, Some(operand), kind, 0)
+        Mutation::Arith { op, key, operand } => (key, Some(operand), kind_of(op), 0),
+        Mutation::Calculate { key, calculation } if calculation.bounds.is_none() => {
+            (key, Some(operand_value(&calculation.operand)), kind_of(calculation.op), 0)
         }
-        _ => {
-            return Err(lacking());
-        }
+        _ => return Err(lacking()),
     };
     let value = value.map(|EncodedValue { encoding, bytes }| {
         to_wire(encoding, &bytes).map(|(data, encoding)| schema::KvValue { data, encoding })
@@ -78,6 +73,27 @@ fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
         expire_at_ms,
         ..schema::Mutation::default()
     })
+}
+
+fn kind_of(op: Arith) -> i32 {
+    match op {
+        Arith::Sum => MUTATION_SUM,
+        Arith::Min => MUTATION_MIN,
+        Arith::Max => MUTATION_MAX,
+    }
+}
+
+/// An operand as Deno has it: a bigint that fits is a `KvU64`.
+fn operand_value(operand: &Operand) -> EncodedValue {
+    let cbor = |bytes| EncodedValue { encoding: Encoding::Cbor, bytes };
+    match operand {
+        Operand::U64(n) => EncodedValue::le64(*n),
+        Operand::BigInt(n) => match u64::try_from(n) {
+            Ok(n) => EncodedValue::le64(n),
+            Err(_) => cbor(encode_bigint(n)),
+        },
+        Operand::Number(n) => cbor(encode_number(*n)),
+    }
 }
 
 fn lacking() -> Error {

@@ -54,14 +54,27 @@ pub fn entry_to_wire(row: &Row<'_>) -> Result<schema::KvEntry> {
     Ok(schema::KvEntry { key: row.key.to_vec(), value, encoding, versionstamp })
 }
 
-/// An entry from the wire. The key's bytes are not looked at.
+/// An entry from the wire. The key's bytes are not looked at. A value in V8's format that nobody but
+/// V8 can read stays as it is: it is no reason to refuse the entries around it.
 ///
 /// # Errors
-/// As [`from_wire`]; `Invalid` for a versionstamp that is none.
+/// As [`from_wire`], other than for such a value; `Invalid` for a versionstamp that is none.
 pub fn entry_from_wire(entry: schema::KvEntry) -> Result<Entry> {
     let stamp = stamp(&entry.versionstamp)?;
-    let value = from_wire(entry.encoding, entry.value)?;
+    let value = match transcoded(entry.encoding, &entry.value) {
+        Some(value) => value,
+        None if entry.encoding == ENCODING_V8 => {
+            EncodedValue { encoding: Encoding::V8, bytes: entry.value }
+        }
+        None => from_wire(entry.encoding, entry.value)?,
+    };
     Ok(Entry { key: Key::from_encoded(entry.key), stamp, value })
+}
+
+/// A value in V8's format that can be read, in CBOR.
+fn transcoded(encoding: i32, bytes: &[u8]) -> Option<EncodedValue> {
+    let bytes = (encoding == ENCODING_V8).then(|| transcode::to_cbor(bytes).ok()).flatten()?;
+    Some(EncodedValue { encoding: Encoding::Cbor, bytes })
 }
 
 /// A versionstamp from the wire.

@@ -1,0 +1,207 @@
+// Duty: a database elsewhere, over HTTP/1.1 and HTTP/2: what is asked, and what is made of answers.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { KvU64 } from "../../index.mjs";
+import { connect, start } from "./mock.mjs";
+import { fields } from "./protobuf.mjs";
+
+for (const h2 of [false, true]) {
+  describe(h2 ? "over HTTP/2" : "over HTTP/1.1", () => {
+    test("entries are written and read back, with their stamps", async () => {
+      const mock = await start({ h2 });
+      const kv = await connect(mock);
+      const value = { a: [1, "two", 3n, new Date(4), undefined], b: new Map([[1, new Set([2])]]) };
+      const { versionstamp } = await kv.set(["a", 1], value);
+      assert.deepEqual(await kv.get(["a", 1]), { key: ["a", 1], value, versionstamp });
+      await kv.set(["b"], new Uint8Array([1, 2]));
+      await kv.set(["c"], new KvU64(7n));
+      const many = await kv.getMany([["b"], ["none"], ["c"]]);
+      assert.deepEqual(many.map((entry) => entry.value), [new Uint8Array([1, 2]), null, new KvU64(7n)]);
+      await kv.delete(["b"]);
+      assert.equal((await kv.get(["b"])).versionstamp, null);
+      assert.equal(mock.requests[1].headers[":method"] !== undefined, h2);
+    });
+
+    test("lists go page by page, both ways", async () => {
+      const mock = await start({ h2 });
+      const kv = await connect(mock);
+      await Promise.all(Array.from({ length: 90 }, (_, i) => kv.set(["n", i], i)));
+      const all = async (options) => {
+        const values = [];
+        for await (const { value } of kv.list({ prefix: ["n"] }, options)) values.push(value);
+        return values;
+      };
+      const ascending = Array.from({ length: 90 }, (_, i) => i);
+      assert.deepEqual(await all(), ascending);
+      assert.deepEqual(await all({ batchSize: 7 }), ascending);
+      assert.deepEqual(await all({ reverse: true, limit: 40 }), ascending.reverse().slice(0, 40));
+    });
+
+    test("checks decide", async () => {
+      const kv = await connect(await start({ h2 }));
+      const absent = { key: ["a"], versionstamp: null };
+      assert.equal((await kv.atomic().check(absent).set(["a"], 1).commit()).ok, true);
+      assert.deepEqual(await kv.atomic().check(absent).set(["a"], 2).commit(), { ok: false });
+      const entry = await kv.get(["a"]);
+      assert.equal((await kv.atomic().check(entry).set(["a"], 3).commit()).ok, true);
+    });
+
+    test("a watch tells the newest state, and ends with the handle", async () => {
+      const mock = await start({ h2 });
+      const kv = await connect(mock);
+      const reader = kv.watch([["a"], ["b"]]).getReader();
+      const next = async () => (await reader.read()).value?.map((entry) => entry.value);
+      assert.deepEqual(await next(), [null, null]);
+      await kv.set(["b"], 1);
+      assert.deepEqual(await next(), [null, 1]);
+      for (let i = 0; i < 5; i++) await kv.set(["a"], i);
+      let last;
+      do last = await next();
+      while (last[0] !== 4);
+      kv.close();
+      assert.deepEqual(await reader.read(), { done: true, value: undefined });
+    });
+
+    test("a watch that is cancelled leaves the server", async () => {
+      const mock = await start({ h2 });
+      const kv = await connect(mock);
+      const reader = kv.watch([["a"]]).getReader();
+      await reader.read();
+      assert.equal(mock.watching, 1);
+      await reader.cancel();
+      while (mock.watching > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    });
+  });
+}
+
+describe("what is sent", () => {
+  test("the headers of each version", async () => {
+    for (const version of [1, 2, 3]) {
+      const mock = await start();
+      const url = version === 1 ? `${mock.url}v2` : "/v2";
+      mock.metadata = { version, endpoints: [{ url, consistency: "strong" }] };
+      const kv = await connect(mock);
+      await kv.set(["a"], 1);
+      const [exchange, write] = mock.requests.slice(-2);
+      assert.equal(exchange.headers.authorization, "Bearer user-token");
+      assert.match(exchange.headers["user-agent"], /^openkv\//);
+      assert.deepEqual(JSON.parse(exchange.body).supportedVersions.toSorted(), [1, 2, 3]);
+      assert.equal(write.headers.authorization, "Bearer data-token");
+      assert.equal(write.headers["content-type"], "application/x-protobuf");
+      assert.equal(write.headers["x-denokv-version"], version > 1 ? `${version}` : undefined);
+      const header = version > 1 ? "x-denokv-database-id" : "x-transaction-domain-id";
+      assert.equal(write.headers[header], "01234567-89ab-cdef-0123-456789abcdef");
+    }
+  });
+
+  test("ends, versionstamped keys, sums and messages by the protocol's own fields", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    const last = () => fields(mock.requests.at(-1).body);
+    const before = Date.now();
+    await kv.set(["a", kv.commitVersionstamp()], 1, { expireIn: 60_000 });
+    const set = fields(last()[2][0]);
+    assert.equal(set[3][0], 9n);
+    assert.ok(Number(set[4][0]) >= before + 60_000);
+    await kv.atomic().sum(["n"], 3n).max(["m"], 4n).min(["k"], 5n).commit();
+    const kinds = last()[2].map((bytes) => fields(bytes));
+    assert.deepEqual(kinds.map((mutation) => mutation[3][0]), [3n, 4n, 5n]);
+    assert.deepEqual(fields(kinds[0][2][0])[2], [2n], "a KvU64");
+    await kv.enqueue("message", { delay: 1000, keysIfUndelivered: [["dead"]] });
+    const enqueue = fields(last()[3][0]);
+    assert.ok(Number(enqueue[2][0]) >= before + 1000);
+    assert.equal(enqueue[3].length, 1);
+  });
+
+  test("gets of one moment share requests of ten keys, which are one state each", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await Promise.all(Array.from({ length: 25 }, (_, i) => kv.get(["k", i])));
+    assert.equal(mock.counts.snapshot_read, 3);
+    await Promise.all([kv.get(["x"]), kv.getMany(Array.from({ length: 10 }, (_, i) => ["m", i]))]);
+    const sizes = mock.requests.slice(-2).map(({ body }) => fields(body)[1].length);
+    assert.deepEqual(sizes.toSorted(), [1, 10]);
+  });
+
+  test("eventual reads go to the nearest endpoint, all else to a strong one", async () => {
+    const mock = await start();
+    mock.metadata = {
+      endpoints: [
+        { url: "/strong", consistency: "strong" },
+        { url: "/near", consistency: "eventual" },
+      ],
+    };
+    const kv = await connect(mock);
+    const asked = () => mock.requests.at(-1).url.split("/")[1];
+    await kv.set(["a"], 1);
+    assert.equal(asked(), "strong");
+    assert.equal((await kv.get(["a"], { consistency: "eventual" })).value, 1);
+    assert.equal(asked(), "near");
+    await kv.get(["a"], { consistency: "strong" });
+    assert.equal(asked(), "strong");
+    await kv.getMany([["a"], ["b"]], { consistency: "eventual" });
+    assert.equal(asked(), "near");
+    await kv.list({ prefix: [] }, { consistency: "eventual" }).next();
+    assert.equal(asked(), "near");
+    await kv.list({ prefix: [] }).next();
+    assert.equal(asked(), "strong");
+  });
+
+  test("writes of one moment to one key happen in their order", async () => {
+    const kv = await connect(await start({ h2: true }));
+    await Promise.all(Array.from({ length: 20 }, (_, i) => kv.set(["same"], i)));
+    assert.equal((await kv.get(["same"])).value, 19);
+  });
+});
+
+test("a value that only V8 can read spoils no other", async () => {
+  const mock = await start();
+  const kv = await connect(mock);
+  for (const name of ["a", "b", "c"]) await kv.set(["v", name], name);
+  for (const [key, entry] of mock.entries) {
+    if (key.includes("0262")) entry.data = Buffer.from([0xff, 0x0f, 0x3f]);
+  }
+  const list = kv.list({ prefix: ["v"] });
+  assert.equal((await list.next()).value.value, "a");
+  await assert.rejects(list.next(), RangeError);
+  assert.equal((await list.next()).value.value, "c");
+  await assert.rejects(kv.get(["v", "b"]), RangeError);
+});
+
+describe("what the protocol has no place for", () => {
+  const refused = {
+    ttl: (kv) => kv.ttl(["a"]),
+    touch: (kv) => kv.touch(["a"], { expireIn: 1 }),
+    checkpoint: (kv) => kv.checkpoint(),
+    listenQueue: (kv) => kv.listenQueue(() => {}),
+    append: (kv) => kv.atomic().append(["a"], [1]).commit(),
+  };
+  for (const [name, call] of Object.entries(refused)) {
+    test(`${name} is refused by name`, async () => {
+      const kv = await connect(await start());
+      await assert.rejects(call(kv), (error) => {
+        assert.equal(error.code, "UNSUPPORTED");
+        assert.match(error.message, /extension/);
+        return true;
+      });
+    });
+  }
+
+  test("more than ten keys of one state", async () => {
+    const kv = await connect(await start(), { limits: { rangesMax: 20 } });
+    const keys = Array.from({ length: 11 }, (_, i) => [i]);
+    await assert.rejects(kv.getMany(keys), { code: "UNSUPPORTED" });
+  });
+});
+
+test("a closed handle rejects, and what was called before close is completed", async () => {
+  const mock = await start();
+  const kv = await connect(mock);
+  const write = kv.set(["a"], 1);
+  kv.close();
+  assert.equal((await write).ok, true);
+  await assert.rejects(kv.get(["a"]), { name: "BadResource" });
+  await assert.rejects(kv.set(["a"], 1), { name: "BadResource" });
+  assert.throws(() => kv.watch([["a"]]), { name: "BadResource" });
+});

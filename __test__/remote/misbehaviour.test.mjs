@@ -1,0 +1,468 @@
+// Duty: servers and networks that misbehave: every call ends, by the code that its end has, and no
+// write happens twice.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { KvOutcomeUnknownError, openKv } from "../../index.mjs";
+import { ACCESS_TOKEN, connect, cut, frame, reply, start } from "./mock.mjs";
+import { fields, message } from "./protobuf.mjs";
+
+const PROTOBUF = "application/x-protobuf";
+const TIMEOUT = 1500;
+const AT_ONCE = 25;
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+/** Only what is to run into the timeout has a short one. */
+const patience = (code) => (code === "UNAVAILABLE" ? TIMEOUT : 10_000);
+/** An answer that never comes. */
+const never = () => true;
+const failWith = (status, headers) => (_, response) =>
+  reply(response, status, "text/plain", "not now", headers);
+
+/** Runs at most so many at a time. */
+async function each(count, run) {
+  let at = 0;
+  const work = async () => {
+    while (at < count) await run(at++);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+}
+
+describe("opening", { concurrency: true }, () => {
+  const dataOf = (change) => (mock) => (mock.metadata = change(mock));
+  const answer = (...with_) => (mock) => {
+    mock.scripts.metadata = (_, response) => reply(response, ...with_);
+  };
+  const cases = [
+    ["a token that is not accepted", answer(401, "text/plain", "Invalid."), "DENIED"],
+    ["a token without rights", answer(403, "text/plain", "No."), "DENIED"],
+    ["no such page", answer(404, "text/html", "<h1>404</h1>"), "CORRUPT"],
+    ["a bad request", answer(400, "text/plain", "What?"), "CORRUPT"],
+    ["no content", answer(204, "text/plain", undefined), "CORRUPT"],
+    ["a page of HTML", answer(200, "text/html", "<h1>Welcome</h1>"), "CORRUPT"],
+    ["a page of HTML that is called JSON", answer(200, "application/json", "<h1>"), "CORRUPT"],
+    ["JSON that is something else", answer(200, "application/json", "[]"), "CORRUPT"],
+    ["too large a body", answer(200, "application/json", `"${"x".repeat(70_000)}"`), "CORRUPT"],
+    ["failures that do not end", answer(500, "text/plain", "Oh."), "UNAVAILABLE"],
+    ["too many requests", answer(429, "text/plain", "Slower."), "UNAVAILABLE"],
+    ["another version", dataOf(() => ({ version: 4 })), "UNSUPPORTED"],
+    ["no UUID", dataOf(() => ({ databaseId: "mine" })), "CORRUPT"],
+    ["another consistency", dataOf(() => ({ endpoints: [{ url: "/v2", consistency: "so-so" }] })), "CORRUPT"],
+    ["a time without a zone", dataOf(() => ({ expiresAt: "2030-01-01T00:00:00" })), "CORRUPT"],
+    ["a token with spaces", dataOf(() => ({ token: "a b" })), "CORRUPT"],
+    ["a slash at the end", dataOf(() => ({ endpoints: [{ url: "/v2/", consistency: "strong" }] })), "CORRUPT"],
+    ["a relative endpoint in version 1", dataOf(() => ({ version: 1 })), "CORRUPT"],
+    ["a redirect to nowhere", answer(307, "text/plain", ""), "CORRUPT"],
+    ["redirects in a circle", (mock) => {
+      mock.scripts.metadata = (_, response) =>
+        reply(response, 308, "text/plain", "", { location: mock.url });
+    }, "CORRUPT"],
+    ["an answer that never comes", (mock) => (mock.scripts.metadata = never), "UNAVAILABLE"],
+    ["a body that never ends", (mock) => {
+      mock.scripts.metadata = (_, response) => {
+        response.writeHead(200, { "content-type": "application/json" });
+        const drip = setInterval(() => response.write(" "), 20);
+        response.on("close", () => clearInterval(drip));
+        return true;
+      };
+    }, "UNAVAILABLE"],
+  ];
+  for (const [name, prepare, code] of cases) {
+    test(`${name}: ${code}`, async () => {
+      const mock = await start();
+      prepare(mock);
+      await assert.rejects(connect(mock, { timeout: patience(code) }), (error) => {
+        assert.equal(error.code, code, error.message);
+        assert.ok(!error.message.includes(ACCESS_TOKEN), "a token is not repeated");
+        return true;
+      });
+    });
+  }
+
+  test("nobody there: UNAVAILABLE", async () => {
+    const mock = await start();
+    await mock.close();
+    await assert.rejects(connect(mock, { timeout: TIMEOUT }), { code: "UNAVAILABLE" });
+  });
+
+  test("metadata cut at every byte: asked for again", async () => {
+    const mock = await start();
+    const body = Buffer.from(mock.metadataText());
+    await each(body.length, async (at) => {
+      const one = await start();
+      one.scripts.metadata = (_, response, __, count) =>
+        // The first request is a try of HTTP/2, of which this server knows nothing.
+        count === 1 && cut(response, "application/json", body, at);
+      await connect(one);
+      assert.equal(one.counts.metadata, 2, `${at}`);
+    });
+  });
+
+  test("a redirect is followed, and the endpoints are relative to where it leads", async () => {
+    const mock = await start();
+    mock.metadata = { endpoints: [{ url: "./data", consistency: "strong" }] };
+    mock.scripts.metadata = (request, response) =>
+      request.url === "/" &&
+      reply(response, 307, "text/plain", "", { location: "/moved/here" });
+    const kv = await connect(mock);
+    await kv.set(["a"], 1);
+    assert.equal(mock.requests.at(-1).url, "/moved/data/atomic_write");
+  });
+
+  test("a few failures are passing", async () => {
+    const mock = await start();
+    mock.scripts.metadata = (_, response, __, count) =>
+      count < 3 && reply(response, 502, "text/plain", "Oh.");
+    await connect(mock);
+  });
+});
+
+describe("reads", { concurrency: true }, () => {
+  test("an answer cut at every byte is asked for again, and is whole then", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], "value");
+    const seen = new Set();
+    let cutAt = 0;
+    let length = 100;
+    mock.scripts.snapshot_read = (_, response, body) => {
+      const key = fields(fields(body)[1][0])[1][0].toString("hex");
+      if (seen.has(key)) return false;
+      seen.add(key);
+      const whole = mock.readBytes(body);
+      length = whole.length;
+      return cut(response, PROTOBUF, whole, Math.min(cutAt++, whole.length - 1));
+    };
+    for (let i = 0; i < length; i += AT_ONCE) {
+      const keys = Array.from({ length: AT_ONCE }, (_, j) => ["a", i + j]);
+      for (const key of keys) mock.entries.set(hexOf(key), mock.entries.get(hexOf(["a"])));
+      await Promise.all(
+        keys.map(async (key) => {
+          await sleep(0);
+          assert.equal((await kv.get(key)).value, "value");
+        }),
+      );
+    }
+  });
+
+  test("an answer that ends early, and says that it is whole: CORRUPT", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], "value");
+    let at = 0;
+    let length = 1;
+    mock.scripts.snapshot_read = (_, response, body) => {
+      const whole = mock.readBytes(body);
+      length = whole.length;
+      return reply(response, 200, PROTOBUF, whole.subarray(0, at));
+    };
+    for (; at < length; at++) await assert.rejects(kv.get(["a"]), { code: "CORRUPT" }, `${at}`);
+  });
+
+  const oneOf = {
+    "failures that do not end": [failWith(500), "UNAVAILABLE"],
+    "no answer": [never, "UNAVAILABLE"],
+    "a page of HTML": [(_, r) => reply(r, 200, "text/html", "<h1>"), "CORRUPT"],
+    "no such page": [failWith(404), "CORRUPT"],
+    "a redirect": [failWith(307, { location: "/elsewhere" }), "CORRUPT"],
+    "no content": [failWith(204), "CORRUPT"],
+    "not accepted, twice": [failWith(401), "DENIED"],
+    "too many requests": [failWith(429), "UNAVAILABLE"],
+    "too large a body": [
+      (_, r) => {
+        r.writeHead(200, { "content-type": PROTOBUF, "content-length": 2 ** 30 });
+        r.write("x");
+        return true;
+      },
+      "CORRUPT",
+    ],
+    "an unknown status": [(_, r) => reply(r, 200, PROTOBUF, message([1, message()], [4, 1], [8, 7])), "CORRUPT"],
+    "reads disabled": [(_, r) => reply(r, 200, PROTOBUF, message([1, message()], [8, 2])), "UNAVAILABLE"],
+    "an old state for a strong read": [(_, r) => reply(r, 200, PROTOBUF, message([1, message()], [8, 1])), "UNAVAILABLE"],
+    "no range": [(_, r) => reply(r, 200, PROTOBUF, message([4, 1], [8, 1])), "CORRUPT"],
+  };
+  for (const [name, [script, code]] of Object.entries(oneOf)) {
+    test(`${name}: ${code}`, async () => {
+      const mock = await start();
+      const kv = await connect(mock, { timeout: patience(code) });
+      mock.scripts.snapshot_read = script;
+      await assert.rejects(kv.get(["a"]), { code });
+    });
+  }
+
+  test("a refusal is a TypeError with the server's words", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.scripts.snapshot_read = failWith(400);
+    await assert.rejects(kv.get(["a"]), (error) => error instanceof TypeError && /not now/.test(error.message));
+  });
+
+  test("a storm of failures that passes is not noticed", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.scripts.snapshot_read = (request, response, _, count) => count < 4 && failWith(503)(request, response);
+    assert.equal((await kv.get(["a"])).value, null);
+  });
+
+  test("a list cannot be led in circles", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    for (let i = 0; i < 40; i++) await kv.set(["a", i], i);
+    const first = mock.readBytes(rangeOfAll(32));
+    mock.scripts.snapshot_read = (_, response) => reply(response, 200, PROTOBUF, first);
+    const list = async () => {
+      for await (const _ of kv.list({ prefix: ["a"] }));
+    };
+    await assert.rejects(list(), { code: "CORRUPT" });
+  });
+});
+
+describe("writes", { concurrency: true }, () => {
+  test("an answer cut at every byte: the outcome is unknown, and it was sent once", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    let at = 0;
+    mock.scripts.atomic_write = (_, response, body) => {
+      const answer = mock.commit(body);
+      return cut(response, PROTOBUF, answer, at++ % answer.length);
+    };
+    await each(20, async (i) => {
+      await assert.rejects(kv.set(["a", i], i), (error) => {
+        assert.ok(error instanceof KvOutcomeUnknownError);
+        assert.equal(error.code, "OUTCOME_UNKNOWN");
+        return true;
+      });
+    });
+    assert.equal(mock.counts.atomic_write, 20);
+    assert.equal(mock.entries.size, 20);
+  });
+
+  const unknown = {
+    "a failure of the server": failWith(500),
+    "a failure of a gateway": failWith(504),
+    "no answer": never,
+    "a page of HTML": (_, r) => reply(r, 200, "text/html", "<h1>"),
+    "an unknown status": (_, r) => reply(r, 200, PROTOBUF, message([1, 9])),
+    "nothing": (_, r) => reply(r, 200, PROTOBUF, ""),
+    "a stamp that is none": (_, r) => reply(r, 200, PROTOBUF, message([1, 1], [2, Buffer.alloc(3)])),
+  };
+  for (const [name, script] of Object.entries(unknown)) {
+    test(`${name}: OUTCOME_UNKNOWN`, async () => {
+      const mock = await start();
+      const kv = await connect(mock, { timeout: script === never ? TIMEOUT : 10_000 });
+      mock.scripts.atomic_write = script;
+      await assert.rejects(kv.set(["a"], 1), { code: "OUTCOME_UNKNOWN", name: "KvOutcomeUnknownError" });
+      await assert.rejects(kv.atomic().sum(["a"], 1n).commit(), { code: "OUTCOME_UNKNOWN" });
+      assert.equal(mock.counts.atomic_write, 2);
+    });
+  }
+
+  test("a server that says when to come back has done nothing: the write is sent again", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    for (const status of [503, 429]) {
+      let asked = 0;
+      mock.scripts.atomic_write = (request, response) =>
+        ++asked === 1 && failWith(status, { "retry-after": "0" })(request, response);
+      assert.equal((await kv.set(["a"], 1)).ok, true);
+    }
+  });
+
+  test("a write that its own check guards is sent again; if it had not happened, it has now", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], 1);
+    const entry = await kv.get(["a"]);
+    mock.scripts.atomic_write = (_, response, __, count) => count === 2 && cut(response, PROTOBUF, Buffer.alloc(9), 4);
+    assert.equal((await kv.atomic().check(entry).set(["a"], 2).commit()).ok, true);
+    assert.equal(mock.counts.atomic_write, 3);
+  });
+
+  test("if it had happened, its check fails, and nobody knows by whom", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], 1);
+    const entry = await kv.get(["a"]);
+    mock.scripts.atomic_write = (_, response, body, count) =>
+      count === 2 && cut(response, PROTOBUF, mock.commit(body), 3);
+    await assert.rejects(kv.atomic().check(entry).set(["a"], 2).commit(), { code: "OUTCOME_UNKNOWN" });
+    assert.equal((await kv.get(["a"])).value, 2);
+  });
+
+  test("writes disabled: metadata is asked for once, then DENIED", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.scripts.atomic_write = (_, response) => reply(response, 200, PROTOBUF, message([1, 5]));
+    await assert.rejects(kv.set(["a"], 1), { code: "DENIED" });
+    assert.equal(mock.counts.metadata, 2);
+  });
+
+  test("no strong endpoint: UNAVAILABLE, but eventual reads work", async () => {
+    const mock = await start();
+    mock.metadata = { endpoints: [{ url: "/v2", consistency: "eventual" }] };
+    const kv = await connect(mock);
+    await assert.rejects(kv.set(["a"], 1), { code: "UNAVAILABLE" });
+    assert.equal((await kv.get(["a"], { consistency: "eventual" })).value, null);
+  });
+});
+
+describe("tokens", { concurrency: true }, () => {
+  test("one that ended is replaced, once for all who ask", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.dataToken = "second";
+    await Promise.all(Array.from({ length: 20 }, (_, i) => kv.set([i], i)));
+    assert.equal(mock.counts.metadata, 2);
+  });
+
+  test("a short life does not make a hot loop", async () => {
+    const mock = await start();
+    mock.lifeMs = 1;
+    const kv = await connect(mock);
+    const until = Date.now() + 700;
+    while (Date.now() < until) await kv.get(["a"]);
+    assert.ok(mock.counts.metadata <= 3, `${mock.counts.metadata}`);
+  });
+
+  for (const skew of [-7_200_000, 7_200_000]) {
+    test(`a server whose clock differs by ${skew / 3_600_000} h: its own Date counts`, async () => {
+      const mock = await start();
+      const now = () => Date.now() + skew;
+      mock.scripts.metadata = (_, response) =>
+        reply(response, 200, "application/json", mock.metadataText(), {
+          date: new Date(now()).toUTCString(),
+        });
+      mock.metadata = { expiresAt: new Date(now() + 60_000).toISOString() };
+      const kv = await connect(mock);
+      for (let i = 0; i < 20; i++) await kv.get(["a"]);
+      assert.equal(mock.counts.metadata, 1);
+    });
+  }
+
+  test("another database than before: CORRUPT", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.dataToken = "second";
+    mock.metadata = { databaseId: "fedcba98-7654-3210-fedc-ba9876543210" };
+    await assert.rejects(kv.get(["a"]), { code: "CORRUPT" });
+  });
+});
+
+describe("watches", { concurrency: true }, () => {
+  const values = async (reader) => (await reader.read()).value?.map((entry) => entry.value);
+
+  test("a stream that is cut is asked for anew: nothing twice, and the last state comes", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    const reader = kv.watch([["a"]]).getReader();
+    assert.deepEqual(await values(reader), [null]);
+    const next = values(reader);
+    mock.cutWatches();
+    await kv.set(["a"], "while nobody watched");
+    assert.deepEqual(await next, ["while nobody watched"]);
+    assert.ok(mock.counts.watch >= 2);
+  });
+
+  test("a token that ends while watching", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    const reader = kv.watch([["a"]]).getReader();
+    assert.deepEqual(await values(reader), [null]);
+    const next = values(reader);
+    mock.dataToken = "second";
+    mock.cutWatches();
+    await sleep(20);
+    await kv.set(["a"], 1);
+    assert.deepEqual(await next, [1]);
+    assert.ok(mock.counts.metadata <= 3);
+  });
+
+  test("a stream cut at every byte", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], "value");
+    const whole = frame(mock.stateBytes([hexOf(["a"])]));
+    await each(whole.length, async (at) => {
+      const one = await start();
+      one.entries = mock.entries;
+      one.scripts.watch = (_, response, __, count) =>
+        count === 1 && cut(response, "application/octet-stream", whole, at);
+      const reader = (await connect(one)).watch([["a"]]).getReader();
+      assert.deepEqual(await values(reader), ["value"], `${at}`);
+      await reader.cancel();
+    });
+  });
+
+  const ends = {
+    "a frame over the limit": [Buffer.from([0xff, 0xff, 0xff, 0x7f]), "CORRUPT"],
+    "a frame of something else": [frame(Buffer.from([0xff, 0xff])), "CORRUPT"],
+    "other keys": [frame(message([1, 1], [2, message([1, 1])], [2, message([1, 1])])), "CORRUPT"],
+    "a first state without the key": [frame(message([1, 1], [2, message()])), "CORRUPT"],
+    "reads disabled": [frame(message([1, 2])), "UNAVAILABLE"],
+  };
+  for (const [name, [bytes, code]] of Object.entries(ends)) {
+    test(`${name}: ${code}`, async () => {
+      const mock = await start();
+      const kv = await connect(mock);
+      mock.scripts.watch = (_, response) => {
+        response.writeHead(200, { "content-type": "application/octet-stream" });
+        response.write(bytes);
+        return true;
+      };
+      await assert.rejects(kv.watch([["a"]]).getReader().read(), { code });
+    });
+  }
+
+  test("version 2 has no watches: UNSUPPORTED", async () => {
+    const mock = await start();
+    mock.metadata = { version: 2 };
+    const kv = await connect(mock);
+    await assert.rejects(kv.watch([["a"]]).getReader().read(), { code: "UNSUPPORTED" });
+  });
+
+  test("not accepted, with a new token too: DENIED", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.scripts.watch = failWith(401);
+    await assert.rejects(kv.watch([["a"]]).getReader().read(), { code: "DENIED" });
+  });
+
+  test("failures are passing for a watch, and closing ends the wait", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.scripts.watch = failWith(500);
+    const read = kv.watch([["a"]]).getReader().read();
+    await sleep(50);
+    kv.close();
+    assert.equal((await read).done, true);
+  });
+});
+
+test("openKv names an http server that is none by its URL, without what may be secret", async () => {
+  const mock = await start();
+  mock.scripts.metadata = failWith(404);
+  const url = `${mock.url}?key=secret`;
+  await assert.rejects(openKv(url, { accessToken: "t" }), (error) => {
+    assert.ok(error.message.includes(mock.url) && !error.message.includes("secret"), error.message);
+    return true;
+  });
+});
+
+/** The encoded key of strings and small integers. */
+function hexOf(key) {
+  return key
+    .map((part) => {
+      if (typeof part === "string") return `02${Buffer.from(part).toString("hex")}00`;
+      const bytes = Buffer.alloc(9);
+      bytes[0] = 0x21;
+      bytes.writeDoubleBE(part, 1);
+      if (part >= 0) bytes[1] |= 0x80;
+      return bytes.toString("hex");
+    })
+    .join("");
+}
+
+/** The request for the first entries of all. */
+function rangeOfAll(limit) {
+  return message([1, message([1, Buffer.from([0])], [2, Buffer.from([0xff])], [3, limit])]);
+}

@@ -1,0 +1,204 @@
+// Duty: what openKv takes for a URL, what it refuses, and that a process with a database elsewhere
+// ends like any other.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { openKv } from "../../index.mjs";
+import { ACCESS_TOKEN, start } from "./mock.mjs";
+
+const URL_OF_NOBODY = "http://127.0.0.1:1/";
+
+describe("options", () => {
+  const accessToken = "a-token";
+  const refused = [
+    ["durability", { accessToken, durability: "full" }, /durability.*not for the URL/],
+    ["readonly", { accessToken, readonly: true }, /readonly.*not for the URL/],
+    ["busyTimeout", { accessToken, busyTimeout: 1 }, /busyTimeout.*not for the URL/],
+    ["a misspelt option", { accesToken: "x" }, /accesToken/],
+    ["no token", {}, /OPENKV_ACCESS_TOKEN/],
+    ["an empty token", { accessToken: "" }, /visible ASCII/],
+    ["a token with a space", { accessToken: "se cret" }, /visible ASCII/],
+    ["a token with a line end", { accessToken: "secret\n" }, /visible ASCII/],
+    ["a token that is no string", { accessToken: 5 }, /number/],
+    ["a timeout of 0", { accessToken, timeout: 0 }, /timeout/],
+    ["a timeout that is no integer", { accessToken, timeout: 1.5 }, /timeout/],
+    ["a timeout that is no number", { accessToken, timeout: "1" }, /timeout/],
+    ["a signal that is none", { accessToken, signal: {} }, /AbortSignal/],
+  ];
+  for (const [name, options, words] of refused) {
+    test(`${name} is a TypeError`, async () => {
+      await assert.rejects(openKv(URL_OF_NOBODY, options), (error) => {
+        assert.ok(error instanceof TypeError, `${error}`);
+        assert.match(error.message, words);
+        assert.ok(!error.message.includes("cret"), "a token is not repeated");
+        return true;
+      });
+    });
+  }
+
+  for (const name of ["accessToken", "timeout", "signal"]) {
+    test(`${name} is not for a file`, async () => {
+      await assert.rejects(openKv(":memory:", { [name]: 1 }), {
+        name: "TypeError",
+        message: new RegExp(`${name}.*not for a file`),
+      });
+    });
+  }
+
+  const urls = [
+    ["http://user:secret@localhost/", /accessToken/],
+    ["https://user@localhost/", /accessToken/],
+    ["http://localhost/#part", /fragment/],
+    ["http://", /Invalid URL/],
+    ["https://[", /Invalid URL/],
+  ];
+  for (const [url, words] of urls) {
+    test(`${url} is a TypeError`, async () => {
+      await assert.rejects(openKv(url, { accessToken }), (error) => {
+        assert.ok(error instanceof TypeError, `${error}`);
+        assert.match(error.message, words);
+        assert.ok(!error.message.includes("secret"));
+        return true;
+      });
+    });
+  }
+});
+
+describe("a signal", () => {
+  test("that is aborted already", async () => {
+    const signal = AbortSignal.abort(new Error("never mind"));
+    await assert.rejects(openKv(URL_OF_NOBODY, { accessToken: "t", signal }), /never mind/);
+  });
+
+  test("gives up an opening that waits", async () => {
+    const mock = await start();
+    mock.scripts.metadata = () => true;
+    const signal = AbortSignal.timeout(50);
+    const opening = openKv(mock.url, { accessToken: ACCESS_TOKEN, timeout: 300, signal });
+    await assert.rejects(opening, { name: "TimeoutError" });
+  });
+
+  test("means nothing once it is open", async () => {
+    const mock = await start();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const kv = await openKv(new URL(mock.url), { accessToken: ACCESS_TOKEN, signal });
+    controller.abort();
+    assert.equal((await kv.set(["a"], 1)).ok, true);
+    kv.close();
+  });
+});
+
+/** Runs a program beside this one; answers its output and exit code. */
+async function run(program, env) {
+  const { OPENKV_ACCESS_TOKEN: _, DENO_KV_ACCESS_TOKEN: __, ...inherited } = process.env;
+  const args = ["--input-type=module", "--eval", program];
+  const options = { env: { ...inherited, ...env }, timeout: 30_000 };
+  const child = spawn(process.execPath, args, options);
+  let out = "";
+  child.stdout.on("data", (chunk) => (out += chunk));
+  child.stderr.on("data", (chunk) => (out += chunk));
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  return { out: out.trim(), code };
+}
+
+const IMPORT = `import { openKv } from ${JSON.stringify(new URL("../../index.mjs", import.meta.url).href)};`;
+
+describe("in a process of its own", { concurrency: 3 }, () => {
+  test("the token comes from the environment, openkv's own first, and the URL too", async () => {
+    const program = `${IMPORT}
+      const kv = await openKv();
+      await kv.set(["a"], 1);
+      console.log((await kv.get(["a"])).value);
+      kv.close();`;
+    for (const tokens of [
+      { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN, DENO_KV_ACCESS_TOKEN: "wrong" },
+      { DENO_KV_ACCESS_TOKEN: ACCESS_TOKEN },
+    ]) {
+      const mock = await start();
+      assert.deepEqual(await run(program, { OPENKV_URL: mock.url, ...tokens }), { out: "1", code: 0 });
+    }
+  });
+
+  test("the page's example runs", async () => {
+    const page = readFileSync(new URL("../../docs/remote.md", import.meta.url), "utf8");
+    const [, program] = /```js\n(.*?)```/s.exec(page);
+    const mock = await start();
+    const here = program.replace('import { openKv } from "openkv";', IMPORT);
+    const ended = await run(here, { KV_URL: mock.url, KV_TOKEN: ACCESS_TOKEN });
+    assert.deepEqual(ended, { out: "hello", code: 0 });
+  });
+
+  test("an open handle and an unread watch do not keep it alive", async () => {
+    const mock = await start({ h2: true });
+    const program = `${IMPORT}
+      const kv = await openKv(${JSON.stringify(mock.url)});
+      const reader = kv.watch([["a"]]).getReader();
+      console.log((await reader.read()).value[0].value);`;
+    assert.deepEqual(await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN }), { out: "null", code: 0 });
+  });
+
+  test("workers may come and go", async () => {
+    const mock = await start();
+    const source = `${IMPORT}
+      import { threadId } from "node:worker_threads";
+      const kv = await openKv(${JSON.stringify(mock.url)});
+      await kv.set([threadId], 1);
+      await kv.watch([["a"]]).getReader().read();
+      if (threadId % 2) kv.close();`;
+    const program = `
+      import { Worker } from "node:worker_threads";
+      for (let i = 0; i < 4; i++) {
+        const worker = new Worker(${JSON.stringify(source)}, { eval: true });
+        await new Promise((resolve, reject) => worker.on("exit", resolve).on("error", reject));
+      }
+      console.log("done");`;
+    const ended = await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN });
+    assert.deepEqual(ended, { out: "done", code: 0 });
+    assert.equal(mock.entries.size, 4);
+  });
+
+  test("a hundred handles leave no threads and no connections behind", async () => {
+    const mock = await start();
+    const program = `${IMPORT}
+      import { readdirSync } from "node:fs";
+      const threads = () => readdirSync("/proc/self/task").length;
+      const count = process.platform === "linux" ? threads : () => 0;
+      const before = count();
+      for (let i = 0; i < 100; i++) {
+        const kv = await openKv(${JSON.stringify(mock.url)});
+        await kv.get(["a"]);
+        kv.close();
+      }
+      for (let i = 0; i < 200 && count() > before; i++) await new Promise((r) => setTimeout(r, 20));
+      console.log(count() - before);`;
+    assert.deepEqual(await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN }), { out: "0", code: 0 });
+    const left = () => new Promise((resolve) => mock.server.getConnections((_, n) => resolve(n)));
+    for (let i = 0; i < 200 && (await left()) > 0; i++) await new Promise((r) => setTimeout(r, 20));
+    assert.equal(await left(), 0);
+  });
+
+  for (const h2 of [false, true]) {
+    test(`TLS by the system's roots, HTTP/${h2 ? 2 : 1} as negotiated`, async () => {
+      const file = (name) => fileURLToPath(new URL(`./tls/${name}.pem`, import.meta.url));
+      const tls = { key: readFileSync(file("key")), cert: readFileSync(file("cert")) };
+      const mock = await start({ h2, tls });
+      const program = `${IMPORT}
+        const kv = await openKv(${JSON.stringify(mock.url)}, { timeout: 2000 });
+        await kv.set(["a"], 1);
+        console.log((await kv.get(["a"])).value);
+        kv.close();`;
+      const env = { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN };
+      const trusted = await run(program, { ...env, SSL_CERT_FILE: file("cert") });
+      assert.deepEqual(trusted, { out: "1", code: 0 });
+      assert.equal(mock.requests[0].headers[":method"] !== undefined, h2);
+      const untrusted = await run(program, env);
+      assert.equal(untrusted.code, 1);
+      assert.match(untrusted.out, /UNAVAILABLE/);
+      assert.match(untrusted.out, /certificate/i);
+    });
+  }
+});
