@@ -90,8 +90,9 @@ function checkRemote(url: string, options: Given): NativeRemote {
 
 /** The token, which no message repeats. */
 function checkToken(given: unknown): string {
-  const named = TOKEN_VARIABLES.find((name) => process.env[name]);
-  const token = given ?? (named === undefined ? undefined : process.env[named]);
+  // Only when it is needed: Deno asks before the environment is read.
+  const named = given === undefined && TOKEN_VARIABLES.find((name) => process.env[name]);
+  const token = named ? process.env[named] : given;
   if (token === undefined) {
     throw new TypeError(
       `A server asks for an access token: pass the option accessToken, or set ` +
@@ -102,7 +103,7 @@ function checkToken(given: unknown): string {
     throw new TypeError(`accessToken must be a string: received ${nameOf(token)}`);
   }
   if (!/^[!-~]+$/.test(token)) {
-    const from = given === undefined ? named : "accessToken";
+    const from = named || "accessToken";
     throw new TypeError(`${from} must be visible ASCII characters without spaces, at least one`);
   }
   return token;

@@ -21,9 +21,13 @@ use crate::model::{REFUSAL_BYTES_MAX, REMOTE_WATCHES_PER_CONNECTION_MAX};
 
 /// Shorter than servers keep idle connections, so that no request meets a connection's end.
 const IDLE: Duration = Duration::from_secs(3);
-/// How often a silent HTTP/2 connection is asked whether it is still there, and for how long.
-const PING_EVERY: Duration = Duration::from_secs(20);
-const PING_WAIT: Duration = Duration::from_secs(10);
+/// How often an HTTP/2 connection that is silent while requests wait is asked whether it is still
+/// there, and how long its answer may take: soon enough for another try of the request.
+const PING_EVERY: Duration = Duration::from_secs(2);
+const PING_WAIT: Duration = Duration::from_secs(2);
+/// The same for connections of watches, which are silent most of the time.
+const WATCH_PING_EVERY: Duration = Duration::from_secs(20);
+const WATCH_PING_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest wait for an answer to HTTP/2 from a server that may not know it.
@@ -77,28 +81,30 @@ static CONNECTOR: LazyLock<std::io::Result<HttpsConnector<HttpConnector>>> = Laz
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
-    http.set_keepalive(Some(PING_EVERY));
+    http.set_keepalive(Some(WATCH_PING_EVERY));
     let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
     Ok(builder.https_or_http().enable_all_versions().wrap_connector(http))
 });
 
-fn http(two: bool) -> Result<Http, String> {
+fn http(two: bool, ping: (Duration, Duration)) -> Result<Http, String> {
+    let (every, wait) = ping;
     let connector = CONNECTOR.as_ref().map_err(|why| format!("the system's roots: {why}"))?;
     let mut builder = Client::builder(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
-        .http2_keep_alive_interval(PING_EVERY)
-        .http2_keep_alive_timeout(PING_WAIT)
+        .http2_keep_alive_interval(every)
+        .http2_keep_alive_timeout(wait)
         .http2_only(two);
     Ok(builder.build(connector.clone()))
 }
 
 impl Transport {
     pub(super) fn new() -> Result<Self, String> {
-        let (one, two) = (http(false)?, http(true)?);
+        let ping = (PING_EVERY, PING_WAIT);
+        let (one, two) = (http(false, ping)?, http(true, ping)?);
         Ok(Self { one, two, watches: Mutex::default(), speaks: Mutex::default() })
     }
 
@@ -161,7 +167,8 @@ impl Transport {
         if let Some(found) = watches.iter().find(|(seats, _, _)| free(seats)) {
             return Ok(found.clone());
         }
-        let new = (Arc::new(()), http(false)?, http(true)?);
+        let ping = (WATCH_PING_EVERY, WATCH_PING_WAIT);
+        let new = (Arc::new(()), http(false, ping)?, http(true, ping)?);
         watches.push(new.clone());
         Ok(new)
     }
