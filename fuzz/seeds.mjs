@@ -89,7 +89,14 @@ function connectSeeds() {
   ].map(bytes);
 }
 
+/** A filter in CBOR behind its length, then a value. */
+function filterSeeds() {
+  const age = Buffer.concat([bytes("a1 63616765 a1"), Buffer.from("d$gte"), bytes("12")]);
+  return vectors("values").values.map(({ hex }) => Buffer.concat([...sized(age), bytes(hex)]));
+}
+
 const corpora = {
+  filter: filterSeeds(),
   key: keySeeds(),
   cbor: cborSeeds(),
   cursor: cursorSeeds(),

@@ -284,3 +284,29 @@ export async function ends(kv: Kv): Promise<void> {
   // @ts-expect-error there is no such option
   await kv.touch(["a"], { expiresIn: 5 });
 }
+
+export async function readingBeyondDeno(kv: Kv): Promise<void> {
+  const users = { prefix: ["users"] };
+  same<number, Awaited<ReturnType<Kv["count"]>>>(true);
+  await kv.count(users, { where: { age: { $gte: 18, $lt: 65n }, $or: [{ a: 1 }, { "b.c": null }] } });
+  await kv.count(users, { where: { at: { $lt: { $now: true, $offset: -5 } }, $not: { $empty: true } } });
+  // @ts-expect-error there is no such option
+  await kv.count(users, { whre: {} });
+  for await (const entry of kv.list(users, { keysOnly: true, depth: 1 })) {
+    entry.versionstamp satisfies string;
+    // @ts-expect-error no value was read
+    void entry.value;
+  }
+  for await (const entry of kv.list<User>(users, { withExpiry: true })) {
+    entry.expireAt satisfies Date | null;
+    entry.value.name satisfies string;
+  }
+  (await kv.get<User>(["a"], { withExpiry: true })).expireAt satisfies Date | null;
+  (await kv.getMany<[User]>([["a"]], { withExpiry: true }))[0].expireAt satisfies Date | null;
+  const page = await kv.paginate<User>({ ...users, limit: 10, cursor: null });
+  page.entries[0].value.name satisfies string;
+  page.cursor satisfies string | null;
+  const deleted = await kv.deleteMany([["a"], ["b"]], { where: { $eq: 1 }, limit: 5, atomic: true });
+  deleted.versionstamp satisfies string | null;
+  (await kv.deleteMany({ start: ["a"], end: ["b"] })).count satisfies number;
+}

@@ -1,0 +1,18 @@
+//! Filters: no filter and no value panics or takes memory or time out of proportion, and what is
+//! taken says the same again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use openkv::filter::Filter;
+use openkv::model::Encoding;
+
+fuzz_target!(|data: &[u8]| {
+    // The filter behind its length, then the value.
+    let Some((&len, rest)) = data.split_first() else { return };
+    let (filter, value) = rest.split_at(usize::from(len).min(rest.len()));
+    let Ok(filter) = Filter::parse(filter, 0) else { return };
+    for encoding in [Encoding::Cbor, Encoding::Bytes, Encoding::Le64, Encoding::V8] {
+        assert_eq!(filter.matches(encoding, value), filter.matches(encoding, value));
+    }
+});
