@@ -461,6 +461,206 @@ export interface KvEnqueueOptions {
   backoffSchedule?: readonly number[];
 }
 
+/** Options of {@link KvQueue.enqueue}. An unknown name is a `TypeError`. */
+export interface KvQueueEnqueueOptions {
+  /** From the commit to the first delivery, in milliseconds, at most 30 days. Default: 0. */
+  delay?: number;
+  /** When it may first be delivered: a date, or ms since the epoch. Not together with `delay`. */
+  at?: Date | number;
+  /**
+   * Waiting times before each new delivery of a failed message, in milliseconds: at most five, each
+   * at most an hour. A message that fails when none is left is dead. Default:
+   * `[1000, 5000, 10000]`.
+   */
+  backoffSchedule?: readonly number[];
+  /** Where its value is stored as well when it dies, at most ten keys. Default: none. */
+  keysIfUndelivered?: readonly KvKey[];
+  /**
+   * As long as a message with this key is in the queue, neither done nor dead, another one adds
+   * nothing. Not empty, at most 1024 bytes in UTF-8. Default: none.
+   */
+  deduplicationKey?: string;
+  /** 0 to 9: of the messages that are due, the highest are delivered first. Default: 0. */
+  priority?: number;
+  /** How long it is kept when it is dead, in milliseconds. Default: that of {@link Kv.queue}. */
+  deadRetention?: number;
+}
+
+/** What a message is to the handler of {@link KvQueue.listen}. */
+export interface KvMessageInfo<T = any> {
+  /** Its number as text, which no other message of the database ever has. */
+  readonly id: string;
+  readonly value: T;
+  /** How often it has been handed out, this time included. */
+  readonly attempts: number;
+  readonly enqueuedAt: Date;
+}
+
+/**
+ * A message that {@link KvQueue.receive} gave. It is yours, and hidden from everybody else, until
+ * its lock ends; the lock is not renewed by itself. Each method resolves to whether the message was
+ * still yours: `false` when its lock ran out and it went to somebody else, or when it was settled
+ * before; nothing has happened then.
+ *
+ * They reject with {@link BadResource} on a closed handle and with {@link KvError} when the database
+ * cannot write; the message is then still yours, as long as its lock holds.
+ */
+export interface KvMessage<T = any> extends KvMessageInfo<T> {
+  /** It is handled: it is removed. Resolves when that is durable. */
+  ack(): Promise<boolean>;
+  /**
+   * It was not handled: it is delivered again after the next interval of its `backoffSchedule`, or
+   * after `delay` ms instead. Either way it costs an interval; when none is left the message dies.
+   *
+   * @param options.error What is kept if this is its death: an `Error`, or anything as text.
+   */
+  nack(options?: { delay?: number; error?: unknown }): Promise<boolean>;
+  /** Its lock ends `ms` from now, 100 to 86400000 (a day). */
+  extend(ms: number): Promise<boolean>;
+}
+
+/** How many messages of a queue are in which state. */
+export interface KvQueueStats {
+  /** Due, and with nobody. */
+  pending: number;
+  /** Not due yet: delayed, or waiting for their next try. */
+  delayed: number;
+  /** With a consumer whose lock holds. */
+  processing: number;
+  /** Dead and kept. */
+  dead: number;
+  /** All of them. */
+  total: number;
+}
+
+/** A message for which no interval of its `backoffSchedule` was left. */
+export interface KvDeadMessage<T = any> {
+  /** The id that it had as a message. */
+  id: string;
+  value: T;
+  /** What its last delivery failed with; the name is `"LockExpired"` when its consumer vanished. */
+  error: { name: string; message: string };
+  attempts: number;
+  enqueuedAt: Date;
+  firstAttemptAt: Date;
+  lastAttemptAt: Date;
+  diedAt: Date;
+}
+
+/**
+ * The dead messages of a queue. All methods reject with `TypeError` for a wrong argument and with
+ * {@link BadResource} on a closed handle.
+ */
+export interface KvDeadLetters<T = any> {
+  /**
+   * A page of them, those that died first in front. `cursor` goes on behind the page, and is `null`
+   * at the end.
+   *
+   * @param options.limit 1 to 1000. Default: 100.
+   *
+   * @example
+   * const { messages, cursor } = await kv.queue("mail").dead.list({ limit: 20 });
+   */
+  list(
+    options?: { limit?: number; cursor?: string | null },
+  ): Promise<{ messages: KvDeadMessage<T>[]; cursor: string | null }>;
+  /** One of them, `null` if there is none with this id. */
+  get(id: string): Promise<KvDeadMessage<T> | null>;
+  /**
+   * Puts it back into its queue, due now, with its id, its whole `backoffSchedule` and no attempts.
+   * Resolves to whether there was one.
+   */
+  requeue(id: string): Promise<boolean>;
+  /** Forgets it. Resolves to whether there was one. */
+  delete(id: string): Promise<boolean>;
+  /**
+   * Forgets those that died more than `olderThan` ms ago, all of them when it is left out. Resolves
+   * to how many. Done in bounded steps: writers wait for one of them at most.
+   */
+  purge(options?: { olderThan?: number }): Promise<number>;
+}
+
+/**
+ * A named queue. Messages are delivered at least once, to one consumer at a time, whichever process
+ * on the file it is in: by priority, then due time, then in the order of their enqueueing.
+ */
+export interface KvQueue<T = any> {
+  readonly name: string;
+  /** Its dead messages. */
+  readonly dead: KvDeadLetters<T>;
+
+  /**
+   * Adds a message. Resolves when it is durable; also when its `deduplicationKey` was taken, and
+   * nothing was added. Rejects as {@link Kv.set}.
+   *
+   * @example
+   * await kv.queue("mail").enqueue({ to: "ada" }, { delay: 5000, priority: 9 });
+   */
+  enqueue(value: T, options?: KvQueueEnqueueOptions): Promise<KvCommitResult>;
+
+  /**
+   * Takes messages until `signal` aborts or the handle closes. A message is done when the handler
+   * returns or its promise resolves. When it throws or rejects, or the process dies, the message is
+   * delivered again as its `backoffSchedule` says, and is at last dead; what was thrown is kept with
+   * it, and not printed. While a handler runs its message's lock is renewed, so that nobody else
+   * gets it. Listeners, in any process, share the work in turn.
+   *
+   * Resolves when it takes no more: after `signal` aborts, once the handlers that run have ended;
+   * after {@link Kv.close} at once. Keeps the process alive until then.
+   *
+   * Rejects with {@link BadResource} on a closed handle, with `TypeError` for a wrong argument, with
+   * {@link KvError} of code `DENIED` on a read-only one.
+   *
+   * @param options.concurrency Messages handled at a time, 1 to 1000. Default: 10.
+   * @param options.lockDuration How long after a consumer has died its message is delivered again,
+   *   in ms, 100 to 86400000 (a day). Default: 5000.
+   * @param options.signal Ends the listening.
+   *
+   * @example
+   * const stop = new AbortController();
+   * const listening = kv.queue("mail").listen(async (mail) => await send(mail), {
+   *   concurrency: 4,
+   *   signal: stop.signal,
+   * });
+   */
+  listen(
+    handler: (value: T, message: KvMessageInfo<T>) => unknown,
+    options?: { concurrency?: number; lockDuration?: number; signal?: AbortSignal },
+  ): Promise<void>;
+
+  /**
+   * Takes one message, `null` if none is due. With `wait`, waits so many ms for one; nobody polls
+   * meanwhile.
+   *
+   * Rejects with {@link BadResource} on a handle that is closed or closes meanwhile, with the reason
+   * of `signal` when that aborts, with `TypeError` for a wrong argument, with {@link KvError} of code
+   * `DENIED` on a read-only one.
+   *
+   * @param options.lockDuration How long the message is yours, in ms, 100 to 86400000 (a day).
+   *   Default: 30000.
+   * @param options.wait 0 to 86400000. Default: 0.
+   *
+   * @example
+   * const message = await kv.queue("mail").receive({ wait: 10_000 });
+   * if (message !== null) {
+   *   await send(message.value);
+   *   await message.ack();
+   * }
+   */
+  receive(
+    options?: { lockDuration?: number; wait?: number; signal?: AbortSignal },
+  ): Promise<KvMessage<T> | null>;
+
+  /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
+  stats(): Promise<KvQueueStats>;
+}
+
+/** Options of {@link AtomicOperation.enqueue} for a named queue. */
+export interface KvNamedEnqueueOptions extends KvQueueEnqueueOptions {
+  /** The queue's name, as in {@link Kv.queue}. */
+  queue: string;
+}
+
 /**
  * Checks, changes and messages that happen together or not at all. Every method but `commit`
  * returns the operation, so that calls can be chained. Keys and values are encoded when they are
@@ -558,11 +758,18 @@ export class AtomicOperation {
   persist(key: KvKey): this;
 
   /**
-   * Adds a message for {@link Kv.listenQueue}, enqueued when the commit happens.
+   * Adds a message for {@link Kv.listenQueue}, or with `queue` for that named queue, enqueued when
+   * the commit happens.
    *
    * @throws TypeError when the message cannot be stored or an option is invalid.
+   *
+   * @example
+   * await kv.atomic()
+   *   .set(["orders", 7], order)
+   *   .enqueue({ order: 7 }, { queue: "mail", deduplicationKey: "order 7" })
+   *   .commit();
    */
-  enqueue(value: unknown, options?: KvEnqueueOptions): this;
+  enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions): this;
 
   /**
    * Carries everything out, or nothing: `{ ok: false }` when a check failed. May be called again;
@@ -783,6 +990,20 @@ export class Kv implements Disposable, AsyncDisposable {
    * Rejects with `Error` "Queue already closed" on a closed handle.
    */
   listenQueue(handler: (value: any) => void | Promise<void>): Promise<void>;
+
+  /**
+   * The queue of that name. It needs no making: it is there as soon as a message is. Deno's queue,
+   * that of {@link enqueue} and {@link listenQueue}, is none of them, nor is it `"default"`.
+   *
+   * @param name Not empty, at most 256 bytes in UTF-8. Default: `"default"`.
+   * @param options.deadRetention How long dead messages are kept that are enqueued by this object,
+   *   in milliseconds, 0 to a hundred years. Default: until somebody removes them.
+   * @throws TypeError for a wrong argument, {@link BadResource} on a closed handle.
+   *
+   * @example
+   * const mail = kv.queue<{ to: string }>("mail", { deadRetention: 7 * 86_400_000 });
+   */
+  queue<T = any>(name?: string, options?: { deadRetention?: number }): KvQueue<T>;
 
   /**
    * Follows up to ten keys: the stream yields the state of all of them first, then again whenever

@@ -38,13 +38,16 @@ import {
   takeWriter,
 } from "./segment.js";
 import { checkTouch } from "./expiry.js";
+import { checkAtomicEnqueue } from "./queue-options.js";
 import { Session } from "./session.js";
 import type {
   AtomicCheck,
   KvCommitError,
   KvCommitResult,
+  KvEnqueueOptions,
   KvKey,
   KvMutation,
+  KvNamedEnqueueOptions,
   KvSumOptions,
   KvU64,
 } from "./types.js";
@@ -176,18 +179,13 @@ export class AtomicOperation {
     });
   }
 
-  enqueue(
-    value: unknown,
-    options?: {
-      delay?: number;
-      keysIfUndelivered?: readonly KvKey[];
-      backoffSchedule?: readonly number[];
-    } | null,
-  ): this {
-    const { limits } = this.#session;
-    const checked = checkQueueOptions(options, limits);
-    return this.#add(MESSAGES, checked.delayMs, (writer) => {
-      this.#tryKey(() => putEnqueueHead(writer, checked.delayMs, checked, limits));
+  enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions | null): this {
+    const { limits, port } = this.#session;
+    const named = checkAtomicEnqueue(options, limits, port.bounds);
+    const checked = named ?? checkQueueOptions(options as KvEnqueueOptions, limits);
+    const { atMs, delayMs } = checked;
+    return this.#add(MESSAGES, atMs === undefined ? delayMs : undefined, (writer) => {
+      this.#tryKey(() => putEnqueueHead(writer, atMs ?? delayMs, checked, limits));
       putMessage(writer, value, limits);
     });
   }

@@ -40,6 +40,7 @@ export function nameOf(given: unknown): string {
 const READ_OPTIONS = ["consistency", "withExpiry"];
 const SET_OPTIONS = ["expireIn"];
 const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
+const NAMED_ONLY = ["queue", "at", "deduplicationKey", "priority", "deadRetention"] as const;
 const LIST_OPTIONS = [
   "limit",
   "cursor",
@@ -105,6 +106,17 @@ export interface QueueOptions {
   readonly keysIfUndelivered: readonly KvKey[];
   /** Waiting times before the retries, in whole milliseconds. */
   readonly backoffMs: readonly number[];
+  /** The first delivery in ms since the epoch, in place of the delay. */
+  readonly atMs?: number | undefined;
+  /** What only a message of a named queue has. */
+  readonly named?: NamedOptions;
+}
+
+export interface NamedOptions {
+  readonly queue: string;
+  readonly priority: number;
+  readonly deadRetentionMs: number | undefined;
+  readonly deduplicationKey: string | undefined;
 }
 
 /** Waiting times before each retry of a message that says nothing else. */
@@ -117,7 +129,7 @@ const QUEUE_DEFAULTS: QueueOptions = {
   backoffMs: BACKOFF_DEFAULT_MS,
 };
 
-interface GivenQueueOptions {
+interface GivenQueueOptions extends Partial<Record<(typeof NAMED_ONLY)[number], unknown>> {
   delay?: unknown;
   keysIfUndelivered?: unknown;
   backoffSchedule?: unknown;
@@ -129,6 +141,13 @@ export function checkQueueOptions(
 ): QueueOptions {
   if (options == null) return QUEUE_DEFAULTS;
   refuseMisspelt(options, ENQUEUE_OPTIONS);
+  const name = NAMED_ONLY.find((name) => options[name] !== undefined);
+  if (name !== undefined) {
+    throw new TypeError(
+      `enqueue: option '${name}' is for named queues: use kv.queue(name).enqueue(), ` +
+        "or atomic().enqueue() with queue",
+    );
+  }
   return {
     delayMs: checkDelay(options.delay, limits),
     keysIfUndelivered: checkUndelivered(options.keysIfUndelivered),
@@ -138,7 +157,7 @@ export function checkQueueOptions(
 
 const MS_PER_DAY = 86_400_000;
 
-function checkDelay(delay: unknown, limits: Limits): number {
+export function checkDelay(delay: unknown, limits: Limits): number {
   if (delay == null) return 0;
   if (typeof delay !== "number" && typeof delay !== "bigint") throw wrongShape("integer", delay);
   if (delay < 0) throw new TypeError(`Delay must be >= 0: received ${delay}`);
@@ -151,14 +170,18 @@ function checkDelay(delay: unknown, limits: Limits): number {
   return Math.trunc(ms);
 }
 
-function checkUndelivered(keys: unknown): readonly KvKey[] {
+export function checkUndelivered(keys: unknown): readonly KvKey[] {
   if (keys == null) return NO_KEYS;
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
   return keys;
 }
 
-function checkBackoff(schedule: unknown, limits: Limits): readonly number[] {
-  if (schedule === undefined) return BACKOFF_DEFAULT_MS;
+export function checkBackoff(
+  schedule: unknown,
+  limits: Limits,
+  otherwise: readonly number[] = BACKOFF_DEFAULT_MS,
+): readonly number[] {
+  if (schedule === undefined) return otherwise;
   if (!Array.isArray(schedule)) throw wrongShape("array", schedule);
   const most = limits.backoffIntervalsMax;
   if (schedule.length > most) {

@@ -33,3 +33,12 @@ export function putBytes(writer: Writer, from: Uint8Array, start: number, end: n
   }
   writer.pos = pos + length;
 }
+
+/** Text with its length. */
+export function putText(writer: Writer, text: string): void {
+  const bytes = Buffer.from(text);
+  writer.u32(bytes.length);
+  writer.ensure(bytes.length);
+  writer.buf.set(bytes, writer.pos);
+  writer.pos += bytes.length;
+}

@@ -14,6 +14,7 @@ import {
   OP_CHECK,
   OP_DELETE,
   OP_ENQUEUE,
+  OP_ENQUEUE_NAMED,
   OP_MAX,
   OP_MIN,
   OP_RETIME,
@@ -23,6 +24,7 @@ import {
   SUFFIXED,
 } from "./native.js";
 import { COMMIT_VERSIONSTAMP } from "./records.js";
+import { NAMED_BACKOFF_DEFAULT_MS } from "./queue-options.js";
 import type { Segment } from "./segment.js";
 
 /** Prints one value with the options of the caller. */
@@ -61,7 +63,8 @@ function describe(segment: Segment, print: Print): string {
     const versionstamp = reader.u8() === 1 ? reader.stamp() : null;
     return `check({ key: ${print(reader.key())}, versionstamp: ${print(versionstamp)} })`;
   }
-  if (op === OP_ENQUEUE) return describeMessage(reader, segment, print);
+  if (op === OP_ENQUEUE) return describeMessage(reader, segment, print, false);
+  if (op === OP_ENQUEUE_NAMED) return describeMessage(reader, segment, print, true);
   if (op === OP_CALCULATE) return describeCalculation(reader, print);
   if (op === OP_APPEND) return describeAppend(reader, print);
   if (op === OP_RETIME) return describeRetime(reader, segment, print);
@@ -98,18 +101,34 @@ function describeRetime(reader: Reader, { afterMs }: Segment, print: Print): str
   return `touch(${print(reader.key())}, { expireIn: ${afterMs} })`;
 }
 
-function describeMessage(reader: Reader, { afterMs }: Segment, print: Print): string {
-  reader.skip(8);
+function describeMessage(
+  reader: Reader,
+  { afterMs }: Segment,
+  print: Print,
+  named: boolean,
+): string {
+  const dueAt = reader.f64();
   const backoff = Array.from({ length: reader.u8() }, () => reader.u32());
   const keys = Array.from({ length: reader.u16() }, () => reader.key());
+  const options = named ? describeNamed(reader, print) : [];
   const shown = [reader.value(ENCODING_CBOR, print)];
-  const options: string[] = [];
   if (afterMs) options.push(`delay: ${afterMs}`);
+  if (afterMs === undefined) options.push(`at: ${dueAt}`);
   if (keys.length > 0) options.push(`keysIfUndelivered: ${print(keys)}`);
-  const isDefault = String(backoff) === String(BACKOFF_DEFAULT_MS);
-  if (!isDefault) options.push(`backoffSchedule: ${print(backoff)}`);
+  const otherwise = named ? NAMED_BACKOFF_DEFAULT_MS : BACKOFF_DEFAULT_MS;
+  if (String(backoff) !== String(otherwise)) options.push(`backoffSchedule: ${print(backoff)}`);
   if (options.length > 0) shown.push(`{ ${options.join(", ")} }`);
   return `enqueue(${shown.join(", ")})`;
+}
+
+function describeNamed(reader: Reader, print: Print): string[] {
+  const priority = reader.u8();
+  const deadRetention = reader.f64();
+  const options = [`queue: ${print(reader.text())}`];
+  if (reader.u8() === 1) options.push(`deduplicationKey: ${print(reader.text())}`);
+  if (priority > 0) options.push(`priority: ${priority}`);
+  if (deadRetention >= 0) options.push(`deadRetention: ${deadRetention}`);
+  return options;
 }
 
 class Reader {
@@ -137,6 +156,16 @@ class Reader {
 
   u32(): number {
     return readU32(this.#segment.buf, this.skip(4));
+  }
+
+  f64(): number {
+    return this.#segment.buf.readDoubleLE(this.skip(8));
+  }
+
+  text(): string {
+    const length = this.u32();
+    const start = this.skip(length);
+    return this.#segment.buf.toString("utf8", start, start + length);
   }
 
   stamp(): string {

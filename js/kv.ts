@@ -9,6 +9,7 @@ import { persist, touch, ttl } from "./expiry.js";
 import { backup, check } from "./custody.js";
 import { feed, isSelector } from "./feed.js";
 import { KvListIterator } from "./list.js";
+import { KvQueue } from "./named-queue.js";
 import { listenQueue } from "./queue.js";
 import { checkpoint } from "./maintain.js";
 import { paginate } from "./paginate.js";
@@ -124,6 +125,10 @@ export class Kv {
     },
   ): Promise<KvCommitResult> {
     return enqueue(this.#session, value, options);
+  }
+
+  queue(...[name = "default", options]: [name?: string, options?: object]): KvQueue {
+    return new KvQueue(this.#session, name, options);
   }
 
   listenQueue(handler: (value: any) => void | Promise<void>): Promise<void> {

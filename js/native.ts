@@ -28,12 +28,25 @@ export const CALL_CHECK = 7;
 export const CALL_COUNT = 10;
 export const CALL_SCAN = 11;
 export const CALL_TTL = 12;
+export const CALL_SETTLE = 30;
+export const CALL_EXTEND = 31;
+export const CALL_QUEUE_STATS = 32;
+export const CALL_DEAD_LIST = 33;
+export const CALL_DEAD_GET = 34;
+export const CALL_DEAD_REQUEUE = 35;
+export const CALL_DEAD_DELETE = 36;
+export const CALL_DEAD_PURGE = 37;
 export const CALL_CREATE_INDEX = 50;
 export const CALL_DROP_INDEX = 51;
 export const CALL_LIST_INDEXES = 52;
 export const CALL_SEARCH = 53;
 export const CALL_DELETE_MANY = 13;
 export const CALL_ENTRIES = 14;
+
+/** How a delivery ends. */
+export const DONE = 0;
+export const FAILED = 1;
+export const RETURNED = 2;
 
 /** Flags of a range request. */
 export const REVERSE = 1;
@@ -66,6 +79,7 @@ export const OP_CALCULATE = 8;
 export const OP_APPEND = 9;
 export const OP_RETIME = 10;
 export const OP_PATCHES = 11;
+export const OP_ENQUEUE_NAMED = 0x0e;
 
 /** Flags of a SET record. */
 export const EXPIRES = 1;

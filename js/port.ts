@@ -34,6 +34,8 @@ export class Port {
   readonly native: typeof Binding;
   /** Every bound of a handle at its default, by name. */
   readonly limits: Readonly<Record<string, number>>;
+  /** Bounds that are not a handle's to change, by name. */
+  readonly bounds: Readonly<Record<string, number>>;
   /** Writes the requests of sync reads; its buffer is where their answers are found. */
   readonly writer = new Writer(SCRATCH_BYTES);
   /**
@@ -53,6 +55,7 @@ export class Port {
   constructor(native: typeof Binding) {
     this.native = native;
     this.limits = Object.freeze(setOfLimits(native, "deno"));
+    this.bounds = Object.freeze(native.bounds());
     this.#scratch = this.writer.buf;
     this.#scratchView = this.writer.view;
     native.attach(this.#scratch, (kind, id, data) => this.#receivers.get(id)?.receive(kind, data));

@@ -1,21 +1,84 @@
-// Duty: listenQueue: takes deliveries, runs the handler, tells how each ended.
+// Duty: listening: takes deliveries, runs the handler, tells how each ended; and listenQueue.
 // Invariant: every delivery is settled exactly once: done when the handler's promise resolves,
-// failed when it rejects, when the handler throws, or when the message cannot be read.
+// failed when it rejects, when the handler throws, or when the message cannot be read, unseen when
+// nobody takes messages any more.
 
 import { types } from "node:util";
 import { decodeValue } from "./codec/value/decode.js";
 import { ENCODING_CBOR } from "./codec/value/tags.js";
+import { Writer } from "./codec/writer.js";
 import { type Failure, errorOf, readFailure } from "./errors.js";
-import { readU32 } from "./frame.js";
-import { DELIVERY } from "./native.js";
+import { putText, readU32 } from "./frame.js";
+import { DELIVERY, DONE, FAILED, RETURNED } from "./native.js";
 import type { Receiver } from "./port.js";
 import type { Session } from "./session.js";
 
-/** Messages that one listener handles at a time. */
+/** Messages that one listener of Deno's queue handles at a time. */
 const CREDITS = 100;
 
-/** Bytes of a delivery before its value: the message's id and the value's length. */
-const DELIVERY_HEAD_BYTES = 12;
+/** Bytes of a delivery before its message: the number that it is settled with. */
+const NUMBER_BYTES = 8;
+/** Bytes of a message before its value: id, time, attempts, the value's length. */
+const MESSAGE_HEAD_BYTES = 24;
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** A message as it crosses; its value is `data[start..end)`. */
+export interface RawMessage {
+  readonly id: number;
+  readonly enqueuedMs: number;
+  readonly attempts: number;
+  readonly data: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Reads the message at `at`. */
+export function readMessage(data: Buffer, at: number): RawMessage {
+  const start = at + MESSAGE_HEAD_BYTES;
+  return {
+    id: data.readDoubleLE(at),
+    enqueuedMs: data.readDoubleLE(at + 8),
+    attempts: readU32(data, at + 16),
+    data,
+    start,
+    end: start + readU32(data, at + 20),
+  };
+}
+
+/** The value of a message. */
+export function valueOf({ data, start, end }: RawMessage): unknown {
+  return decodeValue(ENCODING_CBOR, data, start, end);
+}
+
+/** What is kept of an error; Rust cuts what is too long. */
+export function putReason(writer: Writer, error: unknown): void {
+  const { name, message } = reasonOf(error);
+  putText(writer, name);
+  putText(writer, message);
+}
+
+function reasonOf(error: unknown): { name: string; message: string } {
+  try {
+    if (error instanceof Error) return { name: String(error.name), message: String(error.message) };
+    return { name: typeof error, message: String(error) };
+  } catch {
+    return { name: "Error", message: "an error that cannot be read" };
+  }
+}
+
+/** A way of listening. */
+export interface Listening {
+  /** The queue's name; "" is Deno's. */
+  readonly queue: string;
+  /** Messages handled at a time. */
+  readonly credits: number;
+  readonly lockMs: number;
+  /** Rejects when the message was not handled. */
+  handle(message: RawMessage): Promise<void>;
+  /** Whether why a message failed is kept. */
+  readonly keepsReasons: boolean;
+}
 
 type Handler = (value: unknown) => void | Promise<void>;
 
@@ -25,56 +88,118 @@ export async function listenQueue(session: Session, handler: Handler): Promise<v
     if (session.disposed) return;
     throw new Error("Queue already closed");
   }
-  const listener = new Listener(session, handler);
+  const listener = new Listener(session, {
+    queue: "",
+    credits: CREDITS,
+    lockMs: session.port.bounds.lockMs,
+    keepsReasons: false,
+    async handle(message) {
+      try {
+        const result: unknown = handler(valueOf(message));
+        // Only the handler's own promise is awaited, as Deno does: another thenable is no promise.
+        if (types.isPromise(result)) await result;
+      } catch (error) {
+        console.error("Exception in queue handler", error);
+        throw error;
+      }
+    },
+  });
   await listener.ended;
-  if (listener.failure !== null) throw errorOf(listener.failure);
+  listener.throwFailure();
 }
 
-class Listener implements Receiver {
+export class Listener implements Receiver {
+  /** Resolves when no more messages are taken. */
   readonly ended: Promise<void>;
-  failure: Failure | null = null;
+  #failure: Failure | null = null;
   readonly #session: Session;
-  readonly #handler: Handler;
+  readonly #listening: Listening;
   readonly #id: number;
   #resolve!: () => void;
+  #stopped = false;
+  #over = false;
+  readonly #running = new Set<Promise<void>>();
 
-  constructor(session: Session, handler: Handler) {
+  constructor(session: Session, listening: Listening) {
     this.#session = session;
-    this.#handler = handler;
+    this.#listening = listening;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
     this.#id = session.port.register(this);
     session.port.pending();
-    session.native.listen(this.#id, CREDITS);
+    const name = new Writer();
+    putText(name, listening.queue);
+    const { credits, lockMs } = listening;
+    session.native.listen(this.#id, credits, lockMs, name.buf, name.pos);
+  }
+
+  /** Takes no more messages; what is being handled goes on. */
+  stop(): void {
+    if (this.#stopped || this.#over || this.#session.closed) return;
+    this.#stopped = true;
+    this.#session.native.unlisten(this.#id);
+  }
+
+  /** Waits for the handlers that run. */
+  async finished(): Promise<void> {
+    await this.ended;
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  /** Throws where the caller's own stack shows. */
+  throwFailure(): void {
+    if (this.#failure !== null) throw errorOf(this.#failure);
   }
 
   receive(kind: number, data: Buffer | null): void {
     if (kind !== DELIVERY || data === null) {
-      if (data !== null) this.failure = readFailure(data);
+      if (data !== null) this.#failure = readFailure(data);
+      this.#over = true;
       this.#session.port.forget(this.#id);
       this.#session.port.settled();
+      this.#forgetIfDone();
       this.#resolve();
       return;
     }
     let at = 4;
     for (let left = readU32(data, 0); left > 0; left--) {
-      const messageId = data.readDoubleLE(at);
-      const start = at + DELIVERY_HEAD_BYTES;
-      at = start + readU32(data, at + 8);
-      void this.#deliver(messageId, data, start, at);
+      const number = data.readDoubleLE(at);
+      const message = readMessage(data, at + NUMBER_BYTES);
+      at = message.end;
+      if (this.#stopped || this.#session.closed) this.#settle(number, RETURNED);
+      else this.#start(number, message);
     }
   }
 
-  async #deliver(messageId: number, data: Buffer, start: number, end: number): Promise<void> {
-    let done = false;
+  #start(number: number, message: RawMessage): void {
+    const running = this.#deliver(number, message).finally(() => {
+      this.#running.delete(running);
+      this.#forgetIfDone();
+    });
+    this.#running.add(running);
+  }
+
+  async #deliver(number: number, message: RawMessage): Promise<void> {
     try {
-      const handler = this.#handler;
-      const result: unknown = handler(decodeValue(ENCODING_CBOR, data, start, end));
-      // Only the handler's own promise is awaited, as Deno does: another thenable is not a promise.
-      if (types.isPromise(result)) await result;
-      done = true;
+      await this.#listening.handle(message);
     } catch (error) {
-      console.error("Exception in queue handler", error);
+      this.#settle(number, FAILED, error);
+      return;
     }
-    this.#session.native.settle(this.#id, messageId, done);
+    this.#settle(number, DONE);
+  }
+
+  #settle(number: number, outcome: number, error?: unknown): void {
+    if (outcome !== FAILED || !this.#listening.keepsReasons) {
+      this.#session.native.settle(this.#id, number, outcome, NO_BYTES, 0);
+      return;
+    }
+    const reason = new Writer();
+    putReason(reason, error);
+    this.#session.native.settle(this.#id, number, outcome, reason.buf, reason.pos);
+  }
+
+  #forgetIfDone(): void {
+    if (!this.#over || this.#running.size > 0 || this.#session.closed) return;
+    this.#session.native.forgetListener(this.#id);
   }
 }

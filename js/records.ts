@@ -7,11 +7,13 @@ import { overLimit, wrongShape } from "./check.js";
 import { encodeKey, encodeKeyParts } from "./codec/key.js";
 import { encodeCbor, encodeValue } from "./codec/value/encode.js";
 import type { Writer } from "./codec/writer.js";
+import { putText } from "./frame.js";
 import {
   EXPIRES,
   OP_CHECK,
   OP_APPEND,
   OP_ENQUEUE,
+  OP_ENQUEUE_NAMED,
   OP_RETIME,
   OP_SET,
   REQUIRED,
@@ -194,7 +196,7 @@ export function isStamp(text: string): boolean {
 export function putEnqueueHead(
   writer: Writer,
   dueAt: number,
-  { backoffMs, keysIfUndelivered }: QueueOptions,
+  { backoffMs, keysIfUndelivered, named }: QueueOptions,
   limits: Limits,
 ): void {
   const most = limits.undeliveredKeysMax;
@@ -202,12 +204,18 @@ export function putEnqueueHead(
     const given = keysIfUndelivered.length;
     throw overLimit("Too many keysIfUndelivered", "undeliveredKeysMax", limits, given);
   }
-  writer.u8(OP_ENQUEUE);
+  writer.u8(named === undefined ? OP_ENQUEUE : OP_ENQUEUE_NAMED);
   writer.f64(dueAt);
   writer.u8(backoffMs.length);
   for (const interval of backoffMs) writer.u32(interval);
   writer.u16(keysIfUndelivered.length);
   for (const key of keysIfUndelivered) putFixedKey(writer, key, limits, "dead letter");
+  if (named === undefined) return;
+  writer.u8(named.priority);
+  writer.f64(named.deadRetentionMs ?? -1);
+  putText(writer, named.queue);
+  writer.u8(named.deduplicationKey === undefined ? 0 : 1);
+  if (named.deduplicationKey !== undefined) putText(writer, named.deduplicationKey);
 }
 
 /** A message's value: u32 length, CBOR. */

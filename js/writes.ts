@@ -1,7 +1,7 @@
 // Duty: set, delete and enqueue: each encodes at the call into the batch of the microtask, and
 // takes its outcome when the batch has settled.
 
-import { checkQueueOptions, checkSetOptions } from "./check.js";
+import { type QueueOptions, checkQueueOptions, checkSetOptions } from "./check.js";
 import { OP_DELETE } from "./native.js";
 import { putPatches } from "./patches.js";
 import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } from "./records.js";
@@ -59,13 +59,22 @@ export async function enqueue(
   value: unknown,
   options: { delay?: number; keysIfUndelivered?: readonly KvKey[] } | null | undefined,
 ): Promise<KvCommitResult> {
-  const checked = checkQueueOptions(options, session.limits);
+  return await enqueueChecked(session, value, checkQueueOptions(options, session.limits));
+}
+
+/** Commits one message, into whichever queue. */
+export async function enqueueChecked(
+  session: Session,
+  value: unknown,
+  checked: QueueOptions,
+): Promise<KvCommitResult> {
   session.requireOpen();
   const batch = session.joinWrite();
   const { writer } = batch;
   const start = batch.begin();
   try {
-    putEnqueueHead(writer, Date.now() + checked.delayMs, checked, session.limits);
+    const dueAt = checked.atMs ?? Date.now() + checked.delayMs;
+    putEnqueueHead(writer, dueAt, checked, session.limits);
     putMessage(writer, value, session.limits);
     if (writer.patches !== null) putPatches(writer);
   } catch (error) {

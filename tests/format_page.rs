@@ -16,8 +16,8 @@ use openkv::codec::key::BIGINT_BYTES_MAX;
 use openkv::engine::sqlite::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, SqliteEngine};
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
-    AtomicWrite, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX, Key, LOCK_MS, Limits,
-    Message, Mutation, SPILL_ROW_BYTES_MIN, VALUE_DEPTH_MAX, WriteParts,
+    AtomicWrite, Claim, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX, Key, LOCK_MS,
+    Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, VALUE_DEPTH_MAX, WriteParts,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -188,7 +188,11 @@ fn tables_are_those_of_a_real_file() {
     assert_eq!(names(&file, "trigger"), BTreeSet::new());
     assert_eq!(names(&file, "view"), BTreeSet::new());
     let indexes = names(&file, "index");
-    assert_eq!(indexes.iter().collect::<Vec<_>>(), ["openkv_expiry", "openkv_queue_due"]);
+    let queues = ["openkv_queue_dedup", "openkv_queue_locked", "openkv_queue_waiting"];
+    let dead = ["openkv_dead_list", "openkv_dead_purge"];
+    let expected: BTreeSet<String> =
+        ["openkv_expiry"].iter().chain(&queues).chain(&dead).map(ToString::to_string).collect();
+    assert_eq!(indexes, expected);
     for index in indexes {
         assert!(page.contains(&format!("`{index}`")), "{index}");
     }
@@ -290,21 +294,34 @@ fn values_are_spilled_from_the_bound_on() {
 fn messages_are_packed_as_the_page_says() {
     let file = File::new();
     let message = Message {
+        queue: "mail".into(),
+        priority: 7,
         due_ms: 900,
         backoff_ms: vec![100, 70_000],
         keys_if_undelivered: vec![key(b"a"), key(b"bcd")],
+        deduplication_key: Some("once".into()),
+        dead_retention_ms: Some(60_000),
         value: vec![0xf6],
     };
     file.write(vec![], vec![message]);
-    let row = || file.values("SELECT due_ms, lock, backoff_ms, undelivered, v FROM openkv_queue");
+    let row = || {
+        file.values(
+            "SELECT queue, priority, due_ms, lock, lock_end_ms, attempts, enqueued_ms, first_ms, \
+             last_ms, dedup, dead_retention_ms, backoff_ms, undelivered, v FROM openkv_queue",
+        )
+        .remove(0)
+    };
     let backoff = [100_u32.to_le_bytes(), 70_000_u32.to_le_bytes()].concat();
     let keys = [&[3, 0, 0, 0, 1, b'a', 0][..], &[5, 0, 0, 0, 1, b'b', b'c', b'd', 0]].concat();
     let packed = [Value::Blob(backoff), Value::Blob(keys), Value::Blob(vec![0xf6])];
-    assert_eq!(row()[0][..2], [Value::Integer(900), Value::Integer(0)]);
-    assert_eq!(row()[0][2..], packed);
-    file.apply(Work { lock: 77, claim_max: 1, ..Work::default() }, 1000);
-    assert_eq!(row()[0][..2], [Value::Integer(1000 + LOCK_MS), Value::Integer(77)]);
-    assert_eq!(row()[0][2..], packed);
+    let shown = |row: &[Value]| row.iter().map(text).collect::<Vec<_>>().join(" ");
+    assert_eq!(shown(&row()[..11]), "mail 7 900 0 0 0 1000   once 60000");
+    assert_eq!(row()[11..], packed);
+    let claim = Claim { queue: "mail".into(), max: 1, lock_ms: LOCK_MS, lock: 77 };
+    file.apply(Work { claims: vec![claim], ..Work::default() }, 1000);
+    let end = 1000 + LOCK_MS;
+    assert_eq!(shown(&row()[..11]), format!("mail 7 900 77 {end} 1 1000 1000 1000 once 60000"));
+    assert_eq!(row()[11..], packed);
     for table in ["queue", "queue_running"] {
         assert_eq!(file.value(&format!("SELECT count(*) FROM {table}")), Value::Integer(0));
     }

@@ -35,9 +35,12 @@ export interface NativeHandle {
   feed(id: number, frame: Uint8Array, len: number): void;
   feedNext(id: number): void;
   feedCancel(id: number): void;
-  listen(id: number, credits: number): void;
-  settle(id: number, messageId: number, ok: boolean): void;
+  listen(id: number, credits: number, lockMs: number, queue: Uint8Array, len: number): void;
+  settle(id: number, number: number, outcome: number, reason: Uint8Array, len: number): void;
   unlisten(id: number): void;
+  forgetListener(id: number): void;
+  receive(id: number, lockMs: number, once: boolean, queue: Uint8Array, len: number): void;
+  receiveCancel(id: number): void;
   close(): void;
 }
 
@@ -53,5 +56,6 @@ export function get(lane: number, keyLen: number): number;
 export function ref(): void;
 export function unref(): void;
 export function limits(set?: string): Record<string, number>;
+export function bounds(): Record<string, number>;
 export function takeError(): Buffer;
 export function version(): string;

@@ -6,6 +6,7 @@ mod custody;
 mod deletion;
 mod expiry;
 mod maintain;
+mod queue;
 mod scan;
 mod search;
 
@@ -37,6 +38,14 @@ pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
         10 => scan::count(frame, call),
         11 => scan::scan(frame, call),
         12 => expiry::ttl(frame, call),
+        30 => queue::settle(frame, call),
+        31 => queue::extend(frame, call),
+        32 => queue::stats(frame, call),
+        33 => queue::dead_list(frame, call),
+        34 => queue::dead_get(frame, call),
+        35 => queue::dead_requeue(frame, call),
+        36 => queue::dead_delete(frame, call),
+        37 => queue::dead_purge(frame, call),
         50 => search::create(frame, call),
         51 => search::remove(frame, call),
         52 => search::list(frame, call),

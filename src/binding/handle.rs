@@ -10,14 +10,15 @@ use napi_derive::napi;
 use parking_lot::Mutex;
 
 use super::call::{self, Call};
+use super::consume::Consumers;
 use super::events::{self, Event, Events};
 use super::lane::{self, Code, Lane, answer_range};
 use super::remote;
 use super::replies::{Reply, Settle};
 use crate::backend::Database;
-use crate::codec::frame::{Answer, parse_keys, parse_ranges, parse_writes, push_deliveries};
+use crate::codec::frame::{Answer, parse_keys, parse_ranges, parse_writes};
 use crate::engine::Reader;
-use crate::model::{self, Error, Limits, Outcome, Row};
+use crate::model::{self, Error, Limits, Row};
 use crate::open::{Target, open};
 use crate::remote::CommitReply;
 use crate::store::{Entry, Id, Store, WatchReply};
@@ -69,7 +70,7 @@ pub struct Handle {
     watches: HashMap<u64, Id>,
     /// Feeds, and why one could not be opened.
     pub(super) feeds: HashMap<u64, model::Result<Id>>,
-    listeners: HashMap<u64, Id>,
+    pub(super) consumers: Consumers,
 }
 
 pub(super) fn number(id: f64) -> u64 {
@@ -120,7 +121,7 @@ impl Handle {
             closed: false,
             watches: HashMap::new(),
             feeds: HashMap::new(),
-            listeners: HashMap::new(),
+            consumers: Consumers::default(),
         })
     }
 
@@ -138,6 +139,19 @@ impl Handle {
 
     pub(super) fn feed_store(&mut self) -> model::Result<&Arc<Store>> {
         self.database().and_then(|database| database.store("kv.watch over a selector"))
+    }
+
+    /// The store for what was taken from it before this handle was closed.
+    pub(super) fn store_to_settle(&self) -> Option<Arc<Store>> {
+        match &self.open {
+            Some((Database::Store(store), _)) => Some(store.clone()),
+            _ => self.settling.upgrade(),
+        }
+    }
+
+    /// The store of a database here; `what` is told to who asks for it elsewhere.
+    pub(super) fn store(&mut self, what: &'static str) -> model::Result<Arc<Store>> {
+        self.database().and_then(|database| database.store(what)).cloned()
     }
 
     /// The number by which `get` knows this handle; −1 when it is not open.
@@ -274,52 +288,6 @@ impl Handle {
         }
     }
 
-    /// Becomes a consumer of the queue; DELIVERY as often as there are messages, then LISTEN_END.
-    #[napi(catch_unwind)]
-    pub fn listen(&mut self, id: f64, credits: u32) {
-        let events = self.events.clone();
-        let deliver = move |deliveries: Vec<model::Delivery>| {
-            let mut frame = Vec::new();
-            push_deliveries(&mut frame, &deliveries);
-            events.send(Event::Delivery, id, Some(frame));
-        };
-        let listening = self
-            .database()
-            .and_then(|database| database.store("listening to a queue"))
-            .and_then(|store| store.listen(credits as usize, Box::new(deliver)));
-        match listening {
-            Ok(listener) => {
-                self.listeners.insert(number(id), listener);
-            }
-            Err(error) => self.events.send_error(Event::ListenEnd, id, &error),
-        }
-    }
-
-    /// A delivery has ended.
-    #[napi(catch_unwind)]
-    pub fn settle(&mut self, id: f64, delivery: f64, ok: bool) {
-        let outcome = if ok { Outcome::Done } else { Outcome::Failed };
-        let open = match &self.open {
-            Some((Database::Store(store), _)) => Some(store.clone()),
-            _ => self.settling.upgrade(),
-        };
-        let Some(store) = open else { return };
-        if let Some(listener) = self.listeners.get(&number(id)) {
-            store.settle(*listener, delivery as i64, outcome);
-        }
-    }
-
-    /// Stops consuming; LISTEN_END.
-    #[napi(catch_unwind)]
-    pub fn unlisten(&mut self, id: f64) {
-        if let (Some(listener), Ok(Database::Store(store))) =
-            (self.listeners.get(&number(id)).copied(), self.database())
-        {
-            store.unlisten(listener);
-            self.events.send(Event::ListenEnd, id, None);
-        }
-    }
-
     /// Ends watches and listeners and lets go of the store, completing what was handed over. Waits
     /// for that if this was the store's last handle.
     #[napi(catch_unwind)]
@@ -343,10 +311,7 @@ impl Handle {
         }
         let Database::Store(store) = database else { return };
         self.settling = Arc::downgrade(&store);
-        for (id, listener) in &self.listeners {
-            store.unlisten(*listener);
-            self.events.send(Event::ListenEnd, *id as f64, None);
-        }
+        self.consumers.close(&self.events, &store);
     }
 }
 

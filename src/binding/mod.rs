@@ -11,6 +11,7 @@
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
 mod call;
+mod consume;
 mod events;
 mod feed;
 mod get;
@@ -61,6 +62,13 @@ pub fn limits(set: Option<String>) -> HashMap<String, f64> {
     let limits = if set.as_deref() == Some("wide") { Limits::wide() } else { Limits::default() };
     let entries = limits.entries().map(|(name, value)| (name.to_owned(), value as f64));
     entries.chain([("valueDepthMax".to_owned(), VALUE_DEPTH_MAX as f64)]).collect()
+}
+
+/// Bounds of queues, by name: those that are not a handle's to change.
+#[napi(catch_unwind)]
+#[must_use]
+pub fn bounds() -> HashMap<String, f64> {
+    consume::bounds().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The error of this thread's last sync call that answered ERROR, as an error record.

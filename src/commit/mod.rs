@@ -18,4 +18,4 @@ mod range;
 
 pub use evaluate::{Base, Evaluation, OldRow};
 pub use left::{Left, NewRow};
-pub use queue::{Settled, settle};
+pub use queue::{Failure, Settled, settle};

@@ -1,61 +1,72 @@
 //! What becomes of a message whose delivery failed.
 
-use crate::model::{EncodedValue, Encoding, Key, Message};
+use crate::model::Message;
 
-/// The next state of a failed message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// It waits for its next try.
-    RetryAt {
-        /// When, in ms since the epoch.
-        due_ms: i64,
-        /// The intervals that are left after that.
-        backoff_ms: Vec<u32>,
+/// How a delivery failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Its consumer said so.
+    Told {
+        /// Wait so long instead of the schedule's next interval.
+        delay_ms: Option<i64>,
     },
-    /// No retry is left: its value goes under these keys (there may be none), and it is gone.
-    Dead {
-        /// Where the value goes.
-        keys: Vec<Key>,
-        /// The value.
-        value: EncodedValue,
+    /// Its lock ran out: whoever had it is gone.
+    LockLost {
+        /// When the lock ended, in ms since the epoch.
+        end_ms: i64,
     },
 }
 
-/// Consumes one step of the backoff schedule of a message that failed at `now_ms`.
+/// The next state of a failed message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It waits for its next try until then, in ms since the epoch.
+    RetryAt(i64),
+    /// No retry is left.
+    Dead,
+}
+
+/// Consumes one interval of the backoff schedule of a message that has been handed out `attempts`
+/// times, and failed at `now_ms`. Whatever the failure, it costs an interval: without one left the
+/// message is dead.
 #[must_use]
-pub fn settle(message: Message, now_ms: i64) -> Settled {
-    match message.backoff_ms.split_first() {
-        Some((wait_ms, rest)) => {
-            Settled::RetryAt { due_ms: now_ms + i64::from(*wait_ms), backoff_ms: rest.to_vec() }
-        }
-        None => Settled::Dead {
-            keys: message.keys_if_undelivered,
-            value: EncodedValue { encoding: Encoding::Cbor, bytes: message.value },
-        },
-    }
+pub fn settle(message: &Message, attempts: u32, failure: Failure, now_ms: i64) -> Settled {
+    let used = attempts.saturating_sub(1) as usize;
+    let Some(wait_ms) = message.backoff_ms.get(used) else { return Settled::Dead };
+    Settled::RetryAt(match failure {
+        Failure::Told { delay_ms: Some(delay_ms) } => now_ms.saturating_add(delay_ms),
+        // The lock has been waited for already. Deno waits for the interval as well.
+        Failure::LockLost { end_ms } if message.is_named() => end_ms,
+        Failure::Told { .. } | Failure::LockLost { .. } => now_ms + i64::from(*wait_ms),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn message(backoff_ms: &[u32]) -> Message {
-        Message {
-            due_ms: 0,
-            backoff_ms: backoff_ms.to_vec(),
-            keys_if_undelivered: vec![Key::from_encoded(vec![0x15, 1])],
-            value: vec![0xf6],
-        }
+    const TOLD: Failure = Failure::Told { delay_ms: None };
+
+    fn message(queue: &str, backoff_ms: &[u32]) -> Message {
+        Message { queue: queue.into(), backoff_ms: backoff_ms.to_vec(), ..Message::default() }
     }
 
     #[test]
     fn each_failure_uses_one_interval() {
-        let settled = settle(message(&[100, 1000]), 5);
-        assert_eq!(settled, Settled::RetryAt { due_ms: 105, backoff_ms: vec![1000] });
+        let deno = message("", &[100, 1000]);
+        assert_eq!(settle(&deno, 1, TOLD, 5), Settled::RetryAt(105));
+        assert_eq!(settle(&deno, 2, TOLD, 5), Settled::RetryAt(1005));
+        assert_eq!(settle(&deno, 3, TOLD, 5), Settled::Dead);
+        let delayed = Failure::Told { delay_ms: Some(7) };
+        assert_eq!(settle(&deno, 2, delayed, 5), Settled::RetryAt(12));
+        assert_eq!(settle(&deno, 3, delayed, 5), Settled::Dead);
     }
 
     #[test]
-    fn a_message_without_intervals_is_dead_at_its_first_failure() {
-        assert!(matches!(settle(message(&[]), 5), Settled::Dead { keys, .. } if keys.len() == 1));
+    fn a_lost_lock_is_a_failure_and_only_deno_waits_after_it() {
+        let lost = Failure::LockLost { end_ms: 4 };
+        assert_eq!(settle(&message("", &[100]), 1, lost, 5), Settled::RetryAt(105));
+        assert_eq!(settle(&message("mail", &[100]), 1, lost, 5), Settled::RetryAt(4));
+        assert_eq!(settle(&message("mail", &[]), 1, lost, 5), Settled::Dead);
     }
 }

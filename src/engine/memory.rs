@@ -6,6 +6,7 @@
 
 mod feed;
 mod fulltext;
+mod messages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -20,11 +21,12 @@ use super::{
     Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, Reader, Report, Snapshot,
     Work, Writer,
 };
-use crate::commit::{Base, Evaluation, Left, NewRow, OldRow, Settled, settle};
+use crate::commit::{Base, Evaluation, Left, NewRow, OldRow};
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Change, Delivery, EncodedValue, Error, Key, Kind, LOCK_MS, Message,
-    Outcome, Result, Row, Seen, Settlement, Step, Versionstamp, Walk,
+    Change, DeadLetter, DeadOrder, Error, Key, Kind, QueueStats, Result, Row, Seen, Step,
+    Versionstamp, Walk,
 };
+use messages::Messages;
 
 /// A database in memory; every [`MemoryEngine::new`] is another one.
 #[derive(Clone, Default)]
@@ -38,20 +40,10 @@ struct Tables {
     feed: Option<feed::Log>,
     rows: BTreeMap<Key, NewRow>,
     expiries: BTreeSet<(i64, Key)>,
-    messages: BTreeMap<i64, Queued>,
-    /// When each message may be claimed: due, or its lock's end.
-    agenda: BTreeSet<(i64, i64)>,
-    next_message: i64,
+    messages: Messages,
     last_uuid: Option<u128>,
     /// Made with the first index. A lock of its own, since SQLite is used by one thread at a time.
     indexes: Mutex<Option<PrivateIndexes>>,
-}
-
-struct Queued {
-    message: Message,
-    /// Zero while it waits.
-    lock: i64,
-    agenda_ms: i64,
 }
 
 fn alive(row: &NewRow, now_ms: i64) -> bool {
@@ -156,6 +148,24 @@ impl Snapshot for MemorySnapshot<'_> {
         }
         Ok(())
     }
+
+    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+        Ok(self.tables.messages.stats(queue, self.now_ms))
+    }
+
+    fn dead_letters(
+        &mut self,
+        queue: &str,
+        after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        self.tables.messages.dead_letters(queue, after, self.now_ms, visit);
+        Ok(())
+    }
+
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        Ok(self.tables.messages.dead_letter(queue, id, self.now_ms))
+    }
 }
 
 /// Walks over rows in memory; ended ones are absent.
@@ -208,11 +218,10 @@ impl Writer for MemoryWriter {
         let tables = &mut *tables;
         let version = tables.version;
 
-        let mut failures = tables.settle(&work.settlements, now_ms, &mut report);
-        if work.claim_max > 0 {
-            failures.extend(tables.lost(now_ms));
+        let mut dead = tables.messages.settle(&work.settlements, now_ms, &mut report);
+        for claim in &work.claims {
+            dead.extend(tables.messages.fail_lost(&claim.queue, now_ms, &mut report));
         }
-        let dead = tables.retry(failures, now_ms, &mut report);
         let mut base = MemoryBase { rows: &tables.rows, now_ms, last_uuid: tables.last_uuid };
         let mut evaluation = Evaluation::new(&mut base, version, now_ms).seeded(work.seed);
         if tables.feed.is_some() {
@@ -240,15 +249,19 @@ impl Writer for MemoryWriter {
         }
         report.queued |= !messages.is_empty();
         for message in messages {
-            tables.next_message += 1;
-            tables.queue(tables.next_message, message, 0);
+            tables.messages.enqueue(message, now_ms);
         }
-        tables.renew(&work.renewals, now_ms);
-        report.deliveries = tables.claim(work.claim_max, work.lock, now_ms);
+        report.renewed = tables.messages.renew(&work.renewals, now_ms);
+        for claim in &work.claims {
+            report.deliveries.push(tables.messages.claim(claim, now_ms));
+        }
         let gone = tables.sweep(work.sweep_max, now_ms, &mut report);
+        let swept = tables.version;
+        tables.messages.purge(work.purge_max, now_ms);
+        tables.version += u64::from(report.put_back);
         report.versions = (version, tables.version);
         if let Some(log) = &mut tables.feed {
-            let removed = |key| Change { key, version: tables.version, value: None };
+            let removed = |key| Change { key, version: swept, value: None };
             changes.extend(gone.into_iter().map(removed));
             log.log(changes, now_ms);
         }
@@ -268,8 +281,25 @@ impl Writer for MemoryWriter {
         Ok(Agenda {
             building: tables.building()?,
             expiry_ms: tables.expiries.first().map(|(at, _)| *at),
-            message_ms: tables.agenda.first().map(|(at, _)| *at),
+            purge_ms: tables.messages.earliest_purge(),
         })
+    }
+
+    fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>> {
+        Ok(self.0.read().messages.earliest(queue))
+    }
+
+    fn order_dead(
+        &mut self,
+        queue: &str,
+        order: &DeadOrder,
+        now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<usize> {
+        let tables = &mut *self.0.write();
+        let count = tables.messages.order_dead(queue, order, now_ms);
+        tables.version += u64::from(count > 0 && matches!(order, DeadOrder::Requeue(_)));
+        Ok(count)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {
@@ -310,107 +340,6 @@ impl Tables {
         if let Some(end) = end {
             self.expiries.insert((end, key));
         }
-    }
-
-    fn queue(&mut self, id: i64, message: Message, lock: i64) {
-        self.queue_at(id, message.due_ms, message, lock);
-    }
-
-    fn queue_at(&mut self, id: i64, agenda_ms: i64, message: Message, lock: i64) {
-        self.agenda.insert((agenda_ms, id));
-        self.messages.insert(id, Queued { message, lock, agenda_ms });
-    }
-
-    fn unqueue(&mut self, id: i64) -> Option<Message> {
-        let queued = self.messages.remove(&id)?;
-        self.agenda.remove(&(queued.agenda_ms, id));
-        Some(queued.message)
-    }
-
-    /// Removes what was handled and puts back what nobody saw; answers what failed.
-    fn settle(
-        &mut self,
-        settlements: &[Settlement],
-        now_ms: i64,
-        report: &mut Report,
-    ) -> Vec<(i64, Message)> {
-        let mut failed = Vec::new();
-        for settlement in settlements {
-            let held = self.messages.get(&settlement.id).map(|queued| queued.lock);
-            if held != Some(settlement.lock) {
-                continue;
-            }
-            let Some(message) = self.unqueue(settlement.id) else { continue };
-            match settlement.outcome {
-                Outcome::Done => {}
-                Outcome::Failed => failed.push((settlement.id, message)),
-                Outcome::Returned => {
-                    self.queue_at(settlement.id, now_ms, message, 0);
-                    report.queued = true;
-                }
-            }
-        }
-        failed
-    }
-
-    /// Puts failed messages back, or answers what is to be stored for those that are dead.
-    fn retry(
-        &mut self,
-        failed: Vec<(i64, Message)>,
-        now_ms: i64,
-        report: &mut Report,
-    ) -> Vec<(Vec<Key>, EncodedValue)> {
-        let mut dead = Vec::new();
-        for (id, message) in failed {
-            let value = message.value.clone();
-            let keys_if_undelivered = message.keys_if_undelivered.clone();
-            match settle(message, now_ms) {
-                Settled::RetryAt { due_ms, backoff_ms } => {
-                    let again = Message { due_ms, backoff_ms, keys_if_undelivered, value };
-                    self.queue(id, again, 0);
-                    report.queued = true;
-                }
-                Settled::Dead { keys, value } => dead.push((keys, value)),
-            }
-        }
-        dead
-    }
-
-    fn renew(&mut self, renewals: &[(i64, i64)], now_ms: i64) {
-        for (id, lock) in renewals {
-            if self.messages.get(id).is_some_and(|queued| queued.lock == *lock)
-                && let Some(message) = self.unqueue(*id)
-            {
-                self.queue_at(*id, now_ms + LOCK_MS, message, *lock);
-            }
-        }
-    }
-
-    /// Takes out the messages whose lock has run out: their consumer died, so delivery failed.
-    fn lost(&mut self, now_ms: i64) -> Vec<(i64, Message)> {
-        let ids = self.due(now_ms, CLAIM_MESSAGES_MAX, |queued| queued.lock != 0);
-        ids.into_iter().filter_map(|id| Some((id, self.unqueue(id)?))).collect()
-    }
-
-    /// Hands out what is due and waiting.
-    fn claim(&mut self, max: usize, lock: i64, now_ms: i64) -> Vec<Delivery> {
-        let mut deliveries = Vec::new();
-        for id in self.due(now_ms, max, |queued| queued.lock == 0) {
-            if let Some(message) = self.unqueue(id) {
-                deliveries.push(Delivery { id, value: message.value.clone() });
-                self.queue_at(id, now_ms + LOCK_MS, message, lock);
-            }
-        }
-        deliveries
-    }
-
-    fn due(&self, now_ms: i64, max: usize, which: impl Fn(&Queued) -> bool) -> Vec<i64> {
-        (self.agenda.iter())
-            .take_while(|(at, _)| *at <= now_ms)
-            .map(|(_, id)| *id)
-            .filter(|id| self.messages.get(id).is_some_and(&which))
-            .take(max)
-            .collect()
     }
 
     fn sweep(&mut self, max: usize, now_ms: i64, report: &mut Report) -> Vec<Key> {

@@ -17,7 +17,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::model::{
-    AtomicWrite, Decision, Delivery, Key, Result, Row, Seen, Settlement, Step, Versionstamp, Walk,
+    AtomicWrite, Claim, DeadLetter, DeadOrder, Decision, Delivery, Key, QueueStats, Renewal,
+    Result, Row, Seen, Settlement, Step, Versionstamp, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -152,6 +153,30 @@ pub trait Snapshot: Finder {
     /// # Errors
     /// What the medium answers.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
+
+    /// How many messages of a queue are in which state, without reading them.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats>;
+
+    /// Visits the dead messages of a queue by time of death and number, those after `after` only,
+    /// until `visit` answers `false`. Those whose retention is over are passed over.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn dead_letters(
+        &mut self,
+        queue: &str,
+        after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()>;
+
+    /// The dead message of that number, if it is of that queue.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>>;
 }
 
 /// Everything that goes into one transaction.
@@ -161,14 +186,14 @@ pub struct Work {
     pub writes: Vec<AtomicWrite>,
     /// Ends of deliveries.
     pub settlements: Vec<Settlement>,
-    /// Messages whose lock is renewed, under the lock they were handed out with.
-    pub renewals: Vec<(i64, i64)>,
-    /// Lock for the messages claimed here; unique for this claim.
-    pub lock: i64,
-    /// Most messages to claim.
-    pub claim_max: usize,
+    /// Locks that are to go on.
+    pub renewals: Vec<Renewal>,
+    /// Messages to hand out.
+    pub claims: Vec<Claim>,
     /// Most expired entries to delete.
     pub sweep_max: usize,
+    /// Most dead messages to delete whose retention is over.
+    pub purge_max: usize,
     /// Whether the answer waits for the disk.
     pub durable: bool,
     /// Randomness, for writes with placeholders.
@@ -180,8 +205,12 @@ pub struct Work {
 pub struct Report {
     /// One decision a write, in order.
     pub decisions: Vec<Decision>,
-    /// Messages claimed under [`Work::lock`].
-    pub deliveries: Vec<Delivery>,
+    /// For each settlement, in order: whether its lock still held the message.
+    pub settled: Vec<bool>,
+    /// For each renewal, in order: whether its lock still held the message.
+    pub renewed: Vec<bool>,
+    /// Messages handed out for each claim, in order.
+    pub deliveries: Vec<Vec<Delivery>>,
     /// The last commit before it, and its own last one.
     pub versions: (u64, u64),
     /// Keys whose entry changed.
@@ -190,8 +219,13 @@ pub struct Report {
     pub expiry_ms: Option<i64>,
     /// Whether messages became due earlier than before: enqueued here or put back.
     pub queued: bool,
+    /// Whether messages of named queues were put back by a settlement: that counts as a commit, so
+    /// that other processes look.
+    pub put_back: bool,
     /// Whether the sweep stopped at its bound.
     pub sweep_more: bool,
+    /// Whether a message died here that will have to be purged.
+    pub purge_ahead: bool,
 }
 
 /// The next times at which there is something to do, in ms since the epoch.
@@ -199,8 +233,8 @@ pub struct Report {
 pub struct Agenda {
     /// The earliest end of an entry.
     pub expiry_ms: Option<i64>,
-    /// The earliest time at which a message may be claimed.
-    pub message_ms: Option<i64>,
+    /// The earliest end of a dead message's retention.
+    pub purge_ms: Option<i64>,
     /// Whether there is an index to be built further, at once.
     pub building: bool,
 }
@@ -226,6 +260,25 @@ pub trait Writer: Send + Indexer {
     /// # Errors
     /// What the medium answers.
     fn agenda(&mut self) -> Result<Agenda>;
+
+    /// The earliest time at which a message of a queue may be claimed, in ms since the epoch: due,
+    /// or its lock's end.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>>;
+
+    /// Does something with dead messages of a queue, in one transaction; answers with how many.
+    ///
+    /// # Errors
+    /// As [`Writer::apply`].
+    fn order_dead(
+        &mut self,
+        queue: &str,
+        order: &DeadOrder,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<usize>;
 
     /// Moves what is only in the log into the file, and empties the log as far as readers let it.
     ///

@@ -3,6 +3,7 @@
 //! Each law is a function of a fresh engine; the two modules at the end instantiate all of them.
 
 mod feed;
+mod queues;
 mod range;
 mod search;
 
@@ -12,14 +13,22 @@ use std::time::{Duration, Instant};
 
 use super::{Engine, Reader, Report, Work, Writer};
 use crate::model::{
-    Arith, AtomicWrite, Check, Decision, EncodedValue, Encoding, Key, LOCK_MS, Limits, Message,
-    Mutation, Outcome, Patch, Settlement, Target, Versionstamp, WriteParts,
+    Arith, AtomicWrite, Check, Claim, Decision, Delivery, EncodedValue, Encoding, Key, LOCK_MS,
+    Limits, Message, Mutation, Outcome, Patch, Renewal, Settlement, Target, Versionstamp,
+    WriteParts,
 };
 
 use feed::{
     ends_and_dead_messages_are_logged, every_commit_of_a_batch_is_logged_and_nothing_else,
     nothing_is_logged_until_it_is_asked_for,
     values_too_large_for_the_log_are_told_while_they_are_there,
+};
+use queues::{
+    a_deduplication_key_is_held_until_its_message_is_gone,
+    a_lost_lock_of_a_named_queue_is_due_at_once, dead_messages_are_kept_listed_and_purged,
+    dead_messages_are_tried_again_as_new, higher_priorities_come_first_then_the_earlier,
+    named_queues_keep_to_themselves, settlements_and_renewals_say_whether_the_lock_held,
+    stats_count_every_state, what_is_returned_keeps_its_place_and_its_attempts,
 };
 use range::{
     a_deletion_chooses_by_its_filter, a_deletion_is_bounded_or_refused, a_deletion_sees_its_batch,
@@ -62,6 +71,7 @@ fn enqueue(value: u8, due_ms: i64, backoff_ms: &[u32], undelivered: &[&str]) -> 
         backoff_ms: backoff_ms.to_vec(),
         keys_if_undelivered: undelivered.iter().map(|name| key(name)).collect(),
         value: vec![value],
+        ..Message::default()
     };
     let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
     AtomicWrite::new(parts, &Limits::default()).unwrap()
@@ -110,13 +120,25 @@ fn scan(reader: &mut impl Reader, start: &str, end: &str, reverse: bool, max: us
 }
 
 fn claim(writer: &mut impl Writer, lock: i64, now_ms: i64) -> Vec<(i64, Vec<u8>)> {
-    let work = Work { lock, claim_max: 10, durable: true, ..Work::default() };
-    let deliveries = apply_at(writer, work, now_ms).deliveries;
+    let deliveries = claim_of(writer, "", lock, LOCK_MS, 10, now_ms);
     deliveries.into_iter().map(|delivery| (delivery.id, delivery.value)).collect()
 }
 
+fn claim_of(
+    writer: &mut impl Writer,
+    queue: &str,
+    lock: i64,
+    lock_ms: i64,
+    max: usize,
+    now_ms: i64,
+) -> Vec<Delivery> {
+    let claims = vec![Claim { queue: queue.into(), max, lock_ms, lock }];
+    let work = Work { claims, durable: true, ..Work::default() };
+    apply_at(writer, work, now_ms).deliveries.remove(0)
+}
+
 fn settle(writer: &mut impl Writer, id: i64, lock: i64, outcome: Outcome, now_ms: i64) -> Report {
-    let settlements = vec![Settlement { id, lock, outcome }];
+    let settlements = vec![Settlement::new(id, lock, outcome)];
     apply_at(writer, Work { settlements, durable: true, ..Work::default() }, now_ms)
 }
 
@@ -366,7 +388,7 @@ pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl E
     let mut writer = engine.writer().unwrap();
     let due = [(1, NOW + 20), (2, NOW), (3, NOW), (4, NOW + 10)];
     commit(&mut writer, due.map(|(value, at)| enqueue(value, at, &[], &[])).to_vec());
-    assert_eq!(writer.agenda().unwrap().message_ms, Some(NOW));
+    assert_eq!(writer.message_agenda("").unwrap(), Some(NOW));
     let values =
         |claimed: &[(i64, Vec<u8>)]| claimed.iter().map(|(_, value)| value[0]).collect::<Vec<_>>();
     let first = claim(&mut writer, 77, NOW);
@@ -377,7 +399,7 @@ pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl E
     for (id, _) in first {
         settle(&mut writer, id, 77, Outcome::Done, NOW + 30);
     }
-    assert_eq!(writer.agenda().unwrap().message_ms, Some(NOW + 20 + LOCK_MS));
+    assert_eq!(writer.message_agenda("").unwrap(), Some(NOW + 20 + LOCK_MS));
 }
 
 pub(super) fn a_failed_message_comes_back_until_its_schedule_is_spent(engine: &impl Engine) {
@@ -395,14 +417,15 @@ pub(super) fn a_failed_message_comes_back_until_its_schedule_is_spent(engine: &i
     let (version, value) = get(&mut reader, "dead1").unwrap();
     assert_eq!((version, value), (2, vec![9]));
     assert_eq!(get(&mut reader, "dead2").unwrap().0, 2);
-    assert_eq!(writer.agenda().unwrap().message_ms, None);
+    assert_eq!(writer.message_agenda("").unwrap(), None);
 }
 
 pub(super) fn a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     commit(&mut writer, vec![enqueue(1, NOW, &[100], &[]), enqueue(2, NOW, &[100], &[])]);
     let claimed = claim(&mut writer, 5, NOW);
-    let renewals = vec![(claimed[0].0, 5), (claimed[1].0, 999)];
+    let renewal = |id, lock| Renewal { id, lock, lock_ms: LOCK_MS };
+    let renewals = vec![renewal(claimed[0].0, 5), renewal(claimed[1].0, 999)];
     apply_at(&mut writer, Work { renewals, durable: true, ..Work::default() }, NOW + 4000);
     assert!(claim(&mut writer, 6, NOW + LOCK_MS).is_empty(), "one is renewed, one has to wait");
     let again = claim(&mut writer, 6, NOW + LOCK_MS + 100);
@@ -476,6 +499,15 @@ macro_rules! all_laws {
             hits_are_ranked_paged_and_marked
             indexes_are_listed_refused_and_dropped
             the_largest_queries_are_carried_out
+            a_deduplication_key_is_held_until_its_message_is_gone
+            a_lost_lock_of_a_named_queue_is_due_at_once
+            dead_messages_are_kept_listed_and_purged
+            dead_messages_are_tried_again_as_new
+            higher_priorities_come_first_then_the_earlier
+            named_queues_keep_to_themselves
+            settlements_and_renewals_say_whether_the_lock_held
+            stats_count_every_state
+            what_is_returned_keeps_its_place_and_its_attempts
         }
     };
 }

@@ -1,7 +1,10 @@
 //! What is said of a write that is over a limit: Deno KV's words, then the limit's value, what was
 //! given, the key, and the option that raises it.
 
-use super::{Error, Key, Limits, Message, Result};
+use super::{
+    DEDUPLICATION_KEY_BYTES_MAX, Error, Key, Limits, Message, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
+    Result,
+};
 
 /// A bound that a value is held to.
 struct Limit {
@@ -88,7 +91,19 @@ pub(super) fn message(message: &Message, limits: &Limits) -> Result<()> {
     let max = limits.undelivered_keys_max;
     let words = "Too many keysIfUndelivered";
     let limit = Limit { words, name: "undeliveredKeysMax", max, unit: "" };
-    limit.hold(message.keys_if_undelivered.len(), &no_key)
+    limit.hold(message.keys_if_undelivered.len(), &no_key)?;
+    named("queue: name too long", QUEUE_NAME_BYTES_MAX, " bytes", message.queue.len())?;
+    let key_len = message.deduplication_key.as_ref().map_or(0, String::len);
+    named("deduplicationKey too long", DEDUPLICATION_KEY_BYTES_MAX, " bytes", key_len)?;
+    named("priority too high", PRIORITY_MAX.into(), "", message.priority.into())
+}
+
+/// Bounds of named queues, which no option raises.
+fn named(words: &str, max: usize, unit: &str, given: usize) -> Result<()> {
+    if given <= max {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{words} (max {max}{unit}): {given}{unit} given")))
 }
 
 pub(super) fn totals(bytes: usize, key_bytes: usize, limits: &Limits) -> Result<()> {

@@ -85,8 +85,46 @@ pub const LOCK_MS: i64 = 5000;
 /// How often the lock of a message that is being handled is renewed.
 pub const LOCK_RENEWAL_MS: i64 = 1500;
 
-/// Most messages handed out by one transaction.
+/// Most messages of one claim.
 pub const CLAIM_MESSAGES_MAX: usize = 256;
+
+/// Waiting times before each retry of a message in a named queue that says nothing else.
+pub const NAMED_BACKOFF_DEFAULT_MS: [u32; 3] = [1000, 5000, 10_000];
+
+/// Name of a queue, in UTF-8.
+pub const QUEUE_NAME_BYTES_MAX: usize = 256;
+
+/// Deduplication key of a message, in UTF-8.
+pub const DEDUPLICATION_KEY_BYTES_MAX: usize = 1024;
+
+/// Highest priority of a message; the lowest is 0.
+pub const PRIORITY_MAX: u8 = 9;
+
+/// How long a lock of a named queue may be asked for, at least and at most.
+pub const LOCK_DURATION_MS_MIN: u32 = 100;
+/// As [`LOCK_DURATION_MS_MIN`].
+pub const LOCK_DURATION_MS_MAX: u32 = 86_400_000;
+
+/// Most messages that one listener of a named queue handles at a time.
+pub const CONCURRENCY_MAX: u32 = 1000;
+
+/// Longest wait of one `receive`.
+pub const RECEIVE_WAIT_MS_MAX: u32 = 86_400_000;
+
+/// Longest time that dead messages purge themselves after, a hundred years.
+pub const DEAD_RETENTION_MS_MAX: u64 = 100 * 365 * 86_400_000;
+
+/// Most dead messages of one page of a list.
+pub const DEAD_LIST_MAX: u32 = 1000;
+
+/// Most dead messages removed by one transaction.
+pub const DEAD_PURGE_ROWS_MAX: usize = 512;
+
+/// Name of the error that a dead message keeps, in UTF-8; the rest is cut off.
+pub const DEAD_NAME_BYTES_MAX: usize = 256;
+
+/// Message of the error that a dead message keeps, in UTF-8; the rest is cut off.
+pub const DEAD_MESSAGE_BYTES_MAX: usize = 4096;
 
 /// Most expired entries deleted by one transaction.
 pub const SWEEP_ROWS_MAX: usize = 512;

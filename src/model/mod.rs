@@ -27,7 +27,10 @@ pub use feed::{Change, KeyRange};
 pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use placeholder::{Patch, Resolved, Target};
-pub use queue::{Delivery, Message, Outcome, Settlement};
+pub use queue::{
+    Claim, DeadLetter, DeadOrder, Delivery, Message, Outcome, QueueStats, Reason, Renewal,
+    Settlement,
+};
 pub use read::{Range, Request, Row, Seen, Step, Walk};
 pub use search::{
     Highlight, Hit, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Wish,

@@ -226,7 +226,9 @@ impl AtomicWrite {
         }
         for message in &messages {
             limit::message(message, limits)?;
+            let key_len = message.deduplication_key.as_ref().map_or(0, String::len);
             bytes += message.value.len() + 4 * message.backoff_ms.len();
+            bytes += message.queue.len() + key_len;
             for key in &message.keys_if_undelivered {
                 written_key(key, key.as_bytes().len())?;
             }
@@ -245,6 +247,11 @@ impl AtomicWrite {
     #[must_use]
     pub fn parts(&self) -> (&[Check], &[Mutation], &[Message]) {
         (&self.checks, &self.mutations, &self.messages)
+    }
+
+    /// The queues of its messages.
+    pub fn queues(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().map(|message| message.queue.as_str())
     }
 
     /// Takes the write apart to carry it out.

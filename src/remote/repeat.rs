@@ -67,8 +67,7 @@ mod tests {
         assert!(!is_safe(&write(vec![check(b'a', None)], vec![set(b'a', false)])));
         assert!(!is_safe(&write(vec![check(b'a', stamp)], vec![set(b'b', false)])));
         assert!(!is_safe(&write(vec![check(b'a', stamp)], vec![set(b'a', true)])));
-        let message =
-            Message { due_ms: 0, backoff_ms: vec![], keys_if_undelivered: vec![], value: vec![] };
+        let message = Message::default();
         assert!(!is_safe(&whole(WriteParts { messages: vec![message], ..WriteParts::default() })));
     }
 }

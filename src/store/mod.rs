@@ -13,22 +13,27 @@
 //! | reader | reads that left the caller's thread, and the re-reads of watches |
 //! | foreign | exists while something watches: notices other processes' commits |
 
+mod consume;
 mod feed;
 mod queue;
 mod read;
+mod reply;
 mod scan;
 mod watch;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use crate::engine::{Custody, Engine, Reader};
-use crate::model::{AtomicWrite, Decision, Delivery, Env, Key, KeyRange, Outcome, Result};
+use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome, Reason, Result};
+pub use consume::{Ask, Reply};
 pub use feed::{Batch, FeedReply};
+pub use queue::{Deliver, Handed, Receive, Wish};
 pub use read::ReadJob;
 pub use scan::Scan;
 pub use watch::{Entry, WatchReply};
@@ -49,6 +54,8 @@ pub struct Store {
     make_reader: MakeReader,
     whole: Arc<dyn Custody>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Somebody has waited for a message.
+    receives: AtomicBool,
     env: Arc<dyn Env>,
 }
 
@@ -96,7 +103,19 @@ impl Store {
         }
         let threads = Mutex::new(threads);
         let whole: Arc<dyn Custody> = engine;
-        Ok(Self { writes, reads, watches, feeds, readonly, make_reader, whole, threads, env })
+        let receives = AtomicBool::new(false);
+        Ok(Self {
+            writes,
+            reads,
+            watches,
+            feeds,
+            readonly,
+            make_reader,
+            whole,
+            threads,
+            receives,
+            env,
+        })
     }
 
     /// The time by which entries are alive.
@@ -200,23 +219,61 @@ impl Store {
         }
     }
 
-    /// Becomes a consumer of the queue with so many free places.
+    /// Becomes a consumer of a queue with so many free places.
     ///
     /// # Errors
     /// `Denied` on a read-only database; `Internal` after the writer thread has panicked.
-    pub fn listen(
-        &self,
-        credits: usize,
-        deliver: Box<dyn Fn(Vec<Delivery>) + Send + Sync>,
-    ) -> Result<Id> {
-        let id = self.writes.listen(credits, deliver)?;
+    pub fn listen(&self, wish: Wish, credits: usize, deliver: Deliver) -> Result<Id> {
+        let id = self.writes.listen(wish, credits, deliver)?;
         self.watches.hold_foreign();
         Ok(id)
     }
 
     /// Ends a delivery and frees its place.
-    pub fn settle(&self, listener: Id, message: i64, outcome: Outcome) {
-        self.writes.settle(listener, message, outcome);
+    pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
+        self.writes.settle(listener, number, outcome, reason);
+    }
+
+    /// A number for [`Store::receive`].
+    #[must_use]
+    pub fn new_receiver(&self) -> Id {
+        self.writes.new_receiver()
+    }
+
+    /// Asks for one message: with `once` for one that is there now, else for the next, until
+    /// [`Store::receive_cancel`]. Its lock is not renewed; it is settled with [`Store::ask`].
+    pub fn receive(&self, id: Id, wish: Wish, once: bool, reply: Receive) {
+        // Kept from the first wait on: whoever receives once will again, and starting costs more.
+        if !once && !self.receives.swap(true, Ordering::Relaxed) {
+            self.watches.hold_foreign();
+        }
+        self.writes.receive(id, wish, once, reply);
+    }
+
+    /// Waits no longer for a message: a reply that waits gets `None`.
+    pub fn receive_cancel(&self, id: Id) {
+        self.writes.receive_cancel(id);
+    }
+
+    /// Settles a message that was received, or makes its lock go on; the reply says whether it was
+    /// still the asker's.
+    pub fn ask(&self, what: Ask, reply: Reply) {
+        self.writes.ask(what, reply);
+    }
+
+    /// Does something with dead messages of a queue; the reply gets how many it was done with.
+    pub fn order_dead(
+        &self,
+        queue: String,
+        order: DeadOrder,
+        busy: Duration,
+        reply: Box<dyn FnOnce(Result<usize>) + Send>,
+    ) {
+        let env = self.env.clone();
+        self.order(Box::new(move |writer| {
+            let deadline = Instant::now() + busy;
+            reply(writer.and_then(|w| w.order_dead(&queue, &order, env.now_ms(), deadline)));
+        }));
     }
 
     /// Stops consuming. What is being handled may still be settled; its lock is no longer renewed.

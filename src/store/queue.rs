@@ -1,53 +1,187 @@
-//! Who consumes the queue, and what each consumer is handling.
+//! Who consumes the queues, and what each consumer is handling.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::Id;
-use crate::model::{Delivery, Outcome, Settlement};
+use crate::model::{
+    CLAIM_MESSAGES_MAX, Claim, Delivery, Outcome, Reason, Renewal, Result, Settlement,
+};
 
-/// Gets messages; each delivery's id is to be settled with.
-pub(super) type Deliver = Arc<dyn Fn(Vec<Delivery>) + Send + Sync>;
+/// Gets messages; each delivery's id is to be settled with. Answers those that it can no longer
+/// take: nobody has seen them.
+pub type Deliver = Box<dyn Fn(Vec<Handed>) -> Vec<Handed> + Send + Sync>;
+
+/// A message in a listener's hands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// What it is settled with.
+    pub number: i64,
+    /// The message.
+    pub delivery: Delivery,
+}
+
+/// What a consumer asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// The queue; `""` is Deno's.
+    pub queue: String,
+    /// How long a message is hidden from others without a sign of life, in ms.
+    pub lock_ms: i64,
+}
+
+/// Gets one message, `None` if there is none.
+pub type Receive = Box<dyn FnOnce(Result<Option<Delivery>>) + Send>;
+
+/// When there is something to claim in which queue, as far as known.
+#[derive(Default)]
+pub(super) struct Schedule(HashMap<String, Option<i64>>);
+
+impl Schedule {
+    /// When, in ms since the epoch; at once in a queue that nobody has looked at.
+    pub(super) fn at(&self, queue: &str) -> Option<i64> {
+        self.0.get(queue).copied().unwrap_or(Some(0))
+    }
+
+    /// Notes what the engine says.
+    pub(super) fn set(&mut self, queue: &str, at: Option<i64>) {
+        match self.0.get_mut(queue) {
+            Some(known) => *known = at,
+            None => drop(self.0.insert(queue.to_owned(), at)),
+        }
+    }
+
+    /// Forgets queues that nobody is interested in any more.
+    pub(super) fn keep(&mut self, queues: &[String]) {
+        if self.0.len() > queues.len() {
+            self.0.retain(|queue, _| queues.contains(queue));
+        }
+    }
+
+    /// Nothing before a time.
+    pub(super) fn not_before(&mut self, queues: &[String], at_ms: i64) {
+        for queue in queues {
+            self.set(queue, self.at(queue).map(|at| at.max(at_ms)));
+        }
+    }
+}
 
 /// Claimed messages, dealt out.
+#[derive(Default)]
 pub(super) struct Dealt {
-    /// Who gets what.
-    pub(super) hands: Vec<(Deliver, Vec<Delivery>)>,
+    /// Which listener gets what.
+    pub(super) hands: Vec<(Id, Arc<Deliver>, Vec<Handed>)>,
+    /// What those who asked for one message get.
+    pub(super) received: Vec<(Receive, Option<Delivery>)>,
     /// What nobody had a place for.
     pub(super) left: Vec<Settlement>,
 }
 
 /// All consumers of a store.
 #[derive(Default)]
-pub(super) struct Listeners {
+pub(super) struct Consumers {
     next_id: Id,
-    next_delivery: i64,
+    next_number: i64,
     listeners: Vec<Listener>,
-    /// Whose turn it is: consumers get messages in rotation.
+    receivers: VecDeque<Receiver>,
+    /// Whose turn it is: listeners get messages in rotation.
     turn: usize,
 }
 
 struct Listener {
     id: Id,
-    deliver: Deliver,
+    wish: Wish,
+    deliver: Arc<Deliver>,
     /// Free places.
     credits: usize,
+    /// How often locks are renewed, and when the next time is.
+    renewal_ms: i64,
+    renew_at_ms: i64,
     /// Delivery number → message and the lock it was claimed under.
     handling: HashMap<i64, (i64, i64)>,
     /// It takes no more, but what it handles may still be settled.
     gone: bool,
 }
 
-impl Listeners {
-    pub(super) fn add(&mut self, credits: usize, deliver: Deliver) -> Id {
+impl Listener {
+    fn is_busy(&self) -> bool {
+        !self.gone && !self.handling.is_empty()
+    }
+}
+
+/// Whether there was room for at least one of the places.
+fn add_places(claims: &mut Vec<Claim>, wish: &Wish, places: usize) -> bool {
+    let Wish { queue, lock_ms } = wish;
+    let same = |claim: &&mut Claim| claim.queue == *queue && claim.lock_ms == *lock_ms;
+    match claims.iter_mut().find(same) {
+        Some(claim) => {
+            let room = CLAIM_MESSAGES_MAX - claim.max;
+            claim.max += places.min(room);
+            room > 0
+        }
+        None => {
+            let max = places.min(CLAIM_MESSAGES_MAX);
+            claims.push(Claim { queue: queue.clone(), max, lock_ms: *lock_ms, lock: 0 });
+            true
+        }
+    }
+}
+
+/// Somebody who asks for one message.
+struct Receiver {
+    id: Id,
+    wish: Wish,
+    /// Answered after the first look, whatever it finds.
+    once: bool,
+    /// The first look is under way.
+    looked: bool,
+    reply: Receive,
+}
+
+impl Consumers {
+    /// A number that no other consumer has.
+    pub(super) fn new_id(&mut self) -> Id {
         self.next_id += 1;
-        let id = self.next_id;
-        let handling = HashMap::new();
-        self.listeners.push(Listener { id, deliver, credits, handling, gone: false });
+        self.next_id
+    }
+
+    pub(super) fn listen(
+        &mut self,
+        wish: Wish,
+        credits: usize,
+        renewal_ms: i64,
+        deliver: Deliver,
+    ) -> Id {
+        let id = self.new_id();
+        self.listeners.push(Listener {
+            id,
+            wish,
+            deliver: Arc::new(deliver),
+            credits,
+            renewal_ms,
+            renew_at_ms: 0,
+            handling: HashMap::new(),
+            gone: false,
+        });
         id
     }
 
-    /// Whether there was such a consumer.
+    pub(super) fn receive(&mut self, id: Id, wish: Wish, once: bool, reply: Receive) {
+        self.receivers.push_back(Receiver { id, wish, once, looked: false, reply });
+    }
+
+    /// Takes back the reply of somebody who waits no longer.
+    pub(super) fn cancel(&mut self, id: Id) -> Option<Receive> {
+        let at = self.receivers.iter().position(|receiver| receiver.id == id)?;
+        self.receivers.remove(at).map(|receiver| receiver.reply)
+    }
+
+    /// Takes back the replies of all who wait.
+    pub(super) fn cancel_all(&mut self) -> Vec<Receive> {
+        self.receivers.drain(..).map(|receiver| receiver.reply).collect()
+    }
+
+    /// Whether there was such a listener.
     pub(super) fn remove(&mut self, id: Id) -> bool {
         let found = self.listeners.iter_mut().find(|listener| listener.id == id && !listener.gone);
         let was_there = found.is_some();
@@ -62,55 +196,142 @@ impl Listeners {
         self.listeners.retain(|listener| !listener.gone || !listener.handling.is_empty());
     }
 
-    /// Free places of all consumers.
-    pub(super) fn credits(&self) -> usize {
-        self.listeners.iter().filter(|l| !l.gone).map(|l| l.credits).sum()
+    /// The queues that somebody listens to or waits for, whether or not there is a free place.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &str> {
+        let listening = self.listeners.iter().filter(|listener| !listener.gone);
+        let wishes = listening.map(|listener| &listener.wish);
+        let wishes = wishes.chain(self.receivers.iter().map(|receiver| &receiver.wish));
+        wishes.map(|wish| wish.queue.as_str())
+    }
+
+    /// The queues for which there is a free place.
+    pub(super) fn open_queues(&self) -> impl Iterator<Item = &str> {
+        let free = self.listeners.iter().filter(|l| !l.gone && l.credits > 0);
+        let wishes = free.map(|listener| &listener.wish);
+        let wishes = wishes.chain(self.receivers.iter().map(|receiver| &receiver.wish));
+        wishes.map(|wish| wish.queue.as_str())
+    }
+
+    /// Whether somebody waits for the first look.
+    pub(super) fn is_asked(&self) -> bool {
+        self.receivers.iter().any(|receiver| receiver.once)
+    }
+
+    /// What all consumers of the queues that `due` names have places for, still without locks. Who
+    /// asks for one look gets it in any case.
+    pub(super) fn claims(&mut self, due: impl Fn(&str) -> bool) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = Vec::new();
+        for receiver in &mut self.receivers {
+            if receiver.once || due(&receiver.wish.queue) {
+                receiver.looked |= add_places(&mut claims, &receiver.wish, 1);
+            }
+        }
+        for listener in self.listeners.iter().filter(|l| !l.gone && l.credits > 0) {
+            if due(&listener.wish.queue) {
+                add_places(&mut claims, &listener.wish, listener.credits);
+            }
+        }
+        // Claims of one queue that differ in their locks take turns at being first.
+        let first = self.turn % claims.len().max(1);
+        claims.rotate_left(first);
+        claims
     }
 
     /// The end of a delivery; `None` if it is not under way.
-    pub(super) fn settle(&mut self, id: Id, number: i64, outcome: Outcome) -> Option<Settlement> {
+    pub(super) fn settle(
+        &mut self,
+        id: Id,
+        number: i64,
+        outcome: Outcome,
+        reason: Option<Reason>,
+    ) -> Option<Settlement> {
         let listener = self.listeners.iter_mut().find(|listener| listener.id == id)?;
         let (message, lock) = listener.handling.remove(&number)?;
         listener.credits += 1;
         self.forget_finished();
-        Some(Settlement { id: message, lock, outcome })
+        Some(Settlement { reason, ..Settlement::new(message, lock, outcome) })
     }
 
-    /// Messages whose lock is to be renewed, with their locks.
-    pub(super) fn renewals(&self) -> Vec<(i64, i64)> {
-        let here = self.listeners.iter().filter(|listener| !listener.gone);
-        here.flat_map(|listener| listener.handling.values().copied()).collect()
+    /// When the next locks are to be renewed.
+    pub(super) fn renewal_ms(&self) -> Option<i64> {
+        let busy = self.listeners.iter().filter(|listener| listener.is_busy());
+        busy.map(|listener| listener.renew_at_ms).min()
     }
 
-    /// Whether any consumer is handling anything.
-    pub(super) fn busy(&self) -> bool {
-        self.listeners.iter().any(|listener| !listener.gone && !listener.handling.is_empty())
+    /// Locks that are to be renewed now.
+    pub(super) fn renewals(&mut self, now_ms: i64) -> Vec<Renewal> {
+        let mut renewals = Vec::new();
+        for listener in self.listeners.iter_mut().filter(|l| l.is_busy()) {
+            if listener.renew_at_ms > now_ms {
+                continue;
+            }
+            listener.renew_at_ms = now_ms + listener.renewal_ms;
+            let lock_ms = listener.wish.lock_ms;
+            let handling = listener.handling.values();
+            renewals.extend(handling.map(|(id, lock)| Renewal { id: *id, lock: *lock, lock_ms }));
+        }
+        renewals
     }
 
-    /// Deals claimed messages out, one to each consumer with a free place in turn. What is left,
-    /// because a consumer left meanwhile, is to be given back.
-    pub(super) fn deal(&mut self, deliveries: Vec<Delivery>, lock: i64) -> Dealt {
-        let mut hands: Vec<Vec<Delivery>> = self.listeners.iter().map(|_| Vec::new()).collect();
-        let mut left = Vec::new();
+    /// Deals out what a claim brought: to those who asked for one first, in the order of their
+    /// asking, then one to each listener with a free place in turn. What is left, because a
+    /// consumer left meanwhile, is to be given back.
+    pub(super) fn deal(
+        &mut self,
+        claim: &Claim,
+        deliveries: Vec<Delivery>,
+        now_ms: i64,
+        dealt: &mut Dealt,
+    ) {
+        let fits = |wish: &Wish| wish.queue == claim.queue && wish.lock_ms == claim.lock_ms;
+        let mut deliveries = deliveries.into_iter();
+        let mut at = 0;
+        while let Some(receiver) = self.receivers.get(at) {
+            if !fits(&receiver.wish) {
+                at += 1;
+                continue;
+            }
+            let delivery = deliveries.next();
+            // Who came after the claim has not been looked for.
+            if delivery.is_none() && !(receiver.once && receiver.looked) {
+                at += 1;
+                continue;
+            }
+            if let Some(receiver) = self.receivers.remove(at) {
+                dealt.received.push((receiver.reply, delivery));
+            }
+        }
+        let mut hands: Vec<Vec<Handed>> = self.listeners.iter().map(|_| Vec::new()).collect();
         for delivery in deliveries {
             let count = self.listeners.len();
+            let is_free = |l: &Listener| !l.gone && l.credits > 0 && fits(&l.wish);
             let free = (0..count)
                 .map(|step| (self.turn + step) % count)
-                .find(|at| self.listeners.get(*at).is_some_and(|l| !l.gone && l.credits > 0));
+                .find(|at| self.listeners.get(*at).is_some_and(is_free));
             let Some(at) = free else {
-                left.push(Settlement { id: delivery.id, lock, outcome: Outcome::Returned });
+                dealt.left.push(Settlement::new(delivery.id, delivery.lock, Outcome::Returned));
                 continue;
             };
             self.turn = at + 1;
-            self.next_delivery += 1;
+            self.next_number += 1;
             if let (Some(listener), Some(hand)) = (self.listeners.get_mut(at), hands.get_mut(at)) {
+                if listener.handling.is_empty() {
+                    listener.renew_at_ms = now_ms + listener.renewal_ms;
+                }
                 listener.credits -= 1;
-                listener.handling.insert(self.next_delivery, (delivery.id, lock));
-                hand.push(Delivery { id: self.next_delivery, value: delivery.value });
+                listener.handling.insert(self.next_number, (delivery.id, delivery.lock));
+                hand.push(Handed { number: self.next_number, delivery });
             }
         }
-        let dealt = self.listeners.iter().zip(hands).filter(|(_, hand)| !hand.is_empty());
-        let hands = dealt.map(|(listener, hand)| (listener.deliver.clone(), hand)).collect();
-        Dealt { hands, left }
+        let hands = self.listeners.iter().zip(hands).filter(|(_, hand)| !hand.is_empty());
+        dealt.hands.extend(hands.map(|(l, hand)| (l.id, l.deliver.clone(), hand)));
+    }
+
+    /// Takes back the replies of those whose only look has failed.
+    pub(super) fn look_failed(&mut self) -> Vec<Receive> {
+        let receivers = std::mem::take(&mut self.receivers).into_iter();
+        let (failed, waiting): (Vec<_>, Vec<_>) = receivers.partition(|r| r.once && r.looked);
+        self.receivers = waiting.into();
+        failed.into_iter().map(|receiver| receiver.reply).collect()
     }
 }

@@ -11,16 +11,18 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::MakeReader;
+use super::consume::Asked;
 use super::feed::Feeds;
-use super::queue::Listeners;
+use super::queue::{Consumers, Dealt, Handed, Schedule};
 use super::read::{ReadJob, answer};
+use super::reply::{Reply, fail, tell};
 use super::watch::Watches;
-use super::{Id, MakeReader};
 use crate::engine::{Reader, Report, Work, Writer};
 use crate::model::{
-    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, CLAIM_MESSAGES_MAX, Decision,
-    Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind,
-    LOCK_RENEWAL_MS, Outcome, Result, SWEEP_ROWS_MAX, Settlement, WRITER_LINGER_US,
+    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Claim, DEAD_PURGE_ROWS_MAX, Decision,
+    Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind, Outcome,
+    Result, SWEEP_ROWS_MAX, Settlement, WRITER_LINGER_US,
 };
 
 /// Writes handed over together, and who is told.
@@ -40,22 +42,24 @@ pub type Order = Box<dyn FnOnce(Result<&mut dyn Writer>) + Send>;
 
 /// What waits for the writer.
 pub(super) struct Inbox {
-    waiting: Mutex<Waiting>,
+    pub(super) waiting: Mutex<Waiting>,
     arrived: Condvar,
     /// Counts what arrives, for a writer thread that lingers.
     arrivals: AtomicUsize,
     env: Arc<dyn Env>,
 }
 
-struct Waiting {
+pub(super) struct Waiting {
     submissions: Vec<Submission>,
     orders: Vec<Order>,
-    settlements: Vec<Settlement>,
-    listeners: Listeners,
+    pub(super) settlements: Vec<Settlement>,
+    /// Settlements and renewals whose outcome somebody waits for.
+    pub(super) asked: Vec<Asked>,
+    pub(super) consumers: Consumers,
     /// The file may have changed: look at its agenda again.
     nudged: bool,
     /// Why nothing is taken; `None` while the writer thread serves.
-    refusal: Option<Error>,
+    pub(super) refusal: Option<Error>,
     closing: bool,
 }
 
@@ -66,7 +70,8 @@ impl Inbox {
             submissions: Vec::new(),
             orders: Vec::new(),
             settlements: Vec::new(),
-            listeners: Listeners::default(),
+            asked: Vec::new(),
+            consumers: Consumers::default(),
             nudged: false,
             refusal: Some(Error::new(Kind::Denied, reason)),
             closing: false,
@@ -103,37 +108,8 @@ impl Inbox {
         self.ring();
     }
 
-    pub(super) fn listen(
-        &self,
-        credits: usize,
-        deliver: Box<dyn Fn(Vec<Delivery>) + Send + Sync>,
-    ) -> Result<Id> {
-        let mut waiting = self.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
-            return Err(error);
-        }
-        let id = waiting.listeners.add(credits, deliver.into());
-        drop(waiting);
-        self.nudge();
-        Ok(id)
-    }
-
-    pub(super) fn unlisten(&self, id: Id) -> bool {
-        self.waiting.lock().listeners.remove(id)
-    }
-
-    pub(super) fn settle(&self, listener: Id, number: i64, outcome: Outcome) {
-        let mut waiting = self.waiting.lock();
-        let settlement = waiting.listeners.settle(listener, number, outcome);
-        if waiting.refusal.is_none() {
-            waiting.settlements.extend(settlement);
-        }
-        drop(waiting);
-        self.ring();
-    }
-
     /// Something has arrived.
-    fn ring(&self) {
+    pub(super) fn ring(&self) {
         self.arrivals.fetch_add(1, Ordering::Release);
         self.arrived.notify_one();
     }
@@ -163,12 +139,23 @@ impl Inbox {
             "the database's writer thread has failed; close the database, open it again, \
              and please report this",
         );
-        let (submissions, orders) = {
+        let (submissions, orders, asked, receivers) = {
             let mut waiting = self.waiting.lock();
             waiting.refusal = Some(error.clone());
             waiting.settlements.clear();
-            (std::mem::take(&mut waiting.submissions), std::mem::take(&mut waiting.orders))
+            (
+                std::mem::take(&mut waiting.submissions),
+                std::mem::take(&mut waiting.orders),
+                std::mem::take(&mut waiting.asked),
+                waiting.consumers.cancel_all(),
+            )
         };
+        for asked in asked {
+            asked.answer(Err(error.clone()));
+        }
+        for receiver in receivers {
+            receiver(Err(error.clone()));
+        }
         for order in orders {
             order(Err(error.clone()));
         }
@@ -199,9 +186,9 @@ pub(super) fn start<W: Writer + 'static>(
         make_reader,
         reader: None,
         expiry_ms: Some(0),
-        message_ms: Some(0),
+        purge_ms: Some(0),
+        schedule: Schedule::default(),
         refresh_ms: 0,
-        renewal_ms: 0,
         build_ms: None,
         owed: Vec::new(),
         retry_ms: 0,
@@ -236,12 +223,12 @@ struct Scribe<W> {
     reader: Option<Box<dyn Reader>>,
     /// Earliest end of an entry, as far as known.
     expiry_ms: Option<i64>,
-    /// Earliest time at which a message may be claimed, as far as known.
-    message_ms: Option<i64>,
-    /// When to ask the engine for both again.
+    /// Earliest end of a dead message's retention, as far as known.
+    purge_ms: Option<i64>,
+    /// When messages may be claimed, as far as known.
+    schedule: Schedule,
+    /// When to ask the engine for all three again.
     refresh_ms: i64,
-    /// When to renew the locks of what is being handled.
-    renewal_ms: i64,
     /// When to go on building indexes; `None` if there is nothing to build.
     build_ms: Option<i64>,
     /// Ends of deliveries whose transaction failed, and deliveries that found nobody; they go with
@@ -261,15 +248,10 @@ struct Scribe<W> {
 struct Drained {
     orders: Vec<Order>,
     replies: Vec<Reply>,
+    asked: Vec<Asked>,
     work: Work,
     busy: Duration,
     nudged: bool,
-}
-
-/// Who is told how many decisions; `Err` in a place that never went to the engine.
-struct Reply {
-    places: Vec<Result<()>>,
-    tell: Box<dyn FnOnce(Vec<Decision>) + Send>,
 }
 
 impl<W: Writer> Scribe<W> {
@@ -290,10 +272,12 @@ impl<W: Writer> Scribe<W> {
         let mut waiting = inbox.waiting.lock();
         loop {
             let now_ms = inbox.env.now_ms();
-            let due = self.next_ms(&waiting.listeners).is_some_and(|at| at <= now_ms);
+            let due = self.next_ms(&waiting.consumers).is_some_and(|at| at <= now_ms);
             let arrived = !waiting.submissions.is_empty()
                 || !waiting.orders.is_empty()
                 || !waiting.settlements.is_empty()
+                || !waiting.asked.is_empty()
+                || waiting.consumers.is_asked()
                 || waiting.nudged;
             if arrived || (due && !waiting.closing) {
                 return Some(self.take(&mut waiting, now_ms));
@@ -310,7 +294,7 @@ impl<W: Writer> Scribe<W> {
                 MutexGuard::unlocked(&mut waiting, || inbox.linger(seen));
                 continue;
             }
-            match self.next_ms(&waiting.listeners) {
+            match self.next_ms(&waiting.consumers) {
                 None => inbox.arrived.wait(&mut waiting),
                 Some(at) => {
                     let ms = u64::try_from(at - now_ms).unwrap_or(0);
@@ -338,23 +322,26 @@ impl<W: Writer> Scribe<W> {
     }
 
     /// When there will be something to do without anything arriving.
-    fn next_ms(&self, listeners: &Listeners) -> Option<i64> {
-        let message = self.message_ms.filter(|_| listeners.credits() > 0);
-        let renewal = Some(self.renewal_ms).filter(|_| listeners.busy());
+    fn next_ms(&self, consumers: &Consumers) -> Option<i64> {
+        let message = consumers.open_queues().filter_map(|queue| self.schedule.at(queue)).min();
+        let renewal = consumers.renewal_ms();
         let retry = Some(self.retry_ms).filter(|_| !self.owed.is_empty());
-        let times = [self.expiry_ms, message, renewal, retry, Some(self.refresh_ms), self.build_ms];
-        times.into_iter().flatten().min()
+        let refresh = Some(self.refresh_ms);
+        let work = [self.expiry_ms, self.purge_ms, self.build_ms];
+        let times = [message, renewal, retry, refresh].into_iter().chain(work);
+        times.flatten().min()
     }
 
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
         let mut drained = Drained {
             orders: std::mem::take(&mut waiting.orders),
             replies: Vec::new(),
+            asked: std::mem::take(&mut waiting.asked),
             work: Work::default(),
             busy: Duration::ZERO,
             nudged: std::mem::take(&mut waiting.nudged),
         };
-        let Drained { replies, work, busy, .. } = &mut drained;
+        let Drained { replies, work, busy, asked, .. } = &mut drained;
         let (mut taken, mut writes, mut bytes) = (0, 0, 0);
         for submission in &waiting.submissions {
             writes += submission.writes.len();
@@ -379,54 +366,76 @@ impl<W: Writer> Scribe<W> {
         if replies.is_empty() {
             *busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
         }
+        // What is owed comes first, so that after a failure it is known again.
         work.settlements = std::mem::take(&mut self.owed);
         work.settlements.append(&mut waiting.settlements);
+        work.renewals = waiting.consumers.renewals(now_ms);
+        for asked in asked {
+            asked.join(work);
+        }
         work.durable |= !work.settlements.is_empty();
         if !waiting.closing {
-            work.claim_max = waiting.listeners.credits().min(CLAIM_MESSAGES_MAX);
-        }
-        if work.claim_max > 0 {
-            work.lock = (self.inbox.env.random() >> 1).cast_signed().max(1);
-        }
-        if self.renewal_ms <= now_ms {
-            work.renewals = waiting.listeners.renewals();
-            self.renewal_ms = now_ms + LOCK_RENEWAL_MS;
+            let env = &self.inbox.env;
+            let due = |queue: &str| {
+                let enqueued =
+                    || work.writes.iter().any(|write| write.queues().any(|q| q == queue));
+                self.schedule.at(queue).is_some_and(|at| at <= now_ms) || enqueued()
+            };
+            work.claims = waiting.consumers.claims(due);
+            for claim in &mut work.claims {
+                claim.lock = (env.random() >> 1).cast_signed().max(1);
+            }
         }
         if self.expiry_ms.is_some_and(|at| at <= now_ms) {
             work.sweep_max = SWEEP_ROWS_MAX;
+        }
+        if self.purge_ms.is_some_and(|at| at <= now_ms) {
+            work.purge_max = DEAD_PURGE_ROWS_MAX;
         }
         drained
     }
 
     fn carry_out(&mut self, drained: Drained) {
-        let Drained { orders, replies, work, busy, .. } = drained;
+        let Drained { orders, replies, asked, work, busy, .. } = drained;
         for order in orders {
             order(Ok(&mut self.writer));
             // It may have changed what time will bring.
             self.refresh_ms = 0;
         }
         let now_ms = self.inbox.env.now_ms();
-        let claims_due = work.claim_max > 0
-            && (self.message_ms.is_some_and(|at| at <= now_ms) || !work.writes.is_empty());
         let idle = work.writes.is_empty()
             && work.settlements.is_empty()
             && work.renewals.is_empty()
+            && work.claims.is_empty()
             && work.sweep_max == 0
-            && !claims_due;
+            && work.purge_max == 0;
         if idle {
             tell(replies, Vec::new());
             return;
         }
-        self.warm = self.lingers && !replies.is_empty();
-        let (lock, swept) = (work.lock, work.sweep_max > 0);
-        let settlements = work.settlements.clone();
+        self.warm = self.lingers && !(replies.is_empty() && asked.is_empty());
+        let (swept, purged) = (work.sweep_max > 0, work.purge_max > 0);
+        let claims = work.claims.clone();
+        let asked_settlements = asked.iter().filter(|asked| asked.settles()).count();
+        let own = work.settlements.len() - asked_settlements;
+        let mut settlements = work.settlements.clone();
+        settlements.truncate(own);
         match self.writer.apply(work, now_ms, Instant::now() + busy) {
-            Ok(report) => self.announce(report, replies, lock, swept),
+            Ok(mut report) => {
+                Asked::tell(asked, &mut report);
+                self.announce(report, replies, &claims, (swept, purged));
+            }
             Err(error) => {
                 tracing::warn!(%error, "a transaction failed");
                 self.owed = settlements;
                 self.back_off(now_ms);
+                let lookers = match claims.is_empty() {
+                    true => Vec::new(),
+                    false => self.inbox.waiting.lock().consumers.look_failed(),
+                };
                 fail(replies, &error);
+                asked.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
+                lookers.into_iter().for_each(|reply| reply(Err(error.clone())));
             }
         }
     }
@@ -435,37 +444,78 @@ impl<W: Writer> Scribe<W> {
     fn back_off(&mut self, now_ms: i64) {
         self.refresh_ms = now_ms + PAUSE_MS;
         self.retry_ms = now_ms + PAUSE_MS;
-        for at in [&mut self.expiry_ms, &mut self.message_ms].into_iter().flatten() {
+        for at in [&mut self.expiry_ms, &mut self.purge_ms].into_iter().flatten() {
             *at = (*at).max(now_ms + PAUSE_MS);
         }
+        let queues = self.queues();
+        self.schedule.not_before(&queues, now_ms + PAUSE_MS);
     }
 
-    fn announce(&mut self, mut report: Report, replies: Vec<Reply>, lock: i64, swept: bool) {
+    /// The queues that somebody is interested in, each once.
+    fn queues(&self) -> Vec<String> {
+        let mut queues: Vec<String> = Vec::new();
+        for queue in self.inbox.waiting.lock().consumers.queues() {
+            if !queues.iter().any(|known| known == queue) {
+                queues.push(queue.to_owned());
+            }
+        }
+        queues
+    }
+
+    fn announce(
+        &mut self,
+        mut report: Report,
+        replies: Vec<Reply>,
+        claims: &[Claim],
+        (swept, purged): (bool, bool),
+    ) {
         tell(replies, std::mem::take(&mut report.decisions));
         let mut looks = self.watches.announce(&report.touched);
         looks.extend(self.feeds.announce(&report));
         self.show(looks);
-        if report.queued || !report.deliveries.is_empty() || lock != 0 {
+        if report.queued || !claims.is_empty() {
             // Something may be due earlier, or what was due is now locked: ask again.
-            self.message_ms = None;
             self.refresh_ms = self.refresh_ms.min(0);
         }
         if swept {
             self.expiry_ms = if report.sweep_more { Some(0) } else { None };
             self.refresh_ms = self.refresh_ms.min(0);
         }
+        if purged || report.purge_ahead {
+            self.refresh_ms = self.refresh_ms.min(0);
+        }
         if let Some(end) = report.expiry_ms {
             self.expiry_ms = Some(self.expiry_ms.map_or(end, |at| at.min(end)));
         }
-        if !report.deliveries.is_empty() {
-            let dealt = self.inbox.waiting.lock().listeners.deal(report.deliveries, lock);
-            if !dealt.left.is_empty() {
-                self.owed.extend(dealt.left);
-                self.retry_ms = 0;
+        if !claims.is_empty() {
+            self.deal(claims, report.deliveries);
+        }
+    }
+
+    fn deal(&mut self, claims: &[Claim], deliveries: Vec<Vec<Delivery>>) {
+        let now_ms = self.inbox.env.now_ms();
+        let mut dealt = Dealt::default();
+        {
+            let mut waiting = self.inbox.waiting.lock();
+            for (claim, deliveries) in claims.iter().zip(deliveries) {
+                waiting.consumers.deal(claim, deliveries, now_ms, &mut dealt);
             }
-            for (deliver, hand) in dealt.hands {
-                deliver(hand);
+        }
+        for (reply, delivery) in dealt.received {
+            reply(Ok(delivery));
+        }
+        for (listener, deliver, hand) in dealt.hands {
+            let refused = deliver(hand);
+            if !refused.is_empty() {
+                let mut waiting = self.inbox.waiting.lock();
+                dealt.left.extend(refused.into_iter().filter_map(|Handed { number, .. }| {
+                    waiting.consumers.settle(listener, number, Outcome::Returned, None)
+                }));
             }
+        }
+        if !dealt.left.is_empty() {
+            self.owed.extend(dealt.left);
+            self.retry_ms = 0;
         }
     }
 
@@ -502,9 +552,10 @@ impl<W: Writer> Scribe<W> {
         match self.writer.agenda() {
             Ok(agenda) => {
                 self.expiry_ms = agenda.expiry_ms;
-                self.message_ms = agenda.message_ms;
+                self.purge_ms = agenda.purge_ms;
                 self.build_ms = agenda.building.then(|| self.build_ms.unwrap_or(now_ms));
                 self.refresh_ms = now_ms + AGENDA_REFRESH_MS;
+                self.look_at_queues(now_ms);
             }
             Err(error) => {
                 tracing::warn!(%error, "reading the agenda");
@@ -512,24 +563,19 @@ impl<W: Writer> Scribe<W> {
             }
         }
     }
-}
 
-/// Gives every reply its decisions: those of the engine, and the errors that were there before.
-fn tell(replies: Vec<Reply>, decisions: Vec<Decision>) {
-    let mut decisions = decisions.into_iter();
-    for Reply { places, tell } in replies {
-        let missing = || Decision::Rejected(Error::internal("a write was not decided"));
-        let told = places.into_iter().map(|place| match place {
-            Ok(()) => decisions.next().unwrap_or_else(missing),
-            Err(error) => Decision::Rejected(error),
-        });
-        tell(told.collect());
-    }
-}
-
-fn fail(replies: Vec<Reply>, error: &Error) {
-    for Reply { places, tell } in replies {
-        let told = places.into_iter();
-        tell(told.map(|place| Decision::Rejected(place.err().unwrap_or(error.clone()))).collect());
+    fn look_at_queues(&mut self, now_ms: i64) {
+        let queues = self.queues();
+        self.schedule.keep(&queues);
+        for queue in &queues {
+            match self.writer.message_agenda(queue) {
+                Ok(at) => self.schedule.set(queue, at),
+                Err(error) => {
+                    tracing::warn!(%error, "reading the agenda of a queue");
+                    self.back_off(now_ms);
+                    return;
+                }
+            }
+        }
     }
 }

@@ -163,7 +163,12 @@ fn any_check(dice: &mut Dice, seen: &[Seen]) -> Check {
 
 fn any_message(dice: &mut Dice, twins: &mut u32, now_ms: i64) -> Message {
     *twins += 1;
+    let named = dice.below(3) > 0;
     Message {
+        queue: if named { dice.pick(&["a", "b"]).to_owned() } else { String::new() },
+        priority: if named { dice.pick(&[0, 0, 3, 9]) } else { 0 },
+        deduplication_key: (named && dice.below(4) == 0).then(|| dice.pick(&["x", "y"]).to_owned()),
+        dead_retention_ms: (named && dice.below(2) == 0).then(|| dice.pick(&[0, 500, 5000])),
         due_ms: now_ms + dice.pick(&[0, 0, 10, 3000]),
         backoff_ms: (0..dice.below(3)).map(|_| dice.pick(&[0, 100, 4000])).collect(),
         keys_if_undelivered: (0..dice.below(3)).map(|_| key(dice.below(KEYS))).collect(),
@@ -203,8 +208,13 @@ fn random_work(dice: &mut Dice, twins: &Twins) -> twins::Plan {
         messages,
         settlements,
         renewals,
-        claim_max: dice.pick(&[0, 1, 3, 100]),
+        claims: (twins::QUEUES.iter())
+            .filter_map(|queue| {
+                Some((*queue, dice.pick(&[0, 1, 3, 100]))).filter(|(_, max)| *max > 0)
+            })
+            .collect(),
         sweep_max: dice.pick(&[0, 0, 1, 100]),
+        purge_max: dice.pick(&[0, 0, 1, 100]),
         durable: dice.below(8) == 0,
     }
 }

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use openkv::engine::memory::{MemoryEngine, MemoryReader, MemoryWriter};
 use openkv::engine::sqlite::{SqliteEngine, SqliteReader, SqliteWriter};
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
-use openkv::model::{AtomicWrite, Encoding, Key, Outcome, Settlement, Versionstamp};
+use openkv::model::{
+    AtomicWrite, Claim, DeadLetter, Encoding, Key, LOCK_MS, Outcome, QueueStats, Renewal,
+    Settlement, Versionstamp,
+};
 
 /// A row as a reader shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,30 @@ pub(crate) fn content(reader: &mut impl Reader, now_ms: i64) -> Vec<Seen> {
     forward
 }
 
+/// The queues that are played with; the first is Deno's.
+pub(crate) const QUEUES: [&str; 3] = ["", "a", "b"];
+
+/// What readers show of a queue, without the numbers of messages.
+fn about(queue: &str, reader: &mut impl Reader, now_ms: i64) -> (QueueStats, Vec<DeadLetter>) {
+    let mut found = (QueueStats::default(), Vec::new());
+    let read = reader.read(now_ms, &mut |snapshot| {
+        found.0 = snapshot.queue_stats(queue)?;
+        let mut ids = Vec::new();
+        snapshot.dead_letters(queue, (0, 0), &mut |letter| {
+            ids.push(letter.id);
+            found.1.push(DeadLetter { id: 0, ..letter });
+            true
+        })?;
+        for (id, letter) in ids.into_iter().zip(&found.1) {
+            let one = snapshot.dead_letter(queue, id)?.expect("it was listed");
+            assert_eq!(DeadLetter { id: 0, ..one }, *letter);
+        }
+        Ok(())
+    });
+    read.expect("a read");
+    found
+}
+
 /// A claimed message: its value, and the lock it was claimed under.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
@@ -60,25 +87,33 @@ pub(crate) struct Plan {
     pub(crate) messages: u32,
     pub(crate) settlements: Vec<(Held, Outcome)>,
     pub(crate) renewals: Vec<Held>,
-    pub(crate) claim_max: usize,
+    /// Queues and most messages to hand out of each.
+    pub(crate) claims: Vec<(&'static str, usize)>,
     pub(crate) sweep_max: usize,
+    pub(crate) purge_max: usize,
     pub(crate) durable: bool,
 }
 
 impl Plan {
     fn work(&self, lock: i64, ids: &HashMap<Vec<u8>, i64>) -> Work {
-        let settlement = |(held, outcome): &(Held, Outcome)| Settlement {
-            id: ids[&held.value],
-            lock: held.lock,
-            outcome: *outcome,
+        let settlement = |(held, outcome): &(Held, Outcome)| {
+            Settlement::new(ids[&held.value], held.lock, *outcome)
+        };
+        let renewal =
+            |held: &Held| Renewal { id: ids[&held.value], lock: held.lock, lock_ms: LOCK_MS };
+        let claim = |(queue, max): &(&'static str, usize)| Claim {
+            queue: (*queue).to_owned(),
+            max: *max,
+            lock_ms: LOCK_MS,
+            lock,
         };
         Work {
             writes: self.writes.clone(),
             settlements: self.settlements.iter().map(settlement).collect(),
-            renewals: self.renewals.iter().map(|held| (ids[&held.value], held.lock)).collect(),
-            lock,
-            claim_max: self.claim_max,
+            renewals: self.renewals.iter().map(renewal).collect(),
+            claims: self.claims.iter().map(claim).collect(),
             sweep_max: self.sweep_max,
+            purge_max: self.purge_max,
             durable: self.durable,
             seed: lock.cast_unsigned(),
         }
@@ -102,7 +137,7 @@ impl<R: Reader, W: Writer> Twin<R, W> {
         let work = plan.work(lock, &self.ids);
         let deadline = Instant::now() + Duration::from_secs(20);
         let mut report = self.writer.apply(work, now_ms, deadline).expect("applied");
-        for delivery in &mut report.deliveries {
+        for delivery in report.deliveries.iter_mut().flatten() {
             self.ids.insert(delivery.value.clone(), delivery.id);
             delivery.id = 0;
         }
@@ -160,9 +195,13 @@ impl Twins {
         assert_eq!(memory.touched, sqlite.touched);
         assert_eq!(memory.expiry_ms, sqlite.expiry_ms);
         assert_eq!(memory.queued, sqlite.queued);
+        assert_eq!(memory.settled, sqlite.settled);
+        assert_eq!(memory.renewed, sqlite.renewed);
+        assert_eq!(memory.put_back, sqlite.put_back);
+        assert_eq!(memory.purge_ahead, sqlite.purge_ahead);
         assert_eq!(memory.sweep_more, sqlite.sweep_more);
         let lock = self.lock;
-        let claimed = memory.deliveries.into_iter();
+        let claimed = memory.deliveries.into_iter().flatten();
         self.held.extend(claimed.map(|delivery| Held { value: delivery.value, lock }));
         let old = self.held.len().saturating_sub(HELD_MAX);
         self.held.drain(..old);
@@ -174,6 +213,12 @@ impl Twins {
         assert_eq!(rows, content(&mut self.sqlite.reader, self.now_ms));
         let agenda = self.memory.writer.agenda().expect("an agenda");
         assert_eq!(agenda, self.sqlite.writer.agenda().expect("an agenda"));
+        for queue in QUEUES {
+            let agenda = self.memory.writer.message_agenda(queue).expect("an agenda");
+            assert_eq!(agenda, self.sqlite.writer.message_agenda(queue).expect("an agenda"));
+            let memory = about(queue, &mut self.memory.reader, self.now_ms);
+            assert_eq!(memory, about(queue, &mut self.sqlite.reader, self.now_ms));
+        }
     }
 
     /// Closes the file and opens it again.

@@ -9,7 +9,7 @@ use openkv::engine::{Engine, Reader, Work};
 use openkv::model::{Decision, Error, GROUP_WRITES_MAX, Kind, Result};
 use openkv::store::Store;
 
-use crate::database::Database;
+use crate::database::{Database, deno};
 use crate::faulty::{Faulty, Plan};
 use crate::on_both;
 use crate::writes::{absent, checked, key, set, stamp, write};
@@ -171,7 +171,7 @@ fn a_read_only_store_reads_and_refuses_the_rest() {
     let decisions = readonly.submit(vec![Ok(write(vec![])), Err(own.clone())]).get();
     assert!(matches!(&decisions[0], Decision::Rejected(e) if e.kind() == Kind::Denied));
     assert_eq!(decisions[1], Decision::Rejected(own));
-    let listening = readonly.store().listen(1, Box::new(|_| ()));
+    let listening = readonly.store().listen(deno(), 1, Box::new(|_| Vec::new()));
     assert_eq!(listening.map_err(|error| error.kind()), Err(Kind::Denied));
     let watch = readonly.watch(&["a"]);
     assert_eq!(readonly.next(watch).get(), Ok(Some(vec![Some(b"1".to_vec())])));

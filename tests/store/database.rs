@@ -9,8 +9,8 @@ use std::time::Duration;
 use openkv::engine::Engine;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
-use openkv::model::{AtomicWrite, Decision, Delivery, Env, Outcome, Result};
-use openkv::store::{Entry, Id, Store};
+use openkv::model::{AtomicWrite, Decision, Delivery, Env, LOCK_MS, Outcome, Result};
+use openkv::store::{Ask, Entry, Handed, Id, Store, Wish};
 
 use crate::writes::{key, write};
 
@@ -161,7 +161,7 @@ impl Database {
 
     /// Makes the writer thread look at the clock.
     pub(crate) fn poke(&self) {
-        self.store().settle(Id::MAX, 0, Outcome::Done);
+        self.store().settle(Id::MAX, 0, Outcome::Done, None);
     }
 
     /// An entry's bytes, by way of the reader thread.
@@ -193,17 +193,48 @@ impl Database {
         Answer(answer)
     }
 
-    /// Becomes a consumer.
+    /// Becomes a consumer of Deno's queue.
     pub(crate) fn listen(&self, credits: usize) -> Consumer {
+        self.listen_to("", LOCK_MS, credits)
+    }
+
+    /// Becomes a consumer of a queue.
+    pub(crate) fn listen_to(&self, queue: &str, lock_ms: i64, credits: usize) -> Consumer {
         let (told, got) = channel();
         let told = Mutex::new(told);
-        let deliver = move |deliveries: Vec<Delivery>| {
-            for delivery in deliveries {
-                let _nobody_asks = told.lock().expect("no panic").send(delivery);
+        let deliver = move |hand: Vec<Handed>| {
+            for handed in hand {
+                let _nobody_asks = told.lock().expect("no panic").send(handed);
             }
+            Vec::new()
         };
-        let id = self.store().listen(credits, Box::new(deliver)).expect("listening");
+        let wish = Wish { queue: queue.to_owned(), lock_ms };
+        let id = self.store().listen(wish, credits, Box::new(deliver)).expect("listening");
         Consumer { id, got: Answer(got) }
+    }
+
+    /// Asks for one message.
+    pub(crate) fn receive(
+        &self,
+        queue: &str,
+        lock_ms: i64,
+        once: bool,
+    ) -> (Id, Answer<Result<Option<Delivery>>>) {
+        let (told, answer) = channel();
+        let id = self.store().new_receiver();
+        let reply = move |received| {
+            let _nobody_asks = told.send(received);
+        };
+        let wish = Wish { queue: queue.to_owned(), lock_ms };
+        self.store().receive(id, wish, once, Box::new(reply));
+        (id, Answer(answer))
+    }
+
+    /// Asks for something to become of a received message, and waits for the answer.
+    pub(crate) fn ask(&self, what: Ask) -> Result<bool> {
+        let (told, answer) = channel();
+        self.store().ask(what, Box::new(move |held| told.send(held).expect("asked")));
+        Answer(answer).get()
     }
 
     /// Completes what was handed over and closes.
@@ -212,22 +243,27 @@ impl Database {
     }
 }
 
+/// What Deno's listeners ask for.
+pub(crate) fn deno() -> Wish {
+    Wish { queue: String::new(), lock_ms: LOCK_MS }
+}
+
 /// A consumer and what it gets.
 pub(crate) struct Consumer {
     pub(crate) id: Id,
-    got: Answer<Delivery>,
+    got: Answer<Handed>,
 }
 
 impl Consumer {
     /// Waits for a delivery: its number, and the message's byte.
     pub(crate) fn get(&self) -> (i64, u8) {
-        let delivery = self.got.get();
-        (delivery.id, delivery.value[0])
+        let handed = self.got.get();
+        (handed.number, handed.delivery.value[0])
     }
 
     /// What has come by now: the messages' bytes.
     pub(crate) fn all(&self) -> Vec<u8> {
-        self.got.0.try_iter().map(|delivery| delivery.value[0]).collect()
+        self.got.0.try_iter().map(|handed| handed.delivery.value[0]).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use openkv::engine::Work;
 use openkv::engine::memory::MemoryEngine;
 use openkv::model::{Decision, Error, Kind, LOCK_MS, Outcome, Result};
 
-use crate::database::{Database, START_MS};
+use crate::database::{Database, START_MS, deno};
 use crate::faulty::{Faulty, Plan};
 use crate::writes::{enqueue, set, set_until, write};
 
@@ -75,8 +75,8 @@ fn the_end_of_a_delivery_is_tried_until_it_succeeds() {
     database.settle_down();
     broken.set(true);
     let before = plan.applies.load(Ordering::SeqCst);
-    database.store().settle(consumer.id, done, Outcome::Done);
-    database.store().settle(consumer.id, failed, Outcome::Failed);
+    database.store().settle(consumer.id, done, Outcome::Done, None);
+    database.store().settle(consumer.id, failed, Outcome::Failed, None);
     for _ in 0..4 {
         database.pass(250);
         assert_eq!(database.commit(vec![write(vec![])]), [full()]);
@@ -103,7 +103,7 @@ fn the_end_of_a_delivery_gets_a_last_try_when_the_store_is_dropped() {
     first.must(enqueue(1..2, START_MS, &[0], &[]));
     let (id, _) = consumer.get();
     broken.set(true);
-    first.store().settle(consumer.id, id, Outcome::Done);
+    first.store().settle(consumer.id, id, Outcome::Done, None);
     assert_eq!(first.commit(vec![write(vec![])]), [full()]);
     broken.set(false);
     first.close();
@@ -122,7 +122,7 @@ fn a_store_whose_last_try_fails_too_is_closed_all_the_same() {
     database.must(enqueue(1..2, START_MS, &[0], &[]));
     let (id, _) = consumer.get();
     broken.set(true);
-    database.store().settle(consumer.id, id, Outcome::Done);
+    database.store().settle(consumer.id, id, Outcome::Done, None);
     assert_eq!(database.commit(vec![write(vec![])]), [full()]);
     let before = plan.applies.load(Ordering::SeqCst);
     database.close();
@@ -179,7 +179,7 @@ fn an_agenda_that_failed_is_asked_for_again() {
     let consumer = database.listen(1);
     database.must(enqueue(1..3, START_MS, &[], &[]));
     let (id, _) = consumer.get();
-    database.store().settle(consumer.id, id, Outcome::Done);
+    database.store().settle(consumer.id, id, Outcome::Done, None);
     database.settle_down();
     broken.set(false);
     database.pass(250);
@@ -201,7 +201,7 @@ fn wait_for_the_end(database: &Database) {
 fn is_out_of_order(mut database: Database) {
     let writes = || vec![Ok(write(vec![])), Ok(write(vec![]))];
     assert!(is_internal(&database.submit(writes()).get()));
-    let listening = database.store().listen(1, Box::new(|_| ()));
+    let listening = database.store().listen(deno(), 1, Box::new(|_| Vec::new()));
     assert_eq!(listening.map_err(|error| error.kind()), Err(Kind::Internal));
     assert_eq!(database.read("a"), Some(b"1".to_vec()), "reads go on");
     let watch = database.watch(&["a"]);
@@ -225,7 +225,7 @@ fn a_panic_while_writing_drops_its_replies_and_refuses_all_others() {
     let (id, _) = consumer.get();
     let fatal = database.submit(vec![Ok(write(vec![])), Ok(write(vec![])), Ok(write(vec![]))]);
     assert!(fatal.is_dropped());
-    database.store().settle(consumer.id, id, Outcome::Done);
+    database.store().settle(consumer.id, id, Outcome::Done, None);
     is_out_of_order(database);
 }
 

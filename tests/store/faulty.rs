@@ -9,7 +9,7 @@ use openkv::engine::{
     Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, Indexer, Reader, Report, Snapshot,
     Work, Writer,
 };
-use openkv::model::{IndexChoice, IndexInfo, IndexSpec, Result};
+use openkv::model::{DeadOrder, IndexChoice, IndexInfo, IndexSpec, Result};
 
 type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
 
@@ -120,6 +120,20 @@ impl<W: Writer> Writer for Faulty<W> {
     fn agenda(&mut self) -> Result<Agenda> {
         (self.1.before_agenda)(self.1.agendas.fetch_add(1, Ordering::SeqCst), &())?;
         self.0.agenda()
+    }
+
+    fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.0.message_agenda(queue)
+    }
+
+    fn order_dead(
+        &mut self,
+        queue: &str,
+        order: &DeadOrder,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<usize> {
+        self.0.order_dead(queue, order, now_ms, deadline)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {

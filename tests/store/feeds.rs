@@ -106,7 +106,7 @@ fn ends_and_dead_messages_are_told(database: Database) {
     let consumer = database.listen(1);
     database.must(enqueue(7..8, START_MS, &[], &["dead"]));
     let (id, _) = consumer.get();
-    database.store().settle(consumer.id, id, Outcome::Failed);
+    database.store().settle(consumer.id, id, Outcome::Failed, None);
     assert_eq!(database.changes(feed)[0].1, "dead");
 }
 

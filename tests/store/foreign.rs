@@ -62,6 +62,6 @@ fn a_consumer_gets_what_another_process_enqueues() {
         theirs.must(enqueue(n..n + 1, START_MS, &[], &[]));
         let (id, value) = consumer.get();
         assert_eq!(value, n);
-        ours.store().settle(consumer.id, id, Outcome::Done);
+        ours.store().settle(consumer.id, id, Outcome::Done, None);
     }
 }

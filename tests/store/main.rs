@@ -14,6 +14,7 @@ mod failures;
 mod faulty;
 mod feeds;
 mod foreign;
+mod named_queues;
 mod queue;
 mod watches;
 mod writes;

@@ -31,10 +31,10 @@ fn places_are_respected(database: Database) {
     assert_eq!((first.1, consumer.get().1), (0, 1));
     database.settle_down();
     assert!(consumer.all().is_empty());
-    database.store().settle(consumer.id, first.0, Outcome::Done);
+    database.store().settle(consumer.id, first.0, Outcome::Done, None);
     assert_eq!(consumer.get().1, 2);
     // Ending it again frees no second place.
-    database.store().settle(consumer.id, first.0, Outcome::Done);
+    database.store().settle(consumer.id, first.0, Outcome::Done, None);
     database.settle_down();
     assert!(consumer.all().is_empty());
     let other = database.listen(10);
@@ -66,7 +66,7 @@ fn a_failure_comes_back_by_its_schedule_and_then_dies(database: Database) {
     database.must(enqueue(9..10, START_MS, &[100, 1000], &["x", "y"]));
     for wait_ms in [100, 1000] {
         let (id, _) = consumer.get();
-        database.store().settle(consumer.id, id, Outcome::Failed);
+        database.store().settle(consumer.id, id, Outcome::Failed, None);
         database.settle_down();
         database.pass(wait_ms - 1);
         database.settle_down();
@@ -75,7 +75,7 @@ fn a_failure_comes_back_by_its_schedule_and_then_dies(database: Database) {
         database.pass(1);
     }
     let (id, _) = consumer.get();
-    database.store().settle(consumer.id, id, Outcome::Failed);
+    database.store().settle(consumer.id, id, Outcome::Failed, None);
     database.settle_down();
     assert_eq!((database.read("x"), database.read("y")), (Some(vec![9]), Some(vec![9])));
     database.pass(LOCK_MS * 10);
@@ -93,7 +93,7 @@ fn renewal_keeps_a_message_with_who_handles_it(database: Database) {
         database.settle_down();
     }
     assert!(other.all().is_empty());
-    database.store().settle(consumer.id, id, Outcome::Done);
+    database.store().settle(consumer.id, id, Outcome::Done, None);
     database.settle_down();
     database.pass(LOCK_MS * 2);
     database.settle_down();
@@ -116,10 +116,10 @@ fn a_consumer_that_left_loses_its_lock(database: Database) {
     let (id, value) = other.get();
     assert_eq!(value, 1);
     // The end that comes too late is not the end of this delivery.
-    database.store().settle(gone.id, stale, Outcome::Failed);
+    database.store().settle(gone.id, stale, Outcome::Failed, None);
     database.settle_down();
     assert_eq!(database.read("dead"), None);
-    database.store().settle(other.id, id, Outcome::Failed);
+    database.store().settle(other.id, id, Outcome::Failed, None);
     database.settle_down();
     assert_eq!(database.read("dead"), Some(vec![1]));
 }
@@ -131,8 +131,8 @@ fn what_a_consumer_that_left_was_handling_may_still_end(database: Database) {
     let (second, _) = gone.get();
     database.store().unlisten(gone.id);
     database.store().unlisten(gone.id);
-    database.store().settle(gone.id, first, Outcome::Done);
-    database.store().settle(gone.id, second, Outcome::Failed);
+    database.store().settle(gone.id, first, Outcome::Done, None);
+    database.store().settle(gone.id, second, Outcome::Failed, None);
     let other = database.listen(10);
     assert_eq!(other.get().1, 2);
     database.must(enqueue(5..6, START_MS, &[], &[]));
@@ -159,7 +159,7 @@ fn what_nobody_could_be_given_waits_for_the_next_consumer() {
     let (go, going) = channel::<()>();
     let gate = Mutex::new((claimed, going));
     let after_apply = move |_, report: &Report| {
-        if report.deliveries.len() == 3 {
+        if report.deliveries.iter().map(Vec::len).sum::<usize>() == 3 {
             let gate = gate.lock().expect("no panic");
             gate.0.send(()).expect("asked");
             gate.1.recv().expect("told to go");
@@ -180,7 +180,7 @@ fn what_nobody_could_be_given_waits_for_the_next_consumer() {
     for value in 1..4 {
         let (id, got) = other.get();
         assert_eq!(got, value);
-        database.store().settle(other.id, id, Outcome::Done);
+        database.store().settle(other.id, id, Outcome::Done, None);
     }
     database.must(write(vec![]));
     database.pass(LOCK_MS * 2);

@@ -150,7 +150,7 @@ fn dead_letters_are_announced(database: Database) {
     let consumer = database.listen(1);
     database.must(enqueue(7..8, START_MS, &[], &["dead"]));
     let (id, _) = consumer.get();
-    database.store().settle(consumer.id, id, Outcome::Failed);
+    database.store().settle(consumer.id, id, Outcome::Failed, None);
     assert_eq!(waiting.get(), Ok(Some(vec![some(&[7])])));
 }
 

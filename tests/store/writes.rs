@@ -58,6 +58,7 @@ pub(crate) fn enqueue(
         backoff_ms: backoff_ms.to_vec(),
         keys_if_undelivered: undelivered.iter().map(|name| key(name)).collect(),
         value: vec![value],
+        ..Message::default()
     };
     let messages = values.map(message).collect();
     let parts = WriteParts { messages, ..WriteParts::default() };

@@ -1,7 +1,7 @@
 //! Answers as JavaScript reads them.
 
 use crate::codec::uuid;
-use crate::model::{Decision, Delivery, Error, Resolved, Row, Versionstamp};
+use crate::model::{Decision, Error, Resolved, Row, Versionstamp};
 
 /// Where an answer goes: a buffer of JavaScript's, which has an end, or a vector, which has none.
 pub trait Out {
@@ -178,16 +178,6 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
                 push_error(out, error);
             }
         }
-    }
-}
-
-/// Appends deliveries.
-pub fn push_deliveries(out: &mut Vec<u8>, deliveries: &[Delivery]) {
-    out.extend_from_slice(&(deliveries.len() as u32).to_le_bytes());
-    for delivery in deliveries {
-        out.extend_from_slice(&(delivery.id as f64).to_le_bytes());
-        out.extend_from_slice(&(delivery.value.len() as u32).to_le_bytes());
-        out.extend_from_slice(&delivery.value);
     }
 }
 

@@ -65,6 +65,16 @@ impl<'a> Reader<'a> {
         self.take(len as usize)
     }
 
+    /// UTF-8 behind its length.
+    pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
+        let bytes = self.sized()?;
+        std::str::from_utf8(bytes).map_err(|_| self.refused("text that is not UTF-8"))
+    }
+
+    pub(super) fn i64(&mut self) -> Result<i64, Malformed> {
+        self.array().map(i64::from_le_bytes)
+    }
+
     pub(super) fn key(&mut self) -> Result<Key, Malformed> {
         self.sized().map(|bytes| Key::from_encoded(bytes.to_vec()))
     }

@@ -20,6 +20,7 @@ const CALCULATE: u8 = 8;
 const APPEND: u8 = 9;
 const RETIME: u8 = 10;
 const PATCH: u8 = 11;
+const ENQUEUE_NAMED: u8 = 0x0e;
 
 /// Flag of a SET: the time of its end follows.
 const EXPIRES: u8 = 1;
@@ -70,7 +71,8 @@ fn parse_write(reader: &mut Reader<'_>, limits: &Limits) -> Result<Result<WriteP
                 let (key, operand) = (reader.key()?, parse_value(reader)?);
                 parts.mutations.push(Mutation::Arith { op, key, operand });
             }
-            ENQUEUE => parts.messages.push(parse_message(reader)?),
+            ENQUEUE => parts.messages.push(parse_message(reader, false)?),
+            ENQUEUE_NAMED => parts.messages.push(parse_message(reader, true)?),
             CALCULATE => parts.mutations.push(change::calculate(reader, max)?),
             APPEND => parts.mutations.push(change::append(reader, max)?),
             RETIME => parts.mutations.push(change::retime(reader)?),
@@ -114,7 +116,7 @@ pub(super) fn parse_value(reader: &mut Reader<'_>) -> Result<EncodedValue, Malfo
     Ok(EncodedValue { encoding, bytes })
 }
 
-fn parse_message(reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+fn parse_message(reader: &mut Reader<'_>, named: bool) -> Result<Message, Malformed> {
     let due_ms = reader.time_ms()?;
     let intervals = usize::from(reader.u8()?);
     let mut backoff_ms = reader.room(intervals, 4);
@@ -126,8 +128,20 @@ fn parse_message(reader: &mut Reader<'_>) -> Result<Message, Malformed> {
     for _ in 0..count {
         keys_if_undelivered.push(reader.key()?);
     }
-    let value = reader.sized()?.to_vec();
-    Ok(Message { due_ms, backoff_ms, keys_if_undelivered, value })
+    let mut message = Message { due_ms, backoff_ms, keys_if_undelivered, ..Message::default() };
+    if named {
+        message.priority = reader.u8()?;
+        message.dead_retention_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
+        message.queue = reader.text()?.to_owned();
+        if message.queue.is_empty() {
+            return Err(reader.refused("a queue without a name"));
+        }
+        if reader.u8()? != 0 {
+            message.deduplication_key = Some(reader.text()?.to_owned());
+        }
+    }
+    message.value = reader.sized()?.to_vec();
+    Ok(message)
 }
 
 #[cfg(test)]
@@ -137,6 +151,38 @@ mod tests {
     /// SET of the key `0n` to `null`, ending at 1 ms.
     const SET_FRAME: [u8; 24] =
         [2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0];
+
+    #[test]
+    fn a_message_of_a_named_queue_comes_apart() {
+        let mut frame = vec![ENQUEUE_NAMED];
+        frame.extend_from_slice(&5_f64.to_le_bytes());
+        frame.extend_from_slice(&[1, 9, 0, 0, 0, 0, 0, 7]);
+        frame.extend_from_slice(&(-1_f64).to_le_bytes());
+        frame.extend_from_slice(&[
+            1, 0, 0, 0, b'q', 1, 2, 0, 0, 0, b'k', b'y', 1, 0, 0, 0, 0xf6, END,
+        ]);
+        let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
+        let parts = writes.into_iter().next().unwrap().unwrap().into_parts();
+        let expected = Message {
+            queue: "q".into(),
+            priority: 7,
+            due_ms: 5,
+            backoff_ms: vec![9],
+            deduplication_key: Some("ky".into()),
+            value: vec![0xf6],
+            ..Message::default()
+        };
+        assert_eq!(parts.messages, [expected]);
+        for len in 0..frame.len() {
+            assert!(parse_writes(&frame[..len], 1, &Limits::default()).is_err(), "{len}");
+        }
+        frame[16] = 10; // the priority
+        let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
+        assert_eq!(
+            writes[0].as_ref().unwrap_err().message(),
+            "priority too high (max 9): 10 given"
+        );
+    }
 
     #[test]
     fn two_writes_come_apart() {

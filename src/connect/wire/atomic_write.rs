@@ -105,7 +105,13 @@ fn lacking() -> Error {
 }
 
 fn message_to_wire(message: Message) -> Result<schema::Enqueue> {
-    let Message { due_ms, backoff_ms, keys_if_undelivered, value } = message;
+    if message.is_named() {
+        return Err(Error::new(
+            Kind::Unsupported,
+            "KV Connect has no named queues: use kv.enqueue(), or a database in a file",
+        ));
+    }
+    let Message { due_ms, backoff_ms, keys_if_undelivered, value, .. } = message;
     let (payload, _) = to_wire(Encoding::Cbor, &value)?;
     let keys = keys_if_undelivered.into_iter().map(Key::into_bytes).collect();
     Ok(schema::Enqueue {
@@ -284,6 +290,7 @@ impl Sized<'_> {
             backoff_ms: message.backoff_schedule,
             keys_if_undelivered: keys.collect::<Result<_>>()?,
             value: from_wire(ENCODING_V8, message.payload)?.bytes,
+            ..Message::default()
         })
     }
 }

@@ -67,6 +67,8 @@ CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
 const FORMAT_2: &[&str] = &[
     "INSERT INTO openkv_meta (name, value) VALUES ('features', 0);",
     super::feed::TABLES,
+    super::messages::TABLES,
+    super::dead::TABLES,
     super::fulltext::TABLES,
 ];
 

@@ -2,70 +2,153 @@
 
 use rusqlite::Connection;
 
+use super::dead::{Burial, Graves};
 use super::statement::{Run, Statement};
-use crate::commit::{Settled, settle};
+use crate::commit::{Failure, Settled, settle};
 use crate::engine::Report;
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Delivery, EncodedValue, Key, LOCK_MS, Message, Outcome, Result, Settlement,
+    CLAIM_MESSAGES_MAX, Claim, DeadOrder, Delivery, EncodedValue, Encoding, Key, Message, Outcome,
+    PRIORITY_MAX, Reason, Renewal, Result, Settlement,
 };
+
+/// What format 2 makes of the queue. Waiting messages are found in the order in which they are
+/// handed out, locked ones by the end of their lock; a message is in one of the two indexes.
+pub(super) const TABLES: &str = "
+DROP INDEX openkv_queue_due;
+ALTER TABLE openkv_queue RENAME TO openkv_queue_1;
+CREATE TABLE openkv_queue (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  queue TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  due_ms INTEGER NOT NULL,
+  lock INTEGER NOT NULL DEFAULT 0,
+  lock_end_ms INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  enqueued_ms INTEGER NOT NULL,
+  first_ms INTEGER,
+  last_ms INTEGER,
+  dedup TEXT,
+  dead_retention_ms INTEGER,
+  backoff_ms BLOB NOT NULL,
+  undelivered BLOB NOT NULL,
+  v BLOB NOT NULL
+);
+INSERT INTO openkv_queue
+  (id, queue, priority, due_ms, lock, lock_end_ms, attempts, enqueued_ms, backoff_ms, undelivered, v)
+  SELECT id, '', 0, due_ms, lock, iif(lock, due_ms, 0), lock <> 0, due_ms, backoff_ms, undelivered, v
+  FROM openkv_queue_1;
+DROP TABLE openkv_queue_1;
+CREATE INDEX openkv_queue_waiting ON openkv_queue (queue, priority, due_ms) WHERE lock = 0;
+CREATE INDEX openkv_queue_locked ON openkv_queue (queue, lock_end_ms) WHERE lock <> 0;
+CREATE UNIQUE INDEX openkv_queue_dedup ON openkv_queue (queue, dedup) WHERE dedup IS NOT NULL;
+";
 
 /// The statements that touch `openkv_queue`.
 pub(super) struct Messages {
     insert: Statement,
     held: Statement,
     lost: Statement,
+    priority: Statement,
     due: Statement,
     take: Statement,
     retry: Statement,
     renew: Statement,
     give_back: Statement,
     delete: Statement,
-    earliest: Statement,
+    first_due: Statement,
+    first_end: Statement,
+    graves: Graves,
 }
 
 /// What dead messages leave behind: keys and the value that goes under them.
-type Dead = Vec<(Vec<Key>, EncodedValue)>;
+type Left = Vec<(Vec<Key>, EncodedValue)>;
+
+/// What a message on its way is.
+struct Queued {
+    id: i64,
+    message: Message,
+    attempts: u32,
+    enqueued_ms: i64,
+    first_ms: Option<i64>,
+    last_ms: Option<i64>,
+    lock_end_ms: i64,
+}
+
+/// The columns of a [`Queued`], for [`queued_of`].
+macro_rules! queued_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, v, backoff_ms, undelivered, queue, priority, attempts, enqueued_ms, dedup, \
+             dead_retention_ms, first_ms, last_ms, lock_end_ms FROM openkv_queue WHERE ",
+            $condition
+        )
+    };
+}
 
 impl Messages {
     pub(super) fn new(connection: &Connection) -> Result<Self> {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
             insert: prepare(
-                "INSERT INTO openkv_queue (due_ms, backoff_ms, undelivered, v) \
-                 VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO openkv_queue (queue, priority, due_ms, enqueued_ms, dedup, \
+                 dead_retention_ms, backoff_ms, undelivered, v) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+                 ON CONFLICT (queue, dedup) WHERE dedup IS NOT NULL DO NOTHING",
             )?,
-            held: prepare(
-                "SELECT id, v, backoff_ms, undelivered FROM openkv_queue \
-                 WHERE id = ?1 AND lock = ?2",
-            )?,
-            lost: prepare(
-                "SELECT id, v, backoff_ms, undelivered FROM openkv_queue \
-                 WHERE due_ms <= ?1 AND lock <> 0 ORDER BY due_ms, id LIMIT ?2",
+            held: prepare(queued_where!("id = ?1 AND lock = ?2 AND lock <> 0"))?,
+            lost: prepare(queued_where!(
+                "lock <> 0 AND queue = ?1 AND lock_end_ms <= ?2 ORDER BY lock_end_ms, id LIMIT ?3"
+            ))?,
+            priority: prepare(
+                "SELECT max(priority) FROM openkv_queue \
+                 WHERE lock = 0 AND queue = ?1 AND priority < ?2",
             )?,
             due: prepare(
-                "SELECT id, v FROM openkv_queue \
-                 WHERE due_ms <= ?1 AND lock = 0 ORDER BY due_ms, id LIMIT ?2",
+                "SELECT id, v, attempts, enqueued_ms FROM openkv_queue \
+                 WHERE lock = 0 AND queue = ?1 AND priority = ?2 AND due_ms <= ?3 \
+                 ORDER BY due_ms, id LIMIT ?4",
             )?,
-            take: prepare("UPDATE openkv_queue SET lock = ?2, due_ms = ?3 WHERE id = ?1")?,
+            take: prepare(
+                "UPDATE openkv_queue SET lock = ?2, lock_end_ms = ?3, attempts = attempts + 1, \
+                 first_ms = coalesce(first_ms, ?4), last_ms = ?4 WHERE id = ?1",
+            )?,
             retry: prepare(
-                "UPDATE openkv_queue SET lock = 0, due_ms = ?2, backoff_ms = ?3 WHERE id = ?1",
+                "UPDATE openkv_queue SET lock = 0, lock_end_ms = 0, due_ms = ?2 WHERE id = ?1",
             )?,
-            renew: prepare("UPDATE openkv_queue SET due_ms = ?3 WHERE id = ?1 AND lock = ?2")?,
-            give_back: prepare("UPDATE openkv_queue SET lock = 0, due_ms = ?2 WHERE id = ?1")?,
-            delete: prepare("DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2")?,
-            earliest: prepare("SELECT min(due_ms) FROM openkv_queue")?,
+            renew: prepare(
+                "UPDATE openkv_queue SET lock_end_ms = ?3 \
+                 WHERE id = ?1 AND lock = ?2 AND lock <> 0",
+            )?,
+            give_back: prepare(
+                "UPDATE openkv_queue SET lock = 0, lock_end_ms = 0, attempts = attempts - 1, \
+                 first_ms = iif(attempts = 1, NULL, first_ms) \
+                 WHERE id = ?1 AND lock = ?2 AND lock <> 0 RETURNING queue <> ''",
+            )?,
+            delete: prepare("DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0")?,
+            first_due: prepare(
+                "SELECT min(due_ms) FROM openkv_queue \
+                 WHERE lock = 0 AND queue = ?1 AND priority = ?2",
+            )?,
+            first_end: prepare(
+                "SELECT min(lock_end_ms) FROM openkv_queue WHERE lock <> 0 AND queue = ?1",
+            )?,
+            graves: Graves::new(connection)?,
         })
     }
 
-    pub(super) fn enqueue(&mut self, message: &Message) -> Result<()> {
+    pub(super) fn enqueue(&mut self, message: &Message, now_ms: i64) -> Result<()> {
         let backoff = pack_intervals(&message.backoff_ms);
         let undelivered = pack_keys(&message.keys_if_undelivered);
-        self.insert
-            .run()
-            .int(1, message.due_ms)
-            .blob(2, &backoff)
-            .blob(3, &undelivered)
-            .blob(4, &message.value)
+        (self.insert.run())
+            .text(1, &message.queue)
+            .int(2, message.priority.into())
+            .int(3, message.due_ms)
+            .int(4, now_ms)
+            .text_or_null(5, message.deduplication_key.as_deref())
+            .int_or_null(6, message.dead_retention_ms)
+            .blob(7, &backoff)
+            .blob(8, &undelivered)
+            .blob(9, &message.value)
             .finish()
     }
 
@@ -75,107 +158,188 @@ impl Messages {
         settlements: &[Settlement],
         now_ms: i64,
         report: &mut Report,
-    ) -> Result<Dead> {
-        let mut failed = Vec::new();
-        for Settlement { id, lock, outcome } in settlements {
-            match outcome {
-                Outcome::Done => self.delete.run().int(1, *id).int(2, *lock).finish()?,
+    ) -> Result<Left> {
+        let mut left = Left::new();
+        for Settlement { id, lock, outcome, delay_ms, reason } in settlements {
+            let held = match outcome {
+                Outcome::Done => self.delete.run().int(1, *id).int(2, *lock).changes()? > 0,
                 Outcome::Returned => {
-                    if self.held.run().int(1, *id).int(2, *lock).step()? {
-                        self.give_back.run().int(1, *id).int(2, now_ms).finish()?;
-                        report.queued = true;
-                    }
+                    let mut run = self.give_back.run().int(1, *id).int(2, *lock);
+                    let held = run.step()?;
+                    report.queued |= held;
+                    report.put_back |= held && run.column_int(0) != 0;
+                    run.finish()?;
+                    held
                 }
                 Outcome::Failed => {
                     let mut run = self.held.run().int(1, *id).int(2, *lock);
-                    if run.step()? {
-                        failed.push(message_of(&run));
+                    let queued = if run.step()? { Some(queued_of(&run)) } else { None };
+                    drop(run);
+                    let held = queued.is_some();
+                    if let Some(queued) = queued {
+                        let failure = Failure::Told { delay_ms: *delay_ms };
+                        let reason = reason.clone().unwrap_or_default();
+                        left.extend(self.fail(queued, failure, &reason, now_ms, report)?);
                     }
+                    held
                 }
-            }
+            };
+            report.settled.push(held);
         }
-        self.fail(failed, now_ms, report)
+        Ok(left)
     }
 
     /// Fails the deliveries whose lock has run out: their consumer is gone.
-    pub(super) fn fail_lost(&mut self, now_ms: i64, report: &mut Report) -> Result<Dead> {
+    pub(super) fn fail_lost(
+        &mut self,
+        queue: &str,
+        now_ms: i64,
+        report: &mut Report,
+    ) -> Result<Left> {
         let mut lost = Vec::new();
-        let mut run = self.lost.run().int(1, now_ms).int(2, CLAIM_MESSAGES_MAX as i64);
+        let mut run = self.lost.run().text(1, queue).int(2, now_ms);
+        run = run.int(3, CLAIM_MESSAGES_MAX as i64);
         while run.step()? {
-            lost.push(message_of(&run));
+            lost.push(queued_of(&run));
         }
         drop(run);
-        self.fail(lost, now_ms, report)
+        let mut left = Left::new();
+        for queued in lost {
+            let failure = Failure::LockLost { end_ms: queued.lock_end_ms };
+            left.extend(self.fail(queued, failure, &Reason::lock_expired(), now_ms, report)?);
+        }
+        Ok(left)
     }
 
     fn fail(
         &mut self,
-        failed: Vec<(i64, Message)>,
+        queued: Queued,
+        failure: Failure,
+        reason: &Reason,
         now_ms: i64,
         report: &mut Report,
-    ) -> Result<Dead> {
-        let mut dead = Vec::new();
-        for (id, message) in failed {
-            match settle(message, now_ms) {
-                Settled::RetryAt { due_ms, backoff_ms } => {
-                    let rest = pack_intervals(&backoff_ms);
-                    self.retry.run().int(1, id).int(2, due_ms).blob(3, &rest).finish()?;
-                    report.queued = true;
+    ) -> Result<Option<(Vec<Key>, EncodedValue)>> {
+        let Queued { id, message, attempts, enqueued_ms, first_ms, last_ms, .. } = queued;
+        match settle(&message, attempts, failure, now_ms) {
+            Settled::RetryAt(due_ms) => {
+                self.retry.run().int(1, id).int(2, due_ms).finish()?;
+                report.queued = true;
+                report.put_back |= message.is_named() && matches!(failure, Failure::Told { .. });
+                Ok(None)
+            }
+            Settled::Dead => {
+                if message.is_named() {
+                    report.purge_ahead |= message.dead_retention_ms.is_some();
+                    let times =
+                        (enqueued_ms, first_ms.unwrap_or(now_ms), last_ms.unwrap_or(now_ms));
+                    self.graves.bury(&Burial { id, attempts, times, now_ms, reason })?;
                 }
-                Settled::Dead { keys, value } => {
-                    dead.push((keys, value));
-                    self.remove(id)?;
-                }
+                // Whatever its lock is: this transaction has decided that it is dead.
+                self.graves.forget_live(id)?;
+                let value = EncodedValue { encoding: Encoding::Cbor, bytes: message.value };
+                Ok(Some((message.keys_if_undelivered, value)))
             }
         }
-        Ok(dead)
     }
 
-    fn remove(&mut self, id: i64) -> Result<()> {
-        // Whatever its lock is: this transaction has already decided that it is dead.
-        self.take.run().int(1, id).int(2, 0).int(3, 0).finish()?;
-        self.delete.run().int(1, id).int(2, 0).finish()
-    }
-
-    pub(super) fn renew(&mut self, renewals: &[(i64, i64)], now_ms: i64) -> Result<()> {
-        for (id, lock) in renewals {
-            self.renew.run().int(1, *id).int(2, *lock).int(3, now_ms + LOCK_MS).finish()?;
+    pub(super) fn renew(&mut self, renewals: &[Renewal], now_ms: i64) -> Result<Vec<bool>> {
+        let mut renewed = Vec::with_capacity(renewals.len());
+        for Renewal { id, lock, lock_ms } in renewals {
+            let run = self.renew.run().int(1, *id).int(2, *lock).int(3, now_ms + lock_ms);
+            renewed.push(run.changes()? > 0);
         }
-        Ok(())
+        Ok(renewed)
     }
 
-    /// Locks and hands out up to `max` messages that are due.
-    pub(super) fn claim(&mut self, max: usize, lock: i64, now_ms: i64) -> Result<Vec<Delivery>> {
+    /// Locks and hands out messages that are due.
+    pub(super) fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
+        let Claim { queue, max, lock_ms, lock } = claim;
         let mut deliveries = Vec::new();
-        if max > 0 {
-            let mut run = self.due.run().int(1, now_ms).int(2, max as i64);
+        let mut above = i64::from(PRIORITY_MAX) + 1;
+        while deliveries.len() < *max
+            && let Some(priority) = self.priority_below(queue, above)?
+        {
+            let room = max - deliveries.len();
+            let run = self.due.run().text(1, queue).int(2, priority);
+            let mut run = run.int(3, now_ms).int(4, room as i64);
             while run.step()? {
-                let value = run.column_blob(1).to_vec();
-                deliveries.push(Delivery { id: run.column_int(0), value });
+                deliveries.push(Delivery {
+                    id: run.column_int(0),
+                    lock: *lock,
+                    attempts: u32::try_from(run.column_int(2) + 1).unwrap_or(u32::MAX),
+                    enqueued_ms: run.column_int(3),
+                    value: run.column_blob(1).to_vec(),
+                });
             }
+            above = priority;
         }
         for delivery in &deliveries {
-            let until = now_ms + LOCK_MS;
-            self.take.run().int(1, delivery.id).int(2, lock).int(3, until).finish()?;
+            let run = self.take.run().int(1, delivery.id).int(2, *lock);
+            run.int(3, now_ms + lock_ms).int(4, now_ms).finish()?;
         }
         Ok(deliveries)
     }
 
-    pub(super) fn earliest(&mut self) -> Result<Option<i64>> {
-        let mut run = self.earliest.run();
-        Ok((run.step()? && !run.column_is_null(0)).then(|| run.column_int(0)))
+    /// The next lower priority of which a message waits.
+    fn priority_below(&mut self, queue: &str, above: i64) -> Result<Option<i64>> {
+        let mut run = self.priority.run().text(1, queue).int(2, above);
+        Ok(if run.step()? { run.column_int_or_null(0) } else { None })
+    }
+
+    pub(super) fn earliest(&mut self, queue: &str) -> Result<Option<i64>> {
+        let mut earliest = {
+            let mut run = self.first_end.run().text(1, queue);
+            if run.step()? { run.column_int_or_null(0) } else { None }
+        };
+        let mut above = i64::from(PRIORITY_MAX) + 1;
+        while let Some(priority) = self.priority_below(queue, above)? {
+            let mut run = self.first_due.run().text(1, queue).int(2, priority);
+            let due_ms = if run.step()? { run.column_int_or_null(0) } else { None };
+            earliest = earliest.into_iter().chain(due_ms).min();
+            above = priority;
+        }
+        Ok(earliest)
+    }
+
+    pub(super) fn earliest_purge(&mut self) -> Result<Option<i64>> {
+        self.graves.earliest_purge()
+    }
+
+    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<()> {
+        self.graves.purge(max, now_ms)
+    }
+
+    pub(super) fn order_dead(
+        &mut self,
+        queue: &str,
+        order: &DeadOrder,
+        now_ms: i64,
+    ) -> Result<usize> {
+        self.graves.order(queue, order, now_ms)
     }
 }
 
-/// The message in the current row of a query that selects `id, v, backoff_ms, undelivered`.
-fn message_of(run: &Run<'_, '_>) -> (i64, Message) {
-    let message = Message {
-        due_ms: 0,
-        backoff_ms: unpack_intervals(run.column_blob(2)),
-        keys_if_undelivered: unpack_keys(run.column_blob(3)),
-        value: run.column_blob(1).to_vec(),
-    };
-    (run.column_int(0), message)
+/// The message in the current row of a query that [`queued_where`] makes.
+fn queued_of(run: &Run<'_, '_>) -> Queued {
+    let dedup = (!run.column_is_null(8)).then(|| run.column_text(8));
+    Queued {
+        id: run.column_int(0),
+        message: Message {
+            queue: run.column_text(4),
+            priority: u8::try_from(run.column_int(5)).unwrap_or(0),
+            due_ms: 0,
+            backoff_ms: unpack_intervals(run.column_blob(2)),
+            keys_if_undelivered: unpack_keys(run.column_blob(3)),
+            deduplication_key: dedup,
+            dead_retention_ms: run.column_int_or_null(9),
+            value: run.column_blob(1).to_vec(),
+        },
+        attempts: u32::try_from(run.column_int(6)).unwrap_or(u32::MAX),
+        enqueued_ms: run.column_int(7),
+        first_ms: run.column_int_or_null(10),
+        last_ms: run.column_int_or_null(11),
+        lock_end_ms: run.column_int(12),
+    }
 }
 
 /// Intervals as little-endian u32, one after the other.

@@ -6,6 +6,7 @@
 
 mod connection;
 mod custody;
+mod dead;
 mod errors;
 mod feed;
 mod foreign;

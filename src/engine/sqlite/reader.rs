@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::dead::Looks;
 use super::errors::failure;
 use super::feed::FeedReader;
 use super::fulltext;
@@ -13,7 +14,8 @@ use super::wal_index::{Header, WalIndex};
 use super::walk::Walker;
 use crate::engine::{FeedLog, Finder, Reader, Snapshot};
 use crate::model::{
-    Encoding, Error, HitVisitor, IndexInfo, Result, Row, Search, Seen, Step, Versionstamp, Walk,
+    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen,
+    Step, Versionstamp, Walk,
 };
 
 /// One reading connection.
@@ -49,6 +51,7 @@ struct Rows {
     expiry: Statement,
     feed: FeedReader,
     walker: Walker,
+    queues: Looks,
     now_ms: i64,
 }
 
@@ -70,6 +73,7 @@ impl SqliteReader {
                 expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
                 feed: FeedReader::new(&connection)?,
                 walker: Walker::new(&connection)?,
+                queues: Looks::default(),
                 now_ms: 0,
             },
             begin: prepare("BEGIN")?,
@@ -195,6 +199,23 @@ impl Snapshot for Rows {
             }
         }
         Ok(())
+    }
+
+    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+        self.queues.stats(&self.get, queue, self.now_ms)
+    }
+
+    fn dead_letters(
+        &mut self,
+        queue: &str,
+        after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        self.queues.letters(&self.get, queue, after, self.now_ms, visit)
+    }
+
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        self.queues.letter(&self.get, queue, id, self.now_ms)
     }
 }
 

@@ -128,6 +128,21 @@ impl<'b> Run<'_, 'b> {
         self
     }
 
+    /// NULL for none; a parameter that is not bound is NULL, but one keeps what it was bound to.
+    pub(super) fn int_or_null(self, at: c_int, value: Option<i64>) -> Self {
+        match value {
+            Some(value) => self.int(at, value),
+            None => self.null(at),
+        }
+    }
+
+    pub(super) fn text_or_null(self, at: c_int, text: Option<&'b str>) -> Self {
+        match text {
+            Some(text) => self.text(at, text),
+            None => self.null(at),
+        }
+    }
+
     /// To the next row; `false` at the end.
     pub(super) fn step(&mut self) -> Result<bool> {
         // SAFETY: the statement lives as long as this run.
@@ -143,6 +158,24 @@ impl<'b> Run<'_, 'b> {
     pub(super) fn finish(mut self) -> Result<()> {
         while self.step()? {}
         Ok(())
+    }
+
+    /// Steps to the end of a statement that writes; answers how many rows it has changed.
+    pub(super) fn changes(mut self) -> Result<usize> {
+        while self.step()? {}
+        // SAFETY: the statement, and so its connection, live as long as this run.
+        let changed = unsafe { ffi::sqlite3_changes64(ffi::sqlite3_db_handle(self.raw)) };
+        Ok(usize::try_from(changed).unwrap_or(0))
+    }
+
+    /// An integer column of the current row; `None` where it is NULL.
+    pub(super) fn column_int_or_null(&self, at: c_int) -> Option<i64> {
+        (!self.column_is_null(at)).then(|| self.column_int(at))
+    }
+
+    /// A text column of the current row. What is not UTF-8 in a damaged file is replaced.
+    pub(super) fn column_text(&self, at: c_int) -> String {
+        String::from_utf8_lossy(self.column_blob(at)).into_owned()
     }
 
     /// An integer column of the current row.

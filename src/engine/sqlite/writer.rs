@@ -13,7 +13,7 @@ use super::rows::Rows;
 use super::statement::Statement;
 use crate::commit::Evaluation;
 use crate::engine::{Agenda, Checkpoint, Report, Work, Writer};
-use crate::model::{Change, Error, Key, Kind, Result};
+use crate::model::{Change, DeadOrder, Error, Key, Kind, Result};
 
 /// Carries out work on the file.
 pub struct SqliteWriter {
@@ -115,8 +115,8 @@ impl SqliteWriter {
         self.own.found(before);
 
         let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
-        if work.claim_max > 0 {
-            dead.extend(self.messages.fail_lost(now_ms, &mut report)?);
+        for claim in &work.claims {
+            dead.extend(self.messages.fail_lost(&claim.queue, now_ms, &mut report)?);
         }
         self.rows.begin(now_ms)?;
         let logged = self.feed.begin()?;
@@ -148,10 +148,13 @@ impl SqliteWriter {
         }
         report.queued |= !messages.is_empty();
         for message in &messages {
-            self.messages.enqueue(message)?;
+            self.messages.enqueue(message, now_ms)?;
         }
-        self.messages.renew(&work.renewals, now_ms)?;
-        report.deliveries = self.messages.claim(work.claim_max, work.lock, now_ms)?;
+        report.renewed = self.messages.renew(&work.renewals, now_ms)?;
+        for claim in &work.claims {
+            report.deliveries.push(self.messages.claim(claim, now_ms)?);
+        }
+        self.messages.purge(work.purge_max, now_ms)?;
         let swept = self.rows.sweep(work.sweep_max, now_ms)?;
         report.sweep_more = work.sweep_max > 0 && swept.len() == work.sweep_max;
         if !swept.is_empty() {
@@ -164,12 +167,43 @@ impl SqliteWriter {
         }
         report.touched.extend(swept);
         self.feed.log(&changes, now_ms)?;
-        if version != before {
-            let run = self.set_version.run().int(1, version.cast_signed());
-            run.int(2, removed.cast_signed()).finish()?;
-        }
+        // Only a commit makes other processes look, and there is work for them.
+        version += u64::from(report.put_back);
+        self.write_version(before, version, removed)?;
         report.versions = (before, version);
         Ok((report, version))
+    }
+
+    /// `removed` is the last commit that removed something, or 0.
+    fn write_version(&mut self, before: u64, version: u64, removed: u64) -> Result<()> {
+        if version == before {
+            return Ok(());
+        }
+        let run = self.set_version.run().int(1, version.cast_signed());
+        run.int(2, removed.cast_signed()).finish()
+    }
+
+    /// Runs `job` in a transaction, and commits it.
+    fn within<T>(
+        &mut self,
+        durable: bool,
+        now_ms: i64,
+        deadline: Instant,
+        job: impl FnOnce(&mut Self, i64) -> Result<T>,
+    ) -> Result<T> {
+        self.set_durable(durable)?;
+        let waited_ms = self.begin(deadline)?;
+        // Waiting for other processes can take seconds, by which locks would end too soon and ended
+        // entries still be there.
+        let done = match job(self, now_ms.saturating_add(waited_ms)) {
+            Ok(done) => done,
+            Err(error) => {
+                self.roll_back();
+                return Err(error);
+            }
+        };
+        self.end()?;
+        Ok(done)
     }
 
     /// The next transaction looks again at what it has to look after.
@@ -230,19 +264,9 @@ impl SqliteWriter {
 
 impl Writer for SqliteWriter {
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
-        self.set_durable(work.durable)?;
-        let waited_ms = self.begin(deadline)?;
-        // Waiting for other processes can take seconds, by which locks would end too soon and ended
-        // entries still be there.
-        let now_ms = now_ms.saturating_add(waited_ms);
-        let (report, version) = match self.transact(work, now_ms) {
-            Ok(done) => done,
-            Err(error) => {
-                self.roll_back();
-                return Err(error);
-            }
-        };
-        self.end()?;
+        let (report, version) = self.within(work.durable, now_ms, deadline, |writer, now_ms| {
+            writer.transact(work, now_ms)
+        })?;
         self.own.left(version);
         Ok(report)
     }
@@ -273,9 +297,34 @@ impl Writer for SqliteWriter {
     fn agenda(&mut self) -> Result<Agenda> {
         Ok(Agenda {
             expiry_ms: self.rows.earliest_expiry()?,
-            message_ms: self.messages.earliest()?,
+            purge_ms: self.messages.earliest_purge()?,
             building: self.building()?,
         })
+    }
+
+    fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.messages.earliest(queue)
+    }
+
+    fn order_dead(
+        &mut self,
+        queue: &str,
+        order: &DeadOrder,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<usize> {
+        let (count, version) = self.within(true, now_ms, deadline, |writer, now_ms| {
+            let before = writer.read_version()?;
+            writer.own.found(before);
+            let count = writer.messages.order_dead(queue, order, now_ms)?;
+            // Only a commit makes other processes look, and there may be work for them.
+            let requeued = count > 0 && matches!(order, DeadOrder::Requeue(_));
+            let version = before + u64::from(requeued);
+            writer.write_version(before, version, 0)?;
+            Ok((count, version))
+        })?;
+        self.own.left(version);
+        Ok(count)
     }
 
     #[tracing::instrument(skip_all)]

@@ -1,0 +1,290 @@
+// Duty: kv.queue(name): what it does in memory and on a file, and what it refuses.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { all, onEach } from "./databases.mjs";
+
+const CLOSED = { name: "BadResource", code: "CLOSED" };
+
+onEach("named queues", (fresh) => {
+  test("receive, ack, nack, extend", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("mail");
+    assert.equal(queue.name, "mail");
+    assert.equal(await queue.receive(), null);
+    assert.equal((await queue.enqueue({ n: 1n })).ok, true);
+    const first = await queue.receive();
+    assert.deepEqual([first.value, first.attempts, typeof first.id], [{ n: 1n }, 1, "string"]);
+    assert.ok(first.enqueuedAt instanceof Date);
+    assert.equal(await queue.receive(), null, "it is taken");
+    assert.equal(await first.extend(60_000), true);
+    assert.equal(await first.nack({ delay: 0 }), true);
+    assert.equal(await first.ack(), false, "it is no longer ours");
+    assert.equal(await first.extend(1000), false);
+    const second = await queue.receive();
+    assert.deepEqual([second.id, second.attempts], [first.id, 2]);
+    assert.equal(await second.ack(), true);
+    assert.deepEqual(await queue.stats(), {
+      pending: 0, delayed: 0, processing: 0, dead: 0, total: 0,
+    });
+  });
+
+  test("order: priority, then due time, then enqueue order; queues keep apart", async () => {
+    const kv = await fresh();
+    const queue = kv.queue();
+    assert.equal(queue.name, "default");
+    const now = Date.now();
+    await queue.enqueue("third", { at: now - 5 });
+    await queue.enqueue("second", { at: new Date(now - 10) });
+    await queue.enqueue("fourth", { at: now - 5 });
+    await queue.enqueue("first", { priority: 9 });
+    await kv.queue("other").enqueue("elsewhere");
+    await kv.enqueue("Deno's");
+    const got = [];
+    for (let message; (message = await queue.receive()) !== null;) got.push(message.value);
+    assert.deepEqual(got, ["first", "second", "third", "fourth"]);
+    assert.equal((await kv.queue("other").receive()).value, "elsewhere");
+  });
+
+  test("a deduplication key adds nothing while its message is there", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("jobs");
+    for (let n = 0; n < 3; n++) await queue.enqueue(n, { deduplicationKey: "once" });
+    await kv.atomic().enqueue(3, { queue: "jobs", deduplicationKey: "once" }).commit();
+    const message = await queue.receive();
+    assert.equal(message.value, 0);
+    await message.ack();
+    await queue.enqueue(4, { deduplicationKey: "once" });
+    assert.equal((await queue.receive()).value, 4);
+    assert.equal(await queue.receive(), null);
+  });
+
+  test("a message of an atomic operation comes with its commit or not at all", async () => {
+    const kv = await fresh();
+    const enqueue = (versionstamp) =>
+      kv.atomic().check({ key: ["a"], versionstamp }).set(["a"], 1)
+        .enqueue("m", { queue: "mail", priority: 2 }).commit();
+    assert.equal((await enqueue(null)).ok, true);
+    assert.equal((await enqueue(null)).ok, false);
+    assert.equal((await kv.queue("mail").stats()).pending, 1);
+  });
+
+  test("receive waits, and stops waiting", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("slow");
+    const waiting = queue.receive({ wait: 60_000 });
+    await queue.enqueue("here", { delay: 20 });
+    assert.equal((await queue.stats()).delayed, 1);
+    assert.equal((await waiting).value, "here");
+    assert.equal(await queue.receive({ wait: 10 }), null);
+    const abort = new AbortController();
+    const aborted = queue.receive({ wait: 60_000, signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await assert.rejects(aborted, { message: "enough" });
+    await assert.rejects(queue.receive({ signal: abort.signal }), { message: "enough" });
+    // One that arrives too late goes back unseen.
+    const late = new AbortController();
+    const lost = queue.receive({ wait: 60_000, signal: late.signal });
+    await queue.enqueue("again");
+    late.abort(new Error("too late"));
+    await lost.catch(() => {});
+    const message = await queue.receive({ wait: 5000, lockDuration: 1000 });
+    if (message !== null) assert.deepEqual([message.value, message.attempts], ["again", 1]);
+  });
+
+  test("listen: retries by the schedule, then death with its error", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("work");
+    const stop = new AbortController();
+    const seen = [];
+    const listening = queue.listen(
+      async (value, message) => {
+        seen.push([value, message.attempts]);
+        if (value === "bad") throw new RangeError(`attempt ${message.attempts}`);
+        stop.abort();
+        await sleep(10);
+        seen.push("the running handler ends first");
+      },
+      { concurrency: 1, signal: stop.signal },
+    );
+    await queue.enqueue("bad", { backoffSchedule: [0, 10], keysIfUndelivered: [["lost"]] });
+    await queue.enqueue("good", { delay: 200 });
+    await listening;
+    const expected = [["bad", 1], ["bad", 2], ["bad", 3], ["good", 1]];
+    assert.deepEqual(seen, [...expected, "the running handler ends first"]);
+    assert.equal((await kv.get(["lost"])).value, "bad");
+    const { messages: [dead], cursor } = await queue.dead.list();
+    assert.deepEqual(dead.error, { name: "RangeError", message: "attempt 3" });
+    assert.deepEqual([dead.value, dead.attempts, cursor], ["bad", 3, null]);
+    assert.ok(dead.enqueuedAt <= dead.firstAttemptAt && dead.firstAttemptAt <= dead.lastAttemptAt);
+    assert.ok(dead.lastAttemptAt <= dead.diedAt);
+    await queue.enqueue("after");
+    await sleep(30);
+    assert.equal((await queue.stats()).pending, 1, "nobody listens any more");
+  });
+
+  test("listeners share the work, and their places are respected", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("shared");
+    const stop = new AbortController();
+    const counts = [0, 0];
+    let running = 0;
+    let most = 0;
+    const handler = (who) => async () => {
+      counts[who]++;
+      most = Math.max(most, ++running);
+      await sleep(2);
+      running--;
+      if (counts[0] + counts[1] === 40) stop.abort();
+    };
+    const options = { concurrency: 2, signal: stop.signal };
+    const listening = [0, 1].map((who) => queue.listen(handler(who), options));
+    await Promise.all(Array.from({ length: 40 }, (_, n) => queue.enqueue(n)));
+    await Promise.all(listening);
+    assert.equal(counts[0] + counts[1], 40);
+    assert.ok(counts[0] > 5 && counts[1] > 5, String(counts));
+    assert.ok(most <= 4, String(most));
+  });
+
+  test("dead messages: pages, one, again, forgotten, purged by themselves", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("dead", { deadRetention: 3_600_000 });
+    for (let n = 0; n < 5; n++) await queue.enqueue(n, { backoffSchedule: [] });
+    await queue.enqueue("short", { backoffSchedule: [], deadRetention: 30 });
+    for (let message; (message = await queue.receive()) !== null;) {
+      await message.nack({ error: `no ${message.value}` });
+    }
+    const values = [];
+    let cursor = null;
+    do {
+      const page = await queue.dead.list({ limit: 2, cursor });
+      values.push(...page.messages.map(({ value }) => value));
+      cursor = page.cursor;
+    } while (cursor !== null);
+    assert.deepEqual(values.slice(0, 5), [0, 1, 2, 3, 4]);
+    const { messages } = await queue.dead.list();
+    const [first, second] = messages;
+    assert.deepEqual(first.error, { name: "string", message: "no 0" });
+    assert.deepEqual(await queue.dead.get(first.id), first);
+    assert.equal(await kv.queue("other").dead.get(first.id), null);
+    assert.equal(await queue.dead.delete(first.id), true);
+    assert.equal(await queue.dead.delete(first.id), false);
+    assert.equal(await queue.dead.requeue(second.id), true);
+    assert.equal(await queue.dead.requeue(second.id), false);
+    const again = await queue.receive();
+    assert.deepEqual([again.id, again.value, again.attempts], [second.id, 1, 1]);
+    for (let left = 100; (await queue.stats()).dead > 3; left--) {
+      assert.ok(left > 0, "the short one purges itself");
+      await sleep(20);
+    }
+    assert.equal(await queue.dead.purge({ olderThan: 3_600_000 }), 0);
+    assert.equal(await queue.dead.purge(), 3);
+    assert.deepEqual(await queue.dead.list(), { messages: [], cursor: null });
+  });
+
+  test("a lock that runs out gives the message to somebody else", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("locks");
+    await queue.enqueue("m");
+    const first = await queue.receive({ lockDuration: 100 });
+    const second = await queue.receive({ wait: 10_000 });
+    assert.deepEqual([second.id, second.attempts], [first.id, 2]);
+    assert.equal(await first.ack(), false);
+    assert.equal(await second.ack(), true);
+  });
+
+  test("a closed handle", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("closed");
+    await queue.enqueue("m");
+    const message = await queue.receive();
+    const waiting = queue.receive({ wait: 60_000 });
+    const listening = queue.listen(() => {});
+    kv.close();
+    await listening;
+    const calls = [
+      waiting, queue.enqueue(1), queue.listen(() => {}), queue.receive(), queue.stats(),
+      message.ack(), message.nack(), message.extend(1000), queue.dead.list(), queue.dead.get("1"),
+      queue.dead.requeue("1"), queue.dead.delete("1"), queue.dead.purge(),
+    ];
+    await Promise.all(calls.map((call) => assert.rejects(call, CLOSED)));
+    assert.throws(() => kv.queue("closed"), CLOSED);
+  });
+
+  const refused = [
+    ["enqueue", (q) => q.enqueue(() => 1), /could not be cloned/],
+    ["enqueue", (q) => q.enqueue("x".repeat(65_537)), /payload too large/],
+    ["enqueue", (q) => q.enqueue(1, 5), /options must be an object/],
+    ["enqueue", (q) => q.enqueue(1, { dealy: 5 }), /unknown option 'dealy'/],
+    ["enqueue", (q) => q.enqueue(1, { delay: 1, at: 1 }), /either delay or at, not both/],
+    ["enqueue", (q) => q.enqueue(1, { delay: -1 }), /Delay must be >= 0/],
+    ["enqueue", (q) => q.enqueue(1, { at: "now" }), /at must be a Date or ms/],
+    ["enqueue", (q) => q.enqueue(1, { at: new Date(Number.NaN) }), /an invalid Date/],
+    ["enqueue", (q) => q.enqueue(1, { at: Date.now() + 1e11 }), /limits.delayMsMax/],
+    ["enqueue", (q) => q.enqueue(1, { priority: 10 }), /from 0 to 9: received 10/],
+    ["enqueue", (q) => q.enqueue(1, { priority: "1" }), /received string/],
+    ["enqueue", (q) => q.enqueue(1, { priority: 0.5 }), /received 0.5/],
+    ["enqueue", (q) => q.enqueue(1, { deduplicationKey: "" }), /must not be empty/],
+    ["enqueue", (q) => q.enqueue(1, { deduplicationKey: 5 }), /must be a string/],
+    ["enqueue", (q) => q.enqueue(1, { deduplicationKey: "é".repeat(513) }), /max 1024 bytes/],
+    ["enqueue", (q) => q.enqueue(1, { deadRetention: -1 }), /deadRetention must be an integer/],
+    ["enqueue", (q) => q.enqueue(1, { backoffSchedule: [1, 1, 1, 1, 1, 1] }), /max 5 intervals/],
+    ["enqueue", (q) => q.enqueue(1, { keysIfUndelivered: [5] }), /array/],
+    ["listen", (q) => q.listen(), /handler must be a function/],
+    ["listen", (q) => q.listen(() => {}, { concurrency: 0 }), /concurrency must be an integer/],
+    ["listen", (q) => q.listen(() => {}, { concurrency: 1001 }), /from 1 to 1000/],
+    ["listen", (q) => q.listen(() => {}, { lockDuration: 99 }), /from 100 to 86400000/],
+    ["listen", (q) => q.listen(() => {}, { signal: {} }), /must be an AbortSignal/],
+    ["listen", (q) => q.listen(() => {}, { concurency: 1 }), /unknown option 'concurency'/],
+    ["receive", (q) => q.receive({ wait: -1 }), /wait must be an integer/],
+    ["receive", (q) => q.receive({ wait: Number.POSITIVE_INFINITY }), /received Infinity/],
+    ["receive", (q) => q.receive({ lockDuration: "5" }), /lockDuration must be an integer/],
+    ["receive", (q) => q.receive({ signal: 5 }), /must be an AbortSignal/],
+    ["receive", (q) => q.receive({ waits: 1 }), /unknown option 'waits'/],
+    ["dead.list", (q) => q.dead.list({ limit: 0 }), /from 1 to 1000/],
+    ["dead.list", (q) => q.dead.list({ limit: 1001 }), /from 1 to 1000/],
+    ["dead.list", (q) => q.dead.list({ cursor: "x" }), /one that list\(\) gave: received "x"/],
+    ["dead.list", (q) => q.dead.list({ cursor: 5 }), /received number/],
+    ["dead.list", (q) => q.dead.list({ limits: 5 }), /unknown option 'limits'/],
+    ["dead.get", (q) => q.dead.get(1), /received number/],
+    ["dead.get", (q) => q.dead.get("0x1"), /received "0x1"/],
+    ["dead.requeue", (q) => q.dead.requeue(), /received undefined/],
+    ["dead.delete", (q) => q.dead.delete("-1"), /must be the id of a message/],
+    ["dead.purge", (q) => q.dead.purge({ olderThan: -1 }), /olderThan must be an integer/],
+    ["dead.purge", (q) => q.dead.purge({ older: 1 }), /unknown option 'older'/],
+  ];
+  test("what is refused: arguments", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("matrix");
+    for (const [method, call, message] of refused) {
+      await assert.rejects(call(queue), { name: "TypeError", message }, method);
+    }
+    await queue.enqueue("m");
+    const message = await queue.receive();
+    for (const ms of [99, 86_400_001, "5", undefined, Number.NaN]) {
+      await assert.rejects(message.extend(ms), /ms must be an integer from 100/);
+    }
+    await assert.rejects(message.nack({ delay: -1 }), /delay must be an integer/);
+    await assert.rejects(message.nack({ dealy: 1 }), /unknown option 'dealy'/);
+    assert.equal(await message.ack(), true);
+    assert.equal((await queue.stats()).total, 0);
+    assert.deepEqual(await all(kv.list({ prefix: [] })), []);
+  });
+
+  test("what is refused: names, and named options without a name", async () => {
+    const kv = await fresh();
+    for (const name of ["", 5, null, "x".repeat(257), "\ud800"]) {
+      assert.throws(() => kv.queue(name), { name: "TypeError", message: /^kv\.queue: name / });
+    }
+    assert.throws(() => kv.queue("a", { deadRetension: 1 }), /unknown option 'deadRetension'/);
+    assert.throws(() => kv.queue("a", { deadRetention: 0.5 }), /deadRetention must be an integer/);
+    for (const options of [{ priority: 1 }, { at: 1 }, { deduplicationKey: "k" }, { queue: "a" }]) {
+      await assert.rejects(kv.enqueue(1, options), /is for named queues: use kv.queue/);
+    }
+    assert.throws(() => kv.atomic().enqueue(1, { priority: 1 }), /is for named queues/);
+    assert.throws(() => kv.atomic().enqueue(1, { queue: "" }), /queue must not be empty/);
+    assert.throws(() => kv.atomic().enqueue(1, { queue: "a", dealy: 1 }), /option 'dealy'/);
+    assert.equal((await kv.queue("a").stats()).total, 0);
+  });
+});

@@ -1,0 +1,124 @@
+// Duty: the dead messages of one queue: list, get, requeue, delete, purge.
+
+import { call } from "./call.js";
+import { decodeValue } from "./codec/value/decode.js";
+import { ENCODING_CBOR } from "./codec/value/tags.js";
+import { Writer } from "./codec/writer.js";
+import { putText, readU32 } from "./frame.js";
+import {
+  CALL_DEAD_DELETE,
+  CALL_DEAD_GET,
+  CALL_DEAD_LIST,
+  CALL_DEAD_PURGE,
+  CALL_DEAD_REQUEUE,
+} from "./native.js";
+import { checkDeadList, checkId, checkPurge, cursorOf } from "./queue-options.js";
+import type { Session } from "./session.js";
+
+export interface DeadMessage {
+  id: string;
+  value: any;
+  error: { name: string; message: string };
+  attempts: number;
+  enqueuedAt: Date;
+  firstAttemptAt: Date;
+  lastAttemptAt: Date;
+  diedAt: Date;
+}
+
+/** Bytes of the head of a list: the count, and whether there is more. */
+const LIST_HEAD_BYTES = 5;
+
+export class DeadLetters {
+  readonly #session: Session;
+  readonly #queue: string;
+
+  constructor(session: Session, queue: string) {
+    this.#session = session;
+    this.#queue = queue;
+  }
+
+  async list(options?: unknown): Promise<{ messages: DeadMessage[]; cursor: string | null }> {
+    const { limit, after } = checkDeadList(options, this.#session.port.bounds);
+    const frame = this.#frame();
+    frame.u32(limit);
+    for (const number of after) frame.f64(number);
+    const answer = await call(this.#session, CALL_DEAD_LIST, frame);
+    const messages: DeadMessage[] = [];
+    let at = LIST_HEAD_BYTES;
+    let cursor = null;
+    for (let left = readU32(answer, 0); left > 0; left--) {
+      const { message, end } = readDead(answer, at);
+      messages.push(message);
+      at = end;
+      cursor = cursorOf(message.diedAt.getTime(), Number(message.id));
+    }
+    return { messages, cursor: answer[4] === 1 ? cursor : null };
+  }
+
+  async get(id: string): Promise<DeadMessage | null> {
+    const answer = await this.#about("get", CALL_DEAD_GET, id);
+    return answer.length === 0 ? null : readDead(answer, 0).message;
+  }
+
+  async requeue(id: string): Promise<boolean> {
+    return readU32(await this.#about("requeue", CALL_DEAD_REQUEUE, id), 0) > 0;
+  }
+
+  async delete(id: string): Promise<boolean> {
+    return readU32(await this.#about("delete", CALL_DEAD_DELETE, id), 0) > 0;
+  }
+
+  async purge(options?: unknown): Promise<number> {
+    const before = checkPurge(options);
+    const step = this.#session.port.bounds.deadPurgeRowsMax;
+    let purged = 0;
+    for (;;) {
+      const frame = this.#frame();
+      frame.f64(before);
+      const count = readU32(await call(this.#session, CALL_DEAD_PURGE, frame), 0);
+      purged += count;
+      if (count < step) return purged;
+    }
+  }
+
+  #about(method: string, verb: number, id: unknown): Promise<Buffer> {
+    const number = checkId(`kv.queue().dead.${method}`, id);
+    const frame = this.#frame();
+    frame.f64(number);
+    return call(this.#session, verb, frame);
+  }
+
+  #frame(): Writer {
+    const frame = new Writer();
+    putText(frame, this.#queue);
+    return frame;
+  }
+}
+
+/** f64 id, four times, u32 attempts; then the texts and the value. */
+function readDead(data: Buffer, at: number): { message: DeadMessage; end: number } {
+  const time = (index: number) => new Date(data.readDoubleLE(at + 8 * index));
+  let next = at + 44;
+  const sized = (): [number, number] => {
+    const start = next + 4;
+    next = start + readU32(data, next);
+    return [start, next];
+  };
+  const name = data.toString("utf8", ...sized());
+  const message = data.toString("utf8", ...sized());
+  const value = decodeValue(ENCODING_CBOR, data, ...sized());
+  return {
+    message: {
+      id: String(data.readDoubleLE(at)),
+      value,
+      error: { name, message },
+      attempts: readU32(data, at + 40),
+      enqueuedAt: time(1),
+      firstAttemptAt: time(2),
+      lastAttemptAt: time(3),
+      diedAt: time(4),
+    },
+    end: next,
+  };
+}

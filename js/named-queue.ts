@@ -1,0 +1,90 @@
+// Duty: kv.queue(name): enqueue, listen, receive, stats, and the way to its dead messages.
+
+import { call } from "./call.js";
+import { Writer } from "./codec/writer.js";
+import { DeadLetters } from "./dead-letters.js";
+import { putText } from "./frame.js";
+import { type KvMessage, type MessageInfo, infoOf, receive } from "./message.js";
+import { CALL_QUEUE_STATS } from "./native.js";
+import {
+  checkListen,
+  checkNamedEnqueue,
+  checkQueueDefaults,
+  checkQueueName,
+} from "./queue-options.js";
+import { Listener } from "./queue.js";
+import type { Session } from "./session.js";
+import type { KvCommitResult } from "./types.js";
+import { enqueueChecked } from "./writes.js";
+
+type Handler = (value: any, message: any) => unknown;
+
+export interface QueueStats {
+  pending: number;
+  delayed: number;
+  processing: number;
+  dead: number;
+  total: number;
+}
+
+export class KvQueue {
+  readonly name: string;
+  readonly dead: DeadLetters;
+  readonly #session: Session;
+  readonly #deadRetention: number | undefined;
+
+  constructor(session: Session, name: unknown, options: unknown) {
+    session.requireOpen();
+    const { bounds } = session.port;
+    this.name = checkQueueName(name, bounds);
+    this.#deadRetention = checkQueueDefaults(options, bounds);
+    this.#session = session;
+    this.dead = new DeadLetters(session, this.name);
+  }
+
+  async enqueue(value: unknown, options?: unknown): Promise<KvCommitResult> {
+    const session = this.#session;
+    const method = "kv.queue().enqueue";
+    const { limits, port } = session;
+    const retention = this.#deadRetention;
+    const checked = checkNamedEnqueue(method, this.name, options, limits, port.bounds, retention);
+    return await enqueueChecked(session, value, checked);
+  }
+
+  async listen(handler: Handler, options?: unknown): Promise<void> {
+    const session = this.#session;
+    const { credits, lockMs, signal } = checkListen(handler, options, session.port.bounds);
+    session.requireOpen();
+    if (signal?.aborted) return;
+    const listener = new Listener(session, {
+      queue: this.name,
+      credits,
+      lockMs,
+      keepsReasons: true,
+      async handle(raw) {
+        const message: MessageInfo = infoOf(raw);
+        await handler(message.value, message);
+      },
+    });
+    const stop = () => listener.stop();
+    signal?.addEventListener("abort", stop);
+    await listener.ended;
+    if (signal?.aborted) await listener.finished();
+    signal?.removeEventListener("abort", stop);
+    listener.throwFailure();
+  }
+
+  receive(options?: unknown): Promise<KvMessage | null> {
+    return receive(this.#session, this.name, options);
+  }
+
+  async stats(): Promise<QueueStats> {
+    const frame = new Writer();
+    putText(frame, this.name);
+    const answer = await call(this.#session, CALL_QUEUE_STATS, frame);
+    const [pending, delayed, processing, dead] = [0, 8, 16, 24].map((at) =>
+      answer.readDoubleLE(at)
+    );
+    return { pending, delayed, processing, dead, total: pending + delayed + processing + dead };
+  }
+}

@@ -1,0 +1,134 @@
+//! Queues: messages that were received, how full a queue is, and its dead messages.
+
+use super::Call;
+use crate::codec::Malformed;
+use crate::codec::frame::{
+    parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal, parse_settlement,
+    push_dead, push_stats,
+};
+use crate::model::{DEAD_PURGE_ROWS_MAX, DeadOrder, Error};
+use crate::store::Ask;
+
+/// What was parsed, or the answer that it is a bug.
+macro_rules! parsed {
+    ($parsed:expr, $call:ident) => {
+        match $parsed {
+            Ok(parsed) => parsed,
+            Err(bug) => return refuse($call, &bug),
+        }
+    };
+}
+
+fn refuse(call: Call, bug: &Malformed) {
+    call.reply.bad(&Error::internal(bug.to_string()));
+}
+
+/// Answer: u8 whether the lock still held.
+pub(super) fn settle(frame: &[u8], call: Call) {
+    let settlement = parsed!(parse_settlement(frame), call);
+    ask(Ask::Settle(settlement), call);
+}
+
+/// Answer: u8 whether the lock still held.
+pub(super) fn extend(frame: &[u8], call: Call) {
+    let renewal = parsed!(parse_renewal(frame), call);
+    ask(Ask::Extend(renewal), call);
+}
+
+fn ask(what: Ask, Call { store, reply, .. }: Call) {
+    store.ask(
+        what,
+        Box::new(move |held| match held {
+            Ok(held) => reply.good(Some(vec![u8::from(held)])),
+            Err(error) => reply.bad(&error),
+        }),
+    );
+}
+
+/// Answer: f64 pending, delayed, processing, dead.
+pub(super) fn stats(frame: &[u8], call: Call) {
+    let queue = parsed!(parse_queue(frame), call);
+    let Call { store, reply, .. } = call;
+    store.read(Box::new(move |snapshot| {
+        match snapshot.and_then(|snapshot| snapshot.queue_stats(&queue)) {
+            Ok(stats) => {
+                let mut answer = Vec::new();
+                push_stats(&mut answer, &stats);
+                reply.good(Some(answer));
+            }
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Answer: u32 count, u8 more, dead messages.
+pub(super) fn dead_list(frame: &[u8], call: Call) {
+    let (queue, limit, after) = parsed!(parse_dead_list(frame), call);
+    let Call { store, reply, .. } = call;
+    store.read(Box::new(move |snapshot| {
+        let (mut count, mut more, mut letters) = (0_u32, false, Vec::new());
+        let read = snapshot.and_then(|snapshot| {
+            snapshot.dead_letters(&queue, after, &mut |letter| {
+                more = count as usize == limit;
+                if !more {
+                    count += 1;
+                    push_dead(&mut letters, &letter);
+                }
+                !more
+            })
+        });
+        match read {
+            Ok(()) => {
+                let head = [&count.to_le_bytes()[..], &[u8::from(more)]].concat();
+                reply.good(Some([head, letters].concat()));
+            }
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Answer: the dead message, or nothing.
+pub(super) fn dead_get(frame: &[u8], call: Call) {
+    let (queue, id) = parsed!(parse_dead(frame), call);
+    let Call { store, reply, .. } = call;
+    store.read(Box::new(move |snapshot| {
+        match snapshot.and_then(|snapshot| snapshot.dead_letter(&queue, id)) {
+            Ok(letter) => reply.good(letter.map(|letter| {
+                let mut answer = Vec::new();
+                push_dead(&mut answer, &letter);
+                answer
+            })),
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Answer: u32 how many.
+pub(super) fn dead_requeue(frame: &[u8], call: Call) {
+    let (queue, id) = parsed!(parse_dead(frame), call);
+    order(queue, DeadOrder::Requeue(id), call);
+}
+
+/// Answer: u32 how many.
+pub(super) fn dead_delete(frame: &[u8], call: Call) {
+    let (queue, id) = parsed!(parse_dead(frame), call);
+    order(queue, DeadOrder::Delete(id), call);
+}
+
+/// One bounded step. Answer: u32 how many.
+pub(super) fn dead_purge(frame: &[u8], call: Call) {
+    let (queue, purge) = parsed!(parse_purge(frame, DEAD_PURGE_ROWS_MAX), call);
+    order(queue, purge, call);
+}
+
+fn order(queue: String, order: DeadOrder, Call { store, reply, busy, .. }: Call) {
+    store.order_dead(
+        queue,
+        order,
+        busy,
+        Box::new(move |done| match done {
+            Ok(count) => reply.good(Some((count as u32).to_le_bytes().to_vec())),
+            Err(error) => reply.bad(&error),
+        }),
+    );
+}

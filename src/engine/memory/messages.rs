@@ -1,0 +1,364 @@
+//! Queue messages in memory: waiting, locked, dead, each in the order in which it is asked for.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+
+use crate::commit::{Failure, Settled, settle};
+use crate::engine::Report;
+use crate::model::{
+    CLAIM_MESSAGES_MAX, Claim, DeadLetter, DeadOrder, Delivery, EncodedValue, Encoding, Key,
+    Message, Outcome, QueueStats, Reason, Renewal, Settlement,
+};
+
+/// What dead messages leave behind: keys and the value that goes under them.
+pub(super) type Left = Vec<(Vec<Key>, EncodedValue)>;
+
+/// In the order in which a queue's messages are handed out: priority, due time, number.
+type Place = (Reverse<u8>, i64, i64);
+
+#[derive(Default)]
+pub(super) struct Messages {
+    last_id: i64,
+    live: BTreeMap<i64, Queued>,
+    waiting: HashMap<String, BTreeSet<Place>>,
+    /// End of the lock and number.
+    locked: HashMap<String, BTreeSet<(i64, i64)>>,
+    /// Queue and deduplication key of what is live.
+    keys: HashMap<(String, String), i64>,
+    dead: BTreeMap<i64, Dead>,
+    /// Time of death and number.
+    buried: HashMap<String, BTreeSet<(i64, i64)>>,
+    /// End of the retention and number.
+    purges: BTreeSet<(i64, i64)>,
+}
+
+struct Queued {
+    message: Message,
+    /// Zero while it waits.
+    lock: i64,
+    lock_end_ms: i64,
+    attempts: u32,
+    enqueued_ms: i64,
+    first_ms: Option<i64>,
+    last_ms: Option<i64>,
+}
+
+impl Queued {
+    fn place(&self, id: i64) -> Place {
+        (Reverse(self.message.priority), self.message.due_ms, id)
+    }
+}
+
+struct Dead {
+    message: Message,
+    /// Without the value, which is the message's.
+    letter: DeadLetter,
+    purge_ms: Option<i64>,
+}
+
+impl Messages {
+    pub(super) fn enqueue(&mut self, message: Message, now_ms: i64) {
+        if let Some(key) = key_of(&message)
+            && self.keys.contains_key(&key)
+        {
+            return;
+        }
+        self.last_id += 1;
+        self.insert(self.last_id, message, now_ms);
+    }
+
+    fn insert(&mut self, id: i64, message: Message, now_ms: i64) {
+        if let Some(key) = key_of(&message) {
+            self.keys.insert(key, id);
+        }
+        let queued = Queued {
+            message,
+            lock: 0,
+            lock_end_ms: 0,
+            attempts: 0,
+            enqueued_ms: now_ms,
+            first_ms: None,
+            last_ms: None,
+        };
+        self.put(id, queued);
+    }
+
+    fn put(&mut self, id: i64, queued: Queued) {
+        let queue = queued.message.queue.clone();
+        if queued.lock == 0 {
+            self.waiting.entry(queue).or_default().insert(queued.place(id));
+        } else {
+            self.locked.entry(queue).or_default().insert((queued.lock_end_ms, id));
+        }
+        self.live.insert(id, queued);
+    }
+
+    fn take(&mut self, id: i64) -> Option<Queued> {
+        let queued = self.live.remove(&id)?;
+        let queue = &queued.message.queue;
+        if let Some(waiting) = self.waiting.get_mut(queue) {
+            waiting.remove(&queued.place(id));
+        }
+        if let Some(locked) = self.locked.get_mut(queue) {
+            locked.remove(&(queued.lock_end_ms, id));
+        }
+        Some(queued)
+    }
+
+    fn holds(&self, id: i64, lock: i64) -> bool {
+        self.live.get(&id).is_some_and(|queued| queued.lock == lock)
+    }
+
+    /// Ends deliveries whose lock still holds; answers what dead messages leave behind.
+    pub(super) fn settle(
+        &mut self,
+        settlements: &[Settlement],
+        now_ms: i64,
+        report: &mut Report,
+    ) -> Left {
+        let mut left = Left::new();
+        for Settlement { id, lock, outcome, delay_ms, reason } in settlements {
+            let held = self.holds(*id, *lock);
+            report.settled.push(held);
+            let Some(mut queued) = held.then(|| self.take(*id)).flatten() else { continue };
+            match outcome {
+                Outcome::Done => self.forget_key(&queued.message),
+                Outcome::Failed => {
+                    let failure = Failure::Told { delay_ms: *delay_ms };
+                    let reason = reason.clone().unwrap_or_default();
+                    left.extend(self.fail(*id, queued, failure, reason, now_ms, report));
+                }
+                Outcome::Returned => {
+                    queued.lock = 0;
+                    queued.attempts -= 1;
+                    if queued.attempts == 0 {
+                        queued.first_ms = None;
+                    }
+                    report.put_back |= queued.message.is_named();
+                    self.put(*id, queued);
+                    report.queued = true;
+                }
+            }
+        }
+        left
+    }
+
+    /// Fails the deliveries whose lock has run out: their consumer is gone.
+    pub(super) fn fail_lost(&mut self, queue: &str, now_ms: i64, report: &mut Report) -> Left {
+        let locked = self.locked.get(queue).into_iter().flatten();
+        let ended = locked.take_while(|(end, _)| *end <= now_ms).take(CLAIM_MESSAGES_MAX);
+        let ids: Vec<i64> = ended.map(|(_, id)| *id).collect();
+        let mut left = Left::new();
+        for id in ids {
+            let Some(queued) = self.take(id) else { continue };
+            let failure = Failure::LockLost { end_ms: queued.lock_end_ms };
+            left.extend(self.fail(id, queued, failure, Reason::lock_expired(), now_ms, report));
+        }
+        left
+    }
+
+    fn fail(
+        &mut self,
+        id: i64,
+        mut queued: Queued,
+        failure: Failure,
+        reason: Reason,
+        now_ms: i64,
+        report: &mut Report,
+    ) -> Option<(Vec<Key>, EncodedValue)> {
+        match settle(&queued.message, queued.attempts, failure, now_ms) {
+            Settled::RetryAt(due_ms) => {
+                queued.lock = 0;
+                queued.message.due_ms = due_ms;
+                let told = matches!(failure, Failure::Told { .. });
+                report.put_back |= told && queued.message.is_named();
+                self.put(id, queued);
+                report.queued = true;
+                None
+            }
+            Settled::Dead => {
+                self.forget_key(&queued.message);
+                let keys = queued.message.keys_if_undelivered.clone();
+                let bytes = queued.message.value.clone();
+                if queued.message.is_named() {
+                    self.bury(id, queued, reason, now_ms, report);
+                }
+                Some((keys, EncodedValue { encoding: Encoding::Cbor, bytes }))
+            }
+        }
+    }
+
+    fn bury(&mut self, id: i64, queued: Queued, reason: Reason, now_ms: i64, report: &mut Report) {
+        let Queued { message, attempts, enqueued_ms, first_ms, last_ms, .. } = queued;
+        let purge_ms = message.dead_retention_ms.map(|kept| now_ms.saturating_add(kept));
+        report.purge_ahead |= purge_ms.is_some();
+        let letter = DeadLetter {
+            id,
+            attempts,
+            enqueued_ms,
+            first_ms: first_ms.unwrap_or(now_ms),
+            last_ms: last_ms.unwrap_or(now_ms),
+            died_ms: now_ms,
+            reason,
+            value: Vec::new(),
+        };
+        self.buried.entry(message.queue.clone()).or_default().insert((now_ms, id));
+        self.purges.extend(purge_ms.map(|at| (at, id)));
+        self.dead.insert(id, Dead { message, letter, purge_ms });
+    }
+
+    fn unbury(&mut self, id: i64) -> Option<Message> {
+        let dead = self.dead.remove(&id)?;
+        if let Some(buried) = self.buried.get_mut(&dead.message.queue) {
+            buried.remove(&(dead.letter.died_ms, id));
+        }
+        if let Some(at) = dead.purge_ms {
+            self.purges.remove(&(at, id));
+        }
+        Some(dead.message)
+    }
+
+    fn forget_key(&mut self, message: &Message) {
+        if let Some(key) = key_of(message) {
+            self.keys.remove(&key);
+        }
+    }
+
+    pub(super) fn renew(&mut self, renewals: &[Renewal], now_ms: i64) -> Vec<bool> {
+        let mut renewed = Vec::new();
+        for Renewal { id, lock, lock_ms } in renewals {
+            let held = self.holds(*id, *lock);
+            renewed.push(held);
+            if let Some(mut queued) = held.then(|| self.take(*id)).flatten() {
+                queued.lock_end_ms = now_ms + lock_ms;
+                self.put(*id, queued);
+            }
+        }
+        renewed
+    }
+
+    /// Locks and hands out what is due.
+    pub(super) fn claim(&mut self, claim: &Claim, now_ms: i64) -> Vec<Delivery> {
+        let Claim { queue, max, lock_ms, lock } = claim;
+        let waiting = self.waiting.get(queue);
+        let due = firsts(waiting).flat_map(|(priority, ..)| {
+            let of_it = (priority, i64::MIN, i64::MIN)..=(priority, now_ms, i64::MAX);
+            waiting.into_iter().flat_map(move |waiting| waiting.range(of_it.clone()))
+        });
+        let ids: Vec<i64> = due.take(*max).map(|(_, _, id)| *id).collect();
+        let mut deliveries = Vec::new();
+        for id in ids {
+            let Some(mut queued) = self.take(id) else { continue };
+            queued.lock = *lock;
+            queued.lock_end_ms = now_ms + lock_ms;
+            queued.attempts += 1;
+            queued.first_ms.get_or_insert(now_ms);
+            queued.last_ms = Some(now_ms);
+            deliveries.push(Delivery {
+                id,
+                lock: *lock,
+                attempts: queued.attempts,
+                enqueued_ms: queued.enqueued_ms,
+                value: queued.message.value.clone(),
+            });
+            self.put(id, queued);
+        }
+        deliveries
+    }
+
+    pub(super) fn earliest(&self, queue: &str) -> Option<i64> {
+        let waiting = firsts(self.waiting.get(queue)).map(|(_, due_ms, _)| due_ms);
+        let locked = self.locked.get(queue).into_iter().flatten().map(|(end_ms, _)| *end_ms);
+        waiting.chain(locked.take(1)).min()
+    }
+
+    pub(super) fn earliest_purge(&self) -> Option<i64> {
+        self.purges.first().map(|(at, _)| *at)
+    }
+
+    /// Removes dead messages whose retention is over.
+    pub(super) fn purge(&mut self, max: usize, now_ms: i64) {
+        let over = self.purges.iter().take_while(|(at, _)| *at <= now_ms).take(max);
+        let ids: Vec<i64> = over.map(|(_, id)| *id).collect();
+        for id in ids {
+            self.unbury(id);
+        }
+    }
+
+    pub(super) fn order_dead(&mut self, queue: &str, order: &DeadOrder, now_ms: i64) -> usize {
+        let is_here = |dead: &Dead| dead.message.queue == queue;
+        match order {
+            DeadOrder::Requeue(id) | DeadOrder::Delete(id)
+                if !self.dead.get(id).is_some_and(is_here) =>
+            {
+                0
+            }
+            DeadOrder::Requeue(id) => {
+                let Some(mut message) = self.unbury(*id) else { return 0 };
+                message.due_ms = now_ms;
+                if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
+                    message.deduplication_key = None;
+                }
+                self.insert(*id, message, now_ms);
+                1
+            }
+            DeadOrder::Delete(id) => usize::from(self.unbury(*id).is_some()),
+            DeadOrder::Purge { before_ms, max } => {
+                let buried = self.buried.get(queue).into_iter().flatten();
+                let old = buried.take_while(|(died, _)| died < before_ms).take(*max);
+                let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
+                ids.into_iter().filter_map(|id| self.unbury(id)).count()
+            }
+        }
+    }
+
+    pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
+        let mut stats = QueueStats::default();
+        for (_, due_ms, _) in self.waiting.get(queue).into_iter().flatten() {
+            *(if *due_ms <= now_ms { &mut stats.pending } else { &mut stats.delayed }) += 1;
+        }
+        for (end_ms, _) in self.locked.get(queue).into_iter().flatten() {
+            *(if *end_ms <= now_ms { &mut stats.pending } else { &mut stats.processing }) += 1;
+        }
+        stats.dead = self.buried.get(queue).map_or(0, |buried| buried.len() as u64);
+        stats
+    }
+
+    pub(super) fn dead_letters(
+        &self,
+        queue: &str,
+        after: (i64, i64),
+        now_ms: i64,
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) {
+        let Some(buried) = self.buried.get(queue) else { return };
+        for (_, id) in buried.range((Bound::Excluded(after), Bound::Unbounded)) {
+            if let Some(letter) = self.dead_letter(queue, *id, now_ms)
+                && !visit(letter)
+            {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn dead_letter(&self, queue: &str, id: i64, now_ms: i64) -> Option<DeadLetter> {
+        let kept = |dead: &&Dead| dead.purge_ms.is_none_or(|at| at > now_ms);
+        let dead = self.dead.get(&id).filter(|dead| dead.message.queue == queue).filter(kept)?;
+        Some(DeadLetter { value: dead.message.value.clone(), ..dead.letter.clone() })
+    }
+}
+
+/// The first message of each priority.
+fn firsts(waiting: Option<&BTreeSet<Place>>) -> impl Iterator<Item = Place> {
+    let first_from = move |from: Place| waiting?.range(from..).next().copied();
+    std::iter::successors(first_from((Reverse(u8::MAX), i64::MIN, i64::MIN)), move |place| {
+        let (Reverse(priority), ..) = place;
+        first_from((Reverse(priority.checked_sub(1)?), i64::MIN, i64::MIN))
+    })
+}
+
+fn key_of(message: &Message) -> Option<(String, String)> {
+    let key = message.deduplication_key.clone()?;
+    Some((message.queue.clone(), key))
+}

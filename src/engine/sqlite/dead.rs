@@ -1,0 +1,240 @@
+//! Dead messages: buried by the writer's transaction, read by any connection.
+
+use rusqlite::Connection;
+
+use super::statement::{Run, Statement};
+use crate::model::{DeadLetter, DeadOrder, QueueStats, Reason, Result};
+
+/// Dead messages keep all that a message is, so that they can be tried again.
+pub(super) const TABLES: &str = "
+CREATE TABLE openkv_dead (
+  id INTEGER PRIMARY KEY,
+  queue TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  attempts INTEGER NOT NULL,
+  enqueued_ms INTEGER NOT NULL,
+  first_ms INTEGER NOT NULL,
+  last_ms INTEGER NOT NULL,
+  died_ms INTEGER NOT NULL,
+  error_name TEXT NOT NULL,
+  error_message TEXT NOT NULL,
+  purge_ms INTEGER,
+  dedup TEXT,
+  dead_retention_ms INTEGER,
+  backoff_ms BLOB NOT NULL,
+  undelivered BLOB NOT NULL,
+  v BLOB NOT NULL
+);
+CREATE INDEX openkv_dead_list ON openkv_dead (queue, died_ms);
+CREATE INDEX openkv_dead_purge ON openkv_dead (purge_ms) WHERE purge_ms IS NOT NULL;
+";
+
+/// The writer's statements that touch `openkv_dead`.
+pub(super) struct Graves {
+    bury: Statement,
+    forget_live: Statement,
+    revive: Statement,
+    delete: Statement,
+    purge_old: Statement,
+    purge: Statement,
+    first_purge: Statement,
+}
+
+/// What is known of a message when it dies; the rest is in its row.
+pub(super) struct Burial<'a> {
+    pub(super) id: i64,
+    pub(super) attempts: u32,
+    /// When it was enqueued, first handed out, last handed out.
+    pub(super) times: (i64, i64, i64),
+    pub(super) now_ms: i64,
+    pub(super) reason: &'a Reason,
+}
+
+impl Graves {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            bury: prepare(
+                "INSERT OR REPLACE INTO openkv_dead \
+                 SELECT id, queue, priority, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?6 + dead_retention_ms, \
+                 dedup, dead_retention_ms, backoff_ms, undelivered, v \
+                 FROM openkv_queue WHERE id = ?1",
+            )?,
+            forget_live: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
+            // A key that another message has taken meanwhile stays with that one.
+            revive: prepare(
+                "INSERT INTO openkv_queue (id, queue, priority, due_ms, enqueued_ms, dedup, \
+                 dead_retention_ms, backoff_ms, undelivered, v) \
+                 SELECT id, queue, priority, ?3, ?3, \
+                 iif(EXISTS (SELECT 1 FROM openkv_queue AS live WHERE live.queue = dead.queue \
+                 AND live.dedup = dead.dedup AND live.dedup IS NOT NULL), NULL, dedup), \
+                 dead_retention_ms, backoff_ms, undelivered, v \
+                 FROM openkv_dead AS dead WHERE id = ?1 AND queue = ?2",
+            )?,
+            delete: prepare("DELETE FROM openkv_dead WHERE id = ?1 AND queue = ?2")?,
+            purge_old: prepare(
+                "DELETE FROM openkv_dead WHERE id IN (SELECT id FROM openkv_dead \
+                 WHERE queue = ?1 AND died_ms < ?2 ORDER BY died_ms, id LIMIT ?3)",
+            )?,
+            purge: prepare(
+                "DELETE FROM openkv_dead WHERE id IN (SELECT id FROM openkv_dead \
+                 WHERE purge_ms IS NOT NULL AND purge_ms <= ?1 ORDER BY purge_ms LIMIT ?2)",
+            )?,
+            first_purge: prepare(
+                "SELECT min(purge_ms) FROM openkv_dead WHERE purge_ms IS NOT NULL",
+            )?,
+        })
+    }
+
+    /// Copies a message's row from `openkv_queue`.
+    pub(super) fn bury(&mut self, burial: &Burial<'_>) -> Result<()> {
+        let (enqueued_ms, first_ms, last_ms) = burial.times;
+        let run = self.bury.run().int(1, burial.id).int(2, burial.attempts.into());
+        let run = run.int(3, enqueued_ms).int(4, first_ms).int(5, last_ms).int(6, burial.now_ms);
+        run.text(7, burial.reason.name()).text(8, burial.reason.message()).finish()
+    }
+
+    /// Deletes a message's row from `openkv_queue`.
+    pub(super) fn forget_live(&mut self, id: i64) -> Result<()> {
+        self.forget_live.run().int(1, id).finish()
+    }
+
+    pub(super) fn earliest_purge(&mut self) -> Result<Option<i64>> {
+        let mut run = self.first_purge.run();
+        Ok(if run.step()? { run.column_int_or_null(0) } else { None })
+    }
+
+    /// Deletes those whose retention is over.
+    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<()> {
+        if max == 0 {
+            return Ok(());
+        }
+        self.purge.run().int(1, now_ms).int(2, max as i64).finish()
+    }
+
+    pub(super) fn order(&mut self, queue: &str, order: &DeadOrder, now_ms: i64) -> Result<usize> {
+        match order {
+            DeadOrder::Requeue(id) => {
+                let revived = self.revive.run().int(1, *id).text(2, queue).int(3, now_ms);
+                let revived = revived.changes()?;
+                self.delete.run().int(1, *id).text(2, queue).finish()?;
+                Ok(revived)
+            }
+            DeadOrder::Delete(id) => self.delete.run().int(1, *id).text(2, queue).changes(),
+            DeadOrder::Purge { before_ms, max } => {
+                let run = self.purge_old.run().text(1, queue).int(2, *before_ms);
+                run.int(3, *max as i64).changes()
+            }
+        }
+    }
+}
+
+/// A reader's statements about queues; most readers never need them.
+#[derive(Default)]
+pub(super) struct Looks(Option<Statements>);
+
+struct Statements {
+    waiting: Statement,
+    locked: Statement,
+    dead: Statement,
+    list: Statement,
+    one: Statement,
+}
+
+macro_rules! letters_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, v, attempts, enqueued_ms, first_ms, last_ms, died_ms, error_name, \
+             error_message FROM openkv_dead WHERE (purge_ms IS NULL OR purge_ms > ?1) AND ",
+            $condition
+        )
+    };
+}
+
+impl Looks {
+    /// Prepared on the connection of another statement.
+    fn statements(&mut self, on: &Statement) -> Result<&mut Statements> {
+        let statements = match self.0.take() {
+            Some(statements) => statements,
+            None => Statements {
+                waiting: on.beside(
+                    "SELECT count(*), total(due_ms <= ?2) FROM openkv_queue \
+                     WHERE lock = 0 AND queue = ?1",
+                )?,
+                locked: on.beside(
+                    "SELECT count(*), total(lock_end_ms <= ?2) FROM openkv_queue \
+                     WHERE lock <> 0 AND queue = ?1",
+                )?,
+                dead: on.beside("SELECT count(*) FROM openkv_dead WHERE queue = ?1")?,
+                list: on.beside(letters_where!(
+                    "queue = ?2 AND (died_ms, id) > (?3, ?4) ORDER BY died_ms, id"
+                ))?,
+                one: on.beside(letters_where!("queue = ?2 AND id = ?3"))?,
+            },
+        };
+        Ok(self.0.insert(statements))
+    }
+
+    pub(super) fn stats(&mut self, on: &Statement, queue: &str, now_ms: i64) -> Result<QueueStats> {
+        let Statements { waiting, locked, dead, .. } = self.statements(on)?;
+        let (waiting, due) = counts(waiting, queue, now_ms)?;
+        let (locked, lost) = counts(locked, queue, now_ms)?;
+        let mut run = dead.run().text(1, queue);
+        run.step()?;
+        Ok(QueueStats {
+            pending: due + lost,
+            delayed: waiting - due,
+            processing: locked - lost,
+            dead: run.column_int(0).cast_unsigned(),
+        })
+    }
+
+    pub(super) fn letters(
+        &mut self,
+        on: &Statement,
+        queue: &str,
+        after: (i64, i64),
+        now_ms: i64,
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        let run = self.statements(on)?.list.run().int(1, now_ms).text(2, queue);
+        let mut run = run.int(3, after.0).int(4, after.1);
+        while run.step()? {
+            if !visit(letter_of(&run)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn letter(
+        &mut self,
+        on: &Statement,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+    ) -> Result<Option<DeadLetter>> {
+        let mut run = self.statements(on)?.one.run().int(1, now_ms).text(2, queue).int(3, id);
+        Ok(if run.step()? { Some(letter_of(&run)) } else { None })
+    }
+}
+
+/// All of a kind, and how many of them are over a time.
+fn counts(statement: &mut Statement, queue: &str, now_ms: i64) -> Result<(u64, u64)> {
+    let mut run = statement.run().text(1, queue).int(2, now_ms);
+    run.step()?;
+    Ok((run.column_int(0).cast_unsigned(), run.column_int(1).cast_unsigned()))
+}
+
+fn letter_of(run: &Run<'_, '_>) -> DeadLetter {
+    DeadLetter {
+        id: run.column_int(0),
+        attempts: u32::try_from(run.column_int(2)).unwrap_or(u32::MAX),
+        enqueued_ms: run.column_int(3),
+        first_ms: run.column_int(4),
+        last_ms: run.column_int(5),
+        died_ms: run.column_int(6),
+        reason: Reason::new(&run.column_text(7), &run.column_text(8)),
+        value: run.column_blob(1).to_vec(),
+    }
+}

@@ -1,0 +1,261 @@
+//! The laws of named queues.
+
+use std::time::{Duration, Instant};
+
+use super::{NOW, apply_at, claim_of, commit, get, key};
+use crate::engine::{Engine, Reader, Report, Work, Writer};
+use crate::model::{
+    AtomicWrite, DeadLetter, DeadOrder, Delivery, Limits, Message, Outcome, QueueStats, Reason,
+    Renewal, Settlement, WriteParts,
+};
+
+fn message(value: u8) -> Message {
+    Message { queue: "mail".into(), due_ms: NOW, value: vec![value], ..Message::default() }
+}
+
+fn enqueue(writer: &mut impl Writer, messages: Vec<Message>) {
+    let parts = WriteParts { messages, ..WriteParts::default() };
+    commit(writer, vec![AtomicWrite::new(parts, &Limits::default()).unwrap()]);
+}
+
+fn claim(writer: &mut impl Writer, lock: i64, max: usize, now_ms: i64) -> Vec<Delivery> {
+    claim_of(writer, "mail", lock, 1000, max, now_ms)
+}
+
+fn values(deliveries: &[Delivery]) -> Vec<u8> {
+    deliveries.iter().map(|delivery| delivery.value[0]).collect()
+}
+
+fn end(writer: &mut impl Writer, settlement: Settlement, now_ms: i64) -> Report {
+    let settlements = vec![settlement];
+    apply_at(writer, Work { settlements, durable: true, ..Work::default() }, now_ms)
+}
+
+fn failed(delivery: &Delivery, reason: &str) -> Settlement {
+    let reason = Some(Reason::new("Error", reason));
+    Settlement { reason, ..Settlement::new(delivery.id, delivery.lock, Outcome::Failed) }
+}
+
+fn stats(engine: &impl Engine, now_ms: i64) -> [u64; 4] {
+    let mut found = QueueStats::default();
+    let read = engine.reader().unwrap().read(now_ms, &mut |snapshot| {
+        found = snapshot.queue_stats("mail")?;
+        Ok(())
+    });
+    read.unwrap();
+    [found.pending, found.delayed, found.processing, found.dead]
+}
+
+fn letters(engine: &impl Engine, queue: &str, after: (i64, i64), now_ms: i64) -> Vec<DeadLetter> {
+    let mut found = Vec::new();
+    let read = engine.reader().unwrap().read(now_ms, &mut |snapshot| {
+        snapshot.dead_letters(queue, after, &mut |letter| {
+            found.push(letter);
+            found.len() < 2
+        })
+    });
+    read.unwrap();
+    found
+}
+
+fn order(writer: &mut impl Writer, order: DeadOrder, now_ms: i64) -> usize {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    writer.order_dead("mail", &order, now_ms, deadline).unwrap()
+}
+
+pub(super) fn named_queues_keep_to_themselves(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let other = Message { queue: "other".into(), ..message(2) };
+    let deno = Message { queue: String::new(), ..message(3) };
+    enqueue(&mut writer, vec![message(1), other, deno]);
+    for (queue, value) in [("mail", 1), ("other", 2), ("", 3), ("nobody's", 0)] {
+        let expected: &[u8] = if value == 0 { &[] } else { &[value] };
+        assert_eq!(values(&claim_of(&mut writer, queue, 9, 1000, 10, NOW)), expected, "{queue}");
+    }
+    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 1000));
+    assert_eq!(writer.message_agenda("nobody's").unwrap(), None);
+}
+
+pub(super) fn higher_priorities_come_first_then_the_earlier(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let of = |value, priority, due_ms| Message { priority, due_ms, ..message(value) };
+    let all = [
+        of(1, 0, NOW),
+        of(2, 0, NOW - 5),
+        of(3, 9, NOW + 10),
+        of(4, 5, NOW),
+        of(5, 5, NOW),
+        of(6, 9, NOW - 1),
+    ];
+    enqueue(&mut writer, all.to_vec());
+    let first = claim(&mut writer, 1, 2, NOW);
+    assert_eq!(values(&first), [6, 4]);
+    assert_eq!(values(&claim(&mut writer, 2, 10, NOW)), [5, 2, 1]);
+    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 10));
+    assert_eq!(values(&claim(&mut writer, 3, 10, NOW + 10)), [3]);
+}
+
+pub(super) fn a_deduplication_key_is_held_until_its_message_is_gone(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let keyed = |value, queue: &str| Message {
+        queue: queue.into(),
+        deduplication_key: Some("k".into()),
+        ..message(value)
+    };
+    enqueue(&mut writer, vec![keyed(1, "mail"), keyed(2, "mail"), keyed(3, "other")]);
+    enqueue(&mut writer, vec![keyed(4, "mail")]);
+    let claimed = claim(&mut writer, 1, 10, NOW);
+    assert_eq!(values(&claimed), [1]);
+    enqueue(&mut writer, vec![keyed(5, "mail")]);
+    assert!(claim(&mut writer, 2, 10, NOW).is_empty(), "it is being handled");
+    end(&mut writer, Settlement::new(claimed[0].id, 1, Outcome::Done), NOW);
+    enqueue(&mut writer, vec![keyed(6, "mail"), keyed(7, "mail")]);
+    let claimed = claim(&mut writer, 3, 10, NOW);
+    assert_eq!(values(&claimed), [6]);
+    end(&mut writer, failed(&claimed[0], "dies"), NOW);
+    enqueue(&mut writer, vec![keyed(8, "mail")]);
+    // Tried again beside the one that has the key now.
+    assert_eq!(order(&mut writer, DeadOrder::Requeue(claimed[0].id), NOW), 1);
+    enqueue(&mut writer, vec![keyed(9, "mail")]);
+    let mut both = values(&claim(&mut writer, 4, 10, NOW));
+    both.sort_unstable();
+    assert_eq!(both, [6, 8]);
+}
+
+pub(super) fn a_lost_lock_of_a_named_queue_is_due_at_once(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    enqueue(&mut writer, vec![Message { backoff_ms: vec![60_000], ..message(1) }]);
+    let first = claim(&mut writer, 1, 10, NOW);
+    assert_eq!(first[0].attempts, 1);
+    assert!(claim(&mut writer, 2, 10, NOW + 999).is_empty());
+    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 1000));
+    let second = claim(&mut writer, 3, 10, NOW + 1000);
+    assert_eq!((second[0].id, second[0].attempts), (first[0].id, 2));
+    assert_eq!(end(&mut writer, failed(&first[0], "late"), NOW + 1000).settled, [false]);
+    assert!(claim(&mut writer, 4, 10, NOW + 2000).is_empty(), "no interval was left");
+    let dead = letters(engine, "mail", (0, 0), NOW + 2000);
+    assert_eq!(dead[0].reason.name(), "LockExpired");
+    assert_eq!(dead[0].attempts, 2);
+}
+
+pub(super) fn settlements_and_renewals_say_whether_the_lock_held(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    enqueue(&mut writer, vec![message(1), message(2)]);
+    let [a, b] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+    let settle = |delivery: &Delivery, lock| Settlement::new(delivery.id, lock, Outcome::Done);
+    let renew = |delivery: &Delivery, lock| Renewal { id: delivery.id, lock, lock_ms: 5000 };
+    let work = Work {
+        settlements: vec![settle(&a, 8), settle(&a, 7), settle(&a, 7), settle(&a, 0)],
+        renewals: vec![renew(&a, 7), renew(&b, 8), renew(&b, 7), renew(&b, 0)],
+        durable: true,
+        ..Work::default()
+    };
+    let report = apply_at(&mut writer, work, NOW);
+    assert_eq!(report.settled, [false, true, false, false]);
+    assert_eq!(report.renewed, [false, false, true, false]);
+    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 5000));
+    // A lock that is over but that nobody else has taken since is still its holder's.
+    assert_eq!(end(&mut writer, settle(&b, 7), NOW + 6000).settled, [true]);
+}
+
+pub(super) fn what_is_returned_keeps_its_place_and_its_attempts(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    enqueue(&mut writer, vec![message(1), message(2)]);
+    let first = claim(&mut writer, 1, 1, NOW + 5);
+    let returned = end(&mut writer, Settlement::new(first[0].id, 1, Outcome::Returned), NOW + 9);
+    assert!(returned.queued && returned.put_back);
+    let again = claim(&mut writer, 2, 10, NOW + 10);
+    assert_eq!(values(&again), [1, 2]);
+    assert_eq!(again[0].attempts, 1);
+    end(&mut writer, failed(&again[0], "dies"), NOW + 11);
+    assert_eq!(letters(engine, "mail", (0, 0), NOW + 11)[0].first_ms, NOW + 10);
+}
+
+pub(super) fn dead_messages_are_kept_listed_and_purged(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let kept = |value| Message {
+        backoff_ms: vec![10],
+        keys_if_undelivered: vec![key("dead")],
+        ..message(value)
+    };
+    let purged = Message { dead_retention_ms: Some(100), ..message(4) };
+    enqueue(&mut writer, vec![kept(1), message(2), message(3), purged]);
+    let claimed = claim(&mut writer, 1, 10, NOW + 1);
+    let delayed = Settlement { delay_ms: Some(20), ..failed(&claimed[0], "first") };
+    end(&mut writer, delayed, NOW + 2);
+    assert!(claim(&mut writer, 2, 10, NOW + 21).is_empty());
+    let again = claim(&mut writer, 2, 10, NOW + 22);
+    assert!(end(&mut writer, failed(&claimed[1], "second"), NOW + 23).settled[0]);
+    end(&mut writer, failed(&again[0], "last"), NOW + 23);
+    end(&mut writer, failed(&claimed[2], "third"), NOW + 24);
+    assert!(end(&mut writer, failed(&claimed[3], "fourth"), NOW + 24).purge_ahead);
+
+    assert_eq!(get(&mut reader, "dead").unwrap().1, [1]);
+    let expected = DeadLetter {
+        id: claimed[0].id,
+        attempts: 2,
+        enqueued_ms: NOW,
+        first_ms: NOW + 1,
+        last_ms: NOW + 22,
+        died_ms: NOW + 23,
+        reason: Reason::new("Error", "last"),
+        value: vec![1],
+    };
+    let page = letters(engine, "mail", (0, 0), NOW + 24);
+    assert_eq!(page[0], expected);
+    let (second, rest) = ((page[1].died_ms, page[1].id), NOW + 24);
+    assert_eq!(page[1].value, [2]);
+    let values = |letters: Vec<DeadLetter>| letters.iter().map(|l| l.value[0]).collect::<Vec<_>>();
+    assert_eq!(values(letters(engine, "mail", second, rest)), [3, 4]);
+    // Whose retention is over is gone, swept or not.
+    assert_eq!(writer.agenda().unwrap().purge_ms, Some(NOW + 124));
+    assert_eq!(values(letters(engine, "mail", second, NOW + 124)), [3]);
+    assert_eq!(stats(engine, NOW + 124)[3], 4);
+    apply_at(&mut writer, Work { purge_max: 5, ..Work::default() }, NOW + 124);
+    assert_eq!((stats(engine, NOW + 124)[3], writer.agenda().unwrap().purge_ms), (3, None));
+    assert!(letters(engine, "other", (0, 0), NOW).is_empty());
+
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let elsewhere = DeadOrder::Delete(claimed[0].id);
+    assert_eq!(writer.order_dead("other", &elsewhere, NOW, deadline).unwrap(), 0);
+    assert_eq!(order(&mut writer, DeadOrder::Delete(claimed[0].id), NOW + 30), 1);
+    assert_eq!(order(&mut writer, DeadOrder::Delete(claimed[0].id), NOW + 30), 0);
+    let purge = |before_ms, max| DeadOrder::Purge { before_ms, max };
+    assert_eq!(order(&mut writer, purge(NOW + 23, 9), NOW + 30), 0);
+    assert_eq!(order(&mut writer, purge(NOW + 99, 1), NOW + 30), 1);
+    assert_eq!(values(letters(engine, "mail", (0, 0), NOW + 30)), [3]);
+}
+
+pub(super) fn dead_messages_are_tried_again_as_new(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let first = Message { backoff_ms: vec![10], priority: 3, ..message(1) };
+    enqueue(&mut writer, vec![first]);
+    let id = claim(&mut writer, 1, 10, NOW)[0].id;
+    assert_eq!(order(&mut writer, DeadOrder::Requeue(id), NOW), 0, "it lives");
+    claim(&mut writer, 2, 10, NOW + 1000);
+    claim(&mut writer, 3, 10, NOW + 2000);
+    assert_eq!(stats(engine, NOW + 2000), [0, 0, 0, 1]);
+    assert_eq!(order(&mut writer, DeadOrder::Requeue(id), NOW + 2500), 1);
+    assert_eq!(stats(engine, NOW + 2500), [1, 0, 0, 0]);
+    let again = claim(&mut writer, 4, 10, NOW + 3000);
+    let seen = (again[0].id, again[0].attempts, again[0].enqueued_ms);
+    assert_eq!(seen, (id, 1, NOW + 2500));
+    assert!(end(&mut writer, failed(&again[0], "again"), NOW + 3000).queued, "all its intervals");
+    // Numbers are not used twice, so that one that is dead keeps its own.
+    let last = claim(&mut writer, 5, 10, NOW + 3010);
+    end(&mut writer, failed(&last[0], "dies"), NOW + 3010);
+    enqueue(&mut writer, vec![message(2)]);
+    assert!(claim(&mut writer, 6, 10, NOW + 3010)[0].id > id);
+}
+
+pub(super) fn stats_count_every_state(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let later = |value| Message { due_ms: NOW + 50, ..message(value) };
+    enqueue(&mut writer, vec![message(1), message(2), message(3), later(4), later(5)]);
+    assert_eq!(stats(engine, NOW), [3, 2, 0, 0]);
+    let claimed = claim(&mut writer, 1, 2, NOW);
+    assert_eq!(stats(engine, NOW), [1, 2, 2, 0]);
+    end(&mut writer, failed(&claimed[0], "dies"), NOW);
+    assert_eq!(stats(engine, NOW + 50), [3, 0, 1, 1]);
+    assert_eq!(stats(engine, NOW + 1000), [4, 0, 0, 1], "its lock is over");
+}

@@ -1,0 +1,121 @@
+//! What consumers ask of the writer thread: messages, and the ends and locks of those they have.
+
+use super::Id;
+use super::queue::{Deliver, Receive, Wish};
+use super::write::Inbox;
+use crate::engine::{Report, Work};
+use crate::model::{LOCK_RENEWAL_MS, Outcome, Reason, Renewal, Result, Settlement};
+
+/// What is to become of a message that was received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Its delivery has ended.
+    Settle(Settlement),
+    /// Its lock goes on.
+    Extend(Renewal),
+}
+
+/// Is told whether the message was still the asker's.
+pub type Reply = Box<dyn FnOnce(Result<bool>) + Send>;
+
+/// An [`Ask`] and who waits for its answer.
+pub(super) struct Asked {
+    what: Ask,
+    reply: Reply,
+}
+
+impl Asked {
+    pub(super) fn settles(&self) -> bool {
+        matches!(self.what, Ask::Settle(_))
+    }
+
+    pub(super) fn answer(self, answer: Result<bool>) {
+        (self.reply)(answer);
+    }
+
+    /// Adds it to the work, behind what is there of its kind.
+    pub(super) fn join(&self, work: &mut Work) {
+        match &self.what {
+            Ask::Settle(settlement) => work.settlements.push(settlement.clone()),
+            Ask::Extend(renewal) => work.renewals.push(*renewal),
+        }
+    }
+
+    /// Answers all that have joined one work, which were the last of their kinds.
+    pub(super) fn tell(asked: Vec<Self>, report: &mut Report) {
+        let settling = asked.iter().filter(|asked| asked.settles()).count();
+        let extending = asked.len() - settling;
+        let last =
+            |all: &mut Vec<bool>, count: usize| all.split_off(all.len().saturating_sub(count));
+        let mut settled = last(&mut report.settled, settling).into_iter();
+        let mut renewed = last(&mut report.renewed, extending).into_iter();
+        for asked in asked {
+            let held = if asked.settles() { settled.next() } else { renewed.next() };
+            asked.answer(Ok(held.unwrap_or(false)));
+        }
+    }
+}
+
+impl Inbox {
+    pub(super) fn listen(&self, wish: Wish, credits: usize, deliver: Deliver) -> Result<Id> {
+        // Deno's lock has a renewal of its own; others are renewed three times a lock.
+        let renewal_ms = if wish.queue.is_empty() { LOCK_RENEWAL_MS } else { wish.lock_ms / 3 };
+        let mut waiting = self.waiting.lock();
+        if let Some(error) = waiting.refusal.clone() {
+            return Err(error);
+        }
+        let id = waiting.consumers.listen(wish, credits, renewal_ms, deliver);
+        drop(waiting);
+        self.nudge();
+        Ok(id)
+    }
+
+    pub(super) fn unlisten(&self, id: Id) -> bool {
+        self.waiting.lock().consumers.remove(id)
+    }
+
+    pub(super) fn settle(&self, listener: Id, number: i64, outcome: Outcome, why: Option<Reason>) {
+        let mut waiting = self.waiting.lock();
+        let settlement = waiting.consumers.settle(listener, number, outcome, why);
+        if waiting.refusal.is_none() {
+            waiting.settlements.extend(settlement);
+        }
+        drop(waiting);
+        self.ring();
+    }
+
+    pub(super) fn new_receiver(&self) -> Id {
+        self.waiting.lock().consumers.new_id()
+    }
+
+    pub(super) fn receive(&self, id: Id, wish: Wish, once: bool, reply: Receive) {
+        let mut waiting = self.waiting.lock();
+        if let Some(error) = waiting.refusal.clone() {
+            drop(waiting);
+            reply(Err(error));
+            return;
+        }
+        waiting.consumers.receive(id, wish, once, reply);
+        drop(waiting);
+        if once { self.ring() } else { self.nudge() }
+    }
+
+    pub(super) fn receive_cancel(&self, id: Id) {
+        let reply = self.waiting.lock().consumers.cancel(id);
+        if let Some(reply) = reply {
+            reply(Ok(None));
+        }
+    }
+
+    pub(super) fn ask(&self, what: Ask, reply: Reply) {
+        let mut waiting = self.waiting.lock();
+        if let Some(error) = waiting.refusal.clone() {
+            drop(waiting);
+            reply(Err(error));
+            return;
+        }
+        waiting.asked.push(Asked { what, reply });
+        drop(waiting);
+        self.ring();
+    }
+}

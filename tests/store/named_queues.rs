@@ -1,0 +1,146 @@
+//! Named queues: who asks, who gets, and what is answered.
+
+use openkv::model::{
+    AtomicWrite, Delivery, Limits, Message, Outcome, Renewal, Settlement, WriteParts,
+};
+use openkv::store::Ask;
+
+use crate::database::{Database, START_MS};
+use crate::on_both;
+
+const LOCK_MS: i64 = 900;
+
+/// Messages of one byte each in the queue `mail`, which die at the first failure but one.
+fn mail(values: std::ops::Range<u8>, due_ms: i64) -> AtomicWrite {
+    let message = |value| Message {
+        queue: "mail".into(),
+        due_ms,
+        backoff_ms: vec![60_000],
+        value: vec![value],
+        ..Message::default()
+    };
+    let messages = values.map(message).collect();
+    let parts = WriteParts { messages, ..WriteParts::default() };
+    AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
+}
+
+fn done(delivery: &Delivery) -> Ask {
+    Ask::Settle(Settlement::new(delivery.id, delivery.lock, Outcome::Done))
+}
+
+fn one_look_is_answered_at_once(database: Database) {
+    assert_eq!(database.receive("mail", LOCK_MS, true).1.get(), Ok(None));
+    database.must(mail(1..3, START_MS));
+    let first = database.receive("mail", LOCK_MS, true).1.get().expect("open").expect("a message");
+    assert_eq!((first.value[0], first.attempts, first.enqueued_ms), (1, 1, START_MS));
+    assert_eq!(database.receive("other", LOCK_MS, true).1.get(), Ok(None));
+    let second = database.receive("mail", 5, true).1.get().expect("open").expect("a message");
+    assert_eq!(second.value[0], 2);
+    assert_eq!(database.receive("mail", LOCK_MS, true).1.get(), Ok(None));
+    assert_eq!(database.ask(done(&first)), Ok(true));
+    assert_eq!(database.ask(done(&first)), Ok(false), "it is gone");
+}
+
+fn who_waits_gets_the_next_message(database: Database) {
+    let waiting: Vec<_> = (0..3).map(|_| database.receive("mail", LOCK_MS, false)).collect();
+    database.settle_down();
+    database.must(mail(1..2, START_MS + 500));
+    database.must(mail(2..3, START_MS));
+    let value = |at: usize| waiting[at].1.get().expect("open").expect("a message").value[0];
+    assert_eq!(value(0), 2);
+    database.pass(499);
+    database.settle_down();
+    assert_eq!(waiting[1].1.now(), None);
+    database.pass(1);
+    assert_eq!(value(1), 1);
+    database.store().receive_cancel(waiting[2].0);
+    assert_eq!(waiting[2].1.get(), Ok(None));
+    database.store().receive_cancel(waiting[2].0);
+}
+
+fn a_lock_ends_is_extended_and_lost(database: Database) {
+    database.must(mail(1..2, START_MS));
+    let (_, first) = database.receive("mail", LOCK_MS, true);
+    let first = first.get().expect("open").expect("a message");
+    let (_, next) = database.receive("mail", LOCK_MS, false);
+    database.pass(LOCK_MS - 1);
+    let extend = |lock_ms| Ask::Extend(Renewal { id: first.id, lock: first.lock, lock_ms });
+    assert_eq!(database.ask(extend(5000)), Ok(true));
+    database.pass(4999);
+    database.settle_down();
+    assert_eq!(next.now(), None, "its lock holds");
+    database.pass(1);
+    let second = next.get().expect("open").expect("a message");
+    assert_eq!((second.id, second.attempts), (first.id, 2));
+    assert_eq!(database.ask(extend(5000)), Ok(false));
+    assert_eq!(database.ask(done(&first)), Ok(false));
+    assert_eq!(database.ask(done(&second)), Ok(true));
+}
+
+fn listeners_and_receivers_share_a_queue_and_nothing_else(database: Database) {
+    let deno = database.listen(10);
+    let listener = database.listen_to("mail", LOCK_MS, 10);
+    let (_, waiting) = database.receive("mail", 2 * LOCK_MS, false);
+    database.must(mail(0..8, START_MS));
+    database.settle_down();
+    let received = waiting.get().expect("open").expect("a message");
+    let mut all = listener.all();
+    all.push(received.value[0]);
+    all.sort_unstable();
+    assert_eq!(all, (0..8).collect::<Vec<u8>>());
+    assert!(deno.all().is_empty());
+}
+
+fn locks_of_listeners_go_on_while_they_handle(database: Database) {
+    let listener = database.listen_to("mail", LOCK_MS, 10);
+    database.must(mail(1..2, START_MS));
+    let (number, _) = listener.get();
+    let (_, waiting) = database.receive("mail", LOCK_MS, false);
+    for _ in 0..9 {
+        database.pass(LOCK_MS / 3);
+        database.settle_down();
+    }
+    assert_eq!(waiting.now(), None);
+    // Without a listener nobody renews.
+    database.store().unlisten(listener.id);
+    database.pass(LOCK_MS);
+    let again = waiting.get().expect("open").expect("a message");
+    assert_eq!(again.attempts, 2);
+    database.store().settle(listener.id, number, Outcome::Done, None);
+    database.settle_down();
+    assert_eq!(database.ask(done(&again)), Ok(true));
+}
+
+fn what_a_listener_refuses_is_put_back_unused(database: Database) {
+    let wish = openkv::store::Wish { queue: "mail".into(), lock_ms: LOCK_MS };
+    let gone = database.store().listen(wish, 5, Box::new(|hand| hand)).expect("listening");
+    database.must(mail(1..3, START_MS));
+    database.settle_down();
+    database.store().unlisten(gone);
+    let other = database.listen_to("mail", LOCK_MS, 5);
+    assert_eq!((other.get().1, other.get().1), (1, 2));
+}
+
+on_both! {
+    one_look_is_answered_at_once
+    who_waits_gets_the_next_message
+    a_lock_ends_is_extended_and_lost
+    listeners_and_receivers_share_a_queue_and_nothing_else
+    locks_of_listeners_go_on_while_they_handle
+    what_a_listener_refuses_is_put_back_unused
+}
+
+/// What another process put back, or gave up, is found without its help.
+#[test]
+fn another_store_takes_what_a_consumer_that_is_gone_had() {
+    let ours = Database::sqlite();
+    let theirs = ours.another(false);
+    theirs.must(mail(1..2, START_MS));
+    let taken = theirs.receive("mail", LOCK_MS, true).1.get().expect("open").expect("a message");
+    let listener = ours.listen_to("mail", LOCK_MS, 1);
+    ours.settle_down();
+    assert!(listener.all().is_empty());
+    ours.pass(LOCK_MS);
+    assert_eq!(listener.get().1, 1);
+    assert_eq!(theirs.ask(done(&taken)), Ok(false));
+}
