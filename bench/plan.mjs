@@ -31,6 +31,7 @@ export const WORKLOADS = [
   }),
   { ...row("watch", "watch: set to event, p50", "watch", { deno: 0.5 }), unit: "µs", better: "less" },
   row("queue", "enqueue + listenQueue, messages", "queue", { deno: 8 }),
+  row("queue-named", "named queue: enqueue + receive + ack, 100 in flight", "queue", { deno: 5 }),
 ];
 
 function row(name, title, family, targets) {

@@ -11,12 +11,17 @@ import {
   type KvEntry,
   type KvEntryMaybe,
   KvError,
+  type KvDeadMessage,
   type KvErrorCode,
   type KvKey,
   type KvLimits,
   KvListIterator,
   type KvListSelector,
+  type KvMessage,
   type KvMutation,
+  type KvQueue,
+  type KvQueueEnqueueOptions,
+  type KvQueueStats,
   KvU64,
   type OpenKvOptions,
   openKv,
@@ -236,6 +241,33 @@ export async function searching(kv: Kv): Promise<void> {
   await kv.createIndex({ prefix: [] });
   // @ts-expect-error there is no such option
   await kv.search([], "a", { limits: 5 });
+}
+
+export async function queueing(kv: Kv): Promise<void> {
+  const mail = kv.queue<User>("mail", { deadRetention: 5 });
+  same<typeof mail, KvQueue<User>>(true);
+  await kv.queue().enqueue("anything");
+  const options: KvQueueEnqueueOptions = { at: new Date(), priority: 9, deduplicationKey: "k" };
+  await mail.enqueue({ name: "ada" }, options);
+  await kv.atomic().enqueue({}, { queue: "mail", ...options }).commit();
+  const stop = new AbortController();
+  await mail.listen((user, { attempts }) => void [user.name, attempts.toFixed()], {
+    concurrency: 2,
+    lockDuration: 1000,
+    signal: stop.signal,
+  });
+  const message = await mail.receive({ wait: 5, lockDuration: 1000 });
+  same<typeof message, KvMessage<User> | null>(true);
+  const held: boolean | undefined = await message?.nack({ delay: 5, error: new Error("no") });
+  const { total }: KvQueueStats = await mail.stats();
+  const { messages, cursor } = await mail.dead.list({ limit: 5, cursor: null });
+  same<typeof cursor, string | null>(true);
+  const dead: KvDeadMessage<User> | undefined = messages[0];
+  void [held, total, dead, await mail.dead.purge({ olderThan: 5 })];
+  // @ts-expect-error a user has a name
+  await mail.enqueue({ nom: "ada" });
+  // @ts-expect-error there is no such option
+  await mail.receive({ waits: 5 });
 }
 
 export async function ending(kv: Kv): Promise<void> {

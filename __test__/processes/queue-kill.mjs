@@ -1,0 +1,98 @@
+// Consumers of a named queue that are killed in the middle of their messages, again and again:
+// nothing is lost, no message has two holders while a lock holds, and what a killed consumer had is
+// delivered again at most a second after its lock ran out.
+//
+//   node __test__/processes/queue-kill.mjs [--rounds 20] [--messages 120]
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { guard, startChild } from "./children.mjs";
+import { openKv } from "./target.mjs";
+
+const CONSUMER = new URL("./queue-kill/consumer.mjs", import.meta.url);
+const LOCK_MS = 500;
+/** From the end of a lock to the next delivery; the issue's bound. */
+const LATE_MS_MAX = 1000;
+const HANG_MS = 60_000;
+const CONSUMERS = 3;
+
+/** One round; answers how many messages were taken over, and the longest time that took. */
+export async function killConsumers(path, messages) {
+  const kv = await openKv(path);
+  const queue = kv.queue("work");
+  const begun = new Map();
+  const done = new Set();
+  const deaths = new Map();
+  let takenOver = 0;
+  let latest = 0;
+  let finish;
+  const finished = new Promise((resolve) => (finish = resolve));
+
+  function start(name) {
+    const onLine = (line) => {
+      const { event, n, at } = JSON.parse(line);
+      if (event === "begin") {
+        const holder = begun.get(n);
+        if (holder !== undefined) {
+          const death = deaths.get(holder);
+          assert.ok(death !== undefined, `message ${n} went to ${name} while ${holder} had it`);
+          // The lock was renewed for the last time at most a third of it before the death.
+          const free = death + LOCK_MS;
+          assert.ok(at >= death, `message ${n} was taken while its holder lived`);
+          latest = Math.max(latest, at - free);
+          takenOver++;
+        }
+        begun.set(n, name);
+      } else if (event === "end") {
+        done.add(n);
+        if (done.size === messages) finish();
+      }
+    };
+    return { name, child: startChild(CONSUMER, { path, lockMs: LOCK_MS }, { onLine }) };
+  }
+
+  let names = 0;
+  const consumers = Array.from({ length: CONSUMERS }, () => start(`c${names++}`));
+  for (let n = 0; n < messages; n++) {
+    await queue.enqueue(n, { backoffSchedule: [0, 0, 0, 0, 0] });
+  }
+  for (let kill = 0; kill < CONSUMERS; kill++) {
+    await sleep(80);
+    const victim = consumers.shift();
+    victim.child.kill();
+    await victim.child.ended;
+    deaths.set(victim.name, Date.now());
+    consumers.push(start(`c${names++}`));
+  }
+  await guard(finished, HANG_MS, `${messages} messages; ${done.size} are done`);
+  // The ends are told before they are durable.
+  for (let left = 200; (await queue.stats()).total > 0 && left > 0; left--) await sleep(10);
+  const { total, dead } = await queue.stats();
+  for (const { child } of consumers) child.hangUp();
+  await Promise.all(consumers.map(({ child }) => child.ended));
+  kv.close();
+  assert.deepEqual({ total, dead }, { total: 0, dead: 0 });
+  assert.ok(latest <= LATE_MS_MAX, `taken over ${latest} ms after the lock's end`);
+  return { takenOver, latest };
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: "string", default: "20" },
+      messages: { type: "string", default: "120" },
+    },
+  });
+  const folder = mkdtempSync(join(tmpdir(), "openkv-queue-kill-"));
+  for (let round = 1; round <= Number(values.rounds); round++) {
+    const path = join(folder, `${round}.sqlite3`);
+    const { takenOver, latest } = await killConsumers(path, Number(values.messages));
+    console.log(`round ${round}: ${takenOver} taken over, at most ${latest} ms after the lock`);
+  }
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,17 @@
+// A consumer that tells of the beginning and the end of each message, and waits to be killed.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { args, listen, tell } from "../child.mjs";
+import { openKv } from "../target.mjs";
+
+const kv = await openKv(args.path);
+listen();
+const say = (event, n) => tell(JSON.stringify({ event, n, at: Date.now() }));
+await kv.queue("work").listen(
+  async (n) => {
+    say("begin", n);
+    await sleep(20);
+    say("end", n);
+  },
+  { concurrency: 4, lockDuration: args.lockMs },
+);
