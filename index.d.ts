@@ -1289,6 +1289,74 @@ export interface OpenKvOptions {
  */
 export function openKv(path?: string | URL | null, options?: OpenKvOptions): Promise<Kv>;
 
+/** Bounds of one database of a server. What is left out is not bounded, but for watches (10,000). */
+export interface ServerQuotas {
+  /** Size of the database's files, in bytes, from which on writes that add are refused. */
+  bytes?: number;
+  /** Requests in a second; as many may come at once. */
+  operationsPerSecond?: number;
+  /** Watches at one time. */
+  watches?: number;
+}
+
+/** Options of {@link serve}. An unknown name is a `TypeError`. */
+export interface ServeOptions {
+  /** A file, which is one database; or a folder of many, which exists or ends with a separator. */
+  path: string;
+  /** Address and port; port 0 is any that is free. Default: `"127.0.0.1:4512"`. */
+  listen?: string;
+  /** Of a file, required: the token that may read and write. At least 12 visible ASCII characters. */
+  accessToken?: string;
+  /** Of a file: a token that may only read. */
+  readToken?: string;
+  /** Of a folder, required: the token of the admin API, which makes databases and their tokens. */
+  adminToken?: string;
+  /** Paths of a certificate (with its chain) and of its key, in PEM. Without: clear text. */
+  tls?: { cert: string; key: string };
+  /** Of a file: nobody may write. Default: false. */
+  readonly?: boolean;
+  /** Of a file: its bounds. Databases of a folder get theirs by the admin API. */
+  quotas?: ServerQuotas;
+  /** How long an issued token of the data path is good, in milliseconds. Default: 15 minutes. */
+  dataTokenMs?: number;
+  /** Connections at one time; more wait. Default: 4096. */
+  connectionsMax?: number;
+  /** What is written to standard error. Default: `"none"`. */
+  log?: "none" | "text" | "json";
+}
+
+/** A running server. It keeps the process alive until it is closed. */
+export interface KvServer {
+  /** What clients on this machine open. */
+  readonly url: string;
+  /** The port that it listens on. */
+  readonly port: number;
+  /**
+   * Takes no more connections, answers what is under way (for at most 10 seconds), ends watches and
+   * closes the databases. A second call waits for the same end.
+   */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Serves databases over KV Connect, Deno KV's network protocol, to Deno, to the npm and Python
+ * clients, and to `openKv(url)`. See docs/server.md.
+ *
+ * Rejects with `TypeError` for options that make no sense, naming the option; with {@link KvError}
+ * of code `UNAVAILABLE` or `DENIED` for an address, file or folder that cannot be used.
+ *
+ * @example
+ * import { openKv, serve } from "openkv";
+ * const accessToken = "a long and secret text";
+ * const server = await serve({ path: "data/app.sqlite3", listen: "127.0.0.1:0", accessToken });
+ * const kv = await openKv(server.url, { accessToken });
+ * await kv.set(["hello"], "world");
+ * kv.close();
+ * await server.close();
+ */
+export function serve(options: ServeOptions): Promise<KvServer>;
+
 /**
  * Bytes that the limits count: `sizeOf(value)` those of a value (`valueBytesMax`), `sizeOf.key(key)`
  * those of a key (`keyBytesMax`).

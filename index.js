@@ -9,6 +9,7 @@ module.exports.AtomicOperation = openkv.AtomicOperation;
 module.exports.KvListIterator = openkv.KvListIterator;
 module.exports.KvU64 = openkv.KvU64;
 module.exports.KvUuidV7 = openkv.KvUuidV7;
+module.exports.serve = openkv.serve;
 module.exports.sizeOf = openkv.sizeOf;
 module.exports.KvError = openkv.KvError;
 module.exports.KvConflictError = openkv.KvConflictError;

@@ -7,6 +7,7 @@ const openkv = createRequire(import.meta.url)("./index.js");
 
 export const {
   openKv,
+  serve,
   sizeOf,
   Kv,
   AtomicOperation,

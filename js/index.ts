@@ -13,4 +13,5 @@ export {
 export { Kv } from "./kv.js";
 export { KvListIterator } from "./list.js";
 export { openKv } from "./open.js";
+export { serve } from "./serve.js";
 export { sizeOf } from "./size.js";

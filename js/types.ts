@@ -28,9 +28,11 @@ export type {
   KvPage,
   KvPaginateOptions,
   KvSumOptions,
+  KvServer,
   KvU64,
   KvSearchEntry,
   KvSearchOptions,
   KvSearchResult,
   OpenKvOptions,
+  ServeOptions,
 } from "../index.js";

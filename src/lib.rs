@@ -15,6 +15,7 @@
 //! | [`remote`] | a database elsewhere, as a KV Connect client has it |
 //! | [`backend`] | the closed choice of a store here and a database elsewhere |
 //! | [`open`] | from a path or URL and options to a database |
+//! | [`server`] | the KV Connect server: databases of this machine for whoever has a token |
 //! | `binding` | JavaScript ⇄ Rust, the only room that names `napi` |
 
 // Not in tests: there Node-API's macros register nothing, and no Node is there to call.
@@ -30,4 +31,5 @@ pub mod model;
 pub mod open;
 pub mod remote;
 pub mod search;
+pub mod server;
 pub mod store;

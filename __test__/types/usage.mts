@@ -25,6 +25,8 @@ import {
   KvU64,
   type OpenKvOptions,
   openKv,
+  type ServeOptions,
+  serve,
   sizeOf,
 } from "openkv";
 
@@ -341,4 +343,16 @@ export async function readingBeyondDeno(kv: Kv): Promise<void> {
   const deleted = await kv.deleteMany([["a"], ["b"]], { where: { $eq: 1 }, limit: 5, atomic: true });
   deleted.versionstamp satisfies string | null;
   (await kv.deleteMany({ start: ["a"], end: ["b"] })).count satisfies number;
+}
+
+export async function serving(): Promise<void> {
+  const options: ServeOptions = { path: "a.sqlite3", accessToken: "123456789012" };
+  const server = await serve({ ...options, quotas: { watches: 5 }, tls: { cert: "a", key: "b" } });
+  same<string, typeof server.url>(true);
+  same<number, typeof server.port>(true);
+  await server.close();
+  // @ts-expect-error it needs a path
+  await serve({});
+  // @ts-expect-error there is no such log
+  await serve({ path: "a", log: "loud" });
 }

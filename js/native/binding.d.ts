@@ -47,6 +47,15 @@ export interface NativeHandle {
 /** Starts to open; OPENED or OPEN_FAILED comes with this id. */
 export const Handle: new (id: number, options: NativeOptions) => NativeHandle;
 
+/** A KV Connect server. */
+export interface NativeServer {
+  /** REPLIED comes with this id when it is closed. */
+  close(id: number): void;
+}
+
+/** Starts with options in JSON; REPLIED or CALL_FAILED comes with this id. */
+export const Server: new (id: number, options: string) => NativeServer;
+
 export function attach(
   scratch: Uint8Array,
   onEvent: (kind: number, id: number, data: Buffer | null) => void,

@@ -20,6 +20,7 @@ mod lane;
 mod remote;
 mod replies;
 mod scratch;
+mod server;
 
 use std::collections::HashMap;
 

@@ -22,6 +22,12 @@ impl DatabaseId {
         Self(bytes)
     }
 
+    /// The UUID of these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     /// Reads a UUID with or without hyphens, braces and `urn:uuid:`, in either case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

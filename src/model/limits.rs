@@ -324,3 +324,51 @@ pub const REMOTE_REQUESTS_MAX: usize = 128;
 
 /// Watches that share a connection, so that a server's bound of streams is not met.
 pub const REMOTE_WATCHES_PER_CONNECTION_MAX: usize = 64;
+
+/// Shortest token that a server takes: what Deno's own asks for.
+pub const TOKEN_CHARS_MIN: usize = 12;
+
+/// How long a token of the data path is good, by default.
+pub const DATA_TOKEN_MS_DEFAULT: u64 = 15 * 60 * 1000;
+
+/// The shortest such time: clients renew some seconds ahead.
+pub const DATA_TOKEN_MS_MIN: u64 = 1000;
+
+/// The longest such time.
+pub const DATA_TOKEN_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+/// Connections that a server has at one time, by default; more wait to be accepted.
+pub const CONNECTIONS_MAX_DEFAULT: usize = 4096;
+
+/// Requests that one HTTP/2 connection has at one time.
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
+
+/// Time for the head of a request, a TLS handshake, or the first request of a connection.
+pub const REQUEST_HEAD_MS_MAX: u64 = 10_000;
+
+/// Time for the body of a request.
+pub const REQUEST_BODY_MS_MAX: u64 = 30_000;
+
+/// How often a silent watch, and a silent HTTP/2 connection, shows that it is alive.
+pub const ALIVE_INTERVAL_MS: u64 = 5000;
+
+/// How long a server that closes waits for requests under way.
+pub const SHUTDOWN_MS_MAX: u64 = 10_000;
+
+/// Body of a request to the admin API.
+pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
+
+/// Databases of one server.
+pub const DATABASES_MAX: usize = 10_000;
+
+/// Access tokens of one database.
+pub const ACCESS_TOKENS_MAX: usize = 1000;
+
+/// Name of a database of a server.
+pub const DATABASE_NAME_CHARS_MAX: usize = 63;
+
+/// Watches of one database of a server at one time, unless its quotas say another number.
+pub const DATABASE_WATCHES_MAX: u32 = 10_000;
+
+/// How long a measured size of a database's file is believed.
+pub const SIZE_REFRESH_MS: i64 = 1000;

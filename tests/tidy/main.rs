@@ -16,7 +16,7 @@ struct Room {
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 12] = [
+const ROOMS: [Room; 13] = [
     Room { name: "model", uses: &[] },
     Room { name: "codec", uses: &["model"] },
     Room { name: "search", uses: &["model", "codec"] },
@@ -28,9 +28,12 @@ const ROOMS: [Room; 12] = [
     Room { name: "remote", uses: &["model", "connect", "store"] },
     Room { name: "backend", uses: &["model", "engine", "store", "remote"] },
     Room { name: "open", uses: &["model", "commit", "engine", "store", "remote", "backend"] },
+    Room { name: "server", uses: &["model", "codec", "connect", "store", "backend", "open"] },
     Room {
         name: "binding",
-        uses: &["model", "codec", "filter", "engine", "store", "remote", "backend", "open"],
+        uses: &[
+            "model", "codec", "filter", "engine", "store", "remote", "backend", "open", "server",
+        ],
     },
 ];
 
@@ -43,7 +46,7 @@ const RESERVED: [(&str, &[&str]); 6] = [
     ("napi_derive", &["src/binding/"]),
     ("rusqlite", &["src/engine/sqlite/"]),
     ("notify", &["src/engine/sqlite/"]),
-    ("hyper_util", &["src/remote/"]),
+    ("hyper_util", &["src/remote/", "src/server/"]),
     ("unsafe", &["src/binding/", "src/engine/sqlite/"]),
 ];
 

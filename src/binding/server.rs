@@ -1,0 +1,61 @@
+//! A running server as JavaScript holds it.
+
+use std::sync::Arc;
+
+use napi::Result;
+use napi_derive::napi;
+use parking_lot::Mutex;
+
+use super::events::{self, Event, Events};
+use super::replies::Reply;
+use crate::server;
+use crate::server::options::ServerOptions;
+
+/// A server, once it has started and until it is closed.
+type Place = Arc<Mutex<Option<server::Server>>>;
+
+/// A KV Connect server.
+#[napi]
+pub struct Server {
+    events: Events,
+    place: Place,
+}
+
+#[napi]
+impl Server {
+    /// Starts a server with options in JSON; REPLIED with its port and URL, or CALL_FAILED.
+    #[napi(constructor, catch_unwind)]
+    #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
+    pub fn new(id: f64, options: String) -> Result<Self> {
+        let events = events::current()?;
+        let place = Place::default();
+        let reply = Reply::new(events.clone(), id, Event::Replied, Event::CallFailed);
+        let started = place.clone();
+        std::thread::Builder::new().name("openkv-serve".into()).spawn(move || {
+            let starting = ServerOptions::from_json(&options).and_then(server::Server::start);
+            match starting {
+                Ok(server) => {
+                    let port = server.address().port().to_le_bytes();
+                    let answer = [&port, server.url().as_bytes()].concat();
+                    *started.lock() = Some(server);
+                    reply.good(Some(answer));
+                }
+                Err(error) => reply.bad(&error),
+            }
+        })?;
+        Ok(Self { events, place })
+    }
+
+    /// Closes it: in-flight requests are answered, watches end; REPLIED when that is done.
+    #[napi(catch_unwind)]
+    pub fn close(&mut self, id: f64) -> Result<()> {
+        let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
+        let place = self.place.clone();
+        std::thread::Builder::new().name("openkv-serve".into()).spawn(move || {
+            let server = place.lock().take();
+            drop(server);
+            reply.good(None);
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! The admin API: databases, their tokens and quotas, in JSON.
+//!
+//! | request | does |
+//! |---|---|
+//! | `GET /v1/admin/databases` | lists them |
+//! | `POST /v1/admin/databases` | makes one: `{ name, quotas? }` |
+//! | `GET /v1/admin/databases/NAME` | shows it |
+//! | `PUT /v1/admin/databases/NAME/quotas` | sets its quotas |
+//! | `DELETE /v1/admin/databases/NAME` | drops it |
+//! | `POST /v1/admin/databases/NAME/tokens` | makes a token: `{ rights }` |
+//! | `DELETE /v1/admin/databases/NAME/tokens/ID` | withdraws it |
+//!
+//! The server's admin token may do all; a database's own admin token shows it and has its tokens.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use super::Serving;
+use super::answer::{Answer, Body, Refusal, answer, whole};
+use super::auth::{Rights, TokenHash, bearer};
+use super::catalog::{no_database, now_ms};
+use super::database::{AccessToken, Database};
+use super::options::Quotas;
+use super::route::{only, read};
+use crate::connect::time::to_rfc3339;
+use crate::connect::versions::JSON_TYPE;
+use crate::model::ADMIN_REQUEST_BYTES_MAX;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DatabaseView {
+    name: String,
+    database_id: String,
+    path: String,
+    created_at: String,
+    bytes: u64,
+    watches: u32,
+    quotas: Quotas,
+    tokens: Vec<TokenView>,
+    /// Of one that was just made: shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenView {
+    id: String,
+    rights: Rights,
+    created_at: String,
+    /// Of one that was just made: shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewDatabase {
+    name: String,
+    #[serde(default)]
+    quotas: Quotas,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewToken {
+    rights: Rights,
+}
+
+fn token_view(of: &AccessToken, token: Option<String>) -> TokenView {
+    let AccessToken { id, rights, created_ms, .. } = of;
+    TokenView { id: id.clone(), rights: *rights, created_at: to_rfc3339(*created_ms), token }
+}
+
+fn view(database: &Database, token: Option<String>) -> DatabaseView {
+    DatabaseView {
+        name: database.name.clone(),
+        database_id: database.id.to_string(),
+        path: format!("/{}", database.name),
+        created_at: to_rfc3339(database.created_ms),
+        bytes: database.size(now_ms()),
+        watches: database.watch_count(),
+        quotas: database.quotas(),
+        tokens: database.tokens().iter().map(|token| token_view(token, None)).collect(),
+        token,
+    }
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> Result<Answer, Refusal> {
+    let body = serde_json::to_vec(body)
+        .map_err(|error| crate::model::Error::internal(error.to_string()))?;
+    Ok(answer(status, JSON_TYPE, whole(body)))
+}
+
+fn nothing() -> Answer {
+    let mut answer = answer(StatusCode::NO_CONTENT, JSON_TYPE, Body::Whole(None));
+    answer.headers_mut().remove(hyper::header::CONTENT_TYPE);
+    answer
+}
+
+async fn parsed<T: for<'a> Deserialize<'a>>(body: Incoming) -> Result<T, Refusal> {
+    let body = read(body, ADMIN_REQUEST_BYTES_MAX).await?;
+    serde_json::from_slice(&body)
+        .map_err(|error| Refusal::bad_request(format!("The request cannot be read: {error}")))
+}
+
+/// Whether a request comes with the server's admin token, or that of the database of this name.
+fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<(), Refusal> {
+    let hash = TokenHash::of(bearer(&head.headers)?);
+    if serving.admin_token.as_ref().is_some_and(|admin| admin.is(&hash)) {
+        return Ok(());
+    }
+    let own = name.and_then(|name| serving.catalog.by_name(name));
+    match own.and_then(|database| database.token(&hash)) {
+        Some((Rights::Admin, _)) => Ok(()),
+        Some(_) => Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "The token does not have the rights for this: it is not an admin's.",
+        )),
+        None => Err(Refusal::wrong_token()),
+    }
+}
+
+/// Runs what waits for the disk away from the threads that serve.
+async fn blocking<T: Send + 'static>(
+    serving: &Arc<Serving>,
+    work: impl FnOnce(&Serving) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let serving = serving.clone();
+    let done = tokio::task::spawn_blocking(move || work(&serving)).await;
+    done.map_err(|_| crate::model::Error::internal("the admin API ended by a panic"))?
+}
+
+/// Answers a request of the admin API.
+pub(super) async fn route(
+    serving: &Arc<Serving>,
+    head: Parts,
+    body: Incoming,
+    path: &str,
+) -> Result<Answer, Refusal> {
+    if !serving.catalog.is_folder() {
+        return Err(Refusal::not_found());
+    }
+    let parts: Vec<_> = path.trim_start_matches("/v1/admin/").split('/').collect();
+    match *parts.as_slice() {
+        ["databases"] => {
+            only(&head, &[Method::GET, Method::POST])?;
+            authorize(serving, &head, None)?;
+            if head.method == Method::GET {
+                let all = blocking(serving, |serving| {
+                    let all = serving.catalog.all();
+                    Ok(all.iter().map(|database| view(database, None)).collect::<Vec<_>>())
+                });
+                return json(StatusCode::OK, &all.await?);
+            }
+            let NewDatabase { name, quotas } = parsed(body).await?;
+            let made = blocking(serving, move |serving| {
+                let (database, token) = serving.catalog.create(&name, quotas)?;
+                Ok(view(&database, Some(token)))
+            });
+            json(StatusCode::CREATED, &made.await?)
+        }
+        ["databases", name] => {
+            only(&head, &[Method::GET, Method::DELETE])?;
+            let name = name.to_owned();
+            if head.method == Method::GET {
+                authorize(serving, &head, Some(&name))?;
+                let shown = blocking(serving, move |serving| {
+                    let found = serving.catalog.by_name(&name).ok_or_else(|| no_database(&name))?;
+                    Ok(view(&found, None))
+                });
+                return json(StatusCode::OK, &shown.await?);
+            }
+            authorize(serving, &head, None)?;
+            blocking(serving, move |serving| serving.catalog.drop_database(&name)).await?;
+            Ok(nothing())
+        }
+        ["databases", name, "quotas"] => {
+            only(&head, &[Method::PUT])?;
+            authorize(serving, &head, None)?;
+            let (name, quotas) = (name.to_owned(), parsed::<Quotas>(body).await?);
+            blocking(serving, move |serving| serving.catalog.set_quotas(&name, quotas)).await?;
+            Ok(nothing())
+        }
+        ["databases", name, "tokens"] => {
+            only(&head, &[Method::POST])?;
+            authorize(serving, &head, Some(name))?;
+            let (name, NewToken { rights }) = (name.to_owned(), parsed(body).await?);
+            let made = blocking(serving, move |serving| {
+                let (token, record) = serving.catalog.add_token(&name, rights)?;
+                Ok(token_view(&record, Some(token)))
+            });
+            json(StatusCode::CREATED, &made.await?)
+        }
+        ["databases", name, "tokens", id] => {
+            only(&head, &[Method::DELETE])?;
+            authorize(serving, &head, Some(name))?;
+            let (name, id) = (name.to_owned(), id.to_owned());
+            blocking(serving, move |serving| serving.catalog.withdraw_token(&name, &id)).await?;
+            Ok(nothing())
+        }
+        _ => Err(Refusal::not_found()),
+    }
+}

@@ -1,0 +1,144 @@
+//! What goes back: whole bodies, streams, refusals.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use tokio::sync::mpsc;
+
+use crate::model::{Error, Kind};
+
+/// The body of an answer.
+pub(super) enum Body {
+    Whole(Option<Bytes>),
+    /// Ends when the sender is dropped.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Stream(pieces) => {
+                pieces.poll_recv(context).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+pub(super) type Answer = Response<Body>;
+
+/// An answer of this type.
+pub(super) fn answer(status: StatusCode, content_type: &'static str, body: Body) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let nosniff = HeaderName::from_static("x-content-type-options");
+    headers.insert(nosniff, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+pub(super) fn whole(bytes: impl Into<Bytes>) -> Body {
+    Body::Whole(Some(bytes.into()))
+}
+
+pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    answer(status, "text/plain; charset=utf-8", whole(text))
+}
+
+/// Why a request is not answered as it hoped.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    text: String,
+    retry_after_s: Option<u64>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), retry_after_s: None }
+    }
+
+    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    pub(super) fn unauthorized(text: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, text)
+    }
+
+    /// The same for a token that there is none of, another database's, and an expired one.
+    pub(super) fn wrong_token() -> Self {
+        Self::unauthorized("Invalid access token.")
+    }
+
+    pub(super) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Resource not found.")
+    }
+
+    pub(super) fn retry(mut self, after_s: u64) -> Self {
+        self.retry_after_s = Some(after_s);
+        self
+    }
+
+    pub(super) fn answer(self) -> Answer {
+        let mut answer = text(self.status, self.text);
+        if let Some(seconds) = self.retry_after_s {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            answer.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, scheme);
+        }
+        answer
+    }
+}
+
+/// Clients repeat what has a status of 5xx, for ever, so only that which may come right has one.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let text = error.message();
+        match error.kind() {
+            Kind::Invalid | Kind::Range => Self::bad_request(text),
+            Kind::Denied => Self::new(StatusCode::FORBIDDEN, text),
+            Kind::Conflict => Self::new(StatusCode::CONFLICT, text),
+            Kind::Unavailable | Kind::Closed => {
+                tracing::warn!(%error, "unavailable");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, text).retry(1)
+            }
+            Kind::Unsupported | Kind::FeedGap => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
+            Kind::Corrupt => {
+                tracing::error!(%error, "damaged");
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+            }
+            Kind::OutcomeUnknown | Kind::Internal => {
+                tracing::error!(%error, "failed");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Tokens: access tokens, which are kept as hashes, and tokens of the data path, which are signed.
+//!
+//! Access tokens that the server makes are 256 random bits, so one round of SHA-256 is enough at
+//! rest: there is no dictionary of such numbers to try.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use hmac::{Hmac, Mac};
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::answer::Refusal;
+use crate::connect::database_id::DatabaseId;
+use crate::model::{Error, Kind, Result};
+
+/// What a token allows; each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Rights {
+    /// Read and watch.
+    Read = 1,
+    /// Write too.
+    Write = 2,
+    /// Make and withdraw tokens of its database too.
+    Admin = 3,
+}
+
+impl Rights {
+    fn from_number(number: u8) -> Option<Self> {
+        [Self::Read, Self::Write, Self::Admin].into_iter().find(|rights| *rights as u8 == number)
+    }
+}
+
+/// SHA-256 of an access token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    pub(super) fn of(token: &str) -> Self {
+        Self(Sha256::digest(token.as_bytes()).into())
+    }
+
+    pub(super) fn from_text(text: &str) -> Option<Self> {
+        BASE64_URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
+    }
+
+    pub(super) fn to_text(self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(self.0)
+    }
+
+    /// Compared in a time that does not depend on where they differ.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+
+    /// A part of it that names the token in what is signed.
+    pub(super) fn fingerprint(&self) -> [u8; 8] {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        [a, b, c, d, e, f, g, h]
+    }
+}
+
+/// Random bytes of the operating system.
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::new(Kind::Unavailable, format!("no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+/// A new access token.
+pub(super) fn new_token() -> Result<String> {
+    Ok(format!("okv_{}", BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?)))
+}
+
+/// The token of a request. Neither text says which token was meant.
+pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let malformed = || Refusal::unauthorized("Malformed authorization header.");
+    let header = headers.get(AUTHORIZATION).ok_or_else(malformed)?;
+    let (scheme, token) =
+        header.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(malformed)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Refusal::wrong_token());
+    }
+    Ok(token)
+}
+
+/// What a token of the data path says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grant {
+    /// The one database that it is for.
+    pub(super) database: DatabaseId,
+    pub(super) rights: Rights,
+    /// The access token that it was issued for; when that is withdrawn, so is this.
+    pub(super) issued_for: [u8; 8],
+    pub(super) expires_at_ms: i64,
+}
+
+/// Signs and verifies tokens of the data path. Its key lives as long as the server: clients of one
+/// that has started anew fetch their metadata again.
+pub(super) struct Signer {
+    key: [u8; 32],
+}
+
+const GRANT_BYTES: usize = 16 + 1 + 8 + 8;
+
+impl Signer {
+    pub(super) fn new() -> Result<Self> {
+        random().map(|key| Self { key })
+    }
+
+    fn mac(&self, signed: &[u8]) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
+        mac.update(signed);
+        Some(mac)
+    }
+
+    pub(super) fn issue(&self, grant: &Grant) -> Result<String> {
+        let mut bytes = Vec::with_capacity(GRANT_BYTES + 32);
+        bytes.extend_from_slice(grant.database.as_bytes());
+        bytes.push(grant.rights as u8);
+        bytes.extend_from_slice(&grant.issued_for);
+        bytes.extend_from_slice(&grant.expires_at_ms.to_be_bytes());
+        let mac = self.mac(&bytes).ok_or_else(|| Error::internal("no key to sign with"))?;
+        bytes.extend_from_slice(&mac.finalize().into_bytes());
+        Ok(format!("okd_{}", BASE64_URL_SAFE_NO_PAD.encode(bytes)))
+    }
+
+    /// What a token grants; `None` for one that was not issued here or has expired.
+    pub(super) fn verify(&self, token: &str, now_ms: i64) -> Option<Grant> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.strip_prefix("okd_")?).ok()?;
+        let (signed, signature) = bytes.split_at_checked(GRANT_BYTES)?;
+        // Compares in constant time.
+        self.mac(signed)?.verify_slice(signature).ok()?;
+        let (database, rest) = signed.split_first_chunk::<16>()?;
+        let (&rights, rest) = rest.split_first()?;
+        let (issued_for, rest) = rest.split_first_chunk::<8>()?;
+        let expires_at_ms = i64::from_be_bytes(rest.try_into().ok()?);
+        (expires_at_ms > now_ms).then_some(Grant {
+            database: DatabaseId::from_bytes(*database),
+            rights: Rights::from_number(rights)?,
+            issued_for: *issued_for,
+            expires_at_ms,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_as_it_was_issued_and_no_longer() {
+        let signer = Signer::new().unwrap();
+        let grant = Grant {
+            database: DatabaseId::random([7; 16]),
+            rights: Rights::Write,
+            issued_for: [9; 8],
+            expires_at_ms: 1000,
+        };
+        let token = signer.issue(&grant).unwrap();
+        assert_eq!(signer.verify(&token, 999), Some(grant));
+        assert_eq!(signer.verify(&token, 1000), None);
+        assert_eq!(Signer::new().unwrap().verify(&token, 0), None);
+        assert_eq!(signer.verify(&token[4..], 0), None);
+        for at in 4..token.len() {
+            let mut other = token.clone().into_bytes();
+            other[at] = if other[at] == b'A' { b'B' } else { b'A' };
+            let other = String::from_utf8(other).unwrap();
+            assert_eq!(signer.verify(&other, 0), None, "{at}");
+            assert_eq!(signer.verify(&token[..at], 0), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_kept_as_text() {
+        let hash = TokenHash::of("a token");
+        assert!(TokenHash::from_text(&hash.to_text()).unwrap().is(&hash));
+        assert!(!TokenHash::of("another").is(&hash));
+        assert!(TokenHash::from_text("AAAA").is_none());
+    }
+}

@@ -1,0 +1,170 @@
+//! Reads and writes of the data path.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::HeaderMap;
+use tokio::sync::oneshot;
+
+use super::Serving;
+use super::answer::{Answer, Refusal, answer, whole};
+use super::auth::{Grant, bearer};
+use super::catalog::now_ms;
+use super::database::Database;
+use crate::connect::database_id::DatabaseId;
+use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VERSION_HEADER};
+use crate::connect::wire::atomic_write::{self, WriteAnswer};
+use crate::connect::wire::{snapshot_read, value};
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, Key, Kind, Limits, Mutation, Range, Result, Row,
+};
+use crate::store::Store;
+
+/// Who asks of which database, by the head of a request.
+pub(super) fn authorize(
+    serving: &Serving,
+    headers: &HeaderMap,
+) -> Result<(Arc<Database>, Grant), Refusal> {
+    let grant =
+        serving.signer.verify(bearer(headers)?, now_ms()).ok_or_else(Refusal::wrong_token)?;
+    let database = serving.catalog.by_id(grant.database).ok_or_else(Refusal::wrong_token)?;
+    if !database.has_token(grant.issued_for) {
+        return Err(Refusal::wrong_token());
+    }
+    let named = match headers.get(VERSION_HEADER).map(|version| version.as_bytes()) {
+        None => headers
+            .get(DOMAIN_HEADER)
+            .ok_or_else(|| Refusal::bad_request("Expected protocol version 1, 2 or 3."))?
+            .to_str()
+            .ok(),
+        Some(b"2" | b"3") => headers.get(DATABASE_HEADER).and_then(|id| id.to_str().ok()),
+        Some(_) => return Err(Refusal::bad_request("Expected protocol version 1, 2 or 3.")),
+    };
+    if named.and_then(DatabaseId::parse) != Some(database.id) {
+        return Err(Refusal::bad_request("Invalid database id."));
+    }
+    Ok((database, grant))
+}
+
+/// The store, opened away from the threads that serve.
+pub(super) async fn store_of(database: &Arc<Database>) -> Result<Arc<Store>> {
+    if let Some(store) = database.open_store() {
+        return Ok(store);
+    }
+    let database = database.clone();
+    let opened = tokio::task::spawn_blocking(move || database.store()).await;
+    opened.map_err(|_| Error::internal("opening ended by a panic"))?
+}
+
+fn unanswered<T>(_: T) -> Error {
+    Error::internal("the database did not answer; please report this")
+}
+
+/// An entry as it was found, to be rewritten for the wire on another thread than it was read on.
+struct Found {
+    key: Vec<u8>,
+    stamp: crate::model::Versionstamp,
+    encoding: crate::model::Encoding,
+    value: Vec<u8>,
+}
+
+impl Found {
+    fn of(row: &Row<'_>) -> Self {
+        let (key, value) = (row.key.to_vec(), row.value.to_vec());
+        Self { key, stamp: row.stamp, encoding: row.encoding, value }
+    }
+
+    fn row(&self) -> Row<'_> {
+        let (key, value) = (self.key.as_slice(), self.value.as_slice());
+        Row { key, stamp: self.stamp, encoding: self.encoding, value }
+    }
+}
+
+/// `snapshot_read`.
+pub(super) async fn snapshot_read(
+    database: &Arc<Database>,
+    body: &[u8],
+) -> Result<Answer, Refusal> {
+    let ranges = snapshot_read::read_request(body, &Limits::default())?;
+    let (reply, answered) = oneshot::channel();
+    let count = ranges.len();
+    store_of(database).await?.read(Box::new(move |snapshot| {
+        let found = snapshot.and_then(|snapshot| {
+            let mut found: Vec<Vec<Found>> = Vec::with_capacity(count);
+            for range in &ranges {
+                let mut rows = Vec::new();
+                match range {
+                    Range::Point(key) => {
+                        snapshot.get(key.as_bytes(), &mut |row| rows.push(Found::of(&row)))?;
+                    }
+                    Range::Span { start, end, .. } if start >= end => {}
+                    Range::Span { start, end, limit, reverse } => {
+                        let (start, end) = (start.as_bytes(), end.as_bytes());
+                        snapshot.scan(start, end, *reverse, &mut |row| {
+                            rows.push(Found::of(&row));
+                            rows.len() < *limit
+                        })?;
+                    }
+                }
+                found.push(rows);
+            }
+            Ok(found)
+        });
+        let _gone = reply.send(found);
+    }));
+    let found = answered.await.map_err(unanswered)??;
+    let mut ranges = Vec::with_capacity(found.len());
+    for rows in &found {
+        let entries = rows.iter().map(|found| value::entry_to_wire(&found.row()));
+        ranges.push(entries.collect::<Result<Vec<_>>>()?);
+    }
+    Ok(answer(StatusCode::OK, PROTOBUF_TYPE, whole(snapshot_read::write_answer(ranges))))
+}
+
+/// `atomic_write`.
+pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Result<Answer, Refusal> {
+    let now_ms = now_ms();
+    let write = atomic_write::read_request(body, &Limits::default(), now_ms)?;
+    if database.readonly {
+        return Ok(written(&WriteAnswer::Disabled));
+    }
+    let parts = write.clone().into_parts();
+    let only_deletes = parts.messages.is_empty()
+        && parts.mutations.iter().all(|m| matches!(m, Mutation::Delete { .. }));
+    if !only_deletes {
+        database.has_room(now_ms)?;
+    }
+    let (reply, answered) = oneshot::channel();
+    store_of(database).await?.commit(
+        vec![Ok(write)],
+        true,
+        Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
+        Box::new(move |decisions| drop(reply.send(decisions))),
+    );
+    let decision = answered.await.map_err(unanswered)?.into_iter().next();
+    match decision.ok_or_else(|| unanswered(()))? {
+        Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => {
+            Ok(written(&WriteAnswer::Committed(stamp)))
+        }
+        Decision::CheckFailed(failed) => Ok(written(&WriteAnswer::CheckFailed(failed))),
+        Decision::Rejected(error) if error.kind() == Kind::Denied => {
+            Ok(written(&WriteAnswer::Disabled))
+        }
+        Decision::Rejected(error) => Err(error.into()),
+        Decision::Deleted(_) => Err(Error::internal("a deletion nobody asked for").into()),
+    }
+}
+
+fn written(answered: &WriteAnswer) -> Answer {
+    answer(StatusCode::OK, PROTOBUF_TYPE, whole(atomic_write::write_answer(answered)))
+}
+
+/// Keeps a key's entry for the wire.
+pub(super) fn wire_entry(
+    key: &Key,
+    entry: &crate::store::Entry,
+) -> Result<crate::connect::schema::KvEntry> {
+    let (encoding, bytes) = (entry.value.encoding, entry.value.bytes.as_slice());
+    value::entry_to_wire(&Row { key: key.as_bytes(), stamp: entry.stamp, encoding, value: bytes })
+}

@@ -1,0 +1,231 @@
+//! One database that is served: its tokens, its bounds, its store.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use hyper::StatusCode;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch as flag;
+
+use super::answer::Refusal;
+use super::auth::{Rights, TokenHash};
+use super::options::Quotas;
+use super::quota::{Bucket, over};
+use crate::connect::database_id::DatabaseId;
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, DATABASE_WATCHES_MAX, Error, Result, SIZE_REFRESH_MS};
+use crate::open::{Target, open};
+use crate::store::Store;
+
+/// An access token of a database.
+#[derive(Clone, Debug)]
+pub(super) struct AccessToken {
+    /// What the admin API calls it.
+    pub(super) id: String,
+    pub(super) rights: Rights,
+    pub(super) hash: TokenHash,
+    pub(super) created_ms: i64,
+}
+
+/// A database of a server.
+pub(super) struct Database {
+    pub(super) name: String,
+    pub(super) id: DatabaseId,
+    pub(super) created_ms: i64,
+    pub(super) path: PathBuf,
+    pub(super) readonly: bool,
+    tokens: RwLock<Vec<AccessToken>>,
+    quotas: RwLock<Quotas>,
+    store: Mutex<Option<Arc<Store>>>,
+    bucket: Mutex<Bucket>,
+    watches: AtomicU32,
+    /// Size of its files, and when that was measured.
+    size: Mutex<(u64, i64)>,
+    /// Told when the tokens change or the database goes: watches look whether they may go on.
+    pub(super) changed: flag::Sender<()>,
+    gone: AtomicBool,
+}
+
+/// A watch's place among those that the quota allows.
+pub(super) struct WatchPlace(Arc<Database>);
+
+impl Drop for WatchPlace {
+    fn drop(&mut self) {
+        self.0.watches.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What makes a database.
+pub(super) struct Description {
+    pub(super) name: String,
+    pub(super) id: DatabaseId,
+    pub(super) created_ms: i64,
+    pub(super) path: PathBuf,
+    pub(super) readonly: bool,
+    pub(super) tokens: Vec<AccessToken>,
+    pub(super) quotas: Quotas,
+}
+
+impl Database {
+    pub(super) fn new(of: Description) -> Arc<Self> {
+        let Description { name, id, created_ms, path, readonly, tokens, quotas } = of;
+        Arc::new(Self {
+            name,
+            id,
+            created_ms,
+            path,
+            readonly,
+            tokens: RwLock::new(tokens),
+            quotas: RwLock::new(quotas),
+            store: Mutex::default(),
+            bucket: Mutex::default(),
+            watches: AtomicU32::new(0),
+            size: Mutex::default(),
+            changed: flag::Sender::new(()),
+            gone: AtomicBool::new(false),
+        })
+    }
+
+    /// The store; opened by the first who asks, so it may wait for the disk.
+    pub(super) fn store(&self) -> Result<Arc<Store>> {
+        let mut store = self.store.lock();
+        if self.gone.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        if let Some(store) = &*store {
+            return Ok(store.clone());
+        }
+        let opened = open(&Target::File {
+            path: self.path.clone(),
+            readonly: self.readonly,
+            busy: Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
+        })?;
+        Ok(store.insert(opened.store("Serving")?.clone()).clone())
+    }
+
+    /// The store if it is open.
+    pub(super) fn open_store(&self) -> Option<Arc<Store>> {
+        self.store.try_lock().and_then(|store| store.clone())
+    }
+
+    /// The token that this is, compared with every one there is in constant time.
+    pub(super) fn token(&self, given: &TokenHash) -> Option<(Rights, [u8; 8])> {
+        let mut found = None;
+        for token in &*self.tokens.read() {
+            if token.hash.is(given) {
+                found = Some((token.rights, token.hash.fingerprint()));
+            }
+        }
+        found
+    }
+
+    /// Whether the token of this fingerprint is still good.
+    pub(super) fn has_token(&self, fingerprint: [u8; 8]) -> bool {
+        let tokens = self.tokens.read();
+        let known = tokens.iter().any(|token| token.hash.fingerprint() == fingerprint);
+        known && !self.gone.load(Ordering::Acquire)
+    }
+
+    pub(super) fn tokens(&self) -> Vec<AccessToken> {
+        self.tokens.read().clone()
+    }
+
+    pub(super) fn set_tokens(&self, tokens: Vec<AccessToken>) {
+        *self.tokens.write() = tokens;
+        self.changed.send_replace(());
+    }
+
+    pub(super) fn quotas(&self) -> Quotas {
+        *self.quotas.read()
+    }
+
+    pub(super) fn set_quotas(&self, quotas: Quotas) {
+        *self.quotas.write() = quotas;
+    }
+
+    /// Counts a request.
+    pub(super) fn take_operation(&self, now_ms: i64) -> Result<(), Refusal> {
+        let Some(rate) = self.quotas().operations_per_second else { return Ok(()) };
+        self.bucket
+            .lock()
+            .take(rate, now_ms)
+            .map_err(|retry_s| over("operations", u64::from(rate), " a second", retry_s))
+    }
+
+    /// Whether there is room for what a write adds.
+    pub(super) fn has_room(&self, now_ms: i64) -> Result<(), Refusal> {
+        let Some(max) = self.quotas().bytes else { return Ok(()) };
+        if self.size(now_ms) < max {
+            return Ok(());
+        }
+        Err(over("storage: delete entries first, which is still taken", max, " bytes", 60))
+    }
+
+    /// Bytes of its files, as of a moment ago.
+    pub(super) fn size(&self, now_ms: i64) -> u64 {
+        let mut size = self.size.lock();
+        if size.1 == 0 || (now_ms - size.1).abs() >= SIZE_REFRESH_MS {
+            let bytes = |path: &Path| path.metadata().map_or(0, |found| found.len());
+            *size = (files(&self.path).iter().map(|file| bytes(file)).sum(), now_ms);
+        }
+        size.0
+    }
+
+    /// A place for one more watch.
+    pub(super) fn take_watch(self: &Arc<Self>) -> Result<WatchPlace, Refusal> {
+        let max = self.quotas().watches.unwrap_or(DATABASE_WATCHES_MAX);
+        let place = WatchPlace(self.clone());
+        if self.watches.fetch_add(1, Ordering::Relaxed) < max {
+            return Ok(place);
+        }
+        Err(over("watches", u64::from(max), "", 5))
+    }
+
+    pub(super) fn watch_count(&self) -> u32 {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    /// Lets go of the store; what is under way keeps it until it is answered.
+    pub(super) fn close(&self) {
+        self.gone.store(true, Ordering::Release);
+        self.changed.send_replace(());
+        drop(self.store.lock().take());
+    }
+
+    /// Closes it for good and removes its files. Waits for what is under way.
+    pub(super) fn destroy(&self) {
+        self.gone.store(true, Ordering::Release);
+        self.changed.send_replace(());
+        let store = self.store.lock().take().as_ref().map(Arc::downgrade);
+        let mut pause = Duration::from_millis(1);
+        while store.as_ref().is_some_and(|store| store.strong_count() > 0) {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+        for file in files(&self.path) {
+            if let Err(error) = std::fs::remove_file(&file)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                tracing::warn!(%error, file = %file.display(), "a dropped database's file stays");
+            }
+        }
+    }
+
+    pub(super) fn allows(&self, rights: Rights, needed: Rights) -> Result<(), Refusal> {
+        if rights >= needed {
+            return Ok(());
+        }
+        let text = "The token does not have the rights for this: it may only read.";
+        Err(Refusal::new(StatusCode::FORBIDDEN, text))
+    }
+}
+
+/// A database's file and those that SQLite puts beside it.
+fn files(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
+}

@@ -1,0 +1,66 @@
+//! The metadata exchange: an access token becomes a token of the data path.
+
+use hyper::header::{HOST, HeaderMap};
+use hyper::{StatusCode, Uri};
+
+use super::Serving;
+use super::answer::{Answer, Refusal, answer, whole};
+use super::auth::{Grant, TokenHash, bearer};
+use super::catalog::now_ms;
+use super::database::Database;
+use crate::connect::metadata::{Consistency, Endpoint, Metadata, read_request, write_answer};
+use crate::connect::versions::{JSON_TYPE, Version};
+use std::sync::Arc;
+
+/// Whose token this is. Nobody learns from the answer whether there is a database of that name.
+pub(super) fn authorize(
+    serving: &Serving,
+    name: &str,
+    headers: &HeaderMap,
+) -> Result<(Arc<Database>, super::auth::Rights, [u8; 8]), Refusal> {
+    let hash = TokenHash::of(bearer(headers)?);
+    let database = serving.catalog.by_name(name).ok_or_else(Refusal::wrong_token)?;
+    let (rights, issued_for) = database.token(&hash).ok_or_else(Refusal::wrong_token)?;
+    Ok((database, rights, issued_for))
+}
+
+/// Where the data path of a request's own server begins.
+fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    match version {
+        // Beside the metadata's own URL, so that a proxy may put both under a path of its own.
+        Version::V2 | Version::V3 => Some("./v2".into()),
+        Version::V1 => {
+            let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+            let host = host.or_else(|| uri.authority().map(|authority| authority.as_str()))?;
+            Some(format!("{}://{host}/v2", serving.scheme))
+        }
+    }
+}
+
+/// Answers with metadata. The token has been compared.
+pub(super) fn exchange(
+    serving: &Serving,
+    (database, rights, issued_for): (Arc<Database>, super::auth::Rights, [u8; 8]),
+    (uri, headers): (&Uri, &HeaderMap),
+    body: &[u8],
+) -> Result<Answer, Refusal> {
+    let offered = read_request(body)?;
+    let version = Version::negotiate(&offered, &Version::ALL).ok_or_else(|| {
+        Refusal::bad_request(
+            "could not negotiate a protocol version: the server speaks versions 1, 2 and 3.",
+        )
+    })?;
+    let url = endpoint(serving, version, uri, headers)
+        .ok_or_else(|| Refusal::bad_request("Version 1 of the protocol needs a host header."))?;
+    let expires_at_ms = now_ms() + serving.data_token_ms;
+    let grant = Grant { database: database.id, rights, issued_for, expires_at_ms };
+    let metadata = Metadata {
+        version,
+        database: database.id,
+        endpoints: vec![Endpoint { url, consistency: Consistency::Strong }],
+        token: serving.signer.issue(&grant)?,
+        expires_at_ms,
+        extensions: Vec::new(),
+    };
+    Ok(answer(StatusCode::OK, JSON_TYPE, whole(write_answer(&metadata)?)))
+}

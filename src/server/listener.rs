@@ -1,0 +1,180 @@
+//! Sockets and connections: how many, how slow they may be, and how they end.
+
+use std::convert::Infallible;
+use std::net::{TcpListener as StdListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::Serving;
+use super::options::TlsFiles;
+use super::route::answer;
+use crate::model::{
+    ALIVE_INTERVAL_MS, Error, Kind, REQUEST_HEAD_MS_MAX, Result, STREAMS_PER_CONNECTION_MAX,
+};
+
+const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
+
+/// Takes the address.
+pub(super) fn bind(listen: &str) -> Result<StdListener> {
+    let unusable = |error: std::io::Error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Kind::Denied,
+            std::io::ErrorKind::InvalidInput => Kind::Invalid,
+            _ => Kind::Unavailable,
+        };
+        Error::new(kind, format!("cannot listen on '{listen}' (listen is HOST:PORT): {error}"))
+    };
+    let addresses: Vec<_> = listen.to_socket_addrs().map_err(unusable)?.collect();
+    let socket = StdListener::bind(addresses.as_slice()).map_err(unusable)?;
+    socket.set_nonblocking(true).map_err(unusable)?;
+    Ok(socket)
+}
+
+/// Reads a certificate.
+pub(super) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
+    let TlsFiles { cert, key } = files;
+    let unusable = |what: &str, path: &std::path::Path, why: &dyn std::fmt::Display| {
+        Error::invalid(format!("tls.{what}: {} cannot be used: {why}", path.display()))
+    };
+    let certificates = CertificateDer::pem_file_iter(cert)
+        .and_then(|found| found.collect::<std::result::Result<Vec<_>, _>>())
+        .map_err(|error| unusable("cert", cert, &error))?;
+    if certificates.is_empty() {
+        return Err(unusable("cert", cert, &"it has no certificate in PEM"));
+    }
+    let private =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| unusable("key", key, &error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::internal(error.to_string()))?
+        .with_no_client_auth()
+        .with_single_cert(certificates, private)
+        .map_err(|error| unusable("key", key, &error))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Accepts until the server closes, then waits for what is under way.
+pub(super) async fn serve(
+    serving: Arc<Serving>,
+    socket: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    connections_max: usize,
+) {
+    let places = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
+    let mut closing = serving.closing.subscribe();
+    let mut connections = JoinSet::new();
+    while !*closing.borrow_and_update() {
+        // What has ended is forgotten.
+        while connections.try_join_next().is_some() {}
+        let next = async {
+            let place = places.clone().acquire_owned().await;
+            (place, socket.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            next = next => next,
+            _ = closing.changed() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Too many open files, mostly: those that end give some back.
+                tracing::warn!(%error, "accepting");
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let _kept = stream.set_nodelay(true);
+        let (serving, tls) = (serving.clone(), tls.clone());
+        connections.spawn(async move {
+            let _place = place;
+            match tls {
+                None => connection(serving, stream).await,
+                Some(tls) => {
+                    let shaken = timeout(HEAD_MAX, TlsAcceptor::from(tls).accept(stream)).await;
+                    match shaken {
+                        Ok(Ok(stream)) => connection(serving, stream).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
+                        Err(_) => tracing::debug!("TLS handshake took too long"),
+                    }
+                }
+            }
+        });
+    }
+    drop(socket);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection to its end.
+async fn connection(
+    serving: Arc<Serving>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .keep_alive_interval(Duration::from_millis(4 * ALIVE_INTERVAL_MS))
+        .keep_alive_timeout(HEAD_MAX);
+    let spoken = Arc::new(AtomicBool::new(false));
+    let mut closing = serving.closing.subscribe();
+    let service = {
+        let spoken = spoken.clone();
+        service_fn(move |request: Request<Incoming>| {
+            spoken.store(true, Ordering::Relaxed);
+            let serving = serving.clone();
+            async move { Ok::<_, Infallible>(answer(serving, request).await) }
+        })
+    };
+    let serve = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serve);
+    let first = sleep(HEAD_MAX);
+    tokio::pin!(first);
+    let mut waiting = true;
+    let is_closing = *closing.borrow_and_update();
+    let ended = loop {
+        if is_closing {
+            break None;
+        }
+        tokio::select! {
+            ended = serve.as_mut() => break Some(ended),
+            // Connected, and has asked for nothing.
+            () = first.as_mut(), if waiting => {
+                if !spoken.load(Ordering::Relaxed) {
+                    return;
+                }
+                waiting = false;
+            }
+            _ = closing.changed() => break None,
+        }
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            serve.as_mut().graceful_shutdown();
+            serve.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
+    }
+}

@@ -1,0 +1,244 @@
+//! Everything about a server that can be chosen, and what makes no sense.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT, DATA_TOKEN_MS_MAX, DATA_TOKEN_MS_MIN, Error,
+    Result, TOKEN_CHARS_MIN,
+};
+
+/// Bounds of one database. What is not given is not bounded, but for watches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Quotas {
+    /// Size of the database's files beyond which only deletes are taken, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Requests in a second; as many may come at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations_per_second: Option<u32>,
+    /// Watches at one time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watches: Option<u32>,
+}
+
+/// The files of a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate and those that vouch for it, in PEM.
+    pub cert: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+}
+
+/// What is written to standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogForm {
+    /// Nothing.
+    #[default]
+    None,
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The options of a server, by the names that JavaScript and the command line have for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ServerOptions {
+    /// A file, which is one database; or a folder of many, that exists or ends with a separator.
+    pub path: PathBuf,
+    /// Address and port; `127.0.0.1:4512` if it is empty. Port 0 is any that is free.
+    pub listen: String,
+    /// Of a file: the token that may read and write.
+    pub access_token: Option<String>,
+    /// Of a file: the token that may only read.
+    pub read_token: Option<String>,
+    /// Of a folder: the token of the admin API.
+    pub admin_token: Option<String>,
+    /// A certificate; without, the server speaks clear text.
+    pub tls: Option<TlsFiles>,
+    /// Of a file: nobody may write.
+    pub readonly: bool,
+    /// Of a file: its bounds. A folder's databases each have their own.
+    pub quotas: Quotas,
+    /// How long an issued token of the data path is good, in ms.
+    pub data_token_ms: Option<u64>,
+    /// Connections at one time.
+    pub connections_max: Option<usize>,
+    /// What is logged.
+    pub log: LogForm,
+}
+
+/// What is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// One database.
+    File { path: PathBuf, readonly: bool, tokens: FileTokens, quotas: Quotas },
+    /// Many.
+    Folder(PathBuf),
+}
+
+/// The tokens of a database that has no registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileTokens {
+    pub(super) write: String,
+    pub(super) read: Option<String>,
+}
+
+/// Options that have been checked.
+pub(super) struct Plan {
+    pub(super) place: Place,
+    pub(super) listen: String,
+    pub(super) admin_token: Option<String>,
+    pub(super) tls: Option<TlsFiles>,
+    pub(super) data_token_ms: i64,
+    pub(super) connections_max: usize,
+    pub(super) log: LogForm,
+}
+
+impl ServerOptions {
+    /// Reads options from JSON.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option that there is none of or that is of the wrong type.
+    pub fn from_json(json: &str) -> Result<Self> {
+        serde_json::from_str(json)
+            .map_err(|error| Error::invalid(format!("the options of a server: {error}")))
+    }
+
+    pub(super) fn check(self) -> Result<Plan> {
+        if self.path.as_os_str().is_empty() {
+            return Err(Error::invalid("path must name a file or a folder: nothing given"));
+        }
+        for (name, token) in [
+            ("accessToken", &self.access_token),
+            ("readToken", &self.read_token),
+            ("adminToken", &self.admin_token),
+        ] {
+            token.as_deref().map_or(Ok(()), |token| check_token(name, token))?;
+        }
+        let folder = is_folder(&self.path);
+        let place = if folder { self.folder()? } else { self.file()? };
+        let listen = if self.listen.is_empty() { "127.0.0.1:4512".into() } else { self.listen };
+        let data_token_ms = self.data_token_ms.unwrap_or(DATA_TOKEN_MS_DEFAULT);
+        if !(DATA_TOKEN_MS_MIN..=DATA_TOKEN_MS_MAX).contains(&data_token_ms) {
+            return Err(Error::invalid(format!(
+                "dataTokenMs must be from {DATA_TOKEN_MS_MIN} to {DATA_TOKEN_MS_MAX}: \
+                 {data_token_ms} given"
+            )));
+        }
+        let connections_max = self.connections_max.unwrap_or(CONNECTIONS_MAX_DEFAULT);
+        if connections_max == 0 {
+            return Err(Error::invalid("connectionsMax must be at least 1: 0 given"));
+        }
+        Ok(Plan {
+            place,
+            listen,
+            admin_token: self.admin_token,
+            tls: self.tls,
+            data_token_ms: i64::try_from(data_token_ms).unwrap_or(i64::MAX),
+            connections_max,
+            log: self.log,
+        })
+    }
+
+    fn folder(&self) -> Result<Place> {
+        let of_files = [
+            ("accessToken", self.access_token.is_some()),
+            ("readToken", self.read_token.is_some()),
+            ("readonly", self.readonly),
+            ("quotas", self.quotas != Quotas::default()),
+        ];
+        if let Some((name, _)) = of_files.iter().find(|(_, given)| *given) {
+            return Err(Error::invalid(format!(
+                "{name} is for a single file, and {} is a folder: its databases get their tokens \
+                 and quotas by the admin API, which adminToken opens",
+                self.path.display()
+            )));
+        }
+        if self.admin_token.is_none() {
+            return Err(Error::invalid(
+                "adminToken is missing: a folder's databases are made by the admin API",
+            ));
+        }
+        Ok(Place::Folder(self.path.clone()))
+    }
+
+    fn file(&self) -> Result<Place> {
+        if self.admin_token.is_some() {
+            return Err(Error::invalid(format!(
+                "adminToken is for a folder of databases, and {} is a file; a folder that is to be \
+                 made ends with a separator",
+                self.path.display()
+            )));
+        }
+        let Some(write) = self.access_token.clone() else {
+            return Err(Error::invalid(
+                "accessToken is missing: without one anybody could read and write",
+            ));
+        };
+        let tokens = FileTokens { write, read: self.read_token.clone() };
+        let (path, readonly, quotas) = (self.path.clone(), self.readonly, self.quotas);
+        Ok(Place::File { path, readonly, tokens, quotas })
+    }
+}
+
+fn check_token(name: &str, token: &str) -> Result<()> {
+    let given = token.chars().count();
+    if given < TOKEN_CHARS_MIN {
+        return Err(Error::invalid(format!(
+            "{name} must be at least {TOKEN_CHARS_MIN} characters long: {given} given"
+        )));
+    }
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Error::invalid(format!(
+            "{name} must be of visible ASCII characters, as a header carries it"
+        )));
+    }
+    Ok(())
+}
+
+fn is_folder(path: &Path) -> bool {
+    let ends = path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
+    ends || path.is_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(json: &str) -> String {
+        let refused = ServerOptions::from_json(json).and_then(|options| options.check().map(drop));
+        refused.unwrap_err().message().to_owned()
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for (json, words) in [
+            (r#"{"path":""}"#, "path must name"),
+            (r#"{"path":"a.db"}"#, "accessToken is missing"),
+            (r#"{"path":"a.db","accessToken":"short"}"#, "at least 12 characters long: 5"),
+            (r#"{"path":"a.db","accessToken":"has a space in it"}"#, "visible ASCII"),
+            (r#"{"path":"a.db","adminToken":"123456789012"}"#, "adminToken is for a folder"),
+            (r#"{"path":"dir/"}"#, "adminToken is missing"),
+            (r#"{"path":"dir/","accessToken":"123456789012"}"#, "accessToken is for a single"),
+            (r#"{"path":"dir/","adminToken":"123456789012","readonly":true}"#, "readonly is for"),
+            (r#"{"path":"a.db","accesToken":"123456789012"}"#, "unknown field `accesToken`"),
+            (r#"{"path":"a.db","accessToken":"123456789012","dataTokenMs":5}"#, "dataTokenMs must"),
+            (
+                r#"{"path":"a.db","accessToken":"123456789012","connectionsMax":0}"#,
+                "connectionsMax",
+            ),
+            (r#"{"path":"a.db","quotas":{"byte":1}}"#, "unknown field `byte`"),
+        ] {
+            let message = refusal(json);
+            assert!(message.contains(words), "{json}: {message}");
+        }
+    }
+}

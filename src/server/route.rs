@@ -1,0 +1,118 @@
+//! Method and path → what answers, and in which order a request is looked at: path, method, token,
+//! version, database, rights, quotas, and only then the body.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
+
+use super::answer::{Answer, Refusal, text};
+use super::auth::Rights;
+use super::catalog::now_ms;
+use super::{Serving, admin, data, exchange, watch};
+use crate::model::{REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX};
+
+/// Answers a request, whatever it is.
+pub(super) async fn answer(serving: Arc<Serving>, request: Request<Incoming>) -> Answer {
+    let (head, body) = request.into_parts();
+    let (method, path) = (head.method.clone(), head.uri.path().to_owned());
+    let begun = std::time::Instant::now();
+    let answer = match route(&serving, head, body).await {
+        Ok(answer) => answer,
+        Err(refusal) => refusal.answer(),
+    };
+    let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
+    tracing::debug!(%method, path, status, ms, "request");
+    answer
+}
+
+async fn route(serving: &Arc<Serving>, head: Parts, body: Incoming) -> Result<Answer, Refusal> {
+    let path = head.uri.path().to_owned();
+    match path.as_str() {
+        "/healthz" => {
+            only(&head, &[Method::GET, Method::HEAD])?;
+            Ok(text(StatusCode::OK, "ok\n"))
+        }
+        "/readyz" => {
+            only(&head, &[Method::GET, Method::HEAD])?;
+            if serving.is_closing() {
+                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "closing\n"));
+            }
+            Ok(text(StatusCode::OK, "ready\n"))
+        }
+        "/v2/snapshot_read" | "/v2/atomic_write" | "/v2/watch" => {
+            only(&head, &[Method::POST])?;
+            data_path(serving, &head, body, path.trim_start_matches("/v2/")).await
+        }
+        _ if path.starts_with("/v1/admin/") => admin::route(serving, head, body, &path).await,
+        _ => {
+            let name = path.trim_start_matches('/');
+            let is_metadata = if serving.catalog.is_folder() {
+                !name.is_empty() && !name.contains('/')
+            } else {
+                name.is_empty()
+            };
+            if !is_metadata {
+                return Err(Refusal::not_found());
+            }
+            only(&head, &[Method::POST])?;
+            let who = exchange::authorize(serving, name, &head.headers)?;
+            who.0.take_operation(now_ms())?;
+            let body = read(body, REQUEST_BYTES_MAX).await?;
+            exchange::exchange(serving, who, (&head.uri, &head.headers), &body)
+        }
+    }
+}
+
+async fn data_path(
+    serving: &Arc<Serving>,
+    head: &Parts,
+    body: Incoming,
+    verb: &str,
+) -> Result<Answer, Refusal> {
+    let (database, grant) = data::authorize(serving, &head.headers)?;
+    let needed = if verb == "atomic_write" { Rights::Write } else { Rights::Read };
+    database.allows(grant.rights, needed)?;
+    database.take_operation(now_ms())?;
+    let body = read(body, REQUEST_BYTES_MAX).await?;
+    match verb {
+        "snapshot_read" => data::snapshot_read(&database, &body).await,
+        "atomic_write" => data::atomic_write(&database, &body).await,
+        _ => watch::watch(serving, &database, grant, &body).await,
+    }
+}
+
+/// Refuses other methods.
+pub(super) fn only(head: &Parts, methods: &[Method]) -> Result<(), Refusal> {
+    if methods.contains(&head.method) {
+        return Ok(());
+    }
+    let names: Vec<_> = methods.iter().map(Method::as_str).collect();
+    let text = format!("Method not allowed: use {}.", names.join(" or "));
+    Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text))
+}
+
+/// Takes in a body, within its bounds of length and time.
+pub(super) async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
+    let whole = Limited::new(body, bytes_max).collect();
+    let wait = Duration::from_millis(REQUEST_BODY_MS_MAX);
+    let Ok(read) = tokio::time::timeout(wait, whole).await else {
+        let text = format!("The body of the request took too long (max {REQUEST_BODY_MS_MAX} ms).");
+        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text));
+    };
+    match read {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!(
+                "Failed to buffer the request body: length limit exceeded (max {bytes_max} bytes)."
+            ),
+        )),
+        Err(error) => {
+            Err(Refusal::bad_request(format!("Failed to buffer the request body: {error}")))
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The admin API: databases and tokens come and go while others are served.
+
+use openkv::model::Kind;
+use openkv::server::Server;
+
+use crate::served::{ADMIN, folder, folder_options, read};
+
+#[test]
+fn databases_and_tokens_outlive_the_server() {
+    let served = folder();
+    let token = served.create("app", "{\"operationsPerSecond\":1000}");
+    served.session("/app", &token).set("a", b"kept");
+    let reply =
+        served.ask("POST", "/v1/admin/databases/app/tokens", &token, b"{\"rights\":\"read\"}");
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let reader = reply.json()["token"].as_str().expect("a token").to_owned();
+
+    let second = Server::start(folder_options(&served.folder));
+    assert_eq!(second.err().map(|error| error.kind()), Some(Kind::Unavailable));
+
+    let kept = std::fs::read_to_string(served.folder.path().join("openkv-server.json"));
+    let kept = kept.expect("the registry");
+    for token in [&token, &reader] {
+        assert!(!kept.contains(token.as_str()), "a token is kept as it is");
+    }
+    let mut served = served;
+    served.server.close();
+    served.server = Server::start(folder_options(&served.folder)).expect("a server");
+    let session = served.session("/app", &reader);
+    assert_eq!(session.get("a").expect("an entry").value.bytes, b"kept");
+    let shown = served.ask("GET", "/v1/admin/databases", ADMIN, b"").json();
+    assert_eq!(shown[0]["name"], "app");
+    assert_eq!(shown[0]["quotas"]["operationsPerSecond"], 1000);
+    assert_eq!(shown[0]["tokens"].as_array().map(Vec::len), Some(2));
+    assert!(shown[0]["tokens"][0].get("token").is_none());
+}
+
+#[test]
+fn a_withdrawn_token_is_good_for_nothing_at_once() {
+    let served = folder();
+    let admin = served.create("app", "{}");
+    let made =
+        served.ask("POST", "/v1/admin/databases/app/tokens", ADMIN, b"{\"rights\":\"write\"}");
+    let made = made.json();
+    let token = made["token"].as_str().expect("a token");
+    let session = served.session("/app", token);
+    let mut watch = session.watch(&["a"]);
+    assert!(watch.next().is_some());
+    let path = format!("/v1/admin/databases/app/tokens/{}", made["id"].as_str().expect("an id"));
+    assert_eq!(served.ask("DELETE", &path, &admin, b"").status, 204);
+    assert_eq!(watch.next(), None);
+    assert_eq!(session.post("snapshot_read", &read("a")).status, 401);
+    assert_eq!(served.ask("POST", "/app", token, b"").status, 401);
+    assert_eq!(served.ask("DELETE", &path, &admin, b"").status, 404);
+}
+
+#[test]
+fn a_dropped_database_is_gone_with_its_files() {
+    let served = folder();
+    let token = served.create("app", "{}");
+    let session = served.session("/app", &token);
+    session.set("a", b"1");
+    let mut watch = session.watch(&["a"]);
+    assert!(watch.next().is_some());
+    let files = || {
+        let found = std::fs::read_dir(served.folder.path()).expect("the folder");
+        let names = found.map(|file| file.expect("a file").file_name());
+        names.filter(|name| name.to_string_lossy().contains(".sqlite3")).count()
+    };
+    assert!(files() > 0);
+    assert_eq!(served.ask("DELETE", "/v1/admin/databases/app", ADMIN, b"").status, 204);
+    assert_eq!(watch.next(), None);
+    assert_eq!(session.post("snapshot_read", &read("a")).status, 401);
+    assert_eq!(served.ask("POST", "/app", &token, b"").status, 401);
+    assert_eq!(files(), 0);
+    // The name is free, and what comes under it is another database.
+    let token = served.create("app", "{}");
+    assert_eq!(served.session("/app", &token).get("a"), None);
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let served = folder();
+    served.create("app", "{}");
+    let databases = "/v1/admin/databases";
+    for (method, path, body, status, words) in [
+        ("POST", databases, "{\"name\":\"app\"}", 409, "already"),
+        ("POST", databases, "{\"name\":\"App\"}", 400, "'App' given"),
+        ("POST", databases, "{\"name\":\"v2\"}", 400, "is not v1, v2"),
+        ("POST", databases, "{\"name\":\"../etc\"}", 400, "of a-z"),
+        ("POST", databases, "{\"nam\":\"b\"}", 400, "unknown field `nam`"),
+        ("POST", databases, "{\"name\":\"b\",\"quotas\":{\"byte\":1}}", 400, "`byte`"),
+        ("PUT", "/v1/admin/databases/app/quotas", "{\"watches\":-1}", 400, "invalid value"),
+        ("PUT", "/v1/admin/databases/b/quotas", "{}", 404, "no database 'b'"),
+        ("POST", "/v1/admin/databases/app/tokens", "{\"rights\":\"all\"}", 400, "unknown variant"),
+        ("GET", "/v1/admin/databases/b", "", 404, "no database 'b'"),
+        ("PATCH", databases, "", 405, "use GET or POST"),
+        ("GET", "/v1/admin/other", "", 404, "Resource not found."),
+    ] {
+        let reply = served.ask(method, path, ADMIN, body.as_bytes());
+        assert_eq!(reply.status, status, "{method} {path}: {}", reply.text());
+        assert!(reply.text().contains(words), "{}", reply.text());
+    }
+}
+
+#[test]
+fn a_database_s_quota_bounds_that_database() {
+    let served = folder();
+    let noisy = served.create("noisy", "{\"operationsPerSecond\":3,\"watches\":1}");
+    let quiet = served.create("quiet", "{}");
+    let (noisy, quiet) = (served.session("/noisy", &noisy), served.session("/quiet", &quiet));
+    let mut watch = noisy.watch(&["a"]);
+    assert!(watch.next().is_some());
+    let refused = (0..30).filter(|_| noisy.post("snapshot_read", &read("a")).status == 429).count();
+    assert!(refused >= 20, "{refused}");
+    for _ in 0..30 {
+        assert_eq!(quiet.post("snapshot_read", &read("a")).status, 200);
+    }
+    let quotas = b"{\"watches\":1}";
+    let path = "/v1/admin/databases/noisy/quotas";
+    assert_eq!(served.ask("PUT", path, ADMIN, quotas).status, 204);
+    let reply = noisy.post("watch", &openkv::connect::wire::watch::write_request(&[]));
+    assert_eq!(reply.status, 429);
+    assert!(reply.text().contains("quota of watches (max 1)"), "{}", reply.text());
+}

@@ -1,0 +1,179 @@
+//! The data path: what is written is read, what is wrong is refused in order and by name.
+
+use openkv::connect::schema;
+use openkv::connect::wire::atomic_write::WriteAnswer;
+use prost::Message;
+
+use crate::client::ask;
+use crate::served::{ACCESS, READ, delete, file, read, set};
+
+#[test]
+fn what_is_written_is_read() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    assert_eq!(session.get("a"), None);
+    let WriteAnswer::Committed(stamp) = session.set("a", b"one") else { panic!("not committed") };
+    let entry = session.get("a").expect("an entry");
+    assert_eq!((entry.stamp, entry.value.bytes.as_slice()), (stamp, &b"one"[..]));
+    // Another server on the same file finds it, under the same id.
+    let (folder, database) = (served.folder, session.database);
+    drop(served.server);
+    let options = |of: &mut openkv::server::options::ServerOptions| {
+        of.path = folder.path().join("kv.sqlite3");
+        of.readonly = true;
+    };
+    let served = file(options);
+    let session = served.session("/", ACCESS);
+    assert_eq!(session.database, database);
+    assert_eq!(session.get("a").expect("an entry").value.bytes, b"one");
+    assert_eq!(session.set("a", b"two"), WriteAnswer::Disabled);
+}
+
+#[test]
+fn every_version_has_its_headers() {
+    let served = file(|_| ());
+    let offers = [("", 1), ("{\"supportedVersions\":[1]}", 1), ("{\"supportedVersions\":[2]}", 2)];
+    for (offer, version) in offers {
+        let reply = served.ask("POST", "/", ACCESS, offer.as_bytes());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(reply.headers.contains("content-type: application/json\r\n"), "{}", reply.headers);
+        let metadata = reply.json();
+        assert_eq!(metadata["version"], version);
+        let url = metadata["endpoints"][0]["url"].as_str().expect("a URL").to_owned();
+        let expected = if version == 1 {
+            format!("http://{}/v2", served.address())
+        } else {
+            "./v2".to_owned()
+        };
+        assert_eq!(url, expected);
+        let bearer = format!("Bearer {}", metadata["token"].as_str().expect("a token"));
+        let database = metadata["databaseId"].as_str().expect("an id");
+        let headers: &[_] = if version == 1 {
+            &[("authorization", bearer.as_str()), ("x-transaction-domain-id", database)]
+        } else {
+            &[
+                ("authorization", bearer.as_str()),
+                ("x-denokv-version", "2"),
+                ("x-denokv-database-id", database),
+            ]
+        };
+        let reply = ask(served.address(), "POST", "/v2/snapshot_read", headers, &read("a"));
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    for (offer, words) in [("{\"supportedVersions\":[4]}", "negotiate"), ("[", "supportedVersions")]
+    {
+        let reply = served.ask("POST", "/", ACCESS, offer.as_bytes());
+        assert_eq!(reply.status, 400);
+        assert!(reply.text().contains(words), "{}", reply.text());
+    }
+}
+
+#[test]
+fn a_request_is_looked_at_in_order() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let bearer = format!("Bearer {}", session.token);
+    let good = [
+        ("authorization", bearer.as_str()),
+        ("x-denokv-version", "3"),
+        ("x-denokv-database-id", session.database.as_str()),
+    ];
+    let path = "/v2/snapshot_read";
+    let cases = [
+        ("POST", "/v2/other", Vec::new(), 404, "Resource not found."),
+        ("POST", "/v1/admin/databases", vec![], 404, "Resource not found."),
+        ("GET", path, vec![], 405, "use POST"),
+        ("POST", path, vec![], 401, "Malformed authorization header."),
+        ("POST", path, vec![("authorization", "Bearer")], 401, "Malformed"),
+        ("POST", path, vec![("authorization", "Bearer x")], 401, "Invalid access token."),
+        ("POST", path, vec![good[0], ("x-denokv-version", "9")], 400, "protocol version"),
+        ("POST", path, good[..2].to_vec(), 400, "Invalid database id."),
+        ("POST", path, good.to_vec(), 400, "Protobuf is invalid"),
+    ];
+    for (method, path, headers, status, words) in cases {
+        // The body is wrong each time, and looked at last.
+        let reply = ask(served.address(), method, path, &headers, b"\xff");
+        assert_eq!(reply.status, status, "{}", reply.text());
+        assert!(reply.text().contains(words), "{}", reply.text());
+    }
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(ask(served.address(), "GET", path, &[], b"").status, 200);
+        assert_eq!(ask(served.address(), "POST", path, &[], b"").status, 405);
+    }
+}
+
+#[test]
+fn bodies_have_a_bound() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let over = vec![0; 2 * 1024 * 1024 + 1];
+    for verb in ["snapshot_read", "atomic_write", "watch"] {
+        let reply = session.post(verb, &over);
+        assert_eq!(reply.status, 413, "{verb}");
+        // Without a token nothing of it is read.
+        let path = format!("/v2/{verb}");
+        assert_eq!(ask(served.address(), "POST", &path, &[], &over).status, 401);
+    }
+    assert_eq!(served.ask("POST", "/", ACCESS, &over).status, 413);
+}
+
+#[test]
+fn hostile_bodies_are_refused_and_nothing_else() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let mutation = |mutation_type, data: &[u8], encoding| {
+        let value = Some(schema::KvValue { data: data.to_vec(), encoding });
+        let key = b"\x02a\x00".to_vec();
+        let mutation = schema::Mutation { key, value, mutation_type, ..Default::default() };
+        schema::AtomicWrite { mutations: vec![mutation], ..Default::default() }.encode_to_vec()
+    };
+    let cases = [
+        mutation(1, b"1234567", 2),
+        mutation(1, b"not V8", 1),
+        mutation(1, b"", 99),
+        mutation(77, b"", 3),
+        mutation(4, b"text", 3),
+        [0x0a, 0].repeat(500_000),
+        [0x12, 0].repeat(500_000),
+        vec![0x0b; 100_000],
+    ];
+    for (at, body) in cases.iter().enumerate() {
+        let reply = session.post("atomic_write", body);
+        assert_eq!(reply.status, 400, "{at}: {}", reply.text());
+    }
+    let seed = set("a", &[7; 300]);
+    for at in 0..seed.len() {
+        for bit in [1, 0x80] {
+            let mut body = seed.clone();
+            body[at] ^= bit;
+            assert!([200, 400].contains(&session.post("atomic_write", &body).status), "{at}");
+        }
+    }
+    assert!(matches!(session.set("b", b"still here"), WriteAnswer::Committed(_)));
+}
+
+#[test]
+fn quotas_are_told() {
+    let served = file(|options| {
+        options.quotas.operations_per_second = Some(5);
+        options.quotas.bytes = Some(100_000);
+    });
+    let session = served.session("/", READ);
+    let replies: Vec<_> = (0..20).map(|_| session.post("snapshot_read", &read("a"))).collect();
+    let refused: Vec<_> = replies.iter().filter(|reply| reply.status == 429).collect();
+    assert!(!refused.is_empty());
+    assert!(refused[0].headers.contains("retry-after: 1"), "{}", refused[0].headers);
+    assert!(refused[0].text().contains("quota of operations (max 5 a second)"));
+
+    let served = file(|options| options.quotas.bytes = Some(100_000));
+    let session = served.session("/", ACCESS);
+    let full = (0..100).find_map(|at| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let reply = session.post("atomic_write", &set(&format!("k{at}"), &[1; 60_000]));
+        (reply.status != 200).then_some(reply)
+    });
+    let full = full.expect("a refusal");
+    assert_eq!(full.status, 429);
+    assert!(full.text().contains("storage"), "{}", full.text());
+    assert_eq!(session.post("atomic_write", &delete("k0")).status, 200);
+}

@@ -1,0 +1,15 @@
+//! The server as its clients meet it: over a socket, route by route.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test ends where something is not as it should be"
+)]
+
+mod admin;
+mod client;
+mod data;
+mod rights;
+mod served;
+mod watches;
