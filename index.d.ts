@@ -783,6 +783,91 @@ export class AtomicOperation {
   commit(): Promise<KvCommitResult | KvCommitError>;
 }
 
+/** An entry as a transaction reads it. */
+export interface KvTransactionEntry<T = unknown> {
+  key: KvKey;
+  value: T;
+  /** `null` for what the transaction itself has written: it gets its versionstamp by the commit. */
+  versionstamp: string | null;
+}
+
+/** As {@link KvTransactionEntry}, or nothing: then value and versionstamp are `null`. */
+export type KvTransactionEntryMaybe<T = unknown> =
+  | KvTransactionEntry<T>
+  | { key: KvKey; value: null; versionstamp: null };
+
+/** Options of {@link Kv.transaction}. */
+export interface KvTransactionOptions {
+  /**
+   * How often the function is run again after a conflict; `Infinity`: until it succeeds or `signal`
+   * is aborted. Default: 10.
+   */
+  maxRetries?: number;
+  /** Ends the transaction between two steps; it rejects with the signal's reason. */
+  signal?: AbortSignal;
+}
+
+/** What a transaction has come to. */
+export interface KvTransactionResult<T> {
+  /** What the function returned in the attempt that was committed. */
+  value: T;
+  /** Of the commit. */
+  versionstamp: string;
+}
+
+/**
+ * What the function of {@link Kv.transaction} works with. Reads are remembered, so that a key reads
+ * the same each time, and show what the transaction has written; writes happen at the end, in one
+ * commit. Methods throw a `TypeError` once the function has returned.
+ */
+export interface KvTransaction {
+  /** As {@link Kv.get}. An entry that is read twice is one object: change a copy. */
+  get<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel },
+  ): Promise<KvTransactionEntryMaybe<T>>;
+
+  /** As {@link Kv.getMany}: those that are not known yet are read in one state of the database. */
+  getMany<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: KvConsistencyLevel },
+  ): Promise<{ [K in keyof T]: KvTransactionEntryMaybe<T[K]> }>;
+
+  /**
+   * As {@link Kv.list}. The commit fails on any change in the range that was listed, up to where
+   * the list was left: also when a key has appeared there.
+   *
+   * @throws TypeError when the selector has no usable combination of bounds, or for an option that
+   *   is not known or of the wrong type.
+   */
+  list<T = unknown>(
+    selector: KvListSelector,
+    options?: { limit?: number; reverse?: boolean; batchSize?: number },
+  ): AsyncIterableIterator<KvTransactionEntry<T>>;
+
+  /** How many entries there are, by {@link list}. */
+  count(selector: KvListSelector): Promise<number>;
+
+  /** As {@link AtomicOperation.set}. */
+  set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
+  /** As {@link AtomicOperation.delete}. */
+  delete(key: KvKey): this;
+  /** As {@link AtomicOperation.sum}; not a read, so that concurrent sums do not conflict. */
+  sum(key: KvKey, n: bigint): this;
+  /** As {@link AtomicOperation.min}. */
+  min(key: KvKey, n: bigint): this;
+  /** As {@link AtomicOperation.max}. */
+  max(key: KvKey, n: bigint): this;
+  /** As {@link AtomicOperation.touch}. */
+  touch(key: KvKey, options: { expireIn: number }): this;
+  /** As {@link AtomicOperation.persist}. */
+  persist(key: KvKey): this;
+  /** As {@link AtomicOperation.mutate}. */
+  mutate(...mutations: KvMutation[]): this;
+  /** As {@link AtomicOperation.enqueue}. */
+  enqueue(value: unknown, options?: KvEnqueueOptions): this;
+}
+
 /**
  * A database. Made by {@link openKv}; several handles may be open on one file, in one process or
  * many. A handle does not keep the process alive; a pending call, `listenQueue` or watch read does.
@@ -890,6 +975,34 @@ export class Kv implements Disposable, AsyncDisposable {
    * await kv.persist(["session"]);
    */
   persist(key: KvKey): Promise<KvCommitResult | KvCommitError>;
+
+  /**
+   * Runs a function and commits what it has written, all or nothing, under the condition that
+   * everything it has read is still as it was: entries, absent entries, and whole ranges that it
+   * has listed. If something has changed, the function is run again from the start, after a short
+   * random pause that grows with each attempt; so it may run several times, and should change
+   * nothing but through `tx`. What it throws is thrown, and nothing is written.
+   *
+   * Without writes it is a commit of checks alone, and the values read belong to one state of the
+   * database.
+   *
+   * Rejects with {@link KvConflictError} when every attempt met a change; with `TypeError` for an
+   * argument or option of the wrong kind, and for more reads than `checksMax` or more listed
+   * entries than `checkedRowsMax`; with the reason of an aborted `signal`; else as
+   * {@link AtomicOperation.commit}.
+   *
+   * @example
+   * const { value: left } = await kv.transaction(async (tx) => {
+   *   const stock = (await tx.get<number>(["stock", "tea"])).value ?? 0;
+   *   if (stock === 0) throw new Error("sold out");
+   *   tx.set(["stock", "tea"], stock - 1);
+   *   return stock - 1;
+   * });
+   */
+  transaction<T>(
+    run: (tx: KvTransaction) => T | Promise<T>,
+    options?: KvTransactionOptions,
+  ): Promise<KvTransactionResult<T>>;
 
   /**
    * Lists entries in key order.
@@ -1213,6 +1326,8 @@ export interface KvLimits {
   rowsMax: number;
   /** Checks of one commit. Default: 100. */
   checksMax: number;
+  /** Entries met by the lists of one transaction. Default: 1000. */
+  checkedRowsMax: number;
   /** Changes and messages of one commit. Default: 1000. */
   mutationsMax: number;
   /** Keys of one watch. Default: 10. */

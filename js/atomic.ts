@@ -56,6 +56,9 @@ type Operand = number | bigint | KvU64;
 
 const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
 
+/** The records of an operation so far, in the order of their calls: for a transaction. */
+export let segmentsOf: (operation: AtomicOperation) => Segment[];
+
 export class AtomicOperation {
   readonly #session: Session;
   #segments: Segment[] = [];
@@ -270,6 +273,7 @@ export class AtomicOperation {
   }
 
   static {
+    segmentsOf = (operation) => operation.#segments;
     for (const name of INSPECT_NAMES) {
       Object.defineProperty(this.prototype, name, {
         value(this: AtomicOperation, first: unknown, second: unknown, third: unknown): string {

@@ -39,7 +39,11 @@ import type {
   KvPaginateOptions,
   KvSearchOptions,
   KvSearchResult,
+  KvTransaction,
+  KvTransactionOptions,
+  KvTransactionResult,
 } from "./types.js";
+import { transaction } from "./transaction.js";
 import { watch } from "./watch.js";
 import { enqueue, remove, set } from "./writes.js";
 
@@ -190,6 +194,13 @@ export class Kv {
     options?: KvSearchOptions,
   ): Promise<KvSearchResult<T>> {
     return search(this.#session, prefix, query, options) as Promise<KvSearchResult<T>>;
+  }
+
+  transaction<T>(
+    run: (tx: KvTransaction) => T | Promise<T>,
+    options?: KvTransactionOptions,
+  ): Promise<KvTransactionResult<T>> {
+    return transaction(this.#session, run, options);
   }
 
   checkpoint(): Promise<{ logPages: number; movedPages: number }> {

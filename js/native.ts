@@ -42,6 +42,7 @@ export const CALL_LIST_INDEXES = 52;
 export const CALL_SEARCH = 53;
 export const CALL_DELETE_MANY = 13;
 export const CALL_ENTRIES = 14;
+export const CALL_PREVIEW = 19;
 
 /** How a delivery ends. */
 export const DONE = 0;
@@ -80,6 +81,7 @@ export const OP_APPEND = 9;
 export const OP_RETIME = 10;
 export const OP_PATCHES = 11;
 export const OP_ENQUEUE_NAMED = 0x0e;
+export const OP_CHECK_RANGE = 12;
 
 /** Flags of a SET record. */
 export const EXPIRES = 1;

@@ -50,7 +50,8 @@ export function putSetKey(writer: Writer, key: KvKey, limits: Limits): void {
   endKey(writer, at, key, limits);
 }
 
-function isSuffixed(key: KvKey): boolean {
+/** Whether the commit's versionstamp is to complete the key. */
+export function isSuffixed(key: KvKey): boolean {
   return Array.isArray(key) && key.length > 0 && key[key.length - 1] === COMMIT_VERSIONSTAMP;
 }
 

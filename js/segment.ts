@@ -76,6 +76,13 @@ export function joinSegments(session: Session, segments: readonly Segment[]): Wr
   const batch = session.joinWrite();
   const { writer } = batch;
   batch.begin();
+  putSegments(writer, segments);
+  batch.commit();
+  return batch;
+}
+
+/** Appends the records, with the times that they come to now. */
+export function putSegments(writer: Writer, segments: readonly Segment[]): void {
   for (const segment of segments) {
     const at = writer.pos;
     putBytes(writer, segment.buf, segment.start, segment.end);
@@ -85,6 +92,4 @@ export function joinSegments(session: Session, segments: readonly Segment[]): Wr
       writer.view.setFloat64(at + offset, Date.now() + segment.afterMs, true);
     }
   }
-  batch.commit();
-  return batch;
 }

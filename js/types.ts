@@ -33,6 +33,11 @@ export type {
   KvSearchEntry,
   KvSearchOptions,
   KvSearchResult,
+  KvTransaction,
+  KvTransactionEntry,
+  KvTransactionEntryMaybe,
+  KvTransactionOptions,
+  KvTransactionResult,
   OpenKvOptions,
   ServeOptions,
 } from "../index.js";

@@ -6,6 +6,7 @@ mod custody;
 mod deletion;
 mod expiry;
 mod maintain;
+mod preview;
 mod queue;
 mod scan;
 mod search;
@@ -46,6 +47,7 @@ pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
         35 => queue::dead_requeue(frame, call),
         36 => queue::dead_delete(frame, call),
         37 => queue::dead_purge(frame, call),
+        19 => preview::preview(frame, call),
         50 => search::create(frame, call),
         51 => search::remove(frame, call),
         52 => search::list(frame, call),

@@ -7,13 +7,14 @@ use indexmap::map::Entry;
 use super::append::append;
 use super::arith;
 use super::calculate::calculate;
+use super::conflict;
 use super::journal::Journal;
 use super::left::{Left, NewRow};
 use super::placeholders::Uuids;
 use crate::codec::key;
 use crate::model::{
-    self, AtomicWrite, Check, Decision, EncodedValue, Error, Key, Kind, Message, Mutation,
-    Resolved, Result, Seen, Step, Versionstamp, Walk, WriteParts, limit,
+    self, AtomicWrite, Decision, EncodedValue, Error, Key, Kind, Message, Mutation, Resolved,
+    Result, Seen, Step, Versionstamp, Walk, WriteParts, limit,
 };
 
 /// An entry before the batch.
@@ -166,7 +167,7 @@ impl<'b> Evaluation<'b> {
     /// Only what the base answers.
     pub fn decide(&mut self, write: AtomicWrite) -> Result<Decision> {
         let mut parts = write.into_parts();
-        let failed = self.failed_checks(&parts.checks)?;
+        let failed = self.failed_checks(&parts)?;
         if !failed.is_empty() {
             return Ok(Decision::CheckFailed(failed));
         }
@@ -253,12 +254,17 @@ impl<'b> Evaluation<'b> {
         (rows, self.messages)
     }
 
-    fn failed_checks(&mut self, checks: &[Check]) -> Result<Vec<usize>> {
+    fn failed_checks(&mut self, parts: &WriteParts) -> Result<Vec<usize>> {
         let mut failed = Vec::new();
-        for (at, check) in checks.iter().enumerate() {
+        for (at, check) in parts.checks.iter().enumerate() {
             let current = self.version_of(&check.key)?;
             if current.map(Versionstamp::new) != check.expected {
                 failed.push(at);
+            }
+        }
+        for (at, range) in parts.ranges.iter().enumerate() {
+            if !conflict::holds(self.base, &self.rows, self.now_ms, range)? {
+                failed.push(parts.checks.len() + at);
             }
         }
         Ok(failed)

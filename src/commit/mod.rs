@@ -9,6 +9,7 @@
 mod append;
 mod arith;
 mod calculate;
+mod conflict;
 mod evaluate;
 mod journal;
 mod left;

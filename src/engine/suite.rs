@@ -2,6 +2,7 @@
 //!
 //! Each law is a function of a fresh engine; the two modules at the end instantiate all of them.
 
+mod conflict;
 mod feed;
 mod queues;
 mod range;
@@ -18,6 +19,9 @@ use crate::model::{
     WriteParts,
 };
 
+use conflict::{
+    a_range_is_seen_with_what_the_batch_has_done, a_range_is_what_was_seen_or_the_write_is_lost,
+};
 use feed::{
     ends_and_dead_messages_are_logged, every_commit_of_a_batch_is_logged_and_nothing_else,
     nothing_is_logged_until_it_is_asked_for,
@@ -490,6 +494,8 @@ macro_rules! all_laws {
             a_failed_message_comes_back_until_its_schedule_is_spent
             a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not
             a_second_writer_thread_never_mixes_with_the_first
+            a_range_is_what_was_seen_or_the_write_is_lost
+            a_range_is_seen_with_what_the_batch_has_done
             nothing_is_logged_until_it_is_asked_for
             every_commit_of_a_batch_is_logged_and_nothing_else
             ends_and_dead_messages_are_logged

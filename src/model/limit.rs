@@ -41,6 +41,12 @@ pub(super) fn checks(given: usize, limits: &Limits) -> Result<()> {
     Limit { words: "Too many checks", name: "checksMax", max, unit: "" }.hold(given, &no_key)
 }
 
+pub(super) fn checked_rows(given: usize, limits: &Limits) -> Result<()> {
+    let words = "Too many entries in checked ranges";
+    let max = limits.checked_rows_max;
+    Limit { words, name: "checkedRowsMax", max, unit: "" }.hold(given, &no_key)
+}
+
 pub(super) fn mutations(given: usize, limits: &Limits) -> Result<()> {
     let max = limits.mutations_max;
     Limit { words: "Too many mutations", name: "mutationsMax", max, unit: "" }.hold(given, &no_key)

@@ -52,6 +52,8 @@ limits! {
     rows_max "rowsMax" = 1000, wide 1000;
     /// Checks of one commit.
     checks_max "checksMax" = 100, wide 1000;
+    /// Entries that were seen by the range checks of one commit, all together.
+    checked_rows_max "checkedRowsMax" = 1000, wide 100_000;
     /// Mutations and messages of one commit.
     mutations_max "mutationsMax" = 1000, wide 10_000;
     /// Keys of one watch.

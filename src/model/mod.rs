@@ -13,6 +13,7 @@ pub(crate) mod limit;
 mod limits;
 mod placeholder;
 mod queue;
+mod range_check;
 mod read;
 mod search;
 mod value;
@@ -31,6 +32,7 @@ pub use queue::{
     Claim, DeadLetter, DeadOrder, Delivery, Message, Outcome, QueueStats, Reason, Renewal,
     Settlement,
 };
+pub use range_check::RangeCheck;
 pub use read::{Range, Request, Row, Seen, Step, Walk};
 pub use search::{
     Highlight, Hit, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Wish,

@@ -1,8 +1,8 @@
 //! An atomic write: checks, mutations and messages that happen together or not at all.
 
 use super::{
-    Calculation, Deleted, Deletion, EncodedValue, Error, Key, Limits, Message, Patch, Resolved,
-    Result, Versionstamp, limit,
+    Calculation, Deleted, Deletion, EncodedValue, Error, Key, Limits, Message, Patch, RangeCheck,
+    Resolved, Result, Versionstamp, limit,
 };
 
 /// A condition on one key: its entry has this stamp, or (`None`) there is no entry.
@@ -162,6 +162,7 @@ impl Mutation {
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomicWrite {
     checks: Vec<Check>,
+    ranges: Vec<RangeCheck>,
     mutations: Vec<Mutation>,
     messages: Vec<Message>,
     patches: Vec<Patch>,
@@ -174,6 +175,8 @@ pub struct AtomicWrite {
 pub struct WriteParts {
     /// Conditions, all of which must hold.
     pub checks: Vec<Check>,
+    /// Conditions on ranges, which are counted with those.
+    pub ranges: Vec<RangeCheck>,
     /// Changes, in order.
     pub mutations: Vec<Mutation>,
     /// Messages to enqueue.
@@ -202,8 +205,9 @@ impl AtomicWrite {
         limits: &Limits,
         tell: &dyn Fn(&Key) -> String,
     ) -> Result<Self> {
-        let WriteParts { checks, mutations, messages, patches, deletion } = parts;
-        limit::checks(checks.len(), limits)?;
+        let WriteParts { checks, ranges, mutations, messages, patches, deletion } = parts;
+        limit::checks(checks.len() + ranges.len(), limits)?;
+        limit::checked_rows(ranges.iter().map(|range| range.seen.len()).sum(), limits)?;
         limit::mutations(mutations.len() + messages.len(), limits)?;
 
         let mut bytes = 0;
@@ -214,6 +218,7 @@ impl AtomicWrite {
             written_key(&check.key, len)?;
             bytes += len;
         }
+        bytes += ranges.iter().map(RangeCheck::size_bytes).sum::<usize>();
         for mutation in &mutations {
             let (key_len, value_len) = mutation.sizes();
             written_key(mutation.key(), key_len)?;
@@ -234,7 +239,7 @@ impl AtomicWrite {
             }
         }
         limit::totals(bytes, key_bytes, limits)?;
-        Ok(Self { checks, mutations, messages, patches, deletion, bytes })
+        Ok(Self { checks, ranges, mutations, messages, patches, deletion, bytes })
     }
 
     /// Bytes of keys, values and messages, for grouping.
@@ -254,11 +259,17 @@ impl AtomicWrite {
         self.messages.iter().map(|message| message.queue.as_str())
     }
 
+    /// The key of its first mutation.
+    #[must_use]
+    pub fn first_key(&self) -> Option<&Key> {
+        self.mutations.first().map(Mutation::key)
+    }
+
     /// Takes the write apart to carry it out.
     #[must_use]
     pub fn into_parts(self) -> WriteParts {
-        let Self { checks, mutations, messages, patches, deletion, .. } = self;
-        WriteParts { checks, mutations, messages, patches, deletion }
+        let Self { checks, ranges, mutations, messages, patches, deletion, .. } = self;
+        WriteParts { checks, ranges, mutations, messages, patches, deletion }
     }
 
     /// Whether something in it is only known when it commits.
@@ -277,7 +288,7 @@ pub enum Decision {
     CommittedWith(Versionstamp, Vec<Resolved>),
     /// A deletion of many entries happened so far.
     Deleted(Deleted),
-    /// These checks did not hold; nothing happened and no stamp was used.
+    /// These checks did not hold, counted with those of ranges behind the others; nothing happened and no stamp was used.
     CheckFailed(Vec<usize>),
     /// It cannot be carried out; nothing happened.
     Rejected(Error),

@@ -15,6 +15,7 @@
 
 mod consume;
 mod feed;
+mod preview;
 mod queue;
 mod read;
 mod reply;
@@ -33,6 +34,7 @@ use crate::engine::{Custody, Engine, Reader};
 use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome, Reason, Result};
 pub use consume::{Ask, Reply};
 pub use feed::{Batch, FeedReply};
+pub use preview::Preview;
 pub use queue::{Deliver, Handed, Receive, Wish};
 pub use read::ReadJob;
 pub use scan::Scan;
@@ -145,6 +147,16 @@ impl Store {
     #[must_use]
     pub fn custody(&self) -> Arc<dyn Custody> {
         self.whole.clone()
+    }
+
+    /// What a write of one key would leave there now, by the rules of a commit; the reply is dropped
+    /// uncalled if the reader thread panics over it.
+    pub fn preview(&self, write: AtomicWrite, reply: Box<dyn FnOnce(Result<Preview>) + Send>) {
+        let env = self.env.clone();
+        self.read(Box::new(move |snapshot| {
+            let (now_ms, seed) = (env.now_ms(), env.random());
+            reply(snapshot.and_then(|seen| preview::preview(seen, write, now_ms, seed)));
+        }));
     }
 
     /// Hands over writes; the reply gets one decision each, in order. It is dropped uncalled if the

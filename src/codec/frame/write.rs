@@ -5,7 +5,7 @@ use super::reader::Reader;
 use crate::codec::{Malformed, key};
 use crate::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Limits, Message, Mutation,
-    Result, Versionstamp, WriteParts,
+    RangeCheck, Result, Versionstamp, WriteParts,
 };
 
 const END: u8 = 0;
@@ -21,6 +21,7 @@ const APPEND: u8 = 9;
 const RETIME: u8 = 10;
 const PATCH: u8 = 11;
 const ENQUEUE_NAMED: u8 = 0x0e;
+const CHECK_RANGE: u8 = 12;
 
 /// Flag of a SET: the time of its end follows.
 const EXPIRES: u8 = 1;
@@ -60,6 +61,10 @@ fn parse_write(reader: &mut Reader<'_>, limits: &Limits) -> Result<Result<WriteP
                 Some(check) => parts.checks.push(check),
                 None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
             },
+            CHECK_RANGE => match parse_range_check(reader)? {
+                Some(range) => parts.ranges.push(range),
+                None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
+            },
             SET => parts.mutations.push(parse_set(reader)?),
             DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
             SUM | MIN | MAX => {
@@ -92,6 +97,23 @@ fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
         Some(Some(stamp)) => Some(Check { key, expected: Some(stamp) }),
         Some(None) => None,
     })
+}
+
+/// `None` for a versionstamp that is none.
+fn parse_range_check(reader: &mut Reader<'_>) -> Result<Option<RangeCheck>, Malformed> {
+    let (start, end) = (reader.key()?, reader.key()?);
+    let count = reader.u32()? as usize;
+    let mut seen = reader.room(count, 4 + Versionstamp::HEX_BYTES);
+    let mut valid = true;
+    for _ in 0..count {
+        let stamp = Versionstamp::parse(reader.take(Versionstamp::HEX_BYTES)?);
+        let key = reader.key()?;
+        match stamp {
+            Some(stamp) => seen.push((key, stamp)),
+            None => valid = false,
+        }
+    }
+    Ok(valid.then_some(RangeCheck { start, end, seen }))
 }
 
 fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
@@ -191,6 +213,24 @@ mod tests {
         let parts = writes.into_iter().map(|write| write.unwrap().into_parts());
         let counts: Vec<_> = parts.map(|parts| parts.mutations.len()).collect();
         assert_eq!(counts, [1, 0]);
+    }
+
+    #[test]
+    fn a_range_check_brings_its_rows() {
+        let mut frame = vec![CHECK_RANGE, 1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15, 1, 0, 0, 0];
+        frame.extend_from_slice(b"00000000000000070000");
+        frame.extend_from_slice(&[2, 0, 0, 0, 0x14, 0x15, END]);
+        let write = parse_writes(&frame, 1, &Limits::default()).unwrap().remove(0).unwrap();
+        let range = write.into_parts().ranges.remove(0);
+        assert_eq!((range.start.as_bytes(), range.end.as_bytes()), (&[0x14][..], &[0x15][..]));
+        let key = Key::from_encoded(vec![0x14, 0x15]);
+        assert_eq!(range.seen, [(key, Versionstamp::new(7))]);
+        for len in 0..frame.len() {
+            assert!(parse_writes(&frame[..len], 1, &Limits::default()).is_err(), "{len}");
+        }
+        let limits = Limits { checked_rows_max: 0, ..Limits::default() };
+        let error = parse_writes(&frame, 1, &limits).unwrap().remove(0).unwrap_err();
+        assert!(error.message().contains("limits.checkedRowsMax"), "{error}");
     }
 
     #[test]

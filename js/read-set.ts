@@ -1,0 +1,146 @@
+// Duty: what a transaction has read: which entries, and which ranges with what was in them; and the
+// checks of it that its commit carries.
+// Keys are byte strings here: a string with one character a byte, which compares as the bytes do.
+
+import type { Limits } from "./check.js";
+import { Writer } from "./codec/writer.js";
+import { OP_CHECK, OP_CHECK_RANGE } from "./native.js";
+import { CHECKS, type Segment } from "./segment.js";
+
+/** A range that was listed, as far as the list has come. */
+export class ReadRange {
+  readonly #set: ReadSet;
+  readonly #start: string;
+  readonly #end: string;
+  readonly #reverse: boolean;
+  #rows: { key: string; stamp: string }[] = [];
+  /** The last key that the list has come to; null before the first. */
+  #last: string | null = null;
+  #whole = false;
+
+  constructor(set: ReadSet, start: string, end: string, reverse: boolean) {
+    this.#set = set;
+    this.#start = start;
+    this.#end = end;
+    this.#reverse = reverse;
+  }
+
+  /** The list has come to an entry. */
+  saw(key: string, stamp: string): void {
+    this.#set.countRow();
+    this.#set.note(key, stamp);
+    this.#rows.push({ key, stamp });
+    this.#last = key;
+  }
+
+  /** The list has come to a key without an entry. */
+  passed(key: string): void {
+    this.#last = key;
+  }
+
+  /** The list has come to its end. */
+  ended(): void {
+    this.#whole = true;
+  }
+
+  /** Whether anything was read; else there is nothing to check. */
+  get used(): boolean {
+    return this.#whole || this.#last !== null;
+  }
+
+  put(writer: Writer): void {
+    let start = this.#start;
+    let end = this.#end;
+    if (!this.#whole && this.#reverse) start = this.#last!;
+    else if (!this.#whole) end = this.#last! + "\0";
+    writer.u8(OP_CHECK_RANGE);
+    putBytesOf(writer, start);
+    putBytesOf(writer, end);
+    writer.u32(this.#rows.length);
+    for (const { key, stamp } of this.#reverse ? this.#rows.toReversed() : this.#rows) {
+      writer.ascii(stamp);
+      putBytesOf(writer, key);
+    }
+  }
+}
+
+export class ReadSet {
+  readonly #limits: Limits;
+  /** Keys that were read one by one, and the stamps of their entries. */
+  readonly #points = new Map<string, string | null>();
+  /** The stamps of all entries that were met, in whichever way. */
+  readonly #stamps = new Map<string, string | null>();
+  readonly #ranges: ReadRange[] = [];
+  #rows = 0;
+  /** Two reads of one key have met different entries: the commit cannot succeed. */
+  broken = false;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /** An entry was met. */
+  note(key: string, stamp: string | null): void {
+    const before = this.#stamps.get(key);
+    if (before === undefined) this.#stamps.set(key, stamp);
+    else if (before !== stamp) this.broken = true;
+  }
+
+  /** A key was read by itself. */
+  read(key: string, stamp: string | null): void {
+    this.note(key, stamp);
+    if (this.#points.has(key)) return;
+    this.#points.set(key, stamp);
+    this.#countCheck();
+  }
+
+  /** A list is about to begin. */
+  range(start: string, end: string, reverse: boolean): ReadRange {
+    const range = new ReadRange(this, start, end, reverse);
+    this.#ranges.push(range);
+    this.#countCheck();
+    return range;
+  }
+
+  countRow(): void {
+    const most = this.#limits.checkedRowsMax;
+    if (++this.#rows > most) {
+      throw overLimit("Too many entries in checked ranges", "checkedRowsMax", most, this.#rows);
+    }
+  }
+
+  #countCheck(): void {
+    const most = this.#limits.checksMax;
+    const given = this.#points.size + this.#ranges.length;
+    if (given > most) throw overLimit("Too many checks", "checksMax", most, given);
+  }
+
+  /** The records of the checks; null when nothing was read. */
+  checks(): Segment | null {
+    const writer = new Writer();
+    for (const [key, stamp] of this.#points) {
+      writer.u8(OP_CHECK);
+      writer.u8(stamp === null ? 0 : 1);
+      if (stamp !== null) writer.ascii(stamp);
+      putBytesOf(writer, key);
+    }
+    for (const range of this.#ranges) if (range.used) range.put(writer);
+    if (writer.pos === 0) return null;
+    const { buf, pos } = writer;
+    return { rank: CHECKS, buf, start: 0, end: pos, afterMs: undefined, fills: null };
+  }
+}
+
+/** A byte string with its length. */
+function putBytesOf(writer: Writer, key: string): void {
+  writer.u32(key.length);
+  writer.ensure(key.length);
+  writer.pos += writer.buf.write(key, writer.pos, "latin1");
+}
+
+/** The words are those of the addon for a commit. */
+function overLimit(words: string, name: string, most: number, given: number): TypeError {
+  return new TypeError(
+    `${words} (max ${most}): ${given} given; raise limits.${name} of openKv to allow it`,
+  );
+}

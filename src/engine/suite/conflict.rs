@@ -1,0 +1,71 @@
+//! The laws of checks on ranges.
+
+use super::{commit, key, set, set_until, write};
+use crate::engine::{Engine, Writer};
+use crate::model::{AtomicWrite, Decision, Limits, Mutation, RangeCheck, Versionstamp, WriteParts};
+
+/// A write that sets "done" if the entries from "b" up to "e" are these.
+fn if_seen(seen: &[(&str, u64)]) -> AtomicWrite {
+    let seen =
+        seen.iter().map(|(name, version)| (key(name), Versionstamp::new(*version))).collect();
+    let ranges = vec![RangeCheck { start: key("b"), end: key("e"), seen }];
+    let parts = WriteParts { ranges, mutations: vec![set("z", b"")], ..WriteParts::default() };
+    AtomicWrite::new(parts, &Limits::default()).unwrap()
+}
+
+fn delete(name: &str) -> Mutation {
+    Mutation::Delete { key: key(name) }
+}
+
+fn held(writer: &mut impl Writer, seen: &[(&str, u64)]) -> bool {
+    match commit(writer, vec![if_seen(seen)]).remove(0) {
+        Decision::Committed(_) => true,
+        Decision::CheckFailed(failed) if failed == [0] => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) fn a_range_is_what_was_seen_or_the_write_is_lost(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    assert!(held(&mut writer, &[]));
+    let first = vec![set("a", b""), set("b", b""), set("d", b""), set("e", b"")];
+    commit(&mut writer, vec![write(vec![], first)]); // 2
+    assert!(held(&mut writer, &[("b", 2), ("d", 2)])); // 3
+    for wrong in [
+        &[][..],
+        &[("b", 2)],
+        &[("d", 2)],
+        &[("b", 2), ("d", 1)],
+        &[("b", 2), ("c", 2), ("d", 2)],
+        &[("b", 2), ("d", 2), ("dd", 2)],
+        &[("d", 2), ("b", 2)],
+        &[("a", 2), ("b", 2), ("d", 2)],
+    ] {
+        assert!(!held(&mut writer, wrong), "{wrong:?}");
+    }
+    let ended = set_until("c", b"", Some(1));
+    commit(&mut writer, vec![write(vec![], vec![ended, delete("b"), set("d", b"")])]); // 4
+    assert!(held(&mut writer, &[("d", 4)]));
+}
+
+pub(super) fn a_range_is_seen_with_what_the_batch_has_done(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    commit(&mut writer, vec![write(vec![], vec![set("b", b""), set("d", b"")])]); // 1
+    let changes = vec![delete("b"), set("bb", b""), set("d", b""), set("dd", b"")];
+    let decisions = commit(
+        &mut writer,
+        vec![
+            write(vec![], changes), // 2
+            if_seen(&[("b", 1), ("d", 1)]),
+            if_seen(&[("bb", 2), ("d", 2), ("dd", 2)]), // 3
+            if_seen(&[("bb", 2), ("d", 2)]),
+        ],
+    );
+    assert_eq!(decisions[1], Decision::CheckFailed(vec![0]));
+    assert_eq!(decisions[2], Decision::Committed(Versionstamp::new(3)));
+    assert_eq!(decisions[3], Decision::CheckFailed(vec![0]));
+    let empty = RangeCheck { start: key("e"), end: key("b"), seen: vec![] };
+    let parts = WriteParts { ranges: vec![empty], ..WriteParts::default() };
+    let write = AtomicWrite::new(parts, &Limits::default()).unwrap();
+    assert!(matches!(commit(&mut writer, vec![write])[0], Decision::Committed(_)));
+}

@@ -1,0 +1,22 @@
+//! A condition on a range of keys: what a transaction has listed is still all that is there.
+
+use super::{Key, Versionstamp};
+
+/// The entries with `start <= key < end` are exactly these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeCheck {
+    /// First key, included.
+    pub start: Key,
+    /// Last key, excluded.
+    pub end: Key,
+    /// The entries that were seen, in key order.
+    pub seen: Vec<(Key, Versionstamp)>,
+}
+
+impl RangeCheck {
+    /// Bytes of its keys, for limits and grouping.
+    pub(super) fn size_bytes(&self) -> usize {
+        let seen: usize = self.seen.iter().map(|(key, _)| key.len()).sum();
+        self.start.len() + self.end.len() + seen
+    }
+}

@@ -1,0 +1,79 @@
+//! What a write would leave under a key, without writing it: how a transaction reads its own
+//! writes by the rules of the commit.
+
+use crate::commit::{Base, Evaluation, Left, OldRow};
+use crate::engine::Snapshot;
+use crate::model::{
+    AtomicWrite, Decision, EncodedValue, Error, Key, Result, Seen, Step, Versionstamp, Walk,
+};
+
+/// What is under a key, and what would be.
+#[derive(Debug)]
+pub struct Preview {
+    /// The commit of the entry that is there.
+    pub before: Option<Versionstamp>,
+    /// The value that would be there.
+    pub after: Option<EncodedValue>,
+}
+
+/// What a write without checks whose mutations are all of one key would leave under it.
+///
+/// # Errors
+/// What the snapshot answers, and why the write would be rejected.
+pub(super) fn preview(
+    snapshot: &mut dyn Snapshot,
+    write: AtomicWrite,
+    now_ms: i64,
+    seed: u64,
+) -> Result<Preview> {
+    let mut seen = Before { snapshot };
+    let Some(key) = write.first_key().cloned() else {
+        return Err(Error::internal("a preview of a write without mutations"));
+    };
+    let before = seen.row(&key)?;
+    let mut evaluation = Evaluation::new(&mut seen, 0, now_ms).seeded(seed);
+    if let Decision::Rejected(reason) = evaluation.decide(write)? {
+        return Err(reason);
+    }
+    let (rows, _) = evaluation.into_effects();
+    let alive = |end: Option<i64>| end.is_none_or(|end| end > now_ms);
+    let left = rows.into_iter().find(|(at, _)| *at == key).map(|(_, left)| left);
+    let after = match left {
+        Some(Left::Removed) => None,
+        Some(Left::Stored(row)) => alive(row.expire_at_ms).then_some(row.value),
+        Some(Left::Retimed { expire_at_ms, .. }) if !alive(expire_at_ms) => None,
+        Some(Left::Retimed { .. }) | None => before.as_ref().map(|row| row.value.clone()),
+    };
+    Ok(Preview { before: before.map(|row| Versionstamp::new(row.version)), after })
+}
+
+/// A snapshot as what is there before a write.
+struct Before<'s> {
+    snapshot: &'s mut dyn Snapshot,
+}
+
+impl Base for Before<'_> {
+    fn version(&mut self, key: &Key) -> Result<Option<u64>> {
+        Ok(self.row(key)?.map(|row| row.version))
+    }
+
+    fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
+        let mut found = None;
+        self.snapshot.get(key.as_bytes(), &mut |row| {
+            let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
+            found = Some(OldRow { version: row.stamp.version(), value, expire_at_ms: None });
+        })?;
+        if let Some(row) = &mut found {
+            row.expire_at_ms = self.snapshot.expiry(key.as_bytes())?.flatten();
+        }
+        Ok(found)
+    }
+
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        self.snapshot.walk(walk, visit)
+    }
+
+    fn last_uuid(&mut self) -> Result<Option<u128>> {
+        Ok(None)
+    }
+}
