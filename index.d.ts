@@ -808,11 +808,9 @@ export interface KvTransactionOptions {
 }
 
 /** What a transaction has come to. */
-export interface KvTransactionResult<T> {
+export interface KvTransactionResult<T> extends KvCommitResult {
   /** What the function returned in the attempt that was committed. */
   value: T;
-  /** Of the commit. */
-  versionstamp: string;
 }
 
 /**
@@ -853,11 +851,16 @@ export interface KvTransaction {
   /** As {@link AtomicOperation.delete}. */
   delete(key: KvKey): this;
   /** As {@link AtomicOperation.sum}; not a read, so that concurrent sums do not conflict. */
-  sum(key: KvKey, n: bigint): this;
+  sum(key: KvKey, n: bigint | KvU64, options?: KvSumOptions<bigint>): this;
+  sum(key: KvKey, n: number, options?: KvSumOptions<number>): this;
   /** As {@link AtomicOperation.min}. */
-  min(key: KvKey, n: bigint): this;
+  min(key: KvKey, n: bigint | number | KvU64): this;
   /** As {@link AtomicOperation.max}. */
-  max(key: KvKey, n: bigint): this;
+  max(key: KvKey, n: bigint | number | KvU64): this;
+  /** As {@link AtomicOperation.append}. */
+  append(key: KvKey, items: readonly unknown[]): this;
+  /** As {@link AtomicOperation.prepend}. */
+  prepend(key: KvKey, items: readonly unknown[]): this;
   /** As {@link AtomicOperation.touch}. */
   touch(key: KvKey, options: { expireIn: number }): this;
   /** As {@link AtomicOperation.persist}. */

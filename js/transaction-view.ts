@@ -5,6 +5,7 @@
 import { AtomicOperation, segmentsOf } from "./atomic.js";
 import { checkOptions, checkReadOptions, nameOf, wrongShape } from "./check.js";
 import { decodeKey, encodeKey } from "./codec/key.js";
+import { KvUuidV7 } from "./codec/uuid.js";
 import { Writer } from "./codec/writer.js";
 import { KvListIterator } from "./list.js";
 import { type OwnEntry, Pending } from "./pending.js";
@@ -20,11 +21,14 @@ import type {
   KvKey,
   KvListSelector,
   KvMutation,
+  KvSumOptions,
   KvTransaction,
   KvTransactionEntry,
   KvTransactionEntryMaybe,
+  KvU64,
 } from "./types.js";
 
+type Operand = bigint | number | KvU64;
 type Maybe = KvTransactionEntryMaybe<any>;
 
 /** Whether two reads of one key have met different entries. */
@@ -181,16 +185,24 @@ export class Transaction implements KvTransaction {
     return this.#write(key, true, (operation) => operation.delete(key));
   }
 
-  sum(key: KvKey, n: bigint): this {
-    return this.#write(key, false, (operation) => operation.sum(key, n));
+  sum(key: KvKey, n: Operand, options?: KvSumOptions): this {
+    return this.#write(key, false, (operation) => operation.sum(key, n, options));
   }
 
-  min(key: KvKey, n: bigint): this {
+  min(key: KvKey, n: Operand): this {
     return this.#write(key, false, (operation) => operation.min(key, n));
   }
 
-  max(key: KvKey, n: bigint): this {
+  max(key: KvKey, n: Operand): this {
     return this.#write(key, false, (operation) => operation.max(key, n));
+  }
+
+  append(key: KvKey, items: readonly unknown[]): this {
+    return this.#write(key, false, (operation) => operation.append(key, items));
+  }
+
+  prepend(key: KvKey, items: readonly unknown[]): this {
+    return this.#write(key, false, (operation) => operation.prepend(key, items));
   }
 
   touch(key: KvKey, options: { expireIn: number }): this {
@@ -220,7 +232,7 @@ export class Transaction implements KvTransaction {
   #write(key: KvKey, blind: boolean, record: (operation: AtomicOperation) => unknown): this {
     this.#requireActive();
     // Under a key that the commit completes, nobody can read before it.
-    const id = isSuffixed(key) ? null : bytesOf(key);
+    const id = isSuffixed(key) || hasPlaceholder(key) ? null : bytesOf(key);
     const segments = segmentsOf(this.#operation);
     const count = segments.length;
     record(this.#operation);
@@ -262,6 +274,13 @@ function bytesOf(key: KvKey): string {
   encodeKey(writer, key);
   return writer.buf.toString("latin1", 0, writer.pos);
 }
+
+function hasPlaceholder(key: KvKey): boolean {
+  if (!Array.isArray(key)) return false;
+  return key.some((part) => typeof part === "object" && part !== null && isPlaceholder(part));
+}
+
+const isPlaceholder = (part: object): boolean => KvUuidV7.numberOf(part) !== undefined;
 
 function keyOf(id: string): KvKey {
   const bytes = Buffer.from(id, "latin1");

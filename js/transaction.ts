@@ -58,8 +58,8 @@ async function attempt<T>(
   signal?.throwIfAborted();
   const result = await commit(tx);
   if (!result.ok) return null;
-  const { ok: _, ...rest } = result;
-  return { value, ...rest };
+  // The same object: placeholders know the result that they are of.
+  return Object.assign(result, { value });
 }
 
 function checkRetries(given: unknown): number {

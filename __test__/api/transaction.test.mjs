@@ -69,6 +69,25 @@ onEach("transactions", (fresh) => {
     assert.equal(await kv.ttl(["stays"]), null);
   });
 
+  test("numbers, arrays and UUIDs are the commit's", async () => {
+    const kv = await fresh();
+    await kv.set(["list"], [1]);
+    const id = kv.uuidv7();
+    const result = await kv.transaction(async (tx) => {
+      tx.sum(["n"], 1.5).sum(["n"], 10, { max: 5, clamp: true });
+      tx.append(["list"], [2]).prepend(["list"], [0]);
+      tx.set(["job", id], { id }).sum(["big"], -5n);
+      const [n, list, big] = await tx.getMany([["n"], ["list"], ["big"]]);
+      return [n.value, list.value, big.value];
+    });
+    assert.deepEqual(result.value, [5, [0, 1, 2], -5n]);
+    const uuid = id.uuidIn(result);
+    assert.deepEqual((await kv.get(["job", uuid])).value, { id: uuid });
+    assert.deepEqual((await kv.get(["list"])).value, [0, 1, 2]);
+    const below = kv.transaction((tx) => tx.sum(["big"], -1n, { min: -5n }));
+    await assert.rejects(below, RangeError);
+  });
+
   test("a key reads the same each time, and two at once are one read", async () => {
     const kv = await fresh();
     await kv.set(["a"], { n: 1 });
@@ -316,6 +335,7 @@ onEach("transactions", (fresh) => {
     await refused((tx) => tx.set([null], 1), {}, /key part|expected/i);
     await refused((tx) => tx.set([], 1), {}, /key cannot be empty/);
     await refused((tx) => tx.sum(["a"], "1"), {}, /bigint/);
+    await refused((tx) => tx.append(["a"], "b"), {}, /array/);
     await refused((tx) => tx.touch(["a"]), {}, /expireIn/);
     await refused((tx) => tx.mutate({ type: "other", key: ["a"] }), {}, /Invalid mutation type/);
     await refused((tx) => tx.list({ prefix: [] }, { cursor: "" }), {}, /unknown option 'cursor'/);

@@ -356,3 +356,28 @@ export async function serving(): Promise<void> {
   // @ts-expect-error there is no such log
   await serve({ path: "a", log: "loud" });
 }
+
+export async function inTransactions(kv: Kv, signal: AbortSignal): Promise<void> {
+  const result = await kv.transaction(
+    async (tx) => {
+      const entry = await tx.get<User>(["user"]);
+      same<typeof entry.value, User | null>(true);
+      const [a, b] = await tx.getMany<[string, number]>([["a"], ["b"]]);
+      same<typeof a.value, string | null>(true);
+      same<typeof b.versionstamp, string | null>(true);
+      for await (const { value } of tx.list<User>({ prefix: ["users"] }, { limit: 5 })) {
+        same<typeof value, User>(true);
+      }
+      tx.set(["a"], 1, { expireIn: 5 }).delete(["b"]).sum(["n"], -1n, { min: 0n }).enqueue("m");
+      tx.append(["l"], [1]).prepend(["l"], [0]).touch(["a"], { expireIn: 5 }).persist(["a"]);
+      // @ts-expect-error commits are not the function's
+      tx.commit();
+      return await tx.count({ prefix: ["users"] });
+    },
+    { maxRetries: 3, signal },
+  );
+  same<typeof result.value, number>(true);
+  same<typeof result.versionstamp, string>(true);
+  // @ts-expect-error an option that does not exist
+  await kv.transaction(() => 1, { retries: 3 });
+}

@@ -144,6 +144,16 @@ fn write_bytes(parts: WriteParts) -> Vec<u8> {
         out.extend(check.expected.iter().flat_map(|stamp| stamp.hex()));
         out.extend(sized_key(&check.key));
     }
+    for range in &parts.ranges {
+        out.push(12);
+        out.extend(sized_key(&range.start));
+        out.extend(sized_key(&range.end));
+        out.extend((range.seen.len() as u32).to_le_bytes());
+        for (key, stamp) in &range.seen {
+            out.extend(stamp.hex());
+            out.extend(sized_key(key));
+        }
+    }
     for (at, mutation) in parts.mutations.iter().enumerate() {
         out.extend(mutation_bytes(mutation));
         let places = [(0, Target::Key(at)), (1, Target::Value(at))];
