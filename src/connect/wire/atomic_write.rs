@@ -32,8 +32,8 @@ pub enum WriteAnswer {
 /// # Errors
 /// `Unsupported` for what the protocol has no place for; as [`to_wire`].
 pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
-    let WriteParts { checks, mutations, messages, patches, deletion } = write.into_parts();
-    if !patches.is_empty() || deletion.is_some() {
+    let WriteParts { checks, ranges, mutations, messages, patches, deletion } = write.into_parts();
+    if !ranges.is_empty() || !patches.is_empty() || deletion.is_some() {
         return Err(lacking());
     }
     let checks = checks.into_iter().map(|Check { key, expected }| schema::Check {
