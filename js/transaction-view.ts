@@ -3,7 +3,7 @@
 // Invariant: whatever a read answered is in the read set before its promise resolves.
 
 import { AtomicOperation, segmentsOf } from "./atomic.js";
-import { checkOptions, checkReadOptions, nameOf, wrongShape } from "./check.js";
+import { checkConsistency, checkOptions, nameOf, wrongShape } from "./check.js";
 import { decodeKey, encodeKey } from "./codec/key.js";
 import { KvUuidV7 } from "./codec/uuid.js";
 import { Writer } from "./codec/writer.js";
@@ -56,7 +56,7 @@ export class Transaction implements KvTransaction {
 
   async get(key: KvKey, options?: { consistency?: KvConsistencyLevel }): Promise<Maybe> {
     this.#requireActive();
-    if (options != null) checkReadOptions(options);
+    checkConsistency(checkOptions("tx.get", options, ["consistency"]).consistency);
     const id = bytesOf(requireKey(key));
     if (this.#pending.has(id)) return entryOf(await this.#pending.entry(id));
     let entry = this.#entries.get(id);
@@ -69,7 +69,7 @@ export class Transaction implements KvTransaction {
 
   async #read(id: string, key: KvKey): Promise<Maybe> {
     const session = this.#session;
-    const entry = getNow(session, key, undefined) ?? (await getLater(session, key));
+    const entry = getNow(session, key, undefined) ?? (await getLater(session, key, undefined));
     this.#reads.read(id, entry.versionstamp);
     return entry;
   }
@@ -79,7 +79,7 @@ export class Transaction implements KvTransaction {
     options?: { consistency?: KvConsistencyLevel },
   ): Promise<any> {
     this.#requireActive();
-    if (options != null) checkReadOptions(options);
+    checkConsistency(checkOptions("tx.getMany", options, ["consistency"]).consistency);
     if (!Array.isArray(keys)) throw wrongShape("array", keys);
     const ids = keys.map((key) => bytesOf(requireKey(key)));
     const known = (id: string) => this.#pending.has(id) || this.#entries.has(id);
@@ -97,7 +97,7 @@ export class Transaction implements KvTransaction {
     const keys = ids.map(keyOf);
     const session = this.#session;
     const entries =
-      getManyNow(session, keys, undefined) ?? (await getManyLater(session, keys));
+      getManyNow(session, keys, undefined) ?? (await getManyLater(session, keys, undefined));
     entries.forEach((entry, i) => this.#reads.read(ids[i], entry.versionstamp));
     return entries;
   }
