@@ -783,6 +783,22 @@ export class AtomicOperation {
   commit(): Promise<KvCommitResult | KvCommitError>;
 }
 
+/** What {@link Kv.stats} tells. */
+export interface KvStats {
+  /** Entries that have not ended; only when asked for. */
+  entries?: number;
+  /** Bytes of the database: used and free pages, whether they are in the file or in its log yet. */
+  databaseBytes: number;
+  /** Bytes of the log beside the file. */
+  walBytes: number;
+  /** Bytes of a page. */
+  pageSize: number;
+  /** Pages that are free: for later writes, or to be taken out by {@link Kv.vacuum}. */
+  freePages: number;
+  /** Of the last commit. */
+  versionstamp: string;
+}
+
 /** An entry as a transaction reads it. */
 export interface KvTransactionEntry<T = unknown> {
   key: KvKey;
@@ -1238,6 +1254,34 @@ export class Kv implements Disposable, AsyncDisposable {
     query: string,
     options?: KvSearchOptions,
   ): Promise<KvSearchResult<T>>;
+
+  /**
+   * How large the database is. All but `entries` is at hand and costs nothing to speak of; with
+   * `entries: true` every entry is visited, on a thread of its own. Zeros for `:memory:`, which has
+   * no pages.
+   *
+   * Rejects with `TypeError` for an unknown option or one of the wrong type; else as {@link get}.
+   *
+   * @example
+   * const { databaseBytes, freePages, pageSize } = await kv.stats();
+   * if (freePages * pageSize > databaseBytes / 2) await kv.vacuum();
+   */
+  stats(options?: { entries?: boolean }): Promise<KvStats>;
+
+  /**
+   * Writes the file anew without the pages that are free in it. Writes of all processes wait
+   * meanwhile, reads do not; it needs room for a copy of the database on the disk. Nothing happens
+   * for `:memory:`.
+   *
+   * Rejects with {@link KvError}: `UNAVAILABLE` when another process writes for longer than
+   * `busyTimeout` or the disk is full, `DENIED` on a `readonly` handle; {@link BadResource} on a
+   * closed handle.
+   *
+   * @example
+   * const { beforeBytes, afterBytes } = await kv.vacuum();
+   * console.log(`freed ${beforeBytes - afterBytes} bytes`);
+   */
+  vacuum(): Promise<{ beforeBytes: number; afterBytes: number }>;
 
   /**
    * Moves what is only in the log (`-wal`) into the file, as far as readers let it; SQLite does so

@@ -11,8 +11,8 @@ import { feed, isSelector } from "./feed.js";
 import { KvListIterator } from "./list.js";
 import { KvQueue } from "./named-queue.js";
 import { listenQueue } from "./queue.js";
-import { checkpoint } from "./maintain.js";
 import { paginate } from "./paginate.js";
+import { checkpoint, stats, vacuum } from "./maintain.js";
 import { getLater, getManyLater, getManyNow, getNow } from "./reads.js";
 import { COMMIT_VERSIONSTAMP } from "./records.js";
 import { closedError } from "./errors.js";
@@ -39,6 +39,7 @@ import type {
   KvPaginateOptions,
   KvSearchOptions,
   KvSearchResult,
+  KvStats,
   KvTransaction,
   KvTransactionOptions,
   KvTransactionResult,
@@ -201,6 +202,14 @@ export class Kv {
     options?: KvTransactionOptions,
   ): Promise<KvTransactionResult<T>> {
     return transaction(this.#session, run, options);
+  }
+
+  stats(options?: { entries?: boolean }): Promise<KvStats> {
+    return stats(this.#session, options);
+  }
+
+  vacuum(): Promise<{ beforeBytes: number; afterBytes: number }> {
+    return vacuum(this.#session);
   }
 
   checkpoint(): Promise<{ logPages: number; movedPages: number }> {

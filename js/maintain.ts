@@ -1,12 +1,44 @@
-// Duty: looking after the file: checkpoint.
+// Duty: looking after the file: checkpoint, stats, vacuum.
 
-import { CALL_CHECKPOINT } from "./native.js";
+import { checkOptions, nameOf } from "./check.js";
+import { Writer } from "./codec/writer.js";
+import { CALL_CHECKPOINT, CALL_STATS, CALL_VACUUM, STAMP_BYTES } from "./native.js";
 import { call } from "./call.js";
 import type { Session } from "./session.js";
+import type { KvStats } from "./types.js";
 
 export async function checkpoint(
   session: Session,
 ): Promise<{ logPages: number; movedPages: number }> {
   const answer = await call(session, CALL_CHECKPOINT);
   return { logPages: answer.readUInt32LE(0), movedPages: answer.readUInt32LE(4) };
+}
+
+export async function stats(session: Session, options: unknown): Promise<KvStats> {
+  const { entries } = checkOptions("kv.stats", options, ["entries"]);
+  if (entries !== undefined && typeof entries !== "boolean") {
+    throw new TypeError(`kv.stats: entries must be a boolean: received ${nameOf(entries)}`);
+  }
+  const frame = new Writer(1);
+  frame.u8(entries === true ? 1 : 0);
+  const answer = await call(session, CALL_STATS, frame);
+  const number = (at: number) => answer.readDoubleLE(1 + at * 8);
+  const stats: KvStats = {
+    databaseBytes: number(1),
+    walBytes: number(2),
+    pageSize: number(3),
+    freePages: number(4),
+    versionstamp: answer.toString("latin1", STAMP_AT, STAMP_AT + STAMP_BYTES),
+  };
+  return answer[0] === 1 ? { entries: number(0), ...stats } : stats;
+}
+
+/** Behind the flag and five numbers. */
+const STAMP_AT = 41;
+
+export async function vacuum(
+  session: Session,
+): Promise<{ beforeBytes: number; afterBytes: number }> {
+  const answer = await call(session, CALL_VACUUM);
+  return { beforeBytes: answer.readDoubleLE(0), afterBytes: answer.readDoubleLE(8) };
 }

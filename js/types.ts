@@ -33,6 +33,7 @@ export type {
   KvSearchEntry,
   KvSearchOptions,
   KvSearchResult,
+  KvStats,
   KvTransaction,
   KvTransactionEntry,
   KvTransactionEntryMaybe,

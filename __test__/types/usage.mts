@@ -381,3 +381,12 @@ export async function inTransactions(kv: Kv, signal: AbortSignal): Promise<void>
   // @ts-expect-error an option that does not exist
   await kv.transaction(() => 1, { retries: 3 });
 }
+
+export async function maintenance(kv: Kv): Promise<void> {
+  const stats = await kv.stats({ entries: true });
+  same<typeof stats.entries, number | undefined>(true);
+  const { beforeBytes, afterBytes } = await kv.vacuum();
+  same<typeof beforeBytes | typeof afterBytes, number>(true);
+  // @ts-expect-error an option that does not exist
+  await kv.stats({ count: true });
+}

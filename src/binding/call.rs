@@ -36,6 +36,8 @@ pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
         5 => custody::backup(frame, call),
         6 => custody::progress(frame, call.reply),
         7 => custody::check(call),
+        2 => maintain::stats(frame, call),
+        3 => maintain::vacuum(call),
         10 => scan::count(frame, call),
         11 => scan::scan(frame, call),
         12 => expiry::ttl(frame, call),

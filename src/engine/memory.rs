@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use super::sqlite::PrivateIndexes;
 use super::{
     Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, Reader, Report, Snapshot,
-    Work, Writer,
+    Stats, Vacuumed, Work, Writer,
 };
 use crate::commit::{Base, Evaluation, Left, NewRow, OldRow};
 use crate::model::{
@@ -106,6 +106,18 @@ struct MemorySnapshot<'t> {
 }
 
 impl Snapshot for MemorySnapshot<'_> {
+    fn stats(&mut self, count: bool) -> Result<Stats> {
+        let alive = || self.tables.rows.values().filter(|row| alive(row, self.now_ms)).count();
+        Ok(Stats {
+            entries: count.then(|| alive() as u64),
+            database_bytes: 0,
+            log_bytes: 0,
+            page_bytes: 0,
+            free_pages: 0,
+            stamp: Versionstamp::new(self.tables.version),
+        })
+    }
+
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
         walk_rows(&self.tables.rows, self.now_ms, walk, visit);
         Ok(())
@@ -300,6 +312,10 @@ impl Writer for MemoryWriter {
         let count = tables.messages.order_dead(queue, order, now_ms);
         tables.version += u64::from(count > 0 && matches!(order, DeadOrder::Requeue(_)));
         Ok(count)
+    }
+
+    fn vacuum(&mut self, _deadline: Instant) -> Result<Vacuumed> {
+        Ok(Vacuumed::default())
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {

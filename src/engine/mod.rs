@@ -145,6 +145,12 @@ pub trait Snapshot: Finder {
         visit: &mut dyn FnMut(Row<'_>) -> bool,
     ) -> Result<()>;
 
+    /// How large the database is; counting its entries reads all of them, and is done if asked for.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn stats(&mut self, count: bool) -> Result<Stats>;
+
     /// The log of changes.
     fn feed(&mut self) -> Box<dyn FeedLog + '_>;
 
@@ -285,6 +291,39 @@ pub trait Writer: Send + Indexer {
     /// # Errors
     /// What the medium answers.
     fn checkpoint(&mut self) -> Result<Checkpoint>;
+
+    /// Writes the database anew without the room that is free in it. `deadline` bounds the wait for
+    /// another process's transaction.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn vacuum(&mut self, deadline: Instant) -> Result<Vacuumed>;
+}
+
+/// What a vacuum did. All zero where there is no file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vacuumed {
+    /// Bytes of the database before it.
+    pub before_bytes: u64,
+    /// Bytes of the database after it.
+    pub after_bytes: u64,
+}
+
+/// How large a database is. Bytes and pages are zero where there is no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Entries, if they were to be counted.
+    pub entries: Option<u64>,
+    /// Bytes of the database, those of the log that are not in the file yet included.
+    pub database_bytes: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages that are free.
+    pub free_pages: u64,
+    /// The last commit.
+    pub stamp: Versionstamp,
 }
 
 /// What a checkpoint did. All zero where there is no log.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use openkv::engine::{
     Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, Indexer, Reader, Report, Snapshot,
-    Work, Writer,
+    Vacuumed, Work, Writer,
 };
 use openkv::model::{DeadOrder, IndexChoice, IndexInfo, IndexSpec, Result};
 
@@ -134,6 +134,10 @@ impl<W: Writer> Writer for Faulty<W> {
         deadline: Instant,
     ) -> Result<usize> {
         self.0.order_dead(queue, order, now_ms, deadline)
+    }
+
+    fn vacuum(&mut self, deadline: Instant) -> Result<Vacuumed> {
+        self.0.vacuum(deadline)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {

@@ -1,5 +1,7 @@
 //! Looking after the file.
 
+use std::time::Instant;
+
 use super::Call;
 
 /// Answer: u32 pages in the log, u32 pages of them moved.
@@ -11,5 +13,39 @@ pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
             reply.good(Some(numbers.concat()));
         }
         Err(error) => reply.bad(&error),
+    }));
+}
+
+/// Frame: u8 whether to count. Answer: u8 whether it was counted, f64 entries, f64 bytes of the
+/// database, of the log, of a page, f64 free pages, stamp(20) of the last commit.
+pub(super) fn stats(frame: &[u8], Call { store, reply, .. }: Call) {
+    let count = frame.first() == Some(&1);
+    store.read(Box::new(move |snapshot| {
+        match snapshot.and_then(|snapshot| snapshot.stats(count)) {
+            Ok(stats) => {
+                let mut out = vec![u8::from(stats.entries.is_some())];
+                let sizes = [stats.database_bytes, stats.log_bytes, stats.page_bytes];
+                let numbers = [stats.entries.unwrap_or(0)].into_iter().chain(sizes);
+                for number in numbers.chain([stats.free_pages]) {
+                    out.extend((number as f64).to_le_bytes());
+                }
+                out.extend(stats.stamp.hex());
+                reply.good(Some(out));
+            }
+            Err(error) => reply.bad(&error),
+        }
+    }));
+}
+
+/// Answer: f64 bytes before, f64 bytes after.
+pub(super) fn vacuum(Call { store, reply, busy, .. }: Call) {
+    store.order(Box::new(move |writer| {
+        match writer.and_then(|writer| writer.vacuum(Instant::now() + busy)) {
+            Ok(done) => {
+                let sizes = [done.before_bytes, done.after_bytes];
+                reply.good(Some(sizes.map(|bytes| (bytes as f64).to_le_bytes()).concat()));
+            }
+            Err(error) => reply.bad(&error),
+        }
     }));
 }

@@ -9,10 +9,11 @@ use super::errors::failure;
 use super::feed::FeedReader;
 use super::fulltext;
 use super::layout::SPILLED;
+use super::measure::Measure;
 use super::statement::{Run, Statement};
 use super::wal_index::{Header, WalIndex};
 use super::walk::Walker;
-use crate::engine::{FeedLog, Finder, Reader, Snapshot};
+use crate::engine::{FeedLog, Finder, Reader, Snapshot, Stats};
 use crate::model::{
     DeadLetter, Encoding, Error, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen,
     Step, Versionstamp, Walk,
@@ -52,6 +53,7 @@ struct Rows {
     feed: FeedReader,
     walker: Walker,
     queues: Looks,
+    measure: Measure,
     now_ms: i64,
 }
 
@@ -74,6 +76,7 @@ impl SqliteReader {
                 feed: FeedReader::new(&connection)?,
                 walker: Walker::new(&connection)?,
                 queues: Looks::default(),
+                measure: Measure::new(&connection)?,
                 now_ms: 0,
             },
             begin: prepare("BEGIN")?,
@@ -153,6 +156,10 @@ impl Finder for Rows {
 }
 
 impl Snapshot for Rows {
+    fn stats(&mut self, count: bool) -> Result<Stats> {
+        self.measure.stats(count, self.now_ms)
+    }
+
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let mut run = self.get.run().blob(1, key);
         if !run.step()? || expired(&run, self.now_ms) {

@@ -11,8 +11,9 @@ use super::fulltext::Catalog;
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
+use super::vacuum::vacuum;
 use crate::commit::Evaluation;
-use crate::engine::{Agenda, Checkpoint, Report, Work, Writer};
+use crate::engine::{Agenda, Checkpoint, Report, Vacuumed, Work, Writer};
 use crate::model::{Change, DeadOrder, Error, Key, Kind, Result};
 
 /// Carries out work on the file.
@@ -325,6 +326,10 @@ impl Writer for SqliteWriter {
         })?;
         self.own.left(version);
         Ok(count)
+    }
+
+    fn vacuum(&mut self, deadline: Instant) -> Result<Vacuumed> {
+        vacuum(&self.connection, deadline)
     }
 
     #[tracing::instrument(skip_all)]
