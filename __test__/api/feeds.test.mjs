@@ -57,6 +57,25 @@ onEach("feeds", (fresh) => {
     assert.deepEqual(stamps, [...new Set(stamps)].sort());
   });
 
+  test("every kind of write is in it", async () => {
+    const kv = await fresh();
+    for (let n = 0; n < 5; n++) await kv.set(["a", n], { n });
+    const reader = kv.watch({ prefix: ["a"] }).getReader();
+    await kv.deleteMany({ prefix: ["a"] }, { where: { n: { $gte: 3 } } });
+    await kv.deleteMany([["a", 0], ["a", "absent"]]);
+    await kv.atomic().sum(["a", "sum"], 2n).append(["a", "list"], [1]).commit();
+    await kv.touch(["a", 1], { expireIn: 60_000 });
+    const id = kv.uuidv7();
+    await kv.set(["a", id], id);
+    const changes = await take(reader, 6);
+    const told = changes.slice(0, 3).map(({ type, key }) => [type, key[1]]);
+    assert.deepEqual(told, [["delete", 3], ["delete", 4], ["delete", 0]]);
+    const [list, sum] = changes.slice(3, 5).sort((x, y) => (x.key[1] < y.key[1] ? -1 : 1));
+    assert.deepEqual(list.value, [1]);
+    assert.equal(sum.value.value, 2n);
+    assert.equal(changes[5].key[1], changes[5].value);
+  });
+
   test("a feed goes on after a versionstamp", async () => {
     const kv = await fresh();
     const { versionstamp } = await kv.set(["a", 1], 1);

@@ -67,7 +67,7 @@ pub struct Evaluation<'b> {
     /// Randomness for UUIDs.
     seed: u64,
     uuids: Option<Uuids>,
-    journal: Journal,
+    pub(super) journal: Journal,
 }
 
 /// What was under a key before a write touched it, to be put back if the write is rejected.

@@ -56,8 +56,10 @@ impl Evaluation<'_> {
             self.version += 1;
             stamp = Some(Versionstamp::new(self.version));
             for key in found.doomed {
+                self.journal.note(&key, &Left::Removed, self.version);
                 self.rows.insert(key, Left::Removed);
             }
+            self.journal.keep(self.version);
         }
         Ok(Decision::Deleted(Deleted { count, stamp, resume: found.resume }))
     }
