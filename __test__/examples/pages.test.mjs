@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const PAGES = ["writing.md", "limits.md"];
+const PAGES = ["writing.md", "limits.md", "reading.md", "filters.md"];
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const project = mkdtempSync(join(tmpdir(), "openkv-pages-"));
