@@ -207,7 +207,7 @@ impl Store {
         };
         if self.readonly {
             self.read(Box::new(move |snapshot| {
-                opened(snapshot.and_then(|snapshot| feed::last_logged(snapshot)));
+                opened(snapshot.and_then(feed::last_logged));
             }));
         } else {
             self.order(Box::new(move |writer| {
