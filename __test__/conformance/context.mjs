@@ -6,6 +6,9 @@ import { join } from "node:path";
 import { difference, show } from "./compare.mjs";
 import { runtime } from "./subject.mjs";
 
+/** What shows a server of the variant "server" who asks. */
+const ACCESS_TOKEN = "the-token-of-the-cases";
+
 /** How long `until` waits before it gives up: a hang guard, not a measure. */
 const UNTIL_MS_MAX = 15_000;
 
@@ -17,11 +20,12 @@ export class Context {
   #folder;
   #paths = new Map();
   #files = 0;
+  #servers = [];
 
   constructor({ subject, variant, folder, oracle }) {
     this.#subject = subject;
     this.#folder = folder;
-    /** "memory" or "file": what `open()` opens. */
+    /** "memory", "file" or "server" (a file behind our own server): what `open()` opens. */
     this.variant = variant;
     this.oracle = oracle;
     this.runtime = runtime;
@@ -45,27 +49,34 @@ export class Context {
 
   /** A fresh, empty database of the variant. */
   async open() {
-    const path = this.variant === "memory" ? ":memory:" : this.path();
-    const kv = await this.openKv(path);
+    return await this.#openAt(await this.#place());
+  }
+
+  async #place() {
+    if (this.variant === "memory") return ":memory:";
+    if (this.variant === "file") return this.path();
+    const options = { path: this.path(), listen: "127.0.0.1:0", accessToken: ACCESS_TOKEN };
+    const server = await this.#subject.serve(options);
+    this.#servers.push(server);
+    return server.url;
+  }
+
+  async #openAt(path) {
+    const options = this.variant === "server" ? [{ accessToken: ACCESS_TOKEN }] : [];
+    const kv = await this.openKv(path, ...options);
     this.#paths.set(kv, path);
     return kv;
   }
 
   /** Another handle on the same file. */
   async another(kv) {
-    const path = this.#paths.get(kv);
-    const other = await this.openKv(path);
-    this.#paths.set(other, path);
-    return other;
+    return await this.#openAt(this.#paths.get(kv));
   }
 
   /** Closes the handle and opens its file again. */
   async reopen(kv) {
-    const path = this.#paths.get(kv);
     kv.close();
-    const other = await this.openKv(path);
-    this.#paths.set(other, path);
-    return other;
+    return await this.#openAt(this.#paths.get(kv));
   }
 
   /** A file path that nobody has used; its folder exists. */
@@ -79,7 +90,7 @@ export class Context {
     return this.#folder;
   }
 
-  closeAll() {
+  async closeAll() {
     for (const kv of this.#handles) {
       try {
         kv.close();
@@ -87,6 +98,7 @@ export class Context {
         if (error.name !== "BadResource") throw error;
       }
     }
+    await Promise.all(this.#servers.map((server) => server.close()));
   }
 
   skip(reason) {

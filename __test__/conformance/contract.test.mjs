@@ -13,9 +13,15 @@ const all = shelves.flatMap(({ shelf, cases }) =>
 test("the page names exactly the cases that Deno fails", () => {
   const rows = page.split("\n").filter((line) => line.startsWith("| "));
   const lastCells = rows.map((line) => line.split(" | ").at(-1));
-  const named = lastCells.flatMap((cell) => /^`([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? []);
+  const named = lastCells.flatMap((cell) => /^`(?!server: )([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? []);
   const noted = all.filter(({ each }) => each.denoDiffers).map(({ id }) => id);
   assert.deepEqual(named.toSorted(), noted.toSorted());
+});
+
+test("the page names exactly the cases that differ over a server", () => {
+  const named = [...page.matchAll(/^\| (?:.*) \| `server: ([a-z0-9 ]+: .+)` \|$/gm)];
+  const noted = all.filter(({ each }) => each.serverDiffers).map(({ id }) => id);
+  assert.deepEqual(named.map(([, id]) => id).toSorted(), noted.toSorted());
 });
 
 test("no two cases have one name", () => {
@@ -24,10 +30,10 @@ test("no two cases have one name", () => {
 });
 
 test("what makes a case special has a reason", () => {
-  const fields = ["name", "run", "on", "alone", "denoDiffers", "denoSlow"];
+  const fields = ["name", "run", "on", "alone", "denoDiffers", "denoSlow", "serverLacks", "serverDiffers"];
   for (const { id, each } of all) {
     for (const name of Object.keys(each)) assert.ok(fields.includes(name), `${id}: ${name}`);
-    for (const note of [each.denoDiffers, each.denoSlow]) {
+    for (const note of [each.denoDiffers, each.denoSlow, each.serverDiffers]) {
       assert.ok(note === undefined || note.length > 10, `${id}: a reason is a sentence`);
     }
     assert.ok([undefined, "file", "memory"].includes(each.on), id);

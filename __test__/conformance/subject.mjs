@@ -1,6 +1,6 @@
 // Duty: the implementation under test, under one set of names: openkv, or Deno's own KV as oracle.
 
-/** `{ name, openKv, KvU64, Kv, AtomicOperation, KvListIterator }`. */
+/** `{ name, openKv, serve, KvU64, Kv, AtomicOperation, KvListIterator }`; Deno has no `serve`. */
 export async function loadSubject(oracle) {
   if (!oracle) return { name: "openkv", ...(await import("../../index.mjs")) };
   const deno = globalThis.Deno;

@@ -4,6 +4,8 @@
 //   on: "file" | "memory"          makes sense on one variant only
 //   alone: true                    changes the process (working directory, environment)
 //   denoDiffers: "reason"          openkv does otherwise on purpose; listed in docs/contract.md
+//   serverLacks: "what"            cannot be asked of our client and server: left out there
+//   serverDiffers: "reason"        our client and server do otherwise; listed in docs/contract.md
 //   denoSlow: "reason"             Deno's KV needs up to a minute: left out of the oracle run
 
 import atomic from "./cases/atomic.mjs";
@@ -59,7 +61,7 @@ export const shelves = [
   { shelf: "expiry", cases: expiry },
   { shelf: "watch", cases: watch },
   { shelf: "enqueue", cases: enqueue },
-  { shelf: "queue", cases: queue },
+  { shelf: "queue", cases: queue.map((each) => ({ ...each, serverLacks: "listenQueue" })) },
   { shelf: "concurrency", cases: concurrency },
   { shelf: "close", cases: close },
 ];
