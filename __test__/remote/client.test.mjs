@@ -169,6 +169,29 @@ test("a value that only V8 can read spoils no other", async () => {
   await assert.rejects(kv.get(["v", "b"]), RangeError);
 });
 
+test("counts, conditions and keys alone, page by page", async () => {
+  const mock = await start({ h2: true });
+  const kv = await connect(mock);
+  for (let i = 0; i < 13; i++) {
+    const op = kv.atomic();
+    for (let j = 0; j < 100; j++) op.set(["n", i * 100 + j], { n: i * 100 + j });
+    await op.commit();
+  }
+  const prefix = ["n"];
+  assert.equal(await kv.count({ prefix }), 1300);
+  assert.equal(await kv.count({ prefix }, { where: { n: { $gte: 700 } } }), 600);
+  const all = async (options) => {
+    const found = [];
+    for await (const { key } of kv.list({ prefix }, options)) found.push(key[1]);
+    return found;
+  };
+  assert.deepEqual(await all({ where: { n: { $in: [3, 999, 1299] } } }), [3, 999, 1299]);
+  const last = { where: { n: { $lt: 5 } }, reverse: true, limit: 2 };
+  assert.deepEqual(await all(last), [4, 3]);
+  const keys = await all({ keysOnly: true });
+  assert.deepEqual(keys, Array.from({ length: 1300 }, (_, i) => i));
+});
+
 describe("what the protocol has no place for", () => {
   const refused = {
     ttl: (kv) => kv.ttl(["a"]),

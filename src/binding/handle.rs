@@ -243,7 +243,7 @@ impl Handle {
                 let call = Call { store, reply, durable, busy, limits };
                 call::carry_out(verb, cut(frame, len), call);
             }
-            Ok(Database::Remote(client)) => remote::call(&client, verb, reply),
+            Ok(Database::Remote(client)) => remote::call(&client, verb, cut(frame, len), reply),
             Err(error) => reply.bad(&error),
         }
     }

@@ -17,6 +17,7 @@ mod feed;
 mod get;
 mod handle;
 mod lane;
+mod pages;
 mod remote;
 mod replies;
 mod scratch;

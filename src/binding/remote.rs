@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pages;
 use super::replies::Reply;
 use crate::codec::frame::{Answer, parse_requests};
 use crate::model::{Error, Range, Row};
@@ -37,11 +38,16 @@ fn answers(found: &[Vec<Found>], points: &[bool]) -> Vec<u8> {
     out
 }
 
-/// What is neither hot nor a stream. The protocol has none of it.
-pub(super) fn call(client: &Client, verb: u32, reply: Reply) {
+/// What is neither hot nor a stream. The protocol has none of it, but for what pages can answer.
+pub(super) fn call(client: &Arc<Client>, verb: u32, frame: &[u8], reply: Reply) {
     let what = match verb {
-        1..=9 => "looking after the file (checkpoint and the like)",
-        10..=19 => "reads beyond Deno KV's (count, ttl, and lists with conditions)",
+        10 => return pages::count(frame, client, reply),
+        11 => return pages::scan(frame, client, reply),
+        1..=9 => "looking after the file (checkpoint, backup, check)",
+        12 => "ttl",
+        13 => "deleteMany",
+        14 => "the ends of entries (withExpiry)",
+        15..=19 => "reads beyond Deno KV's",
         20..=29 => "change feeds",
         30..=49 => "queues by name, and their care",
         50..=59 => "search",

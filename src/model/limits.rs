@@ -321,6 +321,9 @@ pub const REMOTE_RANGES_MAX: usize = 10;
 /// Rows of one request to a server, the sum of its ranges' limits.
 pub const REMOTE_ROWS_MAX: usize = 1000;
 
+/// Entries of a page that is counted or chosen from here, because the server cannot.
+pub const REMOTE_PAGE_ROWS_MAX: usize = 500;
+
 /// Requests of one handle to its server under way at one time; more wait.
 pub const REMOTE_REQUESTS_MAX: usize = 128;
 

@@ -84,6 +84,12 @@ impl Client {
         Error::new(Kind::Unsupported, why)
     }
 
+    /// The time by which conditions are compared.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.asker.env.now_ms()
+    }
+
     /// Carries out reads. Those that are asked for together are one snapshot.
     pub fn read(&self, requests: Vec<Request>, reply: ReadReply) {
         let (asker, keep) = (self.asker.clone(), self.runtime.clone());
