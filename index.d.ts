@@ -1457,6 +1457,8 @@ export interface ServerQuotas {
   bytes?: number;
   /** Requests in a second; as many may come at once. */
   operationsPerSecond?: number;
+  /** Messages in the queue from which on no more are taken. */
+  queueDepth?: number;
   /** Watches at one time. */
   watches?: number;
 }

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const PAGES = ["writing.md", "limits.md", "reading.md", "filters.md"];
+const PAGES = ["writing.md", "limits.md", "reading.md", "filters.md", "server.md"];
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const project = mkdtempSync(join(tmpdir(), "openkv-pages-"));
@@ -25,7 +25,10 @@ for (const page of PAGES) {
       assert.match(source, /from "openkv"/, "a block that is no program is marked as text");
       const file = join(project, `${page}-${at}.mjs`);
       writeFileSync(file, source);
-      const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: "utf8" });
+      const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
+        cwd: project,
+        encoding: "utf8",
+      });
       assert.equal(status, 0, stderr);
       // What a line is said to print alone, it prints.
       for (const [, told] of source.matchAll(/^console\.log\(.*\); \/\/ ([\w{}: ]+)$/gm)) {

@@ -24,6 +24,10 @@ export function steps(root) {
     node("types", ["npm", "run", "test:types"], { needs: ["install"] }),
     node("node-test", ["npm", "test"], { needs: ["addon", "ts"] }),
     node("runtimes", npmCi(root, "__test__/runtime")),
+    node("peers", npmCi(root, "__test__/peers")),
+    node("clients", ["node", "__test__/peers/run.mjs"], {
+      needs: ["addon", "ts", "runtimes", "peers"],
+    }),
     node("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
     node("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],

@@ -12,6 +12,7 @@ use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, bearer};
 use super::catalog::now_ms;
 use super::database::Database;
+use super::quota::over;
 use crate::connect::database_id::DatabaseId;
 use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VERSION_HEADER};
 use crate::connect::wire::atomic_write::{self, WriteAnswer};
@@ -135,6 +136,9 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
     if !only_deletes {
         database.has_room(now_ms)?;
     }
+    if !parts.messages.is_empty() {
+        has_queue_room(database).await?;
+    }
     let (reply, answered) = oneshot::channel();
     store_of(database).await?.commit(
         vec![Ok(write)],
@@ -154,6 +158,20 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
         Decision::Rejected(error) => Err(error.into()),
         Decision::Deleted(_) => Err(Error::internal("a deletion nobody asked for").into()),
     }
+}
+
+/// Whether the queue may get longer.
+async fn has_queue_room(database: &Arc<Database>) -> Result<(), Refusal> {
+    let Some(max) = database.quotas().queue_depth else { return Ok(()) };
+    let (reply, answered) = oneshot::channel();
+    store_of(database).await?.read(Box::new(move |snapshot| {
+        let _gone = reply.send(snapshot.and_then(|snapshot| snapshot.queue_stats("")));
+    }));
+    let stats = answered.await.map_err(unanswered)??;
+    if stats.pending + stats.delayed + stats.processing < max {
+        return Ok(());
+    }
+    Err(over("messages in the queue", max, "", 1))
 }
 
 fn written(answered: &WriteAnswer) -> Answer {

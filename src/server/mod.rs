@@ -77,6 +77,8 @@ impl Server {
         let plan = options.check()?;
         log::start(plan.log);
         let tls = plan.tls.as_ref().map(listener::tls).transpose()?;
+        // Before any file is made: nothing is left of a server that cannot listen.
+        let bound = listener::bind(&plan.listen)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let serving = Arc::new(Serving {
             catalog: catalog::Catalog::open(&plan)?,
@@ -92,7 +94,6 @@ impl Server {
             .enable_all()
             .build()
             .map_err(|error| Error::new(Kind::Unavailable, format!("no runtime: {error}")))?;
-        let bound = listener::bind(&plan.listen)?;
         let address =
             bound.local_addr().map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let socket = {

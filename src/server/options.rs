@@ -19,6 +19,9 @@ pub struct Quotas {
     /// Requests in a second; as many may come at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations_per_second: Option<u32>,
+    /// Messages that wait or are being handled, beyond which no more are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u64>,
     /// Watches at one time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watches: Option<u32>,

@@ -176,4 +176,12 @@ fn quotas_are_told() {
     assert_eq!(full.status, 429);
     assert!(full.text().contains("storage"), "{}", full.text());
     assert_eq!(session.post("atomic_write", &delete("k0")).status, 200);
+
+    let served = file(|options| options.quotas.queue_depth = Some(2));
+    let session = served.session("/", ACCESS);
+    let payload = vec![0xff, 0x0f, 0x30];
+    let enqueues = vec![schema::Enqueue { payload, ..Default::default() }];
+    let message = schema::AtomicWrite { enqueues, ..Default::default() }.encode_to_vec();
+    let statuses = [(); 3].map(|()| session.post("atomic_write", &message).status);
+    assert_eq!(statuses, [200, 200, 429]);
 }

@@ -1,0 +1,9 @@
+// Duty: a server as a process of its own, to be killed: options in JSON as its argument; prints its
+// URL when it listens. A line on its standard input closes it.
+
+import { serve } from "../../index.mjs";
+
+const server = await serve(JSON.parse(process.argv[2]));
+console.log(server.url);
+process.stdin.once("data", () => server.close());
+process.stdin.once("end", () => process.exit());

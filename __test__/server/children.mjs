@@ -1,0 +1,26 @@
+// Duty: start and kill servers that are processes of their own.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const script = fileURLToPath(new URL("child.mjs", import.meta.url));
+
+/** Starts a server and waits until it listens. */
+export async function spawnServer(options) {
+  const child = spawn(process.execPath, [script, JSON.stringify(options)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const [url] = await Promise.race([once(lines, "line"), once(child, "exit").then(() => [])]);
+  if (url === undefined) throw new Error("the server has ended before it listened");
+  return { child, url, pid: child.pid };
+}
+
+/** Ends it as a power cut would: it learns nothing. */
+export async function kill({ child }) {
+  const gone = once(child, "exit");
+  child.kill("SIGKILL");
+  await gone;
+}

@@ -1,0 +1,110 @@
+// Duty: serve() and its handle: options, life and end, the databases of a folder, openkv's own client.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { KvError, openKv, serve } from "../../index.mjs";
+import { accessToken, adminToken, connect, folder, freshPath, serveFile, start } from "./serving.mjs";
+
+const offer = JSON.stringify({ supportedVersions: [1, 2, 3] });
+const bearer = (token) => ({ authorization: `Bearer ${token}` });
+
+describe("options", () => {
+  const cases = [
+    [undefined, /serve needs options/],
+    [7, /options must be an object/],
+    [{}, /path must be a string/],
+    [{ path: 5 }, /path must be a string/],
+    [{ path: "" }, /path must name/],
+    [{ path: "a.db" }, /accessToken is missing/],
+    [{ path: "a.db", accessToken: "short" }, /at least 12 characters/],
+    [{ path: "a.db", accesToken: accessToken }, /unknown option 'accesToken'/],
+    [{ path: "a.db", accessToken, adminToken }, /adminToken is for a folder/],
+    [{ path: "a/" }, /adminToken is missing/],
+    [{ path: "a/", adminToken, accessToken }, /accessToken is for a single file/],
+    [{ path: "a.db", accessToken, dataTokenMs: 1 }, /dataTokenMs must be from/],
+    [{ path: "a.db", accessToken, connectionsMax: 1.5 }, /connectionsMax|integer|floating/],
+    [{ path: "a.db", accessToken, quotas: { watch: 1 } }, /unknown field `watch`/],
+    [{ path: "a.db", accessToken, log: "loud" }, /unknown variant/],
+    [{ path: "a.db", accessToken, listen: "nowhere" }, /listen is HOST:PORT/],
+    [{ path: "a.db", accessToken, tls: { cert: "/none", key: "/none" } }, /tls\.cert/],
+  ];
+  for (const [options, message] of cases) {
+    test(`${JSON.stringify(options)} is refused by name`, async () => {
+      await assert.rejects(serve(options), { name: "TypeError", message });
+    });
+  }
+
+  test("an address that is taken is a KvError", async () => {
+    const server = await serveFile();
+    const listen = `127.0.0.1:${server.port}`;
+    const again = serve({ path: freshPath(), accessToken, listen });
+    await assert.rejects(again, (error) => error instanceof KvError && error.code === "UNAVAILABLE");
+  });
+});
+
+test("a handle on a server is a handle", async () => {
+  const server = await serveFile();
+  assert.equal(server.url, `http://127.0.0.1:${server.port}`);
+  const kv = await connect(server);
+  const value = { n: 1n, date: new Date(5), map: new Map([["a", new Set([1])]]), bytes: new Uint8Array([1]) };
+  const { versionstamp } = await kv.set(["a", 1], value);
+  assert.deepEqual(await kv.get(["a", 1]), { key: ["a", 1], value, versionstamp });
+  assert.deepEqual(await kv.atomic().check({ key: ["a", 1], versionstamp: null }).commit(), { ok: false });
+  const reader = kv.watch([["w"]]).getReader();
+  assert.equal((await reader.read()).value[0].value, null);
+  await kv.set(["w"], "news");
+  assert.equal((await reader.read()).value[0].value, "news");
+  await reader.cancel();
+});
+
+test("the process's own handles and the server share the file", async () => {
+  const path = freshPath();
+  const kv = await openKv(path);
+  const server = await start({ path, accessToken });
+  const remote = await connect(server);
+  await kv.set(["a"], 1);
+  assert.equal((await remote.get(["a"])).value, 1);
+  await remote.atomic().sum(["n"], 2n).commit();
+  assert.equal((await kv.get(["n"])).value.value, 2n);
+  kv.close();
+});
+
+test("close waits for the same end each time, and the port is free then", async () => {
+  const server = await serveFile();
+  await Promise.all([server.close(), server.close()]);
+  await assert.rejects(fetch(server.url));
+  const again = await start({ path: freshPath(), accessToken, listen: `127.0.0.1:${server.port}` });
+  assert.equal(again.port, server.port);
+});
+
+test("a folder has databases that come and go while it is served", async () => {
+  const server = await start({ path: `${join(folder(), "many")}/`, adminToken });
+  const admin = (method, path, body) =>
+    fetch(`${server.url}/v1/admin/databases${path}`, {
+      method,
+      headers: bearer(adminToken),
+      body: body && JSON.stringify(body),
+    });
+  const made = await admin("POST", "", { name: "shop", quotas: { operationsPerSecond: 500 } });
+  assert.equal(made.status, 201);
+  const { token, databaseId } = await made.json();
+  assert.match(databaseId, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  const kv = await connect(server, token, "/shop");
+  await kv.set(["a"], 1);
+  assert.equal((await kv.get(["a"])).value, 1);
+  assert.equal((await admin("DELETE", "/shop")).status, 204);
+  await assert.rejects(kv.get(["a"]));
+  assert.deepEqual(await (await admin("GET", "")).json(), []);
+});
+
+test("metadata is exactly the protocol's", async () => {
+  const server = await serveFile();
+  const answer = await fetch(server.url, { method: "POST", headers: bearer(accessToken), body: offer });
+  assert.equal(answer.headers.get("content-type"), "application/json");
+  const metadata = await answer.json();
+  const names = ["version", "databaseId", "endpoints", "token", "expiresAt"];
+  assert.deepEqual(Object.keys(metadata), names);
+  assert.deepEqual(metadata.endpoints, [{ url: "./v2", consistency: "strong" }]);
+  assert.ok(Date.parse(metadata.expiresAt) > Date.now() + 60_000);
+});
