@@ -1408,6 +1408,13 @@ export interface OpenKvOptions {
    */
   busyTimeout?: number;
   /**
+   * For a file only: how its values are written. `"cbor"`, the default of a new file, has a place
+   * for every value; `"v8"` is the format of Deno KV, so that Deno can open the file too, and has
+   * none for `Blob` and `File` (docs/deno-files.md). A file keeps what it was made with, and one that
+   * Deno made is `"v8"`: left out, it is whatever the file has; anything else is a `TypeError`.
+   */
+  encoding?: "cbor" | "v8";
+  /**
    * Bounds: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for databases
    * that stay with openkv; or single ones by name, the others being Deno's. `valueBytesMax` and
    * `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them unless it is given.

@@ -2,9 +2,8 @@
 
 import process from "node:process";
 import { type Limits, nameOf } from "./check.js";
-import { unsupported } from "./errors.js";
 import { Kv } from "./kv.js";
-import { isServer, locate } from "./location.js";
+import { isServer, locate, MEMORY } from "./location.js";
 import type { NativeOptions, NativeRemote } from "./native/binding.js";
 import { port, setOfLimits } from "./port.js";
 import { Session } from "./session.js";
@@ -53,12 +52,14 @@ export async function openKv(
     native.remote = checkRemote(located, options);
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
+    if (located === MEMORY) requireFor("memory", options, ["encoding"]);
     native.path = located;
+    native.encoding = checkEncoding(options.encoding);
   }
   return new Kv(await unlessAborted(options.signal, () => Session.open(thread, native)));
 }
 
-type Given = { [Name in keyof OpenKvOptions]?: unknown } & { encoding?: unknown };
+type Given = { [Name in keyof OpenKvOptions]?: unknown };
 
 function checkOptions(options: unknown): Given {
   if (options === undefined || options === null) return {};
@@ -66,9 +67,7 @@ function checkOptions(options: unknown): Given {
     throw new TypeError(`Options must be an object: received ${nameOf(options)}`);
   }
   requireKnown("option", options, OPTION_NAMES);
-  const given: Given = options;
-  if (given.encoding !== undefined) throw unsupported("Option 'encoding'");
-  return given;
+  return options;
 }
 
 /** Refuses options that mean nothing for what is opened. */
@@ -156,6 +155,11 @@ function checkDurability(durability: unknown): "full" | "normal" {
   if (durability === undefined) return "full";
   if (durability === "full" || durability === "normal") return durability;
   throw new TypeError(`durability must be "full" or "normal": received ${String(durability)}`);
+}
+
+function checkEncoding(encoding: unknown): "cbor" | "v8" | undefined {
+  if (encoding === undefined || encoding === "cbor" || encoding === "v8") return encoding;
+  throw new TypeError(`encoding must be "cbor" or "v8": received ${String(encoding)}`);
 }
 
 function checkReadonly(readonly: unknown): boolean {

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 use crate::backend::Database;
 use crate::engine::memory::MemoryEngine;
-use crate::engine::sqlite::SqliteEngine;
-use crate::model::{Env, Error, Kind, Result};
+use crate::engine::sqlite::{SqliteEngine, agree};
+use crate::model::{Encoding, Env, Error, Kind, Result};
 use crate::remote::Client;
 use crate::store::Store;
 
@@ -29,6 +29,8 @@ pub enum Target {
         readonly: bool,
         /// Longest wait for other processes while opening.
         busy: Duration,
+        /// The format of a new file's values, and of any other's: `Cbor`, or `V8`, for Deno.
+        encoding: Option<Encoding>,
     },
     /// A database elsewhere, that a server offers by KV Connect.
     Url {
@@ -59,8 +61,9 @@ impl Env for System {
     }
 }
 
-/// The stores of this process, by file.
-static STORES: LazyLock<Mutex<HashMap<Place, Weak<Store>>>> = LazyLock::new(Mutex::default);
+/// The stores of this process and the formats of their values, by file.
+static STORES: LazyLock<Mutex<HashMap<Place, (Weak<Store>, Encoding)>>> =
+    LazyLock::new(Mutex::default);
 
 /// What makes two paths the same open database.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -97,8 +100,8 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 pub fn open(target: &Target) -> Result<Database> {
     match target {
         Target::Memory => start(MemoryEngine::new(), false).map(Database::Store),
-        Target::File { path, readonly, busy } => {
-            open_file(path, *readonly, *busy).map(Database::Store)
+        Target::File { path, readonly, busy, encoding } => {
+            open_file(path, *readonly, *busy, *encoding).map(Database::Store)
         }
         Target::Url { url, access_token, timeout } => {
             Client::open(url, access_token, *timeout, system()).map(Database::Remote)
@@ -106,8 +109,17 @@ pub fn open(target: &Target) -> Result<Database> {
     }
 }
 
-fn open_file(path: &Path, readonly: bool, busy: Duration) -> Result<Arc<Store>> {
-    if let Some(store) = joined(path, readonly) {
+fn open_file(
+    path: &Path,
+    readonly: bool,
+    busy: Duration,
+    wanted: Option<Encoding>,
+) -> Result<Arc<Store>> {
+    if let Some((store, encoding)) = joined(path, readonly) {
+        let named = |error: Error| {
+            Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
+        };
+        agree(encoding, wanted).map_err(named)?;
         return Ok(store);
     }
     if !readonly && let Some(directory) = path.parent() {
@@ -122,23 +134,27 @@ fn open_file(path: &Path, readonly: bool, busy: Duration) -> Result<Arc<Store>> 
             )
         })?;
     }
-    let engine = SqliteEngine::open(path, readonly, busy)?;
+    let engine = SqliteEngine::open_as(path, readonly, busy, wanted)?;
+    let encoding = engine.encoding();
     let mut stores = STORES.lock();
     let Some(place) = Place::of(path, readonly) else {
         return Err(Error::new(Kind::Unavailable, format!("{} has vanished", path.display())));
     };
     // Another thread may have opened it meanwhile.
-    if let Some(store) = stores.get(&place).and_then(Weak::upgrade) {
+    if let Some(store) = stores.get(&place).and_then(|(store, _)| store.upgrade()) {
         return Ok(store);
     }
     let store = start(engine, readonly)?;
-    stores.retain(|_, store| store.strong_count() > 0);
-    stores.insert(place, Arc::downgrade(&store));
+    stores.retain(|_, (store, _)| store.strong_count() > 0);
+    stores.insert(place, (Arc::downgrade(&store), encoding));
     Ok(store)
 }
 
-fn joined(path: &Path, readonly: bool) -> Option<Arc<Store>> {
-    STORES.lock().get(&Place::of(path, readonly)?)?.upgrade()
+fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Encoding)> {
+    let place = Place::of(path, readonly)?;
+    let stores = STORES.lock();
+    let (store, encoding) = stores.get(&place)?;
+    Some((store.upgrade()?, *encoding))
 }
 
 fn start(engine: impl crate::engine::Engine, readonly: bool) -> Result<Arc<Store>> {

@@ -213,11 +213,11 @@ describe("options", () => {
     });
   }
 
-  for (const options of [{ encoding: "v8" }, { encoding: "cbor" }]) {
-    test(`${JSON.stringify(options)} is not supported yet`, async () => {
-      await assert.rejects(openKv(":memory:", options), { name: "KvError", code: "UNSUPPORTED" });
-    });
-  }
+  test("encoding is for files", async () => {
+    const words = /Option 'encoding' is not for memory/;
+    await assert.rejects(openKv(":memory:", { encoding: "v8" }), words);
+    await assert.rejects(openKv(freshPath(), { encoding: "json" }), /must be "cbor" or "v8"/);
+  });
 
   for (const options of [
     undefined,

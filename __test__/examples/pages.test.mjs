@@ -9,7 +9,14 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const PAGES = ["writing.md", "limits.md", "reading.md", "filters.md", "server.md"];
+const PAGES = [
+  "writing.md",
+  "limits.md",
+  "reading.md",
+  "filters.md",
+  "server.md",
+  "deno-files.md",
+];
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const project = mkdtempSync(join(tmpdir(), "openkv-pages-"));

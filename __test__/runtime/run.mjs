@@ -2,7 +2,8 @@
 // programs of this folder in Bun and in Deno, and the cases against Deno's own KV.
 //
 //   npm run test:runtime                          all of them
-//   npm run test:runtime -- --in bun              one of them: bun, deno or oracle
+//   npm run test:runtime -- --in bun              one of them: bun, deno, oracle or files (that
+//                                                 Deno and openkv have in common)
 //   npm run test:runtime -- --only "queue: "      what follows goes to the runners as it stands
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
@@ -16,6 +17,7 @@ import { fileURLToPath } from "node:url";
 const here = dirname(fileURLToPath(import.meta.url));
 const cases = join(here, "..", "conformance", "run.mjs");
 const programs = join(here, "run-programs.mjs");
+const files = join(here, "deno-files.mjs");
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;
@@ -30,6 +32,7 @@ const runs = {
     command: () => deno(),
     scripts: [[...denoFlags, "--unstable-kv", cases, "--oracle"]],
   },
+  files: { command: () => deno(), scripts: [[...denoFlags, "--unstable-kv", files]] },
 };
 
 const args = process.argv.slice(2);
@@ -47,7 +50,8 @@ let failed = false;
 for (const name of chosen) {
   const { command, scripts } = runs[name];
   for (const script of scripts) {
-    const what = `${name} ${script.includes(cases) ? "cases" : "programs"}`;
+    const kind = script.includes(cases) ? "cases" : script.includes(files) ? "" : "programs";
+    const what = `${name} ${kind}`.trim();
     console.log(`\n--- ${what} ---`);
     const { status, last } = await run(command(), script);
     failed ||= status !== 0;

@@ -54,6 +54,7 @@ export async function opening(): Promise<void> {
   };
   await openKv("kv.sqlite3", options);
   await openKv("kv.sqlite3", { limits: "deno" });
+  await openKv("kv.sqlite3", { encoding: "v8" });
   // @ts-expect-error a path is no number
   await openKv(5);
   // @ts-expect-error there is no such durability

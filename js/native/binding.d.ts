@@ -7,6 +7,8 @@ export interface NativeOptions {
   durability: "full" | "normal";
   readonly: boolean;
   busyTimeoutMs: number;
+  /** The format of a file's values, if there is a wish. */
+  encoding?: "cbor" | "v8" | undefined;
   /** Every bound by name. */
   limits: Record<string, number>;
   /** A database elsewhere; the path is then not looked at. */

@@ -34,6 +34,8 @@ pub struct NativeOptions {
     pub readonly: bool,
     /// Longest wait for other processes, in ms.
     pub busy_timeout_ms: f64,
+    /// The format of a file's values, `cbor` or `v8`, if there is a wish.
+    pub encoding: Option<String>,
     /// Every limit by name.
     pub limits: HashMap<String, f64>,
     /// Where the database is, if it is elsewhere; `path` is then not looked at.
@@ -96,7 +98,15 @@ impl Handle {
                 timeout: Duration::from_millis(remote.timeout_ms as u64),
             },
             (None, ":memory:") => Target::Memory,
-            (None, path) => Target::File { path: path.into(), readonly: options.readonly, busy },
+            (None, path) => Target::File {
+                path: path.into(),
+                readonly: options.readonly,
+                busy,
+                encoding: options.encoding.map(|name| match name.as_str() {
+                    "v8" => model::Encoding::V8,
+                    _ => model::Encoding::Cbor,
+                }),
+            },
         };
         let opened = Opened::default();
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);

@@ -13,8 +13,8 @@ use super::left::{Left, NewRow};
 use super::placeholders::Uuids;
 use crate::codec::key;
 use crate::model::{
-    self, AtomicWrite, Decision, EncodedValue, Error, Key, Kind, Message, Mutation, Resolved,
-    Result, Seen, Step, Versionstamp, Walk, WriteParts, limit,
+    self, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
+    Resolved, Result, Seen, Step, Versionstamp, Walk, WriteParts, limit,
 };
 
 /// An entry before the batch.
@@ -48,6 +48,14 @@ pub trait Base {
     /// # Errors
     /// What the medium answers; ends the whole batch.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
+
+    /// Whether there is a place for a value: not every format has one for all of them.
+    ///
+    /// # Errors
+    /// `Invalid` if not; that rejects the write.
+    fn accepts(&self, _encoding: Encoding, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
 
     /// The last UUID that a commit of this database has made.
     ///
@@ -175,6 +183,9 @@ impl<'b> Evaluation<'b> {
             return self.delete_many(*deletion);
         }
         let resolved = self.fill_in(&mut parts)?;
+        if let Err(reason) = self.all_accepted(&parts) {
+            return Ok(Decision::Rejected(reason));
+        }
         let WriteParts { mutations, messages, .. } = parts;
         let version = self.version + 1;
         let can_fail = mutations.iter().any(Mutation::can_fail);
@@ -207,6 +218,27 @@ impl<'b> Evaluation<'b> {
         } else {
             Decision::CommittedWith(stamp, resolved)
         })
+    }
+
+    /// Whether there is a place for what a write brings with it. What a mutation makes of it is a
+    /// number, or checked when it is made.
+    fn all_accepted(&self, parts: &WriteParts) -> Result<()> {
+        for mutation in &parts.mutations {
+            if let Mutation::Set { key, value, .. } = mutation {
+                self.accepted(value, key)?;
+            }
+        }
+        for message in &parts.messages {
+            if !message.is_named() || !message.keys_if_undelivered.is_empty() {
+                self.base.accepts(Encoding::Cbor, &message.value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn accepted(&self, value: &EncodedValue, key: &Key) -> Result<()> {
+        let accepted = self.base.accepts(value.encoding, &value.bytes);
+        accepted.map_err(|error| at_key(&error, key))
     }
 
     /// Makes the UUIDs of a write's placeholders.
@@ -300,6 +332,7 @@ impl<'b> Evaluation<'b> {
                     let value = append(row.as_ref().map(|row| &row.value), items, front)
                         .map_err(|error| at_key(&error, &key))?;
                     fits(&value, value_bytes_max, &key)?;
+                    self.accepted(&value, &key)?;
                     Ok(stored(key, value, row.and_then(|row| row.expire_at_ms)))
                 })
             }

@@ -100,6 +100,7 @@ impl Database {
             path: self.path.clone(),
             readonly: self.readonly,
             busy: Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
+            encoding: None,
         })?;
         Ok(store.insert(opened.store("Serving")?.clone()).clone())
     }

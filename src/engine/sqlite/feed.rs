@@ -2,11 +2,12 @@
 
 use rusqlite::Connection;
 
+use super::deno::shown;
 use super::layout::SPILLED;
 use super::reader::encoding;
 use super::statement::{Run, Statement};
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
-use crate::model::{Change, Error, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
+use crate::model::{Change, Encoding, Error, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
 
 /// Part of format 2. `data_version.seq` begins to hold the commit of the last removal; what was
 /// removed before is not known, so it may have been by the last commit.
@@ -47,6 +48,8 @@ pub(super) struct FeedWriter {
     sum_removals: Statement,
     drop_sets: Statement,
     drop_removals: Statement,
+    drop_all: Statement,
+    lose: Statement,
     /// Of the transaction that is open; `None`: nothing is logged.
     extent: Option<Extent>,
     on: bool,
@@ -87,6 +90,11 @@ impl FeedWriter {
             )?,
             drop_sets: prepare("DELETE FROM openkv_feed WHERE version = ?1 AND encoding <> 0")?,
             drop_removals: prepare("DELETE FROM openkv_feed WHERE version = ?1 AND encoding = 0")?,
+            drop_all: prepare("DELETE FROM openkv_feed")?,
+            lose: prepare(
+                "UPDATE openkv_feed_state SET complete = ?1, removed = ?1, sets = 0, \
+                 set_bytes = 0, removals = 0, removal_bytes = 0 WHERE k = 0",
+            )?,
             extent: None,
             on: false,
         })
@@ -119,6 +127,12 @@ impl FeedWriter {
             }
         }
         Ok(self.extent.is_some())
+    }
+
+    /// Somebody who logs nothing has committed up to `version`: the log begins again behind it.
+    pub(super) fn lose(&mut self, version: u64) -> Result<()> {
+        self.drop_all.execute()?;
+        self.lose.run().int(1, version.cast_signed()).finish()
     }
 
     /// Turns the log on, in the caller's transaction.
@@ -215,10 +229,12 @@ pub(super) struct FeedReader {
     changes: Statement,
     present: Statement,
     spilled: Statement,
+    /// The format of the file's values.
+    file: Encoding,
 }
 
 impl FeedReader {
-    pub(super) fn new(connection: &Connection) -> Result<Self> {
+    pub(super) fn new(connection: &Connection, file: Encoding) -> Result<Self> {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
             state: prepare(
@@ -231,6 +247,7 @@ impl FeedReader {
             )?,
             present: prepare("SELECT v, v_encoding FROM kv WHERE k = ?1 AND version = ?2")?,
             spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+            file,
         })
     }
 }
@@ -243,7 +260,12 @@ impl FeedLog for &mut FeedReader {
         }
         let number = |at| run.column_int(at).cast_unsigned();
         let version = number(0);
-        Ok(if run.column_is_null(2) {
+        let on = !run.column_is_null(2);
+        // Deno has committed since, and nobody knows what it has removed.
+        if self.file == Encoding::V8 && number(1) != version {
+            return Ok(FeedState { on, version, complete: version, removed: version });
+        }
+        Ok(if !on {
             FeedState { on: false, version, complete: version, removed: number(1) }
         } else {
             FeedState { on: true, version, complete: number(2), removed: number(3) }
@@ -266,8 +288,11 @@ impl FeedLog for &mut FeedReader {
                     continue;
                 }
                 let encoding = encoding(id - SPILLED)?;
-                if row.column_int(1) < SPILLED {
-                    visit(logged(Some((encoding, row.column_blob(0)))))
+                let stored = row.column_int(1);
+                if stored < SPILLED {
+                    let (encoding, value) =
+                        shown(super::reader::encoding(stored)?, row.column_blob(0));
+                    visit(logged(Some((encoding, &value))))
                 } else {
                     let mut side = self.spilled.run().int(1, row.column_int(0));
                     if !side.step()? {

@@ -6,7 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::errors::failure;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Encoding, Error, Kind, Result};
 
 /// Version of the `openkv_` tables; a file with a newer one is refused.
 pub const FORMAT_VERSION: i64 = 2;
@@ -16,6 +16,10 @@ pub const DENO_MIGRATION_VERSION: i64 = 3;
 
 /// Added to the encoding id of a row whose `v` is the number of an `openkv_spill` row.
 pub const SPILLED: i64 = 256;
+
+/// The format of values, as `openkv_meta` names it.
+const CBOR: &str = "cbor";
+const V8: &str = "v8";
 
 /// Deno's tables, as its third migration leaves them.
 const DENO_TABLES: &str = "
@@ -79,8 +83,8 @@ enum Found {
     Empty,
     /// openkv's, of this format version.
     Openkv(i64),
-    /// Deno's, without anything of ours.
-    Deno,
+    /// Deno's, of this migration, without anything of ours.
+    Deno(i64),
     /// Somebody else's.
     Foreign,
 }
@@ -100,30 +104,45 @@ fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
     }
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-    Ok(match (tables, has("kv")? && has("migration_state")?) {
-        (0, _) => Found::Empty,
-        (_, true) => Found::Deno,
-        (_, false) => Found::Foreign,
-    })
+    if tables == 0 {
+        return Ok(Found::Empty);
+    }
+    if !(has("kv")? && has("migration_state")?) {
+        return Ok(Found::Foreign);
+    }
+    let migration = connection
+        .query_row("SELECT version FROM migration_state WHERE k = 0", [], |row| row.get(0))
+        .optional()?;
+    Ok(Found::Deno(migration.unwrap_or(0)))
 }
 
 /// Makes the tables of a new file, brings those of an older format up to date, or checks that an
-/// existing file is ours and not newer than this.
+/// existing file is ours and not newer than this. A file of Deno's becomes one of both. Answers the
+/// format of its values; `wanted` is that of a new file, and has to be that of any other.
 ///
 /// # Errors
-/// `Unsupported` for a newer format, a file of Deno's, and a file that would have to be written but
-/// may not be; `Corrupt` for anything else's.
-pub(super) fn prepare(connection: &mut Connection, readonly: bool) -> Result<()> {
+/// `Unsupported` for a newer format, another migration of Deno's, and a file that would have to be
+/// written but may not be; `Invalid` for another format of values than `wanted`; `Corrupt` for
+/// anything else's.
+pub(super) fn prepare(
+    connection: &mut Connection,
+    readonly: bool,
+    wanted: Option<Encoding>,
+) -> Result<Encoding> {
     // One transaction, so that all its looks see one state: others may be making the tables.
     let found = {
         let transaction = connection.transaction().map_err(failure)?;
         inspect(&transaction).map_err(failure)?
     };
     if !needs_writing(found)? {
-        return Ok(());
+        return agreed(connection, wanted);
     }
     if readonly {
-        let what = if found == Found::Empty { "is empty" } else { "has an older format" };
+        let what = match found {
+            Found::Empty => "is empty",
+            Found::Deno(_) => "was made by Deno",
+            _ => "has an older format",
+        };
         return Err(Error::new(
             Kind::Unsupported,
             format!(
@@ -135,21 +154,76 @@ pub(super) fn prepare(connection: &mut Connection, readonly: bool) -> Result<()>
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
     // Another process may have done it while this one waited for the lock.
     let found = inspect(&transaction).map_err(failure)?;
-    if !needs_writing(found)? {
-        return Ok(());
+    if needs_writing(found)? {
+        migrate(&transaction, found, wanted).map_err(failure)?;
     }
-    migrate(&transaction, found).map_err(failure)?;
-    transaction.commit().map_err(failure)
+    // A file that is refused stays as it was.
+    let encoding = agreed(&transaction, wanted)?;
+    transaction.commit().map_err(failure)?;
+    Ok(encoding)
+}
+
+/// The format of the file's values, if it is the one that was asked for.
+fn agreed(connection: &Connection, wanted: Option<Encoding>) -> Result<Encoding> {
+    let name: Option<String> = connection
+        .query_row("SELECT value FROM openkv_meta WHERE name = 'encoding'", [], |row| row.get(0))
+        .optional()
+        .map_err(failure)?;
+    let encoding = match name.as_deref() {
+        Some(CBOR) => Encoding::Cbor,
+        Some(V8) => Encoding::V8,
+        _ => {
+            return Err(Error::corrupt(
+                "the file does not name the format of its values: its openkv_meta table is damaged",
+            ));
+        }
+    };
+    agree(encoding, wanted)
+}
+
+/// The format of a file's values, if it is the one that was asked for.
+///
+/// # Errors
+/// `Invalid` if it is not.
+pub fn agree(encoding: Encoding, wanted: Option<Encoding>) -> Result<Encoding> {
+    match wanted {
+        Some(wanted) if wanted != encoding => Err(Error::invalid(format!(
+            "the option encoding is \"{}\", but the file's values are in \"{}\", which does not \
+             change: leave the option out, or copy the file's entries into a new one",
+            name_of(wanted),
+            name_of(encoding)
+        ))),
+        _ => Ok(encoding),
+    }
+}
+
+fn name_of(encoding: Encoding) -> &'static str {
+    if encoding == Encoding::V8 { V8 } else { CBOR }
 }
 
 /// Everything up to the present format, in the caller's transaction.
 #[tracing::instrument(skip_all)]
-fn migrate(transaction: &Connection, found: Found) -> rusqlite::Result<()> {
-    if found == Found::Empty {
-        transaction.execute_batch(DENO_TABLES)?;
+fn migrate(
+    transaction: &Connection,
+    found: Found,
+    wanted: Option<Encoding>,
+) -> rusqlite::Result<()> {
+    let encoding = match found {
+        Found::Empty => {
+            transaction.execute_batch(DENO_TABLES)?;
+            if wanted == Some(Encoding::V8) {
+                transaction.execute_batch(super::deno::INDEX)?;
+            }
+            Some(wanted.unwrap_or(Encoding::Cbor))
+        }
+        Found::Deno(_) => Some(Encoding::V8),
+        Found::Openkv(_) | Found::Foreign => None,
+    };
+    if let Some(encoding) = encoding {
         transaction.execute_batch(OPENKV_TABLES)?;
-        transaction.execute_batch(
-            "INSERT INTO openkv_meta (name, value) VALUES ('format', 1), ('encoding', 'cbor')",
+        transaction.execute(
+            "INSERT INTO openkv_meta (name, value) VALUES ('format', 1), ('encoding', ?1)",
+            [name_of(encoding)],
         )?;
     }
     for step in FORMAT_2 {
@@ -174,9 +248,14 @@ fn needs_writing(found: Found) -> Result<bool> {
         )),
         Found::Openkv(version) => Ok(version < FORMAT_VERSION),
         Found::Empty => Ok(true),
-        Found::Deno => Err(Error::new(
+        Found::Deno(DENO_MIGRATION_VERSION) => Ok(true),
+        Found::Deno(version) => Err(Error::new(
             Kind::Unsupported,
-            "the file was made by Deno KV; opening such files is not supported yet",
+            format!(
+                "the file was made by a Deno whose tables have version {version}; openkv knows \
+                 version {DENO_MIGRATION_VERSION}, that of Deno 2: open it once with such a Deno if \
+                 its version is lower, else update openkv"
+            ),
         )),
         Found::Foreign => Err(Error::corrupt(
             "the file is a SQLite database of another program, not an openkv database",

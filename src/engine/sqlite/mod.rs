@@ -7,6 +7,7 @@
 mod connection;
 mod custody;
 mod dead;
+mod deno;
 mod errors;
 mod feed;
 mod foreign;
@@ -34,19 +35,20 @@ use rusqlite::Connection;
 
 use connection::Access;
 use foreign::OwnCommits;
-pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED};
+pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 pub use reader::SqliteReader;
 pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
 use super::{Backup, Custody, Engine, ForeignWatch};
-use crate::model::{Error, Kind, Result};
+use crate::model::{Encoding, Error, Kind, Result};
 
 /// A file that has been checked and, if it was new, given its tables.
 pub struct SqliteEngine {
     path: PathBuf,
     readonly: bool,
+    encoding: Encoding,
     busy: Duration,
     own: Arc<OwnCommits>,
     /// The last connection to close is the one that puts the log into the file and deletes it, and
@@ -61,14 +63,34 @@ impl SqliteEngine {
     /// `Unavailable` if it cannot be opened, `Denied` if it may not be, `Corrupt` if it is
     /// something else, `Unsupported` if it is newer than this code.
     pub fn open(path: &Path, readonly: bool, busy: Duration) -> Result<Self> {
+        Self::open_as(path, readonly, busy, None)
+    }
+
+    /// As [`Self::open`], with a say in the format of values: `Cbor` or `V8`, for Deno.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `Invalid` for a file whose values have another format.
+    pub fn open_as(
+        path: &Path,
+        readonly: bool,
+        busy: Duration,
+        wanted: Option<Encoding>,
+    ) -> Result<Self> {
         let access = if readonly { Access::Read } else { Access::Write };
         let named = |error: Error| {
             Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
         };
         let mut first = connection::open(path, access, busy).map_err(named)?;
-        layout::prepare(&mut first, readonly).map_err(named)?;
+        let encoding = layout::prepare(&mut first, readonly, wanted).map_err(named)?;
         let _last_to_close = Mutex::new(first);
-        Ok(Self { path: path.to_owned(), readonly, busy, own: Arc::default(), _last_to_close })
+        let (path, own) = (path.to_owned(), Arc::default());
+        Ok(Self { path, readonly, encoding, busy, own, _last_to_close })
+    }
+
+    /// The format of its values, `Cbor` or `V8`.
+    #[must_use]
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
     }
 
     fn wal_path(&self) -> PathBuf {
@@ -93,7 +115,7 @@ impl Engine for SqliteEngine {
     type Writer = SqliteWriter;
 
     fn reader(&self) -> Result<SqliteReader> {
-        SqliteReader::new(connection::open(&self.path, Access::Read, self.busy)?)
+        SqliteReader::new(connection::open(&self.path, Access::Read, self.busy)?, self.encoding)
     }
 
     fn writer(&self) -> Result<SqliteWriter> {
@@ -103,7 +125,7 @@ impl Engine for SqliteEngine {
         // Waiting for locks is the writer's own loop.
         let connection = connection::open(&self.path, Access::Write, self.busy)?;
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
-        SqliteWriter::new(connection, self.own.clone())
+        SqliteWriter::new(connection, self.encoding, self.own.clone())
     }
 
     fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {

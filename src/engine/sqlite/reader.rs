@@ -5,6 +5,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::dead::Looks;
+use super::deno::shown;
 use super::errors::failure;
 use super::feed::FeedReader;
 use super::fulltext;
@@ -58,7 +59,7 @@ struct Rows {
 }
 
 impl SqliteReader {
-    pub(super) fn new(connection: Connection) -> Result<Self> {
+    pub(super) fn new(connection: Connection, file: Encoding) -> Result<Self> {
         let prepare = |sql| Statement::prepare(&connection, sql);
         Ok(Self {
             rows: Rows {
@@ -73,7 +74,7 @@ impl SqliteReader {
                 )?,
                 spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
                 expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
-                feed: FeedReader::new(&connection)?,
+                feed: FeedReader::new(&connection, file)?,
                 walker: Walker::new(&connection)?,
                 queues: Looks::default(),
                 measure: Measure::new(&connection)?,
@@ -242,8 +243,8 @@ fn show(
     let id = run.column_int(1);
     let stamp = stamp(run.column_int(2));
     if id < SPILLED {
-        let encoding = encoding(id)?;
-        return Ok(visit(Row { key, stamp, encoding, value: run.column_blob(0) }));
+        let (encoding, value) = shown(encoding(id)?, run.column_blob(0));
+        return Ok(visit(Row { key, stamp, encoding, value: &value }));
     }
     let encoding = encoding(id - SPILLED)?;
     let mut side = spilled.run().int(1, run.column_int(0));

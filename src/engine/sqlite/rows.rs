@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::deno::{self, shown, stored};
 use super::fulltext::Catalog;
 use super::layout::SPILLED;
 use super::reader::encoding;
@@ -9,7 +10,9 @@ use super::spill::Spill;
 use super::statement::{Run, Statement};
 use super::walk::Walker;
 use crate::commit::{Base, Left, NewRow, OldRow};
-use crate::model::{EncodedValue, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step, Walk};
+use crate::model::{
+    EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step, Walk,
+};
 
 /// The statements that touch `kv` and `openkv_spill`.
 pub(super) struct Rows {
@@ -26,12 +29,14 @@ pub(super) struct Rows {
     ended: Statement,
     /// The time for which entries are alive or not.
     now_ms: i64,
+    /// The format of the file's values.
+    file: Encoding,
     /// What every change is told to.
     pub(super) catalog: Catalog,
 }
 
 impl Rows {
-    pub(super) fn new(connection: &Connection) -> Result<Self> {
+    pub(super) fn new(connection: &Connection, file: Encoding) -> Result<Self> {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
             version: prepare("SELECT version, expiration_ms FROM kv WHERE k = ?1")?,
@@ -54,6 +59,7 @@ impl Rows {
                  ORDER BY expiration_ms LIMIT ?2",
             )?,
             now_ms: 0,
+            file,
             catalog: Catalog::default(),
         })
     }
@@ -92,13 +98,16 @@ impl Rows {
             self.spill.clear(key)?;
             return self.delete.run().blob(1, key).finish();
         };
-        let (id, bytes) = (i64::from(row.value.encoding.id()), &row.value.bytes);
-        let run = if key.len() + bytes.len() >= SPILL_ROW_BYTES_MIN {
-            let place = self.spill.put(key, bytes)?;
+        let (encoding, bytes) = stored(self.file, &row.value);
+        let id = i64::from(encoding.id());
+        // Deno would not find what is not in its row.
+        let spills = self.file == Encoding::Cbor && key.len() + bytes.len() >= SPILL_ROW_BYTES_MIN;
+        let run = if spills {
+            let place = self.spill.put(key, &bytes)?;
             self.upsert.run().int(2, place).int(3, id + SPILLED)
         } else {
             self.spill.clear(key)?;
-            self.upsert.run().blob(2, bytes).int(3, id)
+            self.upsert.run().blob(2, &bytes).int(3, id)
         };
         run.blob(1, key)
             .int(4, row.version.cast_signed())
@@ -147,6 +156,10 @@ impl Base for Rows {
         self.walker.walk(walk, self.now_ms, visit)
     }
 
+    fn accepts(&self, encoding: Encoding, bytes: &[u8]) -> Result<()> {
+        deno::check(self.file, encoding, bytes)
+    }
+
     fn last_uuid(&mut self) -> Result<Option<u128>> {
         let mut run = self.uuid.run();
         Ok(if run.step()? {
@@ -170,7 +183,10 @@ impl Base for Rows {
         let version = run.column_int(0).cast_unsigned();
         let id = run.column_int(3);
         let value = if id < SPILLED {
-            EncodedValue { encoding: encoding(id)?, bytes: run.column_blob(2).to_vec() }
+            {
+                let (encoding, bytes) = shown(encoding(id)?, run.column_blob(2));
+                EncodedValue { encoding, bytes: bytes.into_owned() }
+            }
         } else {
             let bytes = self.spill.get(run.column_int(2))?;
             EncodedValue { encoding: encoding(id - SPILLED)?, bytes }

@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::deno::shown;
 use super::layout::SPILLED;
 use super::reader::{encoding, stamp};
 use super::statement::Statement;
@@ -80,7 +81,8 @@ impl Walker {
                 let step = match (walk.values, spilled) {
                     (false, _) => visit(seen),
                     (true, false) => {
-                        seen.row.value = run.column_blob(4);
+                        let (encoding, value) = shown(seen.row.encoding, run.column_blob(4));
+                        (seen.row.encoding, seen.row.value) = (encoding, &value);
                         visit(seen)
                     }
                     (true, true) => {

@@ -14,7 +14,7 @@ use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::Evaluation;
 use crate::engine::{Agenda, Checkpoint, Report, Vacuumed, Work, Writer};
-use crate::model::{Change, DeadOrder, Error, Key, Kind, Result};
+use crate::model::{Change, DeadOrder, Encoding, Error, Key, Kind, Result};
 
 /// Carries out work on the file.
 pub struct SqliteWriter {
@@ -29,6 +29,10 @@ pub struct SqliteWriter {
     feed: FeedWriter,
     /// What all writers of the file have to look after, as last seen.
     features: i64,
+    /// The format of the file's values.
+    file: Encoding,
+    /// In a file for Deno: the last commit of openkv's, as last seen.
+    left: u64,
     durable: bool,
     /// Drawn on for the lengths of pauses; any odd number will do.
     pauses: u64,
@@ -45,7 +49,11 @@ const PAUSE_US: std::ops::Range<u64> = 100..1500;
 const UNSEEN: i64 = -1;
 
 impl SqliteWriter {
-    pub(super) fn new(connection: Connection, own: Arc<OwnCommits>) -> Result<Self> {
+    pub(super) fn new(
+        connection: Connection,
+        file: Encoding,
+        own: Arc<OwnCommits>,
+    ) -> Result<Self> {
         let prepare = |sql| Statement::prepare(&connection, sql);
         let mut writer = Self {
             begin: prepare("BEGIN IMMEDIATE")?,
@@ -53,16 +61,18 @@ impl SqliteWriter {
             rollback: prepare("ROLLBACK")?,
             checkpoint: prepare("PRAGMA wal_checkpoint(PASSIVE)")?,
             version: prepare(
-                "SELECT version, (SELECT value FROM openkv_meta WHERE name = 'features') \
+                "SELECT version, (SELECT value FROM openkv_meta WHERE name = 'features'), seq \
                  FROM data_version WHERE k = 0",
             )?,
             set_version: prepare(
                 "UPDATE data_version SET version = ?1, seq = max(seq, ?2) WHERE k = 0",
             )?,
-            rows: Rows::new(&connection)?,
+            rows: Rows::new(&connection, file)?,
             messages: Messages::new(&connection)?,
             feed: FeedWriter::new(&connection)?,
             features: UNSEEN,
+            file,
+            left: 0,
             durable: false,
             pauses: u64::from(std::process::id()) * 2 + 1,
             own,
@@ -112,8 +122,7 @@ impl SqliteWriter {
     /// Does the work; answers what it did and the commit counter it leaves.
     fn transact(&mut self, work: Work, now_ms: i64) -> Result<(Report, u64)> {
         let mut report = Report::default();
-        let before = self.read_version()?;
-        self.own.found(before);
+        let before = self.start()?;
 
         let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
         for claim in &work.claims {
@@ -175,11 +184,24 @@ impl SqliteWriter {
         Ok((report, version))
     }
 
+    /// A transaction that may commit has begun; answers the commit counter.
+    fn start(&mut self) -> Result<u64> {
+        let before = self.read_version()?;
+        self.own.found(before);
+        // Deno has committed, and nobody knows what it has removed.
+        if self.file == Encoding::V8 && self.left != before && self.feed.is_on() {
+            self.feed.lose(before)?;
+        }
+        Ok(before)
+    }
+
     /// `removed` is the last commit that removed something, or 0.
     fn write_version(&mut self, before: u64, version: u64, removed: u64) -> Result<()> {
         if version == before {
             return Ok(());
         }
+        // In a file for Deno, `seq` says up to where nobody else has committed.
+        let removed = if self.file == Encoding::V8 { version } else { removed };
         let run = self.set_version.run().int(1, version.cast_signed());
         run.int(2, removed.cast_signed()).finish()
     }
@@ -232,6 +254,7 @@ impl SqliteWriter {
             return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
         }
         let (version, features) = (run.column_int(0).cast_unsigned(), run.column_int(1));
+        self.left = run.column_int(2).cast_unsigned();
         drop(run);
         if self.features != features {
             self.feed.reload()?;
@@ -315,8 +338,7 @@ impl Writer for SqliteWriter {
         deadline: Instant,
     ) -> Result<usize> {
         let (count, version) = self.within(true, now_ms, deadline, |writer, now_ms| {
-            let before = writer.read_version()?;
-            writer.own.found(before);
+            let before = writer.start()?;
             let count = writer.messages.order_dead(queue, order, now_ms)?;
             // Only a commit makes other processes look, and there may be work for them.
             let requeued = count > 0 && matches!(order, DeadOrder::Requeue(_));
