@@ -89,7 +89,7 @@ test("a file of Deno's is searched", async () => {
   await kv.set(["posts", 2], { title: "whales" });
   await kv.set(["posts", 3], { title: "the whale" });
   const found = [];
-  const { entries } = await kv.search({ index: "posts" }, "whale");
+  const { entries } = await kv.search(["posts"], "whale");
   for (const { key } of entries) found.push(key[1]);
   assert.deepEqual(found.sort(), [1, 3]);
 });
