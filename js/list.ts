@@ -24,6 +24,8 @@ import { encodeWhere } from "./where.js";
 /** Rows of the first page and of later ones, when `batchSize` does not say otherwise. */
 const FIRST_PAGE_ROWS = 32;
 const PAGE_ROWS_MAX = 500;
+/** Keys alone are small, and each page of them is a way to the reader thread and back. */
+const KEYS_PAGE_ROWS_MAX = 4000;
 /** Each page has this many times the rows of the one before. */
 const PAGE_GROWTH = 4;
 
@@ -93,7 +95,8 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#scan = plain ? null : new Scan(session, scan, reverse);
     this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
     this.#wanted = limit ?? Number.POSITIVE_INFINITY;
-    this.#pageRowsMax = Math.min(batchSize ?? PAGE_ROWS_MAX, PAGE_ROWS_MAX);
+    const most = keysOnly && batchSize === undefined ? KEYS_PAGE_ROWS_MAX : PAGE_ROWS_MAX;
+    this.#pageRowsMax = Math.min(batchSize ?? most, most);
     this.#pageRows = Math.min(batchSize ?? FIRST_PAGE_ROWS, this.#pageRowsMax);
     try {
       this.#bounds = this.#open(cursor, consistency, batchSize);

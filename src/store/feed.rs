@@ -66,6 +66,13 @@ enum Place {
     Failed(Error),
 }
 
+impl Place {
+    /// Whether it is a commit, and another one.
+    fn has_left(&self, after: u64) -> bool {
+        matches!(self, Self::At(position) if *position != after)
+    }
+}
+
 enum State {
     /// Nobody asks.
     Idle,
@@ -105,9 +112,13 @@ impl Feeds {
             (_, Ok(_)) => return,
             (_, Err(error)) => Place::Failed(error),
         };
-        // Without `since` there is nothing after the last commit yet.
-        feed.dirty |= !matches!(feed.place, Place::At(at) if Some(at) == opened_at);
-        let look = if feed.dirty { self.look(id, feed) } else { None };
+        // Without `since` there is nothing after the last commit yet, unless somebody has told of
+        // another process meanwhile: then one that nobody asks is not marked before that is known.
+        let told = std::mem::take(&mut feed.dirty);
+        let peek = if told { self.peek(id, feed) } else { None };
+        let behind = !matches!(feed.place, Place::At(at) if Some(at) == opened_at);
+        feed.dirty = behind || (told && peek.is_none());
+        let look = peek.or_else(|| if feed.dirty { self.look(id, feed) } else { None });
         drop(registry);
         self.send(look);
     }
@@ -209,11 +220,12 @@ impl Feeds {
         feed.dirty = false;
         let (range, myself) = (feed.range.clone(), self.myself.clone());
         Some(Box::new(move |snapshot| {
+            let after = position.as_ref().ok().copied();
             let told = position.and_then(|after| {
                 snapshot.and_then(|snapshot| batch::next(snapshot, &range, after))
             });
             match myself.upgrade() {
-                Some(feeds) => feeds.looked(id, told, reply),
+                Some(feeds) => feeds.looked(id, after, told, reply),
                 None => reply(Ok(None)),
             }
         }))
@@ -242,6 +254,10 @@ impl Feeds {
                     feed.place = Place::At(version);
                 }
             }
+            // It has moved on meanwhile, and the log need not reach back to where it was.
+            _ if feed.place.has_left(after) && matches!(feed.state, State::Idle) => {
+                look = self.peek(id, feed);
+            }
             Ok(None) | Err(_) => {
                 feed.dirty = true;
                 look = self.look(id, feed);
@@ -251,10 +267,19 @@ impl Feeds {
         self.send(look);
     }
 
-    fn looked(&self, id: Id, told: Result<(Batch, bool)>, reply: FeedReply) {
+    /// Somebody has looked for what came after a commit.
+    fn looked(&self, id: Id, after: Option<u64>, told: Result<(Batch, bool)>, reply: FeedReply) {
         let mut registry = self.registry.lock();
         let answer = match (registry.feeds.get_mut(&id), told) {
             (None, _) => Ok(None),
+            // It has moved on meanwhile, and the log need not reach back to where it was.
+            (Some(feed), Err(_)) if after.is_some_and(|after| feed.place.has_left(after)) => {
+                feed.state = State::Asked(reply);
+                let look = self.look(id, feed);
+                drop(registry);
+                self.send(look);
+                return;
+            }
             (Some(feed), Err(error)) => {
                 feed.state = State::Idle;
                 // What could not be read is still to be told.
@@ -262,7 +287,12 @@ impl Feeds {
                 Err(error)
             }
             (Some(feed), Ok((batch, more))) => {
-                feed.place = Place::At(batch.version);
+                // Commits elsewhere may have moved the position on while somebody looked.
+                let moved = match feed.place {
+                    Place::At(position) => position,
+                    Place::Opening(_) | Place::Failed(_) => 0,
+                };
+                feed.place = Place::At(batch.version.max(moved));
                 feed.dirty |= more;
                 if batch.changes.is_empty() {
                     feed.state = State::Asked(reply);
