@@ -150,11 +150,12 @@ export class Kv {
   ): ReadableStream<KvChanges<T>>;
   watch(
     watched: readonly KvKey[] | KvListSelector,
-    options?: { raw?: boolean; since?: string },
+    // The default keeps `watch.length` at 1, as in Deno.
+    options: { raw?: boolean; since?: string } = {},
   ): ReadableStream<any> {
     return isSelector(watched)
       ? feed(this.#session, watched, options)
-      : watch(this.#session, watched, options === undefined ? {} : options);
+      : watch(this.#session, watched, options);
   }
 
   commitVersionstamp(): symbol {

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { BadResource, KvError, openKv } from "../../index.mjs";
+import { BadResource, KvError, KvFeedGapError, KvOutcomeUnknownError, openKv } from "../../index.mjs";
 import { open } from "./databases.mjs";
 
 const { errorOf, readFailure } = createRequire(import.meta.url)("../../dist/errors.js");
@@ -25,12 +25,13 @@ test("every kind of record becomes its class and code", () => {
     [2, RangeError, "RangeError", undefined],
     [3, KvError, "KvError", "CONFLICT"],
     [4, KvError, "KvError", "UNAVAILABLE"],
-    [5, KvError, "KvError", "OUTCOME_UNKNOWN"],
+    [5, KvOutcomeUnknownError, "KvOutcomeUnknownError", "OUTCOME_UNKNOWN"],
     [6, BadResource, "BadResource", "CLOSED"],
     [7, KvError, "KvError", "DENIED"],
     [8, KvError, "KvError", "CORRUPT"],
     [9, KvError, "KvError", "INTERNAL"],
     [10, KvError, "KvError", "UNSUPPORTED"],
+    [11, KvFeedGapError, "KvFeedGapError", "FEED_GAP"],
     [250, KvError, "KvError", "INTERNAL"],
   ];
   for (const [kind, type, name, code] of kinds) {

@@ -153,7 +153,9 @@ describe("without a path", () => {
   test("OPENKV_URL is refused with the words for a path", async () => {
     const root = freshPath();
     mkdirSync(root);
-    await assert.rejects(runIn(root, { OPENKV_URL: "https://example.com" }), /not supported yet/);
+    await assert.rejects(runIn(root, { OPENKV_URL: "postgres://host" }), /not supported yet/);
+    const remote = runIn(root, { OPENKV_URL: "https://example.com", OPENKV_ACCESS_TOKEN: "" });
+    await assert.rejects(remote, /asks for an access token/);
   });
 
   test("an empty OPENKV_URL names nothing", async () => {
