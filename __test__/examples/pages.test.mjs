@@ -5,17 +5,14 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const PAGES = [
-  "writing.md",
-  "limits.md",
-  "reading.md",
-  "filters.md",
-  "server.md",
-  "deno-files.md",
+  ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
+  ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
+  ...["docs/server.md", "docs/deno-files.md"],
 ];
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -25,12 +22,12 @@ mkdirSync(join(project, "node_modules"));
 symlinkSync(root, join(project, "node_modules", "openkv"), "junction");
 
 for (const page of PAGES) {
-  const text = readFileSync(join(root, "docs", page), "utf8");
+  const text = readFileSync(join(root, page), "utf8");
   const programs = [...text.matchAll(/```js\n(.*?)```/gs)].map(([, source]) => source);
   for (const [at, source] of programs.entries()) {
-    test(`docs/${page}, program ${at + 1} of ${programs.length}`, () => {
+    test(`${page}, program ${at + 1} of ${programs.length}`, () => {
       assert.match(source, /from "openkv"/, "a block that is no program is marked as text");
-      const file = join(project, `${page}-${at}.mjs`);
+      const file = join(project, `${basename(page)}-${at}.mjs`);
       writeFileSync(file, source);
       const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
         cwd: project,
