@@ -783,6 +783,86 @@ export class AtomicOperation {
   commit(): Promise<KvCommitResult | KvCommitError>;
 }
 
+/** What operations {@link KvMetrics} counts apart from each other. */
+export type KvOperationName =
+  | "get"
+  | "getWithExpiry"
+  | "list"
+  | "count"
+  | "ttl"
+  | "search"
+  | "set"
+  | "delete"
+  | "touch"
+  | "enqueue"
+  | "atomic"
+  | "deleteMany"
+  | "settle"
+  | "extend"
+  | "backup"
+  | "checkpoint"
+  | "vacuum";
+
+/** Operations of one kind, since the database was opened in this process. */
+export interface KvOperationMetrics {
+  /** Operations that were answered, with an error too. */
+  count: number;
+  /** Those of them that were answered with an error. A lost check is none. */
+  errors: number;
+  /** Times in ms; `null` as long as none was measured. One of 32 reads is. */
+  latency: {
+    samples: number;
+    sumMs: number;
+    p50Ms: number;
+    p90Ms: number;
+    p99Ms: number;
+    maxMs: number;
+  } | null;
+}
+
+/** What {@link Kv.metrics} tells of this process and, from `queues` on, of the file. */
+export interface KvMetrics {
+  operations: Record<KvOperationName, KvOperationMetrics>;
+  /** Writes that happened. */
+  commits: number;
+  /** Writes that were lost to a check. */
+  conflicts: number;
+  /** Writes that could not be carried out. */
+  rejections: number;
+  transactions: {
+    /** Transactions that failed as a whole. */
+    failures: number;
+    /** How many writes one transaction carried out (group commit); `null` before the first. */
+    writes: {
+      count: number;
+      sum: number;
+      p50: number;
+      p90: number;
+      p99: number;
+      max: number;
+    } | null;
+  };
+  /** Open watches over keys. */
+  watches: number;
+  /** Open watches over a range. */
+  feeds: number;
+  /** Listeners of queues. */
+  listeners: number;
+  /** What became of looks at pages of the file; `hitRate` is `null` before the first. */
+  cache: { hits: number; misses: number; hitRate: number | null };
+  /** Messages of each queue that has any; `""` is that of {@link Kv.enqueue}. At most 1000 queues. */
+  queues: Record<
+    string,
+    { pending: number; delayed: number; processing: number; dead: number }
+  >;
+  /** Search indexes by name. */
+  indexes: Record<string, { documents: number; building: boolean }>;
+  /** Bytes of the database; 0 for `:memory:`. */
+  databaseBytes: number;
+  /** Bytes of the log beside the file. */
+  walBytes: number;
+}
+
 /** What {@link Kv.stats} tells. */
 export interface KvStats {
   /** Entries that have not ended; only when asked for. */
@@ -1267,6 +1347,24 @@ export class Kv implements Disposable, AsyncDisposable {
    * if (freePages * pageSize > databaseBytes / 2) await kv.vacuum();
    */
   stats(options?: { entries?: boolean }): Promise<KvStats>;
+
+  /**
+   * What this process has done with the database since it opened it, over all handles on it, beside
+   * the depths of queues and the sizes of indexes and files. With `format: "prometheus"` as text in
+   * Prometheus' exposition format 0.0.4, every name beginning with `openkv_`.
+   *
+   * Counting takes no time that could be measured. Asking counts the waiting messages and the
+   * indexed documents, on a thread of its own: every few seconds is often enough.
+   *
+   * Rejects with `TypeError` for an unknown option or format; {@link BadResource} on a closed
+   * handle; {@link KvError} `UNSUPPORTED` for a database that was opened by URL.
+   *
+   * @example
+   * const { operations, conflicts } = await kv.metrics();
+   * console.log(operations.get.count, operations.set.latency?.p99Ms, conflicts);
+   */
+  metrics(options?: { format?: "object" }): Promise<KvMetrics>;
+  metrics(options: { format: "prometheus" }): Promise<string>;
 
   /**
    * Writes the file anew without the pages that are free in it. Writes of all processes wait

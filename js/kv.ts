@@ -12,6 +12,7 @@ import { KvListIterator } from "./list.js";
 import { KvQueue } from "./named-queue.js";
 import { listenQueue } from "./queue.js";
 import { paginate } from "./paginate.js";
+import { metrics } from "./metrics.js";
 import { checkpoint, stats, vacuum } from "./maintain.js";
 import { getLater, getManyLater, getManyNow, getNow } from "./reads.js";
 import { COMMIT_VERSIONSTAMP } from "./records.js";
@@ -35,6 +36,7 @@ import type {
   KvKey,
   KvListOptions,
   KvListSelector,
+  KvMetrics,
   KvPage,
   KvPaginateOptions,
   KvSearchOptions,
@@ -207,6 +209,12 @@ export class Kv {
 
   stats(options?: { entries?: boolean }): Promise<KvStats> {
     return stats(this.#session, options);
+  }
+
+  metrics(options: { format: "prometheus" }): Promise<string>;
+  metrics(options?: { format?: "object" }): Promise<KvMetrics>;
+  metrics(options?: { format?: string }): Promise<KvMetrics | string> {
+    return metrics(this.#session, options);
   }
 
   vacuum(): Promise<{ beforeBytes: number; afterBytes: number }> {

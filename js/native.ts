@@ -29,6 +29,7 @@ export const CALL_COUNT = 10;
 export const CALL_SCAN = 11;
 export const CALL_STATS = 2;
 export const CALL_VACUUM = 3;
+export const CALL_METRICS = 4;
 export const CALL_TTL = 12;
 export const CALL_SETTLE = 30;
 export const CALL_EXTEND = 31;

@@ -33,6 +33,7 @@ export type {
   KvSearchEntry,
   KvSearchOptions,
   KvSearchResult,
+  KvMetrics,
   KvStats,
   KvTransaction,
   KvTransactionEntry,

@@ -10,6 +10,7 @@
 //! | [`filter`] | which values a read is about, decided on their bytes |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
 //! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
+//! | [`metrics`] | what a database counts about itself, and how that is shown |
 //! | [`store`] | one database as a process has it: its threads, watches, queue |
 //! | [`connect`] | KV Connect's messages ⇄ model; total, both ends of the protocol |
 //! | [`remote`] | a database elsewhere, as a KV Connect client has it |
@@ -27,6 +28,7 @@ pub mod commit;
 pub mod connect;
 pub mod engine;
 pub mod filter;
+pub mod metrics;
 pub mod model;
 pub mod open;
 pub mod remote;

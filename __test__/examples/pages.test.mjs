@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 const PAGES = [
   ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
   ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
-  ...["docs/server.md", "docs/deno-files.md"],
+  ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md"],
 ];
 
 const root = fileURLToPath(new URL("../../", import.meta.url));

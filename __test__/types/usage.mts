@@ -390,4 +390,11 @@ export async function maintenance(kv: Kv): Promise<void> {
   same<typeof beforeBytes | typeof afterBytes, number>(true);
   // @ts-expect-error an option that does not exist
   await kv.stats({ count: true });
+  const metrics = await kv.metrics();
+  same<typeof metrics.operations.get.count, number>(true);
+  same<typeof metrics.cache.hitRate, number | null>(true);
+  const text = await kv.metrics({ format: "prometheus" });
+  same<typeof text, string>(true);
+  // @ts-expect-error a format that does not exist
+  await kv.metrics({ format: "json" });
 }

@@ -6,6 +6,7 @@ mod custody;
 mod deletion;
 mod expiry;
 mod maintain;
+mod metrics;
 mod preview;
 mod queue;
 mod scan;
@@ -17,6 +18,8 @@ use std::time::Duration;
 use super::replies::Reply;
 use crate::model::{Error, Limits};
 use crate::store::Store;
+
+pub(super) use metrics::METRICS;
 
 /// What a call has to work with.
 pub(super) struct Call {
@@ -30,7 +33,10 @@ pub(super) struct Call {
 }
 
 /// Carries a call out. The numbers are the contract's.
-pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
+pub(super) fn carry_out(verb: u32, frame: &[u8], mut call: Call) {
+    if let Some(operation) = metrics::operation(verb) {
+        call.reply.counted(operation, call.store.metrics());
+    }
     match verb {
         1 => maintain::checkpoint(call),
         5 => custody::backup(frame, call),
@@ -38,6 +44,7 @@ pub(super) fn carry_out(verb: u32, frame: &[u8], call: Call) {
         7 => custody::check(call),
         2 => maintain::stats(frame, call),
         3 => maintain::vacuum(call),
+        METRICS => metrics::metrics(frame, call),
         10 => scan::count(frame, call),
         11 => scan::scan(frame, call),
         12 => expiry::ttl(frame, call),

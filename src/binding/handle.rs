@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use napi::Result;
 use napi::bindgen_prelude::BufferSlice;
@@ -18,7 +18,8 @@ use super::replies::{Reply, Settle};
 use crate::backend::Database;
 use crate::codec::frame::{Answer, parse_keys, parse_ranges, parse_writes};
 use crate::engine::Reader;
-use crate::model::{self, Error, Limits, Row};
+use crate::metrics::Operation;
+use crate::model::{self, Error, Limits, Range, Row};
 use crate::open::{Target, open};
 use crate::remote::CommitReply;
 use crate::store::{Entry, Id, Store, WatchReply};
@@ -138,7 +139,14 @@ impl Handle {
     fn pick_up(&mut self) {
         if self.open.is_none() && !self.closed {
             let opened = self.opened.lock().take();
-            self.open = opened.map(|(database, reader)| (database, lane::open(reader)));
+            self.open = opened.map(|(database, reader)| {
+                let metrics = match &database {
+                    Database::Store(store) => store.metrics().clone(),
+                    // Its lane answers nothing.
+                    Database::Remote(_) => Arc::default(),
+                };
+                (database, lane::open(reader, metrics))
+            });
         }
     }
 
@@ -211,6 +219,9 @@ impl Handle {
             Ok(ranges) => ranges,
             Err(bug) => return reply.bad(&Error::internal(bug.to_string())),
         };
+        let (metrics, since) = (store.metrics().clone(), Instant::now());
+        let keys = ranges.iter().filter(|range| matches!(range, Range::Point(_))).count();
+        let pages = ranges.len() - keys;
         store.read(Box::new(move |snapshot| {
             let mut answers = Vec::new();
             let read = snapshot.and_then(|snapshot| {
@@ -219,6 +230,8 @@ impl Handle {
                 }
                 Ok(())
             });
+            metrics.answered(Operation::Get, keys as u64, read.is_ok(), since);
+            metrics.answered(Operation::List, pages as u64, read.is_ok(), since);
             match read {
                 Ok(()) => reply.good(Some(answers)),
                 Err(error) => reply.bad(&error),
@@ -248,6 +261,12 @@ impl Handle {
     pub fn call(&mut self, id: f64, verb: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
         let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
+        if verb == call::METRICS {
+            self.read_now(|lane| {
+                lane.count();
+                0
+            });
+        }
         match self.database().cloned() {
             Ok(Database::Store(store)) => {
                 let call = Call { store, reply, durable, busy, limits };

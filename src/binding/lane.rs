@@ -1,11 +1,13 @@
 //! The immediate lane: reads on the JavaScript thread, inside the turn's budget.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::scratch;
 use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
 use crate::engine::{Reader, Snapshot};
+use crate::metrics::{Metrics, Tally};
 use crate::model::{Error, Kind, Range, Result, TURN_BUDGET_US};
 
 /// What a sync read answers instead of a length. The numbers are the contract's.
@@ -24,9 +26,9 @@ thread_local! {
 }
 
 /// Opens a lane on this thread; answers its number.
-pub(super) fn open(reader: Box<dyn Reader>) -> usize {
+pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>) -> usize {
     LANES.with_borrow_mut(|lanes| {
-        let lane = Some(Lane { reader, turn_us: None });
+        let lane = Some(Lane { reader, turn_us: None, tally: Tally::new(metrics) });
         let free = lanes.iter_mut().position(|place| place.is_none());
         let number = free.unwrap_or(lanes.len());
         match lanes.get_mut(number) {
@@ -57,6 +59,7 @@ pub(super) struct Lane {
     reader: Box<dyn Reader>,
     /// When this turn's first read was, in µs since the epoch.
     turn_us: Option<u64>,
+    tally: Tally,
 }
 
 impl Lane {
@@ -64,6 +67,12 @@ impl Lane {
     pub(super) fn release(&mut self) {
         self.turn_us = None;
         self.reader.release();
+        self.count();
+    }
+
+    /// Shares what was counted in this turn.
+    pub(super) fn count(&mut self) {
+        self.tally.turn_ended(self.reader.take_cache_looks());
     }
 
     /// The time in ms, or `None` when this turn's budget is spent.
@@ -76,18 +85,31 @@ impl Lane {
         if spent { None } else { i64::try_from(now_us / 1000).ok() }
     }
 
-    fn read(&mut self, job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<i32>) -> i32 {
+    /// `count` keys, or a page of a list.
+    fn read(
+        &mut self,
+        (count, is_list): (usize, bool),
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<i32>,
+    ) -> i32 {
         let Some(now_ms) = self.admit() else { return Code::WouldBlock as i32 };
+        let since = self.tally.begin();
         let mut answer = Code::Error as i32;
         let read = self.reader.read(now_ms, &mut |snapshot| {
             answer = job(snapshot)?;
             Ok(())
         });
         match read {
-            Ok(()) => answer,
+            Ok(()) => {
+                // What does not fit is asked for again.
+                if answer >= Code::Miss as i32 {
+                    self.tally.end(is_list, count as u64, true, since);
+                }
+                answer
+            }
             // Waiting is for the other lane.
             Err(error) if error.kind() == Kind::Unavailable => Code::WouldBlock as i32,
             Err(error) => {
+                self.tally.end(is_list, count as u64, false, since);
                 scratch::keep_error(&error);
                 Code::Error as i32
             }
@@ -98,7 +120,7 @@ impl Lane {
     pub(super) fn get(&mut self, key_len: usize) -> i32 {
         let Some((key, room)) = scratch::split(key_len) else { return misuse() };
         let mut out = Fill::new(room);
-        self.read(&mut |snapshot| {
+        self.read((1, false), &mut |snapshot| {
             let mut fits = true;
             let found = snapshot.get(key, &mut |row| {
                 fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
@@ -116,7 +138,7 @@ impl Lane {
     pub(super) fn get_many(&mut self, count: usize, request_len: usize) -> i32 {
         let Some((request, room)) = scratch::split(request_len) else { return misuse() };
         let mut out = Fill::new(room);
-        self.read(&mut |snapshot| {
+        self.read((count, false), &mut |snapshot| {
             // Key by key from the request: ten allocations would cost as much as two reads.
             let mut rest = request;
             for _ in 0..count {
@@ -148,7 +170,7 @@ impl Lane {
         let Ok(ranges) = parse_ranges(request, 1) else { return misuse() };
         let Some(range) = ranges.first() else { return misuse() };
         let mut out = Fill::new(out);
-        self.read(&mut |snapshot| {
+        self.read((1, true), &mut |snapshot| {
             let none_fit = answer_range(snapshot, range, &mut out)?;
             Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
         })

@@ -1,7 +1,11 @@
 //! Answers that cannot be forgotten: dropped unanswered, they answer that this is a bug.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use super::events::{Event, Events};
 use crate::codec::frame::push_outcomes;
+use crate::metrics::{Metrics, Operation};
 use crate::model::{Decision, Error};
 
 /// The answer to `count` writes.
@@ -53,15 +57,29 @@ pub(super) struct Reply {
     good: Event,
     bad: Event,
     answered: bool,
+    /// What the answer counts as, and from when on.
+    counts: Option<(Arc<Metrics>, Operation, Instant)>,
 }
 
 impl Reply {
     pub(super) fn new(events: Events, id: f64, good: Event, bad: Event) -> Self {
-        Self { events, id, good, bad, answered: false }
+        Self { events, id, good, bad, answered: false, counts: None }
+    }
+
+    /// From now on its answer counts as one of these.
+    pub(super) fn counted(&mut self, operation: Operation, metrics: &Arc<Metrics>) {
+        self.counts = Some((metrics.clone(), operation, Instant::now()));
+    }
+
+    fn count(&self, good: bool) {
+        if let Some((metrics, operation, since)) = &self.counts {
+            metrics.answered(*operation, 1, good, *since);
+        }
     }
 
     pub(super) fn good(mut self, data: Option<Vec<u8>>) {
         self.answered = true;
+        self.count(true);
         self.events.send(self.good, self.id, data);
     }
 
@@ -73,6 +91,7 @@ impl Reply {
 
     pub(super) fn bad(mut self, error: &Error) {
         self.answered = true;
+        self.count(false);
         self.events.send_error(self.bad, self.id, error);
     }
 }

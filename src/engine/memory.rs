@@ -165,6 +165,10 @@ impl Snapshot for MemorySnapshot<'_> {
         Ok(self.tables.messages.stats(queue, self.now_ms))
     }
 
+    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
+        Ok(self.tables.messages.queues(count_max))
+    }
+
     fn dead_letters(
         &mut self,
         queue: &str,

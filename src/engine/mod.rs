@@ -116,6 +116,11 @@ pub trait Reader: Send {
     fn never_wait(&mut self) -> Result<()> {
         Ok(())
     }
+
+    /// How many pages were found in a cache, and how many were not, since the last call.
+    fn take_cache_looks(&mut self) -> (u64, u64) {
+        (0, 0)
+    }
 }
 
 /// One point in time.
@@ -165,6 +170,12 @@ pub trait Snapshot: Finder {
     /// # Errors
     /// What the medium answers.
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats>;
+
+    /// The names of the queues with any message, dead ones included: the first so many.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn queues(&mut self, count_max: usize) -> Result<Vec<String>>;
 
     /// Visits the dead messages of a queue by time of death and number, those after `after` only,
     /// until `visit` answers `false`. Those whose retention is over are passed over.
@@ -232,6 +243,8 @@ pub struct Report {
     pub sweep_more: bool,
     /// Whether a message died here that will have to be purged.
     pub purge_ahead: bool,
+    /// How many pages were found in a cache, and how many were not.
+    pub cache_looks: (u64, u64),
 }
 
 /// The next times at which there is something to do, in ms since the epoch.

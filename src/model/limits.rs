@@ -377,3 +377,18 @@ pub const DATABASE_WATCHES_MAX: u32 = 10_000;
 
 /// How long a measured size of a database's file is believed.
 pub const SIZE_REFRESH_MS: i64 = 1000;
+
+/// Reads of a lane of which one is timed: a clock read for each would cost more than counting.
+pub const LATENCY_SAMPLE_READS: u32 = 32;
+
+/// Times that a lane keeps before it shares them within a turn.
+pub const LATENCY_SAMPLES_MAX: usize = 64;
+
+/// Largest value that a metric tells apart from larger ones: an hour in ns.
+pub const METRIC_VALUE_MAX: u64 = 3_600_000_000_000;
+
+/// Decimal digits to which quantiles are exact.
+pub const METRIC_DIGITS: u8 = 2;
+
+/// Queues whose messages are counted for metrics; the first ones by name.
+pub const METRIC_QUEUES_MAX: usize = 1000;

@@ -123,6 +123,10 @@ impl Feeds {
         self.send(look);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.registry.lock().feeds.len()
+    }
+
     pub(super) fn next(&self, id: Id, reply: FeedReply) {
         let mut registry = self.registry.lock();
         let Some(feed) = registry.feeds.get_mut(&id) else {

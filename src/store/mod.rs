@@ -15,6 +15,7 @@
 
 mod consume;
 mod feed;
+mod measure;
 mod preview;
 mod queue;
 mod read;
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::engine::{Custody, Engine, Reader};
+use crate::metrics::Metrics;
 use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome, Reason, Result};
 pub use consume::{Ask, Reply};
 pub use feed::{Batch, FeedReply};
@@ -59,6 +61,7 @@ pub struct Store {
     /// Somebody has waited for a message.
     receives: AtomicBool,
     env: Arc<dyn Env>,
+    metrics: Arc<Metrics>,
 }
 
 impl Store {
@@ -68,7 +71,8 @@ impl Store {
     /// What the engine answers, or `Unavailable` when no thread can be started.
     pub fn start<E: Engine>(engine: E, env: Arc<dyn Env>, readonly: bool) -> Result<Self> {
         let engine = Arc::new(engine);
-        let (reads, reader) = read::Reads::start(engine.reader()?)?;
+        let metrics = Arc::<Metrics>::default();
+        let (reads, reader) = read::Reads::start(engine.reader()?, metrics.clone())?;
         let mut threads = vec![reader];
         let writes = Arc::new(write::Inbox::new(env.clone()));
         let feeds = feed::Feeds::new(reads.clone(), env.clone());
@@ -98,7 +102,7 @@ impl Store {
             let (writer, make_reader) = (engine.writer()?, make_reader.clone());
             threads.push(write::start(
                 writes.clone(),
-                (watches.clone(), feeds.clone()),
+                (watches.clone(), feeds.clone(), metrics.clone()),
                 writer,
                 make_reader,
             )?);
@@ -117,6 +121,7 @@ impl Store {
             threads,
             receives,
             env,
+            metrics,
         })
     }
 
@@ -168,7 +173,8 @@ impl Store {
         busy: Duration,
         reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
     ) {
-        self.writes.submit(Submission { writes, durable, busy, reply });
+        let since = Instant::now();
+        self.writes.submit(Submission { writes, durable, busy, reply, since });
     }
 
     /// Runs something on the writer thread, between two transactions: before every write that is

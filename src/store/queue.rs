@@ -181,6 +181,11 @@ impl Consumers {
         self.receivers.drain(..).map(|receiver| receiver.reply).collect()
     }
 
+    /// Listeners that have not left.
+    pub(super) fn listeners(&self) -> usize {
+        self.listeners.iter().filter(|listener| !listener.gone).count()
+    }
+
     /// Whether there was such a listener.
     pub(super) fn remove(&mut self, id: Id) -> bool {
         let found = self.listeners.iter_mut().find(|listener| listener.id == id && !listener.gone);

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 use crate::engine::{Reader, Snapshot};
+use crate::metrics::Metrics;
 use crate::model::{Env, Error, Kind, Result};
 
 /// What is to be done with a snapshot. It is called once; an error means that there is none.
@@ -21,11 +22,14 @@ type Sent = (Arc<dyn Env>, ReadJob);
 pub(super) struct Reads(Arc<Mutex<Option<Sender<Sent>>>>);
 
 impl Reads {
-    pub(super) fn start(reader: impl Reader + 'static) -> Result<(Self, JoinHandle<()>)> {
+    pub(super) fn start(
+        reader: impl Reader + 'static,
+        metrics: Arc<Metrics>,
+    ) -> Result<(Self, JoinHandle<()>)> {
         let (jobs, waiting) = channel();
         let thread = std::thread::Builder::new()
             .name("openkv-reader".into())
-            .spawn(move || serve(reader, &waiting))
+            .spawn(move || serve(reader, &waiting, &metrics))
             .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         Ok((Self(Arc::new(Mutex::new(Some(jobs)))), thread))
     }
@@ -47,7 +51,7 @@ impl Reads {
     }
 }
 
-fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>) {
+fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
     while let Ok(first) = waiting.recv() {
         let mut next = Some(first);
         while let Some((env, job)) = next {
@@ -64,6 +68,7 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>) {
         }
         // A snapshot is kept only while jobs follow each other: a held one blocks checkpoints.
         reader.release();
+        metrics.cached(reader.take_cache_looks());
     }
 }
 

@@ -109,6 +109,10 @@ impl Watches {
         id
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.registry.lock().watches.len()
+    }
+
     pub(super) fn next(&self, id: Id, reply: WatchReply) {
         let mut registry = self.registry.lock();
         match registry.watches.get_mut(&id) {

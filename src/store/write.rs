@@ -19,6 +19,7 @@ use super::read::{ReadJob, answer};
 use super::reply::{Reply, fail, tell};
 use super::watch::Watches;
 use crate::engine::{Reader, Report, Work, Writer};
+use crate::metrics::{Metrics, Operation};
 use crate::model::{
     AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Claim, DEAD_PURGE_ROWS_MAX, Decision,
     Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind, Outcome,
@@ -35,6 +36,8 @@ pub struct Submission {
     pub busy: Duration,
     /// Gets one decision a write, in order.
     pub reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
+    /// When they were handed over.
+    pub since: Instant,
 }
 
 /// What is to be done with the writer itself. It is called once; an error means that there is none.
@@ -173,7 +176,7 @@ fn refuse(submission: Submission, error: &Error) {
 
 pub(super) fn start<W: Writer + 'static>(
     inbox: Arc<Inbox>,
-    (watches, feeds): (Arc<Watches>, Arc<Feeds>),
+    (watches, feeds, metrics): (Arc<Watches>, Arc<Feeds>, Arc<Metrics>),
     writer: W,
     make_reader: MakeReader,
 ) -> Result<JoinHandle<()>> {
@@ -182,6 +185,7 @@ pub(super) fn start<W: Writer + 'static>(
         inbox: inbox.clone(),
         watches,
         feeds,
+        metrics,
         writer,
         make_reader,
         reader: None,
@@ -217,6 +221,7 @@ struct Scribe<W> {
     inbox: Arc<Inbox>,
     watches: Arc<Watches>,
     feeds: Arc<Feeds>,
+    metrics: Arc<Metrics>,
     writer: W,
     make_reader: MakeReader,
     /// For watches; opened when the first one needs it.
@@ -356,9 +361,13 @@ impl<W: Writer> Scribe<W> {
             *busy = submission.busy.max(*busy);
             let mut places = Vec::with_capacity(submission.writes.len());
             for write in submission.writes {
-                places.push(write.map(|write| work.writes.push(write)));
+                places.push(write.map(|write| {
+                    let operation = Operation::of(&write);
+                    work.writes.push(write);
+                    operation
+                }));
             }
-            replies.push(Reply { places, tell: submission.reply });
+            replies.push(Reply { places, tell: submission.reply, since: submission.since });
         }
         if work.writes.iter().any(AtomicWrite::has_placeholders) {
             work.seed = self.inbox.env.random();
@@ -410,7 +419,7 @@ impl<W: Writer> Scribe<W> {
             && work.sweep_max == 0
             && work.purge_max == 0;
         if idle {
-            tell(replies, Vec::new());
+            tell(replies, Vec::new(), &self.metrics);
             return;
         }
         self.warm = self.lingers && !(replies.is_empty() && asked.is_empty());
@@ -420,8 +429,12 @@ impl<W: Writer> Scribe<W> {
         let own = work.settlements.len() - asked_settlements;
         let mut settlements = work.settlements.clone();
         settlements.truncate(own);
-        match self.writer.apply(work, now_ms, Instant::now() + busy) {
+        let writes = work.writes.len();
+        let applied = self.writer.apply(work, now_ms, Instant::now() + busy);
+        self.metrics.transaction(writes, applied.is_ok());
+        match applied {
             Ok(mut report) => {
+                self.metrics.cached(report.cache_looks);
                 Asked::tell(asked, &mut report);
                 self.announce(report, replies, &claims, (swept, purged));
             }
@@ -433,7 +446,7 @@ impl<W: Writer> Scribe<W> {
                     true => Vec::new(),
                     false => self.inbox.waiting.lock().consumers.look_failed(),
                 };
-                fail(replies, &error);
+                fail(replies, &error, &self.metrics);
                 asked.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
                 lookers.into_iter().for_each(|reply| reply(Err(error.clone())));
             }
@@ -469,7 +482,7 @@ impl<W: Writer> Scribe<W> {
         claims: &[Claim],
         (swept, purged): (bool, bool),
     ) {
-        tell(replies, std::mem::take(&mut report.decisions));
+        tell(replies, std::mem::take(&mut report.decisions), &self.metrics);
         let mut looks = self.watches.announce(&report.touched);
         looks.extend(self.feeds.announce(&report));
         self.show(looks);

@@ -16,14 +16,15 @@ struct Room {
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 13] = [
+const ROOMS: [Room; 14] = [
     Room { name: "model", uses: &[] },
     Room { name: "codec", uses: &["model"] },
     Room { name: "search", uses: &["model", "codec"] },
     Room { name: "filter", uses: &["model", "codec"] },
     Room { name: "commit", uses: &["model", "codec", "filter"] },
     Room { name: "engine", uses: &["model", "codec", "search", "commit"] },
-    Room { name: "store", uses: &["model", "codec", "filter", "commit", "engine"] },
+    Room { name: "metrics", uses: &["model"] },
+    Room { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
     Room { name: "connect", uses: &["model", "codec"] },
     Room { name: "remote", uses: &["model", "connect", "store"] },
     Room { name: "backend", uses: &["model", "engine", "store", "remote"] },
@@ -32,7 +33,8 @@ const ROOMS: [Room; 13] = [
     Room {
         name: "binding",
         uses: &[
-            "model", "codec", "filter", "engine", "store", "remote", "backend", "open", "server",
+            "model", "codec", "filter", "engine", "metrics", "store", "remote", "backend", "open",
+            "server",
         ],
     },
 ];

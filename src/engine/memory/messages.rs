@@ -325,6 +325,14 @@ impl Messages {
         stats
     }
 
+    pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
+        let waiting = self.waiting.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let locked = self.locked.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let buried = self.buried.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let names: BTreeSet<_> = waiting.chain(locked).chain(buried).collect();
+        names.into_iter().take(count_max).cloned().collect()
+    }
+
     pub(super) fn dead_letters(
         &self,
         queue: &str,

@@ -189,6 +189,20 @@ impl Looks {
         })
     }
 
+    pub(super) fn names(&self, on: &Statement, count_max: usize) -> Result<Vec<String>> {
+        let mut names = on.beside(
+            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 \
+             UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 \
+             UNION SELECT DISTINCT queue FROM openkv_dead ORDER BY 1 LIMIT ?1",
+        )?;
+        let mut run = names.run().int(1, i64::try_from(count_max).unwrap_or(i64::MAX));
+        let mut found = Vec::new();
+        while run.step()? {
+            found.push(run.column_text(0));
+        }
+        Ok(found)
+    }
+
     pub(super) fn letters(
         &mut self,
         on: &Statement,

@@ -4,6 +4,7 @@
 //! Invariant: every connection is used by one thread at a time; statements die before connections.
 //! Never: open a file of the database by hand (closing it would drop this process's POSIX locks).
 
+mod cache;
 mod connection;
 mod custody;
 mod dead;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::cache;
 use super::dead::Looks;
 use super::deno::shown;
 use super::errors::failure;
@@ -134,6 +135,10 @@ impl Reader for SqliteReader {
     fn never_wait(&mut self) -> Result<()> {
         self.connection.busy_timeout(Duration::ZERO).map_err(failure)
     }
+
+    fn take_cache_looks(&mut self) -> (u64, u64) {
+        cache::taken(&self.connection)
+    }
 }
 
 impl Finder for Rows {
@@ -211,6 +216,10 @@ impl Snapshot for Rows {
 
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
         self.queues.stats(&self.get, queue, self.now_ms)
+    }
+
+    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
+        self.queues.names(&self.get, count_max)
     }
 
     fn dead_letters(

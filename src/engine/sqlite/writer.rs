@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
+use super::cache;
 use super::feed::FeedWriter;
 use super::foreign::OwnCommits;
 use super::fulltext::Catalog;
@@ -288,10 +289,11 @@ impl SqliteWriter {
 
 impl Writer for SqliteWriter {
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
-        let (report, version) = self.within(work.durable, now_ms, deadline, |writer, now_ms| {
-            writer.transact(work, now_ms)
-        })?;
+        let done = self
+            .within(work.durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
+        let (mut report, version) = done?;
         self.own.left(version);
+        report.cache_looks = cache::taken(&self.connection);
         Ok(report)
     }
 

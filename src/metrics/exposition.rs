@@ -1,0 +1,165 @@
+//! A picture as Prometheus' text, format 0.0.4.
+
+use prometheus::proto::{
+    Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary,
+};
+use prometheus::{Encoder, TextEncoder};
+
+use super::picture::Picture;
+use crate::model::{Error, Result};
+
+/// The text of a picture.
+///
+/// # Errors
+/// `Internal` if the encoder refuses it.
+pub fn exposition(picture: &Picture) -> Result<String> {
+    let mut text = Vec::new();
+    let encoded = TextEncoder::new().encode(&families(picture), &mut text);
+    encoded.map_err(|error| Error::internal(error.to_string()))?;
+    String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
+}
+
+type Labels<'a> = &'a [(&'a str, &'a str)];
+
+fn families(picture: &Picture) -> Vec<MetricFamily> {
+    let operations = || picture.operations.iter();
+    let by_operation = |value: fn(&super::Operations) -> u64| {
+        operations().map(move |(name, of)| counter(&[("operation", name)], value(of))).collect()
+    };
+    let seconds = |ms: f64| ms / 1e3;
+    let durations = operations().filter_map(|(name, of)| {
+        let at = of.latency.as_ref()?;
+        let quantiles = [at.p50_ms, at.p90_ms, at.p99_ms].map(seconds);
+        Some(summary(&[("operation", name)], at.samples, seconds(at.sum_ms), quantiles))
+    });
+    let group = picture.transactions.writes.iter();
+    let groups = group.map(|of| summary(&[], of.count, of.sum, [of.p50, of.p90, of.p99]));
+    let depths = picture.queues.iter().flat_map(|(queue, of)| {
+        [
+            ("pending", of.pending),
+            ("delayed", of.delayed),
+            ("processing", of.processing),
+            ("dead", of.dead),
+        ]
+        .map(|(state, messages)| gauge(&[("queue", queue), ("state", state)], messages as f64))
+    });
+    let documents =
+        picture.indexes.iter().map(|(name, of)| gauge(&[("index", name)], of.documents as f64));
+    let building = picture
+        .indexes
+        .iter()
+        .map(|(name, of)| gauge(&[("index", name)], f64::from(u8::from(of.building))));
+    let holders = [
+        ("keys", picture.holders.watches),
+        ("feed", picture.holders.feeds),
+        ("listener", picture.holders.listeners),
+    ];
+    let holders = holders.map(|(kind, count)| gauge(&[("kind", kind)], count as f64));
+    let one = |value: u64| vec![counter(&[], value)];
+    let rate = picture.cache.hit_rate.map(|rate| gauge(&[], rate));
+    let is = MetricType::COUNTER;
+    let shows = MetricType::GAUGE;
+    let spreads = MetricType::SUMMARY;
+    let all: Vec<(&str, &str, MetricType, Vec<Metric>)> = vec![
+        ("operations_total", "Operations answered.", is, by_operation(|of| of.count)),
+        (
+            "operation_errors_total",
+            "Operations answered with an error.",
+            is,
+            by_operation(|of| of.errors),
+        ),
+        (
+            "operation_duration_seconds",
+            "Time of operations; reads are sampled.",
+            spreads,
+            durations.collect(),
+        ),
+        ("commits_total", "Writes that happened.", is, one(picture.commits)),
+        ("conflicts_total", "Writes whose checks did not hold.", is, one(picture.conflicts)),
+        ("rejections_total", "Writes that could not be carried out.", is, one(picture.rejections)),
+        (
+            "transaction_failures_total",
+            "Transactions that failed as a whole.",
+            is,
+            one(picture.transactions.failures),
+        ),
+        ("transaction_writes", "Writes carried out in one transaction.", spreads, groups.collect()),
+        ("queue_messages", "Messages by queue and state.", shows, depths.collect()),
+        ("watchers", "Watches, feeds and listeners of this process.", shows, holders.to_vec()),
+        ("index_documents", "Documents in a search index.", shows, documents.collect()),
+        ("index_building", "Whether a search index is being built.", shows, building.collect()),
+        (
+            "database_bytes",
+            "Bytes of the database.",
+            shows,
+            vec![gauge(&[], picture.sizes.database_bytes as f64)],
+        ),
+        (
+            "wal_bytes",
+            "Bytes of the write-ahead log.",
+            shows,
+            vec![gauge(&[], picture.sizes.wal_bytes as f64)],
+        ),
+        ("page_cache_hits_total", "Pages that were in memory.", is, one(picture.cache.hits)),
+        ("page_cache_misses_total", "Pages that had to be read.", is, one(picture.cache.misses)),
+        (
+            "page_cache_hit_ratio",
+            "Share of pages that were in memory.",
+            shows,
+            rate.into_iter().collect(),
+        ),
+    ];
+    // The encoder takes no family without a metric.
+    let some = all.into_iter().filter(|(_, _, _, metrics)| !metrics.is_empty());
+    some.map(|(name, help, kind, metrics)| {
+        let mut family = MetricFamily::default();
+        family.set_name(format!("openkv_{name}"));
+        family.set_help(help.to_owned());
+        family.set_field_type(kind);
+        family.set_metric(metrics);
+        family
+    })
+    .collect()
+}
+
+fn labelled(labels: Labels<'_>) -> Metric {
+    let pair = |(name, value): &(&str, &str)| {
+        let mut pair = LabelPair::default();
+        pair.set_name((*name).to_owned());
+        pair.set_value((*value).to_owned());
+        pair
+    };
+    Metric::from_label(labels.iter().map(pair).collect())
+}
+
+fn counter(labels: Labels<'_>, value: u64) -> Metric {
+    let mut counter = Counter::default();
+    counter.set_value(value as f64);
+    let mut metric = labelled(labels);
+    metric.set_counter(counter);
+    metric
+}
+
+fn gauge(labels: Labels<'_>, value: f64) -> Metric {
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    let mut metric = labelled(labels);
+    metric.set_gauge(gauge);
+    metric
+}
+
+fn summary(labels: Labels<'_>, count: u64, sum: f64, [p50, p90, p99]: [f64; 3]) -> Metric {
+    let quantile = |(at, value)| {
+        let mut quantile = Quantile::default();
+        quantile.set_quantile(at);
+        quantile.set_value(value);
+        quantile
+    };
+    let mut summary = Summary::default();
+    summary.set_sample_count(count);
+    summary.set_sample_sum(sum);
+    summary.set_quantile([(0.5, p50), (0.9, p90), (0.99, p99)].map(quantile).to_vec());
+    let mut metric = labelled(labels);
+    metric.set_summary(summary);
+    metric
+}

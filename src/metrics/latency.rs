@@ -1,0 +1,53 @@
+//! Distributions: of latencies in ns, and of sizes.
+
+use hdrhistogram::Histogram;
+
+use super::picture::{Latency, Spread};
+use crate::model::{METRIC_DIGITS, METRIC_VALUE_MAX};
+
+/// The values seen. It takes no memory before the first.
+#[derive(Default)]
+pub(super) struct Distribution {
+    seen: Option<Histogram<u64>>,
+    sum: u64,
+}
+
+impl Distribution {
+    pub(super) fn record(&mut self, value: u64, times: u64) {
+        if self.seen.is_none() {
+            // The bounds are constants that it takes.
+            self.seen = Histogram::new_with_bounds(1, METRIC_VALUE_MAX, METRIC_DIGITS).ok();
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.saturating_record_n(value, times);
+            self.sum = self.sum.saturating_add(value.saturating_mul(times));
+        }
+    }
+
+    pub(super) fn spread(&self) -> Option<Spread> {
+        let seen = self.seen.as_ref()?;
+        let at = |quantile| seen.value_at_quantile(quantile) as f64;
+        Some(Spread {
+            count: seen.len(),
+            sum: self.sum as f64,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            max: seen.max() as f64,
+        })
+    }
+
+    /// Its values being ns.
+    pub(super) fn latency(&self) -> Option<Latency> {
+        let ns = self.spread()?;
+        let ms = |value: f64| value / 1e6;
+        Some(Latency {
+            samples: ns.count,
+            sum_ms: ms(ns.sum),
+            p50_ms: ms(ns.p50),
+            p90_ms: ms(ns.p90),
+            p99_ms: ms(ns.p99),
+            max_ms: ms(ns.max),
+        })
+    }
+}
