@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use openkv::engine::sqlite::SqliteEngine;
 use openkv::engine::{Engine, FeedState, Reader, Work, Writer};
-use openkv::model::{AtomicWrite, EncodedValue, Encoding, Key, Kind, Limits, Mutation, WriteParts};
+use openkv::model::{
+    AtomicWrite, Claim, DENO_RUNNING_MS, Delivery, EncodedValue, Encoding, Key, Kind, LOCK_MS,
+    Limits, Message, Mutation, Outcome, Settlement, WriteParts,
+};
 use rusqlite::Connection;
 
 fn denos(directory: &Path) -> PathBuf {
@@ -111,4 +114,108 @@ fn what_deno_commits_is_a_gap_of_the_feed() {
     let next = set(&engine, 3);
     let state = feed(&engine);
     assert_eq!((state.version, state.complete, state.removed), (next, lost, lost));
+}
+
+fn apply(engine: &SqliteEngine, work: Work, now_ms: i64) -> Vec<Delivery> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut writer = engine.writer().expect("a writer");
+    let report = writer.apply(work, now_ms, deadline).expect("applied");
+    report.deliveries.into_iter().flatten().collect()
+}
+
+fn claim(engine: &SqliteEngine, now_ms: i64) -> Vec<Delivery> {
+    let claim = Claim { queue: String::new(), max: 1, lock_ms: LOCK_MS, lock: 9 };
+    apply(engine, Work { claims: vec![claim], ..Work::default() }, now_ms)
+}
+
+fn end(engine: &SqliteEngine, of: &Delivery, outcome: Outcome, now_ms: i64) {
+    let settlements = vec![Settlement::new(of.id, of.lock, outcome)];
+    apply(engine, Work { settlements, ..Work::default() }, now_ms);
+}
+
+/// What waits where Deno finds it.
+fn waiting(path: &Path, table: &str) -> Vec<String> {
+    let raw = Connection::open(path).expect("opened raw");
+    let time = if table == "queue" { "ts" } else { "deadline" };
+    let sql = format!(
+        "SELECT {time} || ' ' || hex(data) || ' ' || backoff_schedule || ' ' || keys_if_undelivered \
+         || ' ' || typeof(data) || typeof(backoff_schedule) || typeof(keys_if_undelivered) \
+         || (id GLOB '????????-????-4???-a???-????????????') FROM {table}"
+    );
+    let mut statement = raw.prepare(&sql).expect("prepared");
+    let rows = statement.query_map([], |row| row.get(0)).expect("asked");
+    rows.collect::<Result<_, _>>().expect("read")
+}
+
+const NULL: &str = "FF0F30";
+
+fn with_message(path: &Path) -> SqliteEngine {
+    let engine = open(path, Some(Encoding::V8)).expect("made");
+    let message = Message {
+        due_ms: 100,
+        backoff_ms: vec![7, 8],
+        keys_if_undelivered: vec![Key::from_encoded(vec![0x15, 1])],
+        value: vec![0xf6],
+        ..Message::default()
+    };
+    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+    let write = AtomicWrite::new(parts, &Limits::default()).expect("within the limits");
+    apply(&engine, Work { writes: vec![write], ..Work::default() }, 50);
+    engine
+}
+
+#[test]
+fn messages_wait_where_deno_finds_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("made.sqlite3");
+    let engine = with_message(&path);
+    let row =
+        |at: i64, backoff: &str| vec![format!("{at} {NULL} {backoff} [[21,1]] blobtexttext1")];
+    assert_eq!(waiting(&path, "queue"), row(100, "[7,8]"));
+    assert_eq!(claim(&engine, 99), []);
+    let mut writer = engine.writer().expect("a writer");
+    assert_eq!(writer.message_agenda("").expect("asked"), Some(100));
+
+    // Unseen, failed, lost, failed for the last time.
+    let first = claim(&engine, 100).pop().expect("a message");
+    assert_eq!(first.value, [0xf6]);
+    assert!(waiting(&path, "queue").is_empty());
+    assert_eq!(writer.message_agenda("").expect("asked"), Some(100 + LOCK_MS));
+    end(&engine, &first, Outcome::Returned, 101);
+    assert_eq!(waiting(&path, "queue"), row(100, "[7,8]"));
+    let second = claim(&engine, 102).pop().expect("again");
+    end(&engine, &second, Outcome::Failed, 103);
+    assert_eq!(waiting(&path, "queue"), row(110, "[8]"));
+    assert_eq!(claim(&engine, 110).len(), 1);
+    assert_eq!(claim(&engine, 110 + LOCK_MS), []);
+    assert_eq!(waiting(&path, "queue"), row(110 + LOCK_MS + 8, "[]"));
+    let last = claim(&engine, 110 + LOCK_MS + 8).pop().expect("for the last time");
+    end(&engine, &last, Outcome::Failed, 110 + LOCK_MS + 9);
+    assert!(waiting(&path, "queue").is_empty());
+    let raw = Connection::open(&path).expect("opened raw");
+    let left: String = raw
+        .query_row("SELECT hex(v) || v_encoding FROM kv WHERE k = x'1501'", [], |row| row.get(0))
+        .expect("left behind");
+    assert_eq!(left, format!("{NULL}1"));
+    let ours: i64 =
+        raw.query_row("SELECT count(*) FROM openkv_queue", [], |row| row.get(0)).expect("counted");
+    assert_eq!(ours, 0);
+}
+
+#[test]
+fn what_a_deno_that_is_gone_has_claimed_comes_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("made.sqlite3");
+    let engine = with_message(&path);
+    let raw = Connection::open(&path).expect("opened raw");
+    let deno = "INSERT INTO queue_running SELECT ts + 5000, id, data, backoff_schedule, \
+                keys_if_undelivered FROM queue; DELETE FROM queue";
+    raw.execute_batch(deno).expect("as Deno does");
+    let ended = 5100 + DENO_RUNNING_MS;
+    assert_eq!(claim(&engine, ended - 1), []);
+    assert_eq!(claim(&engine, ended), []);
+    let expected = format!("{} {NULL} [8] [[21,1]] blobtexttext1", ended + 7);
+    assert_eq!(waiting(&path, "queue"), [expected]);
+    assert_eq!(claim(&engine, ended + 7).len(), 1);
+    assert!(waiting(&path, "queue_running").is_empty());
 }

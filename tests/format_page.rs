@@ -16,8 +16,8 @@ use openkv::codec::key::BIGINT_BYTES_MAX;
 use openkv::engine::sqlite::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, SqliteEngine};
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
-    AtomicWrite, Claim, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX, Key, LOCK_MS,
-    Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, VALUE_DEPTH_MAX, WriteParts,
+    AtomicWrite, Claim, DENO_RUNNING_MS, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX,
+    Key, LOCK_MS, Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, VALUE_DEPTH_MAX, WriteParts,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -111,6 +111,7 @@ fn constants_are_those_of_the_code() {
         ("VALUE_DEPTH_MAX", VALUE_DEPTH_MAX as i64),
         ("BIGINT_BYTES_MAX", BIGINT_BYTES_MAX as i64),
         ("FEED_VALUE_BYTES_MAX", FEED_VALUE_BYTES_MAX as i64),
+        ("DENO_RUNNING_MS", DENO_RUNNING_MS),
     ]
     .into();
     assert_eq!(SPILLED, Encoding::SPILLED_FLAG);

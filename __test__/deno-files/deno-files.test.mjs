@@ -93,3 +93,45 @@ test("a file of Deno's is searched", async () => {
   for (const { key } of entries) found.push(key[1]);
   assert.deepEqual(found.sort(), [1, 3]);
 });
+
+/** Until `count` messages have come. */
+async function listen(kv, count, handle) {
+  const seen = [];
+  let done;
+  const all = new Promise((resolve) => (done = resolve));
+  kv.listenQueue((value) => {
+    seen.push(value);
+    if (seen.length === count) done();
+    return handle(value);
+  });
+  await all;
+  return seen;
+}
+
+test("messages that Deno has enqueued are delivered, retried and left under their keys", async () => {
+  const kv = await open(copyOfDenos());
+  const seen = await listen(kv, 4, () => { throw new Error("not now"); });
+  assert.deepEqual(seen.filter((value) => value === "second"), ["second"]);
+  assert.deepEqual(seen.filter((value) => value.job === 1).length, 3);
+  const until = async (key, value) => {
+    while ((await kv.get(key)).value === null) await new Promise((r) => setTimeout(r, 5));
+    assert.deepEqual((await kv.get(key)).value, value);
+  };
+  await until(["dead", 1], { job: 1 });
+  await until(["dead", 2], "second");
+});
+
+test("what is enqueued in a file for Deno is delivered there", async () => {
+  const path = freshPath();
+  const kv = await openKv(path, { encoding: "v8" });
+  await kv.enqueue({ big: 1n }, { delay: 60_000 });
+  await kv.enqueue({ big: 2n });
+  assert.deepEqual(await listen(kv, 1, () => {}), [{ big: 2n }]);
+  await kv.queue("named").enqueue(new Map([[1, 2]]));
+  await kv.close();
+  const again = await open(path);
+  await again.enqueue("after");
+  assert.deepEqual(await listen(again, 1, () => {}), ["after"]);
+  const stats = await again.queue("named").stats();
+  assert.equal(stats.pending, 1);
+});

@@ -25,6 +25,23 @@ for (const [at, [first, second, make]] of [[deno, openkv, deno.open], [openkv, d
     await verify(kv, first.u64);
     await kv.atomic().sum(["count"], 1n).delete(["bytes"]).commit();
   });
+  await step(`${first.name} enqueues`, one, async (kv) => {
+    await kv.enqueue({ big: 10n ** 20n });
+    await kv.enqueue("to be left", { backoffSchedule: [1], keysIfUndelivered: [["left"]] });
+  });
+  await step(`${second.name} is given the messages`, two, async (kv) => {
+    const seen = [];
+    kv.listenQueue((value) => {
+      seen.push(typeof value === "string" ? value : value.big);
+      if (value === "to be left") throw new Error("not now");
+    });
+    while ((await kv.get(["left"])).value === null) await new Promise((r) => setTimeout(r, 5));
+    const all = seen.map(String).sort().join();
+    if (all !== `${10n ** 20n},to be left,to be left`) throw new Error(all);
+  });
+  await step(`${first.name} finds what was left behind`, one, async (kv) => {
+    if ((await kv.get(["left"])).value !== "to be left") throw new Error("it is not there");
+  });
   await step(`${second.name} sees what ${first.name} has changed`, two, async (kv) => {
     const [count, bytes] = await kv.getMany([["count"], ["bytes"]]);
     if (count.value.value !== 42n || bytes.value !== null) throw new Error("it is not there");

@@ -84,6 +84,9 @@ pub const BACKOFF_DEFAULT_MS: [u32; 5] = [100, 1000, 5000, 30_000, 60_000];
 /// How long a delivered message stays hidden from other consumers without a sign of life.
 pub const LOCK_MS: i64 = 5000;
 
+/// How long behind its deadline a message that Deno has claimed is left to Deno, which looks as often.
+pub const DENO_RUNNING_MS: i64 = 60_000;
+
 /// How often the lock of a message that is being handled is renewed.
 pub const LOCK_RENEWAL_MS: i64 = 1500;
 

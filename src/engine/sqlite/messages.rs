@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 
 use super::dead::{Burial, Graves};
+use super::deno_queue::DenoQueue;
 use super::statement::{Run, Statement};
 use crate::commit::{Failure, Settled, settle};
 use crate::engine::Report;
@@ -58,6 +59,8 @@ pub(super) struct Messages {
     first_due: Statement,
     first_end: Statement,
     graves: Graves,
+    /// Where the messages of Deno's queue are while they wait, in a file for Deno.
+    deno: Option<DenoQueue>,
 }
 
 /// What dead messages leave behind: keys and the value that goes under them.
@@ -86,7 +89,7 @@ macro_rules! queued_where {
 }
 
 impl Messages {
-    pub(super) fn new(connection: &Connection) -> Result<Self> {
+    pub(super) fn new(connection: &Connection, file: Encoding) -> Result<Self> {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
             insert: prepare(
@@ -133,10 +136,14 @@ impl Messages {
                 "SELECT min(lock_end_ms) FROM openkv_queue WHERE lock <> 0 AND queue = ?1",
             )?,
             graves: Graves::new(connection)?,
+            deno: (file == Encoding::V8).then(|| DenoQueue::new(connection)).transpose()?,
         })
     }
 
     pub(super) fn enqueue(&mut self, message: &Message, now_ms: i64) -> Result<()> {
+        if let Some(deno) = self.deno_of(message.is_named()) {
+            return deno.enqueue(message);
+        }
         let backoff = pack_intervals(&message.backoff_ms);
         let undelivered = pack_keys(&message.keys_if_undelivered);
         (self.insert.run())
@@ -150,6 +157,11 @@ impl Messages {
             .blob(8, &undelivered)
             .blob(9, &message.value)
             .finish()
+    }
+
+    /// Where else messages of a queue are.
+    fn deno_of(&mut self, named: bool) -> Option<&mut DenoQueue> {
+        self.deno.as_mut().filter(|_| !named)
     }
 
     /// Ends deliveries whose lock still holds; answers what dead messages leave behind.
@@ -166,9 +178,13 @@ impl Messages {
                 Outcome::Returned => {
                     let mut run = self.give_back.run().int(1, *id).int(2, *lock);
                     let held = run.step()?;
+                    let named = held && run.column_int(0) != 0;
                     report.queued |= held;
-                    report.put_back |= held && run.column_int(0) != 0;
+                    report.put_back |= named;
                     run.finish()?;
+                    if held && let Some(deno) = self.deno_of(named) {
+                        deno.give_back(*id)?;
+                    }
                     held
                 }
                 Outcome::Failed => {
@@ -204,6 +220,11 @@ impl Messages {
         }
         drop(run);
         let mut left = Left::new();
+        if let Some(deno) = self.deno_of(!queue.is_empty()) {
+            let (dead, queued) = deno.fail_lost(CLAIM_MESSAGES_MAX, now_ms)?;
+            left.extend(dead);
+            report.queued |= queued;
+        }
         for queued in lost {
             let failure = Failure::LockLost { end_ms: queued.lock_end_ms };
             left.extend(self.fail(queued, failure, &Reason::lock_expired(), now_ms, report)?);
@@ -223,6 +244,9 @@ impl Messages {
         match settle(&message, attempts, failure, now_ms) {
             Settled::RetryAt(due_ms) => {
                 self.retry.run().int(1, id).int(2, due_ms).finish()?;
+                if let Some(deno) = self.deno_of(message.is_named()) {
+                    deno.give_back(id)?;
+                }
                 report.queued = true;
                 report.put_back |= message.is_named() && matches!(failure, Failure::Told { .. });
                 Ok(None)
@@ -236,7 +260,10 @@ impl Messages {
                 }
                 // Whatever its lock is: this transaction has decided that it is dead.
                 self.graves.forget_live(id)?;
-                let value = EncodedValue { encoding: Encoding::Cbor, bytes: message.value };
+                // What could not be read is what Deno has written: no CBOR begins like that.
+                let unread = message.value.first() == Some(&u8::MAX);
+                let encoding = if unread { Encoding::V8 } else { Encoding::Cbor };
+                let value = EncodedValue { encoding, bytes: message.value };
                 Ok(Some((message.keys_if_undelivered, value)))
             }
         }
@@ -254,6 +281,9 @@ impl Messages {
     /// Locks and hands out messages that are due.
     pub(super) fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
         let Claim { queue, max, lock_ms, lock } = claim;
+        if let Some(deno) = self.deno_of(!queue.is_empty()) {
+            deno.fetch(*max, now_ms)?;
+        }
         let mut deliveries = Vec::new();
         let mut above = i64::from(PRIORITY_MAX) + 1;
         while deliveries.len() < *max
@@ -291,6 +321,9 @@ impl Messages {
             let mut run = self.first_end.run().text(1, queue);
             if run.step()? { run.column_int_or_null(0) } else { None }
         };
+        if let Some(deno) = self.deno_of(!queue.is_empty()) {
+            return Ok(earliest.into_iter().chain(deno.earliest()?).min());
+        }
         let mut above = i64::from(PRIORITY_MAX) + 1;
         while let Some(priority) = self.priority_below(queue, above)? {
             let mut run = self.first_due.run().text(1, queue).int(2, priority);
@@ -343,16 +376,16 @@ fn queued_of(run: &Run<'_, '_>) -> Queued {
 }
 
 /// Intervals as little-endian u32, one after the other.
-fn pack_intervals(intervals: &[u32]) -> Vec<u8> {
+pub(super) fn pack_intervals(intervals: &[u32]) -> Vec<u8> {
     intervals.iter().flat_map(|ms| ms.to_le_bytes()).collect()
 }
 
-fn unpack_intervals(bytes: &[u8]) -> Vec<u32> {
+pub(super) fn unpack_intervals(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four)).collect()
 }
 
 /// Keys one after the other, each behind its length as little-endian u32.
-fn pack_keys(keys: &[Key]) -> Vec<u8> {
+pub(super) fn pack_keys(keys: &[Key]) -> Vec<u8> {
     let mut packed = Vec::new();
     for key in keys {
         packed.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -362,7 +395,7 @@ fn pack_keys(keys: &[Key]) -> Vec<u8> {
 }
 
 /// Stops at the first damaged key: one damaged message must not hold up everything else.
-fn unpack_keys(mut bytes: &[u8]) -> Vec<Key> {
+pub(super) fn unpack_keys(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while !bytes.is_empty() {
         let split = bytes

@@ -9,6 +9,7 @@ mod connection;
 mod custody;
 mod dead;
 mod deno;
+mod deno_queue;
 mod errors;
 mod feed;
 mod foreign;

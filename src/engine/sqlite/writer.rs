@@ -69,7 +69,7 @@ impl SqliteWriter {
                 "UPDATE data_version SET version = ?1, seq = max(seq, ?2) WHERE k = 0",
             )?,
             rows: Rows::new(&connection, file)?,
-            messages: Messages::new(&connection)?,
+            messages: Messages::new(&connection, file)?,
             feed: FeedWriter::new(&connection)?,
             features: UNSEEN,
             file,
