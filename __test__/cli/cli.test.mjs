@@ -2,30 +2,12 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { readFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
 import { openKv } from "../../index.mjs";
+import { bin, folderOfTests, openkv } from "./running.mjs";
 
-const bin = fileURLToPath(new URL("../../bin/openkv.js", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "openkv-cli-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
-const path = (name) => join(folder, name);
-
-/** Runs the command; answers exit code and output. */
-function openkv(...args) {
-  const input = typeof args.at(-1) === "object" ? args.pop().input : "";
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [bin, ...args], { env: { ...process.env, NO_COLOR: "1" } });
-    const output = { code: null, out: "", err: "" };
-    child.stdout.on("data", (data) => (output.out += data));
-    child.stderr.on("data", (data) => (output.err += data));
-    child.on("close", (code) => resolve({ ...output, code }));
-    child.stdin.end(input);
-  });
-}
+const path = folderOfTests();
 
 async function filled(name, entries) {
   const kv = await openKv(path(name));
@@ -63,15 +45,6 @@ test("a wrong command line is exit code 2, and makes no database", async () => {
   const { code, err } = await openkv("-d", db, "list");
   assert.equal(code, 1);
   assert.match(err, /does not exist/);
-});
-
-test("every command has help", async () => {
-  const { code, out } = await openkv("--help");
-  assert.equal(code, 0);
-  const names = [...out.matchAll(/^ {2}(\w[\w-]*) .*[<[]/gm)].map(([, name]) => name);
-  assert.ok(names.length >= 9, out);
-  const helps = await Promise.all(names.map((name) => openkv(name, "--help")));
-  for (const help of helps) assert.equal(help.code, 0);
 });
 
 const ENTRIES = [

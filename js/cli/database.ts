@@ -9,7 +9,7 @@ import { NotDone } from "./outcome.js";
 import type { Style } from "./output.js";
 
 /** What every command takes. */
-interface GlobalOptions {
+export interface GlobalOptions {
   db?: string;
   token?: string;
   json?: boolean;
@@ -38,13 +38,17 @@ export function requireExisting(path: string | undefined): void {
   throw new NotDone(`${path} does not exist`);
 }
 
+/** Whether it is a server's. */
+export function isUrl(path: string | undefined): boolean {
+  return path !== undefined && /^https?:/.test(path);
+}
+
 /** Opens a database by what was typed. */
 export async function openTyped(
   path: string | undefined,
   options: OpenKvOptions = {},
 ): Promise<Kv> {
-  const isUrl = path !== undefined && /^https?:/.test(path);
-  return await openKv(path, isUrl ? options : { limits: LIMITS, ...options });
+  return await openKv(path, isUrl(path) ? options : { limits: LIMITS, ...options });
 }
 
 /** Whether a command may make the database that it names. */

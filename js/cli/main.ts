@@ -4,9 +4,16 @@
 // 2 the command line is wrong; 130 interrupted.
 
 import { Command, CommanderError, Option } from "commander";
-import { addEntryCommands } from "./commands/entries.js";
+import { addCopyCommand } from "./commands/copy.js";
+import { addDeadCommands } from "./commands/dead.js";
 import { addMaintenanceCommands } from "./commands/maintain.js";
+import { addQueueCommands } from "./commands/queues.js";
+import { addReadCommands } from "./commands/reads.js";
+import { addSearchCommands } from "./commands/search.js";
+import { addServeCommand } from "./commands/serve.js";
+import { addTenantCommands } from "./commands/tenants.js";
 import { addTransferCommands } from "./commands/transfer.js";
+import { addWriteCommands } from "./commands/writes.js";
 import { LiteralError } from "./literal.js";
 import { NotDone } from "./outcome.js";
 import { fail } from "./output.js";
@@ -27,14 +34,21 @@ export function makeProgram(): Command {
         "OPENKV_URL",
       ),
     )
-    .option("--token <token>", "access token of a database that is opened by URL")
+    .option("--token <token>", "access token of a database that is opened by URL (default: OPENKV_ACCESS_TOKEN)")
     .option("--json", "print lossless JSON, one entry a line")
     .option("--no-color", "print without colours")
     .showHelpAfterError("(openkv --help tells how)")
     .exitOverride();
-  addEntryCommands(program);
+  addReadCommands(program);
+  addWriteCommands(program);
+  addQueueCommands(program);
+  addDeadCommands(program);
+  addSearchCommands(program);
   addTransferCommands(program);
+  addCopyCommand(program);
   addMaintenanceCommands(program);
+  addServeCommand(program);
+  addTenantCommands(program);
   program.addHelpText(
     "after",
     `
@@ -46,7 +60,9 @@ Examples:
   openkv -d app.sqlite3 set '["users", "ada"]' '{ name: "Ada", born: date("1815-12-10") }'
   openkv -d app.sqlite3 list users
   openkv -d app.sqlite3 export backup.ndjson
-  openkv copy app.sqlite3 copy.sqlite3`,
+  openkv -d app.sqlite3 count users --where '{ born: { $lt: date("1900-01-01") } }'
+  openkv copy app.sqlite3 copy.sqlite3
+  openkv serve --path app.sqlite3 --listen 127.0.0.1:4512`,
   );
   return program;
 }

@@ -2,6 +2,7 @@
 // JSON, one entry a line.
 
 import { inspect } from "node:util";
+import type { KvChange, KvSearchEntry } from "../types.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
 
 /** How to print. */
@@ -41,6 +42,59 @@ export function printKey(entry: { key: readonly unknown[]; versionstamp: string 
   if (style.json) print(`{"key":${encodeKey(key as never)},"versionstamp":"${versionstamp}"}`);
   else print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}`);
 }
+
+/** A key that has no entry. */
+export function printGone(key: readonly unknown[], style: Style): void {
+  if (style.json) print(`{"key":${encodeKey(key as never)},"gone":true}`);
+  else print(`${showKey(key, style)} ${dim("(no entry)", style)}`);
+}
+
+/** What a commit did to one key: an entry with its type in front. */
+export function printChange(change: KvChange<unknown>, style: Style): void {
+  const { type, key, versionstamp } = change;
+  if (type === "set") {
+    if (style.json) print(`{"type":"set",${encodeLine(change).slice(1)}`);
+    else printEntry(change, style);
+  } else if (style.json) {
+    print(`{"type":"delete","key":${encodeKey(key)},"versionstamp":"${versionstamp}"}`);
+  } else {
+    print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)} deleted`);
+  }
+}
+
+/** A value with plain facts about it: of a message, or of an entry that was found. */
+export function printValued(
+  facts: Readonly<Record<string, unknown>>,
+  value: unknown,
+  style: Style,
+): void {
+  if (style.json) {
+    print(`${JSON.stringify(facts).slice(0, -1)},"value":${encodeValue(value)}}`);
+    return;
+  }
+  const told = Object.entries(facts).map(([name, fact]) => {
+    const text = fact instanceof Date ? fact.toISOString() : typeof fact === "string" ? fact : show(fact, PLAIN);
+    return `${name} ${text}`;
+  });
+  print(dim(told.join("  "), style));
+  print(indented(show(value, style)));
+}
+
+/** An entry that a search has found. */
+export function printFound(entry: KvSearchEntry<unknown>, style: Style): void {
+  const { score, highlights } = entry;
+  if (style.json) {
+    const found = JSON.stringify(highlights === undefined ? { score } : { score, highlights });
+    print(`${encodeLine(entry).slice(0, -1)},${found.slice(1)}`);
+    return;
+  }
+  const { key, value } = entry;
+  print(`${showKey(key, style)} ${dim(`@${entry.versionstamp} score ${score.toPrecision(4)}`, style)}`);
+  if (highlights === undefined) print(indented(show(value, style)));
+  else for (const [field, text] of Object.entries(highlights)) print(indented(`${field}: ${text}`));
+}
+
+const PLAIN: Style = { json: false, color: false };
 
 export function printValue(value: unknown, style: Style): void {
   print(style.json ? encodeValue(value) : show(value, style));

@@ -4,10 +4,13 @@
 
 import type { Kv } from "../kv.js";
 import type { KvKey, KvListSelector } from "../types.js";
-import { type ExportedEntry, encodeLine } from "./encode.js";
+import { encodeLine } from "./encode.js";
+import { listWithEnds } from "./ends.js";
 
 /** Characters that are gathered before they are written. */
 const CHUNK_CHARS = 256 * 1024;
+/** Entries of one read. */
+const PAGE_ENTRIES = 500;
 
 export interface ExportOptions {
   /** Only keys that extend this one. Default: all. */
@@ -15,6 +18,8 @@ export interface ExportOptions {
   /** Go on behind this key. */
   after?: KvKey | undefined;
   signal?: AbortSignal;
+  /** Called when the database does not tell when its entries end. */
+  untold?: () => void;
 }
 
 /** A chunk, how many entries are in it, and the key of the last of them. */
@@ -25,12 +30,12 @@ export interface ExportChunk {
 }
 
 export async function* exportChunks(kv: Kv, options: ExportOptions = {}): AsyncGenerator<ExportChunk> {
-  const { prefix = [], after, signal } = options;
+  const { prefix = [], after, signal, untold } = options;
   let text = "";
   let entries = 0;
   let lastKey: KvKey = [];
-  const list = kv.list(selectorAfter(prefix, after), { batchSize: 500, withExpiry: true } as object);
-  for await (const entry of list as AsyncIterable<ExportedEntry>) {
+  const list = listWithEnds(kv, selectorAfter(prefix, after), PAGE_ENTRIES, untold);
+  for await (const entry of list) {
     // The bound of a range that goes on is the last key itself.
     if (after !== undefined && entries === 0 && text === "" && sameKey(entry.key, after)) continue;
     text += `${encodeLine(entry)}\n`;

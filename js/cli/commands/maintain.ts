@@ -47,4 +47,23 @@ export function addMaintenanceCommands(program: Command): void {
         if (!style.json) note("nothing is wrong");
       });
     });
+
+  program
+    .command("stats")
+    .description("how large the database is")
+    .option("--entries", "count the entries too: visits every one")
+    .action(async (options: { entries?: boolean }, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        printFacts({ ...(await kv.stats(options)) }, style);
+      });
+    });
+
+  program
+    .command("vacuum")
+    .description("write the file anew without its free pages; writers wait meanwhile")
+    .action(async (_: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        printFacts(await kv.vacuum(), style);
+      });
+    });
 }

@@ -1,5 +1,5 @@
-// Duty: export, import and copy: whole databases in and out, streaming, and going on where they
-// were cut off.
+// Duty: export and import: whole databases as NDJSON, streaming, and going on where they were cut
+// off.
 
 import { once } from "node:events";
 import {
@@ -17,14 +17,13 @@ import {
 } from "node:fs";
 import type { Writable } from "node:stream";
 import type { Command } from "commander";
-import type { AtomicOperation } from "../../atomic.js";
 import { decodeLine } from "../../interchange/decode.js";
 import { exportChunks } from "../../interchange/export.js";
 import { type ImportCounts, importLines } from "../../interchange/import.js";
 import type { Kv } from "../../kv.js";
 import type { KvKey } from "../../types.js";
-import { openTyped, requireExisting, withDatabase } from "../database.js";
-import { parseKey } from "../literal.js";
+import { key } from "../arguments.js";
+import { withDatabase } from "../database.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { fail, note, print } from "../output.js";
 import { Progress } from "../progress.js";
@@ -32,8 +31,6 @@ import { Progress } from "../progress.js";
 const STANDARD = "-";
 
 export function addTransferCommands(program: Command): void {
-  const key = (text: string): KvKey => parseKey(text) as KvKey;
-
   program
     .command("export")
     .description("write all entries as NDJSON, one a line (the form of @deno/kv-utils)")
@@ -54,28 +51,6 @@ export function addTransferCommands(program: Command): void {
     .action(async (file: string, options: ImportFlags, command: Command) => {
       await withDatabase(command, "any", (kv, { json }) => importFrom(kv, file, options, json));
     });
-
-  program
-    .command("copy")
-    .description("copy all entries from one database into another, files and URLs alike")
-    .argument("<source>", "path or URL")
-    .argument("<destination>", "path or URL")
-    .option("--prefix <key>", "only keys that extend this one", key)
-    .action(async (source: string, destination: string, { prefix }: { prefix?: KvKey }) => {
-      if (source === destination) throw new TypeError("source and destination are the same");
-      requireExisting(source);
-      const from = await openTyped(source);
-      try {
-        const to = await openTyped(destination);
-        try {
-          await copyAll(from, to, prefix);
-        } finally {
-          to.close();
-        }
-      } finally {
-        from.close();
-      }
-    });
 }
 
 async function exportTo(
@@ -92,7 +67,7 @@ async function exportTo(
   const { signal, release } = untilInterrupted();
   const progress = new Progress("exported", undefined);
   let entries = 0;
-  for await (const chunk of exportChunks(kv, { prefix, after, signal })) {
+  for await (const chunk of exportChunks(kv, { prefix, after, signal, untold })) {
     entries += chunk.entries;
     if (!output.write(chunk.text)) await once(output, "drain");
     progress.update(entries, entries);
@@ -106,6 +81,11 @@ async function exportTo(
   if (signal.aborted) throw new NotDone(`${summary}, interrupted: --resume goes on`, true);
   if (toFile && json) print(JSON.stringify({ exported: entries }));
   else note(summary);
+}
+
+/** Told when the ends of entries stay behind. */
+export function untold(): void {
+  note("the server does not tell when entries end: they arrive as entries that stay");
 }
 
 /** Bytes at the end of a file in which its last line is looked for. */
@@ -174,55 +154,4 @@ function readMark(file: string): number {
   if (!existsSync(mark)) return 0;
   const offset = Number(readFileSync(mark, "utf8"));
   return Number.isSafeInteger(offset) && offset >= 0 ? Math.min(offset, statSync(file).size) : 0;
-}
-
-/** Entries of one commit of a copy, and commits on their way at once. */
-const COPY_ENTRIES_MAX = 500;
-const COPY_BYTES_MAX = 512 * 1024;
-const COPY_COMMITS_MAX = 4;
-
-async function copyAll(from: Kv, to: Kv, prefix: KvKey = []): Promise<void> {
-  const { signal, release } = untilInterrupted();
-  const progress = new Progress("copied", undefined);
-  const sent: Promise<unknown>[] = [];
-  let copied = 0;
-  let operation: AtomicOperation = to.atomic();
-  let entries = 0;
-  const flush = async (most: number): Promise<void> => {
-    if (entries > 0) {
-      const commit = operation.commit();
-      commit.catch(() => {});
-      sent.push(commit);
-    }
-    copied += entries;
-    operation = to.atomic();
-    entries = 0;
-    while (sent.length > most) await sent.shift();
-    progress.update(copied, copied);
-  };
-  const list = from.list({ prefix }, { batchSize: COPY_ENTRIES_MAX, withExpiry: true } as object);
-  let bytes = 0;
-  for await (const entry of list) {
-    const { key, value, expireAt } = entry as typeof entry & { expireAt?: Date | null };
-    const expireIn = expireAt == null ? undefined : Math.max(expireAt.getTime() - Date.now(), 0);
-    operation.set(key, value, expireIn === undefined ? undefined : { expireIn });
-    entries++;
-    bytes += sizeGuess(value);
-    if (entries < COPY_ENTRIES_MAX && bytes < COPY_BYTES_MAX) continue;
-    bytes = 0;
-    await flush(COPY_COMMITS_MAX);
-    if (signal.aborted) break;
-  }
-  await flush(0);
-  release();
-  const summary = progress.end(copied);
-  if (signal.aborted) throw new NotDone(`${summary}, interrupted`, true);
-  note(summary);
-}
-
-/** Enough to keep commits of large values small; exact for what is large most often. */
-function sizeGuess(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (ArrayBuffer.isView(value)) return value.byteLength;
-  return 512;
 }

@@ -1,0 +1,153 @@
+// Duty: the commands on counting, filters, feeds, queues, search and the file.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openKv } from "../../index.mjs";
+import { ended, folderOfTests, linesOf, openkv, start } from "./running.mjs";
+
+const path = folderOfTests();
+const PEOPLE = [
+  [["people", "ada"], { name: "Ada", age: 36, about: "first programs" }],
+  [["people", "bob"], { name: "Bob", age: 17, about: "programs of others" }],
+  [["people", "bob", "cat"], { name: "Tom", age: 3, about: "mice" }],
+  [["other"], 1],
+];
+
+/** A database with a few people, and the command on it. */
+async function people(name) {
+  const db = path(name);
+  const kv = await openKv(db);
+  for (const [key, value] of PEOPLE) await kv.set(key, value);
+  kv.close();
+  return { db, on: (...args) => openkv("-d", db, ...args) };
+}
+
+const parsed = ({ out }) => out.trim().split("\n").map((line) => JSON.parse(line));
+
+test("entries are counted and listed by conditions and depth", async () => {
+  const { on } = await people("reads.db");
+  const [all, some, adults, shallow, bad] = await Promise.all([
+    on("count"),
+    on("count", "people", "--where", "{ age: { $lt: 18 } }", "--json"),
+    on("list", "people", "--where", '{ age: { $gte: 18 }, name: "Ada" }'),
+    on("list", "people", "--depth", "1", "--keys-only"),
+    on("count", "--where", "[1]"),
+  ]);
+  assert.deepEqual(all, { code: 0, out: "4\n", err: "" });
+  assert.deepEqual(parsed(some), [{ count: 2 }]);
+  assert.match(adults.out, /^\["people", "ada"\] @\w{20}\n {2}\{ name: 'Ada'.*\n$/);
+  assert.deepEqual(shallow.out.match(/^\[.*\]/gm), ['["people", "ada"]', '["people", "bob"]']);
+  assert.equal(bad.code, 2);
+  assert.match(bad.err, /conditions are an object/);
+});
+
+test("many are deleted only when that was meant", async () => {
+  const { on } = await people("delete.db");
+  const asked = await on("delete", "--prefix", "people");
+  assert.equal(asked.code, 2);
+  assert.match(asked.err, /Delete 3 entries: give --yes/);
+  const young = await on("delete", "--prefix", "people", "--where", "{ age: { $lt: 18 } }", "--yes", "--json");
+  assert.equal(parsed(young)[0].count, 2);
+  const kept = await on("delete", "other", "--where", "{ $eq: 2 }", "--json");
+  assert.deepEqual(parsed(kept), [{ count: 0, versionstamp: null }]);
+  assert.equal((await on("count")).out, "2\n");
+  const wrong = [["delete"], ["delete", "a", "--prefix", "b"], ["delete", "a", "--atomic"], ["watch"]];
+  for (const { code } of await Promise.all(wrong.map((args) => on(...args)))) assert.equal(code, 2);
+});
+
+test("watch of a prefix tells every change, and goes on where it was", async () => {
+  const { db } = await people("feed.db");
+  const kv = await openKv(db);
+  // The feed is kept from its first follower on.
+  const follower = kv.watch({ prefix: ["people"] }).getReader();
+  const told = follower.read();
+  const { versionstamp: since } = await kv.set(["people", "new"], 1);
+  await told;
+  const later = start(["-d", db, "--json", "watch", "--prefix", "people", "--since", since]);
+  const lines = linesOf(later, 2);
+  await kv.delete(["people", "ada"]);
+  await kv.set(["people", "eve"], 5n);
+  const [gone, set] = (await lines).map((line) => JSON.parse(line));
+  assert.deepEqual([gone.type, gone.key[1].value], ["delete", "ada"]);
+  assert.deepEqual([set.type, set.value], ["set", { type: "bigint", value: "5" }]);
+  assert.equal(await ended(later, "SIGINT"), 0);
+  await follower.cancel();
+  kv.close();
+});
+
+test("messages go into named queues and come out", async () => {
+  const db = path("queue.db");
+  const on = (...args) => openkv("-d", db, ...args);
+  assert.equal((await on("enqueue", "{ n: 1 }", "--queue", "mail", "--backoff", "0", "--key", "k")).code, 0);
+  await on("enqueue", "{ n: 2 }", "--queue", "mail", "--key", "k");
+  await on("enqueue", "'first'", "--queue", "mail", "--priority", "9");
+  assert.equal(parsed(await on("queue", "stats", "mail", "--json"))[0].pending, 2);
+  const first = await on("queue", "receive", "mail");
+  assert.match(first.out, /^id \d+ {2}attempts 1 .*\n {2}'first'\n$/);
+  await on("queue", "receive", "mail", "--nack");
+  const [second] = parsed(await on("queue", "receive", "mail", "--wait", "5000", "--nack", "--error", "no", "--json"));
+  assert.deepEqual([second.attempts, second.value.value.n.value], [2, 1]);
+  assert.deepEqual(await on("queue", "receive", "mail"), { code: 1, out: "", err: "openkv: no message is due\n" });
+  const [dead] = parsed(await on("dead", "list", "mail", "--json"));
+  assert.deepEqual([dead.id, dead.attempts, dead.error.message], [second.id, 2, "no"]);
+  assert.match((await on("dead", "get", "mail", dead.id)).out, /error \w+: no\n {2}\{ n: 1 \}/);
+  assert.equal((await on("dead", "requeue", "mail", dead.id)).code, 0);
+  assert.equal((await on("dead", "requeue", "mail", dead.id)).code, 1);
+  const listener = start(["-d", db, "queue", "listen", "mail", "--json"]);
+  const [line] = await linesOf(listener, 1);
+  assert.equal(JSON.parse(line).id, dead.id);
+  assert.equal(await ended(listener, "SIGINT"), 0);
+  const [purge, purged, every, wrong] = await Promise.all([
+    on("dead", "purge", "mail"),
+    on("dead", "purge", "mail", "--yes", "--json"),
+    on("dead", "delete", "mail", "--all", "--yes", "--json"),
+    on("enqueue", "1", "--priority", "3"),
+  ]);
+  assert.deepEqual([purge.code, parsed(purged)[0].purged, wrong.code], [2, 0, 2]);
+  assert.deepEqual(parsed(every), [{ delete: 0, absent: [] }]);
+});
+
+test("an index is made, searched, listed and dropped", async () => {
+  const { on } = await people("search.db");
+  const made = await on("index", "create", "people", "name", "about", "--tokenize", "porter", "--json");
+  assert.equal(parsed(made)[0].state, "ready");
+  const [found, shown, young, wrong, listed] = await Promise.all([
+    on("search", "people", "program", "--json"),
+    on("search", "people", "about:program", "--highlight", "--limit", "1"),
+    on("search", "people", "program", "--where", "{ age: { $lt: 18 } }", "--json"),
+    on("search", "people", '"open'),
+    on("index", "list", "--json"),
+  ]);
+  assert.deepEqual(parsed(found).map(({ key }) => key[1].value).sort(), ["ada", "bob"]);
+  assert.match(shown.out, /about: .*<b>programs<\/b>/);
+  assert.match(shown.err, /--cursor \S+ goes on/);
+  assert.deepEqual(parsed(young).map(({ key }) => key[1].value), ["bob"]);
+  assert.equal(wrong.code, 2);
+  assert.deepEqual(parsed(listed)[0].fields, ["name", "about"]);
+  assert.equal((await on("index", "drop", "people")).code, 0);
+  assert.equal((await on("index", "drop", "people")).code, 1);
+});
+
+test("stats and vacuum tell of the file", async () => {
+  const { on } = await people("file.db");
+  const [stats] = parsed(await on("stats", "--entries", "--json"));
+  assert.equal(stats.entries, 4);
+  assert.match((await on("stats")).out, /^databaseBytes +\d+\n/);
+  const [vacuum] = parsed(await on("vacuum", "--json"));
+  assert.ok(vacuum.afterBytes <= vacuum.beforeBytes);
+});
+
+test("what ends keeps its end through export, import and copy", async () => {
+  const db = path("ends.db");
+  await openkv("-d", db, "set", "k", "1", "--expire-in", "3600000");
+  const piped = await openkv("-d", db, "export", "-");
+  await openkv("-d", path("ends2.db"), "import", "-", { input: piped.out });
+  assert.equal((await openkv("copy", db, path("ends3.db"))).code, 0);
+  const ends = [];
+  for (const name of ["ends.db", "ends2.db", "ends3.db"]) {
+    const kv = await openKv(path(name));
+    ends.push((await kv.ttl(["k"]))?.expireAt.getTime());
+    kv.close();
+  }
+  for (const end of ends) assert.ok(Math.abs(end - ends[0]) < 1000, `${ends}`);
+});

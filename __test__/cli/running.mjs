@@ -1,0 +1,61 @@
+// Duty: the command as a process: with arguments, its output and its exit code; and a folder for it.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { fileURLToPath } from "node:url";
+
+export const bin = fileURLToPath(new URL("../../bin/openkv.js", import.meta.url));
+
+/** A folder that ends with the tests of the file. */
+export function folderOfTests() {
+  const folder = mkdtempSync(join(tmpdir(), "openkv-cli-"));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+  return (name) => join(folder, name);
+}
+
+/** What the machine's user has set says nothing here. */
+const NEUTRAL = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(OPENKV_|DENO_KV_)/.test(name)),
+);
+
+/** Starts the command; `env` is added to the environment. */
+export function start(args, env = {}) {
+  return spawn(process.execPath, [bin, ...args], { env: { ...NEUTRAL, NO_COLOR: "1", ...env } });
+}
+
+/** Runs the command to its end; a last argument `{ input, env }` is its standard input and more. */
+export function openkv(...args) {
+  const { input = "", env } = typeof args.at(-1) === "object" ? args.pop() : {};
+  return new Promise((resolve) => {
+    const child = start(args, env);
+    const output = { code: null, out: "", err: "" };
+    child.stdout.on("data", (data) => (output.out += data));
+    child.stderr.on("data", (data) => (output.err += data));
+    child.on("close", (code) => resolve({ ...output, code }));
+    child.stdin.end(input);
+  });
+}
+
+/** Resolves to the standard output once it has so many lines. */
+export function linesOf(child, count) {
+  return new Promise((resolve) => {
+    let out = "";
+    const take = (data) => {
+      out += data;
+      if (out.split("\n").length <= count) return;
+      child.stdout.off("data", take);
+      resolve(out.split("\n").slice(0, count));
+    };
+    child.stdout.on("data", take);
+  });
+}
+
+/** Sends a signal; resolves to the exit code. */
+export function ended(child, signal) {
+  const exit = new Promise((resolve) => child.on("close", resolve));
+  child.kill(signal);
+  return exit;
+}

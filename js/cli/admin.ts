@@ -1,0 +1,84 @@
+// Duty: the admin API of a server: which server, which token, and what its answers mean.
+
+import type { Command } from "commander";
+import type { GlobalOptions } from "./database.js";
+import { NotDone } from "./outcome.js";
+
+/** A token of a database, as the server tells it. */
+export interface TokenView {
+  id: string;
+  rights: string;
+  createdAt: string;
+  /** Once, when it was just made. */
+  token?: string;
+}
+
+/** A database, as the server tells it. */
+export interface DatabaseView {
+  name: string;
+  databaseId: string;
+  path: string;
+  createdAt: string;
+  bytes: number;
+  watches: number;
+  quotas: Record<string, number>;
+  tokens: TokenView[];
+  /** Once, when it was just made. */
+  token?: string;
+}
+
+/** How long an answer may take. */
+const ANSWER_MS_MAX = 30_000;
+
+export interface AdminOptions {
+  server?: string;
+  adminToken?: string;
+}
+
+/** Adds what names the server, to a command of the admin API. */
+export function withServer(command: Command): Command {
+  return command
+    .option("--server <url>", "the server (default: that of --db or OPENKV_URL)")
+    .option("--admin-token <token>", "an admin's token (env: OPENKV_ADMIN_TOKEN)");
+}
+
+/** One request; `path` is below `v1/admin/databases`, its parts not yet encoded. */
+export async function ask<T>(
+  command: Command,
+  method: string,
+  path: readonly string[],
+  body?: object,
+): Promise<T> {
+  const options = command.optsWithGlobals<AdminOptions & GlobalOptions>();
+  const token = options.adminToken ?? options.token ?? process.env.OPENKV_ADMIN_TOKEN;
+  if (token === undefined) throw new TypeError("give --admin-token or OPENKV_ADMIN_TOKEN");
+  const url = new URL(
+    ["v1/admin/databases", ...path.map(encodeURIComponent)].join("/"),
+    serverOf(options),
+  );
+  let answer: Response;
+  try {
+    answer = await fetch(url, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      body: body === undefined ? null : JSON.stringify(body),
+      redirect: "error",
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+  } catch (error) {
+    const { cause, message } = error as Error & { cause?: Error };
+    throw new NotDone(`${url.origin} does not answer: ${cause?.message || message}`);
+  }
+  const text = await answer.text();
+  if (!answer.ok) throw new NotDone(`the server refused (${answer.status}): ${text.trim()}`);
+  return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+/** Ends with a slash: a server may be behind a path of a proxy. */
+function serverOf({ server, db }: AdminOptions & GlobalOptions): string {
+  const given = server ?? db;
+  if (given === undefined || !/^https?:\/\//.test(given)) {
+    throw new TypeError("give the server's URL as --server or --db");
+  }
+  return server === undefined ? new URL(given).origin : server.replace(/\/*$/, "/");
+}

@@ -1,0 +1,94 @@
+// Duty: arguments and options as they are typed, to what the API takes. What cannot be read is wrong
+// usage, told before anything is opened.
+
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { KvFilter, KvKey, KvListSelector } from "../types.js";
+import { LiteralError, parseKey, parseLiteral } from "./literal.js";
+
+export const key = (text: string): KvKey => parseKey(text) as KvKey;
+
+/** One of several keys. */
+export const keys = (text: string, before: KvKey[] = []): KvKey[] => [...before, key(text)];
+
+/** A whole number that is not negative. */
+export function count(text: string): number {
+  const n = Number(text);
+  if (text.trim() === "" || !Number.isSafeInteger(n) || n < 0) {
+    throw new InvalidArgumentError("Not a whole number.");
+  }
+  return n;
+}
+
+/** Whole numbers with commas between them. */
+export function counts(text: string): number[] {
+  return text.split(",").map(count);
+}
+
+/** Conditions on values: an object literal. */
+export function filter(text: string): KvFilter {
+  const parsed = parseLiteral(text);
+  if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as KvFilter;
+  throw new LiteralError("conditions are an object, as { age: { $gte: 18 } }; this is none", text, 0);
+}
+
+/** The bounds that several commands take beside a prefix. */
+export interface RangeOptions {
+  start?: KvKey;
+  end?: KvKey;
+}
+
+export function withRange(command: Command): Command {
+  return command
+    .option("--start <key>", "from this key on", key)
+    .option("--end <key>", "up to, and without, this key", key);
+}
+
+export function withWhere(command: Command): Command {
+  return command.option(
+    "-w, --where <filter>",
+    "only values that meet these conditions: '{ age: { $gte: 18 } }'",
+    filter,
+  );
+}
+
+export function selectorOf(prefix: KvKey, { start, end }: RangeOptions): KvListSelector {
+  if (start !== undefined && end !== undefined && prefix.length === 0) return { start, end };
+  return { prefix, ...(start && { start }), ...(end && { end }) } as KvListSelector;
+}
+
+/** What confirms a command that cannot be undone. */
+export const YES: readonly [string, string] = ["-y, --yes", "do not ask; needed where nobody can be asked"];
+
+/** Bounds of one served database. */
+export interface QuotaOptions {
+  quotaBytes?: number;
+  quotaOperations?: number;
+  quotaQueueDepth?: number;
+  quotaWatches?: number;
+}
+
+export function withQuotas(command: Command): Command {
+  const quota = (flags: string, what: string): Option => new Option(flags, what).argParser(count);
+  return command
+    .addOption(quota("--quota-bytes <bytes>", "size from which on writes that add are refused"))
+    .addOption(quota("--quota-operations <count>", "requests in a second"))
+    .addOption(quota("--quota-queue-depth <count>", "messages from which on no more are taken"))
+    .addOption(quota("--quota-watches <count>", "watches at one time"));
+}
+
+export interface Quotas {
+  bytes?: number;
+  operationsPerSecond?: number;
+  queueDepth?: number;
+  watches?: number;
+}
+
+/** What was given of them, by the API's names. */
+export function quotasOf(options: QuotaOptions): Quotas {
+  return {
+    ...(options.quotaBytes !== undefined && { bytes: options.quotaBytes }),
+    ...(options.quotaOperations !== undefined && { operationsPerSecond: options.quotaOperations }),
+    ...(options.quotaQueueDepth !== undefined && { queueDepth: options.quotaQueueDepth }),
+    ...(options.quotaWatches !== undefined && { watches: options.quotaWatches }),
+  };
+}

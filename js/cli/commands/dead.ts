@@ -1,0 +1,121 @@
+// Duty: dead: the dead messages of a named queue.
+
+import type { Command } from "commander";
+import type { DeadMessage } from "../../dead-letters.js";
+import type { KvQueue } from "../../named-queue.js";
+import { count, YES } from "../arguments.js";
+import { confirm } from "../confirm.js";
+import { withDatabase } from "../database.js";
+import { NotDone } from "../outcome.js";
+import { note, print, printValued, type Style } from "../output.js";
+
+/** Messages of one read. */
+const PAGE_MESSAGES = 500;
+
+export function addDeadCommands(program: Command): void {
+  const dead = program.command("dead").description("look after the dead messages of a named queue");
+
+  dead
+    .command("list")
+    .description("print them, those that died first in front")
+    .argument("<name>", "the queue")
+    .option("-n, --limit <count>", "most messages", count)
+    .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        for await (const message of all(kv.queue(name), limit)) printDead(message, style);
+      });
+    });
+
+  dead
+    .command("get")
+    .description("print one; exit code 1 when there is none with this id")
+    .argument("<name>", "the queue")
+    .argument("<id>", "its id")
+    .action(async (name: string, id: string, _: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const message = await kv.queue(name).dead.get(id);
+        if (message === null) throw new NotDone(`no dead message has the id ${id}`);
+        printDead(message, style);
+      });
+    });
+
+  for (const verb of ["requeue", "delete"] as const) {
+    const what = verb === "requeue" ? "put them back into their queue, due now" : "forget them";
+    dead
+      .command(verb)
+      .description(`${what}; exit code 1 when one was not there`)
+      .argument("<name>", "the queue")
+      .argument("[id...]", "their ids")
+      .option("--all", "instead of ids: all of them")
+      .option(...YES)
+      .action(async (name: string, ids: string[], { all: every, yes }: AllFlags, command: Command) => {
+        if ((ids.length > 0) === (every === true)) command.error("error: give either ids or --all");
+        if (every && verb === "delete") await confirm(`Forget all dead messages of ${name}`, yes);
+        await withDatabase(command, "existing", async (kv, style) => {
+          await settle(kv.queue(name), verb, every ? null : ids, style);
+        });
+      });
+  }
+
+  dead
+    .command("purge")
+    .description("forget those that died long ago, or all of them")
+    .argument("<name>", "the queue")
+    .option("--older-than <ms>", "only those that died more than so long ago", count)
+    .option(...YES)
+    .action(async (name: string, options: { olderThan?: number; yes?: boolean }, command: Command) => {
+      const { olderThan, yes } = options;
+      if (olderThan === undefined) await confirm(`Forget all dead messages of ${name}`, yes);
+      await withDatabase(command, "existing", async (kv, style) => {
+        const { dead: letters } = kv.queue(name);
+        const purged = await letters.purge(olderThan === undefined ? {} : { olderThan });
+        if (style.json) print(JSON.stringify({ purged }));
+        else note(`forgot ${purged}`);
+      });
+    });
+}
+
+interface AllFlags {
+  all?: boolean;
+  yes?: boolean;
+}
+
+async function* all(queue: KvQueue, limit = Number.POSITIVE_INFINITY): AsyncGenerator<DeadMessage> {
+  let cursor: string | null = null;
+  let left = limit;
+  while (left > 0) {
+    const page: { messages: DeadMessage[]; cursor: string | null } = await queue.dead.list({
+      limit: Math.min(PAGE_MESSAGES, left),
+      cursor,
+    });
+    yield* page.messages;
+    left -= page.messages.length;
+    cursor = page.cursor;
+    if (cursor === null) return;
+  }
+}
+
+/** `ids`: null for all. */
+async function settle(
+  queue: KvQueue,
+  verb: "requeue" | "delete",
+  ids: string[] | null,
+  style: Style,
+): Promise<void> {
+  let done = 0;
+  const absent: string[] = [];
+  const one = async (id: string): Promise<void> => {
+    if (await queue.dead[verb](id)) done++;
+    else absent.push(id);
+  };
+  if (ids !== null) for (const id of ids) await one(id);
+  else for await (const { id } of all(queue)) await one(id);
+  if (style.json) print(JSON.stringify({ [verb]: done, absent }));
+  else note(`${verb === "requeue" ? "requeued" : "forgot"} ${done}`);
+  if (ids !== null && absent.length > 0) throw new NotDone(`not there: ${absent.join(", ")}`);
+}
+
+function printDead({ value, ...facts }: DeadMessage, style: Style): void {
+  const { error, ...rest } = facts;
+  printValued(style.json ? facts : { ...rest, error: `${error.name}: ${error.message}` }, value, style);
+}

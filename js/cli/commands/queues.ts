@@ -1,0 +1,136 @@
+// Duty: enqueue and queue: messages in, messages out.
+
+import type { Command } from "commander";
+import type { Kv } from "../../kv.js";
+import type { KvMessage } from "../../message.js";
+import type { KvKey } from "../../types.js";
+import { count, counts, keys } from "../arguments.js";
+import { withDatabase } from "../database.js";
+import { parseLiteral } from "../literal.js";
+import { NotDone, untilInterrupted } from "../outcome.js";
+import { note, print, printFacts, printValued, type Style } from "../output.js";
+
+export function addQueueCommands(program: Command): void {
+  addEnqueue(program);
+  const queue = program.command("queue").description("look into a named queue, take messages out of it");
+
+  queue
+    .command("stats")
+    .description("how many messages are in which state")
+    .argument("<name>", "the queue")
+    .action(async (name: string, _: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        printFacts({ ...(await kv.queue(name).stats()) }, style);
+      });
+    });
+
+  queue
+    .command("receive")
+    .description("print one message, which is then done; exit code 1 when none is due")
+    .argument("<name>", "the queue")
+    .option("--wait <ms>", "wait so long for one", count)
+    .option("--nack", "it was not handled: it is delivered again, by its schedule")
+    .option("--retry-in <ms>", "with --nack: after so long instead", count)
+    .option("--error <text>", "with --nack: what is kept if this is its death")
+    .option("--keep", "leave it with nobody until its lock ends, then it is delivered again")
+    .option("--lock <ms>", "how long that is (default: 30000)", count)
+    .action(async (name: string, options: ReceiveFlags, command: Command) => {
+      const { nack, keep, retryIn, error } = options;
+      if (nack && keep) command.error("error: give either --nack or --keep");
+      if (!nack && (retryIn !== undefined || error !== undefined)) {
+        command.error("error: --retry-in and --error need --nack");
+      }
+      await withDatabase(command, "existing", (kv, style) => receive(kv, name, options, style));
+    });
+
+  queue
+    .command("listen")
+    .description("print messages as they come, each then done, until interrupted")
+    .argument("<name>", "the queue")
+    .action(async (name: string, _: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const { signal, release } = untilInterrupted();
+        const tell = (_value: unknown, message: Info): void => printMessage(message, style);
+        await kv.queue(name).listen(tell, { concurrency: 1, signal });
+        release();
+      });
+    });
+}
+
+function addEnqueue(program: Command): void {
+  program
+    .command("enqueue")
+    .description("put a message into the queue of kv.enqueue(), or into a named one")
+    .argument("<value>", "the message as a literal", parseLiteral)
+    .option("--queue <name>", "the named queue")
+    .option("--delay <ms>", "milliseconds until the first delivery", count)
+    .option("--backoff <ms,ms...>", "waiting times before each new delivery of a failed message", counts)
+    .option("--keys-if-undelivered <key...>", "where it is stored when its last delivery failed", keys)
+    .option("--key <text>", "with --queue: while a message with this key is there, another adds nothing")
+    .option("--priority <0-9>", "with --queue: the highest are delivered first", count)
+    .option("--dead-retention <ms>", "with --queue: how long it is kept when it is dead", count)
+    .action(async (value: unknown, options: EnqueueFlags, command: Command) => {
+      const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
+      const { key: deduplicationKey, priority, deadRetention } = options;
+      const named = defined({ deduplicationKey, priority, deadRetention });
+      if (queue === undefined && Object.keys(named).length > 0) {
+        command.error("error: --key, --priority and --dead-retention need --queue");
+      }
+      const common = defined({ delay, backoffSchedule, keysIfUndelivered });
+      await withDatabase(command, "any", async (kv, style) => {
+        const { versionstamp } = queue === undefined
+          ? await kv.enqueue(value, common)
+          : await kv.queue(queue).enqueue(value, { ...common, ...named });
+        if (style.json) print(JSON.stringify({ versionstamp }));
+        else note("enqueued");
+      });
+    });
+}
+
+interface EnqueueFlags {
+  queue?: string;
+  delay?: number;
+  backoff?: number[];
+  keysIfUndelivered?: KvKey[];
+  key?: string;
+  priority?: number;
+  deadRetention?: number;
+}
+
+interface ReceiveFlags {
+  wait?: number;
+  nack?: boolean;
+  retryIn?: number;
+  error?: string;
+  keep?: boolean;
+  lock?: number;
+}
+
+type Info = Pick<KvMessage, "id" | "value" | "attempts" | "enqueuedAt">;
+
+function defined(options: Record<string, unknown>): object {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+function printMessage({ id, value, attempts, enqueuedAt }: Info, style: Style): void {
+  printValued({ id, attempts, enqueuedAt }, value, style);
+}
+
+async function receive(kv: Kv, name: string, options: ReceiveFlags, style: Style): Promise<void> {
+  const { wait, lock: lockDuration, nack, keep, retryIn: delay, error } = options;
+  const { signal, release } = untilInterrupted();
+  let message: KvMessage | null;
+  try {
+    message = await kv.queue(name).receive({ ...defined({ wait, lockDuration }), signal });
+  } catch (failure) {
+    if (signal.aborted) throw new NotDone("interrupted", true);
+    throw failure;
+  } finally {
+    release();
+  }
+  if (message === null) throw new NotDone("no message is due");
+  printMessage(message, style);
+  if (keep) return;
+  const settled = nack ? await message.nack(defined({ delay, error })) : await message.ack();
+  if (!settled) throw new NotDone("its lock has ended: somebody else may have it");
+}

@@ -1,0 +1,136 @@
+// Duty: get, list, count and watch.
+
+import type { Command } from "commander";
+import type { Kv } from "../../kv.js";
+import type { KvFilter, KvKey, KvListOptions } from "../../types.js";
+import { count, key, keys, type RangeOptions, selectorOf, withRange, withWhere } from "../arguments.js";
+import { withDatabase } from "../database.js";
+import { NotDone, untilInterrupted } from "../outcome.js";
+import { note, print, printChange, printEntry, printGone, printKey, printValue, type Style } from "../output.js";
+
+export function addReadCommands(program: Command): void {
+  program
+    .command("get")
+    .description("print the value of a key; exit code 1 when there is none")
+    .argument("<key>", "the key", key)
+    .action(async (of: KvKey, _: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const entry = await kv.get(of);
+        if (entry.versionstamp === null) throw new NotDone("there is no such entry");
+        if (style.json) printEntry(entry, style);
+        else printValue(entry.value, style);
+      });
+    });
+
+  const list = program
+    .command("list")
+    .description("print entries in key order")
+    .argument("[prefix]", "only keys that extend this one", key, []);
+  withWhere(withRange(list))
+    .option("-n, --limit <count>", "most entries", count)
+    .option("-r, --reverse", "from the last key to the first")
+    .option("-k, --keys-only", "keys without values")
+    .option("--depth <count>", "only keys with at most so many parts behind the prefix", count)
+    .action(async (prefix: KvKey, options: ListOptions, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const { start, end, ...given } = options;
+        const listed = kv.list(selectorOf(prefix, { start, end } as RangeOptions), given as KvListOptions);
+        for await (const entry of listed) {
+          if (options.keysOnly) printKey(entry, style);
+          else printEntry(entry, style);
+        }
+      });
+    });
+
+  const counting = program
+    .command("count")
+    .description("print how many entries there are")
+    .argument("[prefix]", "only keys that extend this one", key, []);
+  withWhere(withRange(counting)).action(
+    async (prefix: KvKey, options: RangeOptions & Filtered, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const entries = await kv.count(selectorOf(prefix, options), whereOf(options));
+        print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
+      });
+    },
+  );
+
+  program
+    .command("watch")
+    .description("print entries whenever they change, until interrupted")
+    .argument("[key...]", "the keys: tells their state, and each newer one", keys)
+    .option("--prefix <key>", "instead of keys: every change of every key that extends this one", key)
+    .option("--since <versionstamp>", "with --prefix: the changes after this commit too")
+    .action(async (listed: KvKey[] | undefined, options: WatchOptions, command: Command) => {
+      // Without any, the parser answers an empty list.
+      const of = listed?.length ? listed : undefined;
+      const { prefix, since } = options;
+      if ((of === undefined) === (prefix === undefined)) {
+        command.error("error: give either keys or --prefix");
+      }
+      if (since !== undefined && prefix === undefined) command.error("error: --since needs --prefix");
+      await withDatabase(command, "existing", async (kv, style) => {
+        if (prefix === undefined) await watchKeys(kv, of!, style);
+        else await watchChanges(kv, prefix, since, style);
+      });
+    });
+}
+
+interface Filtered {
+  where?: KvFilter;
+}
+
+export function whereOf({ where }: Filtered): { where?: KvFilter } {
+  return where === undefined ? {} : { where };
+}
+
+interface ListOptions extends RangeOptions, Filtered {
+  limit?: number;
+  reverse?: boolean;
+  keysOnly?: boolean;
+  depth?: number;
+}
+
+interface WatchOptions {
+  prefix?: KvKey;
+  since?: string;
+}
+
+async function watchKeys(kv: Kv, of: KvKey[], style: Style): Promise<void> {
+  await untilCancelled(kv.watch(of), (entries) => {
+    for (const entry of entries) {
+      if (entry.versionstamp !== null) printEntry(entry, style);
+      else printGone(entry.key, style);
+    }
+  });
+}
+
+async function watchChanges(
+  kv: Kv,
+  prefix: KvKey,
+  since: string | undefined,
+  style: Style,
+): Promise<void> {
+  let last = since;
+  const changes = kv.watch({ prefix }, since === undefined ? {} : { since });
+  await untilCancelled(changes, ({ changes: batch, versionstamp }) => {
+    for (const change of batch) printChange(change, style);
+    last = versionstamp;
+  });
+  if (last !== undefined && !style.json) note(`--since ${last} goes on from here`);
+}
+
+async function untilCancelled<T>(stream: ReadableStream<T>, tell: (read: T) => void): Promise<void> {
+  const { signal, release } = untilInterrupted();
+  const reader = stream.getReader();
+  signal.addEventListener("abort", () => void reader.cancel());
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      tell(value);
+    }
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,103 @@
+// Duty: serve: a server in the foreground, until it is told to end.
+
+import { statSync } from "node:fs";
+import { type Command, Option } from "commander";
+import { serve } from "../../serve.js";
+import type { ServeOptions } from "../../types.js";
+import { count, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
+import { type GlobalOptions, styleOf } from "../database.js";
+import { untilInterrupted } from "../outcome.js";
+import { note, print } from "../output.js";
+
+export function addServeCommand(program: Command): void {
+  const command = program
+    .command("serve")
+    .description("offer a file, or a folder of databases, over KV Connect until SIGINT or SIGTERM")
+    .requiredOption("--path <path>", "a file: one database; a folder (exists or ends with /): many")
+    .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
+    .option("--access-token <token>", "of a file: may read and write (env: OPENKV_ACCESS_TOKEN)")
+    .option("--read-token <token>", "of a file: may only read (env: OPENKV_READ_TOKEN)")
+    .option("--admin-token <token>", "of a folder: opens the admin API (env: OPENKV_ADMIN_TOKEN)")
+    .option("--tls-cert <path>", "certificate with its chain, in PEM; without: clear text")
+    .option("--tls-key <path>", "the key of the certificate, in PEM")
+    .option("--readonly", "of a file: nobody may write")
+    .option("--data-token-ms <ms>", "how long an issued token is good (default: 900000)", count)
+    .option("--connections-max <count>", "connections at one time (default: 4096)", count)
+    .addOption(
+      new Option("--log <form>", "what is told on standard error")
+        .choices(["none", "text", "json"])
+        .default("text"),
+    );
+  withQuotas(command).action(async (options: ServeFlags, from: Command) => {
+    const { tlsCert, tlsKey } = options;
+    if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+      from.error("error: --tls-cert and --tls-key go together");
+    }
+    const { token } = from.optsWithGlobals<GlobalOptions>();
+    await run(optionsOf(options, token), styleOf(from).json);
+  });
+}
+
+interface ServeFlags extends QuotaOptions {
+  path: string;
+  listen?: string;
+  accessToken?: string;
+  readToken?: string;
+  adminToken?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+  readonly?: boolean;
+  dataTokenMs?: number;
+  connectionsMax?: number;
+  log: "none" | "text" | "json";
+}
+
+/** A variable of the environment is for all commands: it is used where it says something only. */
+function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
+  const { path, listen, readonly, dataTokenMs, connectionsMax, log, tlsCert: cert, tlsKey } = flags;
+  const folder = isFolder(path);
+  const quotas = quotasOf(flags);
+  const { OPENKV_ACCESS_TOKEN, OPENKV_READ_TOKEN, OPENKV_ADMIN_TOKEN } = process.env;
+  const given = {
+    path,
+    listen,
+    accessToken: flags.accessToken ?? (folder ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
+    readToken: flags.readToken ?? (folder ? undefined : OPENKV_READ_TOKEN),
+    adminToken: flags.adminToken ?? (folder ? (token ?? OPENKV_ADMIN_TOKEN) : undefined),
+    tls: cert === undefined ? undefined : { cert, key: tlsKey },
+    readonly,
+    quotas: Object.keys(quotas).length === 0 ? undefined : quotas,
+    dataTokenMs,
+    connectionsMax,
+    log,
+  };
+  const missing = folder ? given.adminToken === undefined : given.accessToken === undefined;
+  if (missing) {
+    const [flag, variable] = folder
+      ? ["--admin-token", "OPENKV_ADMIN_TOKEN"]
+      : ["--access-token", "OPENKV_ACCESS_TOKEN"];
+    throw new TypeError(`${path} needs ${flag} or ${variable}; 'openkv token generate' makes one`);
+  }
+  const told = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(told) as unknown as ServeOptions;
+}
+
+function isFolder(path: string): boolean {
+  return /[/\\]$/.test(path) || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+async function run(options: ServeOptions, json: boolean): Promise<void> {
+  // From here on: a signal that comes while it starts ends it too.
+  const { signal, release } = untilInterrupted();
+  const server = await serve(options);
+  const { url, port } = server;
+  print(json ? JSON.stringify({ url, port }) : `listening on ${url}`);
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve());
+  });
+  // A second signal does not wait for those who are slow.
+  release();
+  if (!json) note("ending; once more to end at once");
+  await server.close();
+}

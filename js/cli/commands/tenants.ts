@@ -1,0 +1,114 @@
+// Duty: db and token: the databases of a server and who may open them.
+
+import { randomBytes } from "node:crypto";
+import { type Command, Option } from "commander";
+import { ask, type DatabaseView, type TokenView, withServer } from "../admin.js";
+import { type QuotaOptions, quotasOf, withQuotas, YES } from "../arguments.js";
+import { confirm } from "../confirm.js";
+import { styleOf } from "../database.js";
+import { note, print, printFacts, type Style } from "../output.js";
+
+export function addTenantCommands(program: Command): void {
+  const db = program.command("db").description("the databases of a server that has a folder of them");
+
+  withServer(db.command("list").description("print all databases")).action(
+    async (_: unknown, command: Command) => {
+      const style = styleOf(command);
+      for (const view of await ask<DatabaseView[]>(command, "GET", [])) {
+        if (style.json) print(JSON.stringify(view));
+        else print(`${view.name}  ${view.bytes} bytes  ${view.tokens.length} tokens  ${view.createdAt}`);
+      }
+    },
+  );
+
+  const create = db.command("create").description("make a database; prints its first token, an admin's");
+  withServer(withQuotas(create.argument("<name>", "1 to 63 of a-z, 0-9, - and _"))).action(
+    async (name: string, options: QuotaOptions, command: Command) => {
+      const quotas = quotasOf(options);
+      const made = await ask<DatabaseView>(command, "POST", [], { name, quotas });
+      printDatabase(made, styleOf(command));
+      noteOnce(styleOf(command));
+    },
+  );
+
+  withServer(db.command("show").description("print one database").argument("<name>", "its name")).action(
+    async (name: string, _: unknown, command: Command) => {
+      printDatabase(await ask<DatabaseView>(command, "GET", [name]), styleOf(command));
+    },
+  );
+
+  const quotas = db.command("quotas").description("replace its quotas: what is not given is not bounded");
+  withServer(withQuotas(quotas.argument("<name>", "its name"))).action(
+    async (name: string, options: QuotaOptions, command: Command) => {
+      await ask(command, "PUT", [name, "quotas"], quotasOf(options));
+    },
+  );
+
+  const drop = db.command("drop").description("drop a database: watches end, its files are removed");
+  withServer(drop.argument("<name>", "its name").option(...YES)).action(
+    async (name: string, { yes }: { yes?: boolean }, command: Command) => {
+      await confirm(`Drop the database ${name} with all its entries`, yes);
+      await ask(command, "DELETE", [name]);
+    },
+  );
+
+  addTokenCommands(program);
+}
+
+function printDatabase({ tokens, quotas, ...facts }: DatabaseView, style: Style): void {
+  if (style.json) {
+    print(JSON.stringify({ ...facts, quotas, tokens }));
+    return;
+  }
+  printFacts({ ...facts, quotas }, style);
+  for (const token of tokens) printToken(token, style);
+}
+
+function printToken({ id, rights, createdAt, token }: TokenView, style: Style): void {
+  if (style.json) print(JSON.stringify({ id, rights, createdAt, token }));
+  else print(`token ${id}  ${rights}  ${createdAt}${token === undefined ? "" : `  ${token}`}`);
+}
+
+function noteOnce(style: Style): void {
+  if (!style.json) note("the token is shown this once");
+}
+
+/** As many bits as the server's own tokens have. */
+const TOKEN_BYTES = 32;
+
+function addTokenCommands(program: Command): void {
+  const token = program.command("token").description("the tokens of a server's databases");
+
+  token
+    .command("generate")
+    .description("print a token for 'openkv serve', of 256 random bits")
+    .action((_: unknown, command: Command) => {
+      const made = randomBytes(TOKEN_BYTES).toString("base64url");
+      print(styleOf(command).json ? JSON.stringify({ token: made }) : made);
+    });
+
+  const list = token.command("list").description("print the tokens of a database: not themselves");
+  withServer(list.argument("<name>", "the database")).action(
+    async (name: string, _: unknown, command: Command) => {
+      const { tokens } = await ask<DatabaseView>(command, "GET", [name]);
+      for (const one of tokens) printToken(one, styleOf(command));
+    },
+  );
+
+  const create = token.command("create").description("make a token of a database, and print it");
+  const rights = new Option("--rights <rights>", "what it may").choices(["read", "write", "admin"]);
+  withServer(create.argument("<name>", "the database").addOption(rights.makeOptionMandatory())).action(
+    async (name: string, options: { rights: string }, command: Command) => {
+      const body = { rights: options.rights };
+      printToken(await ask<TokenView>(command, "POST", [name, "tokens"], body), styleOf(command));
+      noteOnce(styleOf(command));
+    },
+  );
+
+  const revoke = token.command("revoke").description("withdraw a token, and what was issued for it");
+  withServer(revoke.argument("<name>", "the database").argument("<id>", "the token's id")).action(
+    async (name: string, id: string, _: unknown, command: Command) => {
+      await ask(command, "DELETE", [name, "tokens", id]);
+    },
+  );
+}
