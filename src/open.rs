@@ -62,8 +62,10 @@ impl Env for System {
 }
 
 /// The stores of this process and the formats of their values, by file.
-static STORES: LazyLock<Mutex<HashMap<Place, (Weak<Store>, Encoding)>>> =
-    LazyLock::new(Mutex::default);
+static STORES: LazyLock<Mutex<HashMap<Place, Opened>>> = LazyLock::new(Mutex::default);
+
+/// A store, and how its file's values are encoded.
+type Opened = (Weak<Store>, Encoding);
 
 /// What makes two paths the same open database.
 #[derive(Clone, PartialEq, Eq, Hash)]
