@@ -82,6 +82,7 @@ test("messages go into named queues and come out", async () => {
   await on("enqueue", "{ n: 2 }", "--queue", "mail", "--key", "k");
   await on("enqueue", "'first'", "--queue", "mail", "--priority", "9");
   assert.equal(parsed(await on("queue", "stats", "mail", "--json"))[0].pending, 2);
+  assert.match((await on("queue", "list")).out, /^mail {2}pending 2 /);
   const first = await on("queue", "receive", "mail");
   assert.match(first.out, /^id \d+ {2}attempts 1 .*\n {2}'first'\n$/);
   await on("queue", "receive", "mail", "--nack");
@@ -150,4 +151,19 @@ test("what ends keeps its end through export, import and copy", async () => {
     kv.close();
   }
   for (const end of ends) assert.ok(Math.abs(end - ends[0]) < 1000, `${ends}`);
+});
+
+test("a copy and an import can be files of Deno's kind", async () => {
+  const { db, on } = await people("kind.db");
+  assert.equal((await openkv("copy", db, path("deno.db"), "--encoding", "v8")).code, 0);
+  const piped = await on("export", "-");
+  const into = path("deno2.db");
+  await openkv("-d", into, "import", "-", "--encoding", "v8", { input: piped.out });
+  for (const file of [path("deno.db"), into]) {
+    // Only a file that has this encoding is opened by that name.
+    const kv = await openKv(file, { encoding: "v8" });
+    assert.deepEqual((await kv.get(PEOPLE[0][0])).value, PEOPLE[0][1]);
+    kv.close();
+  }
+  assert.equal((await openkv("copy", db, path("bad.db"), "--encoding", "json")).code, 2);
 });

@@ -59,6 +59,12 @@ export function selectorOf(prefix: KvKey, { start, end }: RangeOptions): KvListS
 /** What confirms a command that cannot be undone. */
 export const YES: readonly [string, string] = ["-y, --yes", "do not ask; needed where nobody can be asked"];
 
+/** How the values of a file that a command makes are written. */
+export const ENCODING: readonly [string, string] = [
+  "--encoding <how>",
+  "of a file that is made: cbor, or v8, which Deno opens (default: cbor)",
+];
+
 /** Bounds of one served database. */
 export interface QuotaOptions {
   quotaBytes?: number;

@@ -6,25 +6,28 @@ import type { Kv } from "../kv.js";
 import type { KvListSelector } from "../types.js";
 import type { ExportedEntry } from "./encode.js";
 
-/** `untold`: called when the entries come without their ends. */
-export async function* listWithEnds(
+/**
+ * `untold`: called when the entries come without their ends. The list is the database's own: nothing
+ * stands between it and whoever reads a million entries.
+ */
+export async function listWithEnds(
   kv: Kv,
   selector: KvListSelector,
   batchSize: number,
   untold?: () => void,
-): AsyncGenerator<ExportedEntry> {
-  const ended = kv.list(selector, { batchSize, withExpiry: true });
-  let first: IteratorResult<ExportedEntry, unknown>;
+): Promise<AsyncIterable<ExportedEntry>> {
+  const withExpiry = await tellsEnds(kv, selector);
+  if (!withExpiry) untold?.();
+  return kv.list(selector, { batchSize, withExpiry });
+}
+
+async function tellsEnds(kv: Kv, selector: KvListSelector): Promise<boolean> {
   try {
-    first = await ended.next();
+    await kv.list(selector, { limit: 1, withExpiry: true }).next();
+    return true;
   } catch (error) {
     // A plain server of KV Connect has no word for them.
-    if (!(error instanceof KvError) || error.code !== "UNSUPPORTED") throw error;
-    untold?.();
-    yield* kv.list(selector, { batchSize }) as AsyncIterable<ExportedEntry>;
-    return;
+    if (error instanceof KvError && error.code === "UNSUPPORTED") return false;
+    throw error;
   }
-  if (first.done) return;
-  yield first.value;
-  yield* ended as AsyncIterable<ExportedEntry>;
 }

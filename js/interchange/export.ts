@@ -34,7 +34,7 @@ export async function* exportChunks(kv: Kv, options: ExportOptions = {}): AsyncG
   let text = "";
   let entries = 0;
   let lastKey: KvKey = [];
-  const list = listWithEnds(kv, selectorAfter(prefix, after), PAGE_ENTRIES, untold);
+  const list = await listWithEnds(kv, selectorAfter(prefix, after), PAGE_ENTRIES, untold);
   for await (const entry of list) {
     // The bound of a range that goes on is the last key itself.
     if (after !== undefined && entries === 0 && text === "" && sameKey(entry.key, after)) continue;

@@ -10,6 +10,10 @@ import { type ImportedEntry, NdjsonError, decodeLine } from "./decode.js";
 /** Entries and characters of one commit, and commits that are on their way at once. */
 const COMMIT_ENTRIES_MAX = 500;
 const COMMIT_CHARS_MAX = 256 * 1024;
+/** What a part without a length is counted as. */
+const NUMBER_KEY_CHARS = 9;
+/** Below `commitKeyBytesMax` of every server. */
+const COMMIT_KEY_CHARS_MAX = 48 * 1024;
 const COMMITS_MAX = 4;
 
 export interface ImportOptions {
@@ -37,6 +41,8 @@ interface Batch {
   singles: Promise<void>[];
   entries: number;
   chars: number;
+  /** Characters of the strings in its keys. */
+  keyChars: number;
 }
 
 /** A batch on its way, and the bytes of the input up to its end. */
@@ -87,11 +93,13 @@ class Importer {
   }
 
   #start(): Batch {
-    return { operation: this.#kv.atomic(), singles: [], entries: 0, chars: 0 };
+    return { operation: this.#kv.atomic(), singles: [], entries: 0, chars: 0, keyChars: 0 };
   }
 
   get isFull(): boolean {
-    return this.#batch.entries >= COMMIT_ENTRIES_MAX || this.#batch.chars >= COMMIT_CHARS_MAX;
+    const { entries, chars, keyChars } = this.#batch;
+    const isLarge = chars >= COMMIT_CHARS_MAX || keyChars >= COMMIT_KEY_CHARS_MAX;
+    return entries >= COMMIT_ENTRIES_MAX || isLarge;
   }
 
   take(line: string): void {
@@ -125,6 +133,10 @@ class Importer {
     }
     batch.entries++;
     batch.chars += chars;
+    for (const part of whole) {
+      const { length } = part as { length?: number };
+      batch.keyChars += length ?? NUMBER_KEY_CHARS;
+    }
   }
 
   async #single(operation: AtomicOperation): Promise<void> {

@@ -6,7 +6,7 @@ import { listWithEnds } from "../../interchange/ends.js";
 import type { Kv } from "../../kv.js";
 import { sizeOf } from "../../size.js";
 import type { KvKey, OpenKvOptions } from "../../types.js";
-import { key } from "../arguments.js";
+import { ENCODING, key } from "../arguments.js";
 import { type GlobalOptions, isUrl, openTyped, requireExisting, styleOf } from "../database.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { note, print } from "../output.js";
@@ -20,15 +20,19 @@ export function addCopyCommand(program: Command): void {
     .argument("<source>", "path or URL")
     .argument("<destination>", "path or URL")
     .option("--prefix <key>", "only keys that extend this one", key)
+    .option(...ENCODING)
     .option("--to-token <token>", "access token of the destination, if it is another (env: OPENKV_TO_TOKEN)")
     .action(async (source: string, destination: string, options: CopyFlags, command: Command) => {
       if (source === destination) throw new TypeError("source and destination are the same");
       requireExisting(source);
       const { token } = command.optsWithGlobals<GlobalOptions>();
-      const { prefix, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
+      const { prefix, encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
       const from = await openTyped(source, withToken(source, token));
       try {
-        const to = await openTyped(destination, withToken(destination, toToken));
+        const to = await openTyped(destination, {
+          ...withToken(destination, toToken),
+          ...(encoding !== undefined && { encoding }),
+        });
         try {
           await copyAll(from, to, { prefix, remote: isUrl(destination), json: styleOf(command).json });
         } finally {
@@ -42,6 +46,7 @@ export function addCopyCommand(program: Command): void {
 
 interface CopyFlags {
   prefix?: KvKey;
+  encoding?: "cbor" | "v8";
   toToken?: string;
 }
 
@@ -88,7 +93,8 @@ async function copyAll(from: Kv, to: Kv, { prefix = [], remote, json }: CopyOpti
     while (sent.length > most) await sent.shift();
     progress.update(copied, copied);
   };
-  for await (const { key, value, expireAt } of listWithEnds(from, { prefix }, COPY_ENTRIES_MAX, untold)) {
+  const list = await listWithEnds(from, { prefix }, COPY_ENTRIES_MAX, untold);
+  for await (const { key, value, expireAt } of list) {
     const expireIn = expireAt == null ? undefined : Math.max(expireAt.getTime() - Date.now(), 0);
     const valueSize = remote ? sizeOf(value) : sizeGuess(value);
     const keySize = remote ? sizeOf.key(key) : 0;

@@ -15,6 +15,21 @@ export function addQueueCommands(program: Command): void {
   const queue = program.command("queue").description("look into a named queue, take messages out of it");
 
   queue
+    .command("list")
+    .description("print the named queues that have messages")
+    .action(async (_: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const { queues } = await kv.metrics();
+        for (const [name, { pending, delayed, processing, dead }] of Object.entries(queues)) {
+          // The one without a name is that of kv.enqueue().
+          if (name === "") continue;
+          if (style.json) print(JSON.stringify({ name, pending, delayed, processing, dead }));
+          else print(`${name}  pending ${pending}  delayed ${delayed}  processing ${processing}  dead ${dead}`);
+        }
+      });
+    });
+
+  queue
     .command("stats")
     .description("how many messages are in which state")
     .argument("<name>", "the queue")

@@ -22,10 +22,10 @@ import { exportChunks } from "../../interchange/export.js";
 import { type ImportCounts, importLines } from "../../interchange/import.js";
 import type { Kv } from "../../kv.js";
 import type { KvKey } from "../../types.js";
-import { key } from "../arguments.js";
+import { ENCODING, key } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
-import { fail, note, print } from "../output.js";
+import { fail, note, print, type Style } from "../output.js";
 import { Progress } from "../progress.js";
 
 const STANDARD = "-";
@@ -48,8 +48,12 @@ export function addTransferCommands(program: Command): void {
     .option("--prefix <key>", "put in front of every key", key)
     .option("--skip-existing", "leave entries that are there already as they are")
     .option("--resume", "go on where an import of this file was cut off")
+    .option(...ENCODING)
     .action(async (file: string, options: ImportFlags, command: Command) => {
-      await withDatabase(command, "any", (kv, { json }) => importFrom(kv, file, options, json));
+      const { encoding } = options;
+      const opening = encoding === undefined ? {} : { encoding };
+      const run = (kv: Kv, { json }: Style): Promise<void> => importFrom(kv, file, options, json);
+      await withDatabase(command, "any", run, opening);
     });
 }
 
@@ -113,6 +117,7 @@ interface ImportFlags {
   prefix?: KvKey;
   skipExisting?: boolean;
   resume?: boolean;
+  encoding?: "cbor" | "v8";
 }
 
 /** Where an import has come to, beside its file while it runs. */
