@@ -99,6 +99,7 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// As [`SqliteEngine::open`] and [`Client::open`]; `Unavailable` if the directory cannot be created.
+#[tracing::instrument(level = "debug", skip_all)]
 pub fn open(target: &Target) -> Result<Database> {
     match target {
         Target::Memory => start(MemoryEngine::new(), false).map(Database::Store),

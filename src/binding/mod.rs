@@ -17,6 +17,7 @@ mod feed;
 mod get;
 mod handle;
 mod lane;
+mod log;
 mod pages;
 mod remote;
 mod replies;
@@ -35,6 +36,7 @@ use crate::model::{Limits, VALUE_DEPTH_MAX};
 /// is told of everything that ends later.
 #[napi(catch_unwind)]
 pub fn attach(env: Env, scratch: Object, on_event: Function) -> Result<()> {
+    log::start();
     scratch::set(&env, &scratch)?;
     events::attach(&env, on_event.raw())
 }

@@ -11,6 +11,9 @@ use super::statement::{Run, Statement};
 use crate::codec::transcode::{to_cbor, to_v8};
 use crate::model::{DENO_RUNNING_MS, EncodedValue, Encoding, Key, Message, Result};
 
+/// What a dead message leaves behind: a value under keys.
+type LeftBehind = (Vec<Key>, EncodedValue);
+
 /// The statements that touch Deno's tables, and those that move messages between them and ours.
 pub(super) struct DenoQueue {
     put: Statement,
@@ -120,11 +123,7 @@ impl DenoQueue {
 
     /// Fails the deliveries of a Deno that is gone, as another Deno would; answers what those that
     /// are dead leave behind, and whether others wait again.
-    pub(super) fn fail_lost(
-        &mut self,
-        max: usize,
-        now_ms: i64,
-    ) -> Result<(Vec<(Vec<Key>, EncodedValue)>, bool)> {
+    pub(super) fn fail_lost(&mut self, max: usize, now_ms: i64) -> Result<(Vec<LeftBehind>, bool)> {
         let (mut left, mut queued) = (Vec::new(), false);
         let ended_ms = now_ms.saturating_sub(DENO_RUNNING_MS);
         for found in all(self.lost.run().int(1, ended_ms).int(2, max as i64))? {

@@ -119,6 +119,7 @@ impl Rows {
     pub(super) fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
         if max > 0 {
+            let _span = tracing::debug_span!("sweep", max).entered();
             let mut run = self.ended.run().int(1, now_ms).int(2, max as i64);
             while run.step()? {
                 keys.push(Key::from_encoded(run.column_blob(0).to_vec()));

@@ -289,6 +289,8 @@ impl SqliteWriter {
 
 impl Writer for SqliteWriter {
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+        let (writes, durable) = (work.writes.len(), work.durable);
+        let _span = tracing::debug_span!("commit", writes, durable).entered();
         let done = self
             .within(work.durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
         let (mut report, version) = done?;
