@@ -13,7 +13,7 @@ const STEP_MINUTES_MAX = 8;
 
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
-const FUZZ_SECONDS = 60;
+const FUZZ_SECONDS = 30;
 
 /** All steps in the order in which each lane takes them. */
 export function steps(root) {
