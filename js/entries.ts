@@ -7,7 +7,7 @@ import { Writer } from "./codec/writer.js";
 import { readU32 } from "./frame.js";
 import { CALL_ENTRIES, STAMP_BYTES } from "./native.js";
 import { putKey, requireKey } from "./reads.js";
-import { END_BYTES, readRest, rowEnd } from "./scan.js";
+import { END_BYTES, readEntry, rowEnd } from "./scan.js";
 import type { Session } from "./session.js";
 import type { KvEntryMaybe, KvKey } from "./types.js";
 
@@ -47,7 +47,7 @@ export async function getEntries(
     const keyEnd = at + 4;
     const present = page[keyEnd + STAMP_BYTES] !== 0;
     const entry = present
-      ? ({ key, ...readRest(page, keyEnd, WHOLE) } as Entry)
+      ? (readEntry(page, keyEnd, key, WHOLE) as Entry)
       : { key, value: null, versionstamp: null, expireAt: null };
     at = rowEnd(page, at) + END_BYTES;
     return entry;

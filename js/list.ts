@@ -16,7 +16,7 @@ import {
   TOO_LARGE,
 } from "./native.js";
 import { type Bounds, type Selector, boundsOf, checkSelector, extended, resume } from "./range.js";
-import { END_BYTES, Scan, readRest, rowEnd } from "./scan.js";
+import { END_BYTES, Scan, type ScanStep, readEntry } from "./scan.js";
 import { Session } from "./session.js";
 import type { KvEntry, KvListOptions, KvListSelector } from "./types.js";
 import { encodeWhere } from "./where.js";
@@ -71,6 +71,9 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   #lastStart = 0;
   #lastEnd = 0;
   #exhausted = false;
+
+  /** The next step of a scan, asked for while the rows of this one are yielded. */
+  #ahead: Promise<ScanStep> | null = null;
 
   /** The last of the calls of next() that wait for a page. */
   #tail: Promise<unknown> | null = null;
@@ -150,13 +153,13 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   #take(): IteratorResult<E, undefined> {
     if (this.#rows === 0) return { done: true, value: undefined };
     const page = this.#page;
+    const scan = this.#scan;
     const keyStart = this.#at + 4;
     const keyEnd = keyStart + readU32(page, this.#at);
-    if (this.#scan !== null) return this.#takeScanned(this.#scan, keyStart, keyEnd);
     const start = keyEnd + POINT_HEAD_BYTES + 4;
     const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
     // The row counts as yielded even when it cannot be read, so that a list can go on after it.
-    this.#at = end;
+    this.#at = scan !== null && scan.options.withExpiry ? end + END_BYTES : end;
     this.#rows--;
     this.#lastPage = page;
     this.#lastStart = keyStart;
@@ -165,24 +168,12 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const key = prefix === null
       ? decodeKey(page, keyStart, keyEnd)
       : decodeKey(page, keyStart + prefixBytes, keyEnd, prefix);
+    if (scan !== null) {
+      return { done: false, value: readEntry(page, keyEnd, key, scan.options) as E };
+    }
     const value = decodeValue(page[keyEnd + STAMP_BYTES], page, start, end) as T;
     const entry = { key, value, versionstamp: readStamp(page, keyEnd) };
     return { done: false, value: entry as E };
-  }
-
-  /** As {@link #take}, for a row of a scan. */
-  #takeScanned(scan: Scan, keyStart: number, keyEnd: number): IteratorResult<E, undefined> {
-    const page = this.#page;
-    this.#at = rowEnd(page, this.#at) + (scan.options.withExpiry ? END_BYTES : 0);
-    this.#rows--;
-    this.#lastPage = page;
-    this.#lastStart = keyStart;
-    this.#lastEnd = keyEnd;
-    const { prefix, prefixBytes } = this.#bounds!;
-    const key = prefix === null
-      ? decodeKey(page, keyStart, keyEnd)
-      : decodeKey(page, keyStart + prefixBytes, keyEnd, prefix);
-    return { done: false, value: { key, ...readRest(page, keyEnd, scan.options) } as E };
   }
 
   /** A call that waits for a page, behind those that wait already. */
@@ -260,8 +251,10 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 
   /** Takes the next step of a scan, which may bring no rows and yet not be the last. */
   async #advance(scan: Scan): Promise<void> {
-    const asked = Math.min(this.#pageRows, this.#wanted);
-    const { page, at, rows, done } = await scan.step(this.#bounds!, asked);
+    const { page, at, rows, done } = await (this.#ahead ?? this.#ask(scan));
+    this.#ahead = null;
+    // Whoever has taken the first page will most likely take the rest.
+    const goesOn = !done && rows < this.#wanted && this.#page !== NO_BYTES;
     this.#page = page;
     this.#at = at;
     this.#rows = rows;
@@ -269,6 +262,15 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#last = done;
     if (rows > 0) this.#pageRows = Math.min(this.#pageRows * PAGE_GROWTH, this.#pageRowsMax);
     else if (done) this.#exhaust();
+    if (goesOn) {
+      this.#ahead = this.#ask(scan);
+      // Told to whoever takes it, if anybody does.
+      this.#ahead.catch(() => {});
+    }
+  }
+
+  #ask(scan: Scan): Promise<ScanStep> {
+    return scan.step(this.#bounds!, Math.min(this.#pageRows, this.#wanted));
   }
 
   /** Writes the range request of the next page into the scratch; returns its length. */

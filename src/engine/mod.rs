@@ -217,6 +217,19 @@ pub struct Work {
     pub seed: u64,
 }
 
+impl Work {
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+            && self.settlements.is_empty()
+            && self.renewals.is_empty()
+            && self.claims.is_empty()
+            && self.sweep_max == 0
+            && self.purge_max == 0
+    }
+}
+
 /// What a transaction did.
 #[derive(Debug, Default)]
 pub struct Report {

@@ -131,8 +131,17 @@ pub const DEAD_NAME_BYTES_MAX: usize = 256;
 /// Message of the error that a dead message keeps, in UTF-8; the rest is cut off.
 pub const DEAD_MESSAGE_BYTES_MAX: usize = 4096;
 
-/// Most expired entries deleted by one transaction.
-pub const SWEEP_ROWS_MAX: usize = 512;
+/// How long a step of the sweep should last: a write that comes meanwhile waits for it.
+pub const SWEEP_STEP_US: u64 = 2_000;
+
+/// Least ended entries that a step of the sweep takes, however long that is.
+pub const SWEEP_ROWS_MIN: usize = 64;
+
+/// Most ended entries that a step of the sweep takes, however quick that is.
+pub const SWEEP_ROWS_MAX: usize = 8192;
+
+/// Most ended entries that a transaction with other work deletes beside it.
+pub const SWEEP_JOINED_ROWS_MAX: usize = 32;
 
 /// How long the writer thread stays awake after answering: waking it costs a quarter of this, and
 /// whoever was answered often writes again at once.

@@ -1,8 +1,8 @@
 //! What consumers ask of the writer thread: messages, and the ends and locks of those they have.
 
 use super::Id;
+use super::inbox::Inbox;
 use super::queue::{Deliver, Receive, Wish};
-use super::write::Inbox;
 use crate::engine::{Report, Work};
 use crate::model::{LOCK_RENEWAL_MS, Outcome, Reason, Renewal, Result, Settlement};
 

@@ -15,12 +15,14 @@
 
 mod consume;
 mod feed;
+mod inbox;
 mod measure;
 mod preview;
 mod queue;
 mod read;
 mod reply;
 mod scan;
+mod sweep;
 mod watch;
 mod write;
 
@@ -36,12 +38,12 @@ use crate::metrics::Metrics;
 use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome, Reason, Result};
 pub use consume::{Ask, Reply};
 pub use feed::{Batch, FeedReply};
+pub use inbox::{Order, Submission};
 pub use preview::Preview;
 pub use queue::{Deliver, Handed, Receive, Wish};
 pub use read::ReadJob;
 pub use scan::Scan;
 pub use watch::{Entry, WatchReply};
-pub use write::{Order, Submission};
 
 /// A number that names a watch or a listener of a store.
 pub type Id = u64;
@@ -50,7 +52,7 @@ type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
 
 /// An open database. Dropping the last reference completes what was submitted and closes it.
 pub struct Store {
-    writes: Arc<write::Inbox>,
+    writes: Arc<inbox::Inbox>,
     reads: read::Reads,
     watches: Arc<watch::Watches>,
     feeds: Arc<feed::Feeds>,
@@ -74,7 +76,7 @@ impl Store {
         let metrics = Arc::<Metrics>::default();
         let (reads, reader) = read::Reads::start(engine.reader()?, metrics.clone())?;
         let mut threads = vec![reader];
-        let writes = Arc::new(write::Inbox::new(env.clone()));
+        let writes = Arc::new(inbox::Inbox::new(env.clone()));
         let feeds = feed::Feeds::new(reads.clone(), env.clone());
         let watches = {
             let feeds = Arc::downgrade(&feeds);

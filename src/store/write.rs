@@ -5,174 +5,28 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 
 use super::MakeReader;
 use super::consume::Asked;
 use super::feed::Feeds;
+use super::inbox::{Inbox, Order, Waiting};
 use super::queue::{Consumers, Dealt, Handed, Schedule};
 use super::read::{ReadJob, answer};
 use super::reply::{Reply, fail, tell};
+use super::sweep::Pace;
 use super::watch::Watches;
 use crate::engine::{Reader, Report, Work, Writer};
 use crate::metrics::{Metrics, Operation};
 use crate::model::{
-    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Claim, DEAD_PURGE_ROWS_MAX, Decision,
-    Delivery, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind, Outcome,
-    Result, SWEEP_ROWS_MAX, Settlement, WRITER_LINGER_US,
+    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Claim, DEAD_PURGE_ROWS_MAX, Delivery,
+    Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind, Outcome, Result,
+    SWEEP_JOINED_ROWS_MAX, Settlement,
 };
-
-/// Writes handed over together, and who is told.
-pub struct Submission {
-    /// The writes; an `Err` is answered as it is, in its place.
-    pub writes: Vec<Result<AtomicWrite>>,
-    /// Whether the answer waits for the disk.
-    pub durable: bool,
-    /// Longest wait for another process.
-    pub busy: Duration,
-    /// Gets one decision a write, in order.
-    pub reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
-    /// When they were handed over.
-    pub since: Instant,
-}
-
-/// What is to be done with the writer itself. It is called once; an error means that there is none.
-pub type Order = Box<dyn FnOnce(Result<&mut dyn Writer>) + Send>;
-
-/// What waits for the writer.
-pub(super) struct Inbox {
-    pub(super) waiting: Mutex<Waiting>,
-    arrived: Condvar,
-    /// Counts what arrives, for a writer thread that lingers.
-    arrivals: AtomicUsize,
-    env: Arc<dyn Env>,
-}
-
-pub(super) struct Waiting {
-    submissions: Vec<Submission>,
-    orders: Vec<Order>,
-    pub(super) settlements: Vec<Settlement>,
-    /// Settlements and renewals whose outcome somebody waits for.
-    pub(super) asked: Vec<Asked>,
-    pub(super) consumers: Consumers,
-    /// The file may have changed: look at its agenda again.
-    nudged: bool,
-    /// Why nothing is taken; `None` while the writer thread serves.
-    pub(super) refusal: Option<Error>,
-    closing: bool,
-}
-
-impl Inbox {
-    pub(super) fn new(env: Arc<dyn Env>) -> Self {
-        let reason = "the database was opened with readonly: true, so it cannot be written";
-        let waiting = Waiting {
-            submissions: Vec::new(),
-            orders: Vec::new(),
-            settlements: Vec::new(),
-            asked: Vec::new(),
-            consumers: Consumers::default(),
-            nudged: false,
-            refusal: Some(Error::new(Kind::Denied, reason)),
-            closing: false,
-        };
-        Self {
-            waiting: Mutex::new(waiting),
-            arrived: Condvar::new(),
-            arrivals: AtomicUsize::new(0),
-            env,
-        }
-    }
-
-    pub(super) fn submit(&self, submission: Submission) {
-        let mut waiting = self.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
-            drop(waiting);
-            refuse(submission, &error);
-            return;
-        }
-        waiting.submissions.push(submission);
-        drop(waiting);
-        self.ring();
-    }
-
-    pub(super) fn order(&self, order: Order) {
-        let mut waiting = self.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
-            drop(waiting);
-            order(Err(error));
-            return;
-        }
-        waiting.orders.push(order);
-        drop(waiting);
-        self.ring();
-    }
-
-    /// Something has arrived.
-    pub(super) fn ring(&self) {
-        self.arrivals.fetch_add(1, Ordering::Release);
-        self.arrived.notify_one();
-    }
-
-    /// Stays awake for a moment, or until something more than `seen` has arrived.
-    fn linger(&self, seen: usize) {
-        let until = Instant::now() + Duration::from_micros(WRITER_LINGER_US);
-        while self.arrivals.load(Ordering::Acquire) == seen && Instant::now() < until {
-            std::hint::spin_loop();
-        }
-    }
-
-    /// The file may have changed.
-    pub(super) fn nudge(&self) {
-        self.waiting.lock().nudged = true;
-        self.ring();
-    }
-
-    pub(super) fn close(&self) {
-        self.waiting.lock().closing = true;
-        self.ring();
-    }
-
-    /// The writer thread has panicked: what waits is refused, and so is all that comes.
-    fn fail(&self) {
-        let error = Error::internal(
-            "the database's writer thread has failed; close the database, open it again, \
-             and please report this",
-        );
-        let (submissions, orders, asked, receivers) = {
-            let mut waiting = self.waiting.lock();
-            waiting.refusal = Some(error.clone());
-            waiting.settlements.clear();
-            (
-                std::mem::take(&mut waiting.submissions),
-                std::mem::take(&mut waiting.orders),
-                std::mem::take(&mut waiting.asked),
-                waiting.consumers.cancel_all(),
-            )
-        };
-        for asked in asked {
-            asked.answer(Err(error.clone()));
-        }
-        for receiver in receivers {
-            receiver(Err(error.clone()));
-        }
-        for order in orders {
-            order(Err(error.clone()));
-        }
-        for submission in submissions {
-            refuse(submission, &error);
-        }
-    }
-}
-
-fn refuse(submission: Submission, error: &Error) {
-    let decisions = submission.writes.into_iter();
-    let decisions = decisions.map(|write| Decision::Rejected(write.err().unwrap_or(error.clone())));
-    (submission.reply)(decisions.collect());
-}
 
 pub(super) fn start<W: Writer + 'static>(
     inbox: Arc<Inbox>,
@@ -190,6 +44,7 @@ pub(super) fn start<W: Writer + 'static>(
         make_reader,
         reader: None,
         expiry_ms: Some(0),
+        pace: Pace::default(),
         purge_ms: Some(0),
         schedule: Schedule::default(),
         refresh_ms: 0,
@@ -228,6 +83,8 @@ struct Scribe<W> {
     reader: Option<Box<dyn Reader>>,
     /// Earliest end of an entry, as far as known.
     expiry_ms: Option<i64>,
+    /// How much of the sweep is done at a time.
+    pace: Pace,
     /// Earliest end of a dead message's retention, as far as known.
     purge_ms: Option<i64>,
     /// When messages may be claimed, as far as known.
@@ -266,6 +123,7 @@ impl<W: Writer> Scribe<W> {
                 self.refresh_ms = 0;
             }
             self.carry_out(drained);
+            self.sweep();
             self.build();
             self.look_ahead();
         }
@@ -305,6 +163,33 @@ impl<W: Writer> Scribe<W> {
                     let ms = u64::try_from(at - now_ms).unwrap_or(0);
                     inbox.arrived.wait_for(&mut waiting, Duration::from_millis(ms));
                 }
+            }
+        }
+    }
+
+    /// One step of deleting what has ended, if there is something: a transaction of its own, which
+    /// nobody waits for, between those that somebody waits for. It waits for no other process: what
+    /// has ended is not read, whether it is deleted now or later.
+    fn sweep(&mut self) {
+        let now_ms = self.inbox.env.now_ms();
+        if self.expiry_ms.is_none_or(|at| at > now_ms) {
+            return;
+        }
+        let begun = Instant::now();
+        let work = Work { sweep_max: self.pace.rows(), ..Work::default() };
+        match self.writer.apply(work, now_ms, begun) {
+            Ok(report) => {
+                if report.sweep_more {
+                    self.pace.took(begun.elapsed());
+                }
+                self.announce(report, Vec::new(), &[], (true, false));
+            }
+            Err(error) => {
+                if error.kind() != Kind::Unavailable {
+                    self.metrics.transaction(0, false);
+                    tracing::warn!(%error, "sweeping");
+                }
+                self.expiry_ms = Some(now_ms + PAUSE_MS);
             }
         }
     }
@@ -395,11 +280,12 @@ impl<W: Writer> Scribe<W> {
                 claim.lock = (env.random() >> 1).cast_signed().max(1);
             }
         }
-        if self.expiry_ms.is_some_and(|at| at <= now_ms) {
-            work.sweep_max = SWEEP_ROWS_MAX;
-        }
         if self.purge_ms.is_some_and(|at| at <= now_ms) {
             work.purge_max = DEAD_PURGE_ROWS_MAX;
+        }
+        // A few ended entries go with what there is to do anyway; the many have steps of their own.
+        if !work.is_empty() && self.expiry_ms.is_some_and(|at| at <= now_ms) {
+            work.sweep_max = SWEEP_JOINED_ROWS_MAX;
         }
         drained
     }
@@ -412,13 +298,7 @@ impl<W: Writer> Scribe<W> {
             self.refresh_ms = 0;
         }
         let now_ms = self.inbox.env.now_ms();
-        let idle = work.writes.is_empty()
-            && work.settlements.is_empty()
-            && work.renewals.is_empty()
-            && work.claims.is_empty()
-            && work.sweep_max == 0
-            && work.purge_max == 0;
-        if idle {
+        if work.is_empty() {
             tell(replies, Vec::new(), &self.metrics);
             return;
         }

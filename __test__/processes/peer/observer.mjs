@@ -7,10 +7,14 @@ const kv = await openKv(args.path);
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 const report = ({ n, at }) => tell(JSON.stringify({ n, ms: now() - at }));
 
-for (let watch = 0; watch < 10; watch++) {
+for (let watch = 0; watch < 100; watch++) {
   (async () => {
     for await (const [{ value }] of kv.watch([["watched", watch]]))
       if (value !== null) report(value);
+  })();
+  (async () => {
+    for await (const { changes } of kv.watch({ prefix: ["fed", watch] }))
+      for (const { value } of changes) report(value);
   })();
 }
 kv.listenQueue(report); // keeps this process alive
