@@ -1,5 +1,6 @@
 // Duty: the argument matrix: every method × closed handle, wrong type, over the limit, misspelt
-// option. What is refused leaves nothing behind. (Mid-iteration: list.test.mjs.)
+// option. What is refused leaves nothing behind. (Mid-iteration: list.test.mjs; every method there
+// is: methods.test.mjs.)
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,0 +1,94 @@
+// Duty: every public method × closed handle, wrong type, over the limit, misspelt option: none is
+// left out, and what is refused leaves nothing behind. (Deno's methods in depth: matrix.test.mjs.)
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { all, onEach } from "./databases.mjs";
+import { declaredMethods } from "./methods/declared.mjs";
+import { CLOSED } from "./methods/expected.mjs";
+import files from "./methods/files.mjs";
+import operations from "./methods/operations.mjs";
+import queues from "./methods/queues.mjs";
+import reads from "./methods/reads.mjs";
+import transactions from "./methods/transactions.mjs";
+import writes from "./methods/writes.mjs";
+
+// A method's row has its refusals of each kind, as [call, expected] (of a closed handle: the call
+// alone), or in words why it has none. `of(kv)` makes what the calls are made on.
+const rows = { ...reads, ...writes, ...operations, ...transactions, ...queues, ...files };
+const KINDS = ["closed", "wrong", "over", "misspelt"];
+
+const declared = declaredMethods();
+
+test("every method of index.d.ts has a row, and every row a method", () => {
+  assert.ok(declared.size > 80, `only ${declared.size} methods were found`);
+  assert.deepEqual(Object.keys(rows).sort(), [...declared.keys()].sort());
+});
+
+test("every row has refusals of each kind, or says why not", () => {
+  for (const [method, row] of Object.entries(rows)) {
+    for (const kind of KINDS) {
+      const given = row[kind];
+      const ok = typeof given === "string" || typeof given === "function" || given?.length > 0;
+      assert.ok(ok, `${method}: ${kind}`);
+    }
+  }
+});
+
+onEach("what every method refuses", (fresh) => {
+  for (const [method, row] of Object.entries(rows)) {
+    const refusals = KINDS.slice(1).flatMap((kind) => (Array.isArray(row[kind]) ? row[kind] : []));
+    if (refusals.length > 0) {
+      test(method, async () => {
+        const kv = await fresh();
+        const target = row.of === undefined ? kv : await row.of(kv);
+        const before = await contents(kv);
+        for (const [call, words] of refusals) await refused(method, call, [target, kv], words);
+        assert.deepEqual(await contents(kv), before, "something is left behind");
+        assert.equal((await kv.set(["works"], 1)).ok, true);
+      });
+    }
+    if (typeof row.closed === "string") continue;
+    test(`${method}, closed`, async () => {
+      const cases = typeof row.closed === "function" ? [[row.closed, CLOSED]] : row.closed;
+      for (const [call, expected] of cases) {
+        const kv = await fresh();
+        const target = row.of === undefined ? kv : await row.of(kv);
+        if (!call.closes) kv.close();
+        await refused(method, call, [target, kv], expected);
+      }
+    });
+  }
+});
+
+/** Entries and messages. */
+async function contents(kv) {
+  const { queues } = await kv.metrics();
+  return { entries: await all(kv.list({ prefix: [] })), queues, indexes: await kv.listIndexes() };
+}
+
+/** A method that answers a promise rejects it; it never throws at the call. */
+async function refused(method, call, given, expected) {
+  let answer;
+  try {
+    answer = call(...given);
+  } catch (error) {
+    assert.ok(!declared.get(method), `${call} throws at the call: ${error.stack}`);
+    return matches(call, error, expected);
+  }
+  await Promise.resolve(answer).then(
+    () => assert.fail(`${call} was not refused`),
+    (error) => matches(call, error, expected),
+  );
+}
+
+/** What an error must be: a class, or words that are in "Name: message", then of a TypeError. */
+function matches(call, error, expected) {
+  if (typeof expected === "function") {
+    return assert.ok(error instanceof expected, `${call}: ${error}`);
+  }
+  assert.match(`${error.name}: ${error.message}`, expected, String(call));
+  if (!/Error:|Resource:/.test(expected.source)) {
+    assert.ok(error instanceof TypeError, `${call}: ${error.name}`);
+  }
+}

@@ -1,0 +1,125 @@
+// Duty: how opening, serving, indexes and the care of files refuse what they cannot do.
+
+import { openKv, serve } from "../../../index.mjs";
+import { freshPath } from "../databases.mjs";
+import { LONG, NO_ARGUMENTS, NO_HANDLE, NO_OPTIONS, NO_SIZE, PART } from "./expected.mjs";
+
+const accessToken = "an-access-token";
+const valid = { prefix: ["x"], fields: ["t"] };
+const nothing = { wrong: NO_ARGUMENTS, over: NO_ARGUMENTS, misspelt: NO_ARGUMENTS };
+/** An index that is not ready yet, as far as its object knows. */
+const index = async (kv) => {
+  await kv.set(["x", 1], { t: "a" });
+  const made = await kv.createIndex(valid);
+  made.state = "building";
+  return made;
+};
+const serving = () => serve({ path: freshPath(), listen: "127.0.0.1:0", accessToken });
+
+export default {
+  openKv: {
+    closed: NO_HANDLE,
+    wrong: [
+      [() => openKv(5), TypeError],
+      [() => openKv(":memory:", 5), /Options must be an object/],
+      [() => openKv(":memory:", { readonly: 1 }), /readonly must be a boolean/],
+      [() => openKv(":memory:", { durability: "none" }), /durability must be/],
+      [() => openKv(":memory:", { limits: "huge" }), /Unknown limits 'huge'/],
+      [() => openKv("http://127.0.0.1:1", { accessToken: 5 }), /accessToken must be a string/],
+    ],
+    over: [
+      [() => openKv(":memory:", { busyTimeout: 2 ** 31 }), /busyTimeout must be an integer from 0/],
+      [() => openKv(":memory:", { limits: { checksMax: 2 ** 31 } }), /limits\.checksMax must be/],
+      [() => openKv("http://127.0.0.1:1", { accessToken, timeout: 0 }), /timeout must be/],
+    ],
+    misspelt: [
+      [() => openKv(":memory:", { durabilty: "full" }), /Unknown option 'durabilty'/],
+      [() => openKv(":memory:", { limits: { checkMax: 5 } }), /Unknown limit 'checkMax'/],
+    ],
+  },
+  serve: {
+    closed: NO_HANDLE,
+    wrong: [
+      [() => serve(), /serve needs options/],
+      [() => serve({ path: 5 }), /path must be a string/],
+      [() => serve({ path: "a.db" }), /accessToken is missing/],
+    ],
+    over: [[() => serve({ path: "a.db", accessToken, dataTokenMs: 1 }), /dataTokenMs must be/]],
+    misspelt: [[() => serve({ path: "a.db", accesToken: "" }), /unknown option 'accesToken'/]],
+  },
+  "KvServer.close": {
+    of: serving,
+    closed: "a second call waits for the same end",
+    ...nothing,
+  },
+  "KvServer.[Symbol.asyncDispose]": {
+    of: serving,
+    closed: "a second call waits for the same end",
+    ...nothing,
+  },
+  "Kv.createIndex": {
+    closed: (kv) => kv.createIndex(valid),
+    wrong: [
+      [(kv) => kv.createIndex(), /prefix must be an array/],
+      [(kv) => kv.createIndex({ ...valid, prefix: [{}] }), PART],
+      [(kv) => kv.createIndex({ ...valid, fields: "t" }), /fields must be an array/],
+      [(kv) => kv.createIndex({ ...valid, tokenize: "trigram" }), /tokenize must be one of/],
+      [(kv) => kv.createIndex({ ...valid, prefixLengths: ["2"] }), /prefixLengths\[0\] must be/],
+      [(kv) => kv.createIndex({ ...valid, name: 5 }), /name must be a string/],
+    ],
+    over: [
+      [(kv) => kv.createIndex({ ...valid, prefix: LONG }), /prefix too large \(max 2048 bytes\)/],
+      [(kv) => kv.createIndex({ ...valid, name: "n".repeat(257) }), /1 to 256 bytes: 257 given/],
+      [(kv) => kv.createIndex({ ...valid, fields: [] }), /1 to 32 fields: 0 given/],
+    ],
+    misspelt: [[(kv) => kv.createIndex({ ...valid, feilds: [] }), /unknown option 'feilds'/]],
+  },
+  "Kv.listIndexes": { closed: (kv) => kv.listIndexes(), ...nothing },
+  "Kv.dropIndex": {
+    closed: (kv) => kv.dropIndex([]),
+    wrong: [
+      [(kv) => kv.dropIndex(), /expected a prefix or a name: received undefined/],
+      [(kv) => kv.dropIndex([{}]), PART],
+    ],
+    over: [[(kv) => kv.dropIndex(LONG), /prefix too large/]],
+    misspelt: NO_OPTIONS,
+  },
+  "KvIndex.ready": { of: index, closed: (made) => made.ready(), ...nothing },
+  "KvIndex.progress": { of: index, closed: (made) => made.progress.next(), ...nothing },
+  "Kv.stats": {
+    closed: (kv) => kv.stats(),
+    wrong: [
+      [(kv) => kv.stats(5), /options must be an object/],
+      [(kv) => kv.stats({ entries: 1 }), /entries must be a boolean/],
+    ],
+    over: NO_SIZE,
+    misspelt: [[(kv) => kv.stats({ entrys: true }), /unknown option 'entrys'/]],
+  },
+  "Kv.metrics": {
+    closed: (kv) => kv.metrics(),
+    wrong: [
+      [(kv) => kv.metrics(5), /options must be an object/],
+      [(kv) => kv.metrics({ format: "json" }), /format must be "object" or "prometheus"/],
+    ],
+    over: NO_SIZE,
+    misspelt: [[(kv) => kv.metrics({ fromat: "object" }), /unknown option 'fromat'/]],
+  },
+  "Kv.vacuum": { closed: (kv) => kv.vacuum(), ...nothing },
+  "Kv.checkpoint": { closed: (kv) => kv.checkpoint(), ...nothing },
+  "Kv.check": { closed: (kv) => kv.check(), ...nothing },
+  "Kv.backup": {
+    closed: (kv) => kv.backup(freshPath()),
+    wrong: [
+      [(kv) => kv.backup(), /path must be a file path: received undefined/],
+      [(kv) => kv.backup(""), /path must be a file path/],
+      [(kv) => kv.backup("copy", 5), /options must be an object/],
+      [(kv) => kv.backup("copy", { onProgress: 5 }), /onProgress must be a function/],
+      [(kv) => kv.backup("copy", { signal: {} }), /signal must be an AbortSignal/],
+    ],
+    over: NO_SIZE,
+    misspelt: [[(kv) => kv.backup("copy", { onprogress() {} }), /unknown option 'onprogress'/]],
+  },
+  "Kv.close": { closed: (kv) => kv.close(), ...nothing },
+  "Kv.[Symbol.dispose]": { closed: "it closes what is open, and may be called again", ...nothing },
+  "Kv.[Symbol.asyncDispose]": { closed: "as Symbol.dispose", ...nothing },
+};

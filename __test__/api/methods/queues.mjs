@@ -1,0 +1,185 @@
+// Duty: how queues, their messages and their dead ones refuse what they cannot do.
+
+import {
+  BIG, CLONED, KEY_WRITE, LONG, NO_ARGUMENTS, NO_OPTIONS, NO_SIZE, keys,
+} from "./expected.mjs";
+
+const DAY_MS = 86_400_000;
+const queue = (kv) => kv.queue("q");
+const dead = (kv) => kv.queue("q").dead;
+/** A message that was received. */
+const message = async (kv) => {
+  await kv.queue("held").enqueue(1);
+  return await kv.queue("held").receive();
+};
+
+/** The rows of the methods of dead letters that name one message. */
+const byId = (name) => ({
+  of: dead,
+  closed: (letters) => letters[name]("1"),
+  wrong: [
+    [(letters) => letters[name](), /id must be the id of a message: received undefined/],
+    [(letters) => letters[name](1), /received number/],
+    [(letters) => letters[name]("x"), /received "x"/],
+    [(letters) => letters[name]("0"), /received "0"/],
+  ],
+  over: [[(letters) => letters[name]("9".repeat(17)), /id must be the id of a message/]],
+  misspelt: NO_OPTIONS,
+});
+
+const lock = (call) => [
+  [(on) => call(on, { lockDuration: 99 }), /lockDuration must be an integer from 100 to 86400000/],
+  [(on) => call(on, { lockDuration: DAY_MS + 1 }), /lockDuration must be/],
+];
+
+export default {
+  "Kv.queue": {
+    closed: (kv) => kv.queue("q"),
+    wrong: [
+      [(kv) => kv.queue(5), /name must be a string: received number/],
+      [(kv) => kv.queue(null), /name must be a string: received null/],
+      [(kv) => kv.queue(""), /name must not be empty/],
+      [(kv) => kv.queue("\ud800"), /name must be well-formed/],
+      [(kv) => kv.queue("q", 5), /options must be an object/],
+      [(kv) => kv.queue("q", { deadRetention: "1" }), /deadRetention must be an integer/],
+    ],
+    over: [
+      [(kv) => kv.queue("é".repeat(129)), /name is too long \(max 256 bytes\): 258 bytes/],
+      [(kv) => kv.queue("q", { deadRetention: 9e15 }), /deadRetention must be an integer/],
+    ],
+    misspelt: [[(kv) => kv.queue("q", { deadRetentoin: 1 }), /unknown option 'deadRetentoin'/]],
+  },
+  "KvQueue.enqueue": {
+    of: queue,
+    closed: (q) => q.enqueue(1),
+    wrong: [
+      [(q) => q.enqueue(() => 1), CLONED],
+      [(q) => q.enqueue(1, 5), /options must be an object/],
+      [(q) => q.enqueue(1, { delay: "5" }), /expected: integer/],
+      [(q) => q.enqueue(1, { at: "now" }), /at must be a Date or ms since the epoch/],
+      [(q) => q.enqueue(1, { at: new Date(Number.NaN) }), /an invalid Date/],
+      [(q) => q.enqueue(1, { at: 5, delay: 5 }), /either delay or at/],
+      [(q) => q.enqueue(1, { deduplicationKey: 5 }), /deduplicationKey must be a string/],
+      [(q) => q.enqueue(1, { deduplicationKey: "" }), /deduplicationKey must not be empty/],
+      [(q) => q.enqueue(1, { priority: 1.5 }), /priority must be an integer from 0 to 9/],
+      [(q) => q.enqueue(1, { deadRetention: null }), /deadRetention must be an integer/],
+      [(q) => q.enqueue(1, { keysIfUndelivered: [[]] }), /key cannot be empty/],
+    ],
+    over: [
+      [(q) => q.enqueue(BIG), /enqueue payload too large/],
+      [(q) => q.enqueue(1, { priority: 10 }), /priority must be an integer from 0 to 9/],
+      [(q) => q.enqueue(1, { at: 8e15 }), /at is too late/],
+      [(q) => q.enqueue(1, { delay: 31 * DAY_MS }), /greater than 30 days/],
+      [(q) => q.enqueue(1, { deduplicationKey: "k".repeat(1025) }), /max 1024 bytes/],
+      [(q) => q.enqueue(1, { keysIfUndelivered: keys(11) }), /\(max 10\)/],
+      [(q) => q.enqueue(1, { keysIfUndelivered: [LONG] }), KEY_WRITE],
+      [(q) => q.enqueue(1, { backoffSchedule: [1, 1, 1, 1, 1, 1] }), /max 5 intervals/],
+    ],
+    misspelt: [[(q) => q.enqueue(1, { prioritys: 1 }), /unknown option 'prioritys'/]],
+  },
+  "KvQueue.listen": {
+    of: queue,
+    closed: (q) => q.listen(() => {}),
+    wrong: [
+      [(q) => q.listen(), /handler must be a function: received undefined/],
+      [(q) => q.listen(() => {}, 5), /options must be an object/],
+      [(q) => q.listen(() => {}, { concurrency: "1" }), /concurrency must be an integer/],
+      [(q) => q.listen(() => {}, { signal: {} }), /signal must be an AbortSignal/],
+    ],
+    over: [
+      [(q) => q.listen(() => {}, { concurrency: 0 }), /must be an integer from 1 to 1000/],
+      [(q) => q.listen(() => {}, { concurrency: 1001 }), /concurrency must be/],
+      ...lock((q, options) => q.listen(() => {}, options)),
+    ],
+    misspelt: [[(q) => q.listen(() => {}, { concurency: 1 }), /unknown option 'concurency'/]],
+  },
+  "KvQueue.receive": {
+    of: queue,
+    closed: (q) => q.receive(),
+    wrong: [
+      [(q) => q.receive(5), /options must be an object/],
+      [(q) => q.receive({ wait: "1" }), /wait must be an integer/],
+      [(q) => q.receive({ signal: 5 }), /signal must be an AbortSignal/],
+    ],
+    over: [
+      [(q) => q.receive({ wait: DAY_MS + 1 }), /wait must be an integer from 0 to 86400000/],
+      [(q) => q.receive({ wait: -1 }), /wait must be an integer/],
+      ...lock((q, options) => q.receive(options)),
+    ],
+    misspelt: [[(q) => q.receive({ wiat: 1 }), /unknown option 'wiat'/]],
+  },
+  "KvQueue.stats": {
+    of: queue,
+    closed: (q) => q.stats(),
+    wrong: NO_ARGUMENTS,
+    over: NO_ARGUMENTS,
+    misspelt: NO_ARGUMENTS,
+  },
+  "KvDeadLetters.list": {
+    of: dead,
+    closed: (letters) => letters.list(),
+    wrong: [
+      [(letters) => letters.list(5), /options must be an object/],
+      [(letters) => letters.list({ limit: "5" }), /limit must be an integer/],
+      [(letters) => letters.list({ cursor: 5 }), /cursor must be one that list\(\) gave/],
+      [(letters) => letters.list({ cursor: "x" }), /cursor must be one that list\(\) gave/],
+    ],
+    over: [
+      [(letters) => letters.list({ limit: 1001 }), /limit must be an integer from 1 to 1000/],
+      [(letters) => letters.list({ limit: 0 }), /limit must be/],
+    ],
+    misspelt: [[(letters) => letters.list({ limits: 5 }), /unknown option 'limits'/]],
+  },
+  "KvDeadLetters.get": byId("get"),
+  "KvDeadLetters.requeue": byId("requeue"),
+  "KvDeadLetters.delete": byId("delete"),
+  "KvDeadLetters.purge": {
+    of: dead,
+    closed: (letters) => letters.purge(),
+    wrong: [
+      [(letters) => letters.purge(5), /options must be an object/],
+      [(letters) => letters.purge({ olderThan: "1" }), /olderThan must be an integer/],
+    ],
+    over: [
+      [(letters) => letters.purge({ olderThan: 9e15 }), /olderThan must be an integer/],
+      [(letters) => letters.purge({ olderThan: -1 }), /olderThan must be an integer/],
+    ],
+    misspelt: [[(letters) => letters.purge({ olderthan: 1 }), /unknown option 'olderthan'/]],
+  },
+  "KvMessage.ack": {
+    of: message,
+    closed: (held) => held.ack(),
+    wrong: NO_ARGUMENTS,
+    over: NO_ARGUMENTS,
+    misspelt: NO_ARGUMENTS,
+  },
+  "KvMessage.nack": {
+    of: message,
+    closed: (held) => held.nack(),
+    wrong: [
+      [(held) => held.nack(5), /options must be an object/],
+      [(held) => held.nack({ delay: "5" }), /delay must be an integer/],
+    ],
+    over: [[(held) => held.nack({ delay: 31 * DAY_MS }), /delay must be an integer from 0 to/]],
+    misspelt: [[(held) => held.nack({ dealy: 5 }), /unknown option 'dealy'/]],
+  },
+  "KvMessage.extend": {
+    of: message,
+    closed: (held) => held.extend(1000),
+    wrong: [
+      [(held) => held.extend(), /ms must be an integer from 100 to 86400000: received undefined/],
+      [(held) => held.extend("1000"), /ms must be an integer/],
+    ],
+    over: [
+      [(held) => held.extend(99), /ms must be an integer/],
+      [(held) => held.extend(DAY_MS + 1), /ms must be an integer/],
+    ],
+    misspelt: NO_OPTIONS,
+  },
+  "Kv.listenQueue": {
+    closed: [[(kv) => kv.listenQueue(() => {}), /^Error: Queue already closed/]],
+    wrong: "as in Deno, a handler that is no function fails when a message comes",
+    over: NO_SIZE,
+    misspelt: NO_OPTIONS,
+  },
+};

@@ -1,0 +1,174 @@
+// Duty: how a transaction and its methods refuse what they cannot do.
+
+import {
+  BIG, CLONED, KEY_READ, KEY_WRITE, LONG, NO_OPTIONS, PART, VALUE, keyOf, keys,
+} from "./expected.mjs";
+
+/** A call of a method inside a transaction. */
+const tx = (call) => (kv) => kv.transaction((tx) => call(tx));
+/** The same in one whose handle was closed meanwhile. */
+const closing = (call) =>
+  Object.assign((kv) => kv.transaction((tx) => (kv.close(), call(tx))), { closes: true });
+const write = (call) => closing((tx) => void call(tx));
+
+const badKey = (call) => [
+  [tx((tx) => call(tx, "a")), /array/],
+  [tx((tx) => call(tx, [])), /key cannot be empty/],
+  [tx((tx) => call(tx, [{}])), PART],
+];
+const longKey = (call) => [[tx((tx) => call(tx, keyOf(2049))), KEY_WRITE]];
+
+const calculation = (name) => ({
+  closed: write((tx) => tx[name](["a"], 1n)),
+  wrong: [
+    ...badKey((tx, key) => tx[name](key, 1n)),
+    [tx((tx) => tx[name](["a"], "1")), /Value must be a bigint: received string/],
+  ],
+  over: longKey((tx, key) => tx[name](key, 1n)),
+  misspelt: name === "sum"
+    ? [[tx((tx) => tx.sum(["a"], 1, { mx: 5 })), /unknown option 'mx'/]]
+    : NO_OPTIONS,
+});
+
+const growth = (name) => ({
+  closed: write((tx) => tx[name](["a"], [1])),
+  wrong: [
+    ...badKey((tx, key) => tx[name](key, [1])),
+    [tx((tx) => tx[name](["a"], "ab")), /items must be an array: received string/],
+  ],
+  over: [...longKey((tx, key) => tx[name](key, [1])), [tx((tx) => tx[name](["a"], [BIG])), VALUE]],
+  misspelt: NO_OPTIONS,
+});
+
+export default {
+  "Kv.transaction": {
+    closed: (kv) => kv.transaction(() => {}),
+    wrong: [
+      [(kv) => kv.transaction(), /expected a function: received undefined/],
+      [(kv) => kv.transaction(() => {}, 5), /options must be an object/],
+      [(kv) => kv.transaction(() => {}, { maxRetries: "5" }), /maxRetries must be/],
+      [(kv) => kv.transaction(() => {}, { signal: {} }), /signal must be an AbortSignal/],
+    ],
+    over: [
+      [(kv) => kv.transaction(() => {}, { maxRetries: -1 }), /maxRetries must be/],
+      [tx((tx) => tx.getMany(keys(101))), /Too many (ranges|checks)/],
+    ],
+    misspelt: [[(kv) => kv.transaction(() => {}, { retries: 5 }), /unknown option 'retries'/]],
+  },
+  "KvTransaction.get": {
+    closed: closing((tx) => tx.get(["a"])),
+    wrong: [
+      [tx((tx) => tx.get("a")), /array/],
+      [tx((tx) => tx.get(["a"], 5)), /options must be an object/],
+      [tx((tx) => tx.get(["a"], { consistency: "weak" })), /unknown variant/],
+    ],
+    over: [[tx((tx) => tx.get(LONG)), KEY_READ]],
+    misspelt: [[tx((tx) => tx.get(["a"], { consistancy: "strong" })), /'consistancy'/]],
+  },
+  "KvTransaction.getMany": {
+    closed: closing((tx) => tx.getMany([["a"]])),
+    wrong: [
+      [tx((tx) => tx.getMany("ab")), /array/],
+      [tx((tx) => tx.getMany(["a"])), /array/],
+      [tx((tx) => tx.getMany([["a"]], 5)), /options must be an object/],
+    ],
+    over: [
+      [tx((tx) => tx.getMany(keys(11))), /Too many ranges \(max 10\)/],
+      [tx((tx) => tx.getMany([LONG])), KEY_READ],
+    ],
+    misspelt: [[tx((tx) => tx.getMany([["a"]], { consistensy: 1 })), /'consistensy'/]],
+  },
+  "KvTransaction.list": {
+    closed: closing((tx) => tx.list({ prefix: [] }).next()),
+    wrong: [
+      [tx((tx) => tx.list()), /undefined/],
+      [tx((tx) => tx.list({})), /must specify either/],
+      [tx((tx) => tx.list({ prefix: [{}] })), PART],
+      [tx((tx) => tx.list({ prefix: [] }, 5)), /options must be an object/],
+      [tx((tx) => tx.list({ prefix: [] }, { limit: 0 })), /limit must be a positive integer/],
+      [tx((tx) => tx.list({ prefix: [] }, { reverse: 1 })), /reverse must be a boolean/],
+    ],
+    over: [
+      [tx((tx) => tx.list({ prefix: LONG })), KEY_READ],
+      [tx((tx) => tx.list({ prefix: [] }, { batchSize: 1001 }).next()), /Too many entries/],
+    ],
+    misspelt: [[tx((tx) => tx.list({ prefix: [] }, { limt: 1 })), /unknown option 'limt'/]],
+  },
+  "KvTransaction.count": {
+    closed: closing((tx) => tx.count({ prefix: [] })),
+    wrong: [
+      [tx((tx) => tx.count()), /undefined/],
+      [tx((tx) => tx.count({})), /must specify either/],
+    ],
+    over: [[tx((tx) => tx.count({ prefix: LONG })), KEY_READ]],
+    misspelt: NO_OPTIONS,
+  },
+  "KvTransaction.set": {
+    closed: write((tx) => tx.set(["a"], 1)),
+    wrong: [
+      ...badKey((tx, key) => tx.set(key, 1)),
+      [tx((tx) => tx.set(["a"], () => 1)), CLONED],
+      [tx((tx) => tx.set(["a"], 1, { expireIn: -1 })), /expireIn must be/],
+    ],
+    over: [...longKey((tx, key) => tx.set(key, 1)), [tx((tx) => tx.set(["a"], BIG)), VALUE]],
+    misspelt: [[tx((tx) => tx.set(["a"], 1, { expiresIn: 1 })), /did you mean 'expireIn'/]],
+  },
+  "KvTransaction.delete": {
+    closed: write((tx) => tx.delete(["a"])),
+    wrong: badKey((tx, key) => tx.delete(key)),
+    over: longKey((tx, key) => tx.delete(key)),
+    misspelt: NO_OPTIONS,
+  },
+  "KvTransaction.sum": calculation("sum"),
+  "KvTransaction.min": calculation("min"),
+  "KvTransaction.max": calculation("max"),
+  "KvTransaction.append": growth("append"),
+  "KvTransaction.prepend": growth("prepend"),
+  "KvTransaction.touch": {
+    closed: write((tx) => tx.touch(["a"], { expireIn: 1 })),
+    wrong: [
+      ...badKey((tx, key) => tx.touch(key, { expireIn: 1 })),
+      [tx((tx) => tx.touch(["a"])), /expireIn \(milliseconds\) is missing/],
+    ],
+    over: longKey((tx, key) => tx.touch(key, { expireIn: 1 })),
+    misspelt: [[tx((tx) => tx.touch(["a"], { expiresIn: 1 })), /unknown option 'expiresIn'/]],
+  },
+  "KvTransaction.persist": {
+    closed: write((tx) => tx.persist(["a"])),
+    wrong: badKey((tx, key) => tx.persist(key)),
+    over: longKey((tx, key) => tx.persist(key)),
+    misspelt: NO_OPTIONS,
+  },
+  "KvTransaction.mutate": {
+    closed: write((tx) => tx.mutate({ type: "delete", key: ["a"] })),
+    wrong: [
+      [tx((tx) => tx.mutate(null)), /null/],
+      [tx((tx) => tx.mutate({ key: ["a"], type: "add" })), /Invalid mutation type/],
+      ...badKey((tx, key) => tx.mutate({ key, type: "delete" })),
+    ],
+    over: [
+      ...longKey((tx, key) => tx.mutate({ key, type: "delete" })),
+      [tx((tx) => tx.mutate(...keys(1001).map((key) => ({ type: "delete", key })))),
+        /Too many mutations \(max 1000\)/],
+    ],
+    misspelt: [
+      [tx((tx) => tx.mutate({ key: ["a"], type: "set", value: 1, expirein: 1 })), /expirein/],
+    ],
+  },
+  "KvTransaction.enqueue": {
+    closed: write((tx) => tx.enqueue(1)),
+    wrong: [
+      [tx((tx) => tx.enqueue(() => 1)), CLONED],
+      [tx((tx) => tx.enqueue(1, { delay: "5" })), /expected: integer/],
+      [tx((tx) => tx.enqueue(1, { queue: 5 })), /queue must be a string/],
+    ],
+    over: [
+      [tx((tx) => tx.enqueue(BIG)), /enqueue payload too large/],
+      [tx((tx) => tx.enqueue(1, { queue: "q", priority: 10 })), /priority must be/],
+    ],
+    misspelt: [
+      [tx((tx) => tx.enqueue(1, { dealy: 1 })), /did you mean 'delay'/],
+      [tx((tx) => tx.enqueue(1, { queue: "q", prioritys: 1 })), /unknown option 'prioritys'/],
+    ],
+  },
+};
