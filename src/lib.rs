@@ -12,6 +12,7 @@
 //! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
 //! | [`metrics`] | what a database counts about itself, and how that is shown |
 //! | [`store`] | one database as a process has it: its threads, watches, queue |
+//! | [`call`] | requests that are neither hot nor a stream, over a store |
 //! | [`connect`] | KV Connect's messages ⇄ model; total, both ends of the protocol |
 //! | [`remote`] | a database elsewhere, as a KV Connect client has it |
 //! | [`backend`] | the closed choice of a store here and a database elsewhere |
@@ -23,6 +24,7 @@
 pub mod backend;
 #[cfg(all(feature = "napi", not(test)))]
 mod binding;
+pub mod call;
 pub mod codec;
 pub mod commit;
 pub mod connect;

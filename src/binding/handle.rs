@@ -9,14 +9,14 @@ use napi::bindgen_prelude::BufferSlice;
 use napi_derive::napi;
 use parking_lot::Mutex;
 
-use super::call::{self, Call};
 use super::consume::Consumers;
 use super::events::{self, Event, Events};
 use super::lane::{self, Code, Lane, answer_range};
 use super::remote;
 use super::replies::{Reply, Settle};
 use crate::backend::Database;
-use crate::codec::frame::{Answer, parse_keys, parse_ranges, parse_writes};
+use crate::call::{Call, carry_out};
+use crate::codec::frame::{Answer, Verb, parse_keys, parse_ranges, parse_writes};
 use crate::engine::Reader;
 use crate::metrics::Operation;
 use crate::model::{self, Error, Limits, Range, Row};
@@ -260,8 +260,11 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn call(&mut self, id: f64, verb: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
+        let Some(verb) = Verb::from_number(verb) else {
+            return reply.bad(&Error::internal(format!("an unknown verb {verb} with {len} bytes")));
+        };
         let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
-        if verb == call::METRICS {
+        if verb == Verb::Metrics {
             self.read_now(|lane| {
                 lane.count();
                 0
@@ -269,10 +272,12 @@ impl Handle {
         }
         match self.database().cloned() {
             Ok(Database::Store(store)) => {
-                let call = Call { store, reply, durable, busy, limits };
-                call::carry_out(verb, cut(frame, len), call);
+                let reply = reply.of_call();
+                carry_out(verb, cut(frame, len), Call { store, reply, durable, busy, limits });
             }
-            Ok(Database::Remote(client)) => remote::call(&client, verb, cut(frame, len), reply),
+            Ok(Database::Remote(client)) => {
+                remote::call(&client, verb, cut(frame, len), &limits, reply);
+            }
             Err(error) => reply.bad(&error),
         }
     }

@@ -10,7 +10,6 @@
 
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
-mod call;
 mod consume;
 mod events;
 mod feed;

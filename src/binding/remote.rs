@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::pages;
 use super::replies::Reply;
-use crate::codec::frame::{Answer, parse_requests};
-use crate::model::{Error, Range, Row};
+use crate::codec::frame::{Answer, Verb, parse_requests};
+use crate::model::{Error, Limits, Range, Row};
 use crate::remote::{Client, Found};
 
 /// `count` range requests, each with how fresh it must be.
@@ -38,20 +38,20 @@ fn answers(found: &[Vec<Found>], points: &[bool]) -> Vec<u8> {
     out
 }
 
-/// What is neither hot nor a stream. The protocol has none of it, but for what pages can answer.
-pub(super) fn call(client: &Arc<Client>, verb: u32, frame: &[u8], reply: Reply) {
-    let what = match verb {
-        10 => return pages::count(frame, client, reply),
-        11 => return pages::scan(frame, client, reply),
-        1..=9 => "looking after the file (checkpoint, backup, check)",
-        12 => "ttl",
-        13 => "deleteMany",
-        14 => "the ends of entries (withExpiry)",
-        15..=19 => "reads beyond Deno KV's",
-        20..=29 => "change feeds",
-        30..=49 => "queues by name, and their care",
-        50..=59 => "search",
-        _ => "this call",
-    };
-    reply.bad(&client.lacks(what));
+/// What is neither hot nor a stream: the server's own answer, if it takes frames. The protocol
+/// itself has none of it, but for what pages can answer.
+pub(super) fn call(client: &Arc<Client>, verb: Verb, frame: &[u8], limits: &Limits, reply: Reply) {
+    match verb {
+        Verb::Count if !client.takes_frames() => pages::count(frame, client, reply),
+        Verb::Scan if !client.takes_frames() => pages::scan(frame, client, reply),
+        _ => client.call(
+            verb,
+            frame,
+            limits,
+            Box::new(move |answer| match answer {
+                Ok(data) => reply.good(Some(data).filter(|data| !data.is_empty())),
+                Err(error) => reply.bad(&error),
+            }),
+        ),
+    }
 }

@@ -1,11 +1,8 @@
 //! Answers that cannot be forgotten: dropped unanswered, they answer that this is a bug.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use super::events::{Event, Events};
+use crate::call;
 use crate::codec::frame::push_outcomes;
-use crate::metrics::{Metrics, Operation};
 use crate::model::{Decision, Error};
 
 /// The answer to `count` writes.
@@ -57,29 +54,23 @@ pub(super) struct Reply {
     good: Event,
     bad: Event,
     answered: bool,
-    /// What the answer counts as, and from when on.
-    counts: Option<(Arc<Metrics>, Operation, Instant)>,
 }
 
 impl Reply {
     pub(super) fn new(events: Events, id: f64, good: Event, bad: Event) -> Self {
-        Self { events, id, good, bad, answered: false, counts: None }
+        Self { events, id, good, bad, answered: false }
     }
 
-    /// From now on its answer counts as one of these.
-    pub(super) fn counted(&mut self, operation: Operation, metrics: &Arc<Metrics>) {
-        self.counts = Some((metrics.clone(), operation, Instant::now()));
-    }
-
-    fn count(&self, good: bool) {
-        if let Some((metrics, operation, since)) = &self.counts {
-            metrics.answered(*operation, 1, good, *since);
-        }
+    /// The reply of a call whose answer this tells.
+    pub(super) fn of_call(self) -> call::Reply {
+        call::Reply::new(move |answer| match answer {
+            Ok(data) => self.good(Some(data).filter(|data| !data.is_empty())),
+            Err(fault) => self.bad(&fault.into()),
+        })
     }
 
     pub(super) fn good(mut self, data: Option<Vec<u8>>) {
         self.answered = true;
-        self.count(true);
         self.events.send(self.good, self.id, data);
     }
 
@@ -91,7 +82,6 @@ impl Reply {
 
     pub(super) fn bad(mut self, error: &Error) {
         self.answered = true;
-        self.count(false);
         self.events.send_error(self.bad, self.id, error);
     }
 }

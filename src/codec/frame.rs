@@ -1,7 +1,9 @@
-//! What crosses between JavaScript and Rust inside one process (`js/native/contract.md`).
+//! What crosses between JavaScript and Rust inside one process, and between an openkv client and
+//! server as the bodies of an extension of KV Connect (`js/native/contract.md`).
 //!
-//! Private to a build: both sides are released together, so there is no version in it. All integers
-//! are little-endian. Reading is total all the same: a frame is refused, never believed.
+//! There is no version in a frame: inside a process both sides are released together, and on the
+//! network the extension's name has one. All integers are little-endian. Reading is total: a frame
+//! is refused, never believed.
 
 mod answer;
 mod change;
@@ -10,9 +12,12 @@ mod queue;
 mod reader;
 mod scan;
 mod search;
+mod verb;
 mod write;
 
-pub use answer::{Answer, Fill, Out, POINT_HEAD_BYTES, push_error, push_outcomes, put_point};
+pub use answer::{
+    Answer, Fill, Out, POINT_HEAD_BYTES, parse_error, push_error, push_outcomes, put_point,
+};
 pub use feed::{parse_feed, push_changes};
 pub use queue::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_reason, parse_renewal,
@@ -21,4 +26,5 @@ pub use queue::{
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests};
 pub use scan::{ScanRequest, deleted_answer, parse_deletion, parse_scan, put_seen};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
+pub use verb::Verb;
 pub use write::parse_writes;

@@ -14,9 +14,11 @@
 //! | [`schema`] | the protobuf messages of the data path |
 //! | [`wire`] | those messages ⇄ ranges, entries, writes; V8 ⇄ CBOR on the way |
 //! | [`frames`] | the watch's stream of messages |
+//! | [`extension`] | openkv's own requests: names, answers, errors |
 //! | [`database_id`], [`time`] | UUIDs and RFC 3339 |
 
 pub mod database_id;
+pub mod extension;
 pub mod frames;
 pub mod metadata;
 pub mod schema;

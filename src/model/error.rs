@@ -34,6 +34,35 @@ pub enum Kind {
     FeedGap = 11,
 }
 
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Invalid,
+        Self::Range,
+        Self::Conflict,
+        Self::Unavailable,
+        Self::OutcomeUnknown,
+        Self::Closed,
+        Self::Denied,
+        Self::Corrupt,
+        Self::Internal,
+        Self::Unsupported,
+        Self::FeedGap,
+    ];
+
+    /// The kind of that wire code.
+    ///
+    /// ```
+    /// use openkv::model::Kind;
+    /// assert_eq!(Kind::from_number(11), Some(Kind::FeedGap));
+    /// assert_eq!(Kind::from_number(0), None);
+    /// ```
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
 /// An error with its kind and a message that names what was wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {

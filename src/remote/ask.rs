@@ -1,18 +1,21 @@
 //! One request to the server, tried until it is answered, until its time is up, or until another
 //! try could do harm.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{StatusCode, Uri};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::backoff;
 use super::credentials::{Credentials, Grant};
+use super::extension::Needs;
 use super::transport::{Fault, Transport, collect, is_failure, refusal, retry_after};
+use crate::connect::extension::{FRAMES_TYPE, LIMITS_HEADER};
 use crate::model::{Env, Error, Kind, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX, Result};
 
 /// Tries of the nearest endpoint before the strong one is asked instead.
@@ -33,10 +36,35 @@ pub(super) enum Again {
 
 /// A request.
 pub(super) struct Question {
-    pub(super) path: &'static str,
+    pub(super) path: Cow<'static, str>,
     pub(super) eventual: bool,
     pub(super) again: Again,
+    /// Whether each try may take all of the time, however harmless another would be.
+    pub(super) patient: bool,
     pub(super) body: Bytes,
+    /// Which extension it is of; `None`: the protocol's own.
+    pub(super) needs: Option<Needs>,
+    /// For an extension: what the handle has made narrower.
+    pub(super) limits: Option<HeaderValue>,
+}
+
+impl Question {
+    /// One of the protocol's own.
+    pub(super) fn plain(path: &'static str, eventual: bool, again: Again, body: Vec<u8>) -> Self {
+        let (path, body) = (path.into(), Bytes::from(body));
+        Self { path, eventual, again, patient: false, body, needs: None, limits: None }
+    }
+
+    fn headers(&self, grant: &Grant) -> HeaderMap {
+        let mut headers = grant.headers.clone();
+        if self.needs.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(FRAMES_TYPE));
+        }
+        if let Some(limits) = &self.limits {
+            headers.insert(HeaderName::from_static(LIMITS_HEADER), limits.clone());
+        }
+        headers
+    }
 }
 
 /// What the bytes of an answer say other than what was asked for.
@@ -113,6 +141,11 @@ impl Asker {
         let mut tries = 0;
         loop {
             let grant = self.credentials.current(deadline).await?;
+            if let Some(needs) = &question.needs
+                && !grant.offers(needs.extension)
+            {
+                return Err(self.credentials.lacks(needs.what));
+            }
             let eventual = question.eventual && tries < NEAREST_TRIES;
             let Some(endpoint) = grant.endpoint(eventual) else {
                 return Err(self.credentials.no_endpoint());
@@ -174,14 +207,14 @@ impl Asker {
             return Try::Refused(Error::corrupt(format!("{endpoint} cannot be requested")));
         };
         let deadline = match question.again {
-            Again::Harmless => {
+            Again::Harmless if !question.patient => {
                 let now = Instant::now();
                 let half = deadline.saturating_duration_since(now) / 2;
                 deadline.min(now + half.max(READ_TRY_MIN))
             }
             _ => deadline,
         };
-        let (headers, body) = (grant.headers.clone(), question.body.clone());
+        let (headers, body) = (question.headers(grant), question.body.clone());
         let answer = match self.transport.post(&uri, headers, body, deadline).await {
             Ok(answer) => answer,
             Err(Fault::Unsent(why)) => return Try::Later(why, Duration::ZERO),
@@ -210,6 +243,10 @@ impl Asker {
             };
         }
         let text = refusal(body, deadline).await;
+        if let (Some(needs), StatusCode::NOT_FOUND) = (&question.needs, head.status) {
+            // An older server, which has the extension but not all that came to it later.
+            return Try::Refused(self.credentials.lacks(needs.what));
+        }
         judge(endpoint, head.status, &head.headers, &text)
     }
 }
@@ -273,6 +310,11 @@ fn unknown(error: &Error) -> Error {
         "The write may or may not have happened, and sending it again could do it twice: read to \
          find out. {error}"
     );
+    lost(&why)
+}
+
+/// Nobody knows what has happened.
+pub(super) fn lost(why: &str) -> Error {
     Error::new(Kind::OutcomeUnknown, why)
 }
 
@@ -280,5 +322,5 @@ fn unknown(error: &Error) -> Error {
 pub(super) fn whose() -> Error {
     let why = "The answer to a write was lost; sent again, its check did not hold. Either it has \
                happened the first time, or somebody else was faster: read to find out";
-    Error::new(Kind::OutcomeUnknown, why)
+    lost(why)
 }

@@ -18,7 +18,9 @@ use super::address::{self, shown};
 use super::backoff;
 use super::transport::{self, Fault, Transport, collect, refusal, retry_after};
 use crate::connect::database_id::DatabaseId;
-use crate::connect::metadata::{Consistency, Metadata, read_answer, write_request};
+use crate::connect::metadata::{
+    Consistency, EXTENSIONS_HEADER, Metadata, read_answer, write_request,
+};
 use crate::connect::versions::{
     DATABASE_HEADER, DOMAIN_HEADER, JSON_TYPE, PROTOBUF_TYPE, VERSION_HEADER, Version,
 };
@@ -40,6 +42,8 @@ pub(super) struct Grant {
     /// The headers of every request.
     pub(super) headers: HeaderMap,
     database: DatabaseId,
+    /// What the server offers beyond the protocol.
+    extensions: Vec<String>,
     strong: Option<String>,
     nearest: Option<String>,
     renew_at: Instant,
@@ -47,6 +51,11 @@ pub(super) struct Grant {
 }
 
 impl Grant {
+    /// Whether the server offers that extension.
+    pub(super) fn offers(&self, extension: &str) -> bool {
+        self.extensions.iter().any(|offered| offered == extension)
+    }
+
     /// The endpoint for reads of that freshness; writes take the strong one.
     pub(super) fn endpoint(&self, eventual: bool) -> Option<&str> {
         if eventual { self.nearest.as_deref() } else { self.strong.as_deref() }
@@ -97,6 +106,18 @@ impl Credentials {
     /// The server's URL as it may be shown.
     pub(super) fn shown(&self) -> String {
         shown(&self.url)
+    }
+
+    /// Whether the server offers that extension, as far as is known.
+    pub(super) fn offers(&self, extension: &str) -> bool {
+        self.current.lock().as_ref().is_some_and(|grant| grant.offers(extension))
+    }
+
+    /// The error of something that the server does not offer.
+    pub(super) fn lacks(&self, what: &str) -> Error {
+        let shown = self.shown();
+        let why = format!("{shown} lacks the extension of KV Connect that this needs: {what}");
+        Error::new(Kind::Unsupported, why)
     }
 
     /// There is no strong endpoint.
@@ -200,6 +221,7 @@ impl Credentials {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, self.authorization.clone());
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON_TYPE));
+            headers.insert(HeaderName::from_static(EXTENSIONS_HEADER), HeaderValue::from(1));
             let body = Bytes::from(write_request(&Version::ALL));
             let answer =
                 self.transport.probe(&uri, headers, body, deadline).await.map_err(passing)?;
@@ -263,6 +285,7 @@ impl Credentials {
             version,
             headers,
             database: metadata.database,
+            extensions: metadata.extensions,
             strong,
             nearest,
             renew_at,

@@ -13,11 +13,13 @@
 //! | [`transport`] | HTTP |
 //! | [`ask`] | one request with its retries |
 //! | [`read`], [`write`], [`watch`] | what is asked |
+//! | [`extension`] | what openkv's own servers answer beyond that |
 
 mod address;
 mod ask;
 mod backoff;
 mod credentials;
+mod extension;
 mod read;
 mod repeat;
 mod runtime;
@@ -30,8 +32,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::codec::frame::Verb;
+use crate::connect::extension::FRAMES;
 pub use crate::connect::wire::Entry as Found;
-use crate::model::{AtomicWrite, Decision, Env, Error, Key, Kind, Request, Result};
+use crate::model::{AtomicWrite, Decision, Env, Error, Key, Kind, Limits, Request, Result};
 use crate::store::{Id, WatchReply};
 
 /// Gets the rows of each request, in order.
@@ -39,6 +43,9 @@ pub type ReadReply = Box<dyn FnOnce(Result<Vec<Vec<Found>>>) + Send>;
 
 /// Gets one decision for each write, in order.
 pub type CommitReply = Box<dyn FnOnce(Vec<Decision>) + Send>;
+
+/// Gets the answer of a call, empty for one without bytes.
+pub type CallReply = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
 
 /// An open database elsewhere. Dropping it ends its watches; writes under way are completed.
 pub struct Client {
@@ -77,11 +84,31 @@ impl Client {
     /// The error of something that the server does not offer.
     #[must_use]
     pub fn lacks(&self, what: &str) -> Error {
-        let why = format!(
-            "{} lacks the extension of KV Connect that this needs: {what}",
-            self.asker.credentials.shown()
-        );
-        Error::new(Kind::Unsupported, why)
+        self.asker.credentials.lacks(what)
+    }
+
+    /// Whether the server takes the frames of calls: it is openkv's.
+    #[must_use]
+    pub fn takes_frames(&self) -> bool {
+        self.asker.credentials.offers(FRAMES)
+    }
+
+    /// Asks for what a verb does, if the server [takes frames](Client::takes_frames).
+    pub fn call(&self, verb: Verb, frame: &[u8], limits: &Limits, reply: CallReply) {
+        if matches!(verb, Verb::Backup | Verb::BackupProgress) {
+            return reply(Err(extension::no_backup()));
+        }
+        let (asker, keep) = (self.asker.clone(), self.runtime.clone());
+        match self.runtime.handle() {
+            Ok(runtime) => {
+                let (frame, limits) = (frame.to_vec(), limits.clone());
+                runtime.spawn(async move {
+                    reply(extension::call(asker, verb, frame, limits).await);
+                    drop(keep);
+                });
+            }
+            Err(error) => reply(Err(error)),
+        }
     }
 
     /// The time by which conditions are compared.

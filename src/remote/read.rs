@@ -3,7 +3,6 @@
 use std::ops::Range as Places;
 use std::sync::Arc;
 
-use hyper::body::Bytes;
 use tokio::task::JoinSet;
 
 use super::ask::{Again, Asker, Question, Unfit};
@@ -112,12 +111,8 @@ fn add(
 async fn ask(asker: &Asker, requests: &[Request], pack: &Pack) -> Result<Vec<Vec<Entry>>> {
     let asked = pack.places.iter().filter_map(|at| requests.get(*at));
     let ranges: Vec<Range> = asked.map(|request| request.range.clone()).collect();
-    let question = Question {
-        path: "snapshot_read",
-        eventual: pack.eventual,
-        again: Again::Harmless,
-        body: Bytes::from(write_request(&ranges)),
-    };
+    let body = write_request(&ranges);
+    let question = Question::plain("snapshot_read", pack.eventual, Again::Harmless, body);
     let eventual = pack.eventual;
     let decode = |grant: &Grant, bytes: &[u8]| decode(grant, bytes, &ranges, eventual);
     asker.ask(&question, decode).await.map(|(rows, _)| rows)

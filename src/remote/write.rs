@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hyper::body::Bytes;
 use tokio::task::JoinSet;
 
 use super::ask::{Again, Asker, Question, Unfit, whose};
@@ -93,8 +92,7 @@ fn lines(writes: Vec<Result<AtomicWrite>>) -> Vec<Line> {
 
 async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
     let again = if repeat::is_safe(&write) { Again::Guarded } else { Again::Harmful };
-    let body = Bytes::from(write_request(write)?);
-    let question = Question { path: "atomic_write", eventual: false, again, body };
+    let question = Question::plain("atomic_write", false, again, write_request(write)?);
     let (answer, sent_before) = asker
         .ask(&question, |_, bytes| match read_answer(bytes) {
             Ok(WriteAnswer::Disabled) => Err(Unfit::Disabled(Error::new(

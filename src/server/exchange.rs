@@ -8,7 +8,10 @@ use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, TokenHash, bearer};
 use super::catalog::now_ms;
 use super::database::Database;
-use crate::connect::metadata::{Consistency, Endpoint, Metadata, read_request, write_answer};
+use crate::connect::extension::OFFERED;
+use crate::connect::metadata::{
+    Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, read_request, write_answer,
+};
 use crate::connect::versions::{JSON_TYPE, Version};
 use std::sync::Arc;
 
@@ -37,6 +40,13 @@ fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap)
     }
 }
 
+/// The extensions for a client that has asked for them. All others get the protocol's own fields:
+/// Deno's clients refuse metadata with others.
+fn offered_to(headers: &HeaderMap) -> Vec<String> {
+    let asked = headers.get(EXTENSIONS_HEADER).is_some_and(|asked| asked.as_bytes() == b"1");
+    if asked { OFFERED.map(str::to_owned).into() } else { Vec::new() }
+}
+
 /// Answers with metadata. The token has been compared.
 pub(super) fn exchange(
     serving: &Serving,
@@ -60,7 +70,7 @@ pub(super) fn exchange(
         endpoints: vec![Endpoint { url, consistency: Consistency::Strong }],
         token: serving.signer.issue(&grant)?,
         expires_at_ms,
-        extensions: Vec::new(),
+        extensions: offered_to(headers),
     };
     Ok(answer(StatusCode::OK, JSON_TYPE, whole(write_answer(&metadata)?)))
 }

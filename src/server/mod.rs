@@ -13,6 +13,7 @@
 //! | `listener` | sockets, TLS, connections and their bounds, the end |
 //! | `route` | method and path → what answers; who may come in |
 //! | `exchange`, `data`, `watch` | metadata; reads and writes; streams |
+//! | `extension` | openkv's own requests, for clients that have asked |
 //! | `admin` | databases and tokens, made and dropped |
 //! | `auth` | tokens: compared, hashed, issued, signed |
 //! | `catalog`, `registry`, `database`, `quota` | the databases, their file of record, their bounds |
@@ -24,6 +25,7 @@ mod catalog;
 mod data;
 mod database;
 mod exchange;
+mod extension;
 mod listener;
 mod log;
 pub mod options;

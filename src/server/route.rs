@@ -12,7 +12,7 @@ use hyper::{Method, Request, StatusCode};
 use super::answer::{Answer, Refusal, text};
 use super::auth::Rights;
 use super::catalog::now_ms;
-use super::{Serving, admin, data, exchange, watch};
+use super::{Serving, admin, data, exchange, extension, watch};
 use crate::model::{REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX};
 
 /// Answers a request, whatever it is.
@@ -46,6 +46,12 @@ async fn route(serving: &Arc<Serving>, head: Parts, body: Incoming) -> Result<An
         "/v2/snapshot_read" | "/v2/atomic_write" | "/v2/watch" => {
             only(&head, &[Method::POST])?;
             data_path(serving, &head, body, path.trim_start_matches("/v2/")).await
+        }
+        _ if path.starts_with("/v2/openkv/") => {
+            let asked = extension::asked(path.trim_start_matches("/v2/"));
+            let asked = asked.ok_or_else(Refusal::not_found)?;
+            only(&head, &[Method::POST])?;
+            extension::route(serving, &head, body, asked).await
         }
         _ if path.starts_with("/v1/admin/") => admin::route(serving, head, body, &path).await,
         _ => {

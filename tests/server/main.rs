@@ -10,6 +10,7 @@
 mod admin;
 mod client;
 mod data;
+mod extension;
 mod rights;
 mod served;
 mod watches;

@@ -16,7 +16,7 @@ struct Room {
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 14] = [
+const ROOMS: [Room; 15] = [
     Room { name: "model", uses: &[] },
     Room { name: "codec", uses: &["model"] },
     Room { name: "search", uses: &["model", "codec"] },
@@ -25,16 +25,20 @@ const ROOMS: [Room; 14] = [
     Room { name: "engine", uses: &["model", "codec", "search", "commit"] },
     Room { name: "metrics", uses: &["model"] },
     Room { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
+    Room { name: "call", uses: &["model", "codec", "filter", "metrics", "store"] },
     Room { name: "connect", uses: &["model", "codec"] },
-    Room { name: "remote", uses: &["model", "connect", "store"] },
+    Room { name: "remote", uses: &["model", "codec", "connect", "store"] },
     Room { name: "backend", uses: &["model", "engine", "store", "remote"] },
     Room { name: "open", uses: &["model", "commit", "engine", "store", "remote", "backend"] },
-    Room { name: "server", uses: &["model", "codec", "connect", "store", "backend", "open"] },
+    Room {
+        name: "server",
+        uses: &["model", "codec", "call", "connect", "store", "backend", "open"],
+    },
     Room {
         name: "binding",
         uses: &[
-            "model", "codec", "filter", "engine", "metrics", "store", "remote", "backend", "open",
-            "server",
+            "model", "codec", "filter", "engine", "metrics", "store", "call", "remote", "backend",
+            "open", "server",
         ],
     },
 ];

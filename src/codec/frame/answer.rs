@@ -1,7 +1,8 @@
 //! Answers as JavaScript reads them.
 
-use crate::codec::uuid;
-use crate::model::{Decision, Error, Resolved, Row, Versionstamp};
+use super::reader::Reader;
+use crate::codec::{Malformed, uuid};
+use crate::model::{Decision, Error, Kind, Resolved, Row, Versionstamp};
 
 /// Where an answer goes: a buffer of JavaScript's, which has an end, or a vector, which has none.
 pub trait Out {
@@ -145,6 +146,19 @@ pub fn push_error(out: &mut Vec<u8>, error: &Error) {
     out.push(error.kind() as u8);
     out.extend_from_slice(&(error.message().len() as u32).to_le_bytes());
     out.extend_from_slice(error.message().as_bytes());
+}
+
+/// An error record, and nothing behind it.
+///
+/// # Errors
+/// A record that is cut short or goes on, an unknown kind, text that is not UTF-8.
+pub fn parse_error(bytes: &[u8]) -> Result<Error, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let kind = Kind::from_number(reader.u8()?);
+    let kind = kind.ok_or_else(|| reader.refused("an unknown kind of error"))?;
+    let message = reader.text()?.to_owned();
+    reader.end()?;
+    Ok(Error::new(kind, message))
 }
 
 const COMMITTED: u8 = 0;

@@ -10,9 +10,9 @@ use crate::store::Preview;
 pub(super) fn preview(frame: &[u8], Call { store, limits, reply, .. }: Call) {
     let write = match parse_writes(frame, 1, &limits).map(|mut writes| writes.pop()) {
         Ok(Some(Ok(write))) => write,
-        Ok(Some(Err(error))) => return reply.bad(&error),
-        Ok(None) => return reply.bad(&Error::internal("a preview of nothing")),
-        Err(bug) => return reply.bad(&Error::internal(bug.to_string())),
+        Ok(Some(Err(error))) => return reply.bad(error),
+        Ok(None) => return reply.bad(Error::internal("a preview of nothing")),
+        Err(bug) => return reply.bad(bug),
     };
     store.preview(
         write,
@@ -25,9 +25,9 @@ pub(super) fn preview(frame: &[u8], Call { store, limits, reply, .. }: Call) {
                     out.push(value.encoding.id());
                     out.extend(value.bytes);
                 }
-                reply.good(Some(out));
+                reply.good(out);
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }),
     );
 }

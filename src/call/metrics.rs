@@ -1,11 +1,9 @@
 //! Metrics, as an object's JSON or as Prometheus' text.
 
 use super::Call;
+use crate::codec::frame::Verb;
 use crate::metrics::{Operation, exposition};
 use crate::model::Error;
-
-/// The verb, which the handle knows too: what its lane has counted is merged before.
-pub(in crate::binding) const METRICS: u32 = 4;
 
 /// Frame: u8, 1 for Prometheus' text. Answer: JSON or text, UTF-8.
 pub(super) fn metrics(frame: &[u8], Call { store, reply, .. }: Call) {
@@ -18,26 +16,26 @@ pub(super) fn metrics(frame: &[u8], Call { store, reply, .. }: Call) {
             }
         });
         match text {
-            Ok(text) => reply.good(Some(text.into_bytes())),
-            Err(error) => reply.bad(&error),
+            Ok(text) => reply.good(text.into_bytes()),
+            Err(error) => reply.bad(error),
         }
     }));
 }
 
 /// What a verb counts as, if it is counted.
-pub(super) fn operation(verb: u32) -> Option<Operation> {
+pub(super) fn operation(verb: Verb) -> Option<Operation> {
     Some(match verb {
-        1 => Operation::Checkpoint,
-        3 => Operation::Vacuum,
-        5 => Operation::Backup,
-        10 => Operation::Count,
-        11 => Operation::List,
-        12 => Operation::Ttl,
-        13 => Operation::DeleteMany,
-        14 => Operation::GetWithExpiry,
-        30 => Operation::Settle,
-        31 => Operation::Extend,
-        53 => Operation::Search,
+        Verb::Checkpoint => Operation::Checkpoint,
+        Verb::Vacuum => Operation::Vacuum,
+        Verb::Backup => Operation::Backup,
+        Verb::Count => Operation::Count,
+        Verb::Scan => Operation::List,
+        Verb::Ttl => Operation::Ttl,
+        Verb::DeleteMany => Operation::DeleteMany,
+        Verb::Entries => Operation::GetWithExpiry,
+        Verb::Settle => Operation::Settle,
+        Verb::Extend => Operation::Extend,
+        Verb::Search => Operation::Search,
         _ => return None,
     })
 }

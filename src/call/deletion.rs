@@ -3,8 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::Call;
-use crate::binding::replies::Reply;
+use super::{Call, Fault, Reply};
 use crate::codec::frame::{deleted_answer, parse_deletion};
 use crate::filter::Filter;
 use crate::model::{
@@ -35,7 +34,7 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
     let Call { store, reply, durable, busy, limits } = call;
     let (deletion, atomic) = match prepared(frame, &store) {
         Ok(prepared) => prepared,
-        Err(error) => return reply.bad(&error),
+        Err(error) => return reply.bad(error),
     };
     let mut progress = Progress {
         store: Arc::downgrade(&store),
@@ -57,9 +56,8 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
     progress.go_on(&store);
 }
 
-fn prepared(frame: &[u8], store: &Store) -> Result<(Deletion, bool)> {
-    let (mut deletion, atomic) =
-        parse_deletion(frame).map_err(|bug| Error::internal(bug.to_string()))?;
+fn prepared(frame: &[u8], store: &Store) -> Result<(Deletion, bool), Fault> {
+    let (mut deletion, atomic) = parse_deletion(frame)?;
     deletion.now_ms = store.now_ms();
     if let Some(bytes) = &deletion.filter {
         Filter::parse(bytes, deletion.now_ms)?;
@@ -113,28 +111,28 @@ impl Progress {
                     (Among::Span { .. }, None) => false,
                 };
                 if !more || self.atomic || self.deletion.count_max == 0 {
-                    return self.reply.good(Some(deleted_answer(self.count, self.stamp)));
+                    return self.reply.good(deleted_answer(self.count, self.stamp));
                 }
                 if matches!(self.deletion.among, Among::Keys(_)) {
                     self.take_keys();
                 }
                 match self.store.upgrade() {
                     Some(store) => self.go_on(&store),
-                    None => self.fail(&Error::closed()),
+                    None => self.fail(Error::closed()),
                 }
             }
-            Some(Decision::Rejected(error)) => self.fail(&error),
-            _ => self.fail(&Error::internal("a deletion was not decided")),
+            Some(Decision::Rejected(error)) => self.fail(error),
+            _ => self.fail(Error::internal("a deletion was not decided")),
         }
     }
 
     /// Ends with an error, which says what has been done all the same.
-    fn fail(self, error: &Error) {
+    fn fail(self, error: Error) {
         let count = self.count;
         if count == 0 {
             return self.reply.bad(error);
         }
         let words = format!("{} ({count} entries have been deleted before)", error.message());
-        self.reply.bad(&Error::new(error.kind(), words));
+        self.reply.bad(Error::new(error.kind(), words));
     }
 }

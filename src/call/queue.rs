@@ -1,12 +1,11 @@
 //! Queues: messages that were received, how full a queue is, and its dead messages.
 
 use super::Call;
-use crate::codec::Malformed;
 use crate::codec::frame::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal, parse_settlement,
     push_dead, push_stats,
 };
-use crate::model::{DEAD_PURGE_ROWS_MAX, DeadOrder, Error};
+use crate::model::{DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadOrder, LOCK_DURATION_MS_MAX};
 use crate::store::Ask;
 
 /// What was parsed, or the answer that it is a bug.
@@ -14,24 +13,23 @@ macro_rules! parsed {
     ($parsed:expr, $call:ident) => {
         match $parsed {
             Ok(parsed) => parsed,
-            Err(bug) => return refuse($call, &bug),
+            Err(bug) => return $call.reply.bad(bug),
         }
     };
 }
 
-fn refuse(call: Call, bug: &Malformed) {
-    call.reply.bad(&Error::internal(bug.to_string()));
-}
-
 /// Answer: u8 whether the lock still held.
 pub(super) fn settle(frame: &[u8], call: Call) {
-    let settlement = parsed!(parse_settlement(frame), call);
+    let mut settlement = parsed!(parse_settlement(frame), call);
+    let most_ms = i64::try_from(call.limits.delay_ms_max).unwrap_or(i64::MAX);
+    settlement.delay_ms = settlement.delay_ms.map(|ms| ms.min(most_ms));
     ask(Ask::Settle(settlement), call);
 }
 
 /// Answer: u8 whether the lock still held.
 pub(super) fn extend(frame: &[u8], call: Call) {
-    let renewal = parsed!(parse_renewal(frame), call);
+    let mut renewal = parsed!(parse_renewal(frame), call);
+    renewal.lock_ms = renewal.lock_ms.clamp(0, LOCK_DURATION_MS_MAX.into());
     ask(Ask::Extend(renewal), call);
 }
 
@@ -39,8 +37,8 @@ fn ask(what: Ask, Call { store, reply, .. }: Call) {
     store.ask(
         what,
         Box::new(move |held| match held {
-            Ok(held) => reply.good(Some(vec![u8::from(held)])),
-            Err(error) => reply.bad(&error),
+            Ok(held) => reply.good(vec![u8::from(held)]),
+            Err(error) => reply.bad(error),
         }),
     );
 }
@@ -54,9 +52,9 @@ pub(super) fn stats(frame: &[u8], call: Call) {
             Ok(stats) => {
                 let mut answer = Vec::new();
                 push_stats(&mut answer, &stats);
-                reply.good(Some(answer));
+                reply.good(answer);
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -64,6 +62,7 @@ pub(super) fn stats(frame: &[u8], call: Call) {
 /// Answer: u32 count, u8 more, dead messages.
 pub(super) fn dead_list(frame: &[u8], call: Call) {
     let (queue, limit, after) = parsed!(parse_dead_list(frame), call);
+    let limit = limit.min(DEAD_LIST_MAX as usize);
     let Call { store, reply, .. } = call;
     store.read(Box::new(move |snapshot| {
         let (mut count, mut more, mut letters) = (0_u32, false, Vec::new());
@@ -80,9 +79,9 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
         match read {
             Ok(()) => {
                 let head = [&count.to_le_bytes()[..], &[u8::from(more)]].concat();
-                reply.good(Some([head, letters].concat()));
+                reply.good([head, letters].concat());
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -93,12 +92,12 @@ pub(super) fn dead_get(frame: &[u8], call: Call) {
     let Call { store, reply, .. } = call;
     store.read(Box::new(move |snapshot| {
         match snapshot.and_then(|snapshot| snapshot.dead_letter(&queue, id)) {
-            Ok(letter) => reply.good(letter.map(|letter| {
+            Ok(letter) => reply.good(letter.map_or_else(Vec::new, |letter| {
                 let mut answer = Vec::new();
                 push_dead(&mut answer, &letter);
                 answer
             })),
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -127,8 +126,8 @@ fn order(queue: String, order: DeadOrder, Call { store, reply, busy, .. }: Call)
         order,
         busy,
         Box::new(move |done| match done {
-            Ok(count) => reply.good(Some((count as u32).to_le_bytes().to_vec())),
-            Err(error) => reply.bad(&error),
+            Ok(count) => reply.good((count as u32).to_le_bytes().to_vec()),
+            Err(error) => reply.bad(error),
         }),
     );
 }

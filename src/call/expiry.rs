@@ -12,12 +12,12 @@ pub(super) fn ttl(frame: &[u8], Call { store, reply, .. }: Call) {
     let key = Key::from_encoded(frame.to_vec());
     store.read(Box::new(move |snapshot| {
         match snapshot.and_then(|snapshot| snapshot.expiry(key.as_bytes())) {
-            Ok(None) => reply.good(Some(vec![ABSENT])),
-            Ok(Some(None)) => reply.good(Some(vec![STAYS])),
+            Ok(None) => reply.good(vec![ABSENT]),
+            Ok(Some(None)) => reply.good(vec![STAYS]),
             Ok(Some(Some(end))) => {
-                reply.good(Some([&[ENDS][..], &(end as f64).to_le_bytes()].concat()));
+                reply.good([&[ENDS][..], &(end as f64).to_le_bytes()].concat());
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }

@@ -2,16 +2,15 @@
 
 use std::sync::{Arc, Weak};
 
-use super::Call;
-use crate::binding::replies::Reply;
+use super::{Call, Fault, Reply};
 use crate::codec::frame::{ScanRequest, next_key, parse_scan, put_seen};
 use crate::filter::Filter;
 use crate::model::{Encoding, Error, Result, Row, Seen, Step, Versionstamp, Walk};
 use crate::store::{Scan, Store};
 
 /// The scan that a frame asks for, the request, and what `$now` is in it.
-fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64)> {
-    let request = parse_scan(frame).map_err(|bug| Error::internal(bug.to_string()))?;
+fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
+    let request = parse_scan(frame)?;
     let now_ms = request.now_ms.unwrap_or_else(|| store.now_ms());
     let filter = request.filter.as_deref().map(|bytes| Filter::parse(bytes, now_ms)).transpose()?;
     let scan = Scan {
@@ -30,7 +29,7 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64)> {
 pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
     let (mut scan, request, now_ms) = match asked(frame, &store) {
         Ok(asked) => asked,
-        Err(error) => return reply.bad(&error),
+        Err(error) => return reply.bad(error),
     };
     store.read(Box::new(move |snapshot| {
         let mut rows = Vec::new();
@@ -56,9 +55,9 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
                 ];
                 let mut answer = head.concat();
                 answer.append(&mut rows);
-                reply.good(Some(answer));
+                reply.good(answer);
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -67,22 +66,25 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
 pub(super) fn count(frame: &[u8], Call { store, reply, .. }: Call) {
     match asked(frame, &store) {
         Ok((scan, _, _)) => count_on(&store, Scan { values: false, ..scan }, 0, reply),
-        Err(error) => reply.bad(&error),
+        Err(error) => reply.bad(error),
     }
 }
 
 /// One step of a count, and behind the reads that wait by then the next one.
 fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply) {
+    if !reply.is_wanted() {
+        return reply.bad(Error::closed());
+    }
     let later: Weak<Store> = Arc::downgrade(store);
     store.read(Box::new(move |snapshot| {
         let mut count = before;
         let done =
             snapshot.and_then(|snapshot| scan.step(snapshot, usize::MAX, &mut |_| count += 1));
         match (done, later.upgrade()) {
-            (Ok(true), _) => reply.good(Some((count as f64).to_le_bytes().to_vec())),
+            (Ok(true), _) => reply.good((count as f64).to_le_bytes().to_vec()),
             (Ok(false), Some(store)) => count_on(&store, scan, count, reply),
-            (Ok(false), None) => reply.bad(&Error::closed()),
-            (Err(error), _) => reply.bad(&error),
+            (Ok(false), None) => reply.bad(Error::closed()),
+            (Err(error), _) => reply.bad(error),
         }
     }));
 }
@@ -123,8 +125,8 @@ pub(super) fn entries(frame: &[u8], Call { store, reply, .. }: Call) {
             Ok(())
         });
         match read {
-            Ok(()) => reply.good(Some(rows)),
-            Err(error) => reply.bad(&error),
+            Ok(()) => reply.good(rows),
+            Err(error) => reply.bad(error),
         }
     }));
 }

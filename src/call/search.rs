@@ -2,17 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Call;
+use super::{Call, Fault};
 use crate::codec::Malformed;
 use crate::codec::frame::{
     Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
 };
 use crate::filter::Filter;
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Hit, HitVisitor, Result, Search, Wish};
-
-fn bug(malformed: &Malformed) -> Error {
-    Error::internal(malformed.to_string())
-}
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)
@@ -22,16 +18,16 @@ fn soon() -> Instant {
 pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
     let spec = match parse_index(frame) {
         Ok(spec) => spec,
-        Err(malformed) => return reply.bad(&bug(&malformed)),
+        Err(malformed) => return reply.bad(malformed),
     };
     store.order(Box::new(move |writer| {
         match writer.and_then(|writer| writer.create_index(&spec, soon())) {
             Ok(info) => {
                 let mut out = Vec::new();
                 push_indexes(&mut out, &[info]);
-                reply.good(Some(out));
+                reply.good(out);
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -40,12 +36,12 @@ pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
 pub(super) fn remove(frame: &[u8], Call { store, reply, .. }: Call) {
     let choice = match parse_choice(frame) {
         Ok(choice) => choice,
-        Err(malformed) => return reply.bad(&bug(&malformed)),
+        Err(malformed) => return reply.bad(malformed),
     };
     store.order(Box::new(move |writer| {
         match writer.and_then(|writer| writer.drop_index(&choice, soon())) {
-            Ok(found) => reply.good(Some(vec![u8::from(found)])),
-            Err(error) => reply.bad(&error),
+            Ok(found) => reply.good(vec![u8::from(found)]),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -58,9 +54,9 @@ pub(super) fn list(frame: &[u8], Call { store, reply, .. }: Call) {
             Ok(infos) => {
                 let mut out = Vec::new();
                 push_indexes(&mut out, &infos);
-                reply.good(Some(out));
+                reply.good(out);
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -68,18 +64,10 @@ pub(super) fn list(frame: &[u8], Call { store, reply, .. }: Call) {
 /// Frame: the search. Answer: the hits.
 pub(super) fn search(frame: &[u8], Call { store, reply, .. }: Call) {
     let now_ms = store.now_ms();
-    let parsed = parse_search(frame).map_err(|malformed| bug(&malformed)).and_then(|parsed| {
-        let SearchFrame { search, limit, offset, filter } = parsed;
-        search.check(limit, offset)?;
-        let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
-        Ok((
-            search,
-            Page { hits: Hits::default(), filter, limit, offset, more: false, fault: None },
-        ))
-    });
+    let parsed = asked(frame, now_ms);
     let (search, mut page) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return reply.bad(&error),
+        Err(error) => return reply.bad(error),
     };
     store.read(Box::new(move |snapshot| {
         let answer = snapshot.and_then(|snapshot| {
@@ -87,10 +75,18 @@ pub(super) fn search(frame: &[u8], Call { store, reply, .. }: Call) {
             page.answer(&search, !used.building, &used.spec.fields)
         });
         match answer {
-            Ok(answer) => reply.good(Some(answer)),
-            Err(error) => reply.bad(&error),
+            Ok(answer) => reply.good(answer),
+            Err(error) => reply.bad(error),
         }
     }));
+}
+
+/// The search that a frame asks for, and the page that its hits go into.
+fn asked(frame: &[u8], now_ms: i64) -> Result<(Search, Page), Fault> {
+    let SearchFrame { search, limit, offset, filter } = parse_search(frame)?;
+    search.check(limit, offset)?;
+    let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
+    Ok((search, Page { hits: Hits::default(), filter, limit, offset, more: false, fault: None }))
 }
 
 /// One page of results.

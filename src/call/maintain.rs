@@ -10,9 +10,9 @@ pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
         Ok(done) => {
             let numbers =
                 [done.log_pages, done.moved_pages].map(|pages| (pages as u32).to_le_bytes());
-            reply.good(Some(numbers.concat()));
+            reply.good(numbers.concat());
         }
-        Err(error) => reply.bad(&error),
+        Err(error) => reply.bad(error),
     }));
 }
 
@@ -30,9 +30,9 @@ pub(super) fn stats(frame: &[u8], Call { store, reply, .. }: Call) {
                     out.extend((number as f64).to_le_bytes());
                 }
                 out.extend(stats.stamp.hex());
-                reply.good(Some(out));
+                reply.good(out);
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }
@@ -43,9 +43,9 @@ pub(super) fn vacuum(Call { store, reply, busy, .. }: Call) {
         match writer.and_then(|writer| writer.vacuum(Instant::now() + busy)) {
             Ok(done) => {
                 let sizes = [done.before_bytes, done.after_bytes];
-                reply.good(Some(sizes.map(|bytes| (bytes as f64).to_le_bytes()).concat()));
+                reply.good(sizes.map(|bytes| (bytes as f64).to_le_bytes()).concat());
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     }));
 }

@@ -7,12 +7,14 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
-use super::Call;
-use crate::binding::replies::Reply;
-use crate::model::Error;
+use super::{Call, Reply};
+use crate::codec::Malformed;
 
 /// Most findings of one examination.
 const FINDINGS_MAX: usize = 100;
+
+/// A frame that is too short.
+const CUT: Malformed = Malformed::new("the frame is cut short", 0);
 
 /// How far a backup has come, for those who ask, and whether it is to end.
 #[derive(Default)]
@@ -27,7 +29,7 @@ static BACKUPS: LazyLock<Mutex<HashMap<u32, Arc<Progress>>>> = LazyLock::new(Mut
 
 /// Frame: u32 number, path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
 pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
-    let Some((number, path)) = frame.split_first_chunk() else { return malformed(reply) };
+    let Some((number, path)) = frame.split_first_chunk() else { return reply.bad(CUT) };
     let (number, path) = (u32::from_le_bytes(*number), String::from_utf8_lossy(path));
     let path = PathBuf::from(path.as_ref());
     let progress = Arc::<Progress>::default();
@@ -48,16 +50,16 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
                 answer.extend_from_slice(&(copy.entries as f64).to_le_bytes());
                 answer.extend_from_slice(&copy.stamp.hex());
                 answer.extend_from_slice(&copy.digest);
-                reply.good(Some(answer));
+                reply.good(answer);
             }
-            Err(error) => reply.bad(&error),
+            Err(error) => reply.bad(error),
         }
     });
 }
 
 /// Frame: u32 number, u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
 pub(super) fn progress(frame: &[u8], reply: Reply) {
-    let [a, b, c, d, end] = frame else { return malformed(reply) };
+    let [a, b, c, d, end] = frame else { return reply.bad(CUT) };
     let number = u32::from_le_bytes([*a, *b, *c, *d]);
     let (mut done, mut all) = (0, 0);
     if let Some(progress) = BACKUPS.lock().get(&number) {
@@ -65,7 +67,7 @@ pub(super) fn progress(frame: &[u8], reply: Reply) {
         done = progress.done.load(Ordering::Relaxed);
         all = progress.all.load(Ordering::Relaxed);
     }
-    reply.good(Some([done, all].map(|pages| (pages as f64).to_le_bytes()).concat()));
+    reply.good([done, all].map(|pages| (pages as f64).to_le_bytes()).concat());
 }
 
 /// Answer: one finding a line.
@@ -73,8 +75,8 @@ pub(super) fn check(Call { store, reply, .. }: Call) {
     let custody = store.custody();
     drop(store);
     on_its_own_thread("openkv-check", reply, move |reply| match custody.check(FINDINGS_MAX) {
-        Ok(findings) => reply.good(Some(findings.join("\n").into_bytes())),
-        Err(error) => reply.bad(&error),
+        Ok(findings) => reply.good(findings.join("\n").into_bytes()),
+        Err(error) => reply.bad(error),
     });
 }
 
@@ -84,8 +86,4 @@ fn on_its_own_thread(name: &str, reply: Reply, work: impl FnOnce(Reply) + Send +
         // The reply went with the work, and has said that it was not answered.
         tracing::error!(%error, "starting a thread");
     }
-}
-
-fn malformed(reply: Reply) {
-    reply.bad(&Error::internal("a malformed request to the addon"));
 }

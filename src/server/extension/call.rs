@@ -1,0 +1,72 @@
+//! Calls: a verb, its frame, one answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::{answered, malformed, unanswered};
+use crate::call::{Call, Fault, Reply, carry_out};
+use crate::codec::frame::Verb;
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Limits};
+use crate::server::answer::{Answer, Refusal};
+use crate::server::auth::Rights;
+use crate::server::data::store_of;
+use crate::server::database::Database;
+
+/// What a verb takes; `None`: it is not for clients.
+pub(super) fn rights(verb: Verb) -> Option<Rights> {
+    Some(match verb {
+        // A path means a file of the server's machine.
+        Verb::Backup | Verb::BackupProgress => return None,
+        Verb::Stats
+        | Verb::Metrics
+        | Verb::Count
+        | Verb::Scan
+        | Verb::Ttl
+        | Verb::Entries
+        | Verb::Preview
+        | Verb::QueueStats
+        | Verb::DeadList
+        | Verb::DeadGet
+        | Verb::ListIndexes
+        | Verb::Search => Rights::Read,
+        // They change nothing that can be read, but are work for the whole database.
+        Verb::Checkpoint | Verb::Vacuum | Verb::Check => Rights::Write,
+        Verb::DeleteMany
+        | Verb::Settle
+        | Verb::Extend
+        | Verb::DeadRequeue
+        | Verb::DeadDelete
+        | Verb::DeadPurge
+        | Verb::CreateIndex
+        | Verb::DropIndex => Rights::Write,
+    })
+}
+
+/// Carries a call out.
+pub(super) async fn call(
+    database: &Arc<Database>,
+    verb: Verb,
+    frame: &[u8],
+    limits: Limits,
+) -> Result<Answer, Refusal> {
+    let store = store_of(database).await?;
+    let (sender, receiver) = oneshot::channel();
+    // The reply owns the sender, and asks it whether the client is still there.
+    let sender = Arc::new(parking_lot::Mutex::new(Some(sender)));
+    let asked = sender.clone();
+    let reply = Reply::new(move |answer| {
+        if let Some(sender) = sender.lock().take() {
+            let _gone = sender.send(answer);
+        }
+    })
+    .while_wanted(move || asked.lock().as_ref().is_some_and(|sender| !sender.is_closed()));
+    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+    carry_out(verb, frame, Call { store, reply, durable: true, busy, limits });
+    match receiver.await.map_err(unanswered)? {
+        Ok(answer) => answered(Ok(answer)),
+        Err(Fault::Told(error)) => answered(Err(error)),
+        Err(Fault::Malformed(bytes)) => Err(malformed(bytes)),
+    }
+}

@@ -1,0 +1,100 @@
+//! openkv's own requests (`connect::extension`): who may ask for what, and the way of each to the
+//! store. The order in which a request is looked at is that of the data path.
+//!
+//! A frame comes from a stranger here: what JavaScript holds to its bounds before it crosses into
+//! this process is held to them again by whoever carries it out.
+
+mod call;
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderMap;
+use hyper::http::request::Parts;
+
+use super::Serving;
+use super::answer::{Answer, Refusal, answer, whole};
+use super::auth::Rights;
+use super::catalog::now_ms;
+use super::data::authorize;
+use super::route::read;
+use crate::codec::frame::Verb;
+use crate::connect::extension::{
+    CALL, FRAMES_TYPE, LIMITS_HEADER, read_limits, write_bad, write_good,
+};
+use crate::model::{Error, Kind, Limits, REQUEST_BYTES_MAX, Result};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Call(Verb),
+}
+
+/// What a path asks for, without the version in front; `None`: there is no such path.
+pub(super) fn asked(path: &str) -> Option<Asked> {
+    let verb = path.strip_prefix(CALL)?.strip_prefix('/')?;
+    let verb = verb.parse().ok().and_then(Verb::from_number)?;
+    call::rights(verb).map(|_| Asked::Call(verb))
+}
+
+impl Asked {
+    fn rights(self) -> Rights {
+        match self {
+            // Without any it has no path.
+            Self::Call(verb) => call::rights(verb).unwrap_or(Rights::Admin),
+        }
+    }
+}
+
+/// Answers a request.
+pub(super) async fn route(
+    serving: &Arc<Serving>,
+    head: &Parts,
+    body: Incoming,
+    asked: Asked,
+) -> Result<Answer, Refusal> {
+    let (database, grant) = authorize(serving, &head.headers)?;
+    database.allows(grant.rights, asked.rights())?;
+    database.take_operation(now_ms())?;
+    let limits = limits(&head.headers)?;
+    let body: Bytes = read(body, REQUEST_BYTES_MAX).await?;
+    match asked {
+        Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
+    }
+}
+
+/// What the client's writes are held to: its own limits, but not beyond the server's.
+fn limits(headers: &HeaderMap) -> Result<Limits, Refusal> {
+    let Some(header) = headers.get(LIMITS_HEADER) else { return Ok(Limits::wide()) };
+    let text = header
+        .to_str()
+        .map_err(|_| Refusal::bad_request(format!("{LIMITS_HEADER} is not text")))?;
+    Ok(read_limits(text)?)
+}
+
+/// The store's answer. What may come right by itself has a status, by which clients ask again.
+fn answered(outcome: Result<Vec<u8>>) -> Result<Answer, Refusal> {
+    let body = match outcome {
+        Ok(answer) => write_good(&answer),
+        Err(error) if matches!(error.kind(), Kind::Unavailable | Kind::Closed) => {
+            return Err(error.into());
+        }
+        Err(error) => {
+            if matches!(error.kind(), Kind::Internal | Kind::Corrupt) {
+                tracing::error!(%error, "failed");
+            }
+            write_bad(&error)
+        }
+    };
+    Ok(answer(StatusCode::OK, FRAMES_TYPE, whole(body)))
+}
+
+/// A frame that is not what the contract says.
+fn malformed(malformed: impl std::fmt::Display) -> Refusal {
+    Refusal::bad_request(format!("The frame cannot be read: {malformed}"))
+}
+
+fn unanswered<T>(_: T) -> Error {
+    Error::internal("the database did not answer; please report this")
+}

@@ -1,0 +1,170 @@
+//! openkv's own requests: who is told of them, who may make them, and what a stranger's frame does.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use openkv::backend::Database;
+use openkv::codec::frame::Verb;
+use openkv::connect::extension::{FRAMES, read_answer};
+use openkv::connect::metadata;
+use openkv::connect::versions::Version;
+use openkv::model::{Error, Kind, Limits, Result};
+use openkv::open::{Target, open};
+use openkv::remote::Client;
+
+use crate::client::ask;
+use crate::served::{ACCESS, READ, Served, file};
+
+/// Everything.
+pub(crate) fn count_all() -> Vec<u8> {
+    let mut frame = vec![0, 0, 0, 0, 0];
+    frame.extend(f64::NAN.to_le_bytes());
+    frame.extend([0, 0, 0, 0, 1, 0, 0, 0, 0xff]);
+    frame
+}
+
+pub(crate) fn connect(served: &Served, token: &str) -> Arc<Client> {
+    let target = Target::Url {
+        url: served.server.url(),
+        access_token: token.into(),
+        timeout: Duration::from_secs(10),
+    };
+    match open(&target).expect("a client") {
+        Database::Remote(client) => client,
+        Database::Store(_) => panic!("a URL is elsewhere"),
+    }
+}
+
+pub(crate) fn call(client: &Client, verb: Verb, frame: &[u8]) -> Result<Vec<u8>> {
+    let (tell, told) = channel();
+    let reply = Box::new(move |answer| drop(tell.send(answer)));
+    client.call(verb, frame, &Limits::wide(), reply);
+    told.recv().expect("an answer")
+}
+
+#[test]
+fn only_who_asks_is_told_of_extensions() {
+    let served = file(|_| ());
+    let bearer = format!("Bearer {ACCESS}");
+    let offer = metadata::write_request(&Version::ALL);
+    for (asked, told) in [(None, false), (Some("1"), true), (Some("2"), false), (Some(""), false)] {
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.extend(asked.map(|asked| (metadata::EXTENSIONS_HEADER, asked)));
+        let reply = ask(served.address(), "POST", "/", &headers, offer.as_bytes());
+        assert_eq!(reply.text().contains("extensions"), told, "{asked:?}");
+        let metadata = metadata::read_answer(&reply.body, &Version::ALL).expect("metadata");
+        assert_eq!(metadata.extensions.contains(&FRAMES.to_owned()), told);
+    }
+}
+
+#[test]
+fn a_client_counts_at_the_server() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    for name in ["a", "b", "c"] {
+        session.set(name, b"1");
+    }
+    let client = connect(&served, READ);
+    assert!(client.takes_frames());
+    assert_eq!(call(&client, Verb::Count, &count_all()), Ok(3_f64.to_le_bytes().to_vec()));
+}
+
+#[test]
+fn a_read_token_calls_what_reads() {
+    let served = file(|_| ());
+    let client = connect(&served, READ);
+    let reads = [Verb::Stats, Verb::Metrics, Verb::ListIndexes];
+    for verb in reads {
+        assert!(call(&client, verb, &[0]).is_ok(), "{verb:?}");
+    }
+    let writes = [
+        Verb::Checkpoint,
+        Verb::Vacuum,
+        Verb::Check,
+        Verb::DeleteMany,
+        Verb::Settle,
+        Verb::Extend,
+        Verb::DeadRequeue,
+        Verb::DeadDelete,
+        Verb::DeadPurge,
+        Verb::CreateIndex,
+        Verb::DropIndex,
+    ];
+    let session = served.session("/", READ);
+    for verb in writes {
+        let reply = session.post(&format!("openkv/call/{}", verb.number()), &[]);
+        assert_eq!(reply.status, 403, "{verb:?}: {}", reply.text());
+    }
+    let denied = call(&client, Verb::Vacuum, &[]).map_err(|error| error.kind());
+    assert_eq!(denied, Err(Kind::Denied));
+}
+
+#[test]
+fn what_a_file_of_the_server_would_be_written_by_is_no_route() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    for path in ["call/5", "call/6", "call/0", "call/99", "call/", "call", "call/x", "", "call/1/"]
+    {
+        assert_eq!(session.post(&format!("openkv/{path}"), &[]).status, 404, "{path}");
+    }
+    let client = connect(&served, ACCESS);
+    let refused = call(&client, Verb::Backup, &[]).expect_err("a path of the server");
+    assert_eq!(refused.kind(), Kind::Unsupported);
+    assert!(refused.message().contains("backup"), "{refused}");
+}
+
+#[test]
+fn whatever_frame_comes_is_answered() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let ones = |len| vec![1_u8; len];
+    let frames: Vec<Vec<u8>> = vec![vec![], vec![0xff; 40], ones(21), ones(64), vec![0; 64]];
+    for verb in Verb::ALL {
+        for frame in &frames {
+            let reply = session.post(&format!("openkv/call/{}", verb.number()), frame);
+            match reply.status {
+                200 => match read_answer(&reply.body).expect("an answer") {
+                    Ok(_) => {}
+                    Err(error) => assert_ne!(error.kind(), Kind::Internal, "{verb:?} {error}"),
+                },
+                400 | 404 => {}
+                status => panic!("{verb:?} {frame:?}: {status} {}", reply.text()),
+            }
+        }
+    }
+    // It goes on.
+    let client = connect(&served, ACCESS);
+    assert_eq!(call(&client, Verb::Count, &count_all()), Ok(0_f64.to_le_bytes().to_vec()));
+}
+
+#[test]
+fn an_error_of_the_store_is_the_same_one_here() {
+    let served = file(|_| ());
+    let client = connect(&served, ACCESS);
+    // A filter that is no object.
+    let mut frame = vec![8, 0, 0, 0, 0];
+    frame.extend(f64::NAN.to_le_bytes());
+    frame.extend([0, 0, 0, 0, 1, 0, 0, 0, 0xff, 1, 0, 0, 0, 0x01]);
+    let error: Error = call(&client, Verb::Count, &frame).expect_err("no filter");
+    assert_eq!(error.kind(), Kind::Invalid);
+    assert!(!error.message().contains("http"), "{error}");
+}
+
+#[test]
+fn limits_are_a_list_of_numbers() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let bearer = format!("Bearer {}", session.token);
+    let ask = |limits: &str| {
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("x-denokv-version", "3"),
+            ("x-denokv-database-id", session.database.as_str()),
+            ("x-openkv-limits", limits),
+        ];
+        ask(session.address, "POST", "/v2/openkv/call/10", &headers, &count_all()).status
+    };
+    assert_eq!(ask("valueBytesMax=5,mutationsMax=7"), 200);
+    assert_eq!(ask("valueBytesMax"), 400);
+}
