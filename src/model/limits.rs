@@ -363,6 +363,15 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
 /// Time for the head of a request, a TLS handshake, or the first request of a connection.
 pub const REQUEST_HEAD_MS_MAX: u64 = 10_000;
 
+/// Head of a request: its path and headers.
+pub const REQUEST_HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// How long a connection stays on which nothing is under way.
+pub const CONNECTION_IDLE_MS_MAX: u64 = 30_000;
+
+/// How long a client may take in nothing of what is sent to it.
+pub const ANSWER_STALL_MS_MAX: u64 = 30_000;
+
 /// Time for the body of a request.
 pub const REQUEST_BODY_MS_MAX: u64 = 30_000;
 

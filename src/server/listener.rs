@@ -1,20 +1,12 @@
-//! Sockets and connections: how many, how slow they may be, and how they end.
+//! The socket and TLS: how many connections there are, and the end of all of them.
 
-use std::convert::Infallible;
 use std::net::{TcpListener as StdListener, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -22,11 +14,9 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::Serving;
+use super::connection::connection;
 use super::options::TlsFiles;
-use super::route::answer;
-use crate::model::{
-    ALIVE_INTERVAL_MS, Error, Kind, REQUEST_HEAD_MS_MAX, Result, STREAMS_PER_CONNECTION_MAX,
-};
+use crate::model::{Error, Kind, REQUEST_HEAD_MS_MAX, Result};
 
 const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
 
@@ -120,61 +110,4 @@ pub(super) async fn serve(
     }
     drop(socket);
     while connections.join_next().await.is_some() {}
-}
-
-/// Serves one connection to its end.
-async fn connection(
-    serving: Arc<Serving>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
-        .keep_alive_interval(Duration::from_millis(4 * ALIVE_INTERVAL_MS))
-        .keep_alive_timeout(HEAD_MAX);
-    let spoken = Arc::new(AtomicBool::new(false));
-    let mut closing = serving.closing.subscribe();
-    let service = {
-        let spoken = spoken.clone();
-        service_fn(move |request: Request<Incoming>| {
-            spoken.store(true, Ordering::Relaxed);
-            let serving = serving.clone();
-            async move { Ok::<_, Infallible>(answer(serving, request).await) }
-        })
-    };
-    let serve = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(serve);
-    let first = sleep(HEAD_MAX);
-    tokio::pin!(first);
-    let mut waiting = true;
-    let is_closing = *closing.borrow_and_update();
-    let ended = loop {
-        if is_closing {
-            break None;
-        }
-        tokio::select! {
-            ended = serve.as_mut() => break Some(ended),
-            // Connected, and has asked for nothing.
-            () = first.as_mut(), if waiting => {
-                if !spoken.load(Ordering::Relaxed) {
-                    return;
-                }
-                waiting = false;
-            }
-            _ = closing.changed() => break None,
-        }
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            serve.as_mut().graceful_shutdown();
-            serve.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
-    }
 }

@@ -10,7 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`options`] | everything that can be chosen, checked in one place |
-//! | `listener` | sockets, TLS, connections and their bounds, the end |
+//! | `listener`, `connection`, `stall` | the socket, TLS; connections and their bounds; the end |
 //! | `route` | method and path → what answers; who may come in |
 //! | `exchange`, `data`, `watch` | metadata; reads and writes; streams |
 //! | `extension` | openkv's own requests, for clients that have asked |
@@ -22,6 +22,7 @@ mod admin;
 mod answer;
 mod auth;
 mod catalog;
+mod connection;
 mod data;
 mod database;
 mod exchange;
@@ -32,6 +33,7 @@ pub mod options;
 mod quota;
 mod registry;
 mod route;
+mod stall;
 mod watch;
 
 use std::net::SocketAddr;

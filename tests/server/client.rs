@@ -142,3 +142,14 @@ impl Stream {
         }
     }
 }
+
+/// The status of an answer whose body may go on for ever.
+pub(crate) fn status(mut stream: TcpStream) -> u16 {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\r\n") && stream.read(&mut byte).expect("a status line") > 0 {
+        line.push(byte[0]);
+    }
+    let line = String::from_utf8_lossy(&line).into_owned();
+    line.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+}

@@ -153,6 +153,45 @@ fn hostile_bodies_are_refused_and_nothing_else() {
 }
 
 #[test]
+fn bodies_that_are_cut_anywhere_are_answered() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let mutations = [("a", 40), ("b", 1)].map(|(name, len)| {
+        let set =
+            schema::AtomicWrite::decode(set(name, &vec![7; len]).as_slice()).expect("a write");
+        set.mutations[0].clone()
+    });
+    let key = b"\x02a\x00".to_vec();
+    let check = schema::Check { key: key.clone(), versionstamp: vec![0; 10] };
+    let message = schema::Enqueue {
+        payload: vec![0xff, 0x0f, 0x30],
+        keys_if_undelivered: vec![key],
+        backoff_schedule: vec![1, 100_000],
+        ..Default::default()
+    };
+    let write = schema::AtomicWrite {
+        checks: vec![check],
+        mutations: mutations.to_vec(),
+        enqueues: vec![message],
+    };
+    let watch = openkv::connect::wire::watch::write_request(&[crate::served::key("a")]);
+    for (verb, whole) in
+        [("snapshot_read", read("a")), ("atomic_write", write.encode_to_vec()), ("watch", watch)]
+    {
+        assert_eq!(session.status(verb, &whole), 200, "{verb}");
+        for end in 0..whole.len() {
+            let status = session.status(verb, &whole[..end]);
+            assert!([200, 400].contains(&status), "{verb} cut at {end}: {status}");
+        }
+    }
+    let offer = b"{\"supportedVersions\":[1,2,3]}";
+    for end in 1..offer.len() {
+        assert_eq!(served.ask("POST", "/", ACCESS, &offer[..end]).status, 400, "{end}");
+    }
+    assert!(matches!(session.set("b", b"still here"), WriteAnswer::Committed(_)));
+}
+
+#[test]
 fn quotas_are_told() {
     let served = file(|options| {
         options.quotas.operations_per_second = Some(5);

@@ -102,3 +102,143 @@ fn a_tenant_has_its_own_database_and_no_other() {
     }
     assert_eq!(theirs.get("secret"), None);
 }
+
+/// What shows who asks: of the database itself, and of another one.
+struct Tokens {
+    none: Vec<String>,
+    unknown: String,
+    theirs: String,
+    read: String,
+    withdrawn: String,
+    expired: String,
+    other_kind: String,
+}
+
+/// Statuses for: none or malformed, unknown, another database's, read-only, withdrawn, expired, a
+/// token of the other kind.
+type Expected = [u16; 7];
+
+fn statuses(tokens: &Tokens, ask: impl Fn(Option<&str>) -> u16) -> Expected {
+    let nobody: Vec<_> = tokens.none.iter().map(|header| ask(Some(header))).collect();
+    assert!(nobody.iter().all(|status| *status == ask(None)), "{nobody:?}");
+    let bearer = |token: &String| ask(Some(&format!("Bearer {token}")));
+    let Tokens { unknown, theirs, read, withdrawn, expired, other_kind, .. } = tokens;
+    let [unknown, theirs] = [unknown, theirs].map(bearer);
+    [
+        ask(None),
+        unknown,
+        theirs,
+        bearer(read),
+        bearer(withdrawn),
+        bearer(expired),
+        bearer(other_kind),
+    ]
+}
+
+#[test]
+fn every_route_with_every_wrong_token() {
+    let mut options = crate::served::options();
+    let folder = tempfile::TempDir::new().expect("a folder");
+    options.path = folder.path().into();
+    options.admin_token = Some(ADMIN.into());
+    options.data_token_ms = Some(1000);
+    let server = openkv::server::Server::start(options).expect("a server");
+    let served = crate::served::Served { server, folder };
+    let (one, two) = (served.create("one", "{}"), served.create("two", "{}"));
+    let make = |rights: &str| {
+        let body = format!("{{\"rights\":\"{rights}\"}}");
+        let reply = served.ask("POST", "/v1/admin/databases/one/tokens", &one, body.as_bytes());
+        let made = reply.json();
+        (
+            made["token"].as_str().expect("a token").to_owned(),
+            made["id"].as_str().expect("an id").to_owned(),
+        )
+    };
+    let ((read_access, _), (withdrawn_access, id)) = (make("read"), make("write"));
+    let session = |token: &str| served.session("/one", token).token;
+    let (expired, withdrawn) = (session(&one), session(&withdrawn_access));
+    let path = format!("/v1/admin/databases/one/tokens/{id}");
+    assert_eq!(served.ask("DELETE", &path, &one, b"").status, 204);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let malformed = ["Bearer", "", "Basic b25lOnR3bw==", "bearer\tx", "Bearer "];
+    let none: Vec<_> = malformed.map(str::to_owned).to_vec();
+    let own = served.session("/one", &one);
+    let data = Tokens {
+        none: none.clone(),
+        unknown: format!("{}A", own.token),
+        theirs: served.session("/two", &two).token,
+        read: session(&read_access),
+        withdrawn,
+        expired: expired.clone(),
+        other_kind: one.clone(),
+    };
+    let access = Tokens {
+        none,
+        unknown: "okv_AAAAAAAAAAAAAAAAAAAAAAAAAAAA".into(),
+        theirs: two,
+        read: read_access,
+        withdrawn: withdrawn_access,
+        expired,
+        other_kind: own.token.clone(),
+    };
+    let ask_as = |method: &str, path: &str, header: Option<&str>, body: &[u8]| {
+        let mut headers = Vec::new();
+        if path.starts_with("/v2/") {
+            headers.push(("x-denokv-version", "3"));
+            headers.push(("x-denokv-database-id", own.database.as_str()));
+        }
+        headers.extend(header.map(|header| ("authorization", header)));
+        if path == "/v2/watch" {
+            // A watch that is let in goes on for ever: its status is what counts.
+            let stream = crate::client::send(served.address(), method, path, &headers, body);
+            return crate::client::status(stream);
+        }
+        ask(served.address(), method, path, &headers, body).status
+    };
+    let offer = b"{\"supportedVersions\":[3]}".to_vec();
+    let rights = b"{\"rights\":\"read\"}".to_vec();
+    let routes: [(&str, &str, Vec<u8>, &Tokens, Expected); 12] = [
+        (
+            "POST",
+            "/v2/snapshot_read",
+            body("snapshot_read"),
+            &data,
+            [401, 401, 400, 200, 401, 401, 401],
+        ),
+        (
+            "POST",
+            "/v2/atomic_write",
+            body("atomic_write"),
+            &data,
+            [401, 401, 400, 403, 401, 401, 401],
+        ),
+        ("POST", "/v2/watch", body("watch"), &data, [401, 401, 400, 200, 401, 401, 401]),
+        ("POST", "/one", offer, &access, [401, 401, 401, 200, 401, 401, 401]),
+        ("GET", "/v1/admin/databases", vec![], &access, [401; 7]),
+        ("POST", "/v1/admin/databases", b"{\"name\":\"b\"}".to_vec(), &access, [401; 7]),
+        ("GET", "/v1/admin/databases/one", vec![], &access, [401, 401, 401, 403, 401, 401, 401]),
+        ("DELETE", "/v1/admin/databases/one", vec![], &access, [401; 7]),
+        ("PUT", "/v1/admin/databases/one/quotas", b"{}".to_vec(), &access, [401; 7]),
+        (
+            "POST",
+            "/v1/admin/databases/one/tokens",
+            rights,
+            &access,
+            [401, 401, 401, 403, 401, 401, 401],
+        ),
+        (
+            "DELETE",
+            "/v1/admin/databases/one/tokens/1",
+            vec![],
+            &access,
+            [401, 401, 401, 403, 401, 401, 401],
+        ),
+        ("GET", "/v1/admin/databases/none", vec![], &access, [401; 7]),
+    ];
+    for (method, path, body, tokens, expected) in routes {
+        let found = statuses(tokens, |header| ask_as(method, path, header, &body));
+        assert_eq!(found, expected, "{method} {path}");
+    }
+    // And the database is as it was.
+    assert_eq!(served.session("/one", &one).get("a"), None);
+}

@@ -13,7 +13,7 @@ use openkv::server::Server;
 use openkv::server::options::ServerOptions;
 use tempfile::TempDir;
 
-use crate::client::{Reply, Stream, ask, send};
+use crate::client::{Reply, Stream, ask, send, status};
 
 pub(crate) const ACCESS: &str = "access-token-of-a-file";
 pub(crate) const READ: &str = "read-token-of-a-file";
@@ -128,6 +128,13 @@ impl Session {
         let headers = self.headers();
         let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         ask(self.address, "POST", &format!("/v2/{verb}"), &headers, body)
+    }
+
+    /// What is answered to something whose answer may go on for ever.
+    pub(crate) fn status(&self, verb: &str, body: &[u8]) -> u16 {
+        let headers = self.headers();
+        let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        status(send(self.address, "POST", &format!("/v2/{verb}"), &headers, body))
     }
 
     pub(crate) fn set(&self, name: &str, bytes: &[u8]) -> WriteAnswer {
