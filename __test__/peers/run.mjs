@@ -11,9 +11,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openKv, serve } from "../../index.mjs";
+import { deno } from "../runtime/binaries.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const deno = join(here, "..", "runtime", "node_modules", ".bin", "deno");
 const RUN_MS_MAX = 60_000;
 
 const folder = mkdtempSync(join(tmpdir(), "openkv-peers-"));
@@ -21,7 +21,7 @@ const path = join(folder, "kv.sqlite3");
 const accessToken = "token-of-the-peers";
 const server = await serve({ path, listen: "127.0.0.1:0", accessToken });
 const runs = [
-  ["deno", process.env.DENO ?? deno, ["run", "-A", "--quiet", "--no-lock", "--unstable-kv", "deno-client.mjs"]],
+  ["deno", process.env.DENO ?? deno(), ["run", "-A", "--quiet", "--no-lock", "--unstable-kv", "deno-client.mjs"]],
   ["npm", process.execPath, ["npm-client.mjs"]],
 ];
 if (process.argv.includes("--python")) runs.push(["python", "python3", ["python-client.py"]]);

@@ -8,11 +8,11 @@
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
 
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bun, deno } from "./binaries.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const cases = join(here, "..", "conformance", "run.mjs");
@@ -21,8 +21,6 @@ const files = join(here, "deno-files.mjs");
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;
-/** What stands in for a binary until its install script has run is smaller than this. */
-const BINARY_BYTES_MIN = 1_000_000;
 
 const denoFlags = ["run", "-A", "--quiet", "--no-lock"];
 const runs = {
@@ -44,7 +42,6 @@ for (const name of chosen) {
     process.exit(1);
   }
 }
-installIfMissing();
 const closing = [];
 let failed = false;
 for (const name of chosen) {
@@ -88,43 +85,4 @@ function run(command, script) {
       resolve({ status, last: out.trimEnd().split("\n").at(-1) || "printed nothing" });
     });
   });
-}
-
-function installIfMissing() {
-  if (existsSync(join(here, "node_modules", ".package-lock.json"))) return;
-  const { status } = spawnSync("npm", ["ci", "--ignore-scripts"], {
-    cwd: here,
-    stdio: "inherit",
-    shell: process.platform === "win32",
-  });
-  if (status !== 0) process.exit(1);
-}
-
-// Both packages put their binary in place with an install script, which npm may not be allowed to
-// run. The binary is in the package of the platform before, and in the package itself after.
-
-function bun() {
-  const others = platformPackages("@oven", ["bin/bun", "bin/bun.exe"]);
-  return binary("bun", ["bun/bin/bun.exe", ...others]);
-}
-
-function deno() {
-  const others = platformPackages("@deno", ["deno", "deno.exe"]);
-  return binary("deno", ["deno/deno", "deno/deno.exe", ...others]);
-}
-
-function platformPackages(scope, files) {
-  const folder = join(here, "node_modules", scope);
-  const names = existsSync(folder) ? readdirSync(folder) : [];
-  return names.flatMap((name) => files.map((file) => join(scope, name, file)));
-}
-
-function binary(name, candidates) {
-  for (const candidate of candidates) {
-    const path = join(here, "node_modules", candidate);
-    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-    if (size > BINARY_BYTES_MIN) return path;
-  }
-  console.error(`No ${name} binary below ${join(here, "node_modules")}: delete it and run again.`);
-  process.exit(1);
 }

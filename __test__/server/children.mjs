@@ -6,10 +6,12 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const script = fileURLToPath(new URL("child.mjs", import.meta.url));
+/** The server is Node.js's, also for who starts it from Deno. */
+const node = globalThis.Deno ? "node" : process.execPath;
 
 /** Starts a server and waits until it listens. */
 export async function spawnServer(options) {
-  const child = spawn(process.execPath, [script, JSON.stringify(options)], {
+  const child = spawn(node, [script, JSON.stringify(options)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const lines = createInterface({ input: child.stdout });
