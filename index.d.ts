@@ -892,6 +892,26 @@ export type KvTransactionEntryMaybe<T = unknown> =
   | KvTransactionEntry<T>
   | { key: KvKey; value: null; versionstamp: null };
 
+/** An entry of a list with `keysOnly: true` in a transaction. */
+export interface KvTransactionKeyEntry {
+  key: KvKey;
+  /** As that of {@link KvTransactionEntry}. */
+  versionstamp: string | null;
+}
+
+/** The entries of a list in a transaction, in key order. */
+export interface KvTransactionListIterator<E> extends AsyncIterableIterator<E> {
+  /** As {@link KvListIterator.cursor}; good in this transaction, in others and in {@link Kv.list}. */
+  readonly cursor: string;
+}
+
+/** One page in a transaction; otherwise a {@link KvPage}. */
+export interface KvTransactionPage<T> {
+  entries: KvTransactionEntry<T>[];
+  cursor: string | null;
+  hasMore: boolean;
+}
+
 /** Options of {@link Kv.transaction}. */
 export interface KvTransactionOptions {
   /**
@@ -929,18 +949,35 @@ export interface KvTransaction {
 
   /**
    * As {@link Kv.list}. The commit fails on any change in the range that was listed, up to where
-   * the list was left: also when a key has appeared there.
+   * the list was left: also when a key has appeared there, and with `where` or `depth` also on a
+   * change of what they left out, which is read and counts towards `checkedRowsMax` as well.
+   * `expireAt` of what the transaction has written is as if it were committed now.
    *
    * @throws TypeError when the selector has no usable combination of bounds, or for an option that
    *   is not known or of the wrong type.
    */
   list<T = unknown>(
     selector: KvListSelector,
-    options?: { limit?: number; reverse?: boolean; batchSize?: number },
-  ): AsyncIterableIterator<KvTransactionEntry<T>>;
+    options: KvListOptions & { keysOnly: true; withExpiry: true },
+  ): KvTransactionListIterator<KvTransactionKeyEntry & KvExpiry>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions & { keysOnly: true },
+  ): KvTransactionListIterator<KvTransactionKeyEntry>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions & { withExpiry: true },
+  ): KvTransactionListIterator<KvTransactionEntry<T> & KvExpiry>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options?: KvListOptions,
+  ): KvTransactionListIterator<KvTransactionEntry<T>>;
 
-  /** How many entries there are, by {@link list}. */
-  count(selector: KvListSelector): Promise<number>;
+  /** How many entries there are, or how many of them meet `where`; all are read, as by {@link list}. */
+  count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number>;
+
+  /** As {@link Kv.paginate}, by {@link list}. */
+  paginate<T = unknown>(options: KvPaginateOptions): Promise<KvTransactionPage<T>>;
 
   /** As {@link AtomicOperation.set}. */
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
@@ -964,7 +1001,7 @@ export interface KvTransaction {
   /** As {@link AtomicOperation.mutate}. */
   mutate(...mutations: KvMutation[]): this;
   /** As {@link AtomicOperation.enqueue}. */
-  enqueue(value: unknown, options?: KvEnqueueOptions): this;
+  enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions): this;
 }
 
 /**

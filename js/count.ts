@@ -23,6 +23,7 @@ export async function count(
     keysOnly: true,
     depth: undefined,
     withExpiry: false,
+    passed: false,
   };
   putScan(frame, bounds, scan, false, 0, Number.NaN);
   return (await call(session, CALL_COUNT, frame)).readDoubleLE(0);

@@ -13,7 +13,13 @@ import type { KvEntryMaybe, KvKey } from "./types.js";
 
 type Entry = KvEntryMaybe<unknown> & { expireAt: Date | null };
 
-const WHOLE = { where: null, keysOnly: false, depth: undefined, withExpiry: true };
+const WHOLE = {
+  where: null,
+  keysOnly: false,
+  depth: undefined,
+  withExpiry: true,
+  passed: false,
+};
 
 /** Whether the options of a read ask for the end of the entry. */
 export function asksForExpiry(options: object | null | undefined): boolean {

@@ -38,6 +38,19 @@ const spares: Buffer[] = [];
 
 const NO_BYTES = Buffer.alloc(0);
 
+/** For whom a list is made. */
+interface ListFor {
+  /** What its errors call it. */
+  readonly method: string;
+  /** Entries that `where` and `depth` leave out come as well, marked. */
+  readonly passed: boolean;
+}
+
+const FOR_KV: ListFor = { method: "kv.list", passed: false };
+
+/** What reads the pages of a list that is no plain one. */
+export let scanOf: (list: KvListIterator<any, any>) => Scan | null;
+
 export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<E> {
   readonly #session: Session;
   readonly #selector: Selector;
@@ -78,7 +91,12 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   /** The last of the calls of next() that wait for a page. */
   #tail: Promise<unknown> | null = null;
 
-  constructor(session: Session, given: KvListSelector, options: KvListOptions) {
+  constructor(
+    session: Session,
+    given: KvListSelector,
+    options: KvListOptions,
+    { method, passed }: ListFor = FOR_KV,
+  ) {
     if (!(session instanceof Session)) {
       throw new TypeError("KvListIterator can not be constructed: use kv.list() instead");
     }
@@ -89,12 +107,13 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#reverse = reverse;
     this.#freshness = session.remote && consistency === "eventual" ? EVENTUAL : 0;
     const { keysOnly, withExpiry } = checked;
-    const where = encodeWhere("kv.list", checked.where);
+    const where = encodeWhere(method, checked.where);
     if (depth !== undefined && this.#selector.prefix === undefined) {
-      throw new TypeError("kv.list: depth counts the parts behind a prefix: give a prefix");
+      throw new TypeError(`${method}: depth counts the parts behind a prefix: give a prefix`);
     }
     const plain = where === null && !keysOnly && depth === undefined && !withExpiry;
-    const scan = { where, keysOnly, depth, withExpiry };
+    const chooses = where !== null || depth !== undefined;
+    const scan = { where, keysOnly, depth, withExpiry, passed: passed && chooses };
     this.#scan = plain ? null : new Scan(session, scan, reverse);
     this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
     this.#wanted = limit ?? Number.POSITIVE_INFINITY;
@@ -313,6 +332,10 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#lastPage = key;
     this.#lastStart = 0;
     this.#lastEnd = key.length;
+  }
+
+  static {
+    scanOf = (list) => list.#scan;
   }
 
   #exhaust(): void {

@@ -65,6 +65,7 @@ export const SCAN_KEYS = 2;
 export const SCAN_DEPTH = 4;
 export const SCAN_WHERE = 8;
 export const SCAN_EXPIRY = 16;
+export const SCAN_PASSED = 32;
 
 /** Flags of a deletion of many. */
 export const DELETE_KEYS = 1;

@@ -3,7 +3,7 @@
 import { checkOptions, nameOf, told } from "./check.js";
 import { KvListIterator } from "./list.js";
 import type { Session } from "./session.js";
-import type { KvEntry, KvFilter, KvListSelector, KvPage } from "./types.js";
+import type { KvFilter, KvListOptions, KvListSelector, KvPage } from "./types.js";
 
 const OPTIONS = ["prefix", "start", "end", "limit", "cursor", "reverse", "where"] as const;
 const LIMIT_DEFAULT = 100;
@@ -12,46 +12,60 @@ const LIMIT_MAX = 1000;
 /** Most rows of one read. */
 const READ_ROWS_MAX = 500;
 
-export async function paginate<T>(
-  session: Session,
+/** A list whose cursor tells where to go on. */
+interface Listed<E> {
+  next(): Promise<IteratorResult<E, undefined>>;
+  readonly cursor: string;
+}
+
+export function paginate<T>(session: Session, options: unknown): Promise<KvPage<T>> {
+  return pageOf("kv.paginate", options, (selector, page) => {
+    session.requireOpen();
+    return new KvListIterator<T>(session, selector, page);
+  });
+}
+
+/** A page of what `list` lists. */
+export async function pageOf<E>(
+  method: string,
   options: unknown,
-): Promise<KvPage<T>> {
+  list: (selector: KvListSelector, options: KvListOptions) => Listed<E>,
+): Promise<{ entries: E[]; cursor: string | null; hasMore: boolean }> {
   if (options === undefined || options === null) {
-    throw new TypeError("kv.paginate: options with a prefix, or a start and an end, are missing");
+    throw new TypeError(`${method}: options with a prefix, or a start and an end, are missing`);
   }
-  const given = checkOptions("kv.paginate", options, OPTIONS);
+  const given = checkOptions(method, options, OPTIONS);
   const { limit = LIMIT_DEFAULT, cursor, reverse, where } = given;
   if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
     throw new TypeError(
-      `kv.paginate: limit must be an integer from 1 to ${LIMIT_MAX}: received ${told(limit)}`,
+      `${method}: limit must be an integer from 1 to ${LIMIT_MAX}: received ${told(limit)}`,
     );
   }
   if (cursor !== undefined && cursor !== null && typeof cursor !== "string") {
-    throw new TypeError(`kv.paginate: cursor must be a string: received ${nameOf(cursor)}`);
+    throw new TypeError(`${method}: cursor must be a string: received ${nameOf(cursor)}`);
   }
   if (reverse !== undefined && typeof reverse !== "boolean") {
-    throw new TypeError(`kv.paginate: reverse must be a boolean: received ${nameOf(reverse)}`);
+    throw new TypeError(`${method}: reverse must be a boolean: received ${nameOf(reverse)}`);
   }
-  session.requireOpen();
   const selector: Record<string, unknown> = {};
   for (const name of ["prefix", "start", "end"] as const) {
     if (given[name] !== undefined) selector[name] = given[name];
   }
   // One more than asked for shows whether there is more.
-  const list = new KvListIterator<T, KvEntry<T>>(session, selector as unknown as KvListSelector, {
+  const listed = list(selector as unknown as KvListSelector, {
     limit: limit + 1,
     batchSize: Math.min(limit + 1, READ_ROWS_MAX),
     reverse: reverse === true,
     ...(where === undefined ? {} : { where: where as KvFilter }),
     ...(cursor == null || cursor === "" ? {} : { cursor }),
   });
-  const entries: KvEntry<T>[] = [];
+  const entries: E[] = [];
   let last: string | null = null;
   for (;;) {
-    const next: IteratorResult<KvEntry<T>, undefined> = await list.next();
+    const next: IteratorResult<E, undefined> = await listed.next();
     if (next.done === true) return { entries, cursor: null, hasMore: false };
     if (entries.length === limit) return { entries, cursor: last, hasMore: true };
     entries.push(next.value);
-    if (entries.length === limit) last = list.cursor;
+    if (entries.length === limit) last = listed.cursor;
   }
 }

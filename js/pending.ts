@@ -2,11 +2,12 @@
 // addon is asked, by the rules of the commit itself.
 
 import { call } from "./call.js";
-import { decodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { Writer } from "./codec/writer.js";
-import { CALL_PREVIEW, OP_END, STAMP_BYTES } from "./native.js";
+import { keyOf } from "./key-bytes.js";
+import { CALL_PREVIEW, OP_END, SCAN_WHERE, STAMP_BYTES } from "./native.js";
 import type { ReadSet } from "./read-set.js";
+import { END_BYTES, putSized, readEnd } from "./scan.js";
 import { type Segment, fill, putSegments } from "./segment.js";
 import type { Session } from "./session.js";
 import type { KvKey } from "./types.js";
@@ -15,8 +16,12 @@ import type { KvKey } from "./types.js";
 export interface OwnEntry {
   /** False: the transaction leaves nothing under the key. */
   readonly exists: boolean;
+  /** Whether it meets the filter that it was held against, if any. */
+  readonly meets: boolean;
   readonly key: KvKey;
   readonly value: unknown;
+  /** When it would end if it were committed now. */
+  readonly expireAt: Date | null;
 }
 
 /** What was written under one key. */
@@ -61,7 +66,12 @@ export class Pending {
   /** The entry under a key that {@link has}. */
   entry(key: string): Promise<OwnEntry> {
     const writes = this.#keys.get(key)!;
-    return (writes.entry ??= this.#preview(key, writes));
+    return (writes.entry ??= this.#preview(key, writes, null, Number.NaN));
+  }
+
+  /** As {@link entry}, held against a filter in CBOR in which `$now` is `now`. */
+  compared(key: string, where: Buffer, now: number): Promise<OwnEntry> {
+    return this.#preview(key, this.#keys.get(key)!, where, now);
   }
 
   /**
@@ -79,20 +89,32 @@ export class Pending {
     return key !== undefined && key >= start && key < end ? key : undefined;
   }
 
-  async #preview(key: string, { segments, blind }: Writes): Promise<OwnEntry> {
+  async #preview(
+    key: string,
+    { segments, blind }: Writes,
+    where: Buffer | null,
+    now: number,
+  ): Promise<OwnEntry> {
     await fill(segments);
     const frame = new Writer();
+    frame.u8(where === null ? 0 : SCAN_WHERE);
+    if (where !== null) {
+      frame.f64(now);
+      putSized(frame, where);
+    }
     putSegments(frame, segments);
     frame.u8(OP_END);
     const answer = await call(this.#session, CALL_PREVIEW, frame);
     const present = answer[0] === 1;
     const after = present ? 1 + STAMP_BYTES : 1;
     if (!blind) this.#reads.read(key, present ? answer.toString("latin1", 1, after) : null);
-    const bytes = Buffer.from(key, "latin1");
-    const exists = answer[after] === 1;
-    const start = after + 2;
-    const value = exists ? decodeValue(answer[after + 1], answer, start, answer.length) : null;
-    return { exists, key: decodeKey(bytes, 0, bytes.length), value };
+    const own = { key: keyOf(key), value: null, expireAt: null };
+    if (answer[after] !== 1) return { ...own, exists: false, meets: false };
+    const meets = answer[after + 1] === 1;
+    const expireAt = readEnd(answer, after + 2);
+    const encodingAt = after + 2 + END_BYTES;
+    const value = decodeValue(answer[encodingAt], answer, encodingAt + 1, answer.length);
+    return { ...own, exists: true, meets, value, expireAt };
   }
 }
 

@@ -11,6 +11,7 @@ import {
   SCAN_DEPTH,
   SCAN_EXPIRY,
   SCAN_KEYS,
+  SCAN_PASSED,
   SCAN_REVERSE,
   SCAN_WHERE,
   STAMP_BYTES,
@@ -27,6 +28,8 @@ export interface ScanOptions {
   /** Most parts of a key behind the prefix. */
   readonly depth: number | undefined;
   readonly withExpiry: boolean;
+  /** Entries that are not chosen come too, as no more than a key and a stamp. */
+  readonly passed: boolean;
 }
 
 /** An entry, as far as it was asked for. */
@@ -35,6 +38,8 @@ export interface ScannedEntry {
   value?: unknown;
   versionstamp: string;
   expireAt?: Date | null;
+  /** It was not chosen. */
+  passed?: true;
 }
 
 /** What one step has brought: rows from `at` on in `page`. */
@@ -62,6 +67,10 @@ export class Scan {
     this.#reverse = reverse;
   }
 
+  get now(): number {
+    return this.#now;
+  }
+
   /** Reads on, up to `limit` rows, and moves the bound behind what was looked at. */
   async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
@@ -80,7 +89,7 @@ export class Scan {
 export function putScan(
   frame: Writer,
   { start, end, prefixBytes }: Bounds,
-  { where, keysOnly, depth, withExpiry }: ScanOptions,
+  { where, keysOnly, depth, withExpiry, passed }: ScanOptions,
   reverse: boolean,
   limit: number,
   now: number,
@@ -90,7 +99,8 @@ export function putScan(
       (keysOnly ? SCAN_KEYS : 0) |
       (depth === undefined ? 0 : SCAN_DEPTH) |
       (where === null ? 0 : SCAN_WHERE) |
-      (withExpiry ? SCAN_EXPIRY : 0),
+      (withExpiry ? SCAN_EXPIRY : 0) |
+      (passed ? SCAN_PASSED : 0),
   );
   frame.u32(limit);
   frame.f64(now);
@@ -120,9 +130,10 @@ export function readEntry(
   page: Buffer,
   keyEnd: number,
   key: KvKey,
-  { keysOnly, withExpiry }: ScanOptions,
+  { keysOnly, withExpiry, passed }: ScanOptions,
 ): ScannedEntry {
   const versionstamp = readStamp(page, keyEnd);
+  if (passed && page[keyEnd + STAMP_BYTES] === NO_VALUE) return { key, versionstamp, passed };
   const start = keyEnd + POINT_HEAD_BYTES + 4;
   const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
   // Each shape as a literal: entries that are put together from parts cost twice as much.
@@ -142,6 +153,9 @@ export function readEnd(page: Buffer, at: number): Date | null {
   const ms = page.readDoubleLE(at);
   return Number.isNaN(ms) ? null : new Date(ms);
 }
+
+/** In place of the encoding of a row that was not chosen. */
+const NO_VALUE = 0;
 
 /** Bytes of an end behind a row. */
 export const END_BYTES = 8;

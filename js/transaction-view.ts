@@ -3,27 +3,27 @@
 // Invariant: whatever a read answered is in the read set before its promise resolves.
 
 import { AtomicOperation, segmentsOf } from "./atomic.js";
-import { checkConsistency, checkOptions, nameOf, wrongShape } from "./check.js";
-import { decodeKey, encodeKey } from "./codec/key.js";
+import { checkConsistency, checkOptions, wrongShape } from "./check.js";
 import { KvUuidV7 } from "./codec/uuid.js";
-import { Writer } from "./codec/writer.js";
-import { KvListIterator } from "./list.js";
+import { bytesOf, keyOf } from "./key-bytes.js";
+import { pageOf } from "./paginate.js";
 import { type OwnEntry, Pending } from "./pending.js";
-import { boundsOf, checkSelector } from "./range.js";
-import { type ReadRange, ReadSet } from "./read-set.js";
+import { ReadSet } from "./read-set.js";
 import { getLater, getManyLater, getManyNow, getNow, requireKey } from "./reads.js";
 import { isSuffixed } from "./records.js";
 import type { Session } from "./session.js";
+import { type ListedTransaction, TransactionList } from "./transaction-list.js";
 import type {
   KvCommitError,
   KvCommitResult,
   KvConsistencyLevel,
+  KvFilter,
   KvKey,
   KvListSelector,
   KvMutation,
+  KvPaginateOptions,
   KvSumOptions,
   KvTransaction,
-  KvTransactionEntry,
   KvTransactionEntryMaybe,
   KvU64,
 } from "./types.js";
@@ -102,79 +102,37 @@ export class Transaction implements KvTransaction {
     return entries;
   }
 
-  list(selector: KvListSelector, options?: unknown): AsyncGenerator<KvTransactionEntry<any>> {
-    this.#requireActive();
-    const known = ["limit", "reverse", "batchSize"] as const;
-    const { limit, reverse, batchSize } = checkOptions("tx.list", options, known);
-    if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
-      throw new TypeError(`tx.list: limit must be a positive integer: received ${told(limit)}`);
-    }
-    if (reverse !== undefined && typeof reverse !== "boolean") {
-      throw new TypeError(`tx.list: reverse must be a boolean: received ${nameOf(reverse)}`);
-    }
-    const copy = checkSelector(selector);
-    const { start, end } = boundsOf(copy, this.#session.limits.rangeKeyBytesMax);
-    const backwards = reverse === true;
-    const page = { reverse: backwards, batchSize: batchSize as number };
-    const rows = new KvListIterator<unknown>(this.#session, copy as KvListSelector, page);
-    const [from, to] = [start.toString("latin1"), end.toString("latin1")];
-    return this.#listed(rows, from, to, backwards, (limit as number | undefined) ?? Infinity);
+  list(selector: KvListSelector, options?: unknown): any {
+    return this.#list(selector, options, "tx.list");
   }
 
-  /** The rows of the database and the transaction's own, merged in the order of their keys. */
-  async *#listed(
-    rows: KvListIterator<unknown>,
-    start: string,
-    end: string,
-    reverse: boolean,
-    limit: number,
-  ): AsyncGenerator<KvTransactionEntry<any>> {
+  #list(selector: KvListSelector, options: unknown, method: string): TransactionList {
     this.#requireActive();
-    const range: ReadRange = this.#reads.range(start, end, reverse);
-    const before = (a: string, b: string) => (reverse ? a > b : a < b);
-    let head: { id: string; entry: KvTransactionEntry<any> } | null | undefined;
-    let last: string | null = null;
-    for (let given = 0; given < limit; ) {
-      if (head === undefined) {
-        const { value } = await rows.next();
-        this.#requireActive();
-        head = value === undefined ? null : { id: bytesOf(value.key), entry: value };
-      }
-      const own = this.#pending.next(start, end, last, reverse);
-      if (own === undefined && head === null) {
-        range.ended();
-        return;
-      }
-      if (head === null || (own !== undefined && !before(head.id, own))) {
-        last = own!;
-        if (head?.id === last) {
-          range.saw(last, head.entry.versionstamp!);
-          head = undefined;
-        } else {
-          range.passed(last);
-        }
-        const { exists, key, value } = await this.#pending.entry(last);
-        this.#requireActive();
-        if (!exists) continue;
-        given++;
-        yield { key, value, versionstamp: null };
-      } else {
-        const { id, entry } = head;
-        range.saw(id, entry.versionstamp!);
+    const listed: ListedTransaction = {
+      session: this.#session,
+      reads: this.#reads,
+      pending: this.#pending,
+      requireActive: () => this.#requireActive(),
+      know: (id, entry) => {
         if (!this.#entries.has(id)) this.#entries.set(id, Promise.resolve(entry));
-        last = id;
-        head = undefined;
-        given++;
-        yield entry;
-        this.#requireActive();
-      }
-    }
+      },
+    };
+    return new TransactionList(listed, selector, options, method);
   }
 
-  async count(selector: KvListSelector): Promise<number> {
+  async count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number> {
+    const { where } = checkOptions("tx.count", options, ["where"]);
+    const chosen = where === undefined ? {} : { where };
     let count = 0;
-    for await (const _ of this.list(selector)) count++;
+    const counted = this.#list(selector, { keysOnly: true, ...chosen }, "tx.count");
+    for await (const _ of counted) count++;
     return count;
+  }
+
+  paginate(options: KvPaginateOptions): Promise<any> {
+    return pageOf("tx.paginate", options, (selector, page) =>
+      this.#list(selector, page, "tx.paginate"),
+    );
   }
 
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): this {
@@ -268,28 +226,9 @@ function entryOf({ key, value }: OwnEntry): Maybe {
   return { key, value, versionstamp: null };
 }
 
-/** The bytes of a key, one character a byte. */
-function bytesOf(key: KvKey): string {
-  const writer = new Writer(KEY_BYTES);
-  encodeKey(writer, key);
-  return writer.buf.toString("latin1", 0, writer.pos);
-}
-
 function hasPlaceholder(key: KvKey): boolean {
   if (!Array.isArray(key)) return false;
   return key.some((part) => typeof part === "object" && part !== null && isPlaceholder(part));
 }
 
 const isPlaceholder = (part: object): boolean => KvUuidV7.numberOf(part) !== undefined;
-
-function keyOf(id: string): KvKey {
-  const bytes = Buffer.from(id, "latin1");
-  return decodeKey(bytes, 0, bytes.length);
-}
-
-/** Room for most keys. */
-const KEY_BYTES = 128;
-
-function told(given: unknown): string {
-  return typeof given === "number" ? String(given) : nameOf(given);
-}

@@ -38,6 +38,7 @@ export type {
   KvTransaction,
   KvTransactionEntry,
   KvTransactionEntryMaybe,
+  KvTransactionListIterator,
   KvTransactionOptions,
   KvTransactionResult,
   OpenKvOptions,

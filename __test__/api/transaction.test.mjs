@@ -312,6 +312,79 @@ onEach("transactions", (fresh) => {
     }
   });
 
+  test("lists choose, leave out and go on as those of kv do, over its own writes", async () => {
+    const kv = await fresh();
+    for (const n of [1, 2, 3, 4]) await kv.set(["r", n], { n, even: n % 2 === 0 });
+    await kv.set(["r", 2, "deep"], { even: true });
+    await kv.set(["r", 6], { even: true }, { expireIn: 60_000 });
+    await kv.transaction(async (tx) => {
+      tx.set(["r", 4], { even: false }).set(["r", 5], { even: true }, { expireIn: 60_000 });
+      tx.set(["r", 5, "deep"], { even: true }).set(["r", 7], { soon: new Date() });
+      const where = { even: true };
+      const even = await all(tx.list({ prefix: ["r"] }, { where, depth: 1 }));
+      assert.deepEqual(names(even), [2, 5, 6]);
+      assert.deepEqual(even[0], await tx.get(["r", 2]));
+      const keys = await all(tx.list({ prefix: ["r"] }, { where, keysOnly: true, reverse: true }));
+      assert.deepEqual(names(keys), [6, "deep", 5, "deep", 2]);
+      assert.deepEqual(Object.keys(keys[0]), ["key", "versionstamp"]);
+      const ends = await all(tx.list({ prefix: ["r"] }, { where, depth: 1, withExpiry: true }));
+      assert.deepEqual(ends.map(({ expireAt }) => expireAt === null), [true, false, false]);
+      assert.equal(await tx.count({ prefix: ["r"] }, { where }), 5);
+      const now = { soon: { $lte: { $now: true, $offset: 1000 } } };
+      assert.equal(await tx.count({ prefix: ["r"] }, { where: now }), 1);
+
+      const first = await tx.paginate({ prefix: ["r"], where, limit: 2 });
+      assert.deepEqual([names(first.entries), first.hasMore], [[2, "deep"], true]);
+      const second = await tx.paginate({ prefix: ["r"], where, cursor: first.cursor });
+      assert.deepEqual([names(second.entries), second.cursor], [[5, "deep", 6], null]);
+      const list = tx.list({ prefix: ["r"] }, { limit: 2 });
+      assert.deepEqual(names(await all(list)), [1, 2]);
+      const rest = tx.list({ prefix: ["r"] }, { cursor: list.cursor, limit: 1 });
+      assert.deepEqual(names(await all(rest)), ["deep"]);
+    });
+  });
+
+  for (const [what, options, meanwhile, again] of [
+    ["an entry that comes to meet where", { where: { on: true } }, ["r", 2], true],
+    ["an entry that where left out", { where: { on: "never" } }, ["r", 2], true],
+    ["what is deeper", { depth: 1 }, ["r", 2, "deep"], true],
+    ["a value that was not read", { keysOnly: true }, ["r", 2], true],
+    ["what is before the cursor", { cursor: "A" }, ["r", 1], false],
+    ["what is behind the limit", { where: { on: false }, limit: 2 }, ["r", 3], false],
+  ]) {
+    test(`a change of ${what} ${again ? "is" : "is not"} a conflict`, async () => {
+      const kv = await fresh();
+      for (const n of [1, 2, 3]) await kv.set(["r", n], { on: false });
+      const page = kv.list({ prefix: ["r"] }, { limit: 1 });
+      await all(page);
+      const given = options.cursor === undefined ? options : { cursor: page.cursor };
+      const { attempts } = await disturbed(
+        kv,
+        async (tx) => tx.set(["n"], (await all(tx.list({ prefix: ["r"] }, given))).length),
+        () => kv.set(meanwhile, { on: true }),
+      );
+      assert.equal(attempts, again ? 2 : 1);
+    });
+  }
+
+  test("messages for queues by name go with the commit, or not at all", async () => {
+    const kv = await fresh();
+    const send = (tx) =>
+      tx.enqueue("late", { queue: "mail", delay: 60_000 }).enqueue(
+        { to: "ann" },
+        { queue: "mail", priority: 9, deduplicationKey: "ann", backoffSchedule: [] },
+      );
+    await assert.rejects(kv.transaction((tx) => (send(tx), assert.fail("thrown"))), /thrown/);
+    assert.equal((await kv.queue("mail").stats()).total, 0);
+    await kv.transaction((tx) => void send(tx));
+    await kv.transaction((tx) => void send(tx));
+    const { pending, delayed } = await kv.queue("mail").stats();
+    assert.deepEqual([pending, delayed], [1, 2], "one of them was a duplicate");
+    const message = await kv.queue("mail").receive();
+    assert.deepEqual(message.value, { to: "ann" });
+    await message.ack();
+  });
+
   test("arguments", async () => {
     const kv = await fresh();
     const refused = (run, options, words) =>
@@ -338,7 +411,7 @@ onEach("transactions", (fresh) => {
     await refused((tx) => tx.append(["a"], "b"), {}, /array/);
     await refused((tx) => tx.touch(["a"]), {}, /expireIn/);
     await refused((tx) => tx.mutate({ type: "other", key: ["a"] }), {}, /Invalid mutation type/);
-    await refused((tx) => tx.list({ prefix: [] }, { cursor: "" }), {}, /unknown option 'cursor'/);
+    await refused((tx) => tx.list({ prefix: [] }, { curser: "" }), {}, /unknown option 'curser'/);
     await refused((tx) => tx.list({ prefix: [] }, { limit: 0 }), {}, /limit must be/);
     await refused((tx) => tx.list({ prefix: [] }, { reverse: 1 }), {}, /reverse must be/);
     await refused((tx) => tx.list({}), {}, /Selector must specify/);

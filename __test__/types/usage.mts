@@ -373,7 +373,22 @@ export async function inTransactions(kv: Kv, signal: AbortSignal): Promise<void>
       tx.append(["l"], [1]).prepend(["l"], [0]).touch(["a"], { expireIn: 5 }).persist(["a"]);
       // @ts-expect-error commits are not the function's
       tx.commit();
-      return await tx.count({ prefix: ["users"] });
+      tx.enqueue("m", { queue: "mail", priority: 3 });
+      const list = tx.list<User>({ prefix: ["users"] }, { where: { age: 1 }, cursor: "", depth: 1 });
+      for await (const { value, versionstamp } of list) {
+        value satisfies User;
+        versionstamp satisfies string | null;
+      }
+      list.cursor satisfies string;
+      for await (const entry of tx.list({ prefix: [] }, { keysOnly: true, withExpiry: true })) {
+        entry.expireAt satisfies Date | null;
+        // @ts-expect-error keys alone have no value
+        void entry.value;
+      }
+      const page = await tx.paginate<User>({ prefix: ["users"], where: { age: 1 } });
+      page.cursor satisfies string | null;
+      page.entries[0]?.value satisfies User | undefined;
+      return await tx.count({ prefix: ["users"] }, { where: { age: 1 } });
     },
     { maxRetries: 3, signal },
   );

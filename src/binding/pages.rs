@@ -25,6 +25,9 @@ impl Chosen {
         if request.depth.is_some() {
             return Err(client.lacks("lists of a depth"));
         }
+        if request.passed {
+            return Err(client.lacks("lists of a transaction"));
+        }
         let now_ms = request.now_ms.unwrap_or_else(|| client.now_ms());
         let filter = request.filter.as_deref();
         let filter = filter.map(|bytes| Filter::parse(bytes, now_ms)).transpose()?;

@@ -1,13 +1,29 @@
 //! What a write would leave: a transaction's reads of its own writes.
 
-use super::Call;
-use crate::codec::frame::parse_writes;
-use crate::model::Error;
-use crate::store::Preview;
+use super::{Call, Fault};
+use crate::codec::frame::{parse_preview, parse_writes};
+use crate::filter::Filter;
+use crate::model::{Error, Result};
+use crate::store::{Preview, Store};
 
-/// Frame: one write, without checks, of one key. Answer: u8 whether there is an entry, its stamp(20)
-/// if so; u8 whether there would be one, if so u8 encoding and the value.
+/// The filter in front of a write, and the write.
+fn asked<'f>(frame: &'f [u8], store: &Store) -> Result<(Option<Filter>, &'f [u8]), Fault> {
+    let (asked, write) = parse_preview(frame)?;
+    let filter = asked.map(|asked| {
+        let now_ms = asked.now_ms.unwrap_or_else(|| store.now_ms());
+        Filter::parse(&asked.filter, now_ms)
+    });
+    Ok((filter.transpose()?, write))
+}
+
+/// Frame: u8 whether there is a filter (8), if so f64 what `$now` is in it and the filter; one write,
+/// without checks, of one key. Answer: u8 whether there is an entry, its stamp(20) if so; u8 whether
+/// there would be one, if so u8 whether it meets the filter, f64 its end, u8 encoding and the value.
 pub(super) fn preview(frame: &[u8], Call { store, limits, reply, .. }: Call) {
+    let (filter, frame) = match asked(frame, &store) {
+        Ok(asked) => asked,
+        Err(error) => return reply.bad(error),
+    };
     let write = match parse_writes(frame, 1, &limits).map(|mut writes| writes.pop()) {
         Ok(Some(Ok(write))) => write,
         Ok(Some(Err(error))) => return reply.bad(error),
@@ -16,18 +32,27 @@ pub(super) fn preview(frame: &[u8], Call { store, limits, reply, .. }: Call) {
     };
     store.preview(
         write,
-        Box::new(move |seen| match seen {
-            Ok(Preview { before, after }) => {
-                let mut out = vec![u8::from(before.is_some())];
-                out.extend(before.iter().flat_map(|stamp| stamp.hex()));
-                out.push(u8::from(after.is_some()));
-                if let Some(value) = after {
-                    out.push(value.encoding.id());
-                    out.extend(value.bytes);
-                }
-                reply.good(out);
-            }
+        Box::new(move |seen| match seen.and_then(|seen| answer(seen, filter.as_ref())) {
+            Ok(answer) => reply.good(answer),
             Err(error) => reply.bad(error),
         }),
     );
+}
+
+fn answer(seen: Preview, filter: Option<&Filter>) -> Result<Vec<u8>> {
+    let Preview { before, after, expire_at_ms } = seen;
+    let mut out = vec![u8::from(before.is_some())];
+    out.extend(before.iter().flat_map(|stamp| stamp.hex()));
+    out.push(u8::from(after.is_some()));
+    if let Some(value) = after {
+        let met = filter.map_or(Ok(true), |filter| filter.matches(value.encoding, &value.bytes));
+        let met = met.map_err(|error| {
+            Error::corrupt(format!("a value could not be compared with where: {error}"))
+        })?;
+        out.push(u8::from(met));
+        out.extend(expire_at_ms.map_or(f64::NAN, |end| end as f64).to_le_bytes());
+        out.push(value.encoding.id());
+        out.extend(value.bytes);
+    }
+    Ok(out)
 }

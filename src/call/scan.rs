@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use super::{Call, Fault, Reply};
-use crate::codec::frame::{ScanRequest, next_key, parse_scan, put_seen};
+use crate::codec::frame::{ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen};
 use crate::filter::Filter;
-use crate::model::{Encoding, Error, Result, Row, Seen, Step, Versionstamp, Walk};
+use crate::model::{Error, Result, Row, Seen, Step, Walk};
 use crate::store::{Scan, Store};
 
 /// The scan that a frame asks for, the request, and what `$now` is in it.
@@ -20,6 +20,7 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault>
         values: !request.keys_only,
         depth: request.depth,
         filter,
+        passed: request.passed,
     };
     Ok((scan, request, now_ms))
 }
@@ -36,8 +37,12 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
         let mut count: u32 = 0;
         let keys_only = request.keys_only;
         let done = snapshot.and_then(|snapshot| {
-            scan.step(snapshot, request.limit, &mut |seen| {
+            scan.step(snapshot, request.limit, &mut |seen, chosen| {
                 count += 1;
+                if !chosen {
+                    let (key, stamp) = (seen.row.key, seen.row.stamp);
+                    return put_passed(&mut rows, key, stamp, request.with_expiry);
+                }
                 let value = if keys_only { &[] } else { seen.row.value };
                 let seen = Seen { row: Row { value, ..seen.row }, ..*seen };
                 put_seen(&mut rows, &seen, request.with_expiry);
@@ -65,7 +70,9 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
 /// Frame: a scan without limit. Answer: f64 how many entries.
 pub(super) fn count(frame: &[u8], Call { store, reply, .. }: Call) {
     match asked(frame, &store) {
-        Ok((scan, _, _)) => count_on(&store, Scan { values: false, ..scan }, 0, reply),
+        Ok((scan, _, _)) => {
+            count_on(&store, Scan { values: false, passed: false, ..scan }, 0, reply);
+        }
         Err(error) => reply.bad(error),
     }
 }
@@ -79,7 +86,7 @@ fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply) {
     store.read(Box::new(move |snapshot| {
         let mut count = before;
         let done =
-            snapshot.and_then(|snapshot| scan.step(snapshot, usize::MAX, &mut |_| count += 1));
+            snapshot.and_then(|snapshot| scan.step(snapshot, usize::MAX, &mut |_, _| count += 1));
         match (done, later.upgrade()) {
             (Ok(true), _) => reply.good((count as f64).to_le_bytes().to_vec()),
             (Ok(false), Some(store)) => count_on(&store, scan, count, reply),
@@ -109,17 +116,7 @@ pub(super) fn entries(frame: &[u8], Call { store, reply, .. }: Call) {
                     Step::Stop
                 })?;
                 if !found {
-                    let row = Row {
-                        key: &[],
-                        stamp: Versionstamp::new(0),
-                        encoding: Encoding::Bytes,
-                        value: &[],
-                    };
-                    let at = rows.len() + 4 + Versionstamp::HEX_BYTES;
-                    put_seen(&mut rows, &Seen { row, expire_at_ms: None }, true);
-                    if let Some(encoding) = rows.get_mut(at) {
-                        *encoding = 0;
-                    }
+                    put_absent(&mut rows);
                 }
             }
             Ok(())

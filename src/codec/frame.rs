@@ -24,7 +24,10 @@ pub use queue::{
     parse_settlement, push_dead, push_deliveries, push_received, push_stats,
 };
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests};
-pub use scan::{ScanRequest, deleted_answer, parse_deletion, parse_scan, put_seen};
+pub use scan::{
+    PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
+    put_absent, put_passed, put_seen,
+};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use verb::Verb;
 pub use write::parse_writes;

@@ -14,6 +14,8 @@ pub struct Preview {
     pub before: Option<Versionstamp>,
     /// The value that would be there.
     pub after: Option<EncodedValue>,
+    /// When that would end, in ms since the epoch.
+    pub expire_at_ms: Option<i64>,
 }
 
 /// What a write without checks whose mutations are all of one key would leave under it.
@@ -38,13 +40,19 @@ pub(super) fn preview(
     let (rows, _) = evaluation.into_effects();
     let alive = |end: Option<i64>| end.is_none_or(|end| end > now_ms);
     let left = rows.into_iter().find(|(at, _)| *at == key).map(|(_, left)| left);
+    let stays = || before.as_ref().map(|row| (row.value.clone(), row.expire_at_ms));
     let after = match left {
         Some(Left::Removed) => None,
-        Some(Left::Stored(row)) => alive(row.expire_at_ms).then_some(row.value),
-        Some(Left::Retimed { expire_at_ms, .. }) if !alive(expire_at_ms) => None,
-        Some(Left::Retimed { .. }) | None => before.as_ref().map(|row| row.value.clone()),
+        Some(Left::Stored(row)) => Some((row.value, row.expire_at_ms)),
+        Some(Left::Retimed { expire_at_ms, .. }) => stays().map(|(value, _)| (value, expire_at_ms)),
+        None => stays(),
     };
-    Ok(Preview { before: before.map(|row| Versionstamp::new(row.version)), after })
+    let (after, expire_at_ms) = after.filter(|(_, end)| alive(*end)).unzip();
+    Ok(Preview {
+        before: before.map(|row| Versionstamp::new(row.version)),
+        after,
+        expire_at_ms: expire_at_ms.flatten(),
+    })
 }
 
 /// A snapshot as what is there before a write.

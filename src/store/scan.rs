@@ -20,11 +20,13 @@ pub struct Scan {
     pub depth: Option<(usize, usize)>,
     /// What values have to meet.
     pub filter: Option<Filter>,
+    /// Whether those that are not chosen are shown too, so that all of a range has been seen.
+    pub passed: bool,
 }
 
 impl Scan {
-    /// Shows up to `limit` of the chosen entries, as far as one step goes; `true` when there are no
-    /// more.
+    /// Shows up to `limit` entries and whether each is chosen, as far as one step goes; `true` when
+    /// there are no more.
     ///
     /// # Errors
     /// What the engine answers; `Corrupt` for a value that the filter cannot read.
@@ -32,7 +34,7 @@ impl Scan {
         &mut self,
         snapshot: &mut dyn Snapshot,
         limit: usize,
-        show: &mut dyn FnMut(&Seen<'_>),
+        show: &mut dyn FnMut(&Seen<'_>, bool),
     ) -> Result<bool> {
         let (mut rows, mut bytes, mut shown) = (0, 0, 0);
         let mut stopped = None;
@@ -54,6 +56,11 @@ impl Scan {
             if let Some((prefix_bytes, parts)) = self.depth
                 && let Some(deep) = key::cut(key, prefix_bytes, parts)
             {
+                if self.passed {
+                    shown += 1;
+                    show(&seen, false);
+                    return Step::Next;
+                }
                 // Past the subtree, or, in reverse, to the key that it is under.
                 let past = if self.reverse { BEFORE_EXTENSIONS } else { AFTER_EXTENSIONS };
                 return Step::Seek([deep, &[past]].concat());
@@ -63,11 +70,12 @@ impl Scan {
                 .as_ref()
                 .map_or(Ok(true), |filter| filter.matches(seen.row.encoding, seen.row.value));
             match met {
-                Ok(true) => {
-                    shown += 1;
-                    show(&seen);
+                Ok(chosen) => {
+                    if chosen || self.passed {
+                        shown += 1;
+                        show(&seen, chosen);
+                    }
                 }
-                Ok(false) => {}
                 Err(error) => {
                     failure = Some(Error::corrupt(format!(
                         "a value could not be compared with where: {error}"

@@ -87,6 +87,16 @@ export default {
       [tx((tx) => tx.list({ prefix: [] }, 5)), /options must be an object/],
       [tx((tx) => tx.list({ prefix: [] }, { limit: 0 })), /limit must be a positive integer/],
       [tx((tx) => tx.list({ prefix: [] }, { reverse: 1 })), /reverse must be a boolean/],
+      [tx((tx) => tx.list({ prefix: [] }, { where: 5 })), /tx\.list: where must be an object/],
+      [tx((tx) => tx.list({ prefix: [] }, { where: { a: { $like: 1 } } }).next()), /\$like/],
+      [tx((tx) => tx.set(["a"], 1).count({ prefix: [] }, { where: { $no: 1 } })), /\$no/],
+      [tx((tx) => tx.list({ prefix: [] }, { keysOnly: 1 })), /keysOnly must be a boolean/],
+      [tx((tx) => tx.list({ prefix: [] }, { withExpiry: 1 })), /withExpiry must be a boolean/],
+      [tx((tx) => tx.list({ start: [], end: ["a"] }, { depth: 1 })), /tx\.list: .*give a prefix/],
+      [tx((tx) => tx.list({ prefix: [] }, { cursor: 5 })), /expected: string/],
+      [tx((tx) => tx.list({ prefix: [] }, { cursor: "?" })), /invalid cursor/],
+      [tx((tx) => tx.list({ prefix: [] }, { consistency: "weak" })), /unknown variant/],
+      [tx((tx) => tx.list({ prefix: [] }).cursor), /^Error: Cannot get cursor/],
     ],
     over: [
       [tx((tx) => tx.list({ prefix: LONG })), KEY_READ],
@@ -99,9 +109,24 @@ export default {
     wrong: [
       [tx((tx) => tx.count()), /undefined/],
       [tx((tx) => tx.count({})), /must specify either/],
+      [tx((tx) => tx.count({ prefix: [] }, { where: 5 })), /tx\.count: where must be an object/],
     ],
     over: [[tx((tx) => tx.count({ prefix: LONG })), KEY_READ]],
-    misspelt: NO_OPTIONS,
+    misspelt: [[tx((tx) => tx.count({ prefix: [] }, { were: {} })), /unknown option 'were'/]],
+  },
+  "KvTransaction.paginate": {
+    closed: closing((tx) => tx.paginate({ prefix: [] })),
+    wrong: [
+      [tx((tx) => tx.paginate()), /tx\.paginate: options with a prefix, or a start and an end/],
+      [tx((tx) => tx.paginate({})), /must specify either/],
+      [tx((tx) => tx.paginate({ prefix: [], limit: "5" })), /tx\.paginate: limit must be/],
+      [tx((tx) => tx.paginate({ prefix: [], cursor: "?" })), /invalid cursor/],
+    ],
+    over: [
+      [tx((tx) => tx.paginate({ prefix: [], limit: 1001 })), /limit must be .* 1 to 1000/],
+      [tx((tx) => tx.paginate({ prefix: LONG })), KEY_READ],
+    ],
+    misspelt: [[tx((tx) => tx.paginate({ prefix: [], limt: 1 })), /unknown option 'limt'/]],
   },
   "KvTransaction.set": {
     closed: write((tx) => tx.set(["a"], 1)),

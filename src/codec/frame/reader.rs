@@ -79,6 +79,11 @@ impl<'a> Reader<'a> {
         self.sized().map(|bytes| Key::from_encoded(bytes.to_vec()))
     }
 
+    /// What has not been read.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     pub(super) fn end(&self) -> Result<(), Malformed> {
         if self.bytes.is_empty() { Ok(()) } else { Err(self.refused("the frame goes on")) }
     }

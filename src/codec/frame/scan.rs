@@ -10,6 +10,7 @@ const KEYS_ONLY: u8 = 2;
 const DEPTH: u8 = 4;
 const FILTER: u8 = 8;
 const WITH_EXPIRY: u8 = 16;
+const PASSED: u8 = 32;
 
 /// What a scan asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,8 @@ pub struct ScanRequest {
     pub keys_only: bool,
     /// Ends of entries.
     pub with_expiry: bool,
+    /// Those that are not chosen as well, as [`put_passed`] puts them.
+    pub passed: bool,
     /// Most rows to answer.
     pub limit: usize,
     /// What `$now` is, in ms since the epoch; `None`: what it is now.
@@ -41,7 +44,7 @@ pub struct ScanRequest {
 pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
     let mut reader = Reader::new(bytes);
     let flags = reader.u8()?;
-    if flags & !(REVERSE | KEYS_ONLY | DEPTH | FILTER | WITH_EXPIRY) != 0 {
+    if flags & !(REVERSE | KEYS_ONLY | DEPTH | FILTER | WITH_EXPIRY | PASSED) != 0 {
         return Err(reader.refused("unknown flags of a scan"));
     }
     let limit = reader.u32()? as usize;
@@ -60,6 +63,7 @@ pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
         reverse: flags & REVERSE != 0,
         keys_only: flags & KEYS_ONLY != 0,
         with_expiry: flags & WITH_EXPIRY != 0,
+        passed: flags & PASSED != 0,
         limit,
         now_ms,
         start,
@@ -114,19 +118,65 @@ pub fn parse_deletion(bytes: &[u8]) -> Result<(Deletion, bool), Malformed> {
     Ok((deletion, flags & ATOMIC != 0))
 }
 
+/// Stands for the encoding of a value that is not there.
+const NO_VALUE: u8 = 0;
+
 /// Puts an entry: key, stamp, encoding and value, each variable part behind its length, and
 /// its end in ms (NaN: none) if that was asked for.
 pub fn put_seen(out: &mut impl Out, seen: &Seen<'_>, with_expiry: bool) {
     let row = &seen.row;
-    out.put(&(row.key.len() as u32).to_le_bytes());
-    out.put(row.key);
-    out.put(&row.stamp.hex());
-    out.put(&[row.encoding.id()]);
-    out.put(&(row.value.len() as u32).to_le_bytes());
-    out.put(row.value);
+    put_parts(out, row.key, row.stamp, row.encoding.id(), row.value);
     if with_expiry {
         out.put(&seen.expire_at_ms.map_or(f64::NAN, |end| end as f64).to_le_bytes());
     }
+}
+
+/// Puts no more than that there is an entry which was not chosen.
+pub fn put_passed(out: &mut impl Out, key: &[u8], stamp: Versionstamp, with_expiry: bool) {
+    put_parts(out, key, stamp, NO_VALUE, &[]);
+    if with_expiry {
+        out.put(&f64::NAN.to_le_bytes());
+    }
+}
+
+/// Puts that there is no entry where one was asked for, in an answer without keys.
+pub fn put_absent(out: &mut impl Out) {
+    put_passed(out, &[], Versionstamp::new(0), true);
+}
+
+fn put_parts(out: &mut impl Out, key: &[u8], stamp: Versionstamp, encoding: u8, value: &[u8]) {
+    out.put(&(key.len() as u32).to_le_bytes());
+    out.put(key);
+    out.put(&stamp.hex());
+    out.put(&[encoding]);
+    out.put(&(value.len() as u32).to_le_bytes());
+    out.put(value);
+}
+
+/// The filter that a preview's answer is to be held against, and what `$now` is in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreviewFilter {
+    /// A filter object in CBOR.
+    pub filter: Vec<u8>,
+    /// In ms since the epoch; `None`: what it is now.
+    pub now_ms: Option<i64>,
+}
+
+/// What stands in front of the write of a preview; and the write.
+///
+/// # Errors
+/// As [`parse_scan`].
+pub fn parse_preview(bytes: &[u8]) -> Result<(Option<PreviewFilter>, &[u8]), Malformed> {
+    let mut reader = Reader::new(bytes);
+    let filter = match reader.u8()? {
+        0 => None,
+        FILTER => {
+            let now_ms = time_or_none(&mut reader)?;
+            Some(PreviewFilter { filter: reader.sized()?.to_vec(), now_ms })
+        }
+        _ => return Err(reader.refused("unknown flags of a preview")),
+    };
+    Ok((filter, reader.rest()))
 }
 
 /// What a deletion of many did: f64 count, u8 whether there was a commit, its stamp.
@@ -157,6 +207,21 @@ mod tests {
         }
         frame[0] |= 128;
         assert!(parse_scan(&frame).is_err());
+    }
+
+    #[test]
+    fn a_preview_is_a_write_behind_its_filter() {
+        let mut frame = vec![FILTER];
+        frame.extend(5.0_f64.to_le_bytes());
+        frame.extend([1, 0, 0, 0, 0xa0]);
+        for len in 0..frame.len() {
+            assert!(parse_preview(&frame[..len]).is_err(), "{len}");
+        }
+        frame.extend([9, 9]);
+        let filter = PreviewFilter { filter: vec![0xa0], now_ms: Some(5) };
+        assert_eq!(parse_preview(&frame), Ok((Some(filter), &[9, 9][..])));
+        assert_eq!(parse_preview(&[0, 7]), Ok((None, &[7][..])));
+        assert!(parse_preview(&[1, 7]).is_err());
     }
 
     #[test]

@@ -1,0 +1,186 @@
+// Duty: the lists of a transaction: rows of the database and the transaction's own writes, merged in
+// the order of their keys.
+// Invariant: what the list has come to is in the read set before it is yielded, entries that were
+// not chosen included.
+
+import { checkConsistency, checkListOptions, checkOptions, nameOf, told } from "./check.js";
+import { encodeCursor } from "./codec/cursor.js";
+import { bytesOf } from "./key-bytes.js";
+import { KvListIterator, scanOf } from "./list.js";
+import type { OwnEntry, Pending } from "./pending.js";
+import { type Bounds, type Selector, boundsOf, checkSelector, resume } from "./range.js";
+import type { ReadRange, ReadSet } from "./read-set.js";
+import type { ScannedEntry } from "./scan.js";
+import type { Session } from "./session.js";
+import type { KvKey, KvListSelector, KvTransactionListIterator } from "./types.js";
+import { encodeWhere } from "./where.js";
+
+const OPTIONS = [
+  "limit",
+  "cursor",
+  "reverse",
+  "consistency",
+  "batchSize",
+  "where",
+  "keysOnly",
+  "depth",
+  "withExpiry",
+] as const;
+
+/** What a list needs of its transaction. */
+export interface ListedTransaction {
+  readonly session: Session;
+  readonly reads: ReadSet;
+  readonly pending: Pending;
+  /** Throws once the transaction has ended. */
+  requireActive(): void;
+  /** An entry was read whole. */
+  know(id: string, entry: { key: KvKey; value: unknown; versionstamp: string }): void;
+}
+
+/** A row of the database; `passed`: it was met and not chosen. */
+type Head = { id: string; entry: ScannedEntry & { passed?: true } };
+
+export class TransactionList implements KvTransactionListIterator<any> {
+  readonly #tx: ListedTransaction;
+  readonly #selector: Selector;
+  readonly #bounds: Bounds;
+  readonly #rows: KvListIterator<unknown, any>;
+  readonly #where: Buffer | null;
+  readonly #options: ReturnType<typeof checkListOptions>;
+  readonly #entries: AsyncGenerator<any, undefined>;
+  /** The key yielded last. */
+  #last: Buffer | null = null;
+  #exhausted = false;
+
+  constructor(tx: ListedTransaction, selector: KvListSelector, options: unknown, method: string) {
+    const given = checkOptions(method, options, OPTIONS);
+    const { limit, reverse, cursor } = given;
+    if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
+      const what = typeof limit === "number" ? told(limit) : nameOf(limit);
+      throw new TypeError(`${method}: limit must be a positive integer: received ${what}`);
+    }
+    if (reverse !== undefined && typeof reverse !== "boolean") {
+      throw new TypeError(`${method}: reverse must be a boolean: received ${nameOf(reverse)}`);
+    }
+    checkConsistency(given.consistency);
+    this.#tx = tx;
+    this.#options = checkListOptions(given);
+    this.#selector = checkSelector(selector);
+    this.#where = encodeWhere(method, given.where);
+    this.#bounds = boundsOf(this.#selector, tx.session.limits.rangeKeyBytesMax);
+    if (cursor) {
+      const bound = reverse === true ? this.#selector.end : this.#selector.start;
+      resume(this.#bounds, cursor, reverse === true, bound !== undefined);
+    }
+    // All rows of the range come, since all of them are checked; how many are yielded is counted here.
+    const { limit: _, ...page } = given;
+    this.#rows = new KvListIterator(tx.session, this.#selector as KvListSelector, page as object, {
+      method,
+      passed: true,
+    });
+    this.#entries = this.#listed();
+  }
+
+  get cursor(): string {
+    if (this.#exhausted) return "";
+    const last = this.#last;
+    if (last !== null) return encodeCursor(last, 0, last.length, this.#bounds.common);
+    const { cursor } = this.#options;
+    if (typeof cursor === "string" && cursor !== "") return cursor;
+    throw new Error("Cannot get cursor before first iteration");
+  }
+
+  next(): Promise<IteratorResult<any, undefined>> {
+    return this.#entries.next();
+  }
+
+  return(): Promise<IteratorResult<any, undefined>> {
+    return this.#entries.return(undefined);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async *#listed(): AsyncGenerator<any, undefined> {
+    const tx = this.#tx;
+    const { reverse, limit = Number.POSITIVE_INFINITY } = this.#options;
+    tx.requireActive();
+    const start = this.#bounds.start.toString("latin1");
+    const end = this.#bounds.end.toString("latin1");
+    if (start > end) {
+      this.#exhausted = true;
+      return;
+    }
+    const range: ReadRange = tx.reads.range(start, end, reverse);
+    const before = (a: string, b: string) => (reverse ? a > b : a < b);
+    let head: Head | null | undefined;
+    let last: string | null = null;
+    for (let given = 0; given < limit; ) {
+      head = head === undefined ? await this.#head() : head;
+      const own = tx.pending.next(start, end, last, reverse);
+      if (own === undefined && head === null) {
+        range.ended();
+        this.#exhausted = true;
+        return;
+      }
+      let entry: object | null;
+      if (head === null || (own !== undefined && !before(head.id, own))) {
+        last = own!;
+        if (head?.id === last) {
+          range.saw(last, head.entry.versionstamp);
+          head = undefined;
+        } else {
+          range.passed(last);
+        }
+        entry = await this.#own(last);
+        tx.requireActive();
+      } else {
+        last = head.id;
+        range.saw(last, head.entry.versionstamp);
+        entry = this.#read(head);
+        head = undefined;
+      }
+      if (entry === null) continue;
+      given++;
+      this.#last = Buffer.from(last, "latin1");
+      yield entry;
+      tx.requireActive();
+    }
+  }
+
+  async #head(): Promise<Head | null> {
+    const { value } = await this.#rows.next();
+    this.#tx.requireActive();
+    return value === undefined ? null : { id: bytesOf(value.key), entry: value };
+  }
+
+  /** A row as it is yielded; null when it was not chosen. */
+  #read({ id, entry }: Head): object | null {
+    if (entry.passed) return null;
+    if (this.#options.keysOnly) return entry;
+    const { key, value, versionstamp } = entry;
+    this.#tx.know(id, this.#options.withExpiry ? { key, value, versionstamp } : (entry as any));
+    return entry;
+  }
+
+  /** What the transaction has written under a key; null for nothing, or what was not chosen. */
+  async #own(id: string): Promise<object | null> {
+    const { pending } = this.#tx;
+    const now = scanOf(this.#rows)?.now;
+    const own: OwnEntry = this.#where === null
+      ? await pending.entry(id)
+      : await pending.compared(id, this.#where, now ?? Number.NaN);
+    const { exists, meets, key, value, expireAt } = own;
+    const { depth, keysOnly, withExpiry } = this.#options;
+    if (!exists || !meets) return null;
+    if (depth !== undefined && key.length - this.#selector.prefix!.length > depth) return null;
+    return {
+      key,
+      ...(keysOnly ? {} : { value }),
+      versionstamp: null,
+      ...(withExpiry ? { expireAt } : {}),
+    };
+  }
+}
