@@ -384,6 +384,11 @@ export interface KvIndexInfo {
 export interface KvIndexProgress {
   /** Entries looked at that are older than the index. */
   indexed: number;
+  /**
+   * About how many there are to be looked at: the entries under the prefix, counted once beside the
+   * building; `null` until they are. Never less than `indexed`, and equal to it when `done`.
+   */
+  total: number | null;
   /** The index is complete. */
   done: boolean;
 }
@@ -1324,7 +1329,7 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * @example
    * const index = await kv.createIndex({ prefix: ["products"], fields: ["name", "details.maker"] });
-   * for await (const { indexed, done } of index.progress) console.log(indexed, done);
+   * for await (const { indexed, total } of index.progress) console.log(indexed, "of", total);
    */
   createIndex(options: KvIndexOptions): Promise<KvIndex>;
 

@@ -2,6 +2,7 @@
 
 import { checkOptions, nameOf } from "./check.js";
 import { call } from "./call.js";
+import { count } from "./count.js";
 import { decodeKey, type KeyPart } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
 import { KvError } from "./errors.js";
@@ -128,6 +129,9 @@ class OpenIndex implements KvIndex {
   state: "building" | "ready";
   readonly #session: Session;
   #indexed: number;
+  /** Entries under the prefix, once somebody has asked for them and they were counted. */
+  #counting: Promise<void> | null = null;
+  #entries: number | null = null;
 
   constructor(session: Session, info: KvIndexInfo) {
     this.name = info.name;
@@ -141,26 +145,46 @@ class OpenIndex implements KvIndex {
   }
 
   get progress(): AsyncIterableIterator<KvIndexProgress> {
-    return this.#follow();
+    return this.#told();
   }
 
   async ready(): Promise<void> {
-    for await (const { done } of this.#follow()) if (done) return;
+    for await (const _ of this.#follow());
   }
 
-  async *#follow(): AsyncGenerator<KvIndexProgress, void, undefined> {
+  async *#told(): AsyncGenerator<KvIndexProgress, void, undefined> {
+    if (this.state === "building") this.#count();
+    for await (const indexed of this.#follow()) {
+      const total = this.#entries === null ? null : Math.max(this.#entries, indexed);
+      yield { indexed, total, done: false };
+    }
+    yield { indexed: this.#indexed, total: this.#indexed, done: true };
+  }
+
+  /** Yields whenever building has moved, and ends when it is complete. */
+  async *#follow(): AsyncGenerator<number, void, undefined> {
     let told = -1;
     while (this.state === "building") {
       await this.#look();
       if (this.state === "building" && this.#indexed !== told) {
         told = this.#indexed;
-        yield { indexed: told, done: false };
+        yield told;
       }
       if (this.state === "building") {
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       }
     }
-    yield { indexed: this.#indexed, done: true };
+  }
+
+  /** Has the entries counted: in steps, between which other reads have their turn. */
+  #count(): void {
+    this.#counting ??= count(this.#session, { prefix: this.prefix }, undefined).then(
+      (entries) => {
+        this.#entries = entries;
+      },
+      // What is wrong with the database is told by the next look.
+      () => {},
+    );
   }
 
   async #look(): Promise<void> {

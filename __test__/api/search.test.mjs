@@ -125,9 +125,11 @@ onEach("search", (fresh) => {
         let last;
         for await (last of index.progress) {
           assert.ok(last.done || last.indexed > before);
+          assert.ok(last.total === null || last.total >= last.indexed);
           before = last.indexed;
         }
         assert.equal(last.done, true);
+        assert.equal(last.total, last.indexed);
       })(),
     ]);
     assert.equal(writes.length, 41);
@@ -170,6 +172,23 @@ onEach("search", (fresh) => {
     assert.equal(await kv.dropIndex("all"), false);
     assert.deepEqual(await kv.listIndexes(), []);
     await assert.rejects(kv.search([], "runs"), /no index covers this prefix; make one first with kv\.createIndex/);
+  });
+
+  test("progress tells how many there are, once they are counted", async () => {
+    const kv = await fresh();
+    for (let at = 0; at < 20_000; at += 1000) {
+      const batch = kv.atomic();
+      for (let i = at; i < at + 1000; i++) batch.set(["old", i], { t: `entry number ${i}` });
+      await batch.commit();
+    }
+    await kv.set(["other"], { t: "elsewhere" });
+    const index = await kv.createIndex({ prefix: ["old"], fields: ["t"] });
+    const totals = new Set();
+    for await (const { total } of index.progress) totals.add(total);
+    totals.delete(null);
+    assert.deepEqual([...totals], [20_000]);
+    const { value: { done, total } } = await index.progress.next();
+    assert.deepEqual([done, total], [true, 20_000]);
   });
 
   test("an index dropped while it is built ends its progress", async () => {

@@ -6,7 +6,7 @@ const BAR_CELLS = 24;
 
 export class Progress {
   readonly #what: string;
-  readonly #total: number | undefined;
+  #total: number | undefined;
   readonly #unit: string;
   readonly #startMs: number;
   readonly #shown: boolean;
@@ -19,6 +19,11 @@ export class Progress {
     this.#unit = unit;
     this.#startMs = nowMs;
     this.#shown = process.stderr.isTTY === true;
+  }
+
+  /** How much there is to do has become known. */
+  expect(total: number | undefined): void {
+    this.#total = total;
   }
 
   update(done: number, counted: number, nowMs = Date.now()): void {

@@ -57,6 +57,7 @@ function addIndexCommands(program: Command): void {
           let indexed = 0;
           for await (const step of made.progress) {
             indexed = step.indexed;
+            progress.expect(step.total ?? undefined);
             progress.update(indexed, indexed);
             if (step.done) break;
           }
