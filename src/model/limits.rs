@@ -396,6 +396,10 @@ pub const DATABASE_NAME_CHARS_MAX: usize = 63;
 /// Watches of one database of a server at one time, unless its quotas say another number.
 pub const DATABASE_WATCHES_MAX: u32 = 10_000;
 
+/// How long a server keeps who is over a quota waiting for the word that it is: a client that asks
+/// again at once takes no more of the server than so many requests in this time.
+pub const OVER_QUOTA_PAUSE_MS: u64 = 100;
+
 /// How long a measured size of a database's file is believed.
 pub const SIZE_REFRESH_MS: i64 = 1000;
 

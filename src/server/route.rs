@@ -13,7 +13,7 @@ use super::answer::{Answer, Refusal, text};
 use super::auth::Rights;
 use super::catalog::now_ms;
 use super::{Serving, admin, data, exchange, extension, watch};
-use crate::model::{REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX};
+use crate::model::{OVER_QUOTA_PAUSE_MS, REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX};
 
 /// Answers a request, whatever it is.
 pub(super) async fn answer(serving: Arc<Serving>, request: Request<Incoming>) -> Answer {
@@ -22,11 +22,24 @@ pub(super) async fn answer(serving: Arc<Serving>, request: Request<Incoming>) ->
     let begun = std::time::Instant::now();
     let answer = match route(&serving, head, body).await {
         Ok(answer) => answer,
-        Err(refusal) => refusal.answer(),
+        Err(refusal) => {
+            if refusal.status == StatusCode::TOO_MANY_REQUESTS {
+                hold(&serving).await;
+            }
+            refusal.answer()
+        }
     };
     let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
     tracing::debug!(%method, path, status, ms, "request");
     answer
+}
+
+/// Keeps who is over a quota waiting: a client that asks again at once, whatever it is told, would
+/// otherwise take the server's time from the others.
+async fn hold(serving: &Serving) {
+    let mut closing = serving.closing.subscribe();
+    let pause = Duration::from_millis(OVER_QUOTA_PAUSE_MS);
+    let _either = tokio::time::timeout(pause, closing.wait_for(|closing| *closing)).await;
 }
 
 async fn route(serving: &Arc<Serving>, head: Parts, body: Incoming) -> Result<Answer, Refusal> {
