@@ -89,14 +89,61 @@ function connectSeeds() {
   ].map(bytes);
 }
 
+/** JSON as CBOR: what is small of it. */
+function cbor(value) {
+  const head = (major, count) =>
+    count < 24 ? Buffer.of((major << 5) | count) : Buffer.of((major << 5) | 24, count);
+  if (value === null) return Buffer.of(0xf6);
+  if (typeof value === "boolean") return Buffer.of(value ? 0xf5 : 0xf4);
+  if (typeof value === "number") return value < 0 ? head(1, -1 - value) : head(0, value);
+  if (typeof value === "string") {
+    return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)]);
+  }
+  if (Array.isArray(value)) return Buffer.concat([head(4, value.length), ...value.map(cbor)]);
+  const entries = Object.entries(value);
+  return Buffer.concat([head(5, entries.length), ...entries.flat().map(cbor)]);
+}
+
 /** A filter in CBOR behind its length, then a value. */
 function filterSeeds() {
-  const age = Buffer.concat([bytes("a1 63616765 a1"), Buffer.from("d$gte"), bytes("12")]);
-  return vectors("values").values.map(({ hex }) => Buffer.concat([...sized(age), bytes(hex)]));
+  const operands = {
+    $eq: 1, $ne: null, $gt: 1, $gte: 1, $lt: "b", $lte: "b", $between: [1, 5], $in: [1, "a"],
+    $nin: [1, "a"], $contains: "a", $notContains: "a", $startsWith: "a", $endsWith: "a", $eqi: "A",
+    $nei: "A", $containsi: "A", $notContainsi: "A", $startsWithi: "A", $endsWithi: "A",
+    $null: true, $empty: true, $notEmpty: true, $exists: false,
+  };
+  const single = Object.entries(operands).map(([name, operand]) => ({ [name]: operand }));
+  const filters = [
+    ...single,
+    ...single.map((condition) => ({ "a.0": condition })),
+    { a: 1, "a\\.b": 2, "\\$c": 3 },
+    { $and: [{ a: 1 }, { $not: { b: { $gt: 1 } } }], $or: [{ a: 1 }, { b: 2 }] },
+    { a: { $and: [{ $gte: 1 }, { $not: { $gt: 5 } }] } },
+    { a: { $gte: { $now: true, $offset: -5 } }, b: { $lt: { $now: { $offset: 5 } } } },
+    { $like: 1 }, { a: { $between: 1 } }, { $and: 5 }, {}, [],
+  ].map(cbor);
+  const values = vectors("values").values.map(({ hex }) => bytes(hex));
+  const own = [{ a: [1, "abc"], b: 2 }, { a: { 0: "A" } }, [{ a: 1 }], "abc", 3].map(cbor);
+  return [
+    ...values.map((value, at) => Buffer.concat([...sized(filters[at % filters.length]), value])),
+    ...filters.map((filter, at) => Buffer.concat([...sized(filter), own[at % own.length]])),
+  ];
+}
+
+/** Queries as users write them, and what is wrong with some. */
+function querySeeds() {
+  return [
+    "red bike", '"red bike"', "bik*", '"red b" *', "a OR b", "a NOT b", "a AND (b OR c)", "a + b",
+    "NEAR(a b)", "NEAR(a b + c, 5)", "^a", "name: ^a", "name:red", "details.maker:volvo",
+    "{name details.maker}: (a OR b)", "-name:red", "- {name}: a", "((((a))))", "réd Straße 東京 😀",
+    '"say ""hi"""', "a_1 42", "", "red AND", "(a", "a)", '"open', "nothing:a", "NEAR(a, )", "OR OR",
+    "{name:a", "*", "a'b", "a;--", "\0",
+  ].map((text) => Buffer.from(text));
 }
 
 const corpora = {
   filter: filterSeeds(),
+  query: querySeeds(),
   key: keySeeds(),
   cbor: cborSeeds(),
   cursor: cursorSeeds(),
