@@ -141,6 +141,32 @@ example("work-queue", async ({ lines, path }) => {
   assert.equal(kept.length, orders.length + 1);
 });
 
+example("transaction", async ({ lines, errors, path }) => {
+  assert.equal(errors, "");
+  assert.equal(lines[0], "20 buyers at once: 10 booked, 10 found the row full.");
+  assert.equal(lines[1], "Sold: 10. Tickets to send: 10.");
+  const runs = /^The function ran (\d+) times, (\d+) of them after a conflict\.$/.exec(lines[2]);
+  assert.equal(Number(runs?.[1]), 20 + Number(runs?.[2]), lines[2]);
+  assert.deepEqual(lines.slice(3), ["Swapped: true.", "Refused: one of the seats is free."]);
+  const seats = (await contents(path)).filter(([key]) => key[0] === "seats");
+  assert.deepEqual(seats.map(([[, row, seat]]) => `${row} ${seat}`), [
+    ...[1, 2, 3, 4, 5].map((seat) => `back ${seat}`),
+    ...[1, 2, 3, 4, 5].map((seat) => `front ${seat}`),
+  ]);
+  assert.equal(new Set(seats.map(([, buyer]) => buyer)).size, 10);
+});
+
+example("named-queue", ({ lines, errors }) => {
+  assert.equal(errors, "");
+  assert.deepEqual(lines, [
+    "4 mails wait.",
+    "First comes an alarm to eve.",
+    "Sent: a reminder to bob; an alarm to eve at attempt 3; news to ann.",
+    "Dead after 3 attempts: news to nobody (there is no nobody).",
+    "Sent at last: news to nobody.",
+  ]);
+});
+
 example("live-watch", async ({ lines, path }) => {
   assert.equal(lines[0], "The first state comes at once: tea costs nothing yet, none left.");
   assert.equal(lines[1], "The last state was not missed: tea costs 3.4, 0 left.");
