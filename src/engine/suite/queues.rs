@@ -259,3 +259,34 @@ pub(super) fn stats_count_every_state(engine: &impl Engine) {
     assert_eq!(stats(engine, NOW + 50), [3, 0, 1, 1]);
     assert_eq!(stats(engine, NOW + 1000), [4, 0, 0, 1], "its lock is over");
 }
+
+pub(super) fn queues_are_listed_while_they_have_a_message_in_any_state(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let mut listed = |max| {
+        let mut names = Vec::new();
+        let read = reader.read(NOW, &mut |snapshot| {
+            names = snapshot.queues(max)?;
+            Ok(())
+        });
+        read.unwrap();
+        names.join(" ")
+    };
+    assert_eq!(listed(9), "");
+    let of = |queue: &str| Message { queue: queue.into(), ..message(1) };
+    let later = Message { due_ms: NOW + 50, ..of("later") };
+    enqueue(&mut writer, vec![of("held"), of("dead"), later, of(""), of("due"), of("due")]);
+    assert_eq!(listed(9), " dead due held later");
+    assert_eq!(listed(3), " dead due", "the first so many");
+    let claimed = |writer: &mut _, queue| claim_of(writer, queue, 1, 1000, 1, NOW).remove(0);
+    let held = claimed(&mut writer, "held");
+    let dead = claimed(&mut writer, "dead");
+    end(&mut writer, failed(&dead, "dies"), NOW);
+    assert_eq!(listed(9), " dead due held later");
+    for delivery in [held, claimed(&mut writer, ""), claimed(&mut writer, "due")] {
+        end(&mut writer, Settlement::new(delivery.id, 1, Outcome::Done), NOW);
+    }
+    assert_eq!(listed(9), "dead due later");
+    let deadline = Instant::now() + Duration::from_secs(5);
+    writer.order_dead("dead", &DeadOrder::Delete(dead.id), NOW, deadline).unwrap();
+    assert_eq!(listed(9), "due later");
+}

@@ -36,7 +36,7 @@ fn names(shown: Vec<Shown>) -> String {
     shown.into_iter().map(|(key, ..)| name(key)).collect()
 }
 
-pub(in super::super) fn walks_show_ends_and_jump(engine: &impl Engine) {
+pub(super) fn walks_show_ends_and_jump(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let mutations = vec![
         set("a", b"1"),
@@ -90,7 +90,7 @@ fn deleted(count: usize, version: u64, resume: Option<&str>) -> Decision {
     Decision::Deleted(Deleted { count, stamp, resume })
 }
 
-pub(in super::super) fn a_deletion_sees_its_batch(engine: &impl Engine) {
+pub(super) fn a_deletion_sees_its_batch(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let old = vec![set("a", b"1"), set("b", b"2"), set_until("c", b"3", Some(NOW)), set("x", b"9")];
     commit(&mut writer, vec![write(vec![], old)]);
@@ -109,7 +109,7 @@ pub(in super::super) fn a_deletion_sees_its_batch(engine: &impl Engine) {
     assert_eq!(get(&mut reader, "x"), Some((1, b"9".to_vec())));
 }
 
-pub(in super::super) fn a_deletion_chooses_by_its_filter(engine: &impl Engine) {
+pub(super) fn a_deletion_chooses_by_its_filter(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let values = vec![set("a", b"ab"), set("b", b"b"), set("c", b"ac"), set("d", b"ad")];
     commit(&mut writer, vec![write(vec![], values)]);
@@ -128,7 +128,7 @@ pub(in super::super) fn a_deletion_chooses_by_its_filter(engine: &impl Engine) {
     assert_eq!(bytes(b"").encoding, Encoding::Bytes);
 }
 
-pub(in super::super) fn a_deletion_is_bounded_or_refused(engine: &impl Engine) {
+pub(super) fn a_deletion_is_bounded_or_refused(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let total = DELETE_STEP_ROWS_MAX + 10;
     let names: Vec<String> = (0..total).map(|n| format!("{n:05}")).collect();

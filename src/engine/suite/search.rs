@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::{NOW, apply_at, commit, key, write};
+use super::{NOW, apply_at, claim, commit, key, settle, write};
 use crate::codec::cbor;
 use crate::engine::{Engine, Indexer, Reader, Work, Writer};
 use crate::model::{
-    EncodedValue, Encoding, Highlight, Hit, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice,
-    IndexInfo, IndexSpec, Key, Mutation, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search,
-    Tokenizer, Value, Wish,
+    Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, Highlight, Hit,
+    HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Limits, Message,
+    Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search, Tokenizer, Value,
+    Wish, WriteParts,
 };
 
 fn soon() -> Instant {
@@ -139,6 +140,67 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
     assert_eq!(infos(&mut reader)[0].documents, 1);
     assert_eq!(found(&mut reader, "brief"), [""; 0]);
     reader.release();
+}
+
+pub(super) fn an_index_follows_what_is_calculated_moved_deleted_and_left(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    writer.create_index(&spec(), soon()).unwrap();
+    let at = |name: &str| of(&["d", name]);
+    // An array of one object, `{ t: <letter> }`.
+    let items = |letter: u8| vec![0x81, 0xa1, 0x61, b't', 0x61, letter];
+    let grow = |name: &str, letter, front| Mutation::Append {
+        key: at(name),
+        items: items(letter),
+        front,
+        value_bytes_max: 1000,
+    };
+    commit(&mut writer, vec![write(vec![], vec![grow("a", b'x', false), doc("n", "x")])]);
+    assert_eq!(found(&mut reader, "x"), ["a", "n"]);
+    let more = vec![grow("a", b'y', false), grow("a", b'z', true), grow("b", b'z', true)];
+    commit(&mut writer, vec![write(vec![], more)]);
+    assert_eq!(found(&mut reader, "\"z x y\""), ["a"]);
+    assert_eq!(found(&mut reader, "z"), ["a", "b"]);
+
+    // A number in place of text.
+    let operand = EncodedValue::le64(5);
+    let sum = Mutation::Arith { op: Arith::Sum, key: at("n"), operand };
+    commit(&mut writer, vec![write(vec![], vec![Mutation::Delete { key: at("n") }, sum])]);
+    assert_eq!(found(&mut reader, "x"), ["a"]);
+
+    // An end that moves takes the entry along, forward and back.
+    let retime = |name: &str, expire_at_ms| {
+        let retime = Mutation::Retime { key: at(name), expire_at_ms, required: true };
+        write(vec![], vec![retime])
+    };
+    commit(&mut writer, vec![retime("a", Some(NOW + 5)), retime("b", Some(NOW + 5))]);
+    commit(&mut writer, vec![retime("b", None)]);
+    assert_eq!(found_at(&mut reader, "z", NOW + 4), ["a", "b"]);
+    assert_eq!(found_at(&mut reader, "z", NOW + 5), ["b"]);
+    commit(&mut writer, vec![retime("b", Some(NOW))]);
+    assert_eq!(found(&mut reader, "z"), ["a"]);
+
+    // What a dead message leaves takes the place of what was there.
+    let message = Message {
+        due_ms: NOW,
+        keys_if_undelivered: vec![at("a"), at("left")],
+        value: items(b'w'),
+        ..Message::default()
+    };
+    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+    commit(&mut writer, vec![AtomicWrite::new(parts, &Limits::default()).unwrap()]);
+    let (id, _) = claim(&mut writer, 7, NOW).remove(0);
+    settle(&mut writer, id, 7, Outcome::Failed, NOW);
+    assert_eq!(found(&mut reader, "w"), ["a", "left"]);
+    assert_eq!(found(&mut reader, "x OR y OR z"), [""; 0]);
+
+    let among = Among::Span { start: at(""), end: at("b") };
+    let deletion =
+        Deletion { among, filter: None, now_ms: NOW, count_max: 9, beyond: Beyond::Resume };
+    let parts = WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() };
+    commit(&mut writer, vec![AtomicWrite::new(parts, &Limits::default()).unwrap()]);
+    assert_eq!(found(&mut reader, "w"), ["left"]);
+    apply_at(&mut writer, Work { sweep_max: 10, durable: true, ..Work::default() }, NOW + 5);
+    assert_eq!(infos(&mut reader)[0].documents, 1);
 }
 
 pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &impl Engine) {

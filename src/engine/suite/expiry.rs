@@ -1,0 +1,121 @@
+//! The laws of entries that end.
+
+use super::{NOW, apply_at, commit, committed, get, get_at, key, set, set_until, sum, write};
+use crate::engine::{Engine, Reader, Work, Writer};
+use crate::model::{AtomicWrite, Check, Decision, Mutation, Versionstamp};
+
+pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let ending = |at: i64| set_until(&format!("k{at}"), b"v", Some(NOW + at));
+    let report = apply_at(
+        &mut writer,
+        Work {
+            writes: vec![write(vec![], (1..=5).map(ending).collect())],
+            durable: true,
+            ..Work::default()
+        },
+        NOW,
+    );
+    assert_eq!(report.expiry_ms, Some(NOW + 1));
+    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 1));
+    assert!(get_at(&mut reader, "k3", NOW + 2).is_some());
+    assert_eq!(get_at(&mut reader, "k3", NOW + 3), None);
+
+    // To a check and to a sum they are absent as well.
+    let writes = vec![
+        write(vec![Check { key: key("k1"), expected: None }], vec![]),
+        write(vec![], vec![sum("k2", 7)]),
+    ];
+    let work = Work { writes, durable: true, ..Work::default() };
+    let decisions = apply_at(&mut writer, work, NOW + 3).decisions;
+    assert_eq!(decisions, [committed(2), committed(3)]);
+
+    let sweep = || Work { sweep_max: 2, durable: true, ..Work::default() };
+    let first = apply_at(&mut writer, sweep(), NOW + 4);
+    assert_eq!((first.touched.len(), first.sweep_more), (2, true));
+    let second = apply_at(&mut writer, sweep(), NOW + 4);
+    assert_eq!((second.touched, second.sweep_more), (vec![key("k4")], false));
+    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 5));
+    assert!(get_at(&mut reader, "k2", NOW + 4).is_some(), "the sum has no end");
+    // Each sweep that deleted something is a commit of its own.
+    assert_eq!(commit(&mut writer, vec![write(vec![], vec![])]), [committed(6)]);
+}
+
+/// When an entry ends; the outer `None`: there is none.
+fn expiry(reader: &mut impl Reader, name: &str) -> Option<Option<i64>> {
+    let mut found = None;
+    let read = reader.read(NOW, &mut |snapshot| {
+        found = snapshot.expiry(key(name).as_bytes())?;
+        Ok(())
+    });
+    read.unwrap();
+    found
+}
+
+fn retime(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWrite {
+    write(vec![], vec![Mutation::Retime { key: key(name), expire_at_ms, required }])
+}
+
+pub(super) fn an_end_moves_and_neither_value_nor_stamp_does(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let large = vec![7; 5000];
+    commit(&mut writer, vec![write(vec![], vec![set("a", &large), set("b", b"1")])]);
+    assert_eq!((expiry(&mut reader, "a"), expiry(&mut reader, "c")), (Some(None), None));
+    let decisions = commit(
+        &mut writer,
+        vec![retime("a", Some(NOW + 10), true), retime("c", None, true), retime("c", None, false)],
+    );
+    assert_eq!(decisions, [committed(2), Decision::CheckFailed(vec![]), committed(3)]);
+    assert_eq!(get(&mut reader, "a"), Some((1, large.clone())));
+    assert_eq!(expiry(&mut reader, "a"), Some(Some(NOW + 10)));
+    assert_eq!(get_at(&mut reader, "a", NOW + 10), None);
+    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 10));
+    commit(&mut writer, vec![retime("a", None, true)]);
+    assert_eq!(writer.agenda().unwrap().expiry_ms, None);
+    assert_eq!(get_at(&mut reader, "a", NOW + 10), Some((1, large)));
+}
+
+pub(super) fn moved_ends_count_inside_a_batch(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    commit(&mut writer, vec![write(vec![], vec![set("a", b"1"), set("b", b"1")])]);
+    let one = vec![Check { key: key("a"), expected: Some(Versionstamp::new(1)) }];
+    let absent = vec![Check { key: key("b"), expected: None }];
+    let decisions = commit(
+        &mut writer,
+        vec![
+            retime("a", Some(NOW + 5), true),
+            write(one, vec![]),
+            retime("b", Some(NOW), true),
+            write(absent, vec![]),
+            retime("b", None, true),
+            write(vec![], vec![set("b", b"2")]),
+            retime("b", Some(NOW + 7), true),
+        ],
+    );
+    let lost = Decision::CheckFailed(vec![]);
+    let stamps = [2, 3, 4, 5].map(committed);
+    assert_eq!(decisions[..4], stamps);
+    assert_eq!(decisions[4..], [lost, committed(6), committed(7)]);
+    assert_eq!(get(&mut reader, "b"), Some((6, b"2".to_vec())));
+    assert_eq!(expiry(&mut reader, "b"), Some(Some(NOW + 7)));
+}
+
+/// Found by random operations: what a batch itself stored with an end that had come was still seen
+/// by the writes behind it in the same batch.
+pub(super) fn entries_that_end_inside_a_batch_are_absent_in_it(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let text = |end: i64| set_until("a", b"text", Some(end));
+    let absent = || vec![Check { key: key("a"), expected: None }];
+    let decisions = commit(
+        &mut writer,
+        vec![
+            write(vec![], vec![text(NOW)]),
+            write(absent(), vec![sum("a", 1)]),
+            write(vec![], vec![text(NOW - 1), sum("a", 2)]),
+            write(vec![], vec![text(NOW + 1)]),
+            write(absent(), vec![]),
+        ],
+    );
+    assert_eq!(decisions[..4], [committed(1), committed(2), committed(3), committed(4)]);
+    assert!(matches!(decisions[4], Decision::CheckFailed(_)));
+}
