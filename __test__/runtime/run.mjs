@@ -2,8 +2,9 @@
 // programs of this folder in Bun and in Deno, and the cases against Deno's own KV.
 //
 //   npm run test:runtime                          all of them
-//   npm run test:runtime -- --in bun              one of them: bun, deno, oracle or files (that
-//                                                 Deno and openkv have in common)
+//   npm run test:runtime -- --in bun              one of them: bun, deno, oracle, files (that
+//                                                 Deno and openkv have in common), or
+//                                                 move (README's "Move from Deno")
 //   npm run test:runtime -- --only "queue: "      what follows goes to the runners as it stands
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
@@ -18,6 +19,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const cases = join(here, "..", "conformance", "run.mjs");
 const programs = join(here, "run-programs.mjs");
 const files = join(here, "deno-files.mjs");
+const move = join(here, "move.mjs");
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;
@@ -31,6 +33,7 @@ const runs = {
     scripts: [[...denoFlags, "--unstable-kv", cases, "--oracle"]],
   },
   files: { command: () => deno(), scripts: [[...denoFlags, "--unstable-kv", files]] },
+  move: { command: () => process.execPath, scripts: process.platform === "win32" ? [] : [[move]] },
 };
 
 const args = process.argv.slice(2);
@@ -47,7 +50,8 @@ let failed = false;
 for (const name of chosen) {
   const { command, scripts } = runs[name];
   for (const script of scripts) {
-    const kind = script.includes(cases) ? "cases" : script.includes(files) ? "" : "programs";
+    const kinds = { [cases]: "cases", [programs]: "programs" };
+    const kind = kinds[script.find((part) => part in kinds)] ?? "";
     const what = `${name} ${kind}`.trim();
     console.log(`\n--- ${what} ---`);
     const { status, last } = await run(command(), script);

@@ -1,0 +1,73 @@
+// Duty: the blocks of README's "Move from Deno" do what they say when they are pasted into a shell,
+// one after the other, in an empty project with openkv installed. Not on Windows.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { deno } from "./binaries.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+const BLOCK_MS_MAX = 60_000;
+/** What each block prints, among other things. */
+const TOLD = [
+  /Map\(1\) \{ 'name' => 'Ada' \}[^]*copied 1 /,
+  /copied 1 [^]*kept by Deno/,
+  /Map\(1\) \{ "name" => "Ada" \}[^]*copied 1 [^]*\b1\b/,
+  /imported 1 [^]*Map\(1\)[^]*Grace[^]*exported 2 /,
+];
+
+const readme = readFileSync(join(root, "README.md"), "utf8");
+const section = readme.slice(readme.indexOf("## Move from Deno"), readme.indexOf("## Speed"));
+const blocks = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, text]) => text);
+assert.equal(blocks.length, TOLD.length);
+
+const project = mkdtempSync(join(tmpdir(), "openkv-move-"));
+const bin = join(project, "node_modules", ".bin");
+mkdirSync(bin, { recursive: true });
+symlinkSync(root, join(project, "node_modules", "openkv"), "junction");
+symlinkSync(join(root, "bin", "openkv.js"), join(bin, "openkv"));
+symlinkSync(deno(), join(bin, "deno"));
+writeFileSync(join(project, "package.json"), '{ "type": "module" }\n');
+const port = await freePort();
+
+for (const [at, block] of blocks.entries()) {
+  const { code, out } = await run(block.replaceAll("4512", port));
+  assert.equal(code, 0, out);
+  assert.match(out, TOLD[at], `block ${at + 1}`);
+}
+rmSync(project, { recursive: true, force: true });
+console.log(`${blocks.length} passed, 0 failed`);
+
+/** Runs a block as a shell does, job control included; answers its exit code and its words. */
+async function run(block) {
+  const child = spawn("bash", ["-c", `set -em\n${block}`], {
+    cwd: project,
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: BLOCK_MS_MAX,
+    env: {
+      ...process.env,
+      PATH: `${bin}:${dirname(process.execPath)}:${process.env.PATH}`,
+      DENO_DIR: join(project, "deno"),
+      DENO_NO_UPDATE_CHECK: "1",
+      NO_COLOR: "1",
+    },
+  });
+  let out = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => (out += piece));
+  const [code, signal] = await once(child, "close");
+  return { code: code ?? signal, out };
+}
+
+async function freePort() {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
