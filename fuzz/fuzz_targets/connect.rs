@@ -4,11 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use openkv::connect::feed;
 use openkv::connect::frames::Frames;
 use openkv::connect::metadata;
 use openkv::connect::versions::Version;
 use openkv::connect::wire::{atomic_write, snapshot_read, watch};
-use openkv::model::{Key, Limits, Range};
+use openkv::model::{Key, KeyRange, Limits, Range};
 use openkv_fuzz::within;
 
 fn bytes_max(len: usize) -> usize {
@@ -18,7 +19,7 @@ fn bytes_max(len: usize) -> usize {
 fuzz_target!(|data: &[u8]| {
     let Some((kind, body)) = data.split_first() else { return };
     let limits = Limits::default();
-    within(bytes_max(body.len()), || match kind % 9 {
+    within(bytes_max(body.len()), || match kind % 11 {
         0 => {
             if let Ok(ranges) = snapshot_read::read_request(body, &limits) {
                 let again = snapshot_read::write_request(&ranges);
@@ -62,6 +63,21 @@ fuzz_target!(|data: &[u8]| {
                 let again = metadata::write_answer(&read).expect("what was read");
                 let again = metadata::read_answer(again.as_bytes(), &Version::ALL);
                 assert_eq!(again.map(|read| read.endpoints), Ok(read.endpoints));
+            }
+        }
+        8 => {
+            if let Ok((range, since)) = feed::read_request(body, &limits) {
+                let again = feed::write_request(&range, since);
+                assert_eq!(feed::read_request(&again, &limits), Ok((range, since)));
+            }
+        }
+        9 => {
+            let range = KeyRange { start: Key::default(), end: Key::from_encoded(vec![0xff]) };
+            let read = feed::read_message(body, &range, None);
+            if let Ok(feed::FeedMessage::Told(told, changes)) = read {
+                let again = feed::write_batch(told, &changes).expect("what was read");
+                let told = feed::FeedMessage::Told(told, changes);
+                assert_eq!(feed::read_message(&again[4..], &range, None), Ok(told));
             }
         }
         _ => {

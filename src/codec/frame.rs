@@ -18,7 +18,7 @@ mod write;
 pub use answer::{
     Answer, Fill, Out, POINT_HEAD_BYTES, parse_error, push_error, push_outcomes, put_point,
 };
-pub use feed::{parse_feed, push_changes};
+pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use queue::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_reason, parse_renewal,
     parse_settlement, push_dead, push_deliveries, push_received, push_stats,

@@ -17,11 +17,16 @@ use crate::model::{Error, Limits};
 /// The extension that offers all requests of this file.
 pub const FRAMES: &str = "frames-1";
 
+/// The extension that offers change feeds (`connect::feed`).
+pub const FEEDS: &str = "feeds-1";
+
 /// What openkv's server offers to a client that has asked.
-pub const OFFERED: [&str; 1] = [FRAMES];
+pub const OFFERED: [&str; 2] = [FRAMES, FEEDS];
 
 /// The paths of the extension, behind an endpoint's URL.
 pub const CALL: &str = "openkv/call";
+/// As [`CALL`].
+pub const FEED: &str = "openkv/feed";
 
 /// Says in a request which of its limits a handle has made narrower than the server's own:
 /// `name=number`, separated by commas. The server holds the narrower ones.
@@ -30,7 +35,8 @@ pub const LIMITS_HEADER: &str = "x-openkv-limits";
 /// The type of its requests and answers.
 pub const FRAMES_TYPE: &str = "application/octet-stream";
 
-const GOOD: u8 = 0;
+/// The first byte of an answer that is there.
+pub(super) const GOOD: u8 = 0;
 
 /// The body of an answer that is there.
 #[must_use]

@@ -6,17 +6,33 @@ use crate::model::{Error, Result, WATCH_FRAME_BYTES_MAX};
 /// A frame without a message: the watch is alive, and nothing has changed.
 pub const KEEP_ALIVE: [u8; 4] = [0; 4];
 
+/// Bytes of a message's length.
+const LEN_BYTES: usize = 4;
+
 /// Appends a message with its length.
 ///
 /// # Errors
 /// `Invalid` for a message that no client takes.
 pub fn push_frame(out: &mut Vec<u8>, message: &[u8]) -> Result<()> {
-    let len =
-        u32::try_from(message.len()).ok().filter(|len| *len as usize <= WATCH_FRAME_BYTES_MAX);
-    let Some(len) = len else { return Err(too_long(message.len())) };
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(message);
+    let frame = framed(WATCH_FRAME_BYTES_MAX, |frame| frame.extend_from_slice(message))?;
+    out.extend_from_slice(&frame);
     Ok(())
+}
+
+/// The frame of a message that is written in its place.
+///
+/// # Errors
+/// `Invalid` for a message of more bytes than that.
+pub fn framed(bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<u8>> {
+    let mut frame = vec![0; LEN_BYTES];
+    write(&mut frame);
+    let bytes = frame.len() - LEN_BYTES;
+    let len = u32::try_from(bytes).ok().filter(|_| bytes <= bytes_max);
+    let len = len.ok_or_else(|| too_long(bytes, bytes_max))?;
+    if let Some(place) = frame.first_chunk_mut() {
+        *place = len.to_le_bytes();
+    }
+    Ok(frame)
 }
 
 /// Messages out of a stream that arrives in pieces of any size.
@@ -32,14 +48,28 @@ pub fn push_frame(out: &mut Vec<u8>, message: &[u8]) -> Result<()> {
 /// assert_eq!(frames.next_message()?, None);
 /// # Ok::<(), openkv::model::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Frames {
     bytes: Vec<u8>,
     /// How many of them have been taken.
     taken: usize,
+    bytes_max: usize,
+}
+
+/// The frames of a KV Connect watch.
+impl Default for Frames {
+    fn default() -> Self {
+        Self::up_to(WATCH_FRAME_BYTES_MAX)
+    }
 }
 
 impl Frames {
+    /// Messages of so many bytes at most.
+    #[must_use]
+    pub const fn up_to(bytes_max: usize) -> Self {
+        Self { bytes: Vec::new(), taken: 0, bytes_max }
+    }
+
     /// Takes in the next piece. Call [`Frames::next_message`] until it answers `None` before the
     /// next piece: then no more than one frame and one piece are ever held.
     pub fn push(&mut self, piece: &[u8]) {
@@ -57,12 +87,12 @@ impl Frames {
         let rest = self.bytes.get(self.taken..).unwrap_or_default();
         let Some((len, rest)) = rest.split_first_chunk() else { return Ok(None) };
         let len = u32::from_le_bytes(*len) as usize;
-        if len > WATCH_FRAME_BYTES_MAX {
-            return Err(too_long(len));
+        if len > self.bytes_max {
+            return Err(too_long(len, self.bytes_max));
         }
         let Some(message) = rest.get(..len) else { return Ok(None) };
         let message = message.to_vec();
-        self.taken += 4 + len;
+        self.taken += LEN_BYTES + len;
         Ok(Some(message))
     }
 
@@ -73,10 +103,8 @@ impl Frames {
     }
 }
 
-fn too_long(len: usize) -> Error {
-    Error::invalid(format!(
-        "a frame of a watch is too long (max {WATCH_FRAME_BYTES_MAX} bytes): {len} bytes"
-    ))
+fn too_long(len: usize, bytes_max: usize) -> Error {
+    Error::invalid(format!("a frame of a stream is too long (max {bytes_max} bytes): {len} bytes"))
 }
 
 #[cfg(test)]

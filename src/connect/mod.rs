@@ -13,12 +13,14 @@
 //! | [`metadata`] | the JSON of the first exchange |
 //! | [`schema`] | the protobuf messages of the data path |
 //! | [`wire`] | those messages ⇄ ranges, entries, writes; V8 ⇄ CBOR on the way |
-//! | [`frames`] | the watch's stream of messages |
+//! | [`frames`] | the streams of messages |
 //! | [`extension`] | openkv's own requests: names, answers, errors |
+//! | [`feed`] | openkv's own stream of changes |
 //! | [`database_id`], [`time`] | UUIDs and RFC 3339 |
 
 pub mod database_id;
 pub mod extension;
+pub mod feed;
 pub mod frames;
 pub mod metadata;
 pub mod schema;

@@ -288,6 +288,9 @@ pub const FEED_COALESCED_CHANGES: usize = 10_000;
 /// See [`FEED_COALESCED_CHANGES`].
 pub const FEED_COALESCED_BYTES: usize = 8 * 1024 * 1024;
 
+/// A batch of a feed as it goes over the network: the largest commits fit, which come whole.
+pub const FEED_FRAME_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// A frame of a KV Connect watch: what Deno's client takes.
 pub const WATCH_FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 

@@ -12,7 +12,8 @@
 //! | [`options`] | everything that can be chosen, checked in one place |
 //! | `listener`, `connection`, `stall` | the socket, TLS; connections and their bounds; the end |
 //! | `route` | method and path → what answers; who may come in |
-//! | `exchange`, `data`, `watch` | metadata; reads and writes; streams |
+//! | `exchange`, `data` | metadata; reads and writes |
+//! | `stream`, `watch` | answers that go on and on; the states of keys |
 //! | `extension` | openkv's own requests, for clients that have asked |
 //! | `admin` | databases and tokens, made and dropped |
 //! | `auth` | tokens: compared, hashed, issued, signed |
@@ -34,6 +35,7 @@ mod quota;
 mod registry;
 mod route;
 mod stall;
+mod stream;
 mod watch;
 
 use std::net::SocketAddr;
@@ -55,6 +57,8 @@ struct Serving {
     scheme: &'static str,
     /// True from when the server begins to close.
     closing: flag::Sender<bool>,
+    /// When it began to serve.
+    begun: tokio::time::Instant,
 }
 
 impl Serving {
@@ -91,6 +95,7 @@ impl Server {
             data_token_ms: plan.data_token_ms,
             scheme,
             closing: flag::Sender::new(false),
+            begun: tokio::time::Instant::now(),
         });
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)

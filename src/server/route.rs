@@ -100,7 +100,7 @@ async fn data_path(
     match verb {
         "snapshot_read" => data::snapshot_read(&database, &body).await,
         "atomic_write" => data::atomic_write(&database, &body).await,
-        _ => watch::watch(serving, &database, grant, &body).await,
+        _ => watch::watch(serving, &database, &grant, &body).await,
     }
 }
 

@@ -1,30 +1,29 @@
-//! `watch`: a stream of states, cut when its token has expired or been withdrawn.
+//! `watch`: a stream of states.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use hyper::StatusCode;
 use hyper::body::Bytes;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio::sync::oneshot;
 
 use super::Serving;
-use super::answer::{Answer, Body, Refusal, answer};
+use super::answer::{Answer, Refusal};
 use super::auth::Grant;
-use super::catalog::now_ms;
 use super::data::{store_of, wire_entry};
 use super::database::{Database, WatchPlace};
-use crate::connect::frames::{KEEP_ALIVE, push_frame};
-use crate::connect::versions::STREAM_TYPE;
+use super::stream::{Source, stream};
+use crate::connect::frames::push_frame;
 use crate::connect::wire::watch;
-use crate::model::{ALIVE_INTERVAL_MS, Error, Key, Limits, Result};
+use crate::model::{Error, Key, Limits, Result};
 use crate::store::{Entry, Id, Store};
 
-/// Cancels a watch when its stream ends, however that comes.
+type State = Result<Option<Vec<Option<Entry>>>>;
+
+/// A watch of the store, which is cancelled when its stream ends.
 struct Watching {
     store: Arc<Store>,
     id: Id,
     keys: Vec<Key>,
+    asked: Option<oneshot::Receiver<State>>,
     _place: WatchPlace,
 }
 
@@ -34,12 +33,10 @@ impl Drop for Watching {
     }
 }
 
-type State = Result<Option<Vec<Option<Entry>>>>;
-
 impl Watching {
-    fn next(&self) -> oneshot::Receiver<State> {
+    fn ask(store: &Store, id: Id) -> oneshot::Receiver<State> {
         let (reply, state) = oneshot::channel();
-        self.store.watch_next(self.id, Box::new(move |answer| drop(reply.send(answer))));
+        store.watch_next(id, Box::new(move |answer| drop(reply.send(answer))));
         state
     }
 
@@ -54,78 +51,31 @@ impl Watching {
     }
 }
 
+impl Source for Watching {
+    async fn next(&mut self) -> Option<Bytes> {
+        let asked = self.asked.get_or_insert_with(|| Self::ask(&self.store, self.id));
+        let told = asked.await.unwrap_or_else(|_| Err(Error::closed()));
+        self.asked = None;
+        let frame = told.and_then(|told| told.map(|entries| self.frame(&entries)).transpose());
+        frame.unwrap_or_else(|error| {
+            // The client connects again, and learns by status what is wrong.
+            tracing::warn!(%error, "a watch ended");
+            None
+        })
+    }
+}
+
 /// Starts a watch.
 pub(super) async fn watch(
     serving: &Arc<Serving>,
     database: &Arc<Database>,
-    grant: Grant,
+    grant: &Grant,
     body: &[u8],
 ) -> Result<Answer, Refusal> {
     let keys = watch::read_request(body, &Limits::default())?;
     let place = database.take_watch()?;
     let store = store_of(database).await?;
     let id = store.watch(keys.clone(), false);
-    let watching = Watching { store, id, keys, _place: place };
-    // One frame ahead: a client that reads slowly misses states in between, not the last.
-    let (sender, pieces) = mpsc::channel(1);
-    tokio::spawn(stream(serving.clone(), database.clone(), grant, watching, sender));
-    Ok(answer(StatusCode::OK, STREAM_TYPE, Body::Stream(pieces)))
-}
-
-async fn stream(
-    serving: Arc<Serving>,
-    database: Arc<Database>,
-    grant: Grant,
-    watching: Watching,
-    pieces: mpsc::Sender<Bytes>,
-) {
-    let left = u64::try_from(grant.expires_at_ms - now_ms()).unwrap_or(0);
-    let expiry = sleep(Duration::from_millis(left));
-    tokio::pin!(expiry);
-    let pace = Duration::from_millis(ALIVE_INTERVAL_MS);
-    let mut alive = interval_at(Instant::now() + pace, pace);
-    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut closing = serving.closing.subscribe();
-    let mut changed = database.changed.subscribe();
-    let mut state = watching.next();
-    loop {
-        if *closing.borrow_and_update() || !database.has_token(grant.issued_for) {
-            return;
-        }
-        let piece = tokio::select! {
-            answered = &mut state => {
-                let told: State = answered.unwrap_or_else(|_| Err(Error::closed()));
-                match told.and_then(|entries| entries.map(|entries| watching.frame(&entries)).transpose()) {
-                    Ok(Some(frame)) => frame,
-                    Ok(None) => return,
-                    Err(error) => {
-                        // The client connects again, and learns by status what is wrong.
-                        tracing::warn!(%error, "a watch ended");
-                        return;
-                    }
-                }
-            }
-            _ = alive.tick() => Bytes::from_static(&KEEP_ALIVE),
-            () = &mut expiry => return,
-            () = pieces.closed() => return,
-            _ = closing.changed() => continue,
-            _ = changed.changed() => continue,
-        };
-        let is_state = piece.len() > KEEP_ALIVE.len();
-        // A client that does not read holds this up, but not beyond its token.
-        let permit = loop {
-            tokio::select! {
-                permit = pieces.reserve() => break permit,
-                () = &mut expiry => return,
-                _ = closing.changed() => return,
-                _ = changed.changed() => if !database.has_token(grant.issued_for) { return },
-            }
-        };
-        let Ok(permit) = permit else { return };
-        permit.send(piece);
-        if is_state {
-            alive.reset();
-            state = watching.next();
-        }
-    }
+    let watching = Watching { store, id, keys, asked: None, _place: place };
+    Ok(stream(serving, database, grant, watching))
 }

@@ -23,6 +23,9 @@ use crate::model::{Env, Error, Key, KeyRange, Kind, Result};
 /// Gets the next batch; `None` when the feed has ended.
 pub type FeedReply = Box<dyn FnOnce(Result<Option<Batch>>) + Send>;
 
+/// Gets the commit after which an opened feed tells everything.
+pub type OpenedReply = Box<dyn FnOnce(Result<u64>) + Send>;
+
 /// The last commit, for a store that cannot have changes logged itself.
 pub(super) fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
     let state = snapshot.feed().state()?;
@@ -125,6 +128,16 @@ impl Feeds {
 
     pub(super) fn len(&self) -> usize {
         self.registry.lock().feeds.len()
+    }
+
+    /// The commit up to which a feed that waits has nothing left to tell.
+    pub(super) fn position(&self, id: Id) -> Option<u64> {
+        match self.registry.lock().feeds.get(&id) {
+            Some(Feed { place: Place::At(at), state: State::Asked(_), dirty: false, .. }) => {
+                Some(*at)
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn next(&self, id: Id, reply: FeedReply) {

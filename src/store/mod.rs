@@ -37,7 +37,7 @@ use crate::engine::{Custody, Engine, Reader};
 use crate::metrics::Metrics;
 use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome, Reason, Result};
 pub use consume::{Ask, Reply};
-pub use feed::{Batch, FeedReply};
+pub use feed::{Batch, FeedReply, OpenedReply};
 pub use inbox::{Order, Submission};
 pub use preview::Preview;
 pub use queue::{Deliver, Handed, Receive, Wish};
@@ -206,9 +206,21 @@ impl Store {
     /// `since` is given, of every commit after it. Nothing is answered before [`Store::feed_next`].
     /// `busy` bounds the wait for other processes while the file begins to log changes.
     pub fn feed(&self, range: KeyRange, since: Option<u64>, busy: Duration) -> Id {
+        self.feed_from(range, since, busy, Box::new(drop))
+    }
+
+    /// As [`Store::feed`]; the reply gets the commit after which it tells everything.
+    pub fn feed_from(
+        &self,
+        range: KeyRange,
+        since: Option<u64>,
+        busy: Duration,
+        reply: OpenedReply,
+    ) -> Id {
         let id = self.feeds.add(range, since);
         let feeds = Arc::downgrade(&self.feeds);
-        let opened = move |last| {
+        let opened = move |last: Result<u64>| {
+            reply(last.clone().map(|last| since.unwrap_or(last)));
             if let Some(feeds) = feeds.upgrade() {
                 feeds.opened(id, last);
             }
@@ -230,6 +242,13 @@ impl Store {
     /// question at a time: a second one drops the first unanswered.
     pub fn feed_next(&self, id: Id, reply: FeedReply) {
         self.feeds.next(id, reply);
+    }
+
+    /// The commit up to which a feed that is asked has told everything that there is; `None` while it
+    /// may have something to tell, or nobody asks.
+    #[must_use]
+    pub fn feed_position(&self, id: Id) -> Option<u64> {
+        self.feeds.position(id)
     }
 
     /// Ends a feed; a reply that waits gets `None`.

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use openkv::model::FEED_FRAME_BYTES_MAX;
 use serde_json::Value;
 
 /// Guards against hanging; nothing here takes long.
@@ -86,7 +87,8 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Self { stream, bytes: Vec::new(), in_body: false, frames: Default::default() }
+        let frames = openkv::connect::frames::Frames::up_to(FEED_FRAME_BYTES_MAX);
+        Self { stream, bytes: Vec::new(), in_body: false, frames }
     }
 
     /// The next message that is not empty; `None` at the stream's end.

@@ -11,6 +11,7 @@ mod admin;
 mod client;
 mod data;
 mod extension;
+mod feeds;
 mod rights;
 mod served;
 mod watches;

@@ -1,8 +1,10 @@
 //! Who may do what: every route with every wrong token.
 
 use crate::client::ask;
-use crate::served::{ACCESS, ADMIN, READ, delete, file, folder, read, set};
+use crate::served::{ACCESS, ADMIN, READ, delete, file, folder, key, read, set};
+use openkv::connect::feed::write_request;
 use openkv::connect::wire::watch;
+use openkv::model::KeyRange;
 
 const VERBS: [&str; 3] = ["snapshot_read", "atomic_write", "watch"];
 
@@ -188,8 +190,8 @@ fn every_route_with_every_wrong_token() {
             headers.push(("x-denokv-database-id", own.database.as_str()));
         }
         headers.extend(header.map(|header| ("authorization", header)));
-        if path == "/v2/watch" {
-            // A watch that is let in goes on for ever: its status is what counts.
+        if path == "/v2/watch" || path == "/v2/openkv/feed" {
+            // A stream that is let in goes on for ever: its status is what counts.
             let stream = crate::client::send(served.address(), method, path, &headers, body);
             return crate::client::status(stream);
         }
@@ -197,7 +199,8 @@ fn every_route_with_every_wrong_token() {
     };
     let offer = b"{\"supportedVersions\":[3]}".to_vec();
     let rights = b"{\"rights\":\"read\"}".to_vec();
-    let routes: [(&str, &str, Vec<u8>, &Tokens, Expected); 12] = [
+    let follow = write_request(&KeyRange { start: key("a"), end: key("b") }, None);
+    let routes: [(&str, &str, Vec<u8>, &Tokens, Expected); 13] = [
         (
             "POST",
             "/v2/snapshot_read",
@@ -213,6 +216,7 @@ fn every_route_with_every_wrong_token() {
             [401, 401, 400, 403, 401, 401, 401],
         ),
         ("POST", "/v2/watch", body("watch"), &data, [401, 401, 400, 200, 401, 401, 401]),
+        ("POST", "/v2/openkv/feed", follow, &data, [401, 401, 400, 200, 401, 401, 401]),
         ("POST", "/one", offer, &access, [401, 401, 401, 200, 401, 401, 401]),
         ("GET", "/v1/admin/databases", vec![], &access, [401; 7]),
         ("POST", "/v1/admin/databases", b"{\"name\":\"b\"}".to_vec(), &access, [401; 7]),

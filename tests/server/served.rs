@@ -155,9 +155,12 @@ impl Session {
 
     pub(crate) fn watch(&self, names: &[&str]) -> Stream {
         let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
+        self.stream("watch", &watch::write_request(&keys))
+    }
+
+    pub(crate) fn stream(&self, verb: &str, body: &[u8]) -> Stream {
         let headers = self.headers();
         let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let body = watch::write_request(&keys);
-        Stream::new(send(self.address, "POST", "/v2/watch", &headers, &body))
+        Stream::new(send(self.address, "POST", &format!("/v2/{verb}"), &headers, body))
     }
 }

@@ -2,7 +2,19 @@
 
 use super::reader::Reader;
 use crate::codec::Malformed;
-use crate::model::{Change, KeyRange, Versionstamp};
+use crate::model::{Change, EncodedValue, Encoding, KeyRange, Versionstamp};
+
+/// Appends what [`parse_feed`] takes apart.
+pub fn push_feed(out: &mut Vec<u8>, range: &KeyRange, since: Option<Versionstamp>) {
+    out.push(u8::from(since.is_some()));
+    if let Some(since) = since {
+        out.extend_from_slice(&since.hex());
+    }
+    for bound in [&range.start, &range.end] {
+        out.extend_from_slice(&(bound.len() as u32).to_le_bytes());
+        out.extend_from_slice(bound.as_bytes());
+    }
+}
 
 /// The range of a feed and the stamp after which it is to go on.
 ///
@@ -10,15 +22,15 @@ use crate::model::{Change, KeyRange, Versionstamp};
 /// A frame that is cut short or goes on, or a stamp that is none.
 pub fn parse_feed(bytes: &[u8]) -> Result<(KeyRange, Option<Versionstamp>), Malformed> {
     let mut reader = Reader::new(bytes);
-    let since = if reader.u8()? == 0 {
-        None
-    } else {
-        let hex = reader.take(Versionstamp::HEX_BYTES)?;
-        Some(Versionstamp::parse(hex).ok_or_else(|| reader.refused("a stamp that is none"))?)
-    };
+    let since = if reader.u8()? == 0 { None } else { Some(stamp(&mut reader)?) };
     let (start, end) = (reader.key()?, reader.key()?);
     reader.end()?;
     Ok((KeyRange { start, end }, since))
+}
+
+fn stamp(reader: &mut Reader<'_>) -> Result<Versionstamp, Malformed> {
+    let hex = reader.take(Versionstamp::HEX_BYTES)?;
+    Versionstamp::parse(hex).ok_or_else(|| reader.refused("a stamp that is none"))
 }
 
 const SET: u8 = 0;
@@ -41,6 +53,34 @@ pub fn push_changes(out: &mut Vec<u8>, told: Versionstamp, changes: &[Change]) {
     }
 }
 
+/// A batch: the stamp up to which everything is told, and the changes.
+///
+/// # Errors
+/// A batch that is cut short or goes on, a stamp that is none, an unknown type or encoding.
+pub fn parse_changes(bytes: &[u8]) -> Result<(Versionstamp, Vec<Change>), Malformed> {
+    let mut reader = Reader::new(bytes);
+    let told = stamp(&mut reader)?;
+    let count = reader.u32()? as usize;
+    let mut changes = reader.room(count, 1 + Versionstamp::HEX_BYTES + 4);
+    for _ in 0..count {
+        let kind = reader.u8()?;
+        let version = stamp(&mut reader)?.version();
+        let key = reader.key()?;
+        let value = match kind {
+            SET => {
+                let encoding = Encoding::from_id(reader.u8()?.into());
+                let encoding = encoding.ok_or_else(|| reader.refused("an unknown encoding"))?;
+                Some(EncodedValue { encoding, bytes: reader.sized()?.to_vec() })
+            }
+            DELETED => None,
+            _ => return Err(reader.refused("an unknown type of change")),
+        };
+        changes.push(Change { key, version, value });
+    }
+    reader.end()?;
+    Ok((told, changes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +99,38 @@ mod tests {
         }
         assert!(parse_feed(&[OPEN, &[0]].concat()).is_err());
         assert!(parse_feed(&[&[1; 21], &OPEN[21..]].concat()).is_err());
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_was_written() {
+        let key = |byte| Key::from_encoded(vec![byte]);
+        let range = KeyRange { start: key(0x14), end: key(0x15) };
+        for since in [None, Some(Versionstamp::new(0xabc))] {
+            let mut out = Vec::new();
+            push_feed(&mut out, &range, since);
+            assert_eq!(parse_feed(&out), Ok((range.clone(), since)));
+        }
+    }
+
+    #[test]
+    fn a_batch_comes_apart_and_every_cut_is_refused() {
+        let key = |byte| Key::from_encoded(vec![byte]);
+        let value = EncodedValue { encoding: Encoding::Bytes, bytes: vec![1, 2, 3] };
+        let changes = vec![
+            Change { key: key(1), version: 7, value: Some(value) },
+            Change { key: key(2), version: 8, value: None },
+        ];
+        let told = Versionstamp::new(9);
+        let mut out = Vec::new();
+        push_changes(&mut out, told, &changes);
+        assert_eq!(parse_changes(&out), Ok((told, changes)));
+        for len in 0..out.len() {
+            assert!(parse_changes(&out[..len]).is_err(), "{len}");
+        }
+        assert!(parse_changes(&[&out[..], &[0]].concat()).is_err());
+        // A count that the batch cannot hold allocates nothing for it.
+        out.truncate(Versionstamp::HEX_BYTES);
+        out.extend([0xff; 4]);
+        assert!(parse_changes(&out).is_err());
     }
 }

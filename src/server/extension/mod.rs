@@ -5,6 +5,7 @@
 //! this process is held to them again by whoever carries it out.
 
 mod call;
+mod feed;
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use super::data::authorize;
 use super::route::read;
 use crate::codec::frame::Verb;
 use crate::connect::extension::{
-    CALL, FRAMES_TYPE, LIMITS_HEADER, read_limits, write_bad, write_good,
+    CALL, FEED, FRAMES_TYPE, LIMITS_HEADER, read_limits, write_bad, write_good,
 };
 use crate::model::{Error, Kind, Limits, REQUEST_BYTES_MAX, Result};
 
@@ -29,10 +30,14 @@ use crate::model::{Error, Kind, Limits, REQUEST_BYTES_MAX, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Call(Verb),
+    Feed,
 }
 
 /// What a path asks for, without the version in front; `None`: there is no such path.
 pub(super) fn asked(path: &str) -> Option<Asked> {
+    if path == FEED {
+        return Some(Asked::Feed);
+    }
     let verb = path.strip_prefix(CALL)?.strip_prefix('/')?;
     let verb = verb.parse().ok().and_then(Verb::from_number)?;
     call::rights(verb).map(|_| Asked::Call(verb))
@@ -43,6 +48,7 @@ impl Asked {
         match self {
             // Without any it has no path.
             Self::Call(verb) => call::rights(verb).unwrap_or(Rights::Admin),
+            Self::Feed => Rights::Read,
         }
     }
 }
@@ -61,6 +67,7 @@ pub(super) async fn route(
     let body: Bytes = read(body, REQUEST_BYTES_MAX).await?;
     match asked {
         Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
+        Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
     }
 }
 

@@ -1,0 +1,116 @@
+//! Change feeds: a stream of batches (`connect::feed`).
+//!
+//! Opening one makes the file log its changes from then on, whoever opens it: a token that may read
+//! may watch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use tokio::sync::oneshot;
+
+use crate::connect::feed::{read_request, write_batch, write_end};
+use crate::connect::frames::KEEP_ALIVE;
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Limits, Result, Versionstamp};
+use crate::server::Serving;
+use crate::server::answer::{Answer, Refusal};
+use crate::server::auth::Grant;
+use crate::server::data::store_of;
+use crate::server::database::{Database, WatchPlace};
+use crate::server::stream::{Source, stream};
+use crate::store::{Batch, Id, Store};
+
+/// What the store is asked for.
+enum Asked {
+    /// Where it was opened.
+    Place(oneshot::Receiver<Result<u64>>),
+    Nothing,
+    Batch(oneshot::Receiver<Result<Option<Batch>>>),
+    /// There is nothing behind an error.
+    Ended,
+}
+
+/// A feed of the store, which is cancelled when its stream ends.
+struct Following {
+    store: Arc<Store>,
+    id: Id,
+    asked: Asked,
+    /// The commit up to which the client knows everything.
+    told: u64,
+    _place: WatchPlace,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.store.feed_cancel(self.id);
+    }
+}
+
+impl Following {
+    fn ask(&self) -> oneshot::Receiver<Result<Option<Batch>>> {
+        let (reply, batch) = oneshot::channel();
+        self.store.feed_next(self.id, Box::new(move |answer| drop(reply.send(answer))));
+        batch
+    }
+
+    /// The next batch: the first has no changes and says where the feed was opened.
+    async fn batch(&mut self) -> Result<Option<Batch>> {
+        if let Asked::Nothing = self.asked {
+            self.asked = Asked::Batch(self.ask());
+        }
+        let told = match &mut self.asked {
+            Asked::Place(place) => {
+                let version = place.await.unwrap_or_else(|_| Err(Error::closed()));
+                version.map(|version| Some(Batch { changes: Vec::new(), version }))
+            }
+            Asked::Batch(batch) => batch.await.unwrap_or_else(|_| Err(Error::closed())),
+            Asked::Nothing | Asked::Ended => Ok(None),
+        };
+        self.asked = if let Ok(Some(_)) = told { Asked::Nothing } else { Asked::Ended };
+        told
+    }
+
+    fn frame(&mut self, batch: &Batch) -> Result<Bytes> {
+        self.told = batch.version;
+        write_batch(Versionstamp::new(batch.version), &batch.changes).map(Bytes::from)
+    }
+}
+
+impl Source for Following {
+    async fn next(&mut self) -> Option<Bytes> {
+        let told = self.batch().await;
+        let frame = told.and_then(|batch| batch.map(|batch| self.frame(&batch)).transpose());
+        frame.unwrap_or_else(|error| {
+            tracing::debug!(%error, "a feed ended");
+            self.asked = Asked::Ended;
+            write_end(&error).ok().map(Bytes::from)
+        })
+    }
+
+    /// How far it is, if it has got on: commits elsewhere, after which the client need not ask.
+    fn alive(&mut self) -> Bytes {
+        let moved = self.store.feed_position(self.id).filter(|at| *at > self.told);
+        let place = moved.map(|version| self.frame(&Batch { changes: Vec::new(), version }));
+        place.and_then(Result::ok).unwrap_or_else(|| Bytes::from_static(&KEEP_ALIVE))
+    }
+}
+
+/// Starts a feed.
+pub(super) async fn feed(
+    serving: &Arc<Serving>,
+    database: &Arc<Database>,
+    grant: &Grant,
+    body: &[u8],
+) -> Result<Answer, Refusal> {
+    let (range, since) = read_request(body, &Limits::wide())?;
+    let since = since.map(Versionstamp::version);
+    let place = database.take_watch()?;
+    let store = store_of(database).await?;
+    let (reply, opened) = oneshot::channel();
+    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+    let reply = Box::new(move |place| drop(reply.send(place)));
+    let id = store.feed_from(range, since, busy, reply);
+    let asked = Asked::Place(opened);
+    let following = Following { store, id, asked, told: 0, _place: place };
+    Ok(stream(serving, database, grant, following))
+}

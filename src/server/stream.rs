@@ -1,0 +1,121 @@
+//! Answers that go on and on: piece by piece as the connection takes them, a sign of life in
+//! silence, and the end with the token, the database or the server.
+//!
+//! Invariant: the next piece is asked for when the one before has been taken by the connection, so a
+//! client that reads slowly costs the memory of one piece.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use tokio::sync::{mpsc, watch as flag};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
+
+use super::Serving;
+use super::answer::{Answer, Body, answer};
+use super::auth::Grant;
+use super::catalog::now_ms;
+use super::database::Database;
+use crate::connect::frames::KEEP_ALIVE;
+use crate::connect::versions::STREAM_TYPE;
+use crate::model::ALIVE_INTERVAL_MS;
+
+/// What is told by a stream. Dropped when it ends, however that comes.
+pub(super) trait Source: Send + 'static {
+    /// The next piece; `None` at the end. May be dropped while it waits, and is called again.
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+
+    /// A sign of life while nothing is to be told.
+    fn alive(&mut self) -> Bytes {
+        Bytes::from_static(&KEEP_ALIVE)
+    }
+}
+
+/// How long a stream may go on.
+struct Leave {
+    expiry: Pin<Box<Sleep>>,
+    closing: flag::Receiver<bool>,
+    changed: flag::Receiver<()>,
+    database: Arc<Database>,
+    issued_for: [u8; 8],
+}
+
+impl Leave {
+    fn new(serving: &Serving, database: &Arc<Database>, grant: &Grant) -> Self {
+        let left = u64::try_from(grant.expires_at_ms - now_ms()).unwrap_or(0);
+        Self {
+            expiry: Box::pin(sleep(Duration::from_millis(left))),
+            closing: serving.closing.subscribe(),
+            changed: database.changed.subscribe(),
+            database: database.clone(),
+            issued_for: grant.issued_for,
+        }
+    }
+
+    fn holds(&self) -> bool {
+        !*self.closing.borrow() && self.database.has_token(self.issued_for)
+    }
+
+    /// Waits until it does not.
+    async fn over(&mut self) {
+        loop {
+            let told = tokio::select! {
+                () = &mut self.expiry => return,
+                told = self.closing.changed() => told,
+                told = self.changed.changed() => told,
+            };
+            if told.is_err() || !self.holds() {
+                return;
+            }
+        }
+    }
+}
+
+/// Signs of life, for all streams at the same moments: a process that has many wakes up once for
+/// them, and a connection sends them together.
+fn signs(serving: &Serving) -> Interval {
+    let pace = Duration::from_millis(ALIVE_INTERVAL_MS);
+    let (begun, now) = (serving.begun, Instant::now());
+    let passed = u64::try_from((now - begun).as_millis()).unwrap_or(0) % ALIVE_INTERVAL_MS;
+    let mut signs = interval_at(now + (pace - Duration::from_millis(passed)), pace);
+    signs.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    signs
+}
+
+/// Starts a stream.
+pub(super) fn stream(
+    serving: &Serving,
+    database: &Arc<Database>,
+    grant: &Grant,
+    source: impl Source,
+) -> Answer {
+    let (sender, pieces) = mpsc::channel(1);
+    tokio::spawn(tell(Leave::new(serving, database, grant), signs(serving), source, sender));
+    answer(StatusCode::OK, STREAM_TYPE, Body::Stream(pieces))
+}
+
+async fn tell(
+    mut leave: Leave,
+    mut signs: Interval,
+    mut source: impl Source,
+    pieces: mpsc::Sender<Bytes>,
+) {
+    while leave.holds() {
+        let place = tokio::select! {
+            place = pieces.reserve() => place,
+            () = leave.over() => return,
+        };
+        let Ok(place) = place else { return };
+        let piece = tokio::select! {
+            piece = source.next() => piece,
+            _ = signs.tick() => Some(source.alive()),
+            () = pieces.closed() => return,
+            () = leave.over() => return,
+        };
+        let Some(piece) = piece else { return };
+        place.send(piece);
+    }
+}
