@@ -135,3 +135,30 @@ test("lines that are no entry are refused, and say where", () => {
     assert.throws(() => decodeLine(text), { name: "NdjsonError", message }, text);
   }
 });
+
+test("an import is the same however its bytes come in pieces", async () => {
+  const { importLines } = require("../../dist/interchange/import.js");
+  const { openKv } = require("../../index.js");
+  const values = ["plain", "ähnlich", "日本語 😀", "x".repeat(100_000), "last"];
+  const text = `\ufeff${values.map((value, n) => line(["v", n], value)).join("\n\n")}`;
+  const whole = Buffer.from(text);
+  for (const size of [1, 2, 3, 7, 1000, 65_536, whole.length]) {
+    async function* pieces() {
+      // One memory for all pieces, as some streams have it.
+      const memory = Buffer.alloc(size);
+      for (let at = 0; at < whole.length; at += size) {
+        yield memory.subarray(0, whole.copy(memory, 0, at, at + size));
+      }
+    }
+    const kv = await openKv(":memory:", { limits: "wide" });
+    let done = 0;
+    const counts = await importLines(kv, pieces(), { progress: (bytes) => (done = bytes) });
+    assert.deepEqual(counts, { imported: values.length, skipped: 0, failed: 0 }, `${size}`);
+    assert.equal(done, whole.length + 1, "the last line counts an end that it lacks");
+    for (const [n, value] of values.entries()) assert.equal((await kv.get(["v", n])).value, value);
+    kv.close();
+  }
+  const kv = await openKv(":memory:");
+  await assert.rejects(importLines(kv, [Buffer.from([0x7b, 0xff, 0x7d, 0x0a])]), /UTF-8/);
+  kv.close();
+});

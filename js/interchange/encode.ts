@@ -49,12 +49,33 @@ function encodePart(part: unknown): string {
 
 /** A value, as it stands in a line. */
 export function encodeValue(value: unknown): string {
+  const met = spare ?? new Set();
+  spare = null;
   try {
-    return encode(value, new Set());
+    return encode(value, met);
   } catch (error) {
     if (error !== UNSAYABLE) throw error;
     return encodeAsCbor(value);
+  } finally {
+    met.clear();
+    spare = met;
   }
+}
+
+/** A set for the next value: most values put one object into it. */
+let spare: Set<object> | null = null;
+
+/** Names of properties as they stand in a line: entries of a kind have the same ones. */
+const NAMES = new Map<string, string>();
+const NAMES_MAX = 1000;
+
+function encodeName(name: string): string {
+  let text = NAMES.get(name);
+  if (text === undefined) {
+    text = `${JSON.stringify(name)}:`;
+    if (NAMES.size < NAMES_MAX) NAMES.set(name, text);
+  }
+  return text;
 }
 
 const TRUE = '{"type":"boolean","value":true}';
@@ -135,7 +156,7 @@ function encodePlain(value: object, met: Set<object>): string {
   let text = "";
   for (const name of Object.keys(value)) {
     const item = encode((value as Record<string, unknown>)[name], met);
-    text += `${text === "" ? "" : ","}${JSON.stringify(name)}:${item}`;
+    text += (text === "" ? "" : ",") + encodeName(name) + item;
   }
   return `{"type":"object","value":{${text}}}`;
 }

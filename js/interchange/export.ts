@@ -7,8 +7,10 @@ import type { KvKey, KvListSelector } from "../types.js";
 import { encodeLine } from "./encode.js";
 import { listWithEnds } from "./ends.js";
 
-/** Characters that are gathered before they are written. */
-const CHUNK_CHARS = 256 * 1024;
+/** Bytes that are gathered before they are written. */
+const CHUNK_BYTES = 256 * 1024;
+/** What UTF-8 has at most for a unit of a string. */
+const BYTES_PER_UNIT = 3;
 /** Entries of one read. */
 const PAGE_ENTRIES = 500;
 
@@ -24,31 +26,59 @@ export interface ExportOptions {
 
 /** A chunk, how many entries are in it, and the key of the last of them. */
 export interface ExportChunk {
-  readonly text: string;
+  readonly bytes: Buffer;
   readonly entries: number;
   readonly lastKey: KvKey;
 }
 
 export async function* exportChunks(kv: Kv, options: ExportOptions = {}): AsyncGenerator<ExportChunk> {
   const { prefix = [], after, signal, untold } = options;
-  let text = "";
-  let entries = 0;
+  let lines = new Lines();
   let lastKey: KvKey = [];
+  let isFirst = true;
   const list = await listWithEnds(kv, selectorAfter(prefix, after), PAGE_ENTRIES, untold);
   for await (const entry of list) {
     // The bound of a range that goes on is the last key itself.
-    if (after !== undefined && entries === 0 && text === "" && sameKey(entry.key, after)) continue;
-    text += `${encodeLine(entry)}\n`;
-    entries++;
+    const isBound = isFirst && after !== undefined && sameKey(entry.key, after);
+    isFirst = false;
+    if (isBound) continue;
+    lines.add(encodeLine(entry));
     lastKey = entry.key;
-    if (text.length < CHUNK_CHARS) continue;
-    yield { text, entries, lastKey };
-    text = "";
-    entries = 0;
+    if (lines.end < CHUNK_BYTES) continue;
+    yield { bytes: lines.bytes, entries: lines.count, lastKey };
+    lines = new Lines();
     if (signal?.aborted) return;
   }
-  if (entries > 0) yield { text, entries, lastKey };
+  if (lines.count > 0) yield { bytes: lines.bytes, entries: lines.count, lastKey };
 }
+
+/**
+ * Lines as bytes. Each is encoded at once: strings that are put together and kept until there are
+ * many cost more to collect than to make.
+ */
+class Lines {
+  count = 0;
+  end = 0;
+  #buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES + CHUNK_BYTES / 4);
+
+  add(line: string): void {
+    const most = this.end + line.length * BYTES_PER_UNIT + 1;
+    if (most > this.#buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(most);
+      this.#buffer.copy(larger, 0, 0, this.end);
+      this.#buffer = larger;
+    }
+    this.end += this.#buffer.write(line, this.end);
+    this.#buffer[this.end++] = LINE_END;
+    this.count++;
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.end);
+  }
+}
+
+const LINE_END = 0x0a;
 
 function selectorAfter(prefix: KvKey, after: KvKey | undefined): KvListSelector {
   return after === undefined ? { prefix } : { prefix, start: after };

@@ -6,6 +6,7 @@ import type { AtomicOperation } from "../atomic.js";
 import type { Kv } from "../kv.js";
 import type { KvKey } from "../types.js";
 import { type ImportedEntry, NdjsonError, decodeLine } from "./decode.js";
+import { wholeLines } from "./lines.js";
 
 /** Entries and characters of one commit, and commits that are on their way at once. */
 const COMMIT_ENTRIES_MAX = 500;
@@ -14,7 +15,8 @@ const COMMIT_CHARS_MAX = 256 * 1024;
 const NUMBER_KEY_CHARS = 9;
 /** Below `commitKeyBytesMax` of every server. */
 const COMMIT_KEY_CHARS_MAX = 48 * 1024;
-const COMMITS_MAX = 4;
+/** Commits that wait together share a transaction, and so one sync. */
+const COMMITS_MAX = 16;
 
 export interface ImportOptions {
   /** Put in front of every key. */
@@ -58,18 +60,20 @@ export async function importLines(
   options: ImportOptions = {},
 ): Promise<ImportCounts> {
   const importer = new Importer(kv, options);
-  let rest = "";
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  for await (const chunk of input) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop()!;
-    for (const line of lines) {
-      importer.take(line);
+  for await (const lines of wholeLines(input)) {
+    const text = lines.toString();
+    // Lines of ASCII, as most are, have as many bytes as characters.
+    const isPlain = text.length === lines.length;
+    for (let at = 0; at < text.length; ) {
+      const found = text.indexOf("\n", at);
+      const end = found === -1 ? text.length : found;
+      const line = text.slice(at, end);
+      importer.take(line, isPlain ? line.length : Buffer.byteLength(line));
+      at = end + 1;
       if (importer.isFull) await importer.commit();
     }
     if (options.signal?.aborted) break;
   }
-  if (!options.signal?.aborted && rest !== "") importer.take(rest);
   return await importer.end();
 }
 
@@ -102,12 +106,14 @@ class Importer {
     return entries >= COMMIT_ENTRIES_MAX || isLarge;
   }
 
-  take(line: string): void {
+  take(line: string, bytes: number): void {
     this.#line++;
-    this.#bytes += Buffer.byteLength(line) + 1;
-    if (line.trim() === "") return;
+    this.#bytes += bytes + 1;
+    if (line === "" || line.trim() === "") return;
+    // Editors put a mark of byte order before the first one.
+    const text = this.#line === 1 && line.startsWith("\ufeff") ? line.slice(1) : line;
     try {
-      this.#put(decodeLine(line), line.length);
+      this.#put(decodeLine(text), text.length);
     } catch (error) {
       if (!(error instanceof NdjsonError) && !(error instanceof TypeError)) throw error;
       this.counts.failed++;

@@ -73,7 +73,7 @@ async function exportTo(
   let entries = 0;
   for await (const chunk of exportChunks(kv, { prefix, after, signal, untold })) {
     entries += chunk.entries;
-    if (!output.write(chunk.text)) await once(output, "drain");
+    if (!output.write(chunk.bytes)) await once(output, "drain");
     progress.update(entries, entries);
   }
   if (toFile) {
@@ -130,6 +130,7 @@ async function importFrom(kv: Kv, file: string, flags: ImportFlags, json: boolea
   const input = fromFile ? createReadStream(file, { start, highWaterMark: 256 * 1024 }) : process.stdin;
   const { signal, release } = untilInterrupted();
   const progress = new Progress("imported", total);
+  const mark = new Mark(file, start);
   let counts: ImportCounts;
   try {
     counts = await importLines(kv, input as AsyncIterable<Uint8Array>, {
@@ -137,13 +138,14 @@ async function importFrom(kv: Kv, file: string, flags: ImportFlags, json: boolea
       overwrite: flags.skipExisting !== true,
       signal,
       progress: (bytes, { imported }) => {
-        if (fromFile) writeFileSync(markOf(file), `${start + bytes}\n`);
+        if (fromFile) mark.move(bytes);
         progress.update(bytes, imported);
       },
       onFailure: (line, error) => fail(`line ${line}${start > 0 ? " from there" : ""}: ${error.message}`),
     });
   } finally {
     release();
+    if (fromFile) mark.settle();
   }
   const { imported, skipped, failed } = counts;
   const summary = `${progress.end(imported)}, ${skipped} skipped, ${failed} failed`;
@@ -152,6 +154,37 @@ async function importFrom(kv: Kv, file: string, flags: ImportFlags, json: boolea
   if (json) print(JSON.stringify(counts));
   else note(summary);
   if (failed > 0) throw new NotDone(`${failed} lines were not stored`);
+}
+
+/** How often the mark is written: what is stored twice after a cut does no harm. */
+const MARK_MS = 200;
+
+/** Where an import has come to, for one that goes on after this one was cut off. */
+class Mark {
+  readonly #file: string;
+  readonly #start: number;
+  #bytes = 0;
+  #writtenMs = 0;
+  #written = 0;
+
+  constructor(file: string, start: number) {
+    this.#file = file;
+    this.#start = start;
+  }
+
+  /** Everything up to there is stored. */
+  move(bytes: number): void {
+    this.#bytes = bytes;
+    if (Date.now() - this.#writtenMs >= MARK_MS) this.settle();
+  }
+
+  /** Writes what is known. */
+  settle(): void {
+    if (this.#written === this.#bytes) return;
+    writeFileSync(markOf(this.#file), `${this.#start + this.#bytes}\n`);
+    this.#written = this.#bytes;
+    this.#writtenMs = Date.now();
+  }
 }
 
 function readMark(file: string): number {
