@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe } from "node:test";
-import { openKv } from "../../index.mjs";
+import { openKv, serve } from "../../index.mjs";
 
 const handles = [];
+const servers = [];
 let made;
 let files = 0;
 
@@ -34,10 +35,24 @@ export function onEach(name, suite) {
   describe(`${name}, on a file`, () => suite((options) => open(freshPath(), options)));
 }
 
-after(() => {
+after(async () => {
   for (const kv of handles) kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
+  await Promise.all(servers.map((server) => server.close()));
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
+
+/** The same behind the URL of a server of its own; the suite is told that it is `elsewhere`. */
+export function onServed(name, suite) {
+  const fresh = async (options) => open(...(await served(options)));
+  describe(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
+}
+
+async function served(options) {
+  const accessToken = "the-token-of-these-tests";
+  const server = await serve({ path: freshPath(), accessToken, listen: "127.0.0.1:0" });
+  servers.push(server);
+  return [server.url, { accessToken, ...options }];
+}
 
 /** Until the loop turns again, no sync read is made: they have used up the turn's budget. */
 export async function spendTurn(kv) {

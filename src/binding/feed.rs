@@ -5,9 +5,10 @@ use napi_derive::napi;
 use super::events::Event;
 use super::handle::{Handle, cut, number};
 use super::replies::Reply;
+use crate::backend::Database;
 use crate::codec::frame::{parse_feed, push_changes};
 use crate::model::{Error, Versionstamp};
-use crate::store::Batch;
+use crate::store::{Batch, FeedReply};
 
 #[napi]
 impl Handle {
@@ -16,10 +17,12 @@ impl Handle {
     pub fn feed(&mut self, id: f64, frame: &[u8], len: u32) {
         let busy = self.busy;
         let feed = match parse_feed(cut(frame, len)) {
-            Ok((range, since)) => {
-                let since = since.map(Versionstamp::version);
-                self.feed_store().map(|store| store.feed(range, since, busy))
-            }
+            Ok((range, since)) => self.database().and_then(|database| match database {
+                Database::Store(store) => {
+                    Ok(store.feed(range, since.map(Versionstamp::version), busy))
+                }
+                Database::Remote(client) => client.feed(range, since),
+            }),
             Err(bug) => Err(Error::internal(bug.to_string())),
         };
         self.feeds.insert(number(id), feed);
@@ -34,28 +37,30 @@ impl Handle {
             Some(Err(error)) => return reply.bad(error),
             None => return reply.over(),
         };
-        let Ok(store) = self.feed_store() else { return reply.over() };
-        store.feed_next(
-            feed,
-            Box::new(move |answer| match answer {
-                Ok(Some(Batch { changes, version })) => {
-                    let mut out = Vec::new();
-                    push_changes(&mut out, Versionstamp::new(version), &changes);
-                    reply.good(Some(out));
-                }
-                Ok(None) => reply.over(),
-                Err(error) => reply.bad(&error),
-            }),
-        );
+        let Ok(database) = self.database() else { return reply.over() };
+        let answered: FeedReply = Box::new(move |answer| match answer {
+            Ok(Some(Batch { changes, version })) => {
+                let mut out = Vec::new();
+                push_changes(&mut out, Versionstamp::new(version), &changes);
+                reply.good(Some(out));
+            }
+            Ok(None) => reply.over(),
+            Err(error) => reply.bad(&error),
+        });
+        match database {
+            Database::Store(store) => store.feed_next(feed, answered),
+            Database::Remote(client) => client.feed_next(feed, answered),
+        }
     }
 
     /// Ends a feed.
     #[napi(catch_unwind)]
     pub fn feed_cancel(&mut self, id: f64) {
-        if let Some(Ok(feed)) = self.feeds.remove(&number(id))
-            && let Ok(store) = self.feed_store()
-        {
-            store.feed_cancel(feed);
+        let Some(Ok(feed)) = self.feeds.remove(&number(id)) else { return };
+        match self.database() {
+            Ok(Database::Store(store)) => store.feed_cancel(feed),
+            Ok(Database::Remote(client)) => client.feed_cancel(feed),
+            Err(_) => {}
         }
     }
 }

@@ -150,13 +150,9 @@ impl Handle {
         }
     }
 
-    fn database(&mut self) -> model::Result<&Database> {
+    pub(super) fn database(&mut self) -> model::Result<&Database> {
         self.pick_up();
         self.open.as_ref().map(|(database, _)| database).ok_or_else(Error::closed)
-    }
-
-    pub(super) fn feed_store(&mut self) -> model::Result<&Arc<Store>> {
-        self.database().and_then(|database| database.store("kv.watch over a selector"))
     }
 
     /// The store for what was taken from it before this handle was closed.
@@ -338,8 +334,10 @@ impl Handle {
             self.events.send(Event::WatchEnd, id as f64, None);
         }
         for (id, feed) in self.feeds.drain() {
-            if let (Ok(feed), Database::Store(store)) = (feed, &database) {
-                store.feed_cancel(feed);
+            match (feed, &database) {
+                (Ok(feed), Database::Store(store)) => store.feed_cancel(feed),
+                (Ok(feed), Database::Remote(client)) => client.feed_cancel(feed),
+                (Err(_), _) => {}
             }
             self.events.send(Event::WatchEnd, id as f64, None);
         }

@@ -342,6 +342,9 @@ pub const REMOTE_PAGE_ROWS_MAX: usize = 500;
 /// Requests of one handle to its server under way at one time; more wait.
 pub const REMOTE_REQUESTS_MAX: usize = 128;
 
+/// What a server may send of a stream that nobody reads.
+pub const REMOTE_STREAM_WINDOW_BYTES: usize = 256 * 1024;
+
 /// Watches that share a connection, so that a server's bound of streams is not met.
 pub const REMOTE_WATCHES_PER_CONNECTION_MAX: usize = 64;
 

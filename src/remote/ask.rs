@@ -83,7 +83,7 @@ pub(super) struct Asker {
     pub(super) credentials: Arc<Credentials>,
     pub(super) env: Arc<dyn Env>,
     pub(super) timeout: Duration,
-    under_way: Semaphore,
+    under_way: Arc<Semaphore>,
 }
 
 /// How one try went.
@@ -105,7 +105,15 @@ impl Asker {
         env: Arc<dyn Env>,
         timeout: Duration,
     ) -> Self {
-        let under_way = Semaphore::new(REMOTE_REQUESTS_MAX);
+        let under_way = Arc::new(Semaphore::new(REMOTE_REQUESTS_MAX));
+        Self { transport, credentials, env, timeout, under_way }
+    }
+
+    /// The same for a call that has waited so long already.
+    pub(super) fn later_by(&self, waited: Duration) -> Self {
+        let timeout = self.timeout.saturating_sub(waited);
+        let (transport, credentials) = (self.transport.clone(), self.credentials.clone());
+        let (env, under_way) = (self.env.clone(), self.under_way.clone());
         Self { transport, credentials, env, timeout, under_way }
     }
 

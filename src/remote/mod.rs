@@ -12,7 +12,8 @@
 //! | [`credentials`] | the first exchange, and its renewal |
 //! | [`transport`] | HTTP |
 //! | [`ask`] | one request with its retries |
-//! | [`read`], [`write`], [`watch`] | what is asked |
+//! | [`read`], [`write`] | what is asked |
+//! | [`stream`], [`watch`], [`feed`] | what is followed |
 //! | [`extension`] | what openkv's own servers answer beyond that |
 
 mod address;
@@ -20,9 +21,11 @@ mod ask;
 mod backoff;
 mod credentials;
 mod extension;
+mod feed;
 mod read;
 mod repeat;
 mod runtime;
+mod stream;
 mod transport;
 mod watch;
 mod write;
@@ -35,8 +38,10 @@ use tokio::time::Instant;
 use crate::codec::frame::Verb;
 use crate::connect::extension::FRAMES;
 pub use crate::connect::wire::Entry as Found;
-use crate::model::{AtomicWrite, Decision, Env, Error, Key, Kind, Limits, Request, Result};
-use crate::store::{Id, WatchReply};
+use crate::model::{
+    AtomicWrite, Decision, Env, Error, Key, KeyRange, Kind, Limits, Request, Result, Versionstamp,
+};
+use crate::store::{FeedReply, Id, WatchReply};
 
 /// Gets the rows of each request, in order.
 pub type ReadReply = Box<dyn FnOnce(Result<Vec<Vec<Found>>>) + Send>;
@@ -51,6 +56,7 @@ pub type CallReply = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
 pub struct Client {
     asker: Arc<ask::Asker>,
     watches: watch::Watches,
+    feeds: feed::Feeds,
     runtime: Arc<runtime::Shared>,
 }
 
@@ -78,7 +84,8 @@ impl Client {
         runtime
             .handle()?
             .block_on(async { asker.credentials.current(Instant::now() + timeout).await })?;
-        Ok(Arc::new(Self { asker, watches: watch::Watches::default(), runtime }))
+        let (watches, feeds) = (watch::Watches::default(), feed::Feeds::default());
+        Ok(Arc::new(Self { asker, watches, feeds, runtime }))
     }
 
     /// The error of something that the server does not offer.
@@ -102,7 +109,9 @@ impl Client {
         match self.runtime.handle() {
             Ok(runtime) => {
                 let (frame, limits) = (frame.to_vec(), limits.clone());
+                let opening = self.feeds.opening();
                 runtime.spawn(async move {
+                    let asker = feed::opened(asker, opening).await;
                     reply(extension::call(asker, verb, frame, limits).await);
                     drop(keep);
                 });
@@ -137,7 +146,9 @@ impl Client {
         let (asker, keep) = (self.asker.clone(), self.runtime.clone());
         match self.runtime.handle() {
             Ok(runtime) => {
+                let opening = self.feeds.opening();
                 runtime.spawn(async move {
+                    let asker = feed::opened(asker, opening).await;
                     reply(write::carry_out(asker, writes).await);
                     drop(keep);
                 });
@@ -162,5 +173,25 @@ impl Client {
     /// As [`crate::store::Store::watch_cancel`].
     pub fn watch_cancel(&self, id: Id) {
         self.watches.cancel(id);
+    }
+
+    /// As [`crate::store::Store::feed`]: what is handed over later is in it, unless the server does
+    /// not say for half of the handle's timeout that it follows, or refuses to for now.
+    ///
+    /// # Errors
+    /// `Closed` at the end of the process.
+    pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>) -> Result<Id> {
+        let runtime = self.runtime.handle()?;
+        Ok(self.feeds.add(range, since, &self.asker, runtime))
+    }
+
+    /// As [`crate::store::Store::feed_next`].
+    pub fn feed_next(&self, id: Id, reply: FeedReply) {
+        self.feeds.next(id, reply);
+    }
+
+    /// As [`crate::store::Store::feed_cancel`].
+    pub fn feed_cancel(&self, id: Id) {
+        self.feeds.cancel(id);
     }
 }

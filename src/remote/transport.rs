@@ -17,7 +17,9 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use crate::model::{REFUSAL_BYTES_MAX, REMOTE_WATCHES_PER_CONNECTION_MAX};
+use crate::model::{
+    REFUSAL_BYTES_MAX, REMOTE_STREAM_WINDOW_BYTES, REMOTE_WATCHES_PER_CONNECTION_MAX,
+};
 
 /// Shorter than servers keep idle connections, so that no request meets a connection's end.
 const IDLE: Duration = Duration::from_secs(3);
@@ -87,8 +89,18 @@ static CONNECTOR: LazyLock<std::io::Result<HttpsConnector<HttpConnector>>> = Laz
     Ok(builder.https_or_http().enable_all_versions().wrap_connector(http))
 });
 
-fn http(two: bool, ping: (Duration, Duration)) -> Result<Http, String> {
-    let (every, wait) = ping;
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Requests,
+    Streams,
+}
+
+fn http(two: bool, purpose: Purpose) -> Result<Http, String> {
+    let (every, wait) = match purpose {
+        Purpose::Requests => (PING_EVERY, PING_WAIT),
+        Purpose::Streams => (WATCH_PING_EVERY, WATCH_PING_WAIT),
+    };
     let connector = CONNECTOR.as_ref().map_err(|why| format!("the system's roots: {why}"))?;
     let mut builder = Client::builder(TokioExecutor::new());
     builder
@@ -98,13 +110,20 @@ fn http(two: bool, ping: (Duration, Duration)) -> Result<Http, String> {
         .http2_keep_alive_interval(every)
         .http2_keep_alive_timeout(wait)
         .http2_only(two);
+    if purpose == Purpose::Streams {
+        // However many of the streams nobody reads, the others have room on the connection.
+        let all = REMOTE_STREAM_WINDOW_BYTES.saturating_mul(REMOTE_WATCHES_PER_CONNECTION_MAX);
+        let window = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        builder
+            .http2_initial_stream_window_size(window(REMOTE_STREAM_WINDOW_BYTES))
+            .http2_initial_connection_window_size(window(all));
+    }
     Ok(builder.build(connector.clone()))
 }
 
 impl Transport {
     pub(super) fn new() -> Result<Self, String> {
-        let ping = (PING_EVERY, PING_WAIT);
-        let (one, two) = (http(false, ping)?, http(true, ping)?);
+        let (one, two) = (http(false, Purpose::Requests)?, http(true, Purpose::Requests)?);
         Ok(Self { one, two, watches: Mutex::default(), speaks: Mutex::default() })
     }
 
@@ -167,8 +186,8 @@ impl Transport {
         if let Some(found) = watches.iter().find(|(seats, _, _)| free(seats)) {
             return Ok(found.clone());
         }
-        let ping = (WATCH_PING_EVERY, WATCH_PING_WAIT);
-        let new = (Arc::new(()), http(false, ping)?, http(true, ping)?);
+        let (one, two) = (http(false, Purpose::Streams)?, http(true, Purpose::Streams)?);
+        let new = (Arc::new(()), one, two);
         watches.push(new.clone());
         Ok(new)
     }

@@ -1,5 +1,4 @@
-//! Watches: a stream from the server, asked for anew whenever it ends, of which the newest state is
-//! kept until somebody asks for it.
+//! Watches: a stream from the server, of which the newest state is kept until somebody asks for it.
 //!
 //! Invariant: a state is told when it differs by a stamp from what was told last (a raw watch is
 //! told of every message), so a new stream, which begins with everything, tells nothing twice, and
@@ -7,24 +6,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http_body_util::BodyExt;
-use hyper::body::{Bytes, Incoming};
-use hyper::{StatusCode, Uri};
+use hyper::body::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
 
-use super::ask::{Asker, Stopped, stopped};
-use super::backoff;
-use super::credentials::Grant;
-use super::transport::refusal;
-use crate::connect::frames::Frames;
+use super::ask::Asker;
+use super::credentials::{Credentials, Grant};
+use super::stream::{End, Follower, Wish, follow};
 use crate::connect::versions::Version;
 use crate::connect::wire::watch::{WatchAnswer, read_answer, write_request};
-use crate::model::{Error, Key, Kind, Result, Versionstamp, WATCH_SILENCE_MS_MAX};
+use crate::model::{Error, Key, Kind, Result, Versionstamp, WATCH_FRAME_BYTES_MAX};
 use crate::store::{Entry, Id, WatchReply};
 
 /// The watches of one handle.
@@ -55,17 +48,6 @@ struct State {
     news: bool,
     asked: Option<WatchReply>,
     failure: Option<Error>,
-}
-
-/// How following a stream ended.
-enum End {
-    /// Ask again, after this long at least.
-    Again(String, Duration),
-    /// The token was not accepted.
-    Unauthorized(String),
-    /// The endpoint does not read: another may.
-    Disabled,
-    Final(Error),
 }
 
 impl Watches {
@@ -145,19 +127,32 @@ impl Watch {
             reply(answer);
         }
     }
+}
 
-    fn fail(&self, error: Error) {
-        self.state.lock().failure = Some(error);
-        self.tell();
+impl Follower for Watch {
+    fn wish(&self, credentials: &Credentials, grant: &Grant) -> Result<Wish> {
+        if grant.version < Version::V3 {
+            let why = format!(
+                "{} speaks version {} of KV Connect; watching needs version 3",
+                credentials.shown(),
+                grant.version.number()
+            );
+            return Err(Error::new(Kind::Unsupported, why));
+        }
+        Ok(Wish {
+            path: "watch",
+            body: Bytes::from(write_request(&self.keys)),
+            needs: None,
+            frame_bytes_max: WATCH_FRAME_BYTES_MAX,
+        })
     }
 
-    /// Takes in a message of the server.
-    fn take(&self, message: &[u8], is_first: bool) -> Result<(), End> {
+    async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<(), End> {
         let malformed = |why: &str| {
             let why = format!("a watch's message is not KV Connect: {why}");
             End::Final(Error::corrupt(why))
         };
-        let answer = read_answer(message, self.keys.len()).map_err(|e| malformed(e.message()))?;
+        let answer = read_answer(&message, self.keys.len()).map_err(|e| malformed(e.message()))?;
         let WatchAnswer::State(changes) = answer else { return Err(End::Disabled) };
         let mut state = self.state.lock();
         let mut entries = state.newest.take().filter(|_| !is_first).unwrap_or_default();
@@ -180,118 +175,9 @@ impl Watch {
         self.tell();
         Ok(())
     }
-}
 
-/// Follows the server for as long as the watch is there.
-async fn follow(asker: Arc<Asker>, watch: Arc<Watch>) {
-    let mut tries = 0;
-    let mut renewed = false;
-    loop {
-        let grant = match asker.credentials.current(Instant::now() + asker.timeout).await {
-            Ok(grant) => grant,
-            Err(error) if error.kind() == Kind::Unavailable => {
-                pause(&asker, &mut tries, Duration::ZERO, error.message()).await;
-                continue;
-            }
-            Err(error) => return watch.fail(error),
-        };
-        let mut heard = false;
-        let end = stream(&asker, &watch, &grant, &mut heard).await;
-        if heard {
-            (tries, renewed) = (0, false);
-        }
-        match end {
-            End::Again(why, least) => pause(&asker, &mut tries, least, &why).await,
-            End::Unauthorized(why) if renewed => {
-                return watch.fail(Error::new(Kind::Denied, why));
-            }
-            End::Disabled if renewed => {
-                let why = "Reads are disabled for this database";
-                return watch.fail(Error::new(Kind::Unavailable, why));
-            }
-            End::Unauthorized(_) | End::Disabled => {
-                renewed = true;
-                let deadline = Instant::now() + asker.timeout;
-                match asker.credentials.newer_than(grant.number, deadline).await {
-                    Ok(_) => {}
-                    Err(error) if error.kind() == Kind::Unavailable => {
-                        renewed = false;
-                        pause(&asker, &mut tries, Duration::ZERO, error.message()).await;
-                    }
-                    Err(error) => return watch.fail(error),
-                }
-            }
-            End::Final(error) => return watch.fail(error),
-        }
-    }
-}
-
-async fn pause(asker: &Asker, tries: &mut u32, least: Duration, why: &str) {
-    tracing::debug!(why, "a watch is asked for anew");
-    let wait = backoff::delay(*tries, asker.env.random()).max(least);
-    *tries = tries.saturating_add(1);
-    sleep(wait).await;
-}
-
-async fn stream(asker: &Asker, watch: &Watch, grant: &Grant, heard: &mut bool) -> End {
-    if grant.version < Version::V3 {
-        let why = format!(
-            "{} speaks version {} of KV Connect; watching needs version 3",
-            asker.credentials.shown(),
-            grant.version.number()
-        );
-        return End::Final(Error::new(Kind::Unsupported, why));
-    }
-    let Some(endpoint) = grant.endpoint(false) else {
-        return End::Final(asker.credentials.no_endpoint());
-    };
-    let Ok(uri) = format!("{endpoint}/watch").parse::<Uri>() else {
-        return End::Final(Error::corrupt(format!("{endpoint} cannot be requested")));
-    };
-    let body = Bytes::from(write_request(&watch.keys));
-    let deadline = Instant::now() + asker.timeout;
-    let answer = asker.transport.stream(&uri, grant.headers.clone(), body, deadline).await;
-    let (answer, _seat) = match answer {
-        Ok(answer) => answer,
-        Err(fault) => return End::Again(fault.why(), Duration::ZERO),
-    };
-    let (head, body) = answer.into_parts();
-    if head.status != StatusCode::OK {
-        let text = refusal(body, deadline).await;
-        return match stopped(endpoint, head.status, &head.headers, &text) {
-            Stopped::Again(why, least) => End::Again(why, least),
-            Stopped::Unauthorized(why) => End::Unauthorized(why),
-            Stopped::Final(error) => End::Final(error),
-        };
-    }
-    messages(watch, body, heard).await
-}
-
-/// Takes in what comes until the stream ends, or is silent for too long.
-async fn messages(watch: &Watch, mut body: Incoming, heard: &mut bool) -> End {
-    let mut frames = Frames::default();
-    let silence = Duration::from_millis(WATCH_SILENCE_MS_MAX);
-    loop {
-        let piece = match timeout(silence, body.frame()).await {
-            Err(_) => return End::Again("silent".into(), Duration::ZERO),
-            Ok(None) => return End::Again("the stream has ended".into(), Duration::ZERO),
-            Ok(Some(Err(error))) => return End::Again(error.to_string(), Duration::ZERO),
-            Ok(Some(Ok(piece))) => piece,
-        };
-        let Some(data) = piece.data_ref() else { continue };
-        frames.push(data);
-        loop {
-            match frames.next_message() {
-                Ok(None) => break,
-                Ok(Some(message)) if message.is_empty() => {}
-                Ok(Some(message)) => {
-                    if let Err(end) = watch.take(&message, !*heard) {
-                        return end;
-                    }
-                    *heard = true;
-                }
-                Err(error) => return End::Final(Error::corrupt(error.message())),
-            }
-        }
+    fn fail(&self, error: Error) {
+        self.state.lock().failure = Some(error);
+        self.tell();
     }
 }
