@@ -236,6 +236,12 @@ pub const SCAN_STEP_ROWS_MAX: usize = 8192;
 /// Bytes of values after which such a step ends.
 pub const SCAN_STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Keys from which on a watch keeps what it has read, so that it need not read all of them again.
+pub const WATCH_KNOWN_KEYS_MIN: usize = 32;
+
+/// Bytes of values above which it does not.
+pub const WATCH_KNOWN_BYTES_MAX: usize = 1024 * 1024;
+
 /// Entries of one page of `paginate`, and that number when none is given.
 pub const PAGE_ENTRIES_MAX: usize = 1000;
 

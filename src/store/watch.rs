@@ -3,7 +3,10 @@
 //! A watch is pulled: it answers one state for each call of `next`, so a slow reader costs nothing
 //! and sees the newest state when it comes back. A commit only marks it; whether anything visible
 //! changed is decided by reading and comparing stamps, on the writer thread after a commit of our
-//! own, else on the reader thread.
+//! own, else on the reader thread. A watch of many keys keeps what it has read, so that a commit that
+//! touched one of them is one read.
+
+mod known;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,8 +15,9 @@ use parking_lot::Mutex;
 
 use super::Id;
 use super::read::{ReadJob, Reads};
-use crate::engine::{ForeignWatch, Snapshot};
+use crate::engine::ForeignWatch;
 use crate::model::{EncodedValue, Env, Key, Result, Versionstamp};
+use known::{Changed, Known, Span};
 
 /// An entry of a watched key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +46,10 @@ pub(super) struct Watches {
 struct Registry {
     next_id: Id,
     watches: HashMap<Id, Watch>,
-    by_key: HashMap<Key, Vec<Id>>,
+    /// The watches of each key, and which of their keys it is.
+    by_key: HashMap<Key, Vec<(Id, usize)>>,
+    /// The commits that were announced one after the other, with nobody else's between them.
+    announced: Span,
     /// Watches and listeners that want to know of other processes.
     holders: usize,
     foreign: Option<ForeignWatch>,
@@ -60,6 +67,10 @@ struct Watch {
     /// One of its keys was written by this process since the last read began: news for a raw watch,
     /// whatever there is to see.
     touched: bool,
+    /// Which of its keys were written by this process since the last read began.
+    changed: Changed,
+    /// What the last read has found, if it is worth keeping and nobody is looking.
+    known: Option<Known>,
 }
 
 enum State {
@@ -91,8 +102,8 @@ impl Watches {
             let mut registry = self.registry.lock();
             registry.next_id += 1;
             let id = registry.next_id;
-            for key in &keys {
-                registry.by_key.entry(key.clone()).or_default().push(id);
+            for (at, key) in keys.iter().enumerate() {
+                registry.by_key.entry(key.clone()).or_default().push((id, at));
             }
             let watch = Watch {
                 keys: keys.into(),
@@ -101,6 +112,8 @@ impl Watches {
                 state: State::Idle,
                 dirty: true,
                 touched: false,
+                changed: Changed::default(),
+                known: None,
             };
             registry.watches.insert(id, watch);
             id
@@ -135,7 +148,7 @@ impl Watches {
             let removed = registry.watches.remove(&id);
             for key in removed.iter().flat_map(|watch| watch.keys.iter()) {
                 if let Some(ids) = registry.by_key.get_mut(key) {
-                    ids.retain(|other| *other != id);
+                    ids.retain(|(other, _)| *other != id);
                     if ids.is_empty() {
                         registry.by_key.remove(key);
                     }
@@ -151,24 +164,29 @@ impl Watches {
         }
     }
 
-    /// Tells the watches of these keys that something was committed. Answers the looks that those
-    /// who wait now need, to be taken by the caller: the writer thread is awake, the reader's would
-    /// have to be woken.
-    pub(super) fn announce(&self, touched: &[Key]) -> Vec<ReadJob> {
+    /// Tells the watches of these keys that something was committed, by the commits from the one
+    /// after `versions.0` to `versions.1`. Answers the looks that those who wait now need, to be taken
+    /// by the caller: the writer thread is awake, the reader's would have to be woken.
+    pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
+        registry.announced.add(versions);
         let Registry { watches, by_key, .. } = &mut *registry;
         if by_key.is_empty() {
             return Vec::new();
         }
-        let mut looks = Vec::new();
-        for id in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
+        let mut told = Vec::new();
+        for (id, at) in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
             if let Some(watch) = watches.get_mut(id) {
                 watch.dirty = true;
                 watch.touched = true;
-                looks.extend(self.look(*id, watch));
+                watch.changed.add(*at, versions.1, watch.keys.len());
+                told.push(*id);
             }
         }
-        looks
+        // Only when all is noted: a look at a part of a commit would show what never was.
+        told.dedup();
+        let look = |id: Id| watches.get_mut(&id).and_then(|watch| self.look(id, watch));
+        told.into_iter().filter_map(look).collect()
     }
 
     /// Tells all watches that anything may have been committed.
@@ -258,26 +276,42 @@ impl Watches {
         watch.dirty = false;
         let touched = watch.raw && std::mem::take(&mut watch.touched);
         let (keys, myself) = (watch.keys.clone(), self.myself.clone());
-        Some(Box::new(move |snapshot| {
-            let entries = snapshot.and_then(|snapshot| read(snapshot, &keys));
-            match myself.upgrade() {
-                Some(watches) => watches.looked(id, entries, touched, reply),
-                None => reply(Ok(None)),
+        Some(Box::new(move |snapshot| match myself.upgrade() {
+            Some(watches) => {
+                let found = snapshot.and_then(|snapshot| {
+                    let known = |version| watches.known(id, version);
+                    known::read(snapshot, &keys, known)
+                });
+                watches.looked(id, found, touched, reply);
             }
+            None => reply(Ok(None)),
         }))
+    }
+
+    /// What a watch still knows of its entries in a snapshot of that commit, and the places of those
+    /// that it has to read again.
+    fn known(&self, id: Id, version: u64) -> Option<(Known, Vec<usize>)> {
+        let mut registry = self.registry.lock();
+        let announced = registry.announced;
+        let watch = registry.watches.get_mut(&id)?;
+        // Gone whatever comes of it: a read that fails leaves nothing to build on.
+        let known = watch.known.take();
+        let changed = watch.changed.up_to(version)?;
+        let known = known?;
+        known.holds(version, announced, self.env.now_ms()).then_some((known, changed))
     }
 
     fn looked(
         &self,
         id: Id,
-        entries: Result<Vec<Option<Entry>>>,
+        found: Result<(Vec<Option<Entry>>, Option<Known>)>,
         touched: bool,
         reply: WatchReply,
     ) {
         let answer = {
             let mut registry = self.registry.lock();
             let watch = registry.watches.get_mut(&id);
-            match (watch, entries) {
+            match (watch, found) {
                 (None, _) => Ok(None),
                 (Some(watch), Err(error)) => {
                     watch.state = State::Idle;
@@ -286,7 +320,8 @@ impl Watches {
                     watch.touched |= touched;
                     Err(error)
                 }
-                (Some(watch), Ok(entries)) => {
+                (Some(watch), Ok((entries, known))) => {
+                    watch.known = known;
                     let stamps: Vec<_> =
                         entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
                     let news = touched || watch.last.as_ref() != Some(&stamps);
@@ -305,17 +340,4 @@ impl Watches {
         };
         reply(answer);
     }
-}
-
-fn read(snapshot: &mut dyn Snapshot, keys: &[Key]) -> Result<Vec<Option<Entry>>> {
-    let mut entries = Vec::with_capacity(keys.len());
-    for key in keys {
-        let mut entry = None;
-        snapshot.get(key.as_bytes(), &mut |row| {
-            let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
-            entry = Some(Entry { stamp: row.stamp, value });
-        })?;
-        entries.push(entry);
-    }
-    Ok(entries)
 }

@@ -363,7 +363,7 @@ impl<W: Writer> Scribe<W> {
         (swept, purged): (bool, bool),
     ) {
         tell(replies, std::mem::take(&mut report.decisions), &self.metrics);
-        let mut looks = self.watches.announce(&report.touched);
+        let mut looks = self.watches.announce(&report.touched, report.versions);
         looks.extend(self.feeds.announce(&report));
         self.show(looks);
         if report.queued || !claims.is_empty() {

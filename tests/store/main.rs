@@ -17,4 +17,5 @@ mod foreign;
 mod named_queues;
 mod queue;
 mod watches;
+mod wide_watches;
 mod writes;
