@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napi::Result;
 use napi::bindgen_prelude::BufferSlice;
@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 
 use super::consume::Consumers;
 use super::events::{self, Event, Events};
-use super::lane::{self, Code, Lane, answer_range};
+use super::lane::{self, Code, Lane};
 use super::remote;
 use super::replies::{Reply, Settle};
 use crate::backend::Database;
-use crate::call::{Call, carry_out};
+use crate::call::{Call, carry_out, read};
+use crate::codec::Malformed;
 use crate::codec::frame::{Answer, Verb, parse_keys, parse_ranges, parse_writes};
 use crate::engine::Reader;
-use crate::metrics::Operation;
-use crate::model::{self, Error, Limits, Range, Row};
+use crate::model::{self, Error, Limits, Row};
 use crate::open::{Target, open};
 use crate::remote::CommitReply;
 use crate::store::{Entry, Id, Store, WatchReply};
@@ -207,7 +207,7 @@ impl Handle {
         let reply = Reply::new(self.events.clone(), id, Event::Read, Event::ReadFailed);
         let frame = cut(frame, len);
         let store = match self.database() {
-            Ok(Database::Store(store)) => store,
+            Ok(Database::Store(store)) => store.clone(),
             Ok(Database::Remote(client)) => return remote::read(client, frame, count, reply),
             Err(error) => return reply.bad(&error),
         };
@@ -215,40 +215,29 @@ impl Handle {
             Ok(ranges) => ranges,
             Err(bug) => return reply.bad(&Error::internal(bug.to_string())),
         };
-        let (metrics, since) = (store.metrics().clone(), Instant::now());
-        let keys = ranges.iter().filter(|range| matches!(range, Range::Point(_))).count();
-        let pages = ranges.len() - keys;
-        store.read(Box::new(move |snapshot| {
-            let mut answers = Vec::new();
-            let read = snapshot.and_then(|snapshot| {
-                for range in &ranges {
-                    answer_range(snapshot, range, &mut answers)?;
-                }
-                Ok(())
-            });
-            metrics.answered(Operation::Get, keys as u64, read.is_ok(), since);
-            metrics.answered(Operation::List, pages as u64, read.is_ok(), since);
-            match read {
-                Ok(()) => reply.good(Some(answers)),
-                Err(error) => reply.bad(&error),
-            }
-        }));
+        let (reply, answer_bytes_max) = (reply.of_read(), usize::MAX);
+        let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
+        let call = Call { store, reply, durable, busy, limits, answer_bytes_max };
+        read(ranges, usize::MAX, call);
     }
 
     /// `count` writes; SETTLED.
     #[napi(catch_unwind)]
     pub fn write(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let settle = Settle::new(self.events.clone(), id, count as usize);
-        let writes = match parse_writes(cut(frame, len), count as usize, &self.limits) {
-            Ok(writes) => writes,
-            Err(bug) => return settle.failed(&Error::internal(bug.to_string())),
-        };
+        let (frame, count, limits) = (cut(frame, len), count as usize, self.limits.clone());
         let (durable, busy) = (self.durable, self.busy);
-        let reply: CommitReply = Box::new(move |decisions| settle.decided(&decisions));
+        let refused = |bug: Malformed| Error::internal(bug.to_string());
         match self.database() {
-            Ok(Database::Store(store)) => store.commit(writes, durable, busy, reply),
-            Ok(Database::Remote(client)) => client.commit(writes, reply),
-            Err(error) => reply(vec![model::Decision::Rejected(error); count as usize]),
+            Ok(Database::Store(store)) => match parse_writes(frame, count, &limits) {
+                Ok(writes) => store.commit(writes, durable, busy, decided(settle)),
+                Err(bug) => settle.failed(&refused(bug)),
+            },
+            Ok(Database::Remote(client)) => match remote::writes(frame, count, &limits) {
+                Ok(writes) => client.commit(writes, &limits, decided(settle)),
+                Err(bug) => settle.failed(&refused(bug)),
+            },
+            Err(error) => settle.failed(&error),
         }
     }
 
@@ -269,7 +258,9 @@ impl Handle {
         match self.database().cloned() {
             Ok(Database::Store(store)) => {
                 let reply = reply.of_call();
-                carry_out(verb, cut(frame, len), Call { store, reply, durable, busy, limits });
+                let answer_bytes_max = usize::MAX;
+                let call = Call { store, reply, durable, busy, limits, answer_bytes_max };
+                carry_out(verb, cut(frame, len), call);
             }
             Ok(Database::Remote(client)) => {
                 remote::call(&client, verb, cut(frame, len), &limits, reply);
@@ -352,6 +343,10 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+fn decided(settle: Settle) -> CommitReply {
+    Box::new(move |decisions| settle.decided(&decisions))
 }
 
 pub(super) fn cut(frame: &[u8], len: u32) -> &[u8] {

@@ -178,11 +178,7 @@ impl Lane {
 }
 
 /// Answers one range; `true` when there are rows of which not even the first fits.
-pub(super) fn answer_range(
-    snapshot: &mut dyn Snapshot,
-    range: &Range,
-    out: &mut impl Out,
-) -> Result<bool> {
+fn answer_range(snapshot: &mut dyn Snapshot, range: &Range, out: &mut impl Out) -> Result<bool> {
     let mut answer = Answer::new(out);
     match range {
         Range::Point(key) => {

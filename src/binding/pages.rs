@@ -73,7 +73,7 @@ fn count_on(client: &Weak<Client>, mut chosen: Chosen, before: u64, reply: Reply
     open.read(
         chosen.page(REMOTE_PAGE_ROWS_MAX),
         Box::new(move |found| {
-            let found = found.map(|mut pages| pages.pop().unwrap_or_default());
+            let found = found.map(|mut pages| pages.pop().unwrap_or_default().rows);
             let counted = found.and_then(|found| {
                 let mut count = before;
                 for entry in &found {
@@ -108,7 +108,7 @@ pub(super) fn scan(frame: &[u8], client: &Arc<Client>, reply: Reply) {
     client.read(
         chosen.page(asked),
         Box::new(move |found| {
-            let found = found.map(|mut pages| pages.pop().unwrap_or_default());
+            let found = found.map(|mut pages| pages.pop().unwrap_or_default().rows);
             match found.and_then(|found| step(&mut chosen, asked, &found)) {
                 Ok(answer) => reply.good(Some(answer)),
                 Err(error) => reply.bad(&error),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::pages;
 use super::replies::Reply;
-use crate::codec::frame::{Answer, Verb, parse_requests};
-use crate::model::{Error, Limits, Range, Row};
-use crate::remote::{Client, Found};
+use crate::codec::Malformed;
+use crate::codec::frame::{Answer, Verb, parse_requests, parse_writes_apart};
+use crate::model::{self, Error, Limits, Range, Row};
+use crate::remote::{Client, Found, Framed, Page};
 
 /// `count` range requests, each with how fresh it must be.
 pub(super) fn read(client: &Arc<Client>, frame: &[u8], count: u32, reply: Reply) {
@@ -25,17 +26,31 @@ pub(super) fn read(client: &Arc<Client>, frame: &[u8], count: u32, reply: Reply)
     );
 }
 
-fn answers(found: &[Vec<Found>], points: &[bool]) -> Vec<u8> {
+fn answers(found: &[Page], points: &[bool]) -> Vec<u8> {
     let mut out = Vec::new();
-    for (rows, is_point) in found.iter().zip(points) {
+    for (Page { rows, more }, is_point) in found.iter().zip(points) {
         let mut answer = Answer::new(&mut out);
         for Found { key, stamp, value } in rows {
             let (encoding, value) = (value.encoding, value.bytes.as_slice());
             answer.push(&Row { key: key.as_bytes(), stamp: *stamp, encoding, value }, !is_point);
         }
-        answer.finish();
+        answer.end(*more);
     }
     out
+}
+
+/// `count` writes, each with its own bytes.
+pub(super) fn writes(
+    frame: &[u8],
+    count: usize,
+    limits: &Limits,
+) -> Result<Vec<model::Result<Framed>>, Malformed> {
+    let writes = parse_writes_apart(frame, count, limits, usize::MAX)?;
+    let framed = writes.into_iter().map(|(write, place)| {
+        let frame = frame.get(place).unwrap_or_default().to_vec();
+        write.map(|write| Framed { write, frame })
+    });
+    Ok(framed.collect())
 }
 
 /// What is neither hot nor a stream: the server's own answer, if it takes frames. The protocol

@@ -74,6 +74,14 @@ impl Reply {
         self.events.send(self.good, self.id, data);
     }
 
+    /// The reply of a read whose answer this tells, which is never empty.
+    pub(super) fn of_read(self) -> call::Reply {
+        call::Reply::new(move |answer| match answer {
+            Ok(data) => self.good(Some(data)),
+            Err(fault) => self.bad(&fault.into()),
+        })
+    }
+
     /// The bad end without an error: it is simply over.
     pub(super) fn over(mut self) {
         self.answered = true;

@@ -31,7 +31,7 @@ struct Progress {
 /// Frame: a deletion. Answer: f64 count, u8 whether anything was committed, stamp(20) of the last
 /// commit.
 pub(super) fn delete_many(frame: &[u8], call: Call) {
-    let Call { store, reply, durable, busy, limits } = call;
+    let Call { store, reply, durable, busy, limits, .. } = call;
     let (deletion, atomic) = match prepared(frame, &store) {
         Ok(prepared) => prepared,
         Err(error) => return reply.bad(error),

@@ -14,6 +14,7 @@ mod maintain;
 mod metrics;
 mod preview;
 mod queue;
+mod read;
 mod reply;
 mod scan;
 mod search;
@@ -22,9 +23,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::frame::Verb;
-use crate::model::Limits;
+use crate::model::{Error, Kind, Limits};
 use crate::store::Store;
 
+pub use read::read;
 pub use reply::{Fault, Reply};
 
 /// What a call has to work with.
@@ -39,6 +41,15 @@ pub struct Call {
     pub busy: Duration,
     /// What writes are held to.
     pub limits: Limits,
+    /// Most bytes of an answer.
+    pub answer_bytes_max: usize,
+}
+
+/// The answer would have more bytes than the caller takes.
+fn too_large(bytes_max: usize) -> Error {
+    let why =
+        format!("The answer is too large (max {bytes_max} bytes): ask for fewer entries at a time");
+    Error::new(Kind::Unsupported, why)
 }
 
 /// Carries a call out. Its answer is counted among the store's metrics.

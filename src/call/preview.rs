@@ -1,9 +1,10 @@
 //! What a write would leave: a transaction's reads of its own writes.
 
 use super::{Call, Fault};
-use crate::codec::frame::{parse_preview, parse_writes};
+use crate::codec::Malformed;
+use crate::codec::frame::{parse_preview, parse_writes_apart};
 use crate::filter::Filter;
-use crate::model::{Error, Result};
+use crate::model::{Error, FRAMES_RECORDS_MAX, Result};
 use crate::store::{Preview, Store};
 
 /// The filter in front of a write, and the write.
@@ -24,10 +25,12 @@ pub(super) fn preview(frame: &[u8], Call { store, limits, reply, .. }: Call) {
         Ok(asked) => asked,
         Err(error) => return reply.bad(error),
     };
-    let write = match parse_writes(frame, 1, &limits).map(|mut writes| writes.pop()) {
-        Ok(Some(Ok(write))) => write,
+    let records_max = FRAMES_RECORDS_MAX.max(limits.mutations_max);
+    let parsed = parse_writes_apart(frame, 1, &limits, records_max);
+    let write = match parsed.map(|mut writes| writes.pop().map(|(write, _)| write)) {
+        Ok(Some(Ok(write))) if write.first_key().is_some() => write,
+        Ok(Some(Ok(_)) | None) => return reply.bad(Malformed::new("a preview of nothing", 0)),
         Ok(Some(Err(error))) => return reply.bad(error),
-        Ok(None) => return reply.bad(Error::internal("a preview of nothing")),
         Err(bug) => return reply.bad(bug),
     };
     store.preview(

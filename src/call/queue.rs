@@ -63,12 +63,14 @@ pub(super) fn stats(frame: &[u8], call: Call) {
 pub(super) fn dead_list(frame: &[u8], call: Call) {
     let (queue, limit, after) = parsed!(parse_dead_list(frame), call);
     let limit = limit.min(DEAD_LIST_MAX as usize);
-    let Call { store, reply, .. } = call;
+    let Call { store, reply, answer_bytes_max, .. } = call;
     store.read(Box::new(move |snapshot| {
         let (mut count, mut more, mut letters) = (0_u32, false, Vec::new());
         let read = snapshot.and_then(|snapshot| {
             snapshot.dead_letters(&queue, after, &mut |letter| {
-                more = count as usize == limit;
+                // One at least: the next page goes on behind it.
+                let full = count > 0 && letters.len() + letter.value.len() > answer_bytes_max;
+                more = count as usize == limit || full;
                 if !more {
                     count += 1;
                     push_dead(&mut letters, &letter);

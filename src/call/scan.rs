@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Call, Fault, Reply};
+use super::{Call, Fault, Reply, too_large};
 use crate::codec::frame::{ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen};
 use crate::filter::Filter;
 use crate::model::{Error, Result, Row, Seen, Step, Walk};
@@ -98,13 +98,16 @@ fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply) {
 
 /// Frame: keys, each behind its length. Answer: a row for each, without its key and with its end;
 /// that of an absent one has no encoding (0).
-pub(super) fn entries(frame: &[u8], Call { store, reply, .. }: Call) {
+pub(super) fn entries(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
     let frame = frame.to_vec();
     store.read(Box::new(move |snapshot| {
         let mut rows = Vec::new();
         let read = snapshot.and_then(|snapshot| {
             let mut rest = frame.as_slice();
             while let Some((key, after)) = next_key(rest) {
+                if rows.len() > answer_bytes_max {
+                    return Err(too_large(answer_bytes_max));
+                }
                 rest = after;
                 let end = [key, &[0]].concat();
                 let walk = Walk { start: key, end: &end, reverse: false, values: true };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Call, Fault};
+use super::{Call, Fault, too_large};
 use crate::codec::Malformed;
 use crate::codec::frame::{
     Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
@@ -62,9 +62,9 @@ pub(super) fn list(frame: &[u8], Call { store, reply, .. }: Call) {
 }
 
 /// Frame: the search. Answer: the hits.
-pub(super) fn search(frame: &[u8], Call { store, reply, .. }: Call) {
+pub(super) fn search(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
     let now_ms = store.now_ms();
-    let parsed = asked(frame, now_ms);
+    let parsed = asked(frame, now_ms, answer_bytes_max);
     let (search, mut page) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return reply.bad(error),
@@ -82,11 +82,15 @@ pub(super) fn search(frame: &[u8], Call { store, reply, .. }: Call) {
 }
 
 /// The search that a frame asks for, and the page that its hits go into.
-fn asked(frame: &[u8], now_ms: i64) -> Result<(Search, Page), Fault> {
+fn asked(frame: &[u8], now_ms: i64, bytes_max: usize) -> Result<(Search, Page), Fault> {
     let SearchFrame { search, limit, offset, filter } = parse_search(frame)?;
     search.check(limit, offset)?;
     let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
-    Ok((search, Page { hits: Hits::default(), filter, limit, offset, more: false, fault: None }))
+    let hits = Hits::default();
+    Ok((
+        search,
+        Page { hits, filter, limit, offset, more: false, bytes_max, full: false, fault: None },
+    ))
 }
 
 /// One page of results.
@@ -97,6 +101,9 @@ struct Page {
     /// Hits still to be left out.
     offset: usize,
     more: bool,
+    /// Most bytes of the answer, and whether there are more.
+    bytes_max: usize,
+    full: bool,
     fault: Option<Malformed>,
 }
 
@@ -104,6 +111,9 @@ impl Page {
     fn answer(self, search: &Search, complete: bool, fields: &[String]) -> Result<Vec<u8>> {
         if let Some(fault) = self.fault {
             return Err(Error::corrupt(format!("kv.search: where: a stored value: {fault}")));
+        }
+        if self.full {
+            return Err(too_large(self.bytes_max));
         }
         let fields = if search.highlight.is_some() { fields } else { &[] };
         Ok(self.hits.finish(self.more, complete, fields))
@@ -126,6 +136,10 @@ impl HitVisitor for Page {
         }
         if self.hits.count() == self.limit {
             self.more = true;
+            return Wish::Stop;
+        }
+        if self.hits.bytes() + hit.row.value.len() > self.bytes_max {
+            self.full = true;
             return Wish::Stop;
         }
         self.hits.push(hit);

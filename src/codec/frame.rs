@@ -16,18 +16,19 @@ mod verb;
 mod write;
 
 pub use answer::{
-    Answer, Fill, Out, POINT_HEAD_BYTES, parse_error, push_error, push_outcomes, put_point,
+    Answer, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, parse_outcomes, push_error,
+    push_outcomes, put_point,
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use queue::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_reason, parse_renewal,
     parse_settlement, push_dead, push_deliveries, push_received, push_stats,
 };
-pub use reader::{next_key, parse_keys, parse_ranges, parse_requests};
+pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
 pub use scan::{
     PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
     put_absent, put_passed, put_seen,
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use verb::Verb;
-pub use write::parse_writes;
+pub use write::{parse_writes, parse_writes_apart};

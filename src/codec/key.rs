@@ -111,6 +111,23 @@ pub fn cut(bytes: &[u8], prefix_bytes: usize, parts: usize) -> Option<&[u8]> {
     if reader.at < bytes.len() { bytes.get(..reader.at) } else { None }
 }
 
+/// Whether the part that `at` is in holds bytes or text, of an encoded key: what such a part holds
+/// can be replaced by as many other characters.
+#[must_use]
+pub fn is_text_at(bytes: &[u8], at: usize) -> bool {
+    let mut reader = Reader { bytes, at: 0 };
+    loop {
+        let start = reader.at;
+        match reader.next_part() {
+            Ok(Some(part)) if reader.at > at => {
+                return start < at && matches!(part, RawPart::Bytes(_) | RawPart::String(_));
+            }
+            Ok(Some(_)) => {}
+            _ => return false,
+        }
+    }
+}
+
 fn push_escaped(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.reserve(bytes.len() + 2);
     out.push(tag);

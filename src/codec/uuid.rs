@@ -55,6 +55,14 @@ pub fn text(uuid: u128) -> [u8; TEXT_BYTES] {
     text
 }
 
+/// The UUID of a text as [`text`] writes it; `None` for any other.
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Option<u128> {
+    let digits: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != b'-').collect();
+    let uuid = u128::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?;
+    (text(uuid) == bytes).then_some(uuid)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +74,11 @@ mod tests {
         let uuid = from_payload(payload_of(0x017F_22E2_79B0, random));
         assert_eq!(&text(uuid), b"017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
         assert_eq!(from_payload(payload(uuid)), uuid);
+        assert_eq!(parse(&text(uuid)), Some(uuid));
+        for bad in ["", "017f22e2-79b0-7cc3-98c4-dc0c0c07398F", "017f22e279b07cc398c4dc0c0c07398f"]
+        {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
     }
 
     #[test]

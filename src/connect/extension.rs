@@ -5,6 +5,8 @@
 //!
 //! | path | body | answer |
 //! |---|---|---|
+//! | `/openkv/read` | u32 count, range requests | range answers |
+//! | `/openkv/write` | u32 count, writes | outcomes |
 //! | `/openkv/call/VERB` | the verb's frame | the verb's answer |
 //!
 //! An answer of status 200 begins with a byte: 0, and the answer follows; else the body is an error
@@ -27,6 +29,10 @@ pub const OFFERED: [&str; 2] = [FRAMES, FEEDS];
 pub const CALL: &str = "openkv/call";
 /// As [`CALL`].
 pub const FEED: &str = "openkv/feed";
+/// See [`CALL`].
+pub const READ: &str = "openkv/read";
+/// See [`CALL`].
+pub const WRITE: &str = "openkv/write";
 
 /// Says in a request which of its limits a handle has made narrower than the server's own:
 /// `name=number`, separated by commas. The server holds the narrower ones.
@@ -62,6 +68,21 @@ pub fn read_answer(body: &[u8]) -> Result<Result<&[u8], Error>, &'static str> {
         Some(_) => parse_error(body).map(Err).map_err(|malformed| malformed.what()),
         None => Err("an empty answer"),
     }
+}
+
+/// The body of a read or write: how many there are, then their frame.
+#[must_use]
+pub fn with_count(count: usize, frame: &[u8]) -> Vec<u8> {
+    [&(count as u32).to_le_bytes()[..], frame].concat()
+}
+
+/// The number and the frame of such a body.
+///
+/// # Errors
+/// What is wrong with a body that is too short for a number.
+pub fn split_count(body: &[u8]) -> Result<(usize, &[u8]), &'static str> {
+    let (count, frame) = body.split_first_chunk().ok_or("the frame is cut short")?;
+    Ok((u32::from_le_bytes(*count) as usize, frame))
 }
 
 /// The limits that differ from the server's, for [`LIMITS_HEADER`].

@@ -306,6 +306,39 @@ pub const METADATA_ENDPOINTS_MAX: usize = 256;
 /// Body of a request to the server.
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// Body of a request of openkv's extension with a token that may only read: a thousand keys.
+pub const FRAMES_READ_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Body of one that may write: a commit of the set "wide", with room for what is beside keys and
+/// values.
+pub const FRAMES_WRITE_BYTES_MAX: usize = 72 * 1024 * 1024;
+
+/// Such bodies that are longer than [`REQUEST_BYTES_MAX`] which a server takes in at one time.
+pub const FRAMES_LARGE_MAX: usize = 2;
+
+/// Writes of one request, which is one group.
+pub const FRAMES_WRITES_MAX: usize = 1000;
+
+/// Checks, mutations and messages of one request, all its writes together, with an end for each
+/// write: those of the largest commit, and more.
+pub const FRAMES_RECORDS_MAX: usize = 32_768;
+
+/// Bytes of writes after which no other write joins a request.
+pub const FRAMES_GROUP_BYTES: usize = 1024 * 1024;
+
+/// Bytes of an answer after which a list stops with the entry that it has come to; the next page
+/// goes on there.
+pub const FRAMES_PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes of an answer that cannot stop anywhere; more are refused.
+pub const FRAMES_ANSWER_BYTES_MAX: usize = 112 * 1024 * 1024;
+
+/// Ranges of one read of the extension, which is one snapshot.
+pub const FRAMES_RANGES_MAX: usize = 1000;
+
+/// Rows of one read of the extension, the sum of its ranges' limits.
+pub const FRAMES_ROWS_MAX: usize = 1000;
+
 /// Retries in the backoff schedule of a message that came over the network.
 pub const WIRE_BACKOFF_INTERVALS_MAX: usize = 10;
 /// How long a call on a database elsewhere may take with all its retries, by default.

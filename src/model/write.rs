@@ -122,6 +122,15 @@ impl Mutation {
     }
 
     /// The bytes of its value, if it has one of its own.
+    pub(crate) fn value(&self) -> Option<&[u8]> {
+        match self {
+            Self::Set { value, .. } => Some(&value.bytes),
+            Self::Append { items, .. } => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
     pub(crate) fn value_mut(&mut self) -> Option<&mut Vec<u8>> {
         match self {
             Self::Set { value, .. } => Some(&mut value.bytes),
@@ -146,7 +155,8 @@ impl Mutation {
     }
 
     /// The key, without a suffix.
-    pub(crate) fn key(&self) -> &Key {
+    #[must_use]
+    pub fn key(&self) -> &Key {
         match self {
             Self::Set { key, .. }
             | Self::Delete { key }
@@ -252,6 +262,18 @@ impl AtomicWrite {
     #[must_use]
     pub fn parts(&self) -> (&[Check], &[Mutation], &[Message]) {
         (&self.checks, &self.mutations, &self.messages)
+    }
+
+    /// The ranges that it checks.
+    #[must_use]
+    pub fn ranges(&self) -> &[RangeCheck] {
+        &self.ranges
+    }
+
+    /// Where it has UUIDs filled in.
+    #[must_use]
+    pub fn patches(&self) -> &[Patch] {
+        &self.patches
     }
 
     /// The queues of its messages.

@@ -55,6 +55,17 @@ impl Question {
         Self { path, eventual, again, patient: false, body, needs: None, limits: None }
     }
 
+    /// One of an extension.
+    pub(super) fn extension(
+        path: impl Into<Cow<'static, str>>,
+        again: Again,
+        body: Vec<u8>,
+        needs: Needs,
+    ) -> Self {
+        let (path, body, needs) = (path.into(), Bytes::from(body), Some(needs));
+        Self { path, eventual: false, again, patient: false, body, needs, limits: None }
+    }
+
     fn headers(&self, grant: &Grant) -> HeaderMap {
         let mut headers = grant.headers.clone();
         if self.needs.is_some() {

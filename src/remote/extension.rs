@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 
 use super::ask::{Again, Asker, Question, Unfit, lost};
@@ -93,15 +92,10 @@ pub(super) async fn call(
     limits: Limits,
 ) -> Result<Vec<u8>> {
     let (again, patient) = again(verb);
-    let question = Question {
-        path: format!("{CALL}/{}", verb.number()).into(),
-        eventual: false,
-        again,
-        patient,
-        body: Bytes::from(frame),
-        needs: Some(Needs { extension: FRAMES, what: name(verb) }),
-        limits: limits_header(&limits),
-    };
+    let path = format!("{CALL}/{}", verb.number());
+    let needs = Needs { extension: FRAMES, what: name(verb) };
+    let limits = limits_header(&limits);
+    let question = Question { patient, limits, ..Question::extension(path, again, frame, needs) };
     let (answer, sent_before) = asker.ask(&question, |_, bytes| answer_of(bytes)).await?;
     if sent_before && did_nothing(verb, &answer) {
         return Err(lost(

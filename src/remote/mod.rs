@@ -35,16 +35,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use self::read::Page;
+pub use self::write::Framed;
 use crate::codec::frame::Verb;
 use crate::connect::extension::FRAMES;
 pub use crate::connect::wire::Entry as Found;
 use crate::model::{
-    AtomicWrite, Decision, Env, Error, Key, KeyRange, Kind, Limits, Request, Result, Versionstamp,
+    Decision, Env, Error, Key, KeyRange, Kind, Limits, Request, Result, Versionstamp,
 };
 use crate::store::{FeedReply, Id, WatchReply};
 
 /// Gets the rows of each request, in order.
-pub type ReadReply = Box<dyn FnOnce(Result<Vec<Vec<Found>>>) + Send>;
+pub type ReadReply = Box<dyn FnOnce(Result<Vec<Page>>) + Send>;
 
 /// Gets one decision for each write, in order.
 pub type CommitReply = Box<dyn FnOnce(Vec<Decision>) + Send>;
@@ -140,16 +142,16 @@ impl Client {
         }
     }
 
-    /// Carries out writes, each by a request of its own. Those of one call that change or check the
-    /// same key happen in their order.
-    pub fn commit(&self, writes: Vec<Result<AtomicWrite>>, reply: CommitReply) {
+    /// Carries out writes: many by one request where the server takes frames, else each by one of
+    /// its own. Those of one call that change or check the same key happen in their order.
+    pub fn commit(&self, writes: Vec<Result<Framed>>, limits: &Limits, reply: CommitReply) {
         let (asker, keep) = (self.asker.clone(), self.runtime.clone());
         match self.runtime.handle() {
             Ok(runtime) => {
-                let opening = self.feeds.opening();
+                let (opening, limits) = (self.feeds.opening(), limits.clone());
                 runtime.spawn(async move {
                     let asker = feed::opened(asker, opening).await;
-                    reply(write::carry_out(asker, writes).await);
+                    reply(write::carry_out(asker, writes, &limits).await);
                     drop(keep);
                 });
             }

@@ -1,4 +1,5 @@
-//! Reads: requests packed into questions that a server answers from one snapshot each.
+//! Reads: requests packed into questions that a server answers from one snapshot each, in the
+//! protocol's own messages or, where the server takes them, in frames, which hold more.
 
 use std::ops::Range as Places;
 use std::sync::Arc;
@@ -7,9 +8,15 @@ use tokio::task::JoinSet;
 
 use super::ask::{Again, Asker, Question, Unfit};
 use super::credentials::Grant;
+use super::extension::{Needs, answer_of};
+use crate::codec::frame::{parse_answers, push_ranges};
+use crate::connect::extension;
 use crate::connect::wire::Entry;
 use crate::connect::wire::snapshot_read::{ReadAnswer, read_answer, write_request};
-use crate::model::{Error, Kind, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range, Request, Result};
+use crate::model::{
+    EncodedValue, Error, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Key, Kind, REMOTE_RANGES_MAX,
+    REMOTE_ROWS_MAX, Range, Request, Result,
+};
 
 /// Some of the requests, which share a question.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,20 +26,41 @@ struct Pack {
     rows: usize,
 }
 
+/// The rows that a range has, or the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// In the range's order.
+    pub rows: Vec<Entry>,
+    /// The server has stopped before the range's limit and end: the next page is behind the last
+    /// of these, of which there is one.
+    pub more: bool,
+}
+
+/// How a server is asked, and most keys or ranges, and rows, of one question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Dialect {
+    frames: bool,
+    ranges_max: usize,
+    rows_max: usize,
+}
+
+const PLAIN: Dialect =
+    Dialect { frames: false, ranges_max: REMOTE_RANGES_MAX, rows_max: REMOTE_ROWS_MAX };
+const FRAMES: Dialect =
+    Dialect { frames: true, ranges_max: FRAMES_RANGES_MAX, rows_max: FRAMES_ROWS_MAX };
+
 /// Carries the requests out; their rows come back in their order.
-pub(super) async fn carry_out(
-    asker: Arc<Asker>,
-    requests: Vec<Request>,
-) -> Result<Vec<Vec<Entry>>> {
-    let mut found: Vec<Vec<Entry>> = Vec::new();
-    found.resize_with(requests.len(), Vec::new);
-    let packs = pack(&requests)?;
+pub(super) async fn carry_out(asker: Arc<Asker>, requests: Vec<Request>) -> Result<Vec<Page>> {
+    let dialect = if asker.credentials.offers(extension::FRAMES) { FRAMES } else { PLAIN };
+    let mut found: Vec<Page> = Vec::new();
+    found.resize_with(requests.len(), Page::default);
+    let packs = pack(&requests, dialect)?;
     let requests = Arc::new(requests);
     let mut asked = JoinSet::new();
     for pack in packs {
         let (asker, requests) = (asker.clone(), requests.clone());
         asked.spawn(async move {
-            let answers = ask(&asker, &requests, &pack).await?;
+            let answers = ask(&asker, &requests, &pack, dialect).await?;
             Ok::<_, Error>((pack.places, answers))
         });
     }
@@ -64,7 +92,7 @@ fn is_empty(request: &Request) -> bool {
 }
 
 /// Which requests share a question: those that must, and others as far as there is room.
-fn pack(requests: &[Request]) -> Result<Vec<Pack>> {
+fn pack(requests: &[Request], dialect: Dialect) -> Result<Vec<Pack>> {
     let mut full = Vec::new();
     let mut open = [Pack::default(), Pack { eventual: true, ..Pack::default() }];
     let mut at = 0;
@@ -72,7 +100,7 @@ fn pack(requests: &[Request]) -> Result<Vec<Pack>> {
         let len = 1 + requests.iter().skip(at + 1).take_while(|request| request.together).count();
         let unit = at..at + len;
         at += len;
-        add(requests, unit, &mut open, &mut full)?;
+        add(requests, unit, dialect, &mut open, &mut full)?;
     }
     full.extend(open.into_iter().filter(|pack| !pack.places.is_empty()));
     Ok(full)
@@ -81,17 +109,19 @@ fn pack(requests: &[Request]) -> Result<Vec<Pack>> {
 fn add(
     requests: &[Request],
     unit: Places<usize>,
+    dialect: Dialect,
     open: &mut [Pack; 2],
     full: &mut Vec<Pack>,
 ) -> Result<()> {
     let of_it = || unit.clone().filter_map(|at| requests.get(at).map(|request| (at, request)));
     let rows: usize = of_it().map(|(_, request)| rows_of(request)).sum();
     let places: Vec<_> = of_it().filter(|(_, r)| !is_empty(r)).map(|(at, _)| at).collect();
-    if places.len() > REMOTE_RANGES_MAX || rows > REMOTE_ROWS_MAX {
+    let Dialect { ranges_max, rows_max, .. } = dialect;
+    if places.len() > ranges_max || rows > rows_max {
         return Err(Error::new(
             Kind::Unsupported,
             format!(
-                "A server answers at most {REMOTE_RANGES_MAX} keys and {REMOTE_ROWS_MAX} entries \
+                "This server answers at most {ranges_max} keys and {rows_max} entries \
                  from one state: {} keys and {rows} entries asked for. Ask for less at a time",
                 places.len()
             ),
@@ -100,7 +130,7 @@ fn add(
     let eventual = of_it().all(|(_, request)| request.eventual);
     let [strong, weak] = open;
     let pack = if eventual { weak } else { strong };
-    if pack.places.len() + places.len() > REMOTE_RANGES_MAX || pack.rows + rows > REMOTE_ROWS_MAX {
+    if pack.places.len() + places.len() > ranges_max || pack.rows + rows > rows_max {
         full.push(std::mem::replace(pack, Pack { eventual, ..Pack::default() }));
     }
     pack.rows += rows;
@@ -108,15 +138,59 @@ fn add(
     Ok(())
 }
 
-async fn ask(asker: &Asker, requests: &[Request], pack: &Pack) -> Result<Vec<Vec<Entry>>> {
+async fn ask(
+    asker: &Asker,
+    requests: &[Request],
+    pack: &Pack,
+    dialect: Dialect,
+) -> Result<Vec<Page>> {
     let asked = pack.places.iter().filter_map(|at| requests.get(*at));
     let ranges: Vec<Range> = asked.map(|request| request.range.clone()).collect();
+    if dialect.frames {
+        return ask_in_frames(asker, &ranges, pack.eventual).await;
+    }
     let body = write_request(&ranges);
     let question = Question::plain("snapshot_read", pack.eventual, Again::Harmless, body);
     let eventual = pack.eventual;
     let decode = |grant: &Grant, bytes: &[u8]| decode(grant, bytes, &ranges, eventual);
-    asker.ask(&question, decode).await.map(|(rows, _)| rows)
+    let (found, _) = asker.ask(&question, decode).await?;
+    Ok(found.into_iter().map(|rows| Page { rows, more: false }).collect())
 }
+
+async fn ask_in_frames(asker: &Asker, ranges: &[Range], eventual: bool) -> Result<Vec<Page>> {
+    let mut frame = Vec::new();
+    push_ranges(&mut frame, ranges);
+    let needs = Needs { extension: extension::FRAMES, what: "reads of many keys" };
+    let body = extension::with_count(ranges.len(), &frame);
+    let question =
+        Question { eventual, ..Question::extension(extension::READ, Again::Harmless, body, needs) };
+    let decode = |_: &Grant, bytes: &[u8]| pages(&answer_of(bytes)?, ranges);
+    asker.ask(&question, decode).await.map(|(pages, _)| pages)
+}
+
+/// The pages of an answer in frames.
+fn pages(frame: &[u8], ranges: &[Range]) -> Result<Vec<Page>, Unfit> {
+    let mut pages: Vec<Page> = Vec::new();
+    pages.resize_with(ranges.len(), Page::default);
+    let more = parse_answers(frame, ranges.len(), &mut |at, row| {
+        let key = match ranges.get(at) {
+            Some(Range::Point(key)) => key.clone(),
+            _ => Key::from_encoded(row.key.to_vec()),
+        };
+        let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
+        if let Some(page) = pages.get_mut(at) {
+            page.rows.push(Entry { key, stamp: row.stamp, value });
+        }
+    });
+    let more = more.map_err(|malformed| Unfit::Malformed(malformed.what().to_owned()))?;
+    for (page, more) in pages.iter_mut().zip(more) {
+        page.more = more && !page.rows.is_empty();
+    }
+    let fit = ranges.iter().zip(&pages).all(|(range, page)| fits(range, &page.rows));
+    if fit { Ok(pages) } else { Err(Unfit::Malformed(UNFIT.to_owned())) }
+}
+
+const UNFIT: &str = "entries out of order, or of keys not asked for";
 
 fn decode(
     grant: &Grant,
@@ -139,7 +213,7 @@ fn decode(
             if fit {
                 return Ok(entries);
             }
-            Err(Unfit::Malformed("entries out of order, or of keys not asked for".into()))
+            Err(Unfit::Malformed(UNFIT.to_owned()))
         }
     }
 }
@@ -160,7 +234,8 @@ fn fits(range: &Range, entries: &[Entry]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EncodedValue, Key, Versionstamp};
+    use crate::codec::frame::Answer;
+    use crate::model::{Encoding, Row, Versionstamp};
 
     fn key(name: u8) -> Key {
         Key::from_encoded(vec![2, name, 0])
@@ -176,7 +251,7 @@ mod tests {
     }
 
     fn places(requests: &[Request]) -> Vec<Vec<usize>> {
-        pack(requests).unwrap().into_iter().map(|pack| pack.places).collect()
+        pack(requests, PLAIN).unwrap().into_iter().map(|pack| pack.places).collect()
     }
 
     #[test]
@@ -195,13 +270,34 @@ mod tests {
         requests.extend((0..4).map(|_| point(b'b', false, true)));
         assert_eq!(places(&requests), [(0..7).collect::<Vec<_>>(), (7..12).collect()]);
         let eleven: Vec<_> = (0..11).map(|at| point(b'a', false, at > 0)).collect();
-        assert_eq!(pack(&eleven).unwrap_err().kind(), Kind::Unsupported);
+        assert_eq!(pack(&eleven, PLAIN).unwrap_err().kind(), Kind::Unsupported);
+        assert_eq!(pack(&eleven, FRAMES).unwrap().len(), 1);
     }
 
     #[test]
     fn strong_and_eventual_do_not_mix() {
         let requests = [point(b'a', false, false), point(b'b', true, false), span(1, false)];
         assert_eq!(places(&requests), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn frames_tell_whether_a_page_was_cut_and_points_their_own_key() {
+        let ranges = [Range::Point(key(b'a')), span(9, false).range, span(9, false).range];
+        let row =
+            |key| Row { key, stamp: Versionstamp::new(1), encoding: Encoding::Bytes, value: b"v" };
+        let found = key(b'c');
+        let mut frame = Vec::new();
+        for (with_key, more) in [(false, false), (true, true)] {
+            let mut answer = Answer::new(&mut frame);
+            answer.push(&row(found.as_bytes()), with_key);
+            answer.end(more);
+        }
+        Answer::new(&mut frame).end(true);
+        let pages = pages(&frame, &ranges).ok().unwrap();
+        let told: Vec<_> = pages.iter().map(|page| (page.rows.len(), page.more)).collect();
+        // A page without rows that goes on would go on for ever.
+        assert_eq!(told, [(1, false), (1, true), (0, false)]);
+        assert_eq!((&pages[0].rows[0].key, &pages[1].rows[0].key), (&key(b'a'), &found));
     }
 
     #[test]

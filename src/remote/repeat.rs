@@ -6,28 +6,38 @@
 //! client may delete in between what the first try has written. Nor is a plain `set` harmless: it
 //! would undo what others wrote in between.
 
-use crate::model::{AtomicWrite, Mutation};
+use crate::model::{AtomicWrite, Mutation, Target};
 
 /// Whether the write has at most one effect however often it is sent.
 pub(super) fn is_safe(write: &AtomicWrite) -> bool {
     let (checks, mutations, messages) = write.parts();
+    // A key that is only known when it commits is no key that was checked.
+    let is_made = |at: usize| write.patches().iter().any(|patch| patch.target == Target::Key(at));
     let changes_nothing = mutations.is_empty() && messages.is_empty();
+    let demanded = checks.iter().filter(|check| check.expected.is_some()).map(|check| &check.key);
+    // A checked range demands the stamp of each entry that was seen in it.
+    let seen = write.ranges().iter().flat_map(|range| range.seen.iter().map(|(key, _)| key));
     changes_nothing
-        || checks.iter().any(|check| {
-            let moves_on = |mutation: &Mutation| match mutation {
+        || demanded.chain(seen).any(|demanded| {
+            mutations.iter().enumerate().any(|(at, mutation)| match mutation {
+                _ if is_made(at) => false,
                 Mutation::Set { key, suffixed: false, .. }
                 | Mutation::Delete { key }
-                | Mutation::Arith { key, .. } => *key == check.key,
-                _ => false,
-            };
-            check.expected.is_some() && mutations.iter().any(moves_on)
+                | Mutation::Arith { key, .. }
+                | Mutation::Calculate { key, .. }
+                | Mutation::Append { key, .. } => key == demanded,
+                // An end moves without a new stamp, and a key with the stamp in it is another key.
+                Mutation::Set { suffixed: true, .. } | Mutation::Retime { .. } => false,
+            })
         })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Check, EncodedValue, Key, Limits, Message, Versionstamp, WriteParts};
+    use crate::model::{
+        Check, EncodedValue, Key, Limits, Message, RangeCheck, Versionstamp, WriteParts,
+    };
 
     fn whole(parts: WriteParts) -> AtomicWrite {
         AtomicWrite::new(parts, &Limits::default()).unwrap()
@@ -58,6 +68,23 @@ mod tests {
             vec![set(b'b', true), Mutation::Delete { key: key(b'a') }],
         )));
         assert!(is_safe(&write(vec![check(b'a', None)], vec![])), "it changes nothing");
+    }
+
+    #[test]
+    fn an_entry_that_was_seen_in_a_checked_range_is_a_guard_too() {
+        let range = |seen: &[u8]| RangeCheck {
+            start: key(b'a'),
+            end: key(b'z'),
+            seen: seen.iter().map(|name| (key(*name), Versionstamp::new(7))).collect(),
+        };
+        let checked = |seen: &[u8], mutations| {
+            whole(WriteParts { ranges: vec![range(seen)], mutations, ..WriteParts::default() })
+        };
+        assert!(is_safe(&checked(b"bc", vec![set(b'c', false)])));
+        assert!(!is_safe(&checked(b"", vec![set(b'c', false)])), "somebody may remove it between");
+        assert!(!is_safe(&checked(b"b", vec![set(b'c', false)])));
+        let retime = Mutation::Retime { key: key(b'b'), expire_at_ms: None, required: true };
+        assert!(!is_safe(&checked(b"b", vec![retime])));
     }
 
     #[test]

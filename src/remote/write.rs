@@ -1,36 +1,77 @@
-//! Writes: a request each; those that are about the same key go one after the other.
+//! Writes: by frames, many to a request, or by the protocol's own messages, a request each. Those
+//! that are about the same key go one after the other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::ask::{Again, Asker, Question, Unfit, whose};
+use super::ask::{Again, Asker, Question, Unfit, lost, whose};
+use super::extension::{Needs, answer_of, limits_header};
 use super::repeat;
+use crate::codec::frame::parse_outcomes;
+use crate::connect::extension::{FRAMES, WRITE, with_count};
 use crate::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
-use crate::model::{AtomicWrite, Decision, Error, Key, Kind, Result};
+use crate::model::{
+    AtomicWrite, Decision, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Key,
+    Kind, Limits, Result,
+};
+
+/// A write, and the same in a frame.
+#[derive(Clone, Debug)]
+pub struct Framed {
+    /// What it does.
+    pub write: AtomicWrite,
+    /// Its records, to their end.
+    pub frame: Vec<u8>,
+}
+
+/// Some of the writes, with their places.
+type Line = Vec<(usize, Framed)>;
+
+/// Decisions, with the places of their writes.
+type Decided = Vec<(usize, Decision)>;
 
 /// Carries the writes out; their decisions come back in their order.
 pub(super) async fn carry_out(
     asker: Arc<Asker>,
-    writes: Vec<Result<AtomicWrite>>,
+    writes: Vec<Result<Framed>>,
+    limits: &Limits,
 ) -> Vec<Decision> {
     let unanswered = Error::internal("a write was not answered; please report this");
     let mut decisions = vec![Decision::Rejected(unanswered); writes.len()];
+    let mut good = Vec::with_capacity(writes.len());
+    for ((at, write), place) in writes.into_iter().enumerate().zip(&mut decisions) {
+        match write {
+            Ok(write) => good.push((at, write)),
+            Err(error) => *place = Decision::Rejected(error),
+        }
+    }
+    let lines = lines(good);
     let mut asked = JoinSet::new();
-    for line in lines(writes) {
-        let asker = asker.clone();
-        asked.spawn(async move {
-            let mut done = Vec::with_capacity(line.len());
-            for (at, write) in line {
-                let decided = match write {
-                    Ok(write) => commit(&asker, write).await,
-                    Err(error) => Err(error),
-                };
-                done.push((at, decided.unwrap_or_else(Decision::Rejected)));
-            }
-            done
-        });
+    if asker.credentials.offers(FRAMES) {
+        for (again, requests) in groups(lines) {
+            let (asker, limits) = (asker.clone(), limits.clone());
+            asked.spawn(async move {
+                let mut done = Vec::new();
+                for request in requests {
+                    done.extend(commit_all(&asker, again, request, &limits).await);
+                }
+                done
+            });
+        }
+    } else {
+        for line in lines {
+            let asker = asker.clone();
+            asked.spawn(async move {
+                let mut done = Vec::with_capacity(line.len());
+                for (at, Framed { write, .. }) in line {
+                    let decided = commit(&asker, write).await;
+                    done.push((at, decided.unwrap_or_else(Decision::Rejected)));
+                }
+                done
+            });
+        }
     }
     while let Some(done) = asked.join_next().await {
         // A line that has panicked leaves its writes unanswered, and the others theirs.
@@ -43,25 +84,29 @@ pub(super) async fn carry_out(
     decisions
 }
 
-/// Some of the writes, with their places.
-type Line = Vec<(usize, Result<AtomicWrite>)>;
+/// What two writes must not be about if they are to go at the same time.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum About {
+    Key(Key),
+    Queue(String),
+}
 
-/// The writes in lines, so that two about the same key are in one, in their order.
-fn lines(writes: Vec<Result<AtomicWrite>>) -> Vec<Line> {
-    if writes.len() == 1 {
-        return vec![writes.into_iter().enumerate().collect()];
+/// The writes in lines, so that two about the same key or queue are in one, in their order. Where a
+/// range is checked, any write may be about it: then there is one line.
+fn lines(writes: Line) -> Vec<Line> {
+    if writes.len() <= 1 || writes.iter().any(|(_, of)| !of.write.ranges().is_empty()) {
+        return if writes.is_empty() { Vec::new() } else { vec![writes] };
     }
     let mut lines: Vec<Line> = Vec::new();
-    let mut line_of: HashMap<Key, usize> = HashMap::new();
-    for (at, write) in writes.into_iter().enumerate() {
-        let mut keys = Vec::new();
-        if let Ok(write) = &write {
-            let (checks, mutations, _) = write.parts();
-            keys.extend(checks.iter().map(|check| check.key.clone()));
-            keys.extend(mutations.iter().map(|mutation| mutation.key().clone()));
-        }
+    let mut line_of: HashMap<About, usize> = HashMap::new();
+    for (at, framed) in writes {
+        let (checks, mutations, _) = framed.write.parts();
+        let checked = checks.iter().map(|check| &check.key);
+        let keys = checked.chain(mutations.iter().map(|mutation| mutation.key()));
+        let queues = framed.write.queues().map(|queue| About::Queue(queue.to_owned()));
+        let about: Vec<_> = keys.map(|key| About::Key(key.clone())).chain(queues).collect();
         let mut joined: Vec<usize> =
-            keys.iter().filter_map(|key| line_of.get(key).copied()).collect();
+            about.iter().filter_map(|about| line_of.get(about).copied()).collect();
         joined.sort_unstable();
         joined.dedup();
         let line = match joined.split_first() {
@@ -81,13 +126,126 @@ fn lines(writes: Vec<Result<AtomicWrite>>) -> Vec<Line> {
                 *first
             }
         };
-        line_of.extend(keys.into_iter().map(|key| (key, line)));
+        line_of.extend(about.into_iter().map(|about| (about, line)));
         if let Some(line) = lines.get_mut(line) {
-            line.push((at, write));
+            line.push((at, framed));
         }
     }
     lines.retain(|line| !line.is_empty());
     lines
+}
+
+/// How much of a request's room is taken.
+#[derive(Clone, Copy, Default)]
+struct Room {
+    writes: usize,
+    bytes: usize,
+    records: usize,
+}
+
+impl Room {
+    fn of(framed: &Framed) -> Self {
+        let (checks, mutations, messages) = framed.write.parts();
+        let conditions = checks.len() + framed.write.ranges().len();
+        // Each may have a record of placeholders behind it, and the end is one too.
+        let records = conditions + 2 * (mutations.len() + messages.len()) + 1;
+        Self { writes: 1, bytes: framed.frame.len(), records }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            writes: self.writes + other.writes,
+            bytes: self.bytes + other.bytes,
+            records: self.records + other.records,
+        }
+    }
+
+    fn is_over(self) -> bool {
+        self.writes > FRAMES_WRITES_MAX
+            || self.records > FRAMES_RECORDS_MAX
+            || self.writes > 1 && self.bytes > FRAMES_GROUP_BYTES
+    }
+}
+
+/// The lines put together into requests. Those of a group follow each other; groups do not wait.
+/// What may be sent again shares no request with what may not.
+fn groups(lines: Vec<Line>) -> Vec<(Again, Vec<Line>)> {
+    let mut groups: Vec<(Again, Vec<Line>)> = Vec::new();
+    // The last group of each kind, as long as it is one request that has room.
+    let mut open: [Option<(usize, Room)>; 2] = [None, None];
+    for line in lines {
+        let safe = line.iter().all(|(_, framed)| repeat::is_safe(&framed.write));
+        let again = if safe { Again::Guarded } else { Again::Harmful };
+        let whole = line.iter().fold(Room::default(), |room, (_, of)| room.with(Room::of(of)));
+        let [harmful, guarded] = &mut open;
+        let open = if safe { guarded } else { harmful };
+        if let Some((at, taken)) = open
+            && !taken.with(whole).is_over()
+            && let Some((_, requests)) = groups.get_mut(*at)
+            && let Some(request) = requests.first_mut()
+        {
+            *taken = taken.with(whole);
+            request.extend(line);
+            continue;
+        }
+        if !whole.is_over() {
+            *open = Some((groups.len(), whole));
+        }
+        groups.push((again, cut(line)));
+    }
+    groups
+}
+
+/// A line in as many requests as it needs.
+fn cut(line: Line) -> Vec<Line> {
+    let mut requests: Vec<Line> = Vec::new();
+    let mut taken = Room::default();
+    for (at, framed) in line {
+        taken = taken.with(Room::of(&framed));
+        match requests.last_mut() {
+            Some(request) if !taken.is_over() => request.push((at, framed)),
+            _ => {
+                taken = Room::of(&framed);
+                requests.push(vec![(at, framed)]);
+            }
+        }
+    }
+    requests
+}
+
+/// Sends the writes of one request.
+async fn commit_all(asker: &Asker, again: Again, request: Line, limits: &Limits) -> Decided {
+    let count = request.len();
+    let frame: Vec<u8> = request.iter().flat_map(|(_, of)| of.frame.iter().copied()).collect();
+    let needs = Needs { extension: FRAMES, what: "writes beyond Deno KV's" };
+    let question = Question {
+        limits: limits_header(limits),
+        ..Question::extension(WRITE, again, with_count(count, &frame), needs)
+    };
+    let answer = asker.ask(&question, |_, bytes| {
+        let outcomes = answer_of(bytes)?;
+        parse_outcomes(&outcomes, count).map_err(|bad| Unfit::Malformed(bad.what().to_owned()))
+    });
+    let decisions = match answer.await {
+        Ok((decisions, false)) => decisions,
+        Ok((decisions, true)) => decisions.into_iter().map(told_again).collect(),
+        Err(error) => vec![Decision::Rejected(error); count],
+    };
+    request.into_iter().map(|(at, _)| at).zip(decisions).collect()
+}
+
+/// What a decision means when the write may have been carried out before.
+fn told_again(decision: Decision) -> Decision {
+    match decision {
+        Decision::CheckFailed(_) => Decision::Rejected(whose()),
+        Decision::Rejected(error) if !matches!(error.kind(), Kind::Invalid | Kind::Range) => {
+            Decision::Rejected(lost(&format!(
+                "The answer to a write was lost; sent again, it failed, and nobody knows what had \
+                 become of it: read to find out. {error}"
+            )))
+        }
+        decided => decided,
+    }
 }
 
 async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
@@ -114,12 +272,25 @@ async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Limits, Mutation, WriteParts};
+    use crate::model::{Check, Message, Mutation, RangeCheck, Versionstamp, WriteParts};
 
-    fn delete(names: &[u8]) -> Result<AtomicWrite> {
+    fn delete(names: &[u8]) -> Framed {
         let key = |name: &u8| Key::from_encoded(vec![2, *name, 0]);
         let mutations = names.iter().map(|name| Mutation::Delete { key: key(name) }).collect();
-        AtomicWrite::new(WriteParts { mutations, ..WriteParts::default() }, &Limits::default())
+        framed(WriteParts { mutations, ..WriteParts::default() })
+    }
+
+    fn framed(parts: WriteParts) -> Framed {
+        let write = AtomicWrite::new(parts, &Limits::wide()).unwrap();
+        Framed { write, frame: vec![0] }
+    }
+
+    fn placed(writes: Vec<Framed>) -> Line {
+        writes.into_iter().enumerate().collect()
+    }
+
+    fn places(lines: &[Line]) -> Vec<Vec<usize>> {
+        lines.iter().map(|line| line.iter().map(|(at, _)| *at).collect()).collect()
     }
 
     #[test]
@@ -128,13 +299,72 @@ mod tests {
             delete(b"a"),
             delete(b"b"),
             delete(b"a"),
-            Err(Error::invalid("over a limit")),
             delete(b"c"),
             delete(b"bc"),
             delete(b"b"),
         ];
-        let places: Vec<Vec<usize>> =
-            lines(writes).iter().map(|line| line.iter().map(|(at, _)| *at).collect()).collect();
-        assert_eq!(places, [vec![0, 2], vec![1, 4, 5, 6], vec![3]]);
+        assert_eq!(places(&lines(placed(writes))), [vec![0, 2], vec![1, 3, 4, 5]]);
+    }
+
+    #[test]
+    fn a_checked_range_waits_for_all_and_messages_of_a_queue_for_each_other() {
+        let ranges = vec![RangeCheck {
+            start: Key::from_encoded(vec![2]),
+            end: Key::from_encoded(vec![3]),
+            seen: Vec::new(),
+        }];
+        let checked = framed(WriteParts { ranges, ..WriteParts::default() });
+        assert_eq!(places(&lines(placed(vec![delete(b"a"), checked]))), [vec![0, 1]]);
+        let message = |queue: &str| {
+            let messages = vec![Message { queue: queue.into(), ..Message::default() }];
+            framed(WriteParts { messages, ..WriteParts::default() })
+        };
+        let writes = vec![message("a"), message("b"), message("a")];
+        assert_eq!(places(&lines(placed(writes))), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn requests_are_filled_and_what_may_be_sent_again_goes_by_itself() {
+        let check = |name: u8| {
+            let key = Key::from_encoded(vec![2, name, 0]);
+            let expected = Some(Versionstamp::new(1));
+            let checks = vec![Check { key: key.clone(), expected }];
+            framed(WriteParts {
+                checks,
+                mutations: vec![Mutation::Delete { key }],
+                ..WriteParts::default()
+            })
+        };
+        let mut large = delete(b"l");
+        large.frame = vec![0; FRAMES_GROUP_BYTES + 1];
+        let writes = vec![delete(b"a"), check(b'b'), delete(b"c"), large, check(b'd')];
+        let groups = groups(lines(placed(writes)));
+        let told: Vec<_> =
+            groups.iter().map(|(again, requests)| (*again, places(requests))).collect();
+        assert_eq!(
+            told,
+            [
+                (Again::Harmful, vec![vec![0, 2]]),
+                (Again::Guarded, vec![vec![1, 4]]),
+                (Again::Harmful, vec![vec![3]]),
+            ]
+        );
+        // One line that is longer than a request.
+        let many = placed((0..FRAMES_WRITES_MAX + 5).map(|_| delete(b"x")).collect());
+        let cut = cut(many);
+        assert_eq!(cut.iter().map(Vec::len).collect::<Vec<_>>(), [FRAMES_WRITES_MAX, 5]);
+    }
+
+    #[test]
+    fn what_is_told_of_a_repetition_is_not_what_the_first_one_did() {
+        let known = Decision::Committed(Versionstamp::new(3));
+        assert_eq!(told_again(known.clone()), known);
+        let kind = |decision| match told_again(decision) {
+            Decision::Rejected(error) => error.kind(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(kind(Decision::CheckFailed(vec![0])), Kind::OutcomeUnknown);
+        assert_eq!(kind(Decision::Rejected(Error::closed())), Kind::OutcomeUnknown);
+        assert_eq!(kind(Decision::Rejected(Error::invalid("no"))), Kind::Invalid);
     }
 }

@@ -100,6 +100,10 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, "Resource not found.")
     }
 
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(super) fn retry(mut self, after_s: u64) -> Self {
         self.retry_after_s = Some(after_s);
         self

@@ -137,7 +137,7 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
         database.has_room(now_ms)?;
     }
     if !parts.messages.is_empty() {
-        has_queue_room(database).await?;
+        has_queue_room(database, "").await?;
     }
     let (reply, answered) = oneshot::channel();
     store_of(database).await?.commit(
@@ -161,11 +161,12 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
 }
 
 /// Whether the queue may get longer.
-async fn has_queue_room(database: &Arc<Database>) -> Result<(), Refusal> {
+pub(super) async fn has_queue_room(database: &Arc<Database>, queue: &str) -> Result<(), Refusal> {
     let Some(max) = database.quotas().queue_depth else { return Ok(()) };
     let (reply, answered) = oneshot::channel();
+    let queue = queue.to_owned();
     store_of(database).await?.read(Box::new(move |snapshot| {
-        let _gone = reply.send(snapshot.and_then(|snapshot| snapshot.queue_stats("")));
+        let _gone = reply.send(snapshot.and_then(|snapshot| snapshot.queue_stats(&queue)));
     }));
     let stats = answered.await.map_err(unanswered)??;
     if stats.pending + stats.delayed + stats.processing < max {

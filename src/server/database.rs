@@ -154,6 +154,13 @@ impl Database {
             .map_err(|retry_s| over("operations", u64::from(rate), " a second", retry_s))
     }
 
+    /// Counts what a request has done beyond one operation: later ones wait for it.
+    pub(super) fn owe_operations(&self, count: u64, now_ms: i64) {
+        if self.quotas().operations_per_second.is_some() {
+            self.bucket.lock().owe(count, now_ms);
+        }
+    }
+
     /// Whether there is room for what a write adds.
     pub(super) fn has_room(&self, now_ms: i64) -> Result<(), Refusal> {
         let Some(max) = self.quotas().bytes else { return Ok(()) };

@@ -43,9 +43,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch as flag;
+use tokio::sync::{Semaphore, watch as flag};
 
-use crate::model::{Error, Kind, Result, SHUTDOWN_MS_MAX};
+use crate::model::{Error, FRAMES_LARGE_MAX, Kind, Result, SHUTDOWN_MS_MAX};
 use options::ServerOptions;
 
 /// What every request needs.
@@ -55,6 +55,8 @@ struct Serving {
     admin_token: Option<auth::TokenHash>,
     data_token_ms: i64,
     scheme: &'static str,
+    /// Places for long bodies of the extension.
+    large_bodies: Semaphore,
     /// True from when the server begins to close.
     closing: flag::Sender<bool>,
     /// When it began to serve.
@@ -94,6 +96,7 @@ impl Server {
             admin_token: plan.admin_token.as_deref().map(auth::TokenHash::of),
             data_token_ms: plan.data_token_ms,
             scheme,
+            large_bodies: Semaphore::new(FRAMES_LARGE_MAX),
             closing: flag::Sender::new(false),
             begun: tokio::time::Instant::now(),
         });

@@ -12,6 +12,12 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
+    /// Takes operations that are not asked for one by one, also those that are not there yet.
+    pub(super) fn owe(&mut self, count: u64, now_ms: i64) {
+        self.owed = self.owed.saturating_add(count.saturating_mul(1000));
+        self.at_ms = self.at_ms.max(now_ms);
+    }
+
     /// Takes one operation of `per_second`, which may also come all at once.
     ///
     /// # Errors
@@ -25,7 +31,8 @@ impl Bucket {
             self.owed += 1000;
             return Ok(());
         }
-        Err(if rate == 0 { 60 } else { 1 })
+        let left = (self.owed + 1000).saturating_sub(rate * 1000);
+        Err(left.div_ceil(1000).checked_div(rate).map_or(60, |seconds| seconds.clamp(1, 60)))
     }
 }
 
@@ -51,5 +58,12 @@ mod tests {
         assert_eq!(bucket.take(10, now_ms - 5000), Err(1));
         assert_eq!(bucket.take(10, now_ms + 200), Ok(()));
         assert_eq!(Bucket::default().take(0, now_ms), Err(60));
+        // A group of a hundred is ten seconds' worth.
+        let mut bucket = Bucket::default();
+        assert_eq!(bucket.take(10, now_ms), Ok(()));
+        bucket.owe(99, now_ms);
+        assert_eq!(bucket.take(10, now_ms), Err(9));
+        assert_eq!(bucket.take(10, now_ms + 9000), Err(1));
+        assert_eq!(bucket.take(10, now_ms + 9100), Ok(()));
     }
 }

@@ -12,6 +12,7 @@ mod client;
 mod data;
 mod extension;
 mod feeds;
+mod frames;
 mod rights;
 mod served;
 mod watches;

@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use crate::codec::{Malformed, uuid};
-use crate::model::{Decision, Error, Kind, Resolved, Row, Versionstamp};
+use crate::model::{Decision, Encoding, Error, Kind, Resolved, Row, Versionstamp};
 
 /// Where an answer goes: a buffer of JavaScript's, which has an end, or a vector, which has none.
 pub trait Out {
@@ -134,11 +134,55 @@ impl<'o, O: Out> Answer<'o, O> {
         self.full
     }
 
+    /// Bytes of the answer, and of those before it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Fills in the head; `more`: it has been cut off.
+    pub fn end(mut self, more: bool) {
+        self.full |= more;
+        self.finish();
+    }
+
     /// Fills in the head.
     pub fn finish(self) {
         self.out.patch(self.at, &self.rows.to_le_bytes());
         self.out.patch(self.at + 4, &[u8::from(self.full)]);
     }
+}
+
+/// Takes `count` range answers apart: each row with the number of its answer, and which answers were
+/// cut off because they would have become too large.
+///
+/// # Errors
+/// A frame that is cut short or goes on, and a row that is none.
+pub fn parse_answers(
+    bytes: &[u8],
+    count: usize,
+    row: &mut dyn FnMut(usize, Row<'_>),
+) -> Result<Vec<bool>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut more = reader.room(count, RANGE_HEAD_BYTES);
+    for number in 0..count {
+        let rows = reader.u32()?;
+        more.push(reader.u8()? != 0);
+        for _ in 0..rows {
+            let key = reader.sized()?;
+            let stamp = stamp(&mut reader)?;
+            let encoding = Encoding::from_id(i64::from(reader.u8()?));
+            let encoding = encoding.ok_or_else(|| reader.refused("an unknown encoding"))?;
+            row(number, Row { key, stamp, encoding, value: reader.sized()? });
+        }
+    }
+    reader.end()?;
+    Ok(more)
+}
+
+fn stamp(reader: &mut Reader<'_>) -> Result<Versionstamp, Malformed> {
+    let hex = reader.take(Versionstamp::HEX_BYTES)?;
+    Versionstamp::parse(hex).ok_or_else(|| reader.refused("a stamp that is none"))
 }
 
 /// Appends an error record.
@@ -154,11 +198,15 @@ pub fn push_error(out: &mut Vec<u8>, error: &Error) {
 /// A record that is cut short or goes on, an unknown kind, text that is not UTF-8.
 pub fn parse_error(bytes: &[u8]) -> Result<Error, Malformed> {
     let mut reader = Reader::new(bytes);
+    let error = error(&mut reader)?;
+    reader.end()?;
+    Ok(error)
+}
+
+fn error(reader: &mut Reader<'_>) -> Result<Error, Malformed> {
     let kind = Kind::from_number(reader.u8()?);
     let kind = kind.ok_or_else(|| reader.refused("an unknown kind of error"))?;
-    let message = reader.text()?.to_owned();
-    reader.end()?;
-    Ok(Error::new(kind, message))
+    Ok(Error::new(kind, reader.text()?))
 }
 
 const COMMITTED: u8 = 0;
@@ -195,10 +243,76 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
     }
 }
 
+/// The outcomes of `count` writes. Which checks did not hold is not told.
+///
+/// # Errors
+/// A frame that is cut short or goes on, and an outcome that is none.
+pub fn parse_outcomes(bytes: &[u8], count: usize) -> Result<Vec<Decision>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut decisions = reader.room(count, 1);
+    for _ in 0..count {
+        decisions.push(match reader.u8()? {
+            COMMITTED => Decision::Committed(stamp(&mut reader)?),
+            CHECK_FAILED => Decision::CheckFailed(Vec::new()),
+            REJECTED => Decision::Rejected(error(&mut reader)?),
+            COMMITTED_WITH => {
+                let (stamp, made) = (stamp(&mut reader)?, reader.u32()? as usize);
+                let mut resolved = reader.room(made, 8 + uuid::TEXT_BYTES);
+                for _ in 0..made {
+                    let placeholder = reader.u64()?;
+                    let uuid = uuid::parse(reader.take(uuid::TEXT_BYTES)?);
+                    let uuid = uuid.ok_or_else(|| reader.refused("a UUID that is none"))?;
+                    resolved.push(Resolved { placeholder, uuid });
+                }
+                Decision::CommittedWith(stamp, resolved)
+            }
+            _ => return Err(reader.refused("an unknown outcome")),
+        });
+    }
+    reader.end()?;
+    Ok(decisions)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Encoding;
+
+    #[test]
+    fn outcomes_come_back_as_they_were_and_every_cut_is_refused() {
+        let resolved =
+            vec![Resolved { placeholder: 7, uuid: 0x0192_3456_789a_7bcd_8ef0_1234_5678_9abc }];
+        let decisions = [
+            Decision::Committed(Versionstamp::new(5)),
+            Decision::CheckFailed(Vec::new()),
+            Decision::Rejected(Error::closed()),
+            Decision::CommittedWith(Versionstamp::new(6), resolved),
+        ];
+        let mut frame = Vec::new();
+        push_outcomes(&mut frame, &decisions);
+        assert_eq!(parse_outcomes(&frame, 4), Ok(decisions.to_vec()));
+        for len in 0..frame.len() {
+            assert!(parse_outcomes(&frame[..len], 4).is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn answers_come_back_as_they_were_and_every_cut_is_refused() {
+        let mut frame = Vec::new();
+        for rows in [2, 0, 1] {
+            let mut answer = Answer::new(&mut frame);
+            (0..rows).for_each(|_| assert!(answer.push(&ROW, true)));
+            answer.end(rows == 1);
+        }
+        let mut rows = Vec::new();
+        let more = parse_answers(&frame, 3, &mut |of, row| {
+            rows.push((of, row.key.to_vec(), row.stamp, row.value.to_vec()));
+        });
+        let row = |of| (of, ROW.key.to_vec(), ROW.stamp, ROW.value.to_vec());
+        assert_eq!((more, rows), (Ok(vec![false, false, true]), vec![row(0), row(0), row(2)]));
+        for len in 0..frame.len() {
+            assert!(parse_answers(&frame[..len], 3, &mut |_, _| ()).is_err(), "{len}");
+        }
+    }
 
     const ROW: Row<'static> = Row {
         key: &[0x14],

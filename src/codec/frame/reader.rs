@@ -18,6 +18,11 @@ impl<'a> Reader<'a> {
         Malformed::new(what, self.len - self.bytes.len())
     }
 
+    /// Bytes taken so far.
+    pub(super) fn at(&self) -> usize {
+        self.len - self.bytes.len()
+    }
+
     pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self
             .bytes
@@ -139,6 +144,25 @@ pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed>
     Ok(ranges)
 }
 
+/// Appends range requests, as [`parse_ranges`] reads them.
+pub fn push_ranges<'a>(out: &mut Vec<u8>, ranges: impl IntoIterator<Item = &'a Range>) {
+    for range in ranges {
+        let (flags, limit, start, end) = match range {
+            Range::Point(key) => (POINT, 1, key.as_bytes(), &[][..]),
+            Range::Span { start, end, limit, reverse } => {
+                let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
+                (if *reverse { REVERSE } else { 0 }, limit, start.as_bytes(), end.as_bytes())
+            }
+        };
+        out.push(flags);
+        out.extend_from_slice(&limit.to_le_bytes());
+        for key in [start, end] {
+            out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            out.extend_from_slice(key);
+        }
+    }
+}
+
 /// `count` range requests to a database elsewhere.
 ///
 /// # Errors
@@ -185,6 +209,16 @@ mod tests {
         assert!(parse_ranges(&frame, 2).is_err());
         assert!(parse_ranges(&frame[..13], 1).is_err());
         assert!(parse_ranges(&[8, 9, 0, 0, 0, 1, 0, 0, 0, 0x14, 0, 0, 0, 0], 1).is_err());
+    }
+
+    #[test]
+    fn ranges_come_back_as_they_were() {
+        let key = |byte| Key::from_encoded(vec![byte]);
+        let span = |reverse| Range::Span { start: key(1), end: key(2), limit: 7, reverse };
+        let ranges = [Range::Point(key(9)), span(false), span(true)];
+        let mut frame = Vec::new();
+        push_ranges(&mut frame, &ranges);
+        assert_eq!(parse_ranges(&frame, 3), Ok(ranges.to_vec()));
     }
 
     #[test]

@@ -144,6 +144,12 @@ impl Hits {
         self.count as usize
     }
 
+    /// Bytes so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.out.len()
+    }
+
     /// Appends a hit without snippets.
     pub fn push(&mut self, Hit { row, score, number }: &Hit<'_>) {
         self.count += 1;

@@ -1,5 +1,7 @@
 //! Writes as JavaScript hands them over.
 
+use std::ops::Range;
+
 use super::change;
 use super::reader::Reader;
 use crate::codec::{Malformed, key};
@@ -37,24 +39,47 @@ pub fn parse_writes(
     count: usize,
     limits: &Limits,
 ) -> Result<Vec<Result<AtomicWrite>>, Malformed> {
+    let writes = parse_writes_apart(bytes, count, limits, usize::MAX)?;
+    Ok(writes.into_iter().map(|(write, _)| write).collect())
+}
+
+/// As [`parse_writes`], each with the place of its bytes. A record takes more memory than bytes, so
+/// frames of strangers are held to `records_max` before anything else is known of them.
+///
+/// # Errors
+/// As [`parse_writes`], and a frame of more records.
+pub fn parse_writes_apart(
+    bytes: &[u8],
+    count: usize,
+    limits: &Limits,
+    records_max: usize,
+) -> Result<Vec<(Result<AtomicWrite>, Range<usize>)>, Malformed> {
     let mut reader = Reader::new(bytes);
-    let mut writes = reader.room(count, 1);
+    let mut writes = reader.room(count.min(records_max), 1);
+    let mut left = records_max;
     for _ in 0..count {
         let tell = |key: &Key| key::print(key.as_bytes());
-        let parts = parse_write(&mut reader, limits)?;
-        writes.push(parts.and_then(|parts| AtomicWrite::telling(parts, limits, &tell)));
+        let start = reader.at();
+        let parts = parse_write(&mut reader, limits, &mut left)?;
+        let write = parts.and_then(|parts| AtomicWrite::telling(parts, limits, &tell));
+        writes.push((write, start..reader.at()));
     }
     reader.end()?;
     Ok(writes)
 }
 
 /// The outer error is the frame's, the inner one the write's.
-fn parse_write(reader: &mut Reader<'_>, limits: &Limits) -> Result<Result<WriteParts>, Malformed> {
+fn parse_write(
+    reader: &mut Reader<'_>,
+    limits: &Limits,
+    left: &mut usize,
+) -> Result<Result<WriteParts>, Malformed> {
     let mut parts = WriteParts::default();
     let mut invalid = None;
     let max = limits.value_bytes_max;
     loop {
         let op = reader.u8()?;
+        *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
         match op {
             END => return Ok(invalid.map_or(Ok(parts), Err)),
             CHECK => match parse_check(reader)? {
@@ -239,6 +264,16 @@ mod tests {
             assert!(parse_writes(&SET_FRAME[..len], 1, &Limits::default()).is_err(), "{len}");
         }
         assert!(parse_writes(&SET_FRAME[..23], 1, &Limits::default()).is_err());
+    }
+
+    #[test]
+    fn writes_come_apart_with_their_bytes_and_within_a_number_of_records() {
+        let frame = &SET_FRAME[..23];
+        let limits = Limits::default();
+        let writes = parse_writes_apart(frame, 2, &limits, 3).unwrap();
+        let places: Vec<_> = writes.into_iter().map(|(_, place)| place).collect();
+        assert_eq!(places, [0..22, 22..23]);
+        assert!(parse_writes_apart(frame, 2, &limits, 2).is_err());
     }
 
     #[test]

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{answered, malformed, unanswered};
 use crate::call::{Call, Fault, Reply, carry_out};
-use crate::codec::frame::Verb;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Limits};
+use crate::codec::frame::{Verb, parse_dead};
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Rights;
-use crate::server::data::store_of;
+use crate::server::catalog::now_ms;
+use crate::server::data::{has_queue_room, store_of};
 use crate::server::database::Database;
 
 /// What a verb takes; `None`: it is not for clients.
@@ -51,10 +53,27 @@ pub(super) async fn call(
     frame: &[u8],
     limits: Limits,
 ) -> Result<Answer, Refusal> {
+    match verb {
+        Verb::CreateIndex => database.has_room(now_ms())?,
+        Verb::DeadRequeue => {
+            let (queue, _) = parse_dead(frame).map_err(malformed)?;
+            has_queue_room(database, &queue).await?;
+        }
+        _ => {}
+    }
+    ask(database, limits, |call| carry_out(verb, frame, call)).await
+}
+
+/// Gives work to the store, and waits for its answer.
+pub(super) async fn ask(
+    database: &Arc<Database>,
+    limits: Limits,
+    work: impl FnOnce(Call),
+) -> Result<Answer, Refusal> {
     let store = store_of(database).await?;
     let (sender, receiver) = oneshot::channel();
     // The reply owns the sender, and asks it whether the client is still there.
-    let sender = Arc::new(parking_lot::Mutex::new(Some(sender)));
+    let sender = Arc::new(Mutex::new(Some(sender)));
     let asked = sender.clone();
     let reply = Reply::new(move |answer| {
         if let Some(sender) = sender.lock().take() {
@@ -63,7 +82,8 @@ pub(super) async fn call(
     })
     .while_wanted(move || asked.lock().as_ref().is_some_and(|sender| !sender.is_closed()));
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
-    carry_out(verb, frame, Call { store, reply, durable: true, busy, limits });
+    let answer_bytes_max = FRAMES_ANSWER_BYTES_MAX;
+    work(Call { store, reply, durable: true, busy, limits, answer_bytes_max });
     match receiver.await.map_err(unanswered)? {
         Ok(answer) => answered(Ok(answer)),
         Err(Fault::Told(error)) => answered(Err(error)),

@@ -6,37 +6,50 @@
 
 mod call;
 mod feed;
+mod read;
+mod vet;
+mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
+use tokio::time::timeout;
 
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
 use super::catalog::now_ms;
 use super::data::authorize;
-use super::route::read;
+use super::route;
 use crate::codec::frame::Verb;
 use crate::connect::extension::{
-    CALL, FEED, FRAMES_TYPE, LIMITS_HEADER, read_limits, write_bad, write_good,
+    CALL, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, WRITE, read_limits, write_bad, write_good,
 };
-use crate::model::{Error, Kind, Limits, REQUEST_BYTES_MAX, Result};
+use crate::model::{
+    Error, FRAMES_LARGE_MAX, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits,
+    REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX, Result,
+};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
+    Read,
+    Write,
     Call(Verb),
     Feed,
 }
 
 /// What a path asks for, without the version in front; `None`: there is no such path.
 pub(super) fn asked(path: &str) -> Option<Asked> {
-    if path == FEED {
-        return Some(Asked::Feed);
+    match path {
+        READ => return Some(Asked::Read),
+        WRITE => return Some(Asked::Write),
+        FEED => return Some(Asked::Feed),
+        _ => {}
     }
     let verb = path.strip_prefix(CALL)?.strip_prefix('/')?;
     let verb = verb.parse().ok().and_then(Verb::from_number)?;
@@ -46,6 +59,8 @@ pub(super) fn asked(path: &str) -> Option<Asked> {
 impl Asked {
     fn rights(self) -> Rights {
         match self {
+            Self::Read => Rights::Read,
+            Self::Write => Rights::Write,
             // Without any it has no path.
             Self::Call(verb) => call::rights(verb).unwrap_or(Rights::Admin),
             Self::Feed => Rights::Read,
@@ -64,11 +79,34 @@ pub(super) async fn route(
     database.allows(grant.rights, asked.rights())?;
     database.take_operation(now_ms())?;
     let limits = limits(&head.headers)?;
-    let body: Bytes = read(body, REQUEST_BYTES_MAX).await?;
+    let body = whole_body(serving, body, asked).await?;
     match asked {
+        Asked::Read => read::read(&database, &body).await,
+        Asked::Write => write::write(&database, &body, &limits).await,
         Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
         Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
     }
+}
+
+/// Takes in the body. Few long ones are held at one time, so that their bound is one of memory too.
+async fn whole_body(
+    serving: &Arc<Serving>,
+    body: Incoming,
+    asked: Asked,
+) -> Result<Bytes, Refusal> {
+    if asked.rights() == Rights::Read {
+        return route::read(body, FRAMES_READ_BYTES_MAX).await;
+    }
+    let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= REQUEST_BYTES_MAX as u64);
+    if is_short {
+        return route::read(body, REQUEST_BYTES_MAX).await;
+    }
+    let wait = Duration::from_millis(REQUEST_BODY_MS_MAX);
+    let Ok(Ok(_place)) = timeout(wait, serving.large_bodies.acquire()).await else {
+        let text = format!("{FRAMES_LARGE_MAX} long requests are under way already; try later.");
+        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).retry(1));
+    };
+    route::read(body, FRAMES_WRITE_BYTES_MAX).await
 }
 
 /// What the client's writes are held to: its own limits, but not beyond the server's.

@@ -1,0 +1,36 @@
+//! Reads: points and ranges, all of one snapshot.
+
+use std::sync::Arc;
+
+use super::{call, malformed};
+use crate::codec::frame::parse_ranges;
+use crate::connect::extension::split_count;
+use crate::model::{FRAMES_PAGE_BYTES, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Limits, Range};
+use crate::server::answer::{Answer, Refusal};
+use crate::server::database::Database;
+
+/// Answers `read`.
+pub(super) async fn read(database: &Arc<Database>, body: &[u8]) -> Result<Answer, Refusal> {
+    let (count, frame) = split_count(body).map_err(malformed)?;
+    if count > FRAMES_RANGES_MAX {
+        return Err(over("ranges", FRAMES_RANGES_MAX, count));
+    }
+    let ranges = parse_ranges(frame, count).map_err(malformed)?;
+    let rows = ranges.iter().map(rows_of).fold(0_usize, usize::saturating_add);
+    if rows > FRAMES_ROWS_MAX {
+        return Err(over("entries", FRAMES_ROWS_MAX, rows));
+    }
+    call::ask(database, Limits::wide(), |call| crate::call::read(ranges, FRAMES_PAGE_BYTES, call))
+        .await
+}
+
+fn rows_of(range: &Range) -> usize {
+    match range {
+        Range::Point(_) => 1,
+        Range::Span { limit, .. } => *limit,
+    }
+}
+
+fn over(what: &str, max: usize, given: usize) -> Refusal {
+    Refusal::bad_request(format!("A read has too many {what} (max {max}): {given} given"))
+}

@@ -1,0 +1,96 @@
+//! Writes: several in one request, which are one group; each has its own outcome.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::vet::vet;
+use super::{answered, malformed, unanswered};
+use crate::codec::frame::{parse_writes_apart, push_outcomes};
+use crate::connect::extension::split_count;
+use crate::model::{
+    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX,
+    Kind, Limits, Mutation, Result,
+};
+use crate::server::answer::{Answer, Refusal};
+use crate::server::catalog::now_ms;
+use crate::server::data::{has_queue_room, store_of};
+use crate::server::database::Database;
+
+/// Answers `write`.
+pub(super) async fn write(
+    database: &Arc<Database>,
+    body: &[u8],
+    limits: &Limits,
+) -> Result<Answer, Refusal> {
+    let (count, frame) = split_count(body).map_err(malformed)?;
+    if count > FRAMES_WRITES_MAX {
+        return Err(Refusal::bad_request(format!(
+            "A request has too many writes (max {FRAMES_WRITES_MAX}): {count} given"
+        )));
+    }
+    let now_ms = now_ms();
+    let parsed = parse_writes_apart(frame, count, limits, FRAMES_RECORDS_MAX).map_err(malformed)?;
+    // The request has been counted as one already.
+    database.owe_operations(count.saturating_sub(1) as u64, now_ms);
+    let mut writes = Vec::with_capacity(count);
+    let mut over = None;
+    for (write, _) in parsed {
+        let write = write.and_then(|write| vet(write, limits, now_ms));
+        writes.push(match write {
+            Ok(write) => match has_room(database, &write, now_ms).await {
+                Ok(()) => Ok(write),
+                Err(refusal) => {
+                    let error = Error::new(Kind::Unavailable, refusal.text());
+                    over = Some(refusal);
+                    Err(error)
+                }
+            },
+            Err(error) => Err(error),
+        });
+    }
+    // Nothing is left to do: the client comes back later. Else each learns it in its place.
+    if let Some(refusal) = over
+        && writes.iter().all(Result::is_err)
+    {
+        return Err(refusal);
+    }
+    let (reply, outcome) = oneshot::channel();
+    store_of(database).await?.commit(
+        writes,
+        true,
+        Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
+        Box::new(move |decisions| drop(reply.send(decisions))),
+    );
+    let decisions = outcome.await.map_err(unanswered)?;
+    let unavailable = |decision: &Decision| matches!(decision, Decision::Rejected(error) if error.kind() == Kind::Unavailable);
+    if let Some(Decision::Rejected(error)) = decisions.first()
+        && decisions.iter().all(unavailable)
+    {
+        return Err(error.clone().into());
+    }
+    let mut outcomes = Vec::new();
+    push_outcomes(&mut outcomes, &decisions);
+    answered(Ok(outcomes))
+}
+
+/// Whether the quotas have room for what a write adds.
+async fn has_room(
+    database: &Arc<Database>,
+    write: &AtomicWrite,
+    now_ms: i64,
+) -> Result<(), Refusal> {
+    let (_, mutations, messages) = write.parts();
+    let only_deletes =
+        messages.is_empty() && mutations.iter().all(|m| matches!(m, Mutation::Delete { .. }));
+    if !only_deletes {
+        database.has_room(now_ms)?;
+    }
+    let queues: BTreeSet<&str> = write.queues().collect();
+    for queue in queues {
+        has_queue_room(database, queue).await?;
+    }
+    Ok(())
+}
