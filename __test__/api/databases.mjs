@@ -1,4 +1,5 @@
-// Duty: fresh databases for the tests of this folder, in memory and on a file, closed afterwards.
+// Duty: fresh databases for the tests of this folder, in memory, on a file, and behind a URL that
+// our own server answers; closed afterwards.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,6 +46,12 @@ after(async () => {
 export function onServed(name, suite) {
   const fresh = async (options) => open(...(await served(options)));
   describe(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
+}
+
+/** On each, and behind a URL: the same assertions, only the opener differs. */
+export function onEveryKind(name, suite) {
+  onEach(name, suite);
+  onServed(name, suite);
 }
 
 async function served(options) {

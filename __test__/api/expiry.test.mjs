@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEach } from "./databases.mjs";
+import { onEveryKind } from "./databases.mjs";
 
 const HOUR_MS = 3_600_000;
 
 /** The versionstamp of what is stored under a key. */
 const stampOf = async (kv, key) => (await kv.get(key)).versionstamp;
 
-onEach("ends", (fresh) => {
+onEveryKind("ends", (fresh) => {
   test("ttl tells the end, and null without one", async () => {
     const kv = await fresh();
     const before = Date.now();

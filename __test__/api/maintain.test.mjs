@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { test } from "node:test";
-import { freshPath, onEach, open } from "./databases.mjs";
+import { freshPath, onEveryKind, open } from "./databases.mjs";
 
-onEach("looking after a database", (fresh) => {
+onEveryKind("looking after a database", (fresh) => {
   test("stats counts entries when asked", async () => {
     const kv = await fresh();
     await kv.set(["a"], 1);

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { all, onEach, open } from "./databases.mjs";
+import { all, onEveryKind, open } from "./databases.mjs";
 
 const CLOSED = { name: "BadResource", code: "CLOSED", message: "Bad resource ID" };
 const PART = /expected string, number, bigint, ArrayBufferView, boolean/;
@@ -252,7 +252,7 @@ function matches(error, expected) {
   if (!/Error:/.test(expected.source)) assert.ok(error instanceof TypeError);
 }
 
-onEach("what is refused", (fresh) => {
+onEveryKind("what is refused", (fresh) => {
   for (const [name, cases] of Object.entries(rejecting)) {
     test(name, async () => {
       const kv = await fresh();

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KvU64, openKv } from "../../index.mjs";
-import { all, onEach, open } from "./databases.mjs";
+import { all, onEveryKind, open } from "./databases.mjs";
 
 const PREFIX = { prefix: ["a"] };
 const CLOSED = { name: "BadResource", code: "CLOSED" };
@@ -92,7 +92,7 @@ test("a closed handle", async () => {
   await assert.rejects(kv.list(PREFIX, { keysOnly: true }).next(), CLOSED);
 });
 
-onEach("reading", (fresh) => {
+onEveryKind("reading", (fresh) => {
   test("values of every encoding are compared as wholes", async () => {
     const kv = await fresh();
     const values = [new KvU64(2n ** 60n), new Uint8Array([1, 2]), "text", 7, 7n, null];

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KvConflictError, KvU64 } from "../../index.mjs";
-import { all, freshPath, onEach, open } from "./databases.mjs";
+import { all, freshPath, onEveryKind, open } from "./databases.mjs";
 
 const names = (entries) => entries.map(({ key }) => key.at(-1));
 
@@ -18,7 +18,7 @@ async function disturbed(kv, run, meanwhile) {
   return { attempts, value };
 }
 
-onEach("transactions", (fresh) => {
+onEveryKind("transactions", (fresh) => {
   test("answers what the function returned, and the commit's versionstamp", async () => {
     const kv = await fresh();
     const { value, versionstamp } = await kv.transaction(async (tx) => {
