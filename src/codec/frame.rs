@@ -31,4 +31,4 @@ pub use scan::{
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use verb::Verb;
-pub use write::{parse_writes, parse_writes_apart};
+pub use write::{Placed, parse_writes, parse_writes_apart};

@@ -43,6 +43,9 @@ pub fn parse_writes(
     Ok(writes.into_iter().map(|(write, _)| write).collect())
 }
 
+/// A write, and the place of its bytes in the frame.
+pub type Placed = (Result<AtomicWrite>, Range<usize>);
+
 /// As [`parse_writes`], each with the place of its bytes. A record takes more memory than bytes, so
 /// frames of strangers are held to `records_max` before anything else is known of them.
 ///
@@ -53,7 +56,7 @@ pub fn parse_writes_apart(
     count: usize,
     limits: &Limits,
     records_max: usize,
-) -> Result<Vec<(Result<AtomicWrite>, Range<usize>)>, Malformed> {
+) -> Result<Vec<Placed>, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut writes = reader.room(count.min(records_max), 1);
     let mut left = records_max;
