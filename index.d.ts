@@ -1572,7 +1572,11 @@ export interface OpenKvOptions {
    * have happened. A watch goes on for as long as it is read. Default: 10000.
    */
   timeout?: number;
-  /** For a URL only: gives opening up; `openKv` rejects with the signal's reason. */
+  /**
+   * For a URL only: gives up what is under way, and closes the handle. Opening, reads, writes that
+   * were not sent yet and all later calls reject with the signal's reason; a write that may have been
+   * carried out with {@link KvOutcomeUnknownError}; streams of watches error with the reason.
+   */
   signal?: AbortSignal;
 }
 

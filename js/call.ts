@@ -1,7 +1,7 @@
 // Duty: calls: a request of one verb with its frame, and the one answer to it.
 
 import { Writer } from "./codec/writer.js";
-import { CLOSED, type Failure, bugOf, errorOf, readFailure } from "./errors.js";
+import { CLOSED, type Failure, bugOf, readFailure } from "./errors.js";
 import { REPLIED } from "./native.js";
 import type { Receiver } from "./port.js";
 import type { Session } from "./session.js";
@@ -60,7 +60,7 @@ class PendingCall implements Receiver {
 
   /** Throws where the caller's own stack shows. */
   answer(): Buffer {
-    if (this.#failure !== null) throw errorOf(this.#failure);
+    if (this.#failure !== null) throw this.#session.errorOf(this.#failure);
     return this.#data;
   }
 }

@@ -56,7 +56,9 @@ export async function openKv(
     native.path = located;
     native.encoding = checkEncoding(options.encoding);
   }
-  return new Kv(await unlessAborted(options.signal, () => Session.open(thread, native)));
+  const session = await unlessAborted(options.signal, () => Session.open(thread, native));
+  if (options.signal !== undefined) session.obey(options.signal as AbortSignal);
+  return new Kv(session);
 }
 
 type Given = { [Name in keyof OpenKvOptions]?: unknown };

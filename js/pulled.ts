@@ -54,7 +54,9 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
       this.#settle();
       return;
     }
-    if (data === null) {
+    if (data === null && this.session.aborted !== null) {
+      this.#stream.error(this.session.aborted.reason);
+    } else if (data === null) {
       this.#stream.close();
     } else {
       this.#stop();

@@ -2,7 +2,7 @@
 // event, and each caller takes its own answer from the event's bytes.
 
 import { Writer } from "./codec/writer.js";
-import { CLOSED, type Failure, bugOf, errorOf, readFailure } from "./errors.js";
+import { CLOSED, type Failure, bugOf, readFailure } from "./errors.js";
 import { putBytes, readU32 } from "./frame.js";
 import { POINT, POINT_HEAD_BYTES, RANGE_HEAD_BYTES, READ } from "./native.js";
 import type { Receiver } from "./port.js";
@@ -102,7 +102,7 @@ export class ReadBatch implements Receiver {
 
   /** Where answer `index` starts in {@link data}, once arrived. Throws when the read failed. */
   start(index: number): number {
-    if (this.#failure !== null) throw errorOf(this.#failure);
+    if (this.#failure !== null) throw this.#session.errorOf(this.#failure);
     return this.#starts[index];
   }
 }

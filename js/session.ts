@@ -24,6 +24,8 @@ export class Session implements TurnMember {
   /** The database is elsewhere: nothing can be read synchronously. */
   readonly remote: boolean;
   closed = false;
+  /** Why it was aborted, if it was; a reason may be anything, so it has a box. */
+  aborted: { readonly reason: unknown } | null = null;
   /** Closed by `using`, not by close(): listeners that come later see an end, not an error. */
   disposed = false;
   /** The turn's budget is spent: no sync read until the loop turns, or ever if it is elsewhere. */
@@ -38,6 +40,7 @@ export class Session implements TurnMember {
   #turn: (() => void) | null = null;
   #readBatch: ReadBatch | null = null;
   #writeBatch: WriteBatch | null = null;
+  #disobey = (): void => {};
 
   private constructor(port: Port, native: NativeHandle, limits: Limits, remote: boolean) {
     this.port = port;
@@ -60,7 +63,34 @@ export class Session implements TurnMember {
 
   /** Throws when the handle is closed. */
   requireOpen(): void {
-    if (this.closed) throw closedError();
+    if (this.closed) throw this.closedError();
+  }
+
+  /** What calls on the closed handle throw. */
+  closedError(): unknown {
+    return this.aborted === null ? closedError() : this.aborted.reason;
+  }
+
+  /** The error of a failure; what ended because the handle was aborted has the signal's reason. */
+  errorOf(failure: Failure): unknown {
+    return failure.kind === CLOSED.kind ? this.closedError() : errorOf(failure);
+  }
+
+  /** From now on the signal gives up everything that is under way, and closes the handle. */
+  obey(signal: AbortSignal): void {
+    // A signal may outlive handles that nobody closes.
+    const here = new WeakRef(this);
+    const abort = (): void => here.deref()?.abort(signal.reason);
+    this.#disobey = () => signal.removeEventListener("abort", abort);
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+  }
+
+  private abort(reason: unknown): void {
+    if (this.closed) return;
+    this.aborted = { reason };
+    this.native.abandon();
+    this.close();
   }
 
   /**
@@ -102,7 +132,7 @@ export class Session implements TurnMember {
   refused(code: number): void {
     if (code === WOULD_BLOCK) this.spent = true;
     else if (code === ERROR) throw errorOf(readFailure(this.port.native.takeError()));
-    else if (code === IS_CLOSED) throw closedError();
+    else if (code === IS_CLOSED) throw this.closedError();
   }
 
   /** The batch that a read joins; it crosses at the end of the microtask. */
@@ -141,6 +171,7 @@ export class Session implements TurnMember {
 
   /** Closes the handle. What was called before is handed over first, and completed. */
   close(): void {
+    this.#disobey();
     this.flush();
     this.closed = true;
     this.native.close();

@@ -10,7 +10,6 @@ import {
   type Failure,
   bugOf,
   closedError,
-  errorOf,
   failureBytes,
   readFailure,
 } from "./errors.js";
@@ -189,6 +188,6 @@ export class WriteBatch implements Receiver {
   outcome(index: number): string | null {
     const outcome = this.#outcomes[index];
     if (outcome === null || typeof outcome === "string") return outcome;
-    throw errorOf(outcome);
+    throw this.#session.errorOf(outcome);
   }
 }

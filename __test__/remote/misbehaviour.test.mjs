@@ -204,6 +204,54 @@ describe("reads", { concurrency: true }, () => {
     assert.equal((await kv.get(["a"])).value, null);
   });
 
+  test("an answer that comes a byte at a time is an answer; one that never ends is none", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], "value");
+    mock.scripts.snapshot_read = (_, response, body) => drip(response, PROTOBUF, mock.readBytes(body), 2);
+    assert.equal((await kv.get(["a"])).value, "value");
+    const impatient = await connect(mock, { timeout: TIMEOUT });
+    mock.scripts.snapshot_read = (_, response) => drip(response, PROTOBUF, Buffer.alloc(1e6), 5);
+    await assert.rejects(impatient.get(["a"]), { code: "UNAVAILABLE" });
+    mock.scripts.snapshot_read = (_, response) => {
+      response.statusCode = 503;
+      return drip(response, "text/plain", Buffer.alloc(1e6, "x"), 5);
+    };
+    await assert.rejects(impatient.get(["a"]), { code: "UNAVAILABLE" });
+  });
+
+  test("too large a body that does not say so: CORRUPT", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    const piece = Buffer.alloc(4 * 1024 * 1024);
+    mock.scripts.snapshot_read = (_, response) => {
+      response.writeHead(200, { "content-type": PROTOBUF });
+      const more = () => {
+        while (!response.destroyed && response.write(piece));
+      };
+      response.on("drain", more);
+      more();
+      return true;
+    };
+    await assert.rejects(kv.get(["a"]), { code: "CORRUPT" });
+  });
+
+  test("half of all requests fail, each in its own way: every read is answered, and right", async () => {
+    const mock = await start();
+    const kv = await connect(mock, { timeout: 60_000 });
+    for (let n = 0; n < 50; n++) await kv.set(["a", n], n);
+    const ways = [failWith(500), failWith(502), failWith(503), failWith(504), failWith(429), failWith(408)];
+    ways.push((_, response, body) => cut(response, PROTOBUF, mock.readBytes(body), 3));
+    ways.push((request) => Boolean(request.socket.destroy()));
+    let count = 0;
+    mock.scripts.snapshot_read = (request, response, body) =>
+      ++count % 2 === 0 && ways[(count / 2) % ways.length](request, response, body);
+    for (let round = 0; round < 4; round++) {
+      const entries = await Promise.all(Array.from({ length: 50 }, (_, n) => kv.get(["a", n])));
+      assert.deepEqual(entries.map(({ value }) => value), Array.from({ length: 50 }, (_, n) => n));
+    }
+  });
+
   test("a list cannot be led in circles", async () => {
     const mock = await start();
     const kv = await connect(mock);
@@ -241,6 +289,7 @@ describe("writes", { concurrency: true }, () => {
     "a failure of the server": failWith(500),
     "a failure of a gateway": failWith(504),
     "no answer": never,
+    "an answer without end": (_, r) => drip(r, PROTOBUF, Buffer.alloc(1e6), 5),
     "a page of HTML": (_, r) => reply(r, 200, "text/html", "<h1>"),
     "an unknown status": (_, r) => reply(r, 200, PROTOBUF, message([1, 9])),
     "nothing": (_, r) => reply(r, 200, PROTOBUF, ""),
@@ -249,7 +298,7 @@ describe("writes", { concurrency: true }, () => {
   for (const [name, script] of Object.entries(unknown)) {
     test(`${name}: OUTCOME_UNKNOWN`, async () => {
       const mock = await start();
-      const kv = await connect(mock, { timeout: script === never ? TIMEOUT : 10_000 });
+      const kv = await connect(mock, { timeout: /^(no|an) answer/.test(name) ? TIMEOUT : 10_000 });
       mock.scripts.atomic_write = script;
       await assert.rejects(kv.set(["a"], 1), { code: "OUTCOME_UNKNOWN", name: "KvOutcomeUnknownError" });
       await assert.rejects(kv.atomic().sum(["a"], 1n).commit(), { code: "OUTCOME_UNKNOWN" });
@@ -393,7 +442,20 @@ describe("watches", { concurrency: true }, () => {
     });
   });
 
+  test("a state that comes a byte at a time", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], "value");
+    const whole = frame(mock.stateBytes([hexOf(["a"])]));
+    const bytes = Buffer.concat([Buffer.alloc(8), whole, Buffer.alloc(4)]);
+    mock.scripts.watch = (_, response) => drip(response, "application/octet-stream", bytes, 2);
+    const reader = kv.watch([["a"]]).getReader();
+    assert.deepEqual(await values(reader), ["value"]);
+    await reader.cancel();
+  });
+
   const ends = {
+    "a page of HTML": [Buffer.from("<html><body>Welcome</body></html>"), "CORRUPT"],
     "a frame over the limit": [Buffer.from([0xff, 0xff, 0xff, 0x7f]), "CORRUPT"],
     "a frame of something else": [frame(Buffer.from([0xff, 0xff])), "CORRUPT"],
     "other keys": [frame(message([1, 1], [2, message([1, 1])], [2, message([1, 1])])), "CORRUPT"],
@@ -447,6 +509,19 @@ test("openKv names an http server that is none by its URL, without what may be s
     return true;
   });
 });
+
+/** A body that comes a byte at a time. */
+function drip(response, type, bytes, everyMs) {
+  response.writeHead(response.statusCode, { "content-type": type });
+  let at = 0;
+  const more = setInterval(() => {
+    if (at < bytes.length) return response.write(bytes.subarray(at, ++at));
+    clearInterval(more);
+    response.end();
+  }, everyMs);
+  response.on("close", () => clearInterval(more));
+  return true;
+}
 
 /** The encoded key of strings and small integers. */
 function hexOf(key) {

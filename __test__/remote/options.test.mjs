@@ -81,14 +81,91 @@ describe("a signal", () => {
     await assert.rejects(opening, { name: "TimeoutError" });
   });
 
-  test("means nothing once it is open", async () => {
+  /** A handle on a server, and what aborts it. */
+  async function abortable() {
     const mock = await start();
     const controller = new AbortController();
     const { signal } = controller;
-    const kv = await openKv(new URL(mock.url), { accessToken: ACCESS_TOKEN, signal });
-    controller.abort();
-    assert.equal((await kv.set(["a"], 1)).ok, true);
+    const kv = await openKv(new URL(mock.url), { accessToken: ACCESS_TOKEN, timeout: 60_000, signal });
+    return { mock, kv, abort: () => controller.abort(new Error("enough")) };
+  }
+  const enough = { message: "enough" };
+  /** Never answers, and says when it was asked. */
+  const silent = (mock, path) =>
+    new Promise((asked) => {
+      mock.scripts[path] = () => {
+        asked();
+        return true;
+      };
+    });
+
+  test("gives up reads under way, and all later calls; a second time is nothing", async () => {
+    const { mock, kv, abort } = await abortable();
+    const asked = silent(mock, "snapshot_read");
+    const under = [kv.get(["a"]), kv.getMany([["a"], ["b"]]), kv.count({ prefix: [] }), kv.list({ prefix: ["a"] }).next()];
+    const ended = Promise.all(under.map((call) => assert.rejects(call, enough)));
+    await asked;
+    abort();
+    abort();
+    await ended;
+    for (const call of [() => kv.get(["a"]), () => kv.set(["a"], 1), () => kv.atomic().delete(["a"]).commit(), () => kv.count({ prefix: [] })]) {
+      await assert.rejects(call, enough);
+    }
+    assert.throws(() => kv.watch([["a"]]), enough);
+  });
+
+  test("a write that was sent has an unknown outcome; one that waits for its turn has none", async () => {
+    const { mock, kv, abort } = await abortable();
+    const asked = silent(mock, "atomic_write");
+    // About one key: the second is not sent before the first is answered.
+    const [sent, waiting] = [kv.set(["a"], 1), kv.set(["a"], 2)];
+    const ended = [
+      assert.rejects(sent, { name: "KvOutcomeUnknownError", code: "OUTCOME_UNKNOWN" }),
+      assert.rejects(waiting, enough),
+    ];
+    await asked;
+    abort();
+    await Promise.all(ended);
+    assert.equal(mock.counts.atomic_write, 1);
+  });
+
+  test("ends the pause before another try", async () => {
+    const { mock, kv, abort } = await abortable();
+    const asked = new Promise((resolve) => {
+      mock.scripts.snapshot_read = (_, response) => {
+        resolve();
+        response.writeHead(503, { "retry-after": "30" }).end();
+        return true;
+      };
+    });
+    const read = assert.rejects(kv.get(["a"]), enough);
+    await asked;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    abort();
+    await read;
+  });
+
+  test("ends watches with its reason, and what was written before is written", async () => {
+    const { mock, kv, abort } = await abortable();
+    const reader = kv.watch([["a"]]).getReader();
+    await reader.read();
+    await kv.set(["a"], 1);
+    await reader.read();
+    const next = assert.rejects(reader.read(), enough);
+    abort();
+    await next;
+    assert.equal(mock.entries.size, 1);
+    for (let n = 0; n < 200 && mock.watching > 0; n++) await new Promise((r) => setTimeout(r, 20));
+    assert.equal(mock.watching, 0);
+  });
+
+  test("a handle that is closed is not aborted any more", async () => {
+    const { kv, abort } = await abortable();
+    const write = kv.set(["a"], 1);
     kv.close();
+    abort();
+    assert.equal((await write).ok, true);
+    await assert.rejects(kv.get(["a"]), { code: "CLOSED" });
   });
 });
 

@@ -43,6 +43,7 @@ export interface NativeHandle {
   forgetListener(id: number): void;
   receive(id: number, lockMs: number, once: boolean, queue: Uint8Array, len: number): void;
   receiveCancel(id: number): void;
+  abandon(): void;
   close(): void;
 }
 

@@ -309,6 +309,14 @@ impl Handle {
         }
     }
 
+    /// Gives up what is under way with a server: to be called before `close`, which completes it.
+    #[napi(catch_unwind)]
+    pub fn abandon(&mut self) {
+        if let Ok(Database::Remote(client)) = self.database() {
+            client.abandon();
+        }
+    }
+
     /// Ends watches and listeners and lets go of the store, completing what was handed over. Waits
     /// for that if this was the store's last handle.
     #[napi(catch_unwind)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{StatusCode, Uri};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch as flag};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::backoff;
@@ -95,6 +95,17 @@ pub(super) struct Asker {
     pub(super) env: Arc<dyn Env>,
     pub(super) timeout: Duration,
     under_way: Arc<Semaphore>,
+    /// True from when nobody waits for answers any more.
+    abandoned: flag::Sender<bool>,
+}
+
+/// How far a request has come.
+#[derive(Default)]
+struct Course {
+    /// It is on its way, or its answer is.
+    sent: bool,
+    /// A try of it may have been carried out.
+    lost: bool,
 }
 
 /// How one try went.
@@ -117,7 +128,8 @@ impl Asker {
         timeout: Duration,
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(REMOTE_REQUESTS_MAX));
-        Self { transport, credentials, env, timeout, under_way }
+        let abandoned = flag::Sender::new(false);
+        Self { transport, credentials, env, timeout, under_way, abandoned }
     }
 
     /// The same for a call that has waited so long already.
@@ -125,7 +137,19 @@ impl Asker {
         let timeout = self.timeout.saturating_sub(waited);
         let (transport, credentials) = (self.transport.clone(), self.credentials.clone());
         let (env, under_way) = (self.env.clone(), self.under_way.clone());
-        Self { transport, credentials, env, timeout, under_way }
+        let abandoned = self.abandoned.clone();
+        Self { transport, credentials, env, timeout, under_way, abandoned }
+    }
+
+    /// Ends everything under way, and refuses all that comes.
+    pub(super) fn abandon(&self) {
+        self.abandoned.send_replace(true);
+    }
+
+    async fn is_abandoned(&self) {
+        let mut abandoned = self.abandoned.subscribe();
+        // The sender is this one's own: there is no other end than the one waited for.
+        let _told = abandoned.wait_for(|abandoned| *abandoned).await;
     }
 
     /// The answer, as `decode` reads it; and whether an earlier try may have been carried out too.
@@ -134,13 +158,13 @@ impl Asker {
         question: &Question,
         decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
     ) -> Result<(T, bool)> {
-        let deadline = Instant::now() + self.timeout;
-        let Ok(Ok(_place)) = timeout_at(deadline, self.under_way.acquire()).await else {
-            let why = format!("{REMOTE_REQUESTS_MAX} requests are under way already");
-            return Err(Error::new(Kind::Unavailable, why));
+        let mut course = Course::default();
+        let answer = tokio::select! {
+            biased;
+            () = self.is_abandoned() => Err(Error::closed()),
+            answer = self.in_turn(question, &mut course, decode) => answer,
         };
-        let mut lost = false;
-        let answer = self.tries(question, deadline, &mut lost, decode).await;
+        let lost = course.lost || course.sent;
         match answer {
             Ok(answer) => Ok((answer, lost)),
             // A write that may have happened stays one, whatever was said later.
@@ -149,11 +173,26 @@ impl Asker {
         }
     }
 
+    /// As [`Asker::ask`], when there is a place for one more request.
+    async fn in_turn<T>(
+        &self,
+        question: &Question,
+        course: &mut Course,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + self.timeout;
+        let Ok(Ok(_place)) = timeout_at(deadline, self.under_way.acquire()).await else {
+            let why = format!("{REMOTE_REQUESTS_MAX} requests are under way already");
+            return Err(Error::new(Kind::Unavailable, why));
+        };
+        self.tries(question, deadline, course, decode).await
+    }
+
     async fn tries<T>(
         &self,
         question: &Question,
         deadline: Instant,
-        lost: &mut bool,
+        course: &mut Course,
         decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
     ) -> Result<T> {
         let mut renewed = false;
@@ -169,7 +208,9 @@ impl Asker {
             let Some(endpoint) = grant.endpoint(eventual) else {
                 return Err(self.credentials.no_endpoint());
             };
+            course.sent = true;
             let done = self.once(question, &grant, endpoint, deadline).await;
+            course.sent = false;
             let (why, least) = match done {
                 Try::Answered(bytes) => match decode(&grant, &bytes) {
                     Ok(answer) => return Ok(answer),
@@ -185,7 +226,7 @@ impl Asker {
                         if question.again == Again::Harmless {
                             return Err(Error::corrupt(why));
                         }
-                        *lost = true;
+                        course.lost = true;
                         (why, Duration::ZERO)
                     }
                 },
@@ -198,12 +239,12 @@ impl Asker {
                 }
                 Try::Later(why, least) => (why, least),
                 Try::Lost(why) => {
-                    *lost = true;
+                    course.lost = true;
                     (why, Duration::ZERO)
                 }
             };
             let error = Error::new(Kind::Unavailable, format!("{endpoint}: {why}"));
-            if *lost && question.again == Again::Harmful {
+            if course.lost && question.again == Again::Harmful {
                 return Err(error);
             }
             let wait = backoff::delay(tries, self.env.random()).max(least);

@@ -122,6 +122,12 @@ impl Client {
         }
     }
 
+    /// Ends everything under way with `Closed`, or with `OutcomeUnknown` for a write that may have
+    /// been carried out, and refuses all that comes.
+    pub fn abandon(&self) {
+        self.asker.abandon();
+    }
+
     /// The time by which conditions are compared.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
