@@ -6,6 +6,7 @@
 //! | path | body | answer |
 //! |---|---|---|
 //! | `/openkv/read` | u32 count, range requests | range answers |
+//! | `/openkv/watch` | u8 raw, u32 count, keys | a stream of range answers (`state`) |
 //! | `/openkv/write` | u32 count, writes | outcomes |
 //! | `/openkv/call/VERB` | the verb's frame | the verb's answer |
 //!
@@ -31,6 +32,8 @@ pub const CALL: &str = "openkv/call";
 pub const FEED: &str = "openkv/feed";
 /// See [`CALL`].
 pub const READ: &str = "openkv/read";
+/// See [`CALL`].
+pub const WATCH: &str = "openkv/watch";
 /// See [`CALL`].
 pub const WRITE: &str = "openkv/write";
 

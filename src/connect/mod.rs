@@ -24,6 +24,7 @@ pub mod feed;
 pub mod frames;
 pub mod metadata;
 pub mod schema;
+pub mod state;
 pub mod time;
 pub mod versions;
 pub mod wire;

@@ -14,10 +14,15 @@ use tokio::task::AbortHandle;
 
 use super::ask::Asker;
 use super::credentials::{Credentials, Grant};
+use super::extension::Needs;
 use super::stream::{End, Follower, Wish, follow};
+use crate::connect::extension::{FRAMES, WATCH};
+use crate::connect::state;
 use crate::connect::versions::Version;
 use crate::connect::wire::watch::{WatchAnswer, read_answer, write_request};
-use crate::model::{Error, Key, Kind, Result, Versionstamp, WATCH_FRAME_BYTES_MAX};
+use crate::model::{
+    Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
+};
 use crate::store::{Entry, Id, WatchReply};
 
 /// The watches of one handle.
@@ -44,6 +49,8 @@ struct State {
     newest: Option<Vec<Option<Entry>>>,
     /// Stamps of the state told last.
     told: Option<Vec<Option<Versionstamp>>>,
+    /// What follows the server does so in frames.
+    in_frames: bool,
     /// Messages have come since something was told.
     news: bool,
     asked: Option<WatchReply>,
@@ -129,8 +136,33 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// Takes in a message in frames: every one has all keys.
+    fn take_frame(&self, message: &[u8]) -> Result<(), End> {
+        let told = state::read_message(message, self.keys.len()).map_err(End::Final)?;
+        let held = told.map_err(End::Final)?.into_iter();
+        let entries = held.map(|held| held.map(|(stamp, value)| Entry { stamp, value }));
+        let mut state = self.state.lock();
+        state.newest = Some(entries.collect());
+        state.news = true;
+        drop(state);
+        self.tell();
+        Ok(())
+    }
+}
+
 impl Follower for Watch {
     fn wish(&self, credentials: &Credentials, grant: &Grant) -> Result<Wish> {
+        let in_frames = grant.offers(FRAMES);
+        self.state.lock().in_frames = in_frames;
+        if in_frames {
+            return Ok(Wish {
+                path: WATCH,
+                body: Bytes::from(state::write_request(&self.keys, self.raw)),
+                needs: Some(Needs { extension: FRAMES, what: "watches of many keys" }),
+                frame_bytes_max: FRAMES_ANSWER_BYTES_MAX,
+            });
+        }
         if grant.version < Version::V3 {
             let why = format!(
                 "{} speaks version {} of KV Connect; watching needs version 3",
@@ -148,6 +180,9 @@ impl Follower for Watch {
     }
 
     async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<(), End> {
+        if self.state.lock().in_frames {
+            return self.take_frame(&message);
+        }
         let malformed = |why: &str| {
             let why = format!("a watch's message is not KV Connect: {why}");
             End::Final(Error::corrupt(why))

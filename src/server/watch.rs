@@ -1,4 +1,4 @@
-//! `watch`: a stream of states.
+//! Watches: a stream of states, in the form of whoever asks.
 
 use std::sync::Arc;
 
@@ -13,54 +13,80 @@ use super::database::{Database, WatchPlace};
 use super::stream::{Source, stream};
 use crate::connect::frames::push_frame;
 use crate::connect::wire::watch;
-use crate::model::{Error, Key, Limits, Result};
+use crate::model::{Error, Key, Kind, Limits, Result};
 use crate::store::{Entry, Id, Store};
 
 type State = Result<Option<Vec<Option<Entry>>>>;
 
+/// How states are told.
+pub(super) trait Form: Send + 'static {
+    /// The piece of a state.
+    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Bytes>;
+
+    /// The last piece, where something is wrong.
+    fn end(&self, error: &Error) -> Option<Bytes>;
+}
+
+/// The protocol's own.
+struct Wire;
+
+impl Form for Wire {
+    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Bytes> {
+        let of = |(key, entry): (&Key, &Option<Entry>)| {
+            entry.as_ref().map(|entry| wire_entry(key, entry)).transpose()
+        };
+        let entries = keys.iter().zip(entries).map(of).collect::<Result<Vec<_>>>()?;
+        let mut frame = Vec::new();
+        push_frame(&mut frame, &watch::write_answer(entries))?;
+        Ok(frame.into())
+    }
+
+    /// The client connects again, and learns by status what is wrong.
+    fn end(&self, _error: &Error) -> Option<Bytes> {
+        None
+    }
+}
+
 /// A watch of the store, which is cancelled when its stream ends.
-struct Watching {
+struct Watching<F> {
     store: Arc<Store>,
     id: Id,
     keys: Vec<Key>,
     asked: Option<oneshot::Receiver<State>>,
+    /// Something was wrong: nothing comes behind that.
+    ended: bool,
+    form: F,
     _place: WatchPlace,
 }
 
-impl Drop for Watching {
+impl<F> Drop for Watching<F> {
     fn drop(&mut self) {
         self.store.watch_cancel(self.id);
     }
 }
 
-impl Watching {
-    fn ask(store: &Store, id: Id) -> oneshot::Receiver<State> {
-        let (reply, state) = oneshot::channel();
-        store.watch_next(id, Box::new(move |answer| drop(reply.send(answer))));
-        state
-    }
-
-    fn frame(&self, entries: &[Option<Entry>]) -> Result<Bytes> {
-        let of = |(key, entry): (&Key, &Option<Entry>)| {
-            entry.as_ref().map(|entry| wire_entry(key, entry)).transpose()
-        };
-        let entries = self.keys.iter().zip(entries).map(of).collect::<Result<Vec<_>>>()?;
-        let mut frame = Vec::new();
-        push_frame(&mut frame, &watch::write_answer(entries))?;
-        Ok(frame.into())
-    }
+fn ask(store: &Store, id: Id) -> oneshot::Receiver<State> {
+    let (reply, state) = oneshot::channel();
+    store.watch_next(id, Box::new(move |answer| drop(reply.send(answer))));
+    state
 }
 
-impl Source for Watching {
+impl<F: Form> Source for Watching<F> {
     async fn next(&mut self) -> Option<Bytes> {
-        let asked = self.asked.get_or_insert_with(|| Self::ask(&self.store, self.id));
+        if self.ended {
+            return None;
+        }
+        let asked = self.asked.get_or_insert_with(|| ask(&self.store, self.id));
         let told = asked.await.unwrap_or_else(|_| Err(Error::closed()));
         self.asked = None;
-        let frame = told.and_then(|told| told.map(|entries| self.frame(&entries)).transpose());
+        let state = |entries: Vec<_>| self.form.frame(&self.keys, &entries);
+        let frame = told.and_then(|told| told.map(state).transpose());
         frame.unwrap_or_else(|error| {
-            // The client connects again, and learns by status what is wrong.
             tracing::warn!(%error, "a watch ended");
-            None
+            self.ended = true;
+            // No end for a client that asks anew.
+            let comes_back = matches!(error.kind(), Kind::Closed | Kind::Unavailable);
+            if comes_back { None } else { self.form.end(&error) }
         })
     }
 }
@@ -73,9 +99,20 @@ pub(super) async fn watch(
     body: &[u8],
 ) -> Result<Answer, Refusal> {
     let keys = watch::read_request(body, &Limits::default())?;
+    start(serving, (database, grant), keys, false, Wire).await
+}
+
+/// Starts a watch whose states are told in that form.
+pub(super) async fn start(
+    serving: &Arc<Serving>,
+    (database, grant): (&Arc<Database>, &Grant),
+    keys: Vec<Key>,
+    raw: bool,
+    form: impl Form,
+) -> Result<Answer, Refusal> {
     let place = database.take_watch()?;
     let store = store_of(database).await?;
-    let id = store.watch(keys.clone(), false);
-    let watching = Watching { store, id, keys, asked: None, _place: place };
+    let id = store.watch(keys.clone(), raw);
+    let watching = Watching { store, id, keys, asked: None, ended: false, form, _place: place };
     Ok(stream(serving, database, grant, watching))
 }

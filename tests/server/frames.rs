@@ -3,9 +3,10 @@
 
 use openkv::codec::frame::{parse_answers, parse_outcomes, push_ranges};
 use openkv::connect::extension::{read_answer, with_count};
+use openkv::connect::state::{read_message, write_request};
 use openkv::model::{Decision, Kind, Range};
 
-use crate::client::Reply;
+use crate::client::{Reply, Stream};
 use crate::served::{ACCESS, READ, Session, file, folder, key};
 
 fn sized(bytes: &[u8]) -> Vec<u8> {
@@ -165,6 +166,34 @@ fn a_placeholder_is_in_text() {
         })
         .collect();
     assert_eq!(kinds, [Ok(1), Ok(1), Err(Kind::Invalid), Err(Kind::Invalid)]);
+}
+
+#[test]
+fn a_watch_in_frames_has_many_keys_and_tells_of_touches_if_it_is_raw() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let keys: Vec<_> = (0..1000).map(|n| key(&format!("key {n}"))).collect();
+    let stamps = |stream: &mut Stream| -> Vec<_> {
+        let told = read_message(&stream.next().expect("a state"), 1000).expect("a state");
+        told.expect("no end").into_iter().map(|held| held.map(|(stamp, _)| stamp)).collect()
+    };
+    let mut watch = session.stream("openkv/watch", &write_request(&keys, false));
+    let mut raw = session.stream("openkv/watch", &write_request(&keys, true));
+    assert_eq!(stamps(&mut watch), vec![None; 1000]);
+    assert_eq!(stamps(&mut raw), vec![None; 1000]);
+    // A touch without a change is told by the raw one alone.
+    write(&session, &[delete("key 5")]);
+    assert_eq!(stamps(&mut raw), vec![None; 1000]);
+    let done = write(&session, &[set(keys[999].as_bytes(), 3, b"x")]);
+    let [Decision::Committed(stamp)] = done[..] else { panic!("{done:?}") };
+    let mut expected = vec![None; 1000];
+    expected[999] = Some(stamp);
+    assert_eq!(stamps(&mut watch), expected);
+    assert_eq!(stamps(&mut raw), expected);
+    let more: Vec<_> = (0..1001).map(|n| key(&format!("key {n}"))).collect();
+    for body in [write_request(&more, false), vec![2, 0, 0, 0, 0], vec![], vec![0; 4], vec![0; 6]] {
+        assert_eq!(session.post("openkv/watch", &body).status, 400);
+    }
 }
 
 #[test]

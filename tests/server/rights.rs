@@ -6,7 +6,16 @@ use openkv::connect::feed::write_request;
 use openkv::connect::wire::watch;
 use openkv::model::KeyRange;
 
-const VERBS: [&str; 3] = ["snapshot_read", "atomic_write", "watch"];
+const VERBS: [&str; 8] = [
+    "snapshot_read",
+    "atomic_write",
+    "watch",
+    "openkv/read",
+    "openkv/write",
+    "openkv/watch",
+    "openkv/feed",
+    "openkv/call/10",
+];
 
 fn body(verb: &str) -> Vec<u8> {
     match verb {

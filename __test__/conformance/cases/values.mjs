@@ -423,7 +423,6 @@ export default [
   },
   {
     name: "a Blob and a File keep what they are",
-    serverDiffers: "V8's format has no place for them",
     async run(t) {
       const blob = new Blob(["hel", "lo"], { type: "image/x-a" });
       const file = new File(["data"], "name.txt", { type: "image/x-b", lastModified: 1234 });

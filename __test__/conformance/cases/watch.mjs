@@ -186,7 +186,6 @@ export default [
   },
   {
     name: "raw tells of every touch",
-    serverLacks: "raw watches",
     async run(t) {
       const kv = await t.open();
       const reader = kv.watch([["a"]], { raw: true }).getReader();

@@ -8,6 +8,7 @@ mod call;
 mod feed;
 mod read;
 mod vet;
+mod watch;
 mod write;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use super::data::authorize;
 use super::route;
 use crate::codec::frame::Verb;
 use crate::connect::extension::{
-    CALL, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, WRITE, read_limits, write_bad, write_good,
+    CALL, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, WATCH, WRITE, read_limits, write_bad, write_good,
 };
 use crate::model::{
     Error, FRAMES_LARGE_MAX, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits,
@@ -41,6 +42,7 @@ pub(super) enum Asked {
     Write,
     Call(Verb),
     Feed,
+    Watch,
 }
 
 /// What a path asks for, without the version in front; `None`: there is no such path.
@@ -49,6 +51,7 @@ pub(super) fn asked(path: &str) -> Option<Asked> {
         READ => return Some(Asked::Read),
         WRITE => return Some(Asked::Write),
         FEED => return Some(Asked::Feed),
+        WATCH => return Some(Asked::Watch),
         _ => {}
     }
     let verb = path.strip_prefix(CALL)?.strip_prefix('/')?;
@@ -63,7 +66,7 @@ impl Asked {
             Self::Write => Rights::Write,
             // Without any it has no path.
             Self::Call(verb) => call::rights(verb).unwrap_or(Rights::Admin),
-            Self::Feed => Rights::Read,
+            Self::Feed | Self::Watch => Rights::Read,
         }
     }
 }
@@ -85,6 +88,7 @@ pub(super) async fn route(
         Asked::Write => write::write(&database, &body, &limits).await,
         Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
         Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
+        Asked::Watch => watch::watch(serving, &database, &grant, &body).await,
     }
 }
 
