@@ -303,9 +303,17 @@ impl Asker {
             };
         }
         let text = refusal(body, deadline).await;
-        if let (Some(needs), StatusCode::NOT_FOUND) = (&question.needs, head.status) {
+        match (&question.needs, head.status) {
             // An older server, which has the extension but not all that came to it later.
-            return Try::Refused(self.credentials.lacks(needs.what));
+            (Some(needs), StatusCode::NOT_FOUND) => {
+                return Try::Refused(self.credentials.lacks(needs.what));
+            }
+            // openkv's server says so of what the access token may, which a new one would not change.
+            (Some(_), StatusCode::FORBIDDEN) => {
+                let why = format!("{endpoint} answered {}: {text}", head.status);
+                return Try::Refused(Error::new(Kind::Denied, why));
+            }
+            _ => {}
         }
         judge(endpoint, head.status, &head.headers, &text)
     }

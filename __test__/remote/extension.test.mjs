@@ -1,0 +1,191 @@
+// Duty: openkv's own client with openkv's own server: what is sent again when an answer was lost,
+// what then nobody knows, and what a server that knows less is told to lack. (What all of it does
+// is tested by __test__/api and __test__/conformance, behind a URL too.)
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { openKv, serve } from "../../index.mjs";
+import { lossy } from "./lossy.mjs";
+
+const ACCESS_TOKEN = "access-token-of-a-file";
+const READ_TOKEN = "read-token-of-a-file";
+const folder = mkdtempSync(join(tmpdir(), "openkv-extension-"));
+const open = [];
+let files = 0;
+
+after(async () => {
+  for (const each of open.toReversed()) await each.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A server, the way to it, and a handle that goes that way. */
+async function served({ accessToken = ACCESS_TOKEN, ...options } = {}) {
+  const path = join(folder, `${files++}.sqlite3`);
+  const tokens = { accessToken: ACCESS_TOKEN, readToken: READ_TOKEN };
+  const server = await serve({ path, listen: "127.0.0.1:0", ...tokens });
+  const link = await lossy(server.url);
+  const kv = await openKv(link.url, { accessToken, ...options });
+  const local = await openKv(path);
+  open.push(server, link, kv, local);
+  return { kv, link, local };
+}
+
+const unknown = { name: "KvOutcomeUnknownError", code: "OUTCOME_UNKNOWN" };
+const everything = { prefix: [] };
+
+describe("an answer that was lost", () => {
+  test("to what reads: asked again", async () => {
+    const { kv, link } = await served();
+    await kv.set(["a"], 1);
+    for (const [end, call, expected] of [
+      ["/read", () => kv.get(["a"]).then(({ value }) => value), 1],
+      ["/call/10", () => kv.count(everything), 1],
+      ["/call/12", () => kv.ttl(["a"]), null],
+      ["/call/2", () => kv.stats({ entries: true }).then(({ entries }) => entries), 1],
+      ["/call/52", () => kv.listIndexes(), []],
+      ["/call/1", () => kv.checkpoint().then(({ logPages }) => logPages > 0), true],
+    ]) {
+      link.loseNext(end, 2);
+      assert.deepEqual(await call(), expected, end);
+    }
+  });
+
+  test("to a write that its own check guards: sent again, and nobody knows by whom", async () => {
+    const { kv, link, local } = await served();
+    await kv.set(["a"], 1);
+    const entry = await kv.get(["a"]);
+    link.loseNext("/write");
+    await assert.rejects(kv.atomic().check(entry).set(["a"], 2).commit(), unknown);
+    assert.equal((await local.get(["a"])).value, 2);
+    assert.equal(link.paths.filter((path) => path.endsWith("/write")).length, 3);
+  });
+
+  test("to any other write: not sent again", async () => {
+    const { kv, link, local } = await served();
+    for (const write of [
+      () => kv.set(["a"], 1),
+      () => kv.atomic().append(["list"], ["x"]).commit(),
+      () => kv.queue("jobs").enqueue({}),
+      () => kv.deleteMany({ prefix: ["gone"] }),
+      () => kv.dropIndex("none"),
+      () => kv.queue("jobs").dead.purge(),
+    ]) {
+      const before = link.paths.length;
+      link.loses = () => true;
+      await assert.rejects(write(), unknown, `${write}`);
+      link.loses = () => false;
+      assert.equal(link.paths.length, before + 1, `${write}`);
+    }
+    assert.deepEqual((await local.get(["list"])).value, ["x"]);
+    assert.equal((await local.queue("jobs").stats()).pending, 1);
+  });
+
+  test("to a transaction: the entries that it has read guard it", async () => {
+    const { kv, link, local } = await served();
+    await kv.set(["n", 1], 1);
+    link.loseNext("/write");
+    const adding = kv.transaction(async (tx) => {
+      let sum = 0;
+      for await (const { value } of tx.list({ prefix: ["n"] })) sum += value;
+      await tx.set(["n", 1], sum + 1);
+    });
+    await assert.rejects(adding, unknown);
+    assert.equal((await local.get(["n", 1])).value, 2);
+  });
+
+  test("to createIndex: the same index is made once", async () => {
+    const { kv, link } = await served();
+    link.loseNext("/call/50");
+    await kv.createIndex({ prefix: ["doc"], fields: ["t"], name: "docs" });
+    assert.equal((await kv.listIndexes()).length, 1);
+  });
+
+  test("among writes of one moment, only those that it was about are in doubt", async () => {
+    const { kv, link } = await served();
+    await kv.set(["guarded"], 1);
+    const entry = await kv.get(["guarded"]);
+    let lost = 0;
+    // What is guarded goes by itself: of the two requests one is lost.
+    link.loses = (path) => path.endsWith("/write") && lost++ === 0;
+    const outcomes = await Promise.allSettled([
+      kv.set(["a"], 1),
+      kv.atomic().check(entry).set(["guarded"], 2).commit(),
+      kv.set(["b"], 1),
+    ]);
+    const kinds = outcomes.map(({ status }) => status);
+    assert.equal(kinds[0], kinds[2]);
+    assert.notEqual(kinds[0], kinds[1]);
+  });
+});
+
+test("writes of one moment share a request, in their order", async () => {
+  const { kv, link } = await served();
+  const before = link.paths.length;
+  await Promise.all(Array.from({ length: 500 }, (_, i) => kv.set([i % 7], i)));
+  assert.equal(link.paths.length, before + 1);
+  const entries = await kv.getMany(Array.from({ length: 7 }, (_, i) => [i]));
+  assert.deepEqual(entries.map(({ value }) => value % 7), [0, 1, 2, 3, 4, 5, 6]);
+  assert.ok(entries.every(({ value }) => value >= 490), "the last one of each key stays");
+});
+
+test("a write over a limit is refused by itself, at home", async () => {
+  const { kv, link } = await served();
+  const before = link.paths.length;
+  const outcomes = await Promise.allSettled([
+    kv.set(["a"], 1),
+    kv.set(["b"], new Uint8Array(65_537)),
+    kv.atomic().append(["list"], [new Uint8Array(40_000)]).commit(),
+  ]);
+  const kinds = outcomes.map(({ status, reason }) => (status === "fulfilled" ? true : reason.name));
+  assert.deepEqual(kinds, [true, "TypeError", true]);
+  assert.equal(link.paths.length, before + 1);
+  // What comes out is held to the handle's limit too, though the server's own is wider.
+  const grown = kv.atomic().append(["list"], [new Uint8Array(40_000)]).commit();
+  await assert.rejects(grown, /limits\.valueBytesMax/);
+});
+
+test("a token that may only read", async () => {
+  const { kv } = await served({ accessToken: READ_TOKEN });
+  assert.equal(await kv.count(everything), 0);
+  assert.equal(typeof (await kv.metrics()).commits, "number");
+  for (const write of [
+    () => kv.set(["a"], 1),
+    () => kv.deleteMany(everything),
+    () => kv.vacuum(),
+    () => kv.check(),
+    () => kv.createIndex({ prefix: ["a"], fields: ["t"] }),
+    () => kv.queue("jobs").enqueue(1),
+  ]) {
+    await assert.rejects(write(), { code: "DENIED", message: /may only read/ }, `${write}`);
+  }
+});
+
+test("the store's errors are the same ones", async () => {
+  const { kv, local } = await served();
+  for (const call of [
+    (of) => of.search(["none"], "x"),
+    (of) => of.createIndex({ prefix: ["a"], fields: [] }),
+    (of) => of.atomic().set(["a"], "text").sum(["a"], 1n).commit(),
+  ]) {
+    const [here, there] = await Promise.allSettled([call(local), call(kv)]);
+    const told = ({ reason }) => [reason.name, reason.code, reason.message];
+    assert.deepEqual(told(there), told(here), `${call}`);
+  }
+});
+
+test("what a later client asks of an earlier server is named", async () => {
+  const { kv, link } = await served();
+  link.refuses = (path) => (path.endsWith("/call/10") ? 404 : undefined);
+  await assert.rejects(kv.count(everything), { code: "UNSUPPORTED", message: /lacks.*: count$/ });
+  await kv.set(["a"], 1);
+});
+
+test("a backup is made where the file is", async () => {
+  const { kv, link } = await served();
+  const before = link.paths.length;
+  await assert.rejects(kv.backup("copy.sqlite3"), { code: "UNSUPPORTED", message: /backup/ });
+  assert.equal(link.paths.length, before);
+});

@@ -1,0 +1,67 @@
+// Duty: a way to a server that loses what it is told to lose: requests arrive and are carried out,
+// their answers do not come back.
+
+import http from "node:http";
+
+/** Starts one in front of `url`. Close it when it is no longer needed. */
+export async function lossy(url) {
+  const link = new Lossy(new URL(url));
+  await link.listen();
+  return link;
+}
+
+class Lossy {
+  /** The paths of all requests. */
+  paths = [];
+  /** Asked with each path: whether this answer is to be lost. */
+  loses = () => false;
+  /** Asked with each path: a status to answer with instead of asking the server. */
+  refuses = () => undefined;
+  #target;
+  #server;
+
+  constructor(target) {
+    this.#target = target;
+  }
+
+  async listen() {
+    // HTTP/1.1: a request and its answer are alone on their connection.
+    this.#server = http.createServer((request, response) => this.#forward(request, response));
+    await new Promise((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    this.url = `http://127.0.0.1:${this.#server.address().port}${this.#target.pathname}`;
+  }
+
+  /** Loses the answers of the next `count` requests whose path ends so. */
+  loseNext(end, count = 1) {
+    let left = count;
+    this.loses = (path) => path.endsWith(end) && left-- > 0;
+  }
+
+  #forward(request, response) {
+    const { method, headers, url: path } = request;
+    this.paths.push(path);
+    const status = this.refuses(path);
+    if (status !== undefined) {
+      request.resume();
+      response.writeHead(status, { "content-type": "text/plain" }).end("refused on the way");
+      return;
+    }
+    const { hostname, port } = this.#target;
+    const asked = http.request({ hostname, port, method, path, headers }, (answer) => {
+      if (this.loses(path)) {
+        // The server has answered, so it has happened.
+        answer.resume().on("end", () => request.socket.destroy());
+        return;
+      }
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    asked.on("error", () => request.socket.destroy());
+    request.pipe(asked);
+  }
+
+  async close() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
