@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openKv } from "../../index.mjs";
+import { openKv, serve } from "../../index.mjs";
 import { ended, folderOfTests, linesOf, openkv, start } from "./running.mjs";
 
 const path = folderOfTests();
@@ -144,8 +144,17 @@ test("what ends keeps its end through export, import and copy", async () => {
   const piped = await openkv("-d", db, "export", "-");
   await openkv("-d", path("ends2.db"), "import", "-", { input: piped.out });
   assert.equal((await openkv("copy", db, path("ends3.db"))).code, 0);
+  // From openkv's own server too, and to it.
+  const accessToken = "token-of-the-copies";
+  const served = async (name) => serve({ path: path(name), accessToken, listen: "127.0.0.1:0" });
+  const [from, to] = [await served("ends.db"), await served("ends4.db")];
+  const copied = await openkv("--token", accessToken, "copy", from.url, path("ends5.db"));
+  assert.equal(copied.code, 0);
+  assert.ok(!copied.err.includes("does not tell"), copied.err);
+  assert.equal((await openkv("--token", accessToken, "copy", from.url, to.url)).code, 0);
+  await Promise.all([from.close(), to.close()]);
   const ends = [];
-  for (const name of ["ends.db", "ends2.db", "ends3.db"]) {
+  for (const name of ["ends.db", "ends2.db", "ends3.db", "ends4.db", "ends5.db"]) {
     const kv = await openKv(path(name));
     ends.push((await kv.ttl(["k"]))?.expireAt.getTime());
     kv.close();

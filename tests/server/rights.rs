@@ -1,7 +1,10 @@
 //! Who may do what: every route with every wrong token.
 
 use crate::client::ask;
+use crate::extension::count_all;
 use crate::served::{ACCESS, ADMIN, READ, delete, file, folder, key, read, set};
+use openkv::codec::frame::Verb;
+use openkv::connect::extension::with_count;
 use openkv::connect::feed::write_request;
 use openkv::connect::wire::watch;
 use openkv::model::KeyRange;
@@ -206,10 +209,12 @@ fn every_route_with_every_wrong_token() {
         }
         ask(served.address(), method, path, &headers, body).status
     };
+    let verb = |verb: Verb| format!("/v2/openkv/call/{}", verb.number());
+    let [count, vacuum, backup] = [Verb::Count, Verb::Vacuum, Verb::Backup].map(verb);
     let offer = b"{\"supportedVersions\":[3]}".to_vec();
     let rights = b"{\"rights\":\"read\"}".to_vec();
     let follow = write_request(&KeyRange { start: key("a"), end: key("b") }, None);
-    let routes: [(&str, &str, Vec<u8>, &Tokens, Expected); 13] = [
+    let routes: [(&str, &str, Vec<u8>, &Tokens, Expected); 18] = [
         (
             "POST",
             "/v2/snapshot_read",
@@ -226,6 +231,18 @@ fn every_route_with_every_wrong_token() {
         ),
         ("POST", "/v2/watch", body("watch"), &data, [401, 401, 400, 200, 401, 401, 401]),
         ("POST", "/v2/openkv/feed", follow, &data, [401, 401, 400, 200, 401, 401, 401]),
+        ("POST", "/v2/openkv/read", with_count(0, b""), &data, [401, 401, 400, 200, 401, 401, 401]),
+        (
+            "POST",
+            "/v2/openkv/write",
+            with_count(0, b""),
+            &data,
+            [401, 401, 400, 403, 401, 401, 401],
+        ),
+        ("POST", &count, count_all(), &data, [401, 401, 400, 200, 401, 401, 401]),
+        ("POST", &vacuum, vec![], &data, [401, 401, 400, 403, 401, 401, 401]),
+        // It writes on the server's own machine: nobody is let near it.
+        ("POST", &backup, vec![], &data, [404; 7]),
         ("POST", "/one", offer, &access, [401, 401, 401, 200, 401, 401, 401]),
         ("GET", "/v1/admin/databases", vec![], &access, [401; 7]),
         ("POST", "/v1/admin/databases", b"{\"name\":\"b\"}".to_vec(), &access, [401; 7]),
