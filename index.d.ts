@@ -1399,7 +1399,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * indexed documents, on a thread of its own: every few seconds is often enough.
    *
    * Rejects with `TypeError` for an unknown option or format; {@link BadResource} on a closed
-   * handle; {@link KvError} `UNSUPPORTED` for a database that was opened by URL.
+   * handle; {@link KvError} `UNSUPPORTED` for a database behind a URL whose server is not openkv's.
    *
    * @example
    * const { operations, conflicts } = await kv.metrics();
@@ -1444,8 +1444,8 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * Rejects with `TypeError` for a path that exists or an invalid option, with `signal`'s reason when
    * it is aborted (nothing is left behind then), with {@link KvError} of code `UNSUPPORTED` for
-   * `:memory:`, `CORRUPT` when the copy is not what it should be, `UNAVAILABLE` and `DENIED` when it
-   * cannot be written, {@link BadResource} on a closed handle.
+   * `:memory:` and for a database behind a URL, `CORRUPT` when the copy is not what it should be,
+   * `UNAVAILABLE` and `DENIED` when it cannot be written, {@link BadResource} on a closed handle.
    *
    * @example
    * const { entries, sha256 } = await kv.backup("backups/monday.sqlite3");

@@ -58,6 +58,41 @@ function frameSeeds() {
   ].map(bytes);
 }
 
+/** The verb in one byte (0: a write), then its frame. */
+function callSeeds() {
+  const key = "03000000 026100";
+  const range = "00000000 01000000 ff";
+  const now = "000000000000f87f";
+  const where = Buffer.concat(sized(cbor({ n: { $gt: 1 } }))).toString("hex");
+  const queue = "01000000 71";
+  const zero = "0000000000000000";
+  const seeds = [
+    `0a 00 00000000 ${now} ${range}`,
+    `0b 1f 0a000000 ${now} ${range} 00000000 02000000 ${where}`,
+    "0c 026100",
+    `0d 0a ffffffff ${where} ${range}`,
+    `0d 03 ffffffff 01000000 ${key}`,
+    `0e ${key} ${key}`,
+    `13 00 02 00 ${key} 43 01000000 f6 00`,
+    `1e 000000000000f03f ${zero} 01 ${zero} 01000000 45 01000000 6d`,
+    `1f 000000000000f03f ${zero} ${zero}`,
+    `20 ${queue}`,
+    `21 ${queue} 0a000000 ${zero} ${zero}`,
+    `23 ${queue} ${zero}`,
+    `25 ${queue} ${zero}`,
+    `32 01000000 6e ${key} 00 01 02 0100 01000000 74`,
+    `33 01 01000000 6e`,
+    "34 01",
+    `35 06 0a000000 00000000 ${key} 01000000 78 08 01000000 3c 01000000 3e 00000000 ${where}`,
+  ];
+  return [
+    ...seeds.map(bytes),
+    ...frameSeeds()
+      .filter(([kind]) => kind === 2)
+      .map((seed) => Buffer.concat([Buffer.of(0), seed.subarray(1)])),
+  ];
+}
+
 /** What Deno, Node and openkv have written. */
 function v8Seeds() {
   const { values } = vectors("v8");
@@ -154,6 +189,7 @@ const corpora = {
   frame: frameSeeds(),
   v8: v8Seeds(),
   connect: connectSeeds(),
+  call: callSeeds(),
 };
 for (const [target, all] of Object.entries(corpora)) {
   const folder = join(here, "corpus", target);

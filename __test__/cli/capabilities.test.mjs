@@ -1,7 +1,7 @@
 // Duty: the commands on counting, filters, feeds, queues, search and the file.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { openKv, serve } from "../../index.mjs";
 import { ended, folderOfTests, linesOf, openkv, start } from "./running.mjs";
 
@@ -22,9 +22,27 @@ async function people(name) {
   return { db, on: (...args) => openkv("-d", db, ...args) };
 }
 
+const servers = [];
+after(() => Promise.all(servers.map((server) => server.close())));
+
+/** The same behind a URL. */
+async function served(name) {
+  const { db } = await people(name);
+  const accessToken = "the-token-of-these-tests";
+  const server = await serve({ path: db, accessToken, listen: "127.0.0.1:0" });
+  servers.push(server);
+  return { db, on: (...args) => openkv("-d", server.url, "--token", accessToken, ...args) };
+}
+
+/** On a file, and behind a URL: the same assertions. */
+function onBoth(name, run) {
+  test(name, () => run(people));
+  test(`${name}, behind a URL`, () => run((file) => served(`served-${file}`)));
+}
+
 const parsed = ({ out }) => out.trim().split("\n").map((line) => JSON.parse(line));
 
-test("entries are counted and listed by conditions and depth", async () => {
+onBoth("entries are counted and listed by conditions and depth", async (people) => {
   const { on } = await people("reads.db");
   const [all, some, adults, shallow, bad] = await Promise.all([
     on("count"),
@@ -41,7 +59,7 @@ test("entries are counted and listed by conditions and depth", async () => {
   assert.match(bad.err, /conditions are an object/);
 });
 
-test("many are deleted only when that was meant", async () => {
+onBoth("many are deleted only when that was meant", async (people) => {
   const { on } = await people("delete.db");
   const asked = await on("delete", "--prefix", "people");
   assert.equal(asked.code, 2);
@@ -108,7 +126,7 @@ test("messages go into named queues and come out", async () => {
   assert.deepEqual(parsed(every), [{ delete: 0, absent: [] }]);
 });
 
-test("an index is made, searched, listed and dropped", async () => {
+onBoth("an index is made, searched, listed and dropped", async (people) => {
   const { on } = await people("search.db");
   const made = await on("index", "create", "people", "name", "about", "--tokenize", "porter", "--json");
   assert.equal(parsed(made)[0].state, "ready");
@@ -129,7 +147,7 @@ test("an index is made, searched, listed and dropped", async () => {
   assert.equal((await on("index", "drop", "people")).code, 1);
 });
 
-test("stats and vacuum tell of the file", async () => {
+onBoth("stats and vacuum tell of the file", async (people) => {
   const { on } = await people("file.db");
   const [stats] = parsed(await on("stats", "--entries", "--json"));
   assert.equal(stats.entries, 4);

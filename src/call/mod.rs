@@ -18,6 +18,7 @@ mod read;
 mod reply;
 mod scan;
 mod search;
+mod vet;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use crate::store::Store;
 
 pub use read::read;
 pub use reply::{Fault, Reply};
+pub use vet::vet;
 
 /// What a call has to work with.
 pub struct Call {

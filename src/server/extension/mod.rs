@@ -7,7 +7,6 @@
 mod call;
 mod feed;
 mod read;
-mod vet;
 mod watch;
 mod write;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::vet::vet;
 use super::{answered, malformed, unanswered};
+use crate::call::vet;
 use crate::codec::frame::{parse_writes_apart, push_outcomes};
 use crate::connect::extension::split_count;
 use crate::model::{

@@ -11,7 +11,7 @@ use crate::model::{
 ///
 /// # Errors
 /// `Invalid`, saying what is not.
-pub(super) fn vet(write: AtomicWrite, limits: &Limits, now_ms: i64) -> Result<AtomicWrite> {
+pub fn vet(write: AtomicWrite, limits: &Limits, now_ms: i64) -> Result<AtomicWrite> {
     let (checks, mutations, messages) = write.parts();
     checks.iter().try_for_each(|check| well_formed(&check.key))?;
     mutations.iter().try_for_each(mutation)?;

@@ -1,0 +1,99 @@
+//! What a stranger's frame does to a database: every call is answered, and by no bug; what is written
+//! can be read by everybody. The first byte is a verb, or 0 for a write.
+
+#![no_main]
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use libfuzzer_sys::fuzz_target;
+use openkv::call::{Call, Fault, Reply, carry_out, read, vet};
+use openkv::codec::frame::{Verb, parse_answers, parse_writes_apart};
+use openkv::codec::{cbor, key};
+use openkv::model::{Decision, Encoding, Key, Kind, Limits, Range};
+use openkv::open::{Target, open};
+use openkv::store::Store;
+
+/// Records of a request, far below a server's.
+const RECORDS_MAX: usize = 100;
+/// Calls that share a database.
+const SHARED_MAX: u32 = 500;
+
+thread_local! {
+    static DATABASE: std::cell::RefCell<Option<(u32, Arc<Store>)>> = const { std::cell::RefCell::new(None) };
+}
+
+/// A database that a few calls have left something in.
+fn database() -> Arc<Store> {
+    DATABASE.with_borrow_mut(|place| {
+        let fresh = || open(&Target::Memory).unwrap().store("a test").unwrap().clone();
+        let (calls, store) = place.get_or_insert_with(|| (0, fresh()));
+        *calls += 1;
+        if *calls > SHARED_MAX {
+            (*calls, *store) = (0, fresh());
+        }
+        store.clone()
+    })
+}
+
+fn answer(work: impl FnOnce(Call)) -> Result<Vec<u8>, Fault> {
+    let (tell, told) = channel();
+    let call = Call {
+        store: database(),
+        reply: Reply::new(move |answer| drop(tell.send(answer))),
+        durable: false,
+        busy: Duration::from_secs(1),
+        limits: Limits::default(),
+        answer_bytes_max: 1 << 20,
+    };
+    work(call);
+    told.recv().expect("an answer")
+}
+
+fn everything() -> Range {
+    let bound = |bytes: &[u8]| Key::from_encoded(bytes.to_vec());
+    Range::Span { start: bound(&[]), end: bound(&[0xff]), limit: 1000, reverse: false }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&verb, frame)) = data.split_first() else { return };
+    if verb == 0 {
+        return write(frame);
+    }
+    let Some(verb) = Verb::from_number(verb.into()) else { return };
+    if matches!(verb, Verb::Backup | Verb::BackupProgress) {
+        return;
+    }
+    if let Err(Fault::Told(error)) = answer(|call| carry_out(verb, frame, call)) {
+        assert_ne!(error.kind(), Kind::Internal, "{verb:?}: {error}");
+        assert_ne!(error.kind(), Kind::Corrupt, "{verb:?}: {error}");
+    }
+});
+
+fn write(data: &[u8]) {
+    let Some((&[count, _], frame)) = data.split_first_chunk() else { return };
+    let limits = Limits::default();
+    let Ok(writes) = parse_writes_apart(frame, count.into(), &limits, RECORDS_MAX) else { return };
+    let store = database();
+    let now_ms = store.now_ms();
+    let vetted = writes.into_iter().map(|(write, _)| write.and_then(|w| vet(w, &limits, now_ms)));
+    let (tell, told) = channel();
+    let reply = Box::new(move |decisions| drop(tell.send(decisions)));
+    store.commit(vetted.collect(), false, Duration::from_secs(1), reply);
+    for decision in told.recv().expect("decisions") {
+        if let Decision::Rejected(error) = decision {
+            assert_ne!(error.kind(), Kind::Internal, "{error}");
+        }
+    }
+    let rows = answer(|call| read(vec![everything()], usize::MAX, call));
+    let Ok(rows) = rows else { return };
+    parse_answers(&rows, 1, &mut |_, row| {
+        key::validate(row.key).expect("a key");
+        assert!(!row.key.is_empty());
+        if row.encoding == Encoding::Cbor {
+            cbor::decode(row.value).expect("a value");
+        }
+    })
+    .expect("rows");
+}
