@@ -414,6 +414,9 @@ pub const REQUEST_HEAD_BYTES_MAX: usize = 32 * 1024;
 /// How long a connection stays on which nothing is under way.
 pub const CONNECTION_IDLE_MS_MAX: u64 = 30_000;
 
+/// Longer answers leave the server in pieces of this size.
+pub const ANSWER_PIECE_BYTES: usize = 64 * 1024;
+
 /// How long a client may take in nothing of what is sent to it.
 pub const ANSWER_STALL_MS_MAX: u64 = 30_000;
 

@@ -3,11 +3,12 @@
 //! Invariant: a connection on which nothing is under way ends by itself, and so does one whose
 //! client takes nothing in; so all that a server has at one time are at work, or about to end.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
@@ -15,6 +16,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -23,8 +25,8 @@ use super::answer::Body;
 use super::route::answer;
 use super::stall::Stall;
 use crate::model::{
-    ALIVE_INTERVAL_MS, CONNECTION_IDLE_MS_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS_MAX,
-    STREAMS_PER_CONNECTION_MAX,
+    ALIVE_INTERVAL_MS, ANSWER_PIECE_BYTES, ANSWER_STALL_MS_MAX, CONNECTION_IDLE_MS_MAX,
+    REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS_MAX, STREAMS_PER_CONNECTION_MAX,
 };
 
 const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
@@ -36,6 +38,9 @@ struct Work {
     requests: AtomicUsize,
     /// When the last request ended, in ms since the beginning; 0 before the first.
     idle_since_ms: AtomicU64,
+    /// When the client last took a piece of an answer that goes out in several, by its number.
+    taken: Mutex<HashMap<u64, Instant>>,
+    last_number: AtomicU64,
 }
 
 impl Work {
@@ -51,28 +56,58 @@ impl Work {
     }
 }
 
+impl Work {
+    /// Whether there is an answer of which nothing was taken in for too long. The socket does not
+    /// tell with HTTP/2, where each answer has a window of its own.
+    fn is_stalled(&self) -> bool {
+        let most = Duration::from_millis(ANSWER_STALL_MS_MAX);
+        self.taken.lock().values().any(|taken| taken.elapsed() >= most)
+    }
+}
+
 /// Keeps a request among those under way until its answer has been taken in, or given up.
-struct UnderWay(Arc<Work>);
+struct UnderWay {
+    work: Arc<Work>,
+    number: u64,
+}
 
 impl UnderWay {
     fn new(work: &Arc<Work>) -> Self {
         work.requests.fetch_add(1, Ordering::AcqRel);
-        Self(work.clone())
+        let number = work.last_number.fetch_add(1, Ordering::Relaxed);
+        Self { work: work.clone(), number }
+    }
+
+    fn took(&self) {
+        self.work.taken.lock().insert(self.number, Instant::now());
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let now_ms = u64::try_from(self.0.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.idle_since_ms.store(now_ms.max(1), Ordering::Release);
-        self.0.requests.fetch_sub(1, Ordering::AcqRel);
+        self.work.taken.lock().remove(&self.number);
+        let now_ms = u64::try_from(self.work.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.work.idle_since_ms.store(now_ms.max(1), Ordering::Release);
+        self.work.requests.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// A body that is under way.
+/// A body that is under way. A long one goes out in pieces, so that it is here, and not in buffers
+/// of which nobody knows, for as long as the client takes.
 struct Held {
     body: Body,
-    _under_way: UnderWay,
+    rest: Bytes,
+    under_way: UnderWay,
+}
+
+impl Held {
+    fn piece(&mut self) -> Bytes {
+        if self.rest.len() > ANSWER_PIECE_BYTES {
+            self.under_way.took();
+            return self.rest.split_to(ANSWER_PIECE_BYTES);
+        }
+        std::mem::take(&mut self.rest)
+    }
 }
 
 impl HttpBody for Held {
@@ -83,15 +118,24 @@ impl HttpBody for Held {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
+                None => return Poll::Ready(None),
+            }
+        }
+        Poll::Ready(Some(Ok(Frame::data(self.piece()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self.body.size_hint().exact() {
+            Some(bytes) => SizeHint::with_exact(bytes + self.rest.len() as u64),
+            None => SizeHint::default(),
+        }
     }
 }
 
@@ -117,6 +161,8 @@ pub(super) async fn connection(
         begun: Instant::now(),
         requests: AtomicUsize::new(0),
         idle_since_ms: AtomicU64::new(0),
+        taken: Mutex::default(),
+        last_number: AtomicU64::new(0),
     });
     let mut closing = serving.closing.subscribe();
     let service = {
@@ -126,7 +172,7 @@ pub(super) async fn connection(
             let serving = serving.clone();
             async move {
                 let answer = answer(serving, request).await;
-                let held = |body| Held { body, _under_way: under_way };
+                let held = |body| Held { body, rest: Bytes::new(), under_way };
                 Ok::<Response<Held>, Infallible>(answer.map(held))
             }
         })
@@ -143,6 +189,7 @@ pub(super) async fn connection(
         tokio::select! {
             ended = serve.as_mut() => break Some(ended),
             () = look.as_mut() => match work.left() {
+                _ if work.is_stalled() => return,
                 Some(Duration::ZERO) => idle = true,
                 left => look.as_mut().reset(Instant::now() + left.unwrap_or(IDLE_MAX)),
             },
