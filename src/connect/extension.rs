@@ -9,6 +9,7 @@
 //! | `/openkv/watch` | u8 raw, u32 count, keys | a stream of range answers (`state`) |
 //! | `/openkv/write` | u32 count, writes | outcomes |
 //! | `/openkv/call/VERB` | the verb's frame | the verb's answer |
+//! | `/openkv/feed` | a feed request | a stream of batches (`feed`) |
 //!
 //! An answer of status 200 begins with a byte: 0, and the answer follows; else the body is an error
 //! record. Its kind is the kind that the store has answered with, so that the error is the same one

@@ -8,7 +8,9 @@
 use super::extension::{GOOD, read_answer};
 use super::frames::framed;
 use crate::codec::frame::{parse_changes, parse_feed, push_changes, push_error, push_feed};
-use crate::model::{Change, Error, FEED_FRAME_BYTES_MAX, KeyRange, Limits, Result, Versionstamp};
+use crate::model::{
+    Change, Error, FEED_FRAME_BYTES_MAX, FEED_PART_BYTES, KeyRange, Limits, Result, Versionstamp,
+};
 
 /// What a message of the stream says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,15 +49,37 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(KeyRange, Option<V
     Ok((range, since))
 }
 
-/// The frame of a batch.
+/// The frames of a batch: several of whole commits, if it is long, so that a connection which breaks
+/// often gets on too.
 ///
 /// # Errors
-/// `Invalid` for a batch that no client takes.
+/// `Invalid` for a commit that no client takes.
 pub fn write_batch(told: Versionstamp, changes: &[Change]) -> Result<Vec<u8>> {
-    framed(FEED_FRAME_BYTES_MAX, |out| {
-        out.push(GOOD);
-        push_changes(out, told, changes);
-    })
+    let (mut frames, mut rest) = (Vec::new(), changes);
+    loop {
+        let (part, behind) = rest.split_at(first_part(rest));
+        let last = part.last().filter(|_| !behind.is_empty());
+        let up_to = last.map_or(told, |last| Versionstamp::new(last.version));
+        frames.extend(framed(FEED_FRAME_BYTES_MAX, |out| {
+            out.push(GOOD);
+            push_changes(out, up_to, part);
+        })?);
+        if behind.is_empty() {
+            return Ok(frames);
+        }
+        rest = behind;
+    }
+}
+
+/// How many changes make a frame that is long enough.
+fn first_part(changes: &[Change]) -> usize {
+    let mut bytes = 0;
+    let ends = changes.windows(2).position(|two| {
+        let [change, next] = two else { return false };
+        bytes += change.size_bytes();
+        bytes >= FEED_PART_BYTES && next.version != change.version
+    });
+    ends.map_or(changes.len(), |at| at + 1)
 }
 
 /// The frame of an error, behind which the stream ends.
@@ -103,7 +127,8 @@ pub fn read_message(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Key, Kind};
+    use crate::connect::frames::Frames;
+    use crate::model::{EncodedValue, Encoding, Key, Kind};
 
     fn key(byte: u8) -> Key {
         Key::from_encoded(vec![byte])
@@ -153,6 +178,30 @@ mod tests {
         let error = Error::new(Kind::FeedGap, "too late");
         let frame = write_end(&error).unwrap();
         assert_eq!(read_message(&frame[4..], &range(), None), Ok(FeedMessage::Ended(error)));
+    }
+
+    #[test]
+    fn a_long_batch_goes_in_parts_of_whole_commits() {
+        let set = |version| {
+            let bytes = vec![7; FEED_PART_BYTES / 3];
+            let value = Some(EncodedValue { encoding: Encoding::Bytes, bytes });
+            Change { key: key(b'b'), version, value }
+        };
+        let versions = [1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5];
+        let changes: Vec<_> = versions.map(set).into();
+        let mut frames = Frames::up_to(FEED_FRAME_BYTES_MAX);
+        frames.push(&write_batch(Versionstamp::new(9), &changes).unwrap());
+        let (mut after, mut parts, mut found) = (None, Vec::new(), Vec::new());
+        while let Some(message) = frames.next_message().unwrap() {
+            let Ok(FeedMessage::Told(told, part)) = read_message(&message, &range(), after) else {
+                panic!("a part that is none")
+            };
+            parts.push((told.version(), part.len()));
+            found.extend(part);
+            after = Some(told);
+        }
+        assert_eq!(found, changes);
+        assert_eq!(parts, [(2, 3), (4, 7), (9, 1)]);
     }
 
     #[test]

@@ -294,6 +294,9 @@ pub const FEED_COALESCED_CHANGES: usize = 10_000;
 /// See [`FEED_COALESCED_CHANGES`].
 pub const FEED_COALESCED_BYTES: usize = 8 * 1024 * 1024;
 
+/// Bytes of changes after which a batch of a feed is split before it goes over the network.
+pub const FEED_PART_BYTES: usize = 65_536;
+
 /// A batch of a feed as it goes over the network: the largest commits fit, which come whole.
 pub const FEED_FRAME_BYTES_MAX: usize = 128 * 1024 * 1024;
 

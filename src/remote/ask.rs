@@ -146,7 +146,7 @@ impl Asker {
         self.abandoned.send_replace(true);
     }
 
-    async fn is_abandoned(&self) {
+    pub(super) async fn is_abandoned(&self) {
         let mut abandoned = self.abandoned.subscribe();
         // The sender is this one's own: there is no other end than the one waited for.
         let _told = abandoned.wait_for(|abandoned| *abandoned).await;

@@ -118,7 +118,11 @@ pub(super) async fn opened(asker: Arc<Asker>, opening: Vec<Arc<Feed>>) -> Arc<As
     let begun = Instant::now();
     for feed in opening {
         let mut opened = feed.opened.subscribe();
-        if timeout_at(begun + asker.timeout / 2, opened.wait_for(|opened| *opened)).await.is_err() {
+        let waited = tokio::select! {
+            waited = timeout_at(begun + asker.timeout / 2, opened.wait_for(|opened| *opened)) => waited,
+            () = asker.is_abandoned() => break,
+        };
+        if waited.is_err() {
             // Once is enough.
             feed.opened.send_replace(true);
         }
