@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { openKv } from "../../index.mjs";
-import { all, onEach } from "./databases.mjs";
+import { all, onEveryKind } from "./databases.mjs";
 
 /** A key whose second part is computed when it is read. */
 function keyWith(first, compute) {
@@ -14,7 +14,7 @@ function keyWith(first, compute) {
   return key;
 }
 
-onEach("re-entry", (fresh) => {
+onEveryKind("re-entry", (fresh) => {
   test("a key's getter that reads: both reads get their own entry", async () => {
     const kv = await fresh();
     await kv.set(["a", 1], "outer");

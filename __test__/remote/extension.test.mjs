@@ -131,6 +131,39 @@ test("writes of one moment share a request, in their order", async () => {
   assert.ok(entries.every(({ value }) => value >= 490), "the last one of each key stays");
 });
 
+test("writes about one key happen in the order of their calls, whatever holds one up", async () => {
+  const { kv, link, local } = await served();
+  let waiting = 2;
+  // Each request arrives sooner than the one before.
+  link.delays = (path) => (path.endsWith("/write") ? 60 * waiting-- : 0);
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const writes = [];
+  for (const value of ["first", "second", "last"]) {
+    writes.push(kv.set(["same"], value), kv.queue("jobs").enqueue(value));
+    await turn();
+  }
+  await Promise.all(writes);
+  assert.equal((await local.get(["same"])).value, "last");
+  const order = [];
+  for (let i = 0; i < 3; i++) {
+    const message = await local.queue("jobs").receive();
+    order.push(message.value);
+    await message.ack();
+  }
+  assert.deepEqual(order, ["first", "second", "last"]);
+  // What is about everything waits for all of them, and they for it.
+  waiting = 2;
+  const all = [kv.set(["x", 1], 1)];
+  await turn();
+  all.push(kv.deleteMany({ prefix: ["x"] }));
+  await turn();
+  all.push(kv.set(["x", 2], 2));
+  await Promise.all(all);
+  const left = [];
+  for await (const { key } of local.list({ prefix: ["x"] })) left.push(key[1]);
+  assert.deepEqual(left, [2]);
+});
+
 test("a write over a limit is refused by itself, at home", async () => {
   const { kv, link } = await served();
   const before = link.paths.length;

@@ -17,6 +17,8 @@ class Lossy {
   loses = () => false;
   /** Asked with each path: a status to answer with instead of asking the server. */
   refuses = () => undefined;
+  /** Asked with each path: how long it is held back before it is sent on, in ms. */
+  delays = () => 0;
   #target;
   #server;
 
@@ -57,7 +59,7 @@ class Lossy {
       answer.pipe(response);
     });
     asked.on("error", () => request.socket.destroy());
-    request.pipe(asked);
+    setTimeout(() => request.pipe(asked), this.delays(path));
   }
 
   async close() {

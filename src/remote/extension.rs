@@ -45,6 +45,11 @@ pub(super) fn name(verb: Verb) -> &'static str {
     }
 }
 
+/// Whether it waits for all writes that were called before, and those called later for it.
+pub(super) fn is_about_all(verb: Verb) -> bool {
+    matches!(verb, Verb::DeleteMany)
+}
+
 /// What sending a verb again can do, and whether each try may take all of the time.
 fn again(verb: Verb) -> (Again, bool) {
     match verb {

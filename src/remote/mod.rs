@@ -13,6 +13,7 @@
 //! | [`transport`] | HTTP |
 //! | [`ask`] | one request with its retries |
 //! | [`read`], [`write`] | what is asked |
+//! | [`order`] | which writes wait for which |
 //! | [`stream`], [`watch`], [`feed`] | what is followed |
 //! | [`extension`] | what openkv's own servers answer beyond that |
 
@@ -22,6 +23,7 @@ mod backoff;
 mod credentials;
 mod extension;
 mod feed;
+mod order;
 mod read;
 mod repeat;
 mod runtime;
@@ -59,6 +61,7 @@ pub struct Client {
     asker: Arc<ask::Asker>,
     watches: watch::Watches,
     feeds: feed::Feeds,
+    order: order::Order,
     runtime: Arc<runtime::Shared>,
 }
 
@@ -87,7 +90,8 @@ impl Client {
             .handle()?
             .block_on(async { asker.credentials.current(Instant::now() + timeout).await })?;
         let (watches, feeds) = (watch::Watches::default(), feed::Feeds::default());
-        Ok(Arc::new(Self { asker, watches, feeds, runtime }))
+        let order = order::Order::default();
+        Ok(Arc::new(Self { asker, watches, feeds, order, runtime }))
     }
 
     /// The error of something that the server does not offer.
@@ -112,9 +116,22 @@ impl Client {
             Ok(runtime) => {
                 let (frame, limits) = (frame.to_vec(), limits.clone());
                 let opening = self.feeds.opening();
+                let turn = extension::is_about_all(verb).then(|| self.order.turn(None));
                 runtime.spawn(async move {
-                    let asker = feed::opened(asker, opening).await;
-                    reply(extension::call(asker, verb, frame, limits).await);
+                    let mut turn = turn;
+                    let come = match &mut turn {
+                        Some(turn) => turn.come(asker).await,
+                        None => Ok(asker),
+                    };
+                    let answer = match come {
+                        Ok(asker) => {
+                            let asker = feed::opened(asker, opening).await;
+                            extension::call(asker, verb, frame, limits).await
+                        }
+                        Err(error) => Err(error),
+                    };
+                    drop(turn);
+                    reply(answer);
                     drop(keep);
                 });
             }
@@ -149,15 +166,24 @@ impl Client {
     }
 
     /// Carries out writes: many by one request where the server takes frames, else each by one of
-    /// its own. Those of one call that change or check the same key happen in their order.
+    /// its own. Those that change or check the same key happen in the order of the calls.
     pub fn commit(&self, writes: Vec<Result<Framed>>, limits: &Limits, reply: CommitReply) {
         let (asker, keep) = (self.asker.clone(), self.runtime.clone());
         match self.runtime.handle() {
             Ok(runtime) => {
                 let (opening, limits) = (self.feeds.opening(), limits.clone());
+                let about = writes.iter().flatten().flat_map(|of| order::about(&of.write));
+                let mut turn = self.order.turn(Some(about.collect()));
                 runtime.spawn(async move {
-                    let asker = feed::opened(asker, opening).await;
-                    reply(write::carry_out(asker, writes, &limits).await);
+                    let decisions = match turn.come(asker).await {
+                        Ok(asker) => {
+                            let asker = feed::opened(asker, opening).await;
+                            write::carry_out(asker, writes, &limits).await
+                        }
+                        Err(error) => vec![Decision::Rejected(error); writes.len()],
+                    };
+                    drop(turn);
+                    reply(decisions);
                     drop(keep);
                 });
             }

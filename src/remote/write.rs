@@ -8,13 +8,14 @@ use tokio::task::JoinSet;
 
 use super::ask::{Again, Asker, Question, Unfit, lost, whose};
 use super::extension::{Needs, answer_of, limits_header};
+use super::order::{About, about};
 use super::repeat;
 use crate::codec::frame::parse_outcomes;
 use crate::connect::extension::{FRAMES, WRITE, with_count};
 use crate::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use crate::model::{
-    AtomicWrite, Decision, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Key,
-    Kind, Limits, Result,
+    AtomicWrite, Decision, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Kind,
+    Limits, Result,
 };
 
 /// A write, and the same in a frame.
@@ -84,13 +85,6 @@ pub(super) async fn carry_out(
     decisions
 }
 
-/// What two writes must not be about if they are to go at the same time.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum About {
-    Key(Key),
-    Queue(String),
-}
-
 /// The writes in lines, so that two about the same key or queue are in one, in their order. Where a
 /// range is checked, any write may be about it: then there is one line.
 fn lines(writes: Line) -> Vec<Line> {
@@ -100,11 +94,7 @@ fn lines(writes: Line) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut line_of: HashMap<About, usize> = HashMap::new();
     for (at, framed) in writes {
-        let (checks, mutations, _) = framed.write.parts();
-        let checked = checks.iter().map(|check| &check.key);
-        let keys = checked.chain(mutations.iter().map(|mutation| mutation.key()));
-        let queues = framed.write.queues().map(|queue| About::Queue(queue.to_owned()));
-        let about: Vec<_> = keys.map(|key| About::Key(key.clone())).chain(queues).collect();
+        let about: Vec<_> = about(&framed.write).collect();
         let mut joined: Vec<usize> =
             about.iter().filter_map(|about| line_of.get(about).copied()).collect();
         joined.sort_unstable();
@@ -272,7 +262,7 @@ async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Check, Message, Mutation, RangeCheck, Versionstamp, WriteParts};
+    use crate::model::{Check, Key, Message, Mutation, RangeCheck, Versionstamp, WriteParts};
 
     fn delete(names: &[u8]) -> Framed {
         let key = |name: &u8| Key::from_encoded(vec![2, *name, 0]);
