@@ -3,6 +3,7 @@
 use prost::Message as _;
 
 use super::bytes::{decode, each_field};
+use super::sum::WireBounds;
 use super::value::{bad_answer, from_wire, stamp, to_wire};
 use crate::codec::cbor::{encode_bigint, encode_number};
 use crate::codec::key;
@@ -208,10 +209,11 @@ impl Sized<'_> {
         if mutation.expire_at_ms < -1 {
             return Err(Error::invalid("Invalid mutation expire at: it is below zero."));
         }
-        let bounded = mutation.sum_clamp || mutation.sum_min.len() + mutation.sum_max.len() > 0;
-        if bounded {
+        let schema::Mutation { sum_min, sum_max, sum_clamp, .. } = mutation;
+        let bounds = WireBounds { min: sum_min, max: sum_max, clamp: sum_clamp };
+        if !bounds.is_empty() && mutation.mutation_type != MUTATION_SUM {
             return Err(Error::invalid(
-                "Invalid mutation kind or arguments: sums with bounds are not supported.",
+                "Invalid mutation kind or arguments: only sums have bounds.",
             ));
         }
         if mutation.mutation_type == MUTATION_DELETE {
@@ -232,6 +234,9 @@ impl Sized<'_> {
             Error::invalid("Invalid mutation kind or arguments: a value is missing.")
         })?;
         self.value_len(value.data.len(), self.limits.value_bytes_max)?;
+        if !bounds.is_empty() {
+            return bounds.sum(key, value, self.limits.value_bytes_max);
+        }
         let value = from_wire(value.encoding, value.data)?;
         Ok(match op {
             Some(op) => Mutation::Arith { op, key, operand: value },

@@ -11,6 +11,7 @@
 pub mod atomic_write;
 mod bytes;
 pub mod snapshot_read;
+mod sum;
 #[cfg(test)]
 mod tests;
 pub mod value;

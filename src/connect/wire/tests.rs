@@ -10,8 +10,8 @@ use crate::codec::{hex::hex, key};
 use crate::connect::schema;
 use crate::connect::versions::Version;
 use crate::model::{
-    Arith, AtomicWrite, Check, EncodedValue, Encoding, Key, KeyPart, Kind, Limits, Message,
-    Mutation, Range, Row, Versionstamp, WriteParts,
+    Arith, AtomicWrite, Bounds, Calculation, Check, EncodedValue, Encoding, Key, KeyPart, Kind,
+    Limits, Message, Mutation, Numeric, Operand, Range, Row, Versionstamp, WriteParts,
 };
 use atomic_write::WriteAnswer;
 use snapshot_read::ReadAnswer;
@@ -286,4 +286,51 @@ fn empty_messages_are_counted_before_they_are_made() {
     let ranges = [Range::Point(named("a"))];
     assert!(snapshot_read::read_answer(&body(0x0a), &ranges, Version::V3).is_err());
     assert!(watch::read_answer(&body(0x12), 10).is_err());
+}
+
+/// A bigint of one byte in V8's format.
+fn v8_bigint(n: u8) -> Vec<u8> {
+    vec![0xff, 0x0f, 0x5a, 0x02, n]
+}
+
+#[test]
+fn a_sum_with_bounds_is_read() {
+    let sum = schema::Mutation {
+        key: named("n").into_bytes(),
+        value: Some(schema::KvValue { data: v8_bigint(5), encoding: schema::ENCODING_V8 }),
+        mutation_type: schema::MUTATION_SUM,
+        sum_max: v8_bigint(50),
+        sum_clamp: true,
+        ..Default::default()
+    };
+    let write = |mutation| schema::AtomicWrite { mutations: vec![mutation], ..Default::default() };
+    let limits = Limits::default();
+    let bytes = write(sum.clone()).encode_to_vec();
+    let read = atomic_write::read_request(&bytes, &limits, NOW_MS).unwrap().into_parts();
+    let max = Some(Numeric::BigInt(50.into()));
+    let calculation = Calculation {
+        op: Arith::Sum,
+        operand: Operand::BigInt(5.into()),
+        bounds: Some(Box::new(Bounds { min: None, max, clamp: true })),
+        value_bytes_max: limits.value_bytes_max,
+    };
+    assert_eq!(read.mutations, [Mutation::Calculate { key: named("n"), calculation }]);
+
+    let odd = |change: fn(&mut schema::Mutation)| {
+        let mut odd = sum.clone();
+        change(&mut odd);
+        refusal(write(odd))
+    };
+    assert!(odd(|sum| sum.mutation_type = schema::MUTATION_MAX).contains("only sums have bounds"));
+    let le64 = schema::KvValue { data: vec![0; 8], encoding: schema::ENCODING_LE64 };
+    let refused = refusal(write(schema::Mutation { value: Some(le64), ..sum.clone() }));
+    assert!(refused.contains("KvU64 operands"));
+    // The number 1.
+    let number = "Min/max parameters have different types than the operand";
+    assert!(odd(|sum| sum.sum_min = vec![0xff, 0x0f, 0x49, 0x02]).contains(number));
+    // A string; and no value at all.
+    assert!(
+        odd(|sum| sum.sum_min = vec![0xff, 0x0f, 0x22, 0x01, b'a']).contains("the min of a sum")
+    );
+    assert!(odd(|sum| sum.sum_min = vec![0xff, 0x0f, 0x00]).contains("A value cannot be read"));
 }
