@@ -91,6 +91,10 @@ pub(super) async fn snapshot_read(
     let (reply, answered) = oneshot::channel();
     let count = ranges.len();
     store_of(database).await?.read(Box::new(move |snapshot| {
+        // Who has taken the request back need not be read for.
+        if reply.is_closed() {
+            return;
+        }
         let found = snapshot.and_then(|snapshot| {
             let mut found: Vec<Vec<Found>> = Vec::with_capacity(count);
             for range in &ranges {
