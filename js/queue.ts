@@ -4,12 +4,13 @@
 // nobody takes messages any more.
 
 import { types } from "node:util";
+import { call } from "./call.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { ENCODING_CBOR } from "./codec/value/tags.js";
 import { Writer } from "./codec/writer.js";
 import { type Failure, errorOf, readFailure } from "./errors.js";
 import { putText, readU32 } from "./frame.js";
-import { DELIVERY, DONE, FAILED, RETURNED } from "./native.js";
+import { CALL_TOLD, DELIVERY, DONE, FAILED, RETURNED } from "./native.js";
 import type { Receiver } from "./port.js";
 import type { Session } from "./session.js";
 
@@ -139,10 +140,11 @@ export class Listener implements Receiver {
     this.#session.native.unlisten(this.#id);
   }
 
-  /** Waits for the handlers that run. */
+  /** Waits for the handlers that run, and until a server elsewhere knows how they ended. */
   async finished(): Promise<void> {
     await this.ended;
     while (this.#running.size > 0) await Promise.all(this.#running);
+    if (this.#session.remote && !this.#session.closed) await call(this.#session, CALL_TOLD);
   }
 
   /** Throws where the caller's own stack shows. */

@@ -9,13 +9,14 @@ use parking_lot::Mutex;
 use super::events::{Event, Events};
 use super::handle::{Handle, cut, number};
 use super::replies::Reply;
+use crate::backend::Database;
 use crate::codec::frame::{parse_queue, parse_reason, push_deliveries, push_received};
 use crate::model::{
     CONCURRENCY_MAX, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DEAD_RETENTION_MS_MAX,
     DEDUPLICATION_KEY_BYTES_MAX, Delivery, Error, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN,
     LOCK_MS, Outcome, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX, RECEIVE_WAIT_MS_MAX,
 };
-use crate::store::{Handed, Id, Store, Wish};
+use crate::store::{Handed, Id, Wish};
 
 /// By the numbers of JavaScript.
 #[derive(Default)]
@@ -35,17 +36,29 @@ impl Ended {
             events.send(Event::ListenEnd, id, None);
         }
     }
+
+    fn fail(&self, events: &Events, id: f64, error: &Error) {
+        let mut ended = self.0.lock();
+        if !std::mem::replace(&mut *ended, true) {
+            events.send_error(Event::ListenEnd, id, error);
+        }
+    }
 }
 
 impl Consumers {
     /// Ends all: LISTEN_END for listeners, the error of a closed handle for the others. What
-    /// listeners handle may still be settled.
-    pub(super) fn close(&self, events: &Events, store: &Store) {
+    /// listeners of a database here handle may still be settled; elsewhere LISTEN_END comes when
+    /// what they have settled is told to the server.
+    pub(super) fn close(&self, events: &Events, database: &Database) {
+        let receivers: Vec<Id> = self.receivers.lock().drain().map(|(_, id)| id).collect();
+        let store = match database {
+            Database::Remote(client) => return client.close_consumers(),
+            Database::Store(store) => store,
+        };
         for (id, (listener, ended)) in &self.listeners {
             store.unlisten(*listener);
             ended.end(events, *id as f64);
         }
-        let receivers: Vec<Id> = self.receivers.lock().drain().map(|(_, id)| id).collect();
         for receiver in receivers {
             store.receive_cancel(receiver);
         }
@@ -64,7 +77,7 @@ impl Handle {
     pub fn listen(&mut self, id: f64, credits: u32, lock_ms: f64, queue: &[u8], len: u32) {
         let events = self.events.clone();
         let ended = Arc::new(Ended::default());
-        let gate = ended.clone();
+        let (gate, over, told) = (ended.clone(), ended.clone(), events.clone());
         let deliver = move |hand: Vec<Handed>| {
             let ended = gate.0.lock();
             if *ended {
@@ -77,9 +90,20 @@ impl Handle {
             Vec::new()
         };
         let wish = wish(cut(queue, len), lock_ms);
-        let listening = wish.and_then(|wish| {
-            self.store("listening to a queue")?.listen(wish, credits as usize, Box::new(deliver))
-        });
+        let database = wish.and_then(|wish| Ok((wish, self.database()?)));
+        let listening = match database {
+            Ok((wish, Database::Store(store))) => {
+                store.listen(wish, credits as usize, Box::new(deliver))
+            }
+            Ok((wish, Database::Remote(client))) => {
+                let over = move |why: Result<(), Error>| match why {
+                    Ok(()) => over.end(&told, id),
+                    Err(error) => over.fail(&told, id, &error),
+                };
+                client.listen(wish, credits, Box::new(deliver), Box::new(over))
+            }
+            Err(error) => Err(error),
+        };
         match listening {
             Ok(listener) => {
                 self.consumers.listeners.insert(number(id), (listener, ended));
@@ -97,20 +121,28 @@ impl Handle {
             _ => Outcome::Returned,
         };
         let reason = parse_reason(cut(reason, len)).ok();
-        let Some(store) = self.store_to_settle() else { return };
-        if let Some((listener, _)) = self.consumers.listeners.get(&number(id)) {
-            store.settle(*listener, delivery as i64, outcome, reason);
+        let Some((listener, _)) = self.consumers.listeners.get(&number(id)) else { return };
+        match self.to_settle() {
+            Some(Database::Store(store)) => {
+                store.settle(*listener, delivery as i64, outcome, reason);
+            }
+            Some(Database::Remote(client)) => {
+                client.settle(*listener, delivery as i64, outcome, reason);
+            }
+            None => {}
         }
     }
 
     /// Stops consuming; LISTEN_END. What is being handled may still be settled.
     #[napi(catch_unwind)]
     pub fn unlisten(&mut self, id: f64) {
-        let Some(store) = self.store_to_settle() else { return };
-        if let Some((listener, ended)) = self.consumers.listeners.get(&number(id)) {
-            store.unlisten(*listener);
-            ended.end(&self.events, id);
+        let Some((listener, ended)) = self.consumers.listeners.get(&number(id)) else { return };
+        match self.to_settle() {
+            Some(Database::Store(store)) => store.unlisten(*listener),
+            Some(Database::Remote(client)) => client.unlisten(*listener),
+            None => return,
         }
+        ended.end(&self.events, id);
     }
 
     /// Everything of a listener that has ended is settled.
@@ -124,13 +156,16 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn receive(&mut self, id: f64, lock_ms: f64, once: bool, queue: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
-        let asked = wish(cut(queue, len), lock_ms)
-            .and_then(|wish| Ok((wish, self.store("receiving from a queue")?)));
-        let (wish, store) = match asked {
+        let asked =
+            wish(cut(queue, len), lock_ms).and_then(|wish| Ok((wish, self.database()?.clone())));
+        let (wish, database) = match asked {
             Ok(asked) => asked,
             Err(error) => return reply.bad(&error),
         };
-        let receiver = store.new_receiver();
+        let receiver = match &database {
+            Database::Store(store) => store.new_receiver(),
+            Database::Remote(client) => client.new_receiver(),
+        };
         let receivers = self.consumers.receivers.clone();
         receivers.lock().insert(number(id), receiver);
         let answer = move |received: Result<Option<Delivery>, Error>| {
@@ -147,15 +182,20 @@ impl Handle {
                 Err(error) => reply.bad(&error),
             }
         };
-        store.receive(receiver, wish, once, Box::new(answer));
+        match database {
+            Database::Store(store) => store.receive(receiver, wish, once, Box::new(answer)),
+            Database::Remote(client) => client.receive(receiver, wish, once, Box::new(answer)),
+        }
     }
 
     /// Waits no longer for a message: REPLIED without one, unless one is on its way already.
     #[napi(catch_unwind)]
     pub fn receive_cancel(&mut self, id: f64) {
         let receiver = self.consumers.receivers.lock().get(&number(id)).copied();
-        if let (Some(receiver), Some(store)) = (receiver, self.store_to_settle()) {
-            store.receive_cancel(receiver);
+        match (receiver, self.to_settle()) {
+            (Some(receiver), Some(Database::Store(store))) => store.receive_cancel(receiver),
+            (Some(receiver), Some(Database::Remote(client))) => client.receive_cancel(receiver),
+            _ => {}
         }
     }
 }

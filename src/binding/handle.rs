@@ -155,17 +155,12 @@ impl Handle {
         self.open.as_ref().map(|(database, _)| database).ok_or_else(Error::closed)
     }
 
-    /// The store for what was taken from it before this handle was closed.
-    pub(super) fn store_to_settle(&self) -> Option<Arc<Store>> {
+    /// The database for what was taken from it, a store's also after this handle was closed.
+    pub(super) fn to_settle(&self) -> Option<Database> {
         match &self.open {
-            Some((Database::Store(store), _)) => Some(store.clone()),
-            _ => self.settling.upgrade(),
+            Some((database, _)) => Some(database.clone()),
+            None => self.settling.upgrade().map(Database::Store),
         }
-    }
-
-    /// The store of a database here; `what` is told to who asks for it elsewhere.
-    pub(super) fn store(&mut self, what: &'static str) -> model::Result<Arc<Store>> {
-        self.database().and_then(|database| database.store(what)).cloned()
     }
 
     /// The number by which `get` knows this handle; −1 when it is not open.
@@ -340,9 +335,10 @@ impl Handle {
             }
             self.events.send(Event::WatchEnd, id as f64, None);
         }
-        let Database::Store(store) = database else { return };
-        self.settling = Arc::downgrade(&store);
-        self.consumers.close(&self.events, &store);
+        self.consumers.close(&self.events, &database);
+        if let Database::Store(store) = &database {
+            self.settling = Arc::downgrade(store);
+        }
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn call(client: &Arc<Client>, verb: Verb, frame: &[u8], limits: &Limi
     match verb {
         Verb::Count if !client.takes_frames() => pages::count(frame, client, reply),
         Verb::Scan if !client.takes_frames() => pages::scan(frame, client, reply),
+        Verb::Told => client.told(Box::new(move || reply.good(None))),
         _ => client.call(
             verb,
             frame,

@@ -10,6 +10,7 @@
 mod custody;
 mod deletion;
 mod expiry;
+mod held;
 mod maintain;
 mod metrics;
 mod preview;
@@ -81,6 +82,10 @@ pub fn carry_out(verb: Verb, frame: &[u8], mut call: Call) {
         Verb::DeadRequeue => queue::dead_requeue(frame, call),
         Verb::DeadDelete => queue::dead_delete(frame, call),
         Verb::DeadPurge => queue::dead_purge(frame, call),
+        Verb::Held => held::held(frame, call),
+        Verb::ConsumeEnd => held::consume_end(frame, call),
+        // Nothing has to be told to anybody.
+        Verb::Told => call.reply.good(Vec::new()),
         Verb::CreateIndex => search::create(frame, call),
         Verb::DropIndex => search::remove(frame, call),
         Verb::ListIndexes => search::list(frame, call),

@@ -7,6 +7,7 @@
 
 mod answer;
 mod change;
+mod consume;
 mod feed;
 mod queue;
 mod reader;
@@ -18,6 +19,10 @@ mod write;
 pub use answer::{
     Answer, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, parse_outcomes, push_error,
     push_outcomes, put_point,
+};
+pub use consume::{
+    Consume, Held, Poll, parse_consume, parse_dealt, parse_held, parse_number, parse_poll,
+    parse_received, push_consume, push_dealt, push_held, push_poll, push_settlement,
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use queue::{

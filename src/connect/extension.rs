@@ -10,6 +10,8 @@
 //! | `/openkv/write` | u32 count, writes | outcomes |
 //! | `/openkv/call/VERB` | the verb's frame | the verb's answer |
 //! | `/openkv/feed` | a feed request | a stream of batches (`feed`) |
+//! | `/openkv/consume` | `connect::consume` | a stream |
+//! | `/openkv/receive` | `connect::consume` | a message, or nothing |
 //!
 //! An answer of status 200 begins with a byte: 0, and the answer follows; else the body is an error
 //! record. Its kind is the kind that the store has answered with, so that the error is the same one
@@ -24,11 +26,18 @@ pub const FRAMES: &str = "frames-1";
 /// The extension that offers change feeds (`connect::feed`).
 pub const FEEDS: &str = "feeds-1";
 
+/// The extension that offers consumers of queues (`connect::consume`).
+pub const QUEUES: &str = "queues-1";
+
 /// What openkv's server offers to a client that has asked.
-pub const OFFERED: [&str; 2] = [FRAMES, FEEDS];
+pub const OFFERED: [&str; 3] = [FRAMES, FEEDS, QUEUES];
 
 /// The paths of the extension, behind an endpoint's URL.
 pub const CALL: &str = "openkv/call";
+/// As [`CALL`].
+pub const CONSUME: &str = "openkv/consume";
+/// As [`CALL`].
+pub const RECEIVE: &str = "openkv/receive";
 /// As [`CALL`].
 pub const FEED: &str = "openkv/feed";
 /// See [`CALL`].

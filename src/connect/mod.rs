@@ -14,10 +14,12 @@
 //! | [`schema`] | the protobuf messages of the data path |
 //! | [`wire`] | those messages ⇄ ranges, entries, writes; V8 ⇄ CBOR on the way |
 //! | [`frames`] | the streams of messages |
+//! | [`consume`] | openkv's own stream of a queue's messages |
 //! | [`extension`] | openkv's own requests: names, answers, errors |
 //! | [`feed`] | openkv's own stream of changes |
 //! | [`database_id`], [`time`] | UUIDs and RFC 3339 |
 
+pub mod consume;
 pub mod database_id;
 pub mod extension;
 pub mod feed;

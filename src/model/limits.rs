@@ -116,6 +116,30 @@ pub const CONCURRENCY_MAX: u32 = 1000;
 /// Longest wait of one `receive`.
 pub const RECEIVE_WAIT_MS_MAX: u32 = 86_400_000;
 
+/// Messages that a consumer behind a connection is dealt ahead of what the connection has taken.
+pub const ELSEWHERE_AHEAD_MESSAGES: u64 = 32;
+
+/// Bytes of messages after which a frame of a consumer's stream ends.
+pub const CONSUME_FRAME_BYTES: usize = 1024 * 1024;
+
+/// A frame of a consumer's stream: one message of the largest size fits.
+pub const CONSUME_FRAME_BYTES_MAX: usize = 17 * 1024 * 1024;
+
+/// Ends of deliveries and renewals of locks of one request.
+pub const HELD_ITEMS_MAX: usize = 1000;
+
+/// Texts of the errors that one of these requests tells.
+pub const HELD_REASON_BYTES_MAX: usize = 512 * 1024;
+
+/// Requests of one handle that wait for messages at one time; more wait for a place.
+pub const REMOTE_WAITS_MAX: usize = 256;
+
+/// How long a stream or a wait that is given up may take to say what it had on its way.
+pub const LEAVE_MS_MAX: u64 = 1000;
+
+/// Longest wait of one request for a message; a client that waits longer asks again.
+pub const RECEIVE_POLL_MS_MAX: u32 = 20_000;
+
 /// Longest time that dead messages purge themselves after, a hundred years.
 pub const DEAD_RETENTION_MS_MAX: u64 = 100 * 365 * 86_400_000;
 

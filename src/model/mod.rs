@@ -29,7 +29,7 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
-    Claim, DeadLetter, DeadOrder, Delivery, Message, Outcome, QueueStats, Reason, Renewal,
+    Ask, Claim, DeadLetter, DeadOrder, Delivery, Message, Outcome, QueueStats, Reason, Renewal,
     Settlement,
 };
 pub use range_check::RangeCheck;

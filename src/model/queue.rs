@@ -146,6 +146,15 @@ pub struct Renewal {
     pub lock_ms: i64,
 }
 
+/// What is to become of a message that was handed out, by who has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Its delivery has ended.
+    Settle(Settlement),
+    /// Its lock goes on.
+    Extend(Renewal),
+}
+
 /// How many messages of a queue are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {

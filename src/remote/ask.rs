@@ -42,6 +42,8 @@ pub(super) struct Question {
     /// Whether each try may take all of the time, however harmless another would be.
     pub(super) patient: bool,
     pub(super) body: Bytes,
+    /// Whether it waits at the server, and takes no place from those that do not.
+    pub(super) waits: bool,
     /// Which extension it is of; `None`: the protocol's own.
     pub(super) needs: Option<Needs>,
     /// For an extension: what the handle has made narrower.
@@ -52,7 +54,8 @@ impl Question {
     /// One of the protocol's own.
     pub(super) fn plain(path: &'static str, eventual: bool, again: Again, body: Vec<u8>) -> Self {
         let (path, body) = (path.into(), Bytes::from(body));
-        Self { path, eventual, again, patient: false, body, needs: None, limits: None }
+        let (patient, waits) = (false, false);
+        Self { path, eventual, again, patient, body, waits, needs: None, limits: None }
     }
 
     /// One of an extension.
@@ -63,7 +66,8 @@ impl Question {
         needs: Needs,
     ) -> Self {
         let (path, body, needs) = (path.into(), Bytes::from(body), Some(needs));
-        Self { path, eventual: false, again, patient: false, body, needs, limits: None }
+        let (eventual, patient, waits) = (false, false, false);
+        Self { path, eventual, again, patient, body, waits, needs, limits: None }
     }
 
     fn headers(&self, grant: &Grant) -> HeaderMap {
@@ -181,6 +185,9 @@ impl Asker {
         decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
     ) -> Result<T> {
         let deadline = Instant::now() + self.timeout;
+        if question.waits {
+            return self.tries(question, deadline, course, decode).await;
+        }
         let Ok(Ok(_place)) = timeout_at(deadline, self.under_way.acquire()).await else {
             let why = format!("{REMOTE_REQUESTS_MAX} requests are under way already");
             return Err(Error::new(Kind::Unavailable, why));

@@ -3,8 +3,6 @@
 //! Whether a call may be sent again is the verb's matter. The server cannot tell a repetition, so
 //! what would do more the second time is sent once, and its answer may then be that nobody knows.
 
-use std::sync::Arc;
-
 use hyper::header::HeaderValue;
 
 use super::ask::{Again, Asker, Question, Unfit, lost};
@@ -36,7 +34,8 @@ pub(super) fn name(verb: Verb) -> &'static str {
         Verb::DeleteMany => "deleteMany",
         Verb::Entries => "the ends of entries (withExpiry)",
         Verb::Preview => "a transaction's reads of what it has changed itself",
-        Verb::Settle | Verb::Extend => "messages that are received",
+        Verb::Settle | Verb::Extend | Verb::ConsumeEnd => "messages that are received",
+        Verb::Held | Verb::Told => "listening to queues",
         Verb::QueueStats => "queues by name",
         Verb::DeadList | Verb::DeadGet | Verb::DeadRequeue | Verb::DeadDelete | Verb::DeadPurge => {
             "dead messages"
@@ -73,7 +72,7 @@ fn again(verb: Verb) -> (Again, bool) {
         | Verb::Backup
         | Verb::BackupProgress => (Again::Harmless, true),
         // By number and lock, which are never given again: a lock goes on from now, however often.
-        Verb::Extend => (Again::Harmless, false),
+        Verb::Extend | Verb::Held | Verb::ConsumeEnd | Verb::Told => (Again::Harmless, false),
         // The same, but the second answer does not tell what the first one has done.
         Verb::Settle | Verb::DeadRequeue | Verb::DeadDelete => (Again::Guarded, true),
         // The same index is made once.
@@ -91,7 +90,7 @@ fn did_nothing(verb: Verb, answer: &[u8]) -> bool {
 
 /// Asks for what a verb does.
 pub(super) async fn call(
-    asker: Arc<Asker>,
+    asker: &Asker,
     verb: Verb,
     frame: Vec<u8>,
     limits: Limits,

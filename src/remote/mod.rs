@@ -12,19 +12,21 @@
 //! | [`credentials`] | the first exchange, and its renewal |
 //! | [`transport`] | HTTP |
 //! | [`ask`] | one request with its retries |
-//! | [`read`], [`write`] | what is asked |
+//! | [`read`], [`write`], [`receive`] | what is asked |
 //! | [`order`] | which writes wait for which |
-//! | [`stream`], [`watch`], [`feed`] | what is followed |
+//! | [`stream`], [`watch`], [`feed`], [`consume`] | what is followed |
 //! | [`extension`] | what openkv's own servers answer beyond that |
 
 mod address;
 mod ask;
 mod backoff;
+mod consume;
 mod credentials;
 mod extension;
 mod feed;
 mod order;
 mod read;
+mod receive;
 mod repeat;
 mod runtime;
 mod stream;
@@ -43,9 +45,11 @@ use crate::codec::frame::Verb;
 use crate::connect::extension::FRAMES;
 pub use crate::connect::wire::Entry as Found;
 use crate::model::{
-    Decision, Env, Error, Key, KeyRange, Kind, Limits, Request, Result, Versionstamp,
+    Decision, Env, Error, Key, KeyRange, Kind, Limits, Outcome, Reason, Request, Result,
+    Versionstamp,
 };
-use crate::store::{FeedReply, Id, WatchReply};
+use crate::store::{Deliver, FeedReply, Id, Receive, WatchReply, Wish};
+pub use consume::Over;
 
 /// Gets the rows of each request, in order.
 pub type ReadReply = Box<dyn FnOnce(Result<Vec<Page>>) + Send>;
@@ -62,6 +66,8 @@ pub struct Client {
     watches: watch::Watches,
     feeds: feed::Feeds,
     order: order::Order,
+    consumers: Arc<consume::Consumers>,
+    waits: Arc<receive::Waits>,
     runtime: Arc<runtime::Shared>,
 }
 
@@ -91,7 +97,8 @@ impl Client {
             .block_on(async { asker.credentials.current(Instant::now() + timeout).await })?;
         let (watches, feeds) = (watch::Watches::default(), feed::Feeds::default());
         let order = order::Order::default();
-        Ok(Arc::new(Self { asker, watches, feeds, order, runtime }))
+        let (consumers, waits) = (Arc::default(), Arc::default());
+        Ok(Arc::new(Self { asker, watches, feeds, order, consumers, waits, runtime }))
     }
 
     /// The error of something that the server does not offer.
@@ -126,7 +133,7 @@ impl Client {
                     let answer = match come {
                         Ok(asker) => {
                             let asker = feed::opened(asker, opening).await;
-                            extension::call(asker, verb, frame, limits).await
+                            extension::call(&asker, verb, frame, limits).await
                         }
                         Err(error) => Err(error),
                     };
@@ -227,5 +234,73 @@ impl Client {
     /// As [`crate::store::Store::feed_cancel`].
     pub fn feed_cancel(&self, id: Id) {
         self.feeds.cancel(id);
+    }
+
+    /// As [`crate::store::Store::listen`], for as long as the database is open: a server that
+    /// cannot be reached is waited for. `over` is told of the end, and of an error that ends it.
+    ///
+    /// # Errors
+    /// `Closed` when it is not open.
+    pub fn listen(&self, wish: Wish, places: u32, deliver: Deliver, over: Over) -> Result<Id> {
+        let runtime = (self.runtime.handle()?, &self.runtime);
+        Ok(self.consumers.add((wish, places), (deliver, over), &self.asker, runtime))
+    }
+
+    /// As [`crate::store::Store::unlisten`], but locks go on while handlers run.
+    pub fn unlisten(&self, listener: Id) {
+        self.consumers.stop(listener);
+    }
+
+    /// As [`crate::store::Store::settle`]: told to the server until it has heard it.
+    pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
+        self.consumers.settle(listener, number, outcome, reason);
+    }
+
+    /// Ends listeners and waits. What was settled is still told; `over` is called after that.
+    pub fn close_consumers(&self) {
+        self.consumers.close();
+        self.waits.close();
+    }
+
+    /// Answers when what was settled so far has been told to the server, or cannot be in time.
+    pub fn told(&self, reply: Box<dyn FnOnce() + Send>) {
+        let (consumers, timeout) = (self.consumers.clone(), self.asker.timeout);
+        let keep = self.runtime.clone();
+        match self.runtime.handle() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    let _in_time = tokio::time::timeout(timeout, consumers.told()).await;
+                    reply();
+                    drop(keep);
+                });
+            }
+            Err(_) => reply(),
+        }
+    }
+
+    /// A number for [`Client::receive`].
+    #[must_use]
+    pub fn new_receiver(&self) -> Id {
+        self.asker.env.random()
+    }
+
+    /// As [`crate::store::Store::receive`].
+    pub fn receive(&self, id: Id, wish: Wish, once: bool, reply: Receive) {
+        let (asker, waits, keep) = (self.asker.clone(), self.waits.clone(), self.runtime.clone());
+        match self.runtime.handle() {
+            Ok(runtime) => {
+                waits.add(id);
+                runtime.spawn(async move {
+                    waits.receive(asker, (id, wish, once), reply).await;
+                    drop(keep);
+                });
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// As [`crate::store::Store::receive_cancel`].
+    pub fn receive_cancel(&self, id: Id) {
+        self.waits.cancel(id);
     }
 }

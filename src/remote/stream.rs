@@ -51,6 +51,11 @@ pub(super) trait Follower: Send + Sync + 'static {
     /// The server has answered, and gives no stream for now.
     fn refused(&self) {}
 
+    /// Whether no other stream is asked for when one has ended.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// There will be no more.
     fn fail(&self, error: Error);
 }
@@ -82,6 +87,9 @@ pub(super) async fn follow<F: Follower>(asker: Arc<Asker>, follower: Arc<F>) {
         };
         let mut heard = false;
         let end = stream(&asker, &*follower, &grant, &mut heard).await;
+        if follower.is_over() {
+            return;
+        }
         if heard {
             (tries, renewed) = (0, false);
         }

@@ -16,6 +16,19 @@ pub(super) enum Body {
     Whole(Option<Bytes>),
     /// Ends when the sender is dropped.
     Stream(mpsc::Receiver<Bytes>),
+    /// Made at the moment in which the connection takes it.
+    Drawn(Box<dyn Draw>),
+}
+
+/// A body of which it matters whether the connection has taken it. Dropped with the request.
+pub(super) trait Draw: Send {
+    /// The next piece; `Ready(None)` at the end.
+    fn draw(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+
+    /// How many bytes are left, if that is known.
+    fn left(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl HttpBody for Body {
@@ -31,6 +44,7 @@ impl HttpBody for Body {
             Self::Stream(pieces) => {
                 pieces.poll_recv(context).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
             }
+            Self::Drawn(body) => body.draw(context).map(|p| p.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
@@ -44,6 +58,7 @@ impl HttpBody for Body {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Stream(_) => SizeHint::default(),
+            Self::Drawn(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) trait Source: Send + 'static {
 }
 
 /// How long a stream may go on.
-struct Leave {
+pub(super) struct Leave {
     expiry: Pin<Box<Sleep>>,
     closing: flag::Receiver<bool>,
     changed: flag::Receiver<()>,
@@ -44,7 +44,7 @@ struct Leave {
 }
 
 impl Leave {
-    fn new(serving: &Serving, database: &Arc<Database>, grant: &Grant) -> Self {
+    pub(super) fn new(serving: &Serving, database: &Arc<Database>, grant: &Grant) -> Self {
         let left = u64::try_from(grant.expires_at_ms - now_ms()).unwrap_or(0);
         Self {
             expiry: Box::pin(sleep(Duration::from_millis(left))),
@@ -60,14 +60,14 @@ impl Leave {
     }
 
     /// Waits until it does not.
-    async fn over(&mut self) {
-        loop {
+    pub(super) async fn over(&mut self) {
+        while self.holds() {
             let told = tokio::select! {
                 () = &mut self.expiry => return,
                 told = self.closing.changed() => told,
                 told = self.changed.changed() => told,
             };
-            if told.is_err() || !self.holds() {
+            if told.is_err() {
                 return;
             }
         }
@@ -76,7 +76,7 @@ impl Leave {
 
 /// Signs of life, for all streams at the same moments: a process that has many wakes up once for
 /// them, and a connection sends them together.
-fn signs(serving: &Serving) -> Interval {
+pub(super) fn signs(serving: &Serving) -> Interval {
     let pace = Duration::from_millis(ALIVE_INTERVAL_MS);
     let (begun, now) = (serving.begun, Instant::now());
     let passed = u64::try_from((now - begun).as_millis()).unwrap_or(0) % ALIVE_INTERVAL_MS;

@@ -2,18 +2,9 @@
 
 use super::Id;
 use super::inbox::Inbox;
-use super::queue::{Deliver, Receive, Wish};
+use super::queue::{Deliver, Elsewhere, Receive, Wish};
 use crate::engine::{Report, Work};
-use crate::model::{LOCK_RENEWAL_MS, Outcome, Reason, Renewal, Result, Settlement};
-
-/// What is to become of a message that was received.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// Its delivery has ended.
-    Settle(Settlement),
-    /// Its lock goes on.
-    Extend(Renewal),
-}
+use crate::model::{Ask, LOCK_RENEWAL_MS, Outcome, Reason, Result};
 
 /// Is told whether the message was still the asker's.
 pub type Reply = Box<dyn FnOnce(Result<bool>) + Send>;
@@ -70,8 +61,34 @@ impl Inbox {
         Ok(id)
     }
 
+    pub(super) fn listen_for(&self, elsewhere: Elsewhere, deliver: Deliver) -> Result<Id> {
+        let mut waiting = self.waiting.lock();
+        if let Some(error) = waiting.refusal.clone() {
+            return Err(error);
+        }
+        let id = waiting.consumers.listen_for(elsewhere, deliver);
+        drop(waiting);
+        self.nudge();
+        Ok(id)
+    }
+
+    pub(super) fn grant(&self, listener: Id, granted: u64) {
+        if let Some(listener) = self.waiting.lock().consumers.listener(listener) {
+            listener.grant(granted);
+        }
+        self.ring();
+    }
+
+    pub(super) fn sent(&self, listener: Id, sent: u64, returned: u64) {
+        if let Some(listener) = self.waiting.lock().consumers.listener(listener) {
+            listener.sent(sent, returned);
+        }
+        self.ring();
+    }
+
     pub(super) fn unlisten(&self, id: Id) -> bool {
-        self.waiting.lock().consumers.remove(id)
+        let (was_there, _finished) = self.waiting.lock().consumers.remove(id);
+        was_there
     }
 
     pub(super) fn settle(&self, listener: Id, number: i64, outcome: Outcome, why: Option<Reason>) {

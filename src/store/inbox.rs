@@ -61,7 +61,7 @@ impl Inbox {
             orders: Vec::new(),
             settlements: Vec::new(),
             asked: Vec::new(),
-            consumers: Consumers::default(),
+            consumers: Consumers::new(env.random() >> 1),
             nudged: false,
             refusal: Some(Error::new(Kind::Denied, reason)),
             closing: false,

@@ -16,6 +16,7 @@
 mod consume;
 mod feed;
 mod inbox;
+mod listener;
 mod measure;
 mod preview;
 mod queue;
@@ -35,12 +36,13 @@ use parking_lot::Mutex;
 
 use crate::engine::{Custody, Engine, Reader};
 use crate::metrics::Metrics;
+pub use crate::model::Ask;
 use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome, Reason, Result};
-pub use consume::{Ask, Reply};
+pub use consume::Reply;
 pub use feed::{Batch, FeedReply, OpenedReply};
 pub use inbox::{Order, Submission};
 pub use preview::Preview;
-pub use queue::{Deliver, Handed, Receive, Wish};
+pub use queue::{Deliver, Elsewhere, Handed, Receive, Wish, number_elsewhere};
 pub use read::ReadJob;
 pub use scan::Scan;
 pub use watch::{Entry, WatchReply};
@@ -268,6 +270,31 @@ impl Store {
         Ok(id)
     }
 
+    /// As [`Store::listen`], on behalf of somebody elsewhere, who settles with [`Store::ask`] and
+    /// keeps the locks going: from here on nobody knows whether it still handles what it has. Its
+    /// places are what it [says](Store::grant), and it is dealt no more than a little ahead of
+    /// what its connection [takes](Store::sent).
+    ///
+    /// # Errors
+    /// As [`Store::listen`].
+    pub fn listen_for(&self, elsewhere: Elsewhere, deliver: Deliver) -> Result<Id> {
+        let id = self.writes.listen_for(elsewhere, deliver)?;
+        self.watches.hold_foreign();
+        Ok(id)
+    }
+
+    /// A consumer elsewhere has been given so many places since it began; an older word, and one
+    /// about a consumer that there is none of, change nothing.
+    pub fn grant(&self, listener: Id, granted: u64) {
+        self.writes.grant(listener, granted);
+    }
+
+    /// So many more messages are on their way to a consumer elsewhere; `returned` of those that it
+    /// was dealt never will be.
+    pub fn sent(&self, listener: Id, sent: u64, returned: u64) {
+        self.writes.sent(listener, sent, returned);
+    }
+
     /// Ends a delivery and frees its place.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         self.writes.settle(listener, number, outcome, reason);
@@ -315,7 +342,7 @@ impl Store {
         }));
     }
 
-    /// Stops consuming. What is being handled may still be settled; its lock is no longer renewed.
+    /// Stops consuming, which drops what was to take the messages. What is being handled may still be settled; its lock is no longer renewed.
     pub fn unlisten(&self, listener: Id) {
         if self.writes.unlisten(listener) {
             self.watches.release_foreign();

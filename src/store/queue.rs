@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::Id;
+use super::listener::Listener;
 use crate::model::{
     CLAIM_MESSAGES_MAX, Claim, Delivery, Outcome, Reason, Renewal, Result, Settlement,
 };
@@ -28,6 +29,27 @@ pub struct Wish {
     pub queue: String,
     /// How long a message is hidden from others without a sign of life, in ms.
     pub lock_ms: i64,
+}
+
+/// What a consumer asks for on behalf of somebody elsewhere, who will settle what it is dealt with
+/// [`super::Store::ask`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// What is consumed.
+    pub wish: Wish,
+    /// Free places at first.
+    pub places: u64,
+    /// Most free places at one time.
+    pub most: u64,
+}
+
+/// Marks the numbers of consumers elsewhere, so that none of them can name one of this process.
+const ELSEWHERE: Id = 1 << 63;
+
+/// The number by which a consumer elsewhere is known here.
+#[must_use]
+pub const fn number_elsewhere(number: u64) -> Id {
+    number | ELSEWHERE
 }
 
 /// Gets one message, `None` if there is none.
@@ -80,33 +102,12 @@ pub(super) struct Dealt {
 /// All consumers of a store.
 #[derive(Default)]
 pub(super) struct Consumers {
-    next_id: Id,
+    last_id: Id,
     next_number: i64,
     listeners: Vec<Listener>,
     receivers: VecDeque<Receiver>,
     /// Whose turn it is: listeners get messages in rotation.
     turn: usize,
-}
-
-struct Listener {
-    id: Id,
-    wish: Wish,
-    deliver: Arc<Deliver>,
-    /// Free places.
-    credits: usize,
-    /// How often locks are renewed, and when the next time is.
-    renewal_ms: i64,
-    renew_at_ms: i64,
-    /// Delivery number → message and the lock it was claimed under.
-    handling: HashMap<i64, (i64, i64)>,
-    /// It takes no more, but what it handles may still be settled.
-    gone: bool,
-}
-
-impl Listener {
-    fn is_busy(&self) -> bool {
-        !self.gone && !self.handling.is_empty()
-    }
 }
 
 /// Whether there was room for at least one of the places.
@@ -139,31 +140,40 @@ struct Receiver {
 }
 
 impl Consumers {
+    /// Their numbers begin somewhere: one that was told to a client of an earlier process on the
+    /// same file means nobody here.
+    pub(super) fn new(somewhere: u64) -> Self {
+        Self { last_id: somewhere, ..Self::default() }
+    }
+
     /// A number that no other consumer has.
     pub(super) fn new_id(&mut self) -> Id {
-        self.next_id += 1;
-        self.next_id
+        self.last_id = (self.last_id.wrapping_add(1) & !ELSEWHERE).max(1);
+        self.last_id
     }
 
     pub(super) fn listen(
         &mut self,
         wish: Wish,
-        credits: usize,
+        free: usize,
         renewal_ms: i64,
         deliver: Deliver,
     ) -> Id {
         let id = self.new_id();
-        self.listeners.push(Listener {
-            id,
-            wish,
-            deliver: Arc::new(deliver),
-            credits,
-            renewal_ms,
-            renew_at_ms: 0,
-            handling: HashMap::new(),
-            gone: false,
-        });
+        self.listeners.push(Listener::here(id, wish, deliver, free, renewal_ms));
         id
+    }
+
+    pub(super) fn listen_for(&mut self, elsewhere: Elsewhere, deliver: Deliver) -> Id {
+        let id = number_elsewhere(self.new_id());
+        let Elsewhere { wish, places, most } = elsewhere;
+        self.listeners.push(Listener::elsewhere(id, wish, deliver, places, most));
+        id
+    }
+
+    /// The listener of that number, unless it has left.
+    pub(super) fn listener(&mut self, id: Id) -> Option<&mut Listener> {
+        self.listeners.iter_mut().find(|listener| listener.id == id && !listener.is_gone())
     }
 
     pub(super) fn receive(&mut self, id: Id, wish: Wish, once: bool, reply: Receive) {
@@ -183,27 +193,27 @@ impl Consumers {
 
     /// Listeners that have not left.
     pub(super) fn listeners(&self) -> usize {
-        self.listeners.iter().filter(|listener| !listener.gone).count()
+        self.listeners.iter().filter(|listener| !listener.is_gone()).count()
     }
 
-    /// Whether there was such a listener.
-    pub(super) fn remove(&mut self, id: Id) -> bool {
-        let found = self.listeners.iter_mut().find(|listener| listener.id == id && !listener.gone);
+    /// Whether there was such a listener; and those that are forgotten now, to be dropped where no
+    /// lock is held: they may have something to give back.
+    pub(super) fn remove(&mut self, id: Id) -> (bool, Vec<Listener>) {
+        let found = self.listener(id);
         let was_there = found.is_some();
         if let Some(listener) = found {
-            listener.gone = true;
+            listener.leave();
         }
-        self.forget_finished();
-        was_there
+        (was_there, self.forget_finished())
     }
 
-    fn forget_finished(&mut self) {
-        self.listeners.retain(|listener| !listener.gone || !listener.handling.is_empty());
+    fn forget_finished(&mut self) -> Vec<Listener> {
+        self.listeners.extract_if(.., |listener| listener.is_finished()).collect()
     }
 
     /// The queues that somebody listens to or waits for, whether or not there is a free place.
     pub(super) fn queues(&self) -> impl Iterator<Item = &str> {
-        let listening = self.listeners.iter().filter(|listener| !listener.gone);
+        let listening = self.listeners.iter().filter(|listener| !listener.is_gone());
         let wishes = listening.map(|listener| &listener.wish);
         let wishes = wishes.chain(self.receivers.iter().map(|receiver| &receiver.wish));
         wishes.map(|wish| wish.queue.as_str())
@@ -211,7 +221,7 @@ impl Consumers {
 
     /// The queues for which there is a free place.
     pub(super) fn open_queues(&self) -> impl Iterator<Item = &str> {
-        let free = self.listeners.iter().filter(|l| !l.gone && l.credits > 0);
+        let free = self.listeners.iter().filter(|listener| listener.free() > 0);
         let wishes = free.map(|listener| &listener.wish);
         let wishes = wishes.chain(self.receivers.iter().map(|receiver| &receiver.wish));
         wishes.map(|wish| wish.queue.as_str())
@@ -231,9 +241,9 @@ impl Consumers {
                 receiver.looked |= add_places(&mut claims, &receiver.wish, 1);
             }
         }
-        for listener in self.listeners.iter().filter(|l| !l.gone && l.credits > 0) {
-            if due(&listener.wish.queue) {
-                add_places(&mut claims, &listener.wish, listener.credits);
+        for listener in &self.listeners {
+            if listener.free() > 0 && due(&listener.wish.queue) {
+                add_places(&mut claims, &listener.wish, listener.free());
             }
         }
         // Claims of one queue that differ in their locks take turns at being first.
@@ -251,31 +261,25 @@ impl Consumers {
         reason: Option<Reason>,
     ) -> Option<Settlement> {
         let listener = self.listeners.iter_mut().find(|listener| listener.id == id)?;
-        let (message, lock) = listener.handling.remove(&number)?;
-        listener.credits += 1;
+        let (message, lock) = listener.settle(number)?;
         self.forget_finished();
         Some(Settlement { reason, ..Settlement::new(message, lock, outcome) })
     }
 
+    /// A delivery that its listener does not take.
+    pub(super) fn refused(&mut self, id: Id, Handed { number, delivery }: Handed) -> Settlement {
+        self.settle(id, number, Outcome::Returned, None);
+        Settlement::new(delivery.id, delivery.lock, Outcome::Returned)
+    }
+
     /// When the next locks are to be renewed.
     pub(super) fn renewal_ms(&self) -> Option<i64> {
-        let busy = self.listeners.iter().filter(|listener| listener.is_busy());
-        busy.map(|listener| listener.renew_at_ms).min()
+        self.listeners.iter().filter_map(Listener::renew_at_ms).min()
     }
 
     /// Locks that are to be renewed now.
     pub(super) fn renewals(&mut self, now_ms: i64) -> Vec<Renewal> {
-        let mut renewals = Vec::new();
-        for listener in self.listeners.iter_mut().filter(|l| l.is_busy()) {
-            if listener.renew_at_ms > now_ms {
-                continue;
-            }
-            listener.renew_at_ms = now_ms + listener.renewal_ms;
-            let lock_ms = listener.wish.lock_ms;
-            let handling = listener.handling.values();
-            renewals.extend(handling.map(|(id, lock)| Renewal { id: *id, lock: *lock, lock_ms }));
-        }
-        renewals
+        self.listeners.iter_mut().flat_map(|listener| listener.renewals(now_ms)).collect()
     }
 
     /// Deals out what a claim brought: to those who asked for one first, in the order of their
@@ -309,7 +313,7 @@ impl Consumers {
         let mut hands: Vec<Vec<Handed>> = self.listeners.iter().map(|_| Vec::new()).collect();
         for delivery in deliveries {
             let count = self.listeners.len();
-            let is_free = |l: &Listener| !l.gone && l.credits > 0 && fits(&l.wish);
+            let is_free = |l: &Listener| l.free() > 0 && fits(&l.wish);
             let free = (0..count)
                 .map(|step| (self.turn + step) % count)
                 .find(|at| self.listeners.get(*at).is_some_and(is_free));
@@ -320,12 +324,7 @@ impl Consumers {
             self.turn = at + 1;
             self.next_number += 1;
             if let (Some(listener), Some(hand)) = (self.listeners.get_mut(at), hands.get_mut(at)) {
-                if listener.handling.is_empty() {
-                    listener.renew_at_ms = now_ms + listener.renewal_ms;
-                }
-                listener.credits -= 1;
-                listener.handling.insert(self.next_number, (delivery.id, delivery.lock));
-                hand.push(Handed { number: self.next_number, delivery });
+                hand.push(listener.hand(self.next_number, delivery, now_ms));
             }
         }
         let hands = self.listeners.iter().zip(hands).filter(|(_, hand)| !hand.is_empty());

@@ -15,7 +15,7 @@ use super::MakeReader;
 use super::consume::Asked;
 use super::feed::Feeds;
 use super::inbox::{Inbox, Order, Waiting};
-use super::queue::{Consumers, Dealt, Handed, Schedule};
+use super::queue::{Consumers, Dealt, Schedule};
 use super::read::{ReadJob, answer};
 use super::reply::{Reply, fail, tell};
 use super::sweep::Pace;
@@ -24,7 +24,7 @@ use crate::engine::{Reader, Report, Work, Writer};
 use crate::metrics::{Metrics, Operation};
 use crate::model::{
     AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Claim, DEAD_PURGE_ROWS_MAX, Delivery,
-    Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind, Outcome, Result,
+    Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind, Result,
     SWEEP_JOINED_ROWS_MAX, Settlement,
 };
 
@@ -401,9 +401,8 @@ impl<W: Writer> Scribe<W> {
             let refused = deliver(hand);
             if !refused.is_empty() {
                 let mut waiting = self.inbox.waiting.lock();
-                dealt.left.extend(refused.into_iter().filter_map(|Handed { number, .. }| {
-                    waiting.consumers.settle(listener, number, Outcome::Returned, None)
-                }));
+                let consumers = &mut waiting.consumers;
+                dealt.left.extend(refused.into_iter().map(|h| consumers.refused(listener, h)));
             }
         }
         if !dealt.left.is_empty() {

@@ -9,6 +9,7 @@
 
 mod admin;
 mod client;
+mod consume;
 mod data;
 mod extension;
 mod feeds;

@@ -116,7 +116,7 @@ pub(crate) fn read(name: &str) -> Vec<u8> {
 }
 
 impl Session {
-    fn headers(&self) -> [(String, String); 3] {
+    pub(crate) fn headers(&self) -> [(String, String); 3] {
         [
             ("authorization".into(), format!("Bearer {}", self.token)),
             ("x-denokv-version".into(), "3".into()),

@@ -32,19 +32,24 @@ pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
 /// A frame that is not one.
 pub fn parse_settlement(bytes: &[u8]) -> Result<Settlement, Malformed> {
     let mut reader = Reader::new(bytes);
-    let (id, lock) = held(&mut reader)?;
+    let settlement = settlement(&mut reader)?;
+    reader.end()?;
+    Ok(settlement)
+}
+
+pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malformed> {
+    let (id, lock) = held(reader)?;
     let mut settlement = Settlement::new(id, lock, Outcome::Done);
     match reader.u8()? {
         0 => {}
         1 => {
             settlement.outcome = Outcome::Failed;
             settlement.delay_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
-            settlement.reason = Some(reason(&mut reader)?);
+            settlement.reason = Some(reason(reader)?);
         }
         2 => settlement.outcome = Outcome::Returned,
         _ => return Err(reader.refused("an unknown outcome")),
     }
-    reader.end()?;
     Ok(settlement)
 }
 
@@ -54,10 +59,23 @@ pub fn parse_settlement(bytes: &[u8]) -> Result<Settlement, Malformed> {
 /// A frame that is not one.
 pub fn parse_renewal(bytes: &[u8]) -> Result<Renewal, Malformed> {
     let mut reader = Reader::new(bytes);
-    let (id, lock) = held(&mut reader)?;
-    let lock_ms = reader.time_ms()?;
+    let renewal = renewal(&mut reader)?;
     reader.end()?;
-    Ok(Renewal { id, lock, lock_ms })
+    Ok(renewal)
+}
+
+pub(super) fn renewal(reader: &mut Reader<'_>) -> Result<Renewal, Malformed> {
+    let (id, lock) = held(reader)?;
+    Ok(Renewal { id, lock, lock_ms: reader.time_ms()? })
+}
+
+/// A message behind its lock.
+pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
+    let lock = reader.i64()?;
+    let (id, enqueued_ms) = (reader.time_ms()?, reader.time_ms()?);
+    let attempts = reader.u32()?;
+    let value = reader.sized()?.to_vec();
+    Ok(Delivery { id, lock, attempts, enqueued_ms, value })
 }
 
 /// A queue's name alone.
@@ -108,7 +126,7 @@ fn push_f64(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(&(number as f64).to_le_bytes());
 }
 
-fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     out.extend_from_slice(bytes);
 }

@@ -72,6 +72,12 @@ verbs! {
     DeadDelete = 36;
     /// Deletes dead messages by their age, one step.
     DeadPurge = 37;
+    /// What a consumer elsewhere tells of its messages and its places.
+    Held = 38;
+    /// Ends the stream of a consumer elsewhere, or its wait for a message.
+    ConsumeEnd = 39;
+    /// Whether all that was settled has been told to the server.
+    Told = 40;
     /// Makes a full-text index.
     CreateIndex = 50;
     /// Drops one.

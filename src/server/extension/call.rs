@@ -21,6 +21,8 @@ pub(super) fn rights(verb: Verb) -> Option<Rights> {
     Some(match verb {
         // A path means a file of the server's machine.
         Verb::Backup | Verb::BackupProgress => return None,
+        // What a client asks itself.
+        Verb::Told => return None,
         Verb::Stats
         | Verb::Metrics
         | Verb::Count
@@ -38,6 +40,8 @@ pub(super) fn rights(verb: Verb) -> Option<Rights> {
         Verb::DeleteMany
         | Verb::Settle
         | Verb::Extend
+        | Verb::Held
+        | Verb::ConsumeEnd
         | Verb::DeadRequeue
         | Verb::DeadDelete
         | Verb::DeadPurge

@@ -5,8 +5,10 @@
 //! this process is held to them again by whoever carries it out.
 
 mod call;
+mod consume;
 mod feed;
 mod read;
+mod receive;
 mod watch;
 mod write;
 
@@ -27,7 +29,8 @@ use super::data::authorize;
 use super::route;
 use crate::codec::frame::Verb;
 use crate::connect::extension::{
-    CALL, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, WATCH, WRITE, read_limits, write_bad, write_good,
+    CALL, CONSUME, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE, WATCH, WRITE, read_limits,
+    write_bad, write_good,
 };
 use crate::model::{
     Error, FRAMES_LARGE_MAX, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits,
@@ -42,6 +45,8 @@ pub(super) enum Asked {
     Call(Verb),
     Feed,
     Watch,
+    Consume,
+    Receive,
 }
 
 /// What a path asks for, without the version in front; `None`: there is no such path.
@@ -51,6 +56,8 @@ pub(super) fn asked(path: &str) -> Option<Asked> {
         WRITE => return Some(Asked::Write),
         FEED => return Some(Asked::Feed),
         WATCH => return Some(Asked::Watch),
+        CONSUME => return Some(Asked::Consume),
+        RECEIVE => return Some(Asked::Receive),
         _ => {}
     }
     let verb = path.strip_prefix(CALL)?.strip_prefix('/')?;
@@ -66,6 +73,7 @@ impl Asked {
             // Without any it has no path.
             Self::Call(verb) => call::rights(verb).unwrap_or(Rights::Admin),
             Self::Feed | Self::Watch => Rights::Read,
+            Self::Consume | Self::Receive => Rights::Write,
         }
     }
 }
@@ -88,6 +96,8 @@ pub(super) async fn route(
         Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
         Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
         Asked::Watch => watch::watch(serving, &database, &grant, &body).await,
+        Asked::Consume => consume::consume(serving, &database, &grant, &body).await,
+        Asked::Receive => receive::receive(serving, &database, &grant, &body).await,
     }
 }
 

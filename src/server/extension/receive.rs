@@ -1,0 +1,112 @@
+//! One message for a client, which may wait for it: as long as its request is there, until it says
+//! that it waits no longer, and not for ever.
+
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll as Polled};
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::consume::put_back;
+use super::{answered, unanswered};
+use crate::codec::frame::push_received;
+use crate::connect::consume::read_poll;
+use crate::connect::extension::{FRAMES_TYPE, write_good};
+use crate::model::{Delivery, Result};
+use crate::server::Serving;
+use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
+use crate::server::auth::Grant;
+use crate::server::data::store_of;
+use crate::server::database::Database;
+use crate::server::stream::Leave;
+use crate::store::{Id, Store, Wish, number_elsewhere};
+
+/// Waits no longer when the request is gone.
+struct Waiting {
+    store: Arc<Store>,
+    number: Id,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.store.receive_cancel(self.number);
+    }
+}
+
+/// A message that goes back if its answer is not drawn.
+struct Parcel {
+    store: Weak<Store>,
+    /// With the body of its answer.
+    undrawn: Option<(Delivery, Bytes)>,
+}
+
+impl Parcel {
+    fn new(store: Weak<Store>, delivery: Delivery) -> Self {
+        let mut frame = Vec::new();
+        push_received(&mut frame, &delivery);
+        Self { store, undrawn: Some((delivery, write_good(&frame).into())) }
+    }
+}
+
+impl Draw for Parcel {
+    fn draw(&mut self, _context: &mut Context<'_>) -> Polled<Option<Bytes>> {
+        Polled::Ready(self.undrawn.take().map(|(_, body)| body))
+    }
+
+    fn left(&self) -> Option<u64> {
+        Some(self.undrawn.as_ref().map_or(0, |(_, body)| body.len() as u64))
+    }
+}
+
+impl Drop for Parcel {
+    fn drop(&mut self) {
+        if let (Some((delivery, _)), Some(store)) = (self.undrawn.take(), self.store.upgrade()) {
+            put_back(&store, &delivery);
+        }
+    }
+}
+
+/// Answers with a message, or with nothing.
+pub(super) async fn receive(
+    serving: &Arc<Serving>,
+    database: &Arc<Database>,
+    grant: &Grant,
+    body: &[u8],
+) -> Result<Answer, Refusal> {
+    let asked = read_poll(body)?;
+    let once = asked.wait_ms == 0;
+    let _place = if once { None } else { Some(database.take_watch()?) };
+    let store = store_of(database).await?;
+    let weak = Arc::downgrade(&store);
+    let waiting = Waiting { store, number: number_elsewhere(asked.number) };
+    let (sender, mut receiver) = oneshot::channel::<Result<Option<Parcel>>>();
+    let wish = Wish { queue: asked.queue, lock_ms: asked.lock_ms };
+    // What nobody waits for any more goes back by being dropped.
+    let reply = move |received: Result<Option<Delivery>>| {
+        let parcel = |delivery| Parcel::new(weak, delivery);
+        drop(sender.send(received.map(|delivery| delivery.map(parcel))));
+    };
+    waiting.store.receive(waiting.number, wish, once, Box::new(reply));
+    let mut leave = Leave::new(serving, database, grant);
+    let received = tokio::select! {
+        received = &mut receiver => Some(received),
+        () = sleep(Duration::from_millis(asked.wait_ms.into())), if !once => None,
+        () = leave.over() => None,
+    };
+    let received = match received {
+        Some(received) => received,
+        None => {
+            // One that is on its way is taken all the same.
+            drop(waiting);
+            receiver.await
+        }
+    };
+    match received.map_err(unanswered)? {
+        Ok(Some(parcel)) => Ok(answer(StatusCode::OK, FRAMES_TYPE, Body::Drawn(Box::new(parcel)))),
+        Ok(None) => answered(Ok(Vec::new())),
+        Err(error) => answered(Err(error)),
+    }
+}

@@ -1,0 +1,305 @@
+//! Consumers of queues: a stream of messages, waits for one, and what becomes of those on the way.
+
+use std::time::{Duration, Instant};
+
+use openkv::backend::Database;
+use openkv::codec::frame::{Consume, Held, Poll, Verb, parse_received, push_held};
+use openkv::connect::consume::{ConsumeMessage, read_message, write_consume, write_poll};
+use openkv::connect::extension::read_answer;
+use openkv::connect::frames::KEEP_ALIVE;
+use openkv::model::{
+    Ask, AtomicWrite, Decision, Delivery, Limits, Message, Outcome, QueueStats, Renewal,
+    Settlement, WriteParts,
+};
+use openkv::open::{Target, open};
+
+use crate::client::{Reply, Stream, send};
+use crate::served::{ACCESS, READ, Served, Session, file};
+
+/// Guards against hanging.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The file as another process would have it.
+fn beside(served: &Served) -> Database {
+    let path = served.folder.path().join("kv.sqlite3");
+    let busy = Duration::from_secs(5);
+    open(&Target::File { path, readonly: false, busy, encoding: None }).expect("the file")
+}
+
+fn enqueue(database: &Database, values: std::ops::Range<u8>) {
+    let message = |value| Message {
+        queue: "mail".into(),
+        backoff_ms: vec![0; 5],
+        value: vec![value],
+        ..Message::default()
+    };
+    let messages = values.map(message).collect();
+    let parts = WriteParts { messages, ..WriteParts::default() };
+    let write = AtomicWrite::new(parts, &Limits::default());
+    let (tell, told) = std::sync::mpsc::channel();
+    let reply = Box::new(move |decisions: Vec<Decision>| drop(tell.send(decisions)));
+    database.store("here").expect("here").commit(vec![write], true, PATIENCE, reply);
+    let decisions = told.recv_timeout(PATIENCE).expect("an answer");
+    assert!(matches!(decisions[..], [Decision::Committed(_)]), "{decisions:?}");
+}
+
+fn stats(database: &Database) -> QueueStats {
+    let (tell, told) = std::sync::mpsc::channel();
+    database.store("here").expect("here").read(Box::new(move |snapshot| {
+        drop(tell.send(snapshot.and_then(|snapshot| snapshot.queue_stats("mail"))));
+    }));
+    told.recv_timeout(PATIENCE).expect("an answer").expect("stats")
+}
+
+/// Waits until the queue is like that.
+fn until(database: &Database, is: impl Fn(&QueueStats) -> bool) {
+    let begun = Instant::now();
+    while !is(&stats(database)) {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", stats(database));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn asked(lock_ms: i64, concurrency: u32, places: u32) -> Consume {
+    Consume { queue: "mail".into(), lock_ms, concurrency, places }
+}
+
+/// A consumer's stream and its number.
+struct Consuming(Stream, u64);
+
+fn consume(session: &Session, asked: &Consume) -> Consuming {
+    let headers = session.headers();
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let body = write_consume(asked);
+    let path = "/v2/openkv/consume";
+    let mut stream = Stream::new(send(session.address, "POST", path, &headers, &body));
+    let first = read_message(&stream.next().expect("a number"), true).expect("a number");
+    let ConsumeMessage::Opened(number) = first else { panic!("{first:?}") };
+    Consuming(stream, number)
+}
+
+impl Consuming {
+    fn next(&mut self) -> Option<Vec<Delivery>> {
+        let message = self.0.next()?;
+        match read_message(&message, false).expect("messages") {
+            ConsumeMessage::Dealt(dealt) => Some(dealt),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// So many messages.
+    fn take(&mut self, count: usize) -> Vec<Delivery> {
+        let mut got = Vec::new();
+        while got.len() < count {
+            got.extend(self.next().expect("messages"));
+        }
+        assert_eq!(got.len(), count, "never more than there are places");
+        got
+    }
+}
+
+fn values(deliveries: &[Delivery]) -> Vec<u8> {
+    deliveries.iter().map(|delivery| delivery.value[0]).collect()
+}
+
+fn settled(delivery: &Delivery, outcome: Outcome) -> Ask {
+    Ask::Settle(Settlement::new(delivery.id, delivery.lock, outcome))
+}
+
+fn tell(session: &Session, held: &Held) -> Vec<u8> {
+    let mut frame = Vec::new();
+    push_held(&mut frame, held);
+    let reply = session.post(&format!("openkv/call/{}", Verb::Held.number()), &frame);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    read_answer(&reply.body).expect("an answer").expect("flags").to_vec()
+}
+
+#[test]
+fn messages_come_in_order_and_never_more_than_there_are_places() {
+    let served = file(|_| ());
+    let (here, session) = (beside(&served), served.session("/", ACCESS));
+    let mut consumer = consume(&session, &asked(60_000, 3, 2));
+    enqueue(&here, 0..8);
+    let first = consumer.take(2);
+    assert_eq!(values(&first), [0, 1]);
+    assert_eq!(stats(&here).processing, 2);
+    let done = |delivery: &Delivery| settled(delivery, Outcome::Done);
+    // The end of both and their places; said again, and an older word after it.
+    let both = Held { stream: consumer.1, granted: 4, asks: first.iter().map(done).collect() };
+    assert_eq!(tell(&session, &both), [1, 1]);
+    assert_eq!(tell(&session, &both), [0, 0], "said before");
+    let older = Held { granted: 3, asks: Vec::new(), ..both };
+    assert!(tell(&session, &older).is_empty());
+    assert_eq!(values(&consumer.take(2)), [2, 3]);
+    // More than it has asked for is not believed.
+    tell(&session, &Held { granted: u64::MAX, ..older.clone() });
+    assert_eq!(values(&consumer.take(3)), [4, 5, 6]);
+    assert_eq!(stats(&here).processing, 5);
+    // Another's number, and none.
+    tell(&session, &Held { stream: consumer.1 + 1, granted: 50, asks: Vec::new() });
+    tell(&session, &Held { stream: 0, granted: 50, asks: Vec::new() });
+    assert_eq!(stats(&here).pending, 1);
+}
+
+#[test]
+fn a_connection_that_is_gone_leaves_its_locks_and_nothing_else() {
+    let served = file(|_| ());
+    let (here, session) = (beside(&served), served.session("/", ACCESS));
+    let mut gone = consume(&session, &asked(2000, 2, 2));
+    enqueue(&here, 0..4);
+    let held = gone.take(2);
+    drop(gone);
+    let begun = Instant::now();
+    let mut other = consume(&session, &asked(60_000, 10, 10));
+    assert_eq!(values(&other.take(2)), [2, 3], "the others are free");
+    assert_eq!(stats(&here).processing, 4, "its locks hold");
+    // It is somebody's who tells by another connection.
+    let renewal = Renewal { id: held[0].id, lock: held[0].lock, lock_ms: 60_000 };
+    let told = Held { asks: vec![Ask::Extend(renewal)], ..Held::default() };
+    assert_eq!(tell(&session, &told), [1]);
+    let again = other.take(1);
+    assert_eq!((again[0].value[0], again[0].attempts), (1, 2));
+    assert!(begun.elapsed() >= Duration::from_millis(1000), "before its lock ended");
+    let late = Held { asks: vec![settled(&held[1], Outcome::Done)], ..Held::default() };
+    assert_eq!(tell(&session, &late), [0], "it is another's now");
+    let end = Held { asks: vec![settled(&held[0], Outcome::Done)], ..Held::default() };
+    assert_eq!(tell(&session, &end), [1]);
+}
+
+#[test]
+fn what_a_connection_did_not_take_goes_back_unused() {
+    let served = file(|_| ());
+    let (here, session) = (beside(&served), served.session("/", ACCESS));
+    // Large messages that the connection cannot take all: nobody reads.
+    let large = |value: u8| Message {
+        queue: "mail".into(),
+        value: [vec![value], vec![0; 60_000]].concat(),
+        ..Message::default()
+    };
+    for value in 0..200 {
+        let parts = WriteParts { messages: vec![large(value)], ..WriteParts::default() };
+        let write = AtomicWrite::new(parts, &Limits::default());
+        let (tell, told) = std::sync::mpsc::channel();
+        let reply = Box::new(move |decisions: Vec<Decision>| drop(tell.send(decisions)));
+        here.store("here").expect("here").commit(vec![write], false, PATIENCE, reply);
+        told.recv_timeout(PATIENCE).expect("an answer");
+    }
+    let deaf = consume(&session, &asked(600_000, 1000, 1000));
+    until(&here, |stats| stats.processing > 32);
+    std::thread::sleep(Duration::from_millis(200));
+    let dealt = stats(&here).processing;
+    assert!(dealt < 200, "{dealt}: it was dealt more than a little ahead");
+    drop(deaf);
+    until(&here, |stats| stats.processing + 10 < dealt);
+    let taken = stats(&here).processing;
+    let mut other = consume(&session, &asked(60_000, 1000, 1000));
+    let rest = other.take(200 - usize::try_from(taken).expect("few"));
+    assert!(rest.iter().all(|delivery| delivery.attempts == 1), "nobody had seen them");
+}
+
+#[test]
+fn a_stream_ends_when_it_is_told_to_and_with_its_token() {
+    let served = file(|options| options.data_token_ms = Some(1500));
+    let (here, session) = (beside(&served), served.session("/", ACCESS));
+    let mut told = consume(&session, &asked(600_000, 10, 10));
+    enqueue(&here, 0..1);
+    assert_eq!(told.take(1).len(), 1);
+    let end = format!("openkv/call/{}", Verb::ConsumeEnd.number());
+    assert_eq!(session.post(&end, &told.1.to_le_bytes()).status, 200);
+    assert_eq!(told.next(), None);
+    let mut expired = consume(&session, &asked(600_000, 10, 10));
+    assert_eq!(expired.next(), None);
+    assert_eq!(session.post(&end, &[0; 8]).status, 401);
+    let session = served.session("/", ACCESS);
+    enqueue(&here, 1..2);
+    let mut after = consume(&session, &asked(600_000, 10, 10));
+    assert_eq!(values(&after.take(1)), [1], "nobody else is there");
+}
+
+fn poll(session: &Session, number: u64, wait_ms: u32) -> Reply {
+    let asked = Poll { queue: "mail".into(), lock_ms: 60_000, number, wait_ms };
+    session.post("openkv/receive", &write_poll(&asked))
+}
+
+fn received(reply: &Reply) -> Option<Delivery> {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let answer = read_answer(&reply.body).expect("an answer").expect("no error");
+    (!answer.is_empty()).then(|| parse_received(answer).expect("a message"))
+}
+
+#[test]
+fn one_message_now_or_when_it_comes_or_none() {
+    let served = file(|_| ());
+    let (here, session) = (beside(&served), served.session("/", ACCESS));
+    assert_eq!(received(&poll(&session, 1, 0)), None);
+    assert_eq!(received(&poll(&session, 1, 20)), None);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| poll(&session, 2, 20_000));
+        std::thread::sleep(Duration::from_millis(50));
+        enqueue(&here, 7..8);
+        let delivery = received(&waiting.join().expect("no panic")).expect("a message");
+        assert_eq!((delivery.value[0], delivery.attempts), (7, 1));
+        // A wait ends when it is told to.
+        let waiting = scope.spawn(|| poll(&session, 3, 20_000));
+        std::thread::sleep(Duration::from_millis(50));
+        let end = format!("openkv/call/{}", Verb::ConsumeEnd.number());
+        assert_eq!(session.post(&end, &3_u64.to_le_bytes()).status, 200);
+        assert_eq!(received(&waiting.join().expect("no panic")), None);
+    });
+    // Who has gone gets nothing.
+    let headers = session.headers();
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let asked = Poll { queue: "mail".into(), lock_ms: 60_000, number: 4, wait_ms: 20_000 };
+    let body = write_poll(&asked);
+    let gone = send(session.address, "POST", "/v2/openkv/receive", &headers, &body);
+    std::thread::sleep(Duration::from_millis(100));
+    drop(gone);
+    std::thread::sleep(Duration::from_millis(100));
+    enqueue(&here, 8..9);
+    let next = received(&poll(&session, 5, 20_000)).expect("a message");
+    assert_eq!((next.value[0], next.attempts), (8, 1));
+}
+
+#[test]
+fn strangers_are_refused() {
+    let served = file(|options| options.quotas.watches = Some(1));
+    let (reader, session) = (served.session("/", READ), served.session("/", ACCESS));
+    let good = write_consume(&asked(5000, 10, 10));
+    for path in ["openkv/consume", "openkv/receive"] {
+        let reply = reader.post(path, &good);
+        assert_eq!(reply.status, 403, "{path}");
+        assert!(reply.text().contains("may only read"), "{}", reply.text());
+        for len in 0..good.len() {
+            assert_eq!(session.post(path, &good[..len]).status, 400, "{path} {len}");
+        }
+        let reply = session.post(path, &KEEP_ALIVE);
+        assert!(reply.text().contains("frame cannot be read"), "{}", reply.text());
+    }
+    for bad in [asked(99, 10, 10), asked(5000, 1001, 10), asked(5000, 3, 4), asked(5000, 0, 0)] {
+        assert_eq!(session.post("openkv/consume", &write_consume(&bad)).status, 400, "{bad:?}");
+    }
+    let _one = consume(&session, &asked(5000, 10, 10));
+    let reply = session.post("openkv/consume", &good);
+    assert_eq!(reply.status, 429, "{}", reply.text());
+    assert_eq!(poll(&session, 1, 10).status, 429);
+    assert_eq!(poll(&session, 1, 0).status, 200, "one look is no stream");
+}
+
+#[test]
+fn a_server_that_closes_ends_its_consumers_and_gives_back() {
+    let mut served = file(|_| ());
+    let (here, session) = (beside(&served), served.session("/", ACCESS));
+    let mut consumers: Vec<_> =
+        (0..5).map(|_| consume(&session, &asked(600_000, 10, 10))).collect();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| poll(&session, 1, 20_000));
+        std::thread::sleep(Duration::from_millis(50));
+        served.server.close();
+        assert_eq!(received(&waiting.join().expect("no panic")), None);
+    });
+    for consumer in &mut consumers {
+        assert_eq!(consumer.next(), None);
+    }
+    enqueue(&here, 0..3);
+    assert_eq!(stats(&here), QueueStats { pending: 3, ..QueueStats::default() });
+}
