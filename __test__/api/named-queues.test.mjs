@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { all, onEach } from "./databases.mjs";
+import { all, onEveryKind } from "./databases.mjs";
 
 const CLOSED = { name: "BadResource", code: "CLOSED" };
 
-onEach("named queues", (fresh) => {
+onEveryKind("named queues", (fresh) => {
   test("receive, ack, nack, extend", async () => {
     const kv = await fresh();
     const queue = kv.queue("mail");
@@ -199,12 +199,12 @@ onEach("named queues", (fresh) => {
     const queue = kv.queue("closed");
     await queue.enqueue("m");
     const message = await queue.receive();
-    const waiting = queue.receive({ wait: 60_000 });
+    const waiting = assert.rejects(queue.receive({ wait: 60_000 }), CLOSED);
     const listening = queue.listen(() => {});
     kv.close();
-    await listening;
+    await Promise.all([listening, waiting]);
     const calls = [
-      waiting, queue.enqueue(1), queue.listen(() => {}), queue.receive(), queue.stats(),
+      queue.enqueue(1), queue.listen(() => {}), queue.receive(), queue.stats(),
       message.ack(), message.nack(), message.extend(1000), queue.dead.list(), queue.dead.get("1"),
       queue.dead.requeue("1"), queue.dead.delete("1"), queue.dead.purge(),
     ];

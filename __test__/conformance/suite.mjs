@@ -61,7 +61,7 @@ export const shelves = [
   { shelf: "expiry", cases: expiry },
   { shelf: "watch", cases: watch },
   { shelf: "enqueue", cases: enqueue },
-  { shelf: "queue", cases: queue.map((each) => ({ ...each, serverLacks: "listenQueue" })) },
+  { shelf: "queue", cases: queue },
   { shelf: "concurrency", cases: concurrency },
   { shelf: "close", cases: close },
 ];
