@@ -123,7 +123,8 @@ export async function receive(
   const held = { id: raw.id, lock: data.subarray(0, LOCK_BYTES) };
   if (session.closed) throw closedError();
   if (signal?.aborted) {
-    await settle(session, held, RETURNED);
+    // Where that cannot be told, its lock runs out.
+    await settle(session, held, RETURNED).catch(() => false);
     signal.throwIfAborted();
   }
   let info: MessageInfo;

@@ -2,7 +2,9 @@
 // nothing is lost, no message has two holders while a lock holds, and what a killed consumer had is
 // delivered again at most a second after its lock ran out.
 //
-//   node __test__/processes/queue-kill.mjs [--rounds 20] [--messages 120]
+// Consumers of a file, or with --served of a server's URL.
+//
+//   node __test__/processes/queue-kill.mjs [--rounds 20] [--messages 120] [--served]
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,7 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { guard, startChild } from "./children.mjs";
-import { openKv } from "./target.mjs";
+import { openKv, serve } from "./target.mjs";
 
 const CONSUMER = new URL("./queue-kill/consumer.mjs", import.meta.url);
 const LOCK_MS = 500;
@@ -21,9 +23,20 @@ const LATE_MS_MAX = 1000;
 const HANG_MS = 60_000;
 const CONSUMERS = 3;
 
+/** One round behind the URL of a server of this process. */
+export async function killClients(path, messages) {
+  const accessToken = "token-of-killed-consumers";
+  const server = await serve({ path, accessToken, listen: "127.0.0.1:0" });
+  try {
+    return await killConsumers(server.url, messages, { accessToken });
+  } finally {
+    await server.close();
+  }
+}
+
 /** One round; answers how many messages were taken over, and the longest time that took. */
-export async function killConsumers(path, messages) {
-  const kv = await openKv(path);
+export async function killConsumers(path, messages, options) {
+  const kv = await openKv(path, options);
   const queue = kv.queue("work");
   const begun = new Map();
   const done = new Set();
@@ -53,7 +66,7 @@ export async function killConsumers(path, messages) {
         if (done.size === messages) finish();
       }
     };
-    return { name, child: startChild(CONSUMER, { path, lockMs: LOCK_MS }, { onLine }) };
+    return { name, child: startChild(CONSUMER, { path, options, lockMs: LOCK_MS }, { onLine }) };
   }
 
   let names = 0;
@@ -86,12 +99,14 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
     options: {
       rounds: { type: "string", default: "20" },
       messages: { type: "string", default: "120" },
+      served: { type: "boolean", default: false },
     },
   });
   const folder = mkdtempSync(join(tmpdir(), "openkv-queue-kill-"));
   for (let round = 1; round <= Number(values.rounds); round++) {
     const path = join(folder, `${round}.sqlite3`);
-    const { takenOver, latest } = await killConsumers(path, Number(values.messages));
+    const kill = values.served ? killClients : killConsumers;
+    const { takenOver, latest } = await kill(path, Number(values.messages));
     console.log(`round ${round}: ${takenOver} taken over, at most ${latest} ms after the lock`);
   }
   rmSync(folder, { recursive: true, force: true });

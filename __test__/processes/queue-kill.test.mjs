@@ -2,8 +2,12 @@
 
 import { test } from "node:test";
 import { newPath } from "./peer/file.mjs";
-import { killConsumers } from "./queue-kill.mjs";
+import { killClients, killConsumers } from "./queue-kill.mjs";
 
 test("what killed consumers had is taken over, and nothing has two holders", async (t) => {
   await killConsumers(newPath(t), 120);
+});
+
+test("and what killed clients of a server had", async (t) => {
+  await killClients(newPath(t), 120);
 });

@@ -9,6 +9,9 @@ export const isOracle = runtime === "deno" && process.env.OPENKV_TEST_TARGET ===
 
 const openkv = isOracle ? null : await import("../../index.mjs");
 
+/** Starts a server; the oracle has none. */
+export const serve = openkv?.serve;
+
 /** @type {(path?: string, options?: object) => Promise<any>} */
 export const openKv = isOracle ? (path) => globalThis.Deno.openKv(path) : openkv.openKv;
 

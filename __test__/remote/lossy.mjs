@@ -59,7 +59,14 @@ class Lossy {
       answer.pipe(response);
     });
     asked.on("error", () => request.socket.destroy());
+    // Who has gone is gone for the server too.
+    response.on("close", () => asked.destroy());
     setTimeout(() => request.pipe(asked), this.delays(path));
+  }
+
+  /** Cuts all connections. */
+  cut() {
+    this.#server.closeAllConnections();
   }
 
   async close() {

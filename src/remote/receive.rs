@@ -17,7 +17,7 @@ use crate::codec::frame::{Poll, Verb, parse_received, push_settlement};
 use crate::connect::consume::write_poll;
 use crate::connect::extension::{QUEUES, RECEIVE};
 use crate::model::{
-    Delivery, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX, REMOTE_WAITS_MAX, Result,
+    Delivery, Kind, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX, REMOTE_WAITS_MAX, Result,
     Settlement,
 };
 use crate::store::{Id, Receive, Wish};
@@ -120,6 +120,7 @@ impl Waits {
                     let both = async { tokio::join!(ending, &mut asking).1 };
                     match timeout(Duration::from_millis(LEAVE_MS_MAX), both).await {
                         Ok(Ok((received, _))) => return Ok(received),
+                        Ok(Err(error)) if error.kind() != Kind::Unavailable => return Err(error),
                         Ok(Err(_)) | Err(_) => return Ok(None),
                     }
                 }

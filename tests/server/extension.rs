@@ -85,6 +85,8 @@ fn a_read_token_calls_what_reads() {
         Verb::DeleteMany,
         Verb::Settle,
         Verb::Extend,
+        Verb::Held,
+        Verb::ConsumeEnd,
         Verb::DeadRequeue,
         Verb::DeadDelete,
         Verb::DeadPurge,
@@ -104,8 +106,10 @@ fn a_read_token_calls_what_reads() {
 fn what_a_file_of_the_server_would_be_written_by_is_no_route() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
-    for path in ["call/5", "call/6", "call/0", "call/99", "call/", "call", "call/x", "", "call/1/"]
-    {
+    for path in [
+        "call/5", "call/6", "call/40", "call/0", "call/99", "call/", "call", "call/x", "",
+        "call/1/",
+    ] {
         assert_eq!(session.post(&format!("openkv/{path}"), &[]).status, 404, "{path}");
     }
     let client = connect(&served, ACCESS);

@@ -214,7 +214,7 @@ fn every_route_with_every_wrong_token() {
     let offer = b"{\"supportedVersions\":[3]}".to_vec();
     let rights = b"{\"rights\":\"read\"}".to_vec();
     let follow = write_request(&KeyRange { start: key("a"), end: key("b") }, None);
-    let routes: [(&str, &str, Vec<u8>, &Tokens, Expected); 18] = [
+    let routes: [(&str, &str, Vec<u8>, &Tokens, Expected); 20] = [
         (
             "POST",
             "/v2/snapshot_read",
@@ -231,6 +231,8 @@ fn every_route_with_every_wrong_token() {
         ),
         ("POST", "/v2/watch", body("watch"), &data, [401, 401, 400, 200, 401, 401, 401]),
         ("POST", "/v2/openkv/feed", follow, &data, [401, 401, 400, 200, 401, 401, 401]),
+        ("POST", "/v2/openkv/consume", vec![], &data, [401, 401, 400, 403, 401, 401, 401]),
+        ("POST", "/v2/openkv/receive", vec![], &data, [401, 401, 400, 403, 401, 401, 401]),
         ("POST", "/v2/openkv/read", with_count(0, b""), &data, [401, 401, 400, 200, 401, 401, 401]),
         (
             "POST",

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { args, listen, tell } from "../child.mjs";
 import { openKv } from "../target.mjs";
 
-const kv = await openKv(args.path);
+const kv = await openKv(args.path, args.options);
 listen();
 const say = (event, n) => tell(JSON.stringify({ event, n, at: Date.now() }));
 await kv.queue("work").listen(

@@ -1,0 +1,328 @@
+// Duty: consuming queues of a database elsewhere: who gets what, whose a message is while nothing
+// is heard of somebody, and what is told again. (What queues do, __test__/api/named-queues.test.mjs
+// and the conformance cases ask behind a URL too.)
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openKv, serve } from "../../index.mjs";
+import { lossy } from "./lossy.mjs";
+import { connect, start } from "./mock.mjs";
+
+const ACCESS_TOKEN = "access-token-of-a-file";
+const READ_TOKEN = "read-token-of-a-file";
+const folder = mkdtempSync(join(tmpdir(), "openkv-queues-"));
+const handles = [];
+const links = [];
+const servers = [];
+let files = 0;
+
+after(async () => {
+  for (const kv of handles) kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
+  await Promise.all(links.map((link) => link.close()));
+  await Promise.all(servers.map((server) => server.close()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A server, the file that it has, and ways to it: `client()` goes straight, `kv` by a link. */
+async function served(options = {}) {
+  const path = join(folder, `${files++}.sqlite3`);
+  const tokens = { accessToken: ACCESS_TOKEN, readToken: READ_TOKEN };
+  const server = await serve({ path, listen: "127.0.0.1:0", ...tokens, ...options });
+  const link = await lossy(server.url);
+  const way = async (url, accessToken = ACCESS_TOKEN) => {
+    const kv = await openKv(url, { accessToken });
+    handles.push(kv);
+    return kv;
+  };
+  servers.push(server);
+  links.push(link);
+  const local = await openKv(path);
+  handles.push(local);
+  const client = (token) => way(server.url, token);
+  return { server, link, local, client, kv: await way(link.url) };
+}
+
+/** Waits until it is so; the guard is against hanging. */
+async function until(isSo, what) {
+  for (let left = 1500; !(await isSo()); left--) {
+    assert.ok(left > 0, what);
+    await sleep(20);
+  }
+}
+
+const enqueue = async (kv, count, options) => {
+  for (let n = 0; n < count; n++) await kv.queue("work").enqueue(n, options);
+};
+
+test("two clients share a queue, each with its places, and together in order", async () => {
+  const { local, client } = await served();
+  await enqueue(local, 60);
+  const stop = new AbortController();
+  const begun = [];
+  const counts = [0, 0];
+  const running = [0, 0];
+  const most = [0, 0];
+  const listening = [0, 1].map(async (who) => {
+    const kv = await client();
+    await kv.queue("work").listen(
+      async (n) => {
+        begun.push(n);
+        counts[who]++;
+        most[who] = Math.max(most[who], ++running[who]);
+        await sleep(5);
+        running[who]--;
+        if (begun.length === 60) stop.abort();
+      },
+      { concurrency: 3, signal: stop.signal },
+    );
+  });
+  await Promise.all(listening);
+  assert.deepEqual(begun.toSorted((a, b) => a - b), Array.from({ length: 60 }, (_, n) => n));
+  begun.forEach((n, at) => assert.ok(Math.abs(n - at) <= 6, `${n} came at place ${at}`));
+  assert.ok(counts[0] > 5 && counts[1] > 5, String(counts));
+  assert.ok(most[0] <= 3 && most[1] <= 3, String(most));
+  assert.deepEqual((await local.queue("work").stats()).total, 0, "all ends are told by then");
+});
+
+test("a lock goes on while its handler runs, also while it blocks the thread", async () => {
+  const { local, client } = await served();
+  const [kv, other] = [await client(), await client()];
+  const stop = new AbortController();
+  const attempts = [];
+  const listening = kv.queue("work").listen(
+    async (_, message) => {
+      attempts.push(message.attempts);
+      const end = Date.now() + 700;
+      while (Date.now() < end);
+      await sleep(700);
+      stop.abort();
+      // The stream is left; the lock still goes on.
+      await sleep(700);
+    },
+    { lockDuration: 300, signal: stop.signal },
+  );
+  await enqueue(local, 1);
+  await until(() => attempts.length > 0, "a delivery");
+  assert.equal(await other.queue("work").receive({ wait: 1200 }), null);
+  await listening;
+  assert.deepEqual(attempts, [1]);
+  assert.equal((await local.queue("work").stats()).total, 0);
+});
+
+test("failures wait by the schedule and die with the error that was thrown", async () => {
+  const { client } = await served();
+  const kv = await client();
+  const queue = kv.queue("work");
+  const times = [];
+  const stop = new AbortController();
+  const long = "x".repeat(20_000);
+  const listening = queue.listen(
+    (_, { attempts }) => {
+      times.push(Date.now());
+      throw new RangeError(`attempt ${attempts} ${long}`);
+    },
+    { signal: stop.signal },
+  );
+  await queue.enqueue("bad", { backoffSchedule: [50, 200] });
+  await until(async () => (await queue.stats()).dead === 1, "its death");
+  stop.abort();
+  await listening;
+  assert.equal(times.length, 3);
+  assert.ok(times[1] - times[0] >= 50 && times[2] - times[1] >= 200, String(times));
+  const { messages: [dead] } = await queue.dead.list();
+  assert.equal(dead.error.name, "RangeError");
+  assert.match(dead.error.message, /^attempt 3 x+$/);
+});
+
+describe("what was lost on the way", () => {
+  test("ends of messages: told again, until they are heard", async () => {
+    const { kv, link, local } = await served();
+    const stop = new AbortController();
+    let handled = 0;
+    let lost = 0;
+    link.loses = (path) => path.endsWith("/call/38") && lost++ % 3 < 2 && lost < 30;
+    const listening = kv.queue("work").listen(
+      async () => {
+        await sleep(3);
+        if (++handled === 30) stop.abort();
+      },
+      { signal: stop.signal },
+    );
+    await enqueue(local, 30);
+    await listening;
+    assert.equal(handled, 30, "none was delivered twice");
+    assert.equal((await local.queue("work").stats()).total, 0);
+    assert.ok(lost > 3, "nothing was lost");
+  });
+
+  test("failures told again cost one interval of the schedule", async () => {
+    const { kv, link, local } = await served();
+    const stop = new AbortController();
+    const attempts = [];
+    link.loseNext("/call/38", 3);
+    const listening = kv.queue("work").listen(
+      (_, message) => {
+        attempts.push(message.attempts);
+        if (message.attempts === 3) return stop.abort();
+        throw new Error("again");
+      },
+      { concurrency: 1, signal: stop.signal },
+    );
+    await enqueue(local, 1, { backoffSchedule: [0, 0] });
+    await listening;
+    assert.deepEqual(attempts, [1, 2, 3]);
+    assert.equal((await local.queue("work").stats()).total, 0);
+  });
+
+  test("a message that was received: it comes again when its lock ends", async () => {
+    const { kv, link, local } = await served();
+    await enqueue(local, 1);
+    link.loseNext("/receive");
+    const message = await kv.queue("work").receive({ lockDuration: 300, wait: 20_000 });
+    assert.deepEqual([message.value, message.attempts], [0, 2]);
+    assert.equal(await message.ack(), true);
+  });
+
+  test("all connections: handlers go on, their messages stay theirs, their ends count", async () => {
+    const { kv, link, local, client } = await served();
+    const stop = new AbortController();
+    const attempts = [];
+    const listening = kv.queue("work").listen(
+      async (_, message) => {
+        attempts.push(message.attempts);
+        for (let n = 0; n < 4; n++) {
+          link.cut();
+          await sleep(300);
+        }
+        if (attempts.length === 4) stop.abort();
+      },
+      { concurrency: 2, lockDuration: 2000, signal: stop.signal },
+    );
+    const other = await client();
+    await enqueue(local, 4);
+    await until(() => attempts.length > 0, "a delivery");
+    await listening;
+    assert.deepEqual(attempts, [1, 1, 1, 1]);
+    assert.equal(await other.queue("work").receive(), null);
+    assert.equal((await local.queue("work").stats()).total, 0);
+  });
+});
+
+test("a listener that is stopped gives back what was on its way", async () => {
+  const { local, client } = await served();
+  await enqueue(local, 200);
+  for (let round = 0; round < 5; round++) {
+    const kv = await client();
+    const stop = new AbortController();
+    let begun = 0;
+    await kv.queue("work").listen(
+      () => {
+        if (++begun === 3) stop.abort();
+      },
+      { concurrency: 40, lockDuration: 60_000, signal: stop.signal },
+    );
+    const { processing } = await local.queue("work").stats();
+    assert.equal(processing, 0, `round ${round}`);
+    kv.close();
+  }
+  for (let message; (message = await local.queue("work").receive()) !== null;) {
+    assert.equal(message.attempts, 1, "nobody had seen it");
+  }
+});
+
+test("a wait that is given up leaves nothing locked", async () => {
+  const { local, client } = await served();
+  const queue = (await client()).queue("work");
+  let got = 0;
+  for (let round = 0; round < 40; round++) {
+    const stop = new AbortController();
+    const receiving = queue.receive({ wait: 60_000, lockDuration: 60_000, signal: stop.signal });
+    const enqueuing = local.queue("work").enqueue(round);
+    setTimeout(() => stop.abort(new Error("enough")), round % 8);
+    const message = await receiving.catch((error) => {
+      assert.equal(error.message, "enough");
+      return null;
+    });
+    await enqueuing;
+    if (message !== null) {
+      got++;
+      assert.equal(await message.ack(), true);
+    }
+  }
+  const stats = await local.queue("work").stats();
+  assert.deepEqual(stats, { pending: 40 - got, delayed: 0, processing: 0, dead: 0, total: 40 - got });
+});
+
+test("close() ends listeners and waits; what was settled before counts", async () => {
+  const { local, client } = await served();
+  await enqueue(local, 20);
+  const kv = await client();
+  let done = 0;
+  const listening = kv.queue("work").listen(() => void done++, { concurrency: 20 });
+  await until(() => done === 20, "all handled");
+  const waiting = assert.rejects(kv.queue("none").receive({ wait: 60_000 }), { code: "CLOSED" });
+  kv.close();
+  await Promise.all([listening, waiting]);
+  assert.equal((await local.queue("work").stats()).total, 0);
+});
+
+test("Deno's queue: listenQueue, at once and after failures", async () => {
+  const { local, client } = await served();
+  const [kv, sender] = [await client(), await client()];
+  const seen = [];
+  const ended = kv.listenQueue((value) => {
+    seen.push(value);
+    if (seen.length === 1) throw new Error("expected by the test");
+  });
+  await sender.enqueue({ n: 1n }, { backoffSchedule: [30] });
+  await until(() => seen.length === 2, "the second delivery");
+  assert.deepEqual(seen, [{ n: 1n }, { n: 1n }]);
+  await local.atomic().enqueue("in a commit").commit();
+  await until(() => seen.length === 3, "the message of a commit");
+  kv.close();
+  await ended;
+});
+
+describe("who is refused", () => {
+  const consuming = {
+    listen: (kv) => kv.queue("work").listen(() => {}),
+    listenQueue: (kv) => kv.listenQueue(() => {}),
+    receive: (kv) => kv.queue("work").receive(),
+    "receive that waits": (kv) => kv.queue("work").receive({ wait: 60_000 }),
+  };
+  test("a token that may only read, by that name", async () => {
+    const { client } = await served();
+    const kv = await client(READ_TOKEN);
+    for (const [name, call] of Object.entries(consuming)) {
+      await assert.rejects(call(kv), { code: "DENIED", message: /may only read/ }, name);
+    }
+  });
+
+  test("a server that is no openkv server, by what it lacks", async () => {
+    const kv = await connect(await start());
+    for (const [name, call] of Object.entries(consuming)) {
+      const message = /lacks the extension.*(listening to|receiving from) queues/;
+      await assert.rejects(call(kv), { code: "UNSUPPORTED", message }, name);
+    }
+  });
+
+  test("consumers over the quota of watches wait for a place", async () => {
+    const { client, local } = await served({ quotas: { watches: 1 } });
+    const [first, second] = [await client(), await client()];
+    const watching = first.watch([["a"]]).getReader();
+    await watching.read();
+    const seen = [];
+    const listening = second.queue("work").listen((n) => void seen.push(n));
+    await enqueue(local, 1);
+    await sleep(300);
+    assert.deepEqual(seen, []);
+    await watching.cancel();
+    await until(() => seen.length === 1, "a place");
+    second.close();
+    await listening;
+  });
+});
