@@ -218,6 +218,7 @@ test("what a later client asks of an earlier server is named", async () => {
 
 test("a backup is made where the file is", async () => {
   const { kv, link } = await served();
+  assert.deepEqual(await kv.check(), { ok: true, findings: [] });
   const before = link.paths.length;
   await assert.rejects(kv.backup("copy.sqlite3"), { code: "UNSUPPORTED", message: /backup/ });
   assert.equal(link.paths.length, before);

@@ -4,9 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use openkv::codec::frame::{parse_outcomes, push_outcomes};
+use openkv::connect::extension;
 use openkv::connect::feed;
 use openkv::connect::frames::Frames;
 use openkv::connect::metadata;
+use openkv::connect::state;
 use openkv::connect::versions::Version;
 use openkv::connect::wire::{atomic_write, snapshot_read, watch};
 use openkv::model::{Key, KeyRange, Limits, Range};
@@ -19,7 +22,7 @@ fn bytes_max(len: usize) -> usize {
 fuzz_target!(|data: &[u8]| {
     let Some((kind, body)) = data.split_first() else { return };
     let limits = Limits::default();
-    within(bytes_max(body.len()), || match kind % 11 {
+    within(bytes_max(body.len()), || match kind % 13 {
         0 => {
             if let Ok(ranges) = snapshot_read::read_request(body, &limits) {
                 let again = snapshot_read::write_request(&ranges);
@@ -78,6 +81,29 @@ fuzz_target!(|data: &[u8]| {
                 let again = feed::write_batch(told, &changes).expect("what was read");
                 let told = feed::FeedMessage::Told(told, changes);
                 assert_eq!(feed::read_message(&again[4..], &range, None), Ok(told));
+            }
+        }
+        10 => {
+            if let Ok((keys, raw)) = state::read_request(body, &Limits::wide()) {
+                let again = state::write_request(&keys, raw);
+                assert_eq!(state::read_request(&again, &Limits::wide()), Ok((keys, raw)));
+            }
+        }
+        11 => {
+            if let Ok(Ok(held)) = state::read_message(body, 3) {
+                let told = held.iter().map(|held| held.as_ref().map(|(at, value)| (*at, value)));
+                let again = state::write_state(told).expect("what was read");
+                assert_eq!(state::read_message(&again[4..], 3), Ok(Ok(held)));
+            }
+            if let Ok(decisions) = parse_outcomes(body, 3) {
+                let mut again = vec![];
+                push_outcomes(&mut again, &decisions);
+                assert_eq!(parse_outcomes(&again, 3), Ok(decisions));
+            }
+            if let Ok(text) = std::str::from_utf8(body)
+                && let Ok(limits) = extension::read_limits(text)
+            {
+                assert_eq!(extension::read_limits(&extension::write_limits(&limits)), Ok(limits));
             }
         }
         _ => {

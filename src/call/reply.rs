@@ -62,6 +62,18 @@ impl Reply {
         self
     }
 
+    /// Keeps this until it is answered, also if nobody waits for that.
+    #[must_use]
+    pub fn holding(mut self, place: impl Send + 'static) -> Self {
+        self.answer = self.answer.take().map(|answer| -> Answer {
+            Box::new(move |told| {
+                drop(place);
+                answer(told);
+            })
+        });
+        self
+    }
+
     /// Whether somebody still waits for the answer.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted())

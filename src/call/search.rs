@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::{Call, Fault, too_large};
-use crate::codec::Malformed;
 use crate::codec::frame::{
     Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
 };
+use crate::codec::{Malformed, key};
 use crate::filter::Filter;
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Hit, HitVisitor, Result, Search, Wish};
 
@@ -16,7 +16,10 @@ fn soon() -> Instant {
 
 /// Frame: the description. Answer: the one index.
 pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
-    let spec = match parse_index(frame) {
+    // Its prefix is shown to everybody who asks for the indexes.
+    let parsed = parse_index(frame);
+    let parsed = parsed.and_then(|spec| key::validate(spec.prefix.as_bytes()).map(|()| spec));
+    let spec = match parsed {
         Ok(spec) => spec,
         Err(malformed) => return reply.bad(malformed),
     };

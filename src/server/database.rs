@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch as flag;
+use tokio::sync::{Semaphore, watch as flag};
 
 use super::answer::Refusal;
 use super::auth::{Rights, TokenHash};
@@ -40,6 +40,8 @@ pub(super) struct Database {
     store: Mutex<Option<Arc<Store>>>,
     bucket: Mutex<Bucket>,
     watches: AtomicU32,
+    /// A place for who examines the file.
+    pub(super) examining: Arc<Semaphore>,
     /// Size of its files, and when that was measured.
     size: Mutex<(u64, i64)>,
     /// Told when the tokens change or the database goes: watches look whether they may go on.
@@ -81,6 +83,7 @@ impl Database {
             store: Mutex::default(),
             bucket: Mutex::default(),
             watches: AtomicU32::new(0),
+            examining: Arc::new(Semaphore::new(1)),
             size: Mutex::default(),
             changed: flag::Sender::new(()),
             gone: AtomicBool::new(false),

@@ -142,6 +142,25 @@ fn whatever_frame_comes_is_answered() {
     assert_eq!(call(&client, Verb::Count, &count_all()), Ok(0_f64.to_le_bytes().to_vec()));
 }
 
+/// The prefix of an index is shown to all who ask for the indexes, so it must be a key.
+#[test]
+fn an_index_has_a_prefix_that_is_a_key() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let create = |prefix: &[u8]| {
+        let mut frame = vec![1, 0, 0, 0, b'n', prefix.len() as u8, 0, 0, 0];
+        frame.extend(prefix);
+        frame.extend([0, 0, 1, 0, 1, 0, 0, 0, b't']);
+        session.post("openkv/call/50", &frame)
+    };
+    for bad in [&[0x99][..], &[2, b'a'], &[0x21, 1]] {
+        let reply = create(bad);
+        assert_eq!(reply.status, 400, "{bad:?}: {}", reply.text());
+    }
+    let made = create(&[2, b'a', 0]);
+    assert!(read_answer(&made.body).expect("an answer").is_ok(), "{}", made.text());
+}
+
 #[test]
 fn an_error_of_the_store_is_the_same_one_here() {
     let served = file(|_| ());

@@ -15,6 +15,7 @@ use crate::server::auth::Rights;
 use crate::server::catalog::now_ms;
 use crate::server::data::{has_queue_room, store_of};
 use crate::server::database::Database;
+use crate::server::quota::over;
 
 /// What a verb takes; `None`: it is not for clients.
 pub(super) fn rights(verb: Verb) -> Option<Rights> {
@@ -62,6 +63,16 @@ pub(super) async fn call(
         Verb::DeadRequeue => {
             let (queue, _) = parse_dead(frame).map_err(malformed)?;
             has_queue_room(database, &queue).await?;
+        }
+        // It reads the whole file, on a thread of its own.
+        Verb::Check => {
+            let place = database.examining.clone().try_acquire_owned();
+            let place = place.map_err(|_| over("examinations at one time", 1, "", 5))?;
+            return ask(database, limits, |mut call| {
+                call.reply = call.reply.holding(place);
+                carry_out(verb, frame, call);
+            })
+            .await;
         }
         _ => {}
     }

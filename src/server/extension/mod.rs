@@ -19,6 +19,7 @@ use hyper::StatusCode;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
+use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use super::Serving;
@@ -89,7 +90,8 @@ pub(super) async fn route(
     database.allows(grant.rights, asked.rights())?;
     database.take_operation(now_ms())?;
     let limits = limits(&head.headers)?;
-    let body = whole_body(serving, body, asked).await?;
+    // Held to the end: the body is.
+    let (body, _place) = whole_body(serving, body, asked).await?;
     match asked {
         Asked::Read => read::read(&database, &body).await,
         Asked::Write => write::write(&database, &body, &limits).await,
@@ -106,20 +108,20 @@ async fn whole_body(
     serving: &Arc<Serving>,
     body: Incoming,
     asked: Asked,
-) -> Result<Bytes, Refusal> {
+) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal> {
     if asked.rights() == Rights::Read {
-        return route::read(body, FRAMES_READ_BYTES_MAX).await;
+        return Ok((route::read(body, FRAMES_READ_BYTES_MAX).await?, None));
     }
     let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= REQUEST_BYTES_MAX as u64);
     if is_short {
-        return route::read(body, REQUEST_BYTES_MAX).await;
+        return Ok((route::read(body, REQUEST_BYTES_MAX).await?, None));
     }
     let wait = Duration::from_millis(REQUEST_BODY_MS_MAX);
-    let Ok(Ok(_place)) = timeout(wait, serving.large_bodies.acquire()).await else {
+    let Ok(Ok(place)) = timeout(wait, serving.large_bodies.acquire()).await else {
         let text = format!("{FRAMES_LARGE_MAX} long requests are under way already; try later.");
         return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).retry(1));
     };
-    route::read(body, FRAMES_WRITE_BYTES_MAX).await
+    Ok((route::read(body, FRAMES_WRITE_BYTES_MAX).await?, Some(place)))
 }
 
 /// What the client's writes are held to: its own limits, but not beyond the server's.
