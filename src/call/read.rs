@@ -15,6 +15,9 @@ pub fn read(ranges: Vec<Range>, page_bytes: usize, call: Call) {
     let keys = ranges.iter().filter(|range| matches!(range, Range::Point(_))).count();
     let pages = ranges.len() - keys;
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         let mut out = Vec::new();
         let read = snapshot.and_then(|snapshot| {
             for range in &ranges {

@@ -55,7 +55,7 @@ impl Reply {
         Self { answer: Some(Box::new(answer)), wanted: None, counts: None }
     }
 
-    /// From now on reads that go on in steps ask this whether to go on.
+    /// From now on reads ask this whether to begin, and those in steps whether to go on.
     #[must_use]
     pub fn while_wanted(mut self, wanted: impl Fn() -> bool + Send + 'static) -> Self {
         self.wanted = Some(Box::new(wanted));

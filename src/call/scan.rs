@@ -33,6 +33,9 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
         Err(error) => return reply.bad(error),
     };
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         let mut rows = Vec::new();
         let mut count: u32 = 0;
         let keys_only = request.keys_only;

@@ -73,6 +73,9 @@ pub(super) fn search(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: 
         Err(error) => return reply.bad(error),
     };
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         let answer = snapshot.and_then(|snapshot| {
             let used = snapshot.search(&search, &mut page)?;
             page.answer(&search, !used.building, &used.spec.fields)
