@@ -143,7 +143,8 @@ for (const [name, { title, run, aim, aimed }] of Object.entries(workloads)) {
 if (only.includes("idle")) {
   for (const each of names) {
     const server = await servers[each](join(directory, `${each}-idle.sqlite3`));
-    console.log(`${each}: ${await idleWatches({ ...server, accessToken })}`);
+    const { text } = await idleWatches({ ...server, accessToken });
+    console.log(`${each}: ${text}`);
     await server.close();
   }
 }

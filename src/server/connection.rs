@@ -44,6 +44,16 @@ struct Work {
 }
 
 impl Work {
+    fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            requests: AtomicUsize::new(0),
+            idle_since_ms: AtomicU64::new(0),
+            taken: Mutex::default(),
+            last_number: AtomicU64::new(0),
+        }
+    }
+
     /// How long nothing has been under way; `None` while something is. A connection that has not
     /// asked for anything yet has less time for it.
     fn left(&self) -> Option<Duration> {
@@ -103,7 +113,10 @@ struct Held {
 impl Held {
     fn piece(&mut self) -> Bytes {
         if self.rest.len() > ANSWER_PIECE_BYTES {
-            self.under_way.took();
+            // A stream may wait for its reader: it has a bound of its own, and others beside it.
+            if self.body.is_whole() {
+                self.under_way.took();
+            }
             return self.rest.split_to(ANSWER_PIECE_BYTES);
         }
         std::mem::take(&mut self.rest)
@@ -157,13 +170,7 @@ pub(super) async fn connection(
         .max_header_list_size(u32::try_from(REQUEST_HEAD_BYTES_MAX).unwrap_or(u32::MAX))
         .keep_alive_interval(Duration::from_millis(4 * ALIVE_INTERVAL_MS))
         .keep_alive_timeout(HEAD_MAX);
-    let work = Arc::new(Work {
-        begun: Instant::now(),
-        requests: AtomicUsize::new(0),
-        idle_since_ms: AtomicU64::new(0),
-        taken: Mutex::default(),
-        last_number: AtomicU64::new(0),
-    });
+    let work = Arc::new(Work::new());
     let mut closing = serving.closing.subscribe();
     let service = {
         let work = work.clone();
@@ -213,5 +220,37 @@ pub(super) async fn connection(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_may_wait_for_its_reader_and_a_whole_answer_may_not() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let paused = builder.enable_time().start_paused(true).build().unwrap();
+        paused.block_on(async {
+            let long = || Bytes::from(vec![7; 3 * ANSWER_PIECE_BYTES]);
+            let (sender, pieces) = mpsc::channel(1);
+            sender.send(long()).await.unwrap();
+            for (body, stalls) in [(Body::Stream(pieces), false), (Body::Whole(Some(long())), true)]
+            {
+                let work = Arc::new(Work::new());
+                let under_way = UnderWay::new(&work);
+                let mut held = Held { body, rest: Bytes::new(), under_way };
+                let piece = poll_fn(|context| Pin::new(&mut held).poll_frame(context)).await;
+                let piece = piece.unwrap().unwrap().into_data().unwrap();
+                assert_eq!(piece.len(), ANSWER_PIECE_BYTES);
+                sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
+                assert_eq!(work.is_stalled(), stalls);
+            }
+            drop(sender);
+        });
     }
 }
