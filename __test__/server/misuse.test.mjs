@@ -87,6 +87,9 @@ async function dial() {
 const rangeOf = (limit) =>
   message([1, message([1, Buffer.from([0])], [2, Buffer.from([0xff])], [3, limit])]);
 
+/** The end of a session, with or without a word. */
+const closing = (session) => new Promise((resolve) => session.on("close", resolve));
+
 /** Waits until it holds; fails when it never does. */
 async function until(holds, what) {
   const end = Date.now() + PATIENCE_MS;
@@ -150,7 +153,7 @@ describe("a server is misused", { concurrency: true }, () => {
     const sessions = Array.from({ length: 20 }, () => http2.connect(server.url));
     const closed = sessions.map((session) => {
       session.on("error", () => {});
-      return once(session, "close");
+      return closing(session);
     });
     // Without a token: nobody needs one to be a nuisance.
     const statuses = sessions.map(async (session) => {
@@ -195,7 +198,7 @@ describe("a server is misused", { concurrency: true }, () => {
       stream.on("error", () => {});
       stream.pause();
       stream.end(range);
-      return once(session, "close");
+      return closing(session);
     });
     await served();
     await Promise.all(closed);
