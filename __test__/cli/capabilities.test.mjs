@@ -19,7 +19,7 @@ async function people(name) {
   const kv = await openKv(db);
   for (const [key, value] of PEOPLE) await kv.set(key, value);
   kv.close();
-  return { db, on: (...args) => openkv("-d", db, ...args) };
+  return { db, database: ["-d", db], on: (...args) => openkv("-d", db, ...args) };
 }
 
 const servers = [];
@@ -31,7 +31,8 @@ async function served(name) {
   const accessToken = "the-token-of-these-tests";
   const server = await serve({ path: db, accessToken, listen: "127.0.0.1:0" });
   servers.push(server);
-  return { db, on: (...args) => openkv("-d", server.url, "--token", accessToken, ...args) };
+  const database = ["-d", server.url, "--token", accessToken];
+  return { db, database, on: (...args) => openkv(...database, ...args) };
 }
 
 /** On a file, and behind a URL: the same assertions. */
@@ -93,9 +94,8 @@ test("watch of a prefix tells every change, and goes on where it was", async () 
   kv.close();
 });
 
-test("messages go into named queues and come out", async () => {
-  const db = path("queue.db");
-  const on = (...args) => openkv("-d", db, ...args);
+onBoth("messages go into named queues and come out", async (people) => {
+  const { on, database } = await people("queue.db");
   assert.equal((await on("enqueue", "{ n: 1 }", "--queue", "mail", "--backoff", "0", "--key", "k")).code, 0);
   await on("enqueue", "{ n: 2 }", "--queue", "mail", "--key", "k");
   await on("enqueue", "'first'", "--queue", "mail", "--priority", "9");
@@ -112,7 +112,7 @@ test("messages go into named queues and come out", async () => {
   assert.match((await on("dead", "get", "mail", dead.id)).out, /error \w+: no\n {2}\{ n: 1 \}/);
   assert.equal((await on("dead", "requeue", "mail", dead.id)).code, 0);
   assert.equal((await on("dead", "requeue", "mail", dead.id)).code, 1);
-  const listener = start(["-d", db, "queue", "listen", "mail", "--json"]);
+  const listener = start([...database, "queue", "listen", "mail", "--json"]);
   const [line] = await linesOf(listener, 1);
   assert.equal(JSON.parse(line).id, dead.id);
   assert.equal(await ended(listener, "SIGINT"), 0);

@@ -6,12 +6,12 @@
 use libfuzzer_sys::fuzz_target;
 use openkv::codec::frame::{parse_outcomes, push_outcomes};
 use openkv::connect::extension;
-use openkv::connect::feed;
 use openkv::connect::frames::Frames;
 use openkv::connect::metadata;
 use openkv::connect::state;
 use openkv::connect::versions::Version;
 use openkv::connect::wire::{atomic_write, snapshot_read, watch};
+use openkv::connect::{consume, feed};
 use openkv::model::{Key, KeyRange, Limits, Range};
 use openkv_fuzz::within;
 
@@ -22,7 +22,7 @@ fn bytes_max(len: usize) -> usize {
 fuzz_target!(|data: &[u8]| {
     let Some((kind, body)) = data.split_first() else { return };
     let limits = Limits::default();
-    within(bytes_max(body.len()), || match kind % 13 {
+    within(bytes_max(body.len()), || match kind % 16 {
         0 => {
             if let Ok(ranges) = snapshot_read::read_request(body, &limits) {
                 let again = snapshot_read::write_request(&ranges);
@@ -105,6 +105,24 @@ fuzz_target!(|data: &[u8]| {
             {
                 assert_eq!(extension::read_limits(&extension::write_limits(&limits)), Ok(limits));
             }
+        }
+        12 => {
+            if let Ok(asked) = consume::read_consume(body) {
+                assert_eq!(consume::read_consume(&consume::write_consume(&asked)), Ok(asked));
+            }
+        }
+        13 => {
+            if let Ok(asked) = consume::read_poll(body) {
+                assert_eq!(consume::read_poll(&consume::write_poll(&asked)), Ok(asked));
+            }
+        }
+        14 => {
+            if let Ok(consume::ConsumeMessage::Dealt(dealt)) = consume::read_message(body, false) {
+                let again = consume::write_dealt(dealt.iter()).expect("what was read");
+                let dealt = consume::ConsumeMessage::Dealt(dealt);
+                assert_eq!(consume::read_message(&again[4..], false), Ok(dealt));
+            }
+            drop(consume::read_message(body, true));
         }
         _ => {
             let Some((size, body)) = body.split_first() else { return };

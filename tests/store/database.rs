@@ -10,7 +10,7 @@ use openkv::engine::Engine;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
 use openkv::model::{AtomicWrite, Decision, Delivery, Env, LOCK_MS, Outcome, Result};
-use openkv::store::{Ask, Entry, Handed, Id, Store, Wish};
+use openkv::store::{Ask, Elsewhere, Entry, Handed, Id, Store, Wish};
 
 use crate::writes::{key, write};
 
@@ -213,6 +213,22 @@ impl Database {
         Consumer { id, got: Answer(got) }
     }
 
+    /// Becomes a consumer on behalf of somebody elsewhere.
+    pub(crate) fn listen_for(&self, lock_ms: i64, places: u64, most: u64) -> Consumer {
+        let (told, got) = channel();
+        let told = Mutex::new(told);
+        let deliver = move |hand: Vec<Handed>| {
+            for handed in hand {
+                let _nobody_asks = told.lock().expect("no panic").send(handed);
+            }
+            Vec::new()
+        };
+        let wish = Wish { queue: "mail".to_owned(), lock_ms };
+        let elsewhere = Elsewhere { wish, places, most };
+        let id = self.store().listen_for(elsewhere, Box::new(deliver)).expect("listening");
+        Consumer { id, got: Answer(got) }
+    }
+
     /// Asks for one message.
     pub(crate) fn receive(
         &self,
@@ -259,6 +275,11 @@ impl Consumer {
     pub(crate) fn get(&self) -> (i64, u8) {
         let handed = self.got.get();
         (handed.number, handed.delivery.value[0])
+    }
+
+    /// Waits for a delivery, and gets all of it.
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.got.get().delivery
     }
 
     /// What has come by now: the messages' bytes.

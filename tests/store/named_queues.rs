@@ -121,7 +121,60 @@ fn what_a_listener_refuses_is_put_back_unused(database: Database) {
     assert_eq!((other.get().1, other.get().1), (1, 2));
 }
 
+fn who_is_elsewhere_settles_renews_and_is_given_places_itself(database: Database) {
+    let there = database.listen_for(LOCK_MS, 1, 2);
+    database.must(mail(0..4, START_MS));
+    let first = there.delivery();
+    database.settle_down();
+    assert!(there.all().is_empty(), "one place");
+    assert_eq!(database.ask(done(&first)), Ok(true));
+    database.settle_down();
+    assert!(there.all().is_empty(), "its place is not told of yet");
+    database.store().grant(there.id, 2);
+    let second = there.delivery();
+    assert_eq!(second.value[0], 1);
+    // Nothing keeps its lock going but who has it.
+    let renewal = Renewal { id: second.id, lock: second.lock, lock_ms: LOCK_MS };
+    database.pass(LOCK_MS - 1);
+    assert_eq!(database.ask(Ask::Extend(renewal)), Ok(true));
+    database.pass(LOCK_MS - 1);
+    let other = database.listen_to("mail", LOCK_MS, 10);
+    database.settle_down();
+    assert_eq!(other.all(), [2, 3], "the second is still locked");
+    database.pass(1);
+    assert_eq!(other.get().1, 1);
+    assert_eq!(database.ask(done(&second)), Ok(false));
+    database.store().unlisten(there.id);
+    database.must(mail(4..5, START_MS));
+    assert_eq!(other.get().1, 4);
+}
+
+fn what_was_to_take_messages_is_dropped_with_its_consumer(database: Database) {
+    struct Dropped(std::sync::mpsc::Sender<()>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let _nobody_asks = self.0.send(());
+        }
+    }
+    let (told, dropped) = std::sync::mpsc::channel();
+    let taker = Dropped(told);
+    let wish = openkv::store::Wish { queue: "mail".into(), lock_ms: LOCK_MS };
+    let elsewhere = openkv::store::Elsewhere { wish, places: 1, most: 1 };
+    let refuse = move |hand| {
+        let _taker = &taker;
+        hand
+    };
+    let id = database.store().listen_for(elsewhere, Box::new(refuse)).expect("listening");
+    database.must(mail(0..1, START_MS));
+    database.store().unlisten(id);
+    assert_eq!(dropped.recv_timeout(std::time::Duration::from_secs(30)), Ok(()));
+    let other = database.listen_to("mail", LOCK_MS, 10);
+    assert_eq!(other.get().1, 0);
+}
+
 on_both! {
+    who_is_elsewhere_settles_renews_and_is_given_places_itself
+    what_was_to_take_messages_is_dropped_with_its_consumer
     one_look_is_answered_at_once
     who_waits_gets_the_next_message
     a_lock_ends_is_extended_and_lost

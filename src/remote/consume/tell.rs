@@ -169,9 +169,14 @@ async fn renew(asker: &Asker, consumer: &Consumer) {
     while !consumer.has_nothing_to_keep() {
         let (numbers, renewals, next) = consumer.due();
         if renewals.is_empty() {
-            let at = next.unwrap_or_else(|| Instant::now() + asker.timeout);
+            let next = async {
+                match next {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                () = sleep_until(at) => {}
+                () = next => {}
                 () = consumer.taken.notified() => {}
             }
             continue;
