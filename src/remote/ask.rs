@@ -42,7 +42,7 @@ pub(super) struct Question {
     /// Whether each try may take all of the time, however harmless another would be.
     pub(super) patient: bool,
     pub(super) body: Bytes,
-    /// Whether it waits at the server, and takes no place from those that do not.
+    /// Whether it takes no place among those under way: it waits at the server, or must not wait here.
     pub(super) waits: bool,
     /// Which extension it is of; `None`: the protocol's own.
     pub(super) needs: Option<Needs>,

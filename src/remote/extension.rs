@@ -99,7 +99,10 @@ pub(super) async fn call(
     let path = format!("{CALL}/{}", verb.number());
     let needs = Needs { extension: FRAMES, what: name(verb) };
     let limits = limits_header(&limits);
-    let question = Question { patient, limits, ..Question::extension(path, again, frame, needs) };
+    // The locks of messages run out while others keep the server busy. A listener sends one at a time.
+    let waits = verb == Verb::Held;
+    let question =
+        Question { patient, limits, waits, ..Question::extension(path, again, frame, needs) };
     let (answer, sent_before) = asker.ask(&question, |_, bytes| answer_of(bytes)).await?;
     if sent_before && did_nothing(verb, &answer) {
         return Err(lost(
