@@ -44,7 +44,7 @@ pub(super) fn name(verb: Verb) -> &'static str {
     }
 }
 
-/// Whether it waits for all writes that were called before, and those called later for it.
+/// Whether it waits for all writes that were called before.
 pub(super) fn is_about_all(verb: Verb) -> bool {
     matches!(verb, Verb::DeleteMany)
 }

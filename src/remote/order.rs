@@ -36,8 +36,6 @@ struct State {
     last_number: u64,
     /// Who came last about each.
     last: HashMap<About, u64>,
-    /// Who came last about everything.
-    last_of_all: Option<u64>,
     /// Their channels close when they end.
     under_way: BTreeMap<u64, flag::Receiver<()>>,
 }
@@ -53,7 +51,8 @@ pub(super) struct Turn {
 }
 
 impl Order {
-    /// Takes the next place, for what is about these, or (`None`) about everything.
+    /// Takes the next place, for what is about these. What may be about everything (`None`) waits for
+    /// all, but nobody waits for it: it is a deletion of many, which lets others write meanwhile.
     pub(super) fn turn(&self, about: Option<Vec<About>>) -> Turn {
         let mut state = self.0.lock();
         let state = &mut *state;
@@ -61,19 +60,14 @@ impl Order {
         let number = state.last_number;
         let mut before: Vec<u64> = match &about {
             None => state.under_way.keys().copied().collect(),
-            Some(about) => {
-                let same = about.iter().filter_map(|each| state.last.get(each).copied());
-                same.chain(state.last_of_all).collect()
-            }
+            Some(about) => about.iter().filter_map(|each| state.last.get(each).copied()).collect(),
         };
         before.sort_unstable();
         before.dedup();
         let before =
             before.iter().filter_map(|number| state.under_way.get(number).cloned()).collect();
-        match &about {
-            None => state.last_of_all = Some(number),
-            Some(about) => state.last.extend(about.iter().map(|each| (each.clone(), number))),
-        }
+        let all = about.iter().flatten();
+        state.last.extend(all.map(|each| (each.clone(), number)));
         let (ended, ends) = flag::channel(());
         state.under_way.insert(number, ends);
         Turn { order: self.clone(), number, about, before, _ended: ended }
@@ -108,9 +102,6 @@ impl Drop for Turn {
                 state.last.remove(each);
             }
         }
-        if state.last_of_all == Some(self.number) {
-            state.last_of_all = None;
-        }
     }
 }
 
@@ -127,19 +118,18 @@ mod tests {
     }
 
     #[test]
-    fn the_same_waits_for_the_last_one_and_everything_for_all() {
+    fn the_same_waits_for_the_last_one_and_what_is_about_everything_for_all() {
         let order = Order::default();
         let (a, b) = (order.turn(queue("a")), order.turn(queue("b")));
         assert_eq!((waits(&a), waits(&b)), (0, 0));
         let again = order.turn(queue("a"));
         let all = order.turn(None);
         let after = order.turn(queue("c"));
-        assert_eq!((waits(&again), waits(&all), waits(&after)), (1, 3, 1));
+        assert_eq!((waits(&again), waits(&all), waits(&after)), (1, 3, 0));
         drop(a);
         assert_eq!((waits(&again), waits(&all)), (0, 2));
         drop((b, again, all, after));
         let state = order.0.lock();
         assert!(state.last.is_empty() && state.under_way.is_empty());
-        assert_eq!(state.last_of_all, None);
     }
 }
