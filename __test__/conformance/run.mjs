@@ -78,7 +78,7 @@ function plan() {
       for (const each of cases) {
         const id = `${shelf}: ${each.name}`;
         if (each.on && each.on !== variant) continue;
-        if (variant === "server" && (each.alone || each.serverLacks)) continue;
+        if (variant === "server" && each.alone) continue;
         if (options.only && !id.includes(options.only)) continue;
         tasks.push({ id, variant, case: each, number: tasks.length });
       }

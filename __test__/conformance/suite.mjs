@@ -4,7 +4,6 @@
 //   on: "file" | "memory"          makes sense on one variant only
 //   alone: true                    changes the process (working directory, environment)
 //   denoDiffers: "reason"          openkv does otherwise on purpose; listed in docs/contract.md
-//   serverLacks: "what"            cannot be asked of our client and server: left out there
 //   serverDiffers: "reason"        our client and server do otherwise; listed in docs/contract.md
 //   denoSlow: "reason"             Deno's KV needs up to a minute: left out of the oracle run
 

@@ -89,7 +89,6 @@ export default [
   },
   {
     name: "a commit that fails half-way leaves nothing",
-    serverLacks: "listenQueue",
     denoDiffers: "Deno keeps the mutations before the one that failed",
     async run(t) {
       const kv = await t.open();

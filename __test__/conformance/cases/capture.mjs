@@ -75,7 +75,6 @@ export default [
   },
   {
     name: "enqueue captures its message at the call",
-    serverLacks: "listenQueue",
     async run(t) {
       const kv = await t.open();
       const [message, other] = [{ n: 1 }, { n: 2 }];

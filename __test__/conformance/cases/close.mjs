@@ -138,7 +138,6 @@ export default [
   },
   {
     name: "close does not wait for messages that are not yet due",
-    serverLacks: "listenQueue",
     async run(t) {
       const kv = await t.open();
       await kv.enqueue("later", { delay: 3_600_000 });
@@ -149,7 +148,6 @@ export default [
   },
   {
     name: "close ends every watch and listener of the handle",
-    serverLacks: "listenQueue",
     async run(t) {
       const kv = await t.open();
       const readers = Array.from({ length: 5 }, () => kv.watch([["a"]]).getReader());

@@ -75,7 +75,6 @@ export default [
   },
   {
     name: "everything at once on one handle",
-    serverLacks: "listenQueue",
     async run(t) {
       const kv = await t.open();
       const got = [];
