@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch as flag};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::ask::{Again, Asker, Question, Unfit};
 use super::extension::{Needs, answer_of, call};
@@ -17,8 +17,8 @@ use crate::codec::frame::{Poll, Verb, parse_received, push_settlement};
 use crate::connect::consume::write_poll;
 use crate::connect::extension::{QUEUES, RECEIVE};
 use crate::model::{
-    Delivery, Kind, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX, REMOTE_WAITS_MAX, Result,
-    Settlement,
+    Delivery, Kind, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX, REMOTE_WAITS_MAX,
+    RETRY_DELAY_MS, Result, Settlement,
 };
 use crate::store::{Id, Receive, Wish};
 
@@ -115,10 +115,13 @@ impl Waits {
             let answer = tokio::select! {
                 answer = &mut asking => answer,
                 () = ended() => {
-                    let frame = id.to_le_bytes().to_vec();
-                    let ending = call(asker, Verb::ConsumeEnd, frame, Limits::wide());
-                    let both = async { tokio::join!(ending, &mut asking).1 };
-                    match timeout(Duration::from_millis(LEAVE_MS_MAX), both).await {
+                    let answered = async {
+                        tokio::select! {
+                            answer = &mut asking => answer,
+                            never = end(asker, id) => match never {},
+                        }
+                    };
+                    match timeout(Duration::from_millis(LEAVE_MS_MAX), answered).await {
                         Ok(Ok((received, _))) => return Ok(received),
                         Ok(Err(error)) if error.kind() != Kind::Unavailable => return Err(error),
                         Ok(Err(_)) | Err(_) => return Ok(None),
@@ -130,6 +133,15 @@ impl Waits {
                 answer => return answer.map(|(received, _)| received),
             }
         }
+    }
+}
+
+/// Asks the server to end a wait, again and again: it may not have heard of it yet.
+async fn end(asker: &Asker, id: Id) -> std::convert::Infallible {
+    loop {
+        let frame = id.to_le_bytes().to_vec();
+        let _again_then = call(asker, Verb::ConsumeEnd, frame, Limits::wide()).await;
+        sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
     }
 }
 

@@ -44,6 +44,8 @@ struct Consumer {
     state: Mutex<State>,
     /// Somebody waits for the end of it.
     over: Mutex<Option<Over>>,
+    /// A stream has been opened.
+    opened: Notify,
     /// There is something to tell.
     to_tell: Notify,
     /// Something was taken in.
@@ -75,6 +77,8 @@ struct State {
     known: u64,
     /// The stream is followed no more.
     unfollowed: bool,
+    /// Nothing will be told any more.
+    ended: bool,
     /// Those who wait until everything is told.
     waiting: Vec<oneshot::Sender<()>>,
 }
@@ -117,6 +121,7 @@ impl Consumer {
     /// It is there.
     fn opened(&self, stream: u64) {
         self.state.lock().stream = stream;
+        self.opened.notify_one();
         self.to_tell.notify_one();
     }
 
@@ -217,6 +222,7 @@ impl Consumers {
             deliver,
             state: Mutex::default(),
             over: Mutex::new(Some(over)),
+            opened: Notify::new(),
             to_tell: Notify::new(),
             taken: Notify::new(),
             phase: flag::Sender::new(Phase::Open),
@@ -243,7 +249,11 @@ impl Consumers {
                 tell::renewals(&asker, &consumer)
             );
             consumer.end(Ok(()));
-            consumer.state.lock().waiting.clear();
+            {
+                let mut state = consumer.state.lock();
+                state.ended = true;
+                state.waiting.clear();
+            }
             if let Some(consumers) = consumers.upgrade() {
                 consumers.0.lock().consumers.remove(&id);
             }
@@ -281,7 +291,13 @@ impl Consumers {
         let consumers: Vec<_> = self.0.lock().consumers.values().cloned().collect();
         for consumer in consumers {
             let (waits, told) = oneshot::channel();
-            consumer.state.lock().waiting.push(waits);
+            {
+                let mut state = consumer.state.lock();
+                if state.ended {
+                    continue;
+                }
+                state.waiting.push(waits);
+            }
             consumer.to_tell.notify_one();
             let _ended = told.await;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{Consumer, Phase};
 use crate::codec::frame::{Consume, Verb};
@@ -58,12 +58,17 @@ impl Consumer {
     /// taken too long.
     pub(super) async fn leave(&self, asker: &Asker) {
         self.reaches(Phase::Stopped).await;
-        let stream = self.state.lock().stream;
-        if stream != 0 {
-            let frame = stream.to_le_bytes().to_vec();
-            let ending = call(asker, Verb::ConsumeEnd, frame, Limits::wide());
-            let _by_itself_then = timeout(LEAVE, ending).await;
-        }
-        sleep(LEAVE).await;
+        let ending = async {
+            loop {
+                let stream = self.state.lock().stream;
+                if stream != 0 {
+                    let frame = stream.to_le_bytes().to_vec();
+                    let _again_then = call(asker, Verb::ConsumeEnd, frame, Limits::wide()).await;
+                }
+                // It may be about to open.
+                self.opened.notified().await;
+            }
+        };
+        let _in_time = timeout(LEAVE, ending).await;
     }
 }
