@@ -28,6 +28,9 @@ export function steps(root) {
     node("clients", ["node", "__test__/peers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "peers"],
     }),
+    node("matrix", ["node", "__test__/peers/matrix.mjs"], {
+      needs: ["addon", "ts", "runtimes"],
+    }),
     node("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
     node("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],

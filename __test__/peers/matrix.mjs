@@ -1,9 +1,9 @@
-// Duty: our client, in Node.js, Bun and Deno, beside Deno's own, against Deno's own server: every
+// Duty: our client, in Node.js, Bun and Deno, beside Deno's own, against our server or Deno's: every
 // client writes every value, and every client reads what each has written. There is no difference,
 // so any difference fails the run.
 //
-//   npm run test:denokv                      installs denokv when it is missing: minutes
-//   npm run test:denokv -- --server openkv   the same against our server, without denokv
+//   node __test__/peers/matrix.mjs   our server, as in CI
+//   npm run test:denokv              Deno's, which is installed when it is missing: minutes
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,7 +22,7 @@ const RUN_MS_MAX = 120_000;
 const COMPARED_MIN = 240;
 
 const { server: which } = parseArgs({
-  options: { server: { type: "string", default: "denokv" } },
+  options: { server: { type: "string", default: "openkv" } },
 }).values;
 const denoFlags = ["run", "-A", "--quiet", "--no-lock", "--unstable-kv"];
 const clients = {
