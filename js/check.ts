@@ -41,7 +41,8 @@ const READ_OPTIONS = ["consistency", "withExpiry"];
 const SET_OPTIONS = ["expireIn"];
 const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
 const NAMED_ONLY = ["queue", "at", "deduplicationKey", "priority", "deadRetention"] as const;
-const LIST_OPTIONS = [
+/** The options of lists, those of a transaction among them. */
+export const LIST_OPTIONS = [
   "limit",
   "cursor",
   "reverse",
@@ -51,7 +52,7 @@ const LIST_OPTIONS = [
   "keysOnly",
   "depth",
   "withExpiry",
-];
+] as const;
 const WATCH_OPTIONS = ["raw"];
 const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
 const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn"];

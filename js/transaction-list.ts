@@ -3,7 +3,14 @@
 // Invariant: what the list has come to is in the read set before it is yielded, entries that were
 // not chosen included.
 
-import { checkConsistency, checkListOptions, checkOptions, nameOf, told } from "./check.js";
+import {
+  LIST_OPTIONS,
+  checkConsistency,
+  checkListOptions,
+  checkOptions,
+  nameOf,
+  told,
+} from "./check.js";
 import { encodeCursor } from "./codec/cursor.js";
 import { bytesOf } from "./key-bytes.js";
 import { KvListIterator, scanOf } from "./list.js";
@@ -14,18 +21,6 @@ import type { ScannedEntry } from "./scan.js";
 import type { Session } from "./session.js";
 import type { KvKey, KvListSelector, KvTransactionListIterator } from "./types.js";
 import { encodeWhere } from "./where.js";
-
-const OPTIONS = [
-  "limit",
-  "cursor",
-  "reverse",
-  "consistency",
-  "batchSize",
-  "where",
-  "keysOnly",
-  "depth",
-  "withExpiry",
-] as const;
 
 /** What a list needs of its transaction. */
 export interface ListedTransaction {
@@ -54,7 +49,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
   #exhausted = false;
 
   constructor(tx: ListedTransaction, selector: KvListSelector, options: unknown, method: string) {
-    const given = checkOptions(method, options, OPTIONS);
+    const given = checkOptions(method, options, LIST_OPTIONS);
     const { limit, reverse, cursor } = given;
     if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
       const what = typeof limit === "number" ? told(limit) : nameOf(limit);
