@@ -138,7 +138,7 @@ impl Handle {
     pub fn unlisten(&mut self, id: f64) {
         let Some((listener, ended)) = self.consumers.listeners.get(&number(id)) else { return };
         match self.to_settle() {
-            Some(Database::Store(store)) => store.unlisten(*listener),
+            Some(Database::Store(store)) => store.stop_listening(*listener),
             Some(Database::Remote(client)) => client.unlisten(*listener),
             None => return,
         }

@@ -246,7 +246,7 @@ impl Client {
         Ok(self.consumers.add((wish, places), (deliver, over), &self.asker, runtime))
     }
 
-    /// As [`crate::store::Store::unlisten`], but locks go on while handlers run.
+    /// As [`crate::store::Store::stop_listening`].
     pub fn unlisten(&self, listener: Id) {
         self.consumers.stop(listener);
     }

@@ -2,6 +2,7 @@
 
 use super::Id;
 use super::inbox::Inbox;
+use super::listener::Listener;
 use super::queue::{Deliver, Elsewhere, Receive, Wish};
 use crate::engine::{Report, Work};
 use crate::model::{Ask, LOCK_RENEWAL_MS, Outcome, Reason, Result};
@@ -86,9 +87,14 @@ impl Inbox {
         self.ring();
     }
 
+    pub(super) fn stop_listening(&self, id: Id) -> bool {
+        let (was_open, _finished) = self.waiting.lock().consumers.end(id, Listener::stop);
+        was_open
+    }
+
     pub(super) fn unlisten(&self, id: Id) -> bool {
-        let (was_there, _finished) = self.waiting.lock().consumers.remove(id);
-        was_there
+        let (was_open, _finished) = self.waiting.lock().consumers.end(id, Listener::leave);
+        was_open
     }
 
     pub(super) fn settle(&self, listener: Id, number: i64, outcome: Outcome, why: Option<Reason>) {

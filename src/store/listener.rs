@@ -13,8 +13,19 @@ pub(super) struct Listener {
     pub(super) wish: Wish,
     pub(super) deliver: Arc<Deliver>,
     places: Places,
-    /// It takes no more, but what it handles may still be settled.
-    gone: bool,
+    stage: Stage,
+}
+
+/// How far a listener is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It takes messages.
+    Open,
+    /// It takes no more. What it handles is still being handled, and keeps its locks.
+    Stopped,
+    /// Whoever had it is gone. What it handled may still be settled, but nobody says that it is
+    /// being handled.
+    Gone,
 }
 
 enum Places {
@@ -57,28 +68,39 @@ impl Listener {
     pub(super) fn here(id: Id, wish: Wish, deliver: Deliver, free: usize, renewal_ms: i64) -> Self {
         let handling = HashMap::new();
         let places = Places::Here(Here { free, renewal_ms, renew_at_ms: 0, handling });
-        Self { id, wish, deliver: Arc::new(deliver), places, gone: false }
+        Self { id, wish, deliver: Arc::new(deliver), places, stage: Stage::Open }
     }
 
     /// `granted` free places at first, `most` at one time.
     pub(super) fn elsewhere(id: Id, wish: Wish, deliver: Deliver, granted: u64, most: u64) -> Self {
         let places =
             Places::Elsewhere(Elsewhere { granted: granted.min(most), dealt: 0, sent: 0, most });
-        Self { id, wish, deliver: Arc::new(deliver), places, gone: false }
+        Self { id, wish, deliver: Arc::new(deliver), places, stage: Stage::Open }
     }
 
-    /// Takes no more.
-    pub(super) fn leave(&mut self) {
-        self.gone = true;
+    /// Takes no more, and goes on with what it has. Whether it took messages until now.
+    pub(super) fn stop(&mut self) -> bool {
+        let was_open = self.is_open();
+        if was_open {
+            self.stage = Stage::Stopped;
+        }
+        was_open
     }
 
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone
+    /// Takes no more, and renews no more. Whether it took messages until now.
+    pub(super) fn leave(&mut self) -> bool {
+        let was_open = self.is_open();
+        self.stage = Stage::Gone;
+        was_open
     }
 
-    /// It has left, and nothing of it is still to be settled.
+    pub(super) fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// It takes no more, and nothing of it is still to be settled.
     pub(super) fn is_finished(&self) -> bool {
-        self.gone
+        !self.is_open()
             && match &self.places {
                 Places::Here(here) => here.handling.is_empty(),
                 Places::Elsewhere(_) => true,
@@ -88,7 +110,7 @@ impl Listener {
     /// How many messages it can be dealt now.
     pub(super) fn free(&self) -> usize {
         match &self.places {
-            _ if self.gone => 0,
+            _ if !self.is_open() => 0,
             Places::Here(here) => here.free,
             Places::Elsewhere(there) => usize::try_from(there.free()).unwrap_or(usize::MAX),
         }
@@ -134,8 +156,9 @@ impl Listener {
 
     /// When its locks are to be renewed.
     pub(super) fn renew_at_ms(&self) -> Option<i64> {
+        let renews = self.stage != Stage::Gone;
         match &self.places {
-            Places::Here(here) if !self.gone && !here.handling.is_empty() => Some(here.renew_at_ms),
+            Places::Here(here) if renews && !here.handling.is_empty() => Some(here.renew_at_ms),
             _ => None,
         }
     }
@@ -143,8 +166,9 @@ impl Listener {
     /// Locks that are to be renewed now.
     pub(super) fn renewals(&mut self, now_ms: i64) -> Vec<Renewal> {
         let lock_ms = self.wish.lock_ms;
+        let renews = self.stage != Stage::Gone;
         match &mut self.places {
-            Places::Here(here) if !self.gone && here.renew_at_ms <= now_ms => {
+            Places::Here(here) if renews && here.renew_at_ms <= now_ms => {
                 here.renew_at_ms = now_ms + here.renewal_ms;
                 let held = here.handling.values();
                 held.map(|(id, lock)| Renewal { id: *id, lock: *lock, lock_ms }).collect()

@@ -342,7 +342,15 @@ impl Store {
         }));
     }
 
-    /// Stops consuming, which drops what was to take the messages. What is being handled may still be settled; its lock is no longer renewed.
+    /// Stops consuming. What is being handled keeps its lock until it is settled.
+    pub fn stop_listening(&self, listener: Id) {
+        if self.writes.stop_listening(listener) {
+            self.watches.release_foreign();
+        }
+    }
+
+    /// Ends a listener whose handlers nobody answers for any more. What they handle may still be
+    /// settled, but its lock is no longer renewed.
     pub fn unlisten(&self, listener: Id) {
         if self.writes.unlisten(listener) {
             self.watches.release_foreign();

@@ -173,7 +173,7 @@ impl Consumers {
 
     /// The listener of that number, unless it has left.
     pub(super) fn listener(&mut self, id: Id) -> Option<&mut Listener> {
-        self.listeners.iter_mut().find(|listener| listener.id == id && !listener.is_gone())
+        self.listeners.iter_mut().find(|listener| listener.id == id && listener.is_open())
     }
 
     pub(super) fn receive(&mut self, id: Id, wish: Wish, once: bool, reply: Receive) {
@@ -193,18 +193,20 @@ impl Consumers {
 
     /// Listeners that have not left.
     pub(super) fn listeners(&self) -> usize {
-        self.listeners.iter().filter(|listener| !listener.is_gone()).count()
+        self.listeners.iter().filter(|listener| listener.is_open()).count()
     }
 
-    /// Whether there was such a listener; and those that are forgotten now, to be dropped where no
-    /// lock is held: they may have something to give back.
-    pub(super) fn remove(&mut self, id: Id) -> (bool, Vec<Listener>) {
-        let found = self.listener(id);
-        let was_there = found.is_some();
-        if let Some(listener) = found {
-            listener.leave();
-        }
-        (was_there, self.forget_finished())
+    /// A listener takes no more, by `stop` or `leave`. Whether there was one that did; and those
+    /// that are forgotten now, to be dropped where no lock is held: they may have something to give
+    /// back.
+    pub(super) fn end(
+        &mut self,
+        id: Id,
+        how: impl FnOnce(&mut Listener) -> bool,
+    ) -> (bool, Vec<Listener>) {
+        let found = self.listeners.iter_mut().find(|listener| listener.id == id);
+        let was_open = found.is_some_and(how);
+        (was_open, self.forget_finished())
     }
 
     fn forget_finished(&mut self) -> Vec<Listener> {
@@ -213,7 +215,7 @@ impl Consumers {
 
     /// The queues that somebody listens to or waits for, whether or not there is a free place.
     pub(super) fn queues(&self) -> impl Iterator<Item = &str> {
-        let listening = self.listeners.iter().filter(|listener| !listener.is_gone());
+        let listening = self.listeners.iter().filter(|listener| listener.is_open());
         let wishes = listening.map(|listener| &listener.wish);
         let wishes = wishes.chain(self.receivers.iter().map(|receiver| &receiver.wish));
         wishes.map(|wish| wish.queue.as_str())

@@ -100,6 +100,29 @@ fn renewal_keeps_a_message_with_who_handles_it(database: Database) {
     assert_eq!((consumer.all(), other.all()), (vec![], vec![]));
 }
 
+fn a_consumer_that_stopped_keeps_what_it_handles_until_it_leaves(database: Database) {
+    let stopped = database.listen(2);
+    database.must(enqueue(1..3, START_MS, &[0], &[]));
+    let (first, second) = (stopped.get(), stopped.get());
+    database.store().stop_listening(stopped.id);
+    let other = database.listen(10);
+    database.must(enqueue(3..4, START_MS, &[], &[]));
+    assert_eq!(other.get().1, 3, "it takes no more");
+    let pass_locks = || {
+        for _ in 0..4 * LOCK_MS / LOCK_RENEWAL_MS {
+            database.pass(LOCK_RENEWAL_MS);
+            database.settle_down();
+        }
+    };
+    pass_locks();
+    assert!(other.all().is_empty(), "what it handles is still being handled");
+    database.store().settle(stopped.id, first.0, Outcome::Done, None);
+    database.store().unlisten(stopped.id);
+    pass_locks();
+    assert_eq!(other.get().1, second.1, "nobody says any more that it is being handled");
+    assert!(other.all().is_empty());
+}
+
 fn a_consumer_that_left_loses_its_lock(database: Database) {
     let gone = database.listen(1);
     database.must(enqueue(1..2, START_MS, &[100], &["dead"]));
@@ -147,6 +170,7 @@ on_both! {
     what_was_enqueued_before_anybody_listened_is_delivered
     a_failure_comes_back_by_its_schedule_and_then_dies
     renewal_keeps_a_message_with_who_handles_it
+    a_consumer_that_stopped_keeps_what_it_handles_until_it_leaves
     a_consumer_that_left_loses_its_lock
     what_a_consumer_that_left_was_handling_may_still_end
 }
