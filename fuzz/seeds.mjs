@@ -93,10 +93,14 @@ function callSeeds() {
   ];
 }
 
-/** What Deno, Node and openkv have written. */
+/** What Deno, Node and openkv have written; and maps in maps, of which nothing ever comes. */
 function v8Seeds() {
   const { values } = vectors("v8");
-  return values.flatMap(({ deno, node, written }) => [deno, node ?? deno, written].map(bytes));
+  const nested = [300, 600, 1100].map((depth) => Buffer.from([0xff, 0x0f, ...Array(depth).fill(0x3b)]));
+  return [
+    ...values.flatMap(({ deno, node, written }) => [deno, node ?? deno, written].map(bytes)),
+    ...nested,
+  ];
 }
 
 /** The kind of message in one byte, then its body: what Deno and its server have sent. */

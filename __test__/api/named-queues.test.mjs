@@ -147,6 +147,28 @@ onEveryKind("named queues", (fresh) => {
     assert.ok(most <= 4, String(most));
   });
 
+  test("a listener that is stopped keeps the lock of what its handler has", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("stopped");
+    await queue.enqueue("long", { backoffSchedule: [0] });
+    const stop = new AbortController();
+    let attempts = 0;
+    const handler = async () => {
+      attempts++;
+      stop.abort();
+      await sleep(700);
+    };
+    const stopped = new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
+    const listening = queue.listen(handler, { lockDuration: 200, signal: stop.signal });
+    await stopped;
+    assert.equal(await queue.receive({ wait: 500 }), null, "its lock has run out twice");
+    await listening;
+    // Commits behind the end of the message.
+    await kv.set(["after"], true);
+    assert.equal((await queue.stats()).total, 0);
+    assert.equal(attempts, 1);
+  });
+
   test("dead messages: pages, one, again, forgotten, purged by themselves", async () => {
     const kv = await fresh();
     const queue = kv.queue("dead", { deadRetention: 3_600_000 });

@@ -6,7 +6,7 @@
 //! that they have written; `docs/format.md` §2.2 lists them.
 //!
 //! Invariant: neither direction recurses, and memory grows with the bytes that are really there:
-//! less than 64 bytes for each of them, and 64 KiB.
+//! less than 64 bytes for each of them, 512 for each level of nesting that they open, and 64 KiB.
 
 mod decode;
 mod encode;
