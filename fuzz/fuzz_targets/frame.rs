@@ -160,12 +160,19 @@ fn write_bytes(parts: WriteParts) -> Vec<u8> {
         out.extend(patch_bytes(&parts.patches, &places));
     }
     for (at, message) in parts.messages.iter().enumerate() {
-        out.push(7);
+        out.push(if message.is_named() { 0x0e } else { 7 });
         out.extend((message.due_ms as f64).to_le_bytes());
         out.push(message.backoff_ms.len() as u8);
         out.extend(message.backoff_ms.iter().flat_map(|ms| ms.to_le_bytes()));
         out.extend((message.keys_if_undelivered.len() as u16).to_le_bytes());
         out.extend(message.keys_if_undelivered.iter().flat_map(sized_key));
+        if message.is_named() {
+            out.push(message.priority);
+            out.extend((message.dead_retention_ms.unwrap_or(-1) as f64).to_le_bytes());
+            out.extend(sized(message.queue.as_bytes()));
+            out.push(u8::from(message.deduplication_key.is_some()));
+            out.extend(message.deduplication_key.iter().flat_map(|key| sized(key.as_bytes())));
+        }
         out.extend(sized(&message.value));
         out.extend(patch_bytes(&parts.patches, &[(2, Target::Message(at))]));
     }
