@@ -43,14 +43,15 @@ pub(super) fn next(
     Err(gap(format!("the feed cannot go on from {since}: it reaches back to {first} only")))
 }
 
-/// The last commit, if nothing in a range has changed after `after` and the log can tell.
+/// The last commit, if nothing in a range has changed after `after` and the log can tell. It never
+/// can of a commit that has not been: whoever asks for what follows that one has to be told.
 pub(super) fn quiet(
     snapshot: &mut dyn Snapshot,
     range: &KeyRange,
     after: u64,
 ) -> Result<Option<u64>> {
     let state = snapshot.feed().state()?;
-    let mut quiet = after >= state.complete;
+    let mut quiet = (state.complete..=state.version).contains(&after);
     if quiet {
         snapshot.feed().changes(after, &mut |logged| {
             quiet = !range.contains(logged.key);
