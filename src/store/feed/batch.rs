@@ -166,3 +166,25 @@ impl Earliest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::memory::MemoryEngine;
+    use crate::engine::{Engine, Reader};
+    use crate::model::Key;
+
+    #[test]
+    fn nothing_is_quiet_behind_a_commit_that_never_was() {
+        let mut reader = MemoryEngine::new().reader().unwrap();
+        let (start, end) = (Key::from_encoded(vec![1]), Key::from_encoded(vec![0xff]));
+        let range = KeyRange { start, end };
+        let read = reader.read(0, &mut |snapshot| {
+            let last = snapshot.feed().state()?.version;
+            assert_eq!(quiet(snapshot, &range, last + 1)?, None);
+            assert!(next(snapshot, &range, last + 1).is_err());
+            Ok(())
+        });
+        read.unwrap();
+    }
+}
