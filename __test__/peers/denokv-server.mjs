@@ -4,10 +4,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../processes/free-port.mjs";
 
 const VERSION = "0.14.0";
 /** Where it is kept: beside what cargo builds, so that a clean checkout has none. */
@@ -56,13 +56,4 @@ async function answers(url) {
     await sleep(20);
   }
   throw new Error(`denokv did not listen within ${START_MS_MAX} ms`);
-}
-
-async function freePort() {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address();
-  probe.close();
-  await once(probe, "close");
-  return port;
 }

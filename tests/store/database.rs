@@ -10,7 +10,7 @@ use openkv::engine::Engine;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
 use openkv::model::{AtomicWrite, Decision, Delivery, Env, LOCK_MS, Outcome, Result};
-use openkv::store::{Ask, Elsewhere, Entry, Handed, Id, Store, Wish};
+use openkv::store::{Ask, Deliver, Elsewhere, Entry, Handed, Id, Store, Wish};
 
 use crate::writes::{key, write};
 
@@ -200,32 +200,18 @@ impl Database {
 
     /// Becomes a consumer of a queue.
     pub(crate) fn listen_to(&self, queue: &str, lock_ms: i64, credits: usize) -> Consumer {
-        let (told, got) = channel();
-        let told = Mutex::new(told);
-        let deliver = move |hand: Vec<Handed>| {
-            for handed in hand {
-                let _nobody_asks = told.lock().expect("no panic").send(handed);
-            }
-            Vec::new()
-        };
+        let (deliver, got) = mailbox();
         let wish = Wish { queue: queue.to_owned(), lock_ms };
-        let id = self.store().listen(wish, credits, Box::new(deliver)).expect("listening");
+        let id = self.store().listen(wish, credits, deliver).expect("listening");
         Consumer { id, got: Answer(got) }
     }
 
     /// Becomes a consumer on behalf of somebody elsewhere.
     pub(crate) fn listen_for(&self, lock_ms: i64, places: u64, most: u64) -> Consumer {
-        let (told, got) = channel();
-        let told = Mutex::new(told);
-        let deliver = move |hand: Vec<Handed>| {
-            for handed in hand {
-                let _nobody_asks = told.lock().expect("no panic").send(handed);
-            }
-            Vec::new()
-        };
+        let (deliver, got) = mailbox();
         let wish = Wish { queue: "mail".to_owned(), lock_ms };
         let elsewhere = Elsewhere { wish, places, most };
-        let id = self.store().listen_for(elsewhere, Box::new(deliver)).expect("listening");
+        let id = self.store().listen_for(elsewhere, deliver).expect("listening");
         Consumer { id, got: Answer(got) }
     }
 
@@ -286,6 +272,19 @@ impl Consumer {
     pub(crate) fn all(&self) -> Vec<u8> {
         self.got.0.try_iter().map(|handed| handed.delivery.value[0]).collect()
     }
+}
+
+/// Takes every delivery, and keeps it until somebody asks.
+fn mailbox() -> (Deliver, Receiver<Handed>) {
+    let (told, got) = channel();
+    let told = Mutex::new(told);
+    let deliver = move |hand: Vec<Handed>| {
+        for handed in hand {
+            let _nobody_asks = told.lock().expect("no panic").send(handed);
+        }
+        Vec::new()
+    };
+    (Box::new(deliver), got)
 }
 
 fn open(directory: &Path, readonly: bool) -> SqliteEngine {
