@@ -4,12 +4,12 @@ import { checkOptions, nameOf } from "./check.js";
 import { call } from "./call.js";
 import { decodeKey, encodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
-import { encodeCbor } from "./codec/value/encode.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp, readU32 } from "./frame.js";
 import { CALL_SEARCH, STAMP_BYTES } from "./native.js";
 import type { Session } from "./session.js";
 import type { KvKey, KvSearchEntry, KvSearchOptions, KvSearchResult } from "./types.js";
+import { encodeWhere } from "./where.js";
 
 const OPTIONS = ["limit", "offset", "cursor", "where", "highlight"] as const;
 const HIGHLIGHT_OPTIONS = ["before", "after", "ellipsis", "terms"] as const;
@@ -52,15 +52,13 @@ function requestOf(session: Session, prefix: KvKey, query: unknown, options: unk
     throw new TypeError("kv.search: offset and cursor exclude each other");
   }
   const marks = checkHighlight(given.highlight);
-  if (given.where !== undefined && (typeof given.where !== "object" || given.where === null)) {
-    throw new TypeError(`kv.search: where must be an object: received ${nameOf(given.where)}`);
-  }
+  const where = encodeWhere("kv.search", given.where);
   if (typeof query !== "string") {
     throw new TypeError(`kv.search: query must be a string: received ${nameOf(query)}`);
   }
   const frame = new Writer();
   const flags = [cursor === null ? 0 : AFTER, marks === null ? 0 : HIGHLIGHT];
-  frame.u8(flags[0] | flags[1] | (given.where === undefined ? 0 : WHERE));
+  frame.u8(flags[0] | flags[1] | (where === null ? 0 : WHERE));
   frame.u32(limit);
   frame.u32(offset);
   if (cursor !== null) frame.bytes(cursor);
@@ -72,11 +70,9 @@ function requestOf(session: Session, prefix: KvKey, query: unknown, options: unk
     putText(frame, marks.after);
     putText(frame, marks.ellipsis);
   }
-  if (given.where !== undefined) {
-    const at = frame.pos;
-    frame.u32(0);
-    encodeCbor(frame, given.where);
-    frame.patchU32(at, frame.pos - at - 4);
+  if (where !== null) {
+    frame.u32(where.length);
+    frame.bytes(where);
   }
   return frame;
 }

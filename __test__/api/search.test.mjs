@@ -266,6 +266,7 @@ onEveryKind("search", (fresh) => {
       [["p", "a", { cursor: "A".repeat(21) + "A", offset: 1 }], /exclude each other/],
       [["p", "a", { where: 5 }], /where must be an object/],
       [["p", "a", { where: { name: { $like: "x" } } }], /\$like/],
+      [["p", "a", { where: { name: new Blob(["x"]) } }], /a Blob is compared with nothing/],
       [["p", "a", { highlight: 1 }], /highlight must be a boolean or an object/],
       [["p", "a", { highlight: { befor: "x" } }], /highlight: unknown option 'befor'/],
       [["p", "a", { highlight: { before: 5 } }], /highlight\.before must be a string/],

@@ -87,6 +87,15 @@ test("lines that cannot be stored are told, and the others stored", async () => 
   assert.equal((await contents(path("mixed.db"))).length, 2);
 });
 
+test("--json and an export tell what a Blob holds", async () => {
+  const db = await filled("blob.db", [[["k"], { of: new Blob(["contents"]) }]]);
+  const outputs = [await openkv("-d", db, "--json", "get", "k"), await openkv("-d", db, "export", "-")];
+  for (const { out } of outputs) {
+    const { value } = JSON.parse(out).value;
+    assert.match(Buffer.from(value, "base64url").toString("latin1"), /contents/);
+  }
+});
+
 test("an export that was cut off goes on behind its last whole line", async () => {
   const db = await filled("resume.db", ENTRIES);
   const file = path("resume.ndjson");

@@ -98,6 +98,7 @@ test("the end of an entry stands beside it", () => {
 
 test("golden values and random ones come back", () => {
   for (const { name, js, note } of vectors("values").values) {
+    // A golden Blob has no expression: the next test has them.
     if (["plain", "bytes", "blob", "float16"].includes(note)) continue;
     if (name === "view of a part stands alone") continue;
     assertSame(there(evaluate(js)), evaluate(js), name);
@@ -106,6 +107,32 @@ test("golden values and random ones come back", () => {
     const value = randomValue(new Random(seed));
     assertSame(there(value), value, `seed ${seed}`);
   }
+});
+
+/** What it holds and is called: none of it is an own property. */
+const contentsOf = async (blob) => [await blob.text(), blob.type, blob.name, blob.lastModified];
+
+// The encoder leaves room for the contents of a Blob. A line was made of the room: what the
+// process's memory happened to hold went into exports, and out of `--json`.
+test("a Blob in a line holds its contents, however deep it lies", async () => {
+  const blob = new Blob(["x".repeat(5000)], { type: "text/plain" });
+  const file = new File(["inside"], "a.txt", { lastModified: 5 });
+  const text = await line(["k"], { deep: [blob, new Map([[1, file]])], beside: 1 });
+  const { deep, beside } = decodeLine(text).value;
+  assert.deepEqual(await contentsOf(deep[0]), await contentsOf(blob));
+  assert.deepEqual(await contentsOf(deep[1].get(1)), await contentsOf(file));
+  assert.equal(beside, 1);
+});
+
+test("an export tells what a Blob holds", async () => {
+  const { exportChunks } = require("../../dist/interchange/export.js");
+  const { openKv } = require("../../index.js");
+  const kv = await openKv(":memory:");
+  await kv.set(["blob"], new Blob(["contents"]));
+  let text = "";
+  for await (const { bytes } of exportChunks(kv)) text += bytes;
+  assert.equal(await decodeLine(text).value.text(), "contents");
+  kv.close();
 });
 
 test("lines that are no entry are refused, and say where", () => {

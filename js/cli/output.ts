@@ -28,9 +28,9 @@ function show(value: unknown, { color }: Style): string {
   return inspect(value, { colors: color, depth: null, maxArrayLength: null, maxStringLength: null });
 }
 
-export function printEntry(entry: ExportedEntry, style: Style): void {
+export async function printEntry(entry: ExportedEntry, style: Style): Promise<void> {
   if (style.json) {
-    print(encodeLine(entry));
+    print(await encodeLine(entry));
     return;
   }
   print(`${showKey(entry.key, style)} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`);
@@ -50,11 +50,11 @@ export function printGone(key: readonly unknown[], style: Style): void {
 }
 
 /** What a commit did to one key: an entry with its type in front. */
-export function printChange(change: KvChange<unknown>, style: Style): void {
+export async function printChange(change: KvChange<unknown>, style: Style): Promise<void> {
   const { type, key, versionstamp } = change;
   if (type === "set") {
-    if (style.json) print(`{"type":"set",${encodeLine(change).slice(1)}`);
-    else printEntry(change, style);
+    if (style.json) print(`{"type":"set",${(await encodeLine(change)).slice(1)}`);
+    else await printEntry(change, style);
   } else if (style.json) {
     print(`{"type":"delete","key":${encodeKey(key)},"versionstamp":"${versionstamp}"}`);
   } else {
@@ -63,13 +63,13 @@ export function printChange(change: KvChange<unknown>, style: Style): void {
 }
 
 /** A value with plain facts about it: of a message, or of an entry that was found. */
-export function printValued(
+export async function printValued(
   facts: Readonly<Record<string, unknown>>,
   value: unknown,
   style: Style,
-): void {
+): Promise<void> {
   if (style.json) {
-    print(`${JSON.stringify(facts).slice(0, -1)},"value":${encodeValue(value)}}`);
+    print(`${JSON.stringify(facts).slice(0, -1)},"value":${await encodeValue(value)}}`);
     return;
   }
   const told = Object.entries(facts).map(([name, fact]) => {
@@ -81,11 +81,11 @@ export function printValued(
 }
 
 /** An entry that a search has found. */
-export function printFound(entry: KvSearchEntry<unknown>, style: Style): void {
+export async function printFound(entry: KvSearchEntry<unknown>, style: Style): Promise<void> {
   const { score, highlights } = entry;
   if (style.json) {
     const found = JSON.stringify(highlights === undefined ? { score } : { score, highlights });
-    print(`${encodeLine(entry).slice(0, -1)},${found.slice(1)}`);
+    print(`${(await encodeLine(entry)).slice(0, -1)},${found.slice(1)}`);
     return;
   }
   const { key, value } = entry;
@@ -96,8 +96,8 @@ export function printFound(entry: KvSearchEntry<unknown>, style: Style): void {
 
 const PLAIN: Style = { json: false, color: false };
 
-export function printValue(value: unknown, style: Style): void {
-  print(style.json ? encodeValue(value) : show(value, style));
+export async function printValue(value: unknown, style: Style): Promise<void> {
+  print(style.json ? await encodeValue(value) : show(value, style));
 }
 
 /** A record of plain facts: aligned names and values, or one line of JSON. */

@@ -2,9 +2,8 @@
 // docs/format.md §5 is the page for it.
 // Invariant: what is written here, decode.ts reads back to the same key and value.
 
-import { encodeCbor } from "../codec/value/encode.js";
+import { encodeWhole } from "../codec/value/whole.js";
 import { KvU64 } from "../codec/u64.js";
-import { Writer } from "../codec/writer.js";
 import type { KvKey } from "../types.js";
 
 /** An entry to be written. */
@@ -19,10 +18,16 @@ export interface ExportedEntry {
 /** A value that the common form cannot say: it goes as CBOR. */
 const UNSAYABLE = Symbol("unsayable");
 
+/** Text at once, as for nearly every value; a promise of it where the contents of a Blob are read first. */
+export type Text = string | Promise<string>;
+
 /** One line, without its end. */
-export function encodeLine({ key, value, versionstamp, expireAt }: ExportedEntry): string {
+export function encodeLine({ key, value, versionstamp, expireAt }: ExportedEntry): Text {
   const end = expireAt == null ? "" : `,"expireAt":${expireAt.getTime()}`;
-  return `{"key":${encodeKey(key)},"value":${encodeValue(value)},"versionstamp":"${versionstamp}"${end}}`;
+  const line = (text: string): string =>
+    `{"key":${encodeKey(key)},"value":${text},"versionstamp":"${versionstamp}"${end}}`;
+  const text = encodeValue(value);
+  return typeof text === "string" ? line(text) : text.then(line);
 }
 
 /** A key alone, as it stands in a line. */
@@ -48,7 +53,7 @@ function encodePart(part: unknown): string {
 }
 
 /** A value, as it stands in a line. */
-export function encodeValue(value: unknown): string {
+export function encodeValue(value: unknown): Text {
   const met = spare ?? new Set();
   spare = null;
   try {
@@ -195,10 +200,10 @@ function encodeError(error: Error, met: Set<object>): string {
   return `{"type":"${error.name}","value":{${parts.join(",")}}}`;
 }
 
-function encodeAsCbor(value: unknown): string {
-  const writer = new Writer();
-  encodeCbor(writer, value, Number.MAX_SAFE_INTEGER);
-  return encodeBytes("CBOR", writer.copy());
+function encodeAsCbor(value: unknown): Text {
+  const text = (bytes: Buffer): string => encodeBytes("CBOR", bytes);
+  const whole = encodeWhole(value);
+  return whole instanceof Promise ? whole.then(text) : text(whole);
 }
 
 function unsayable(): never {

@@ -42,7 +42,8 @@ export async function* exportChunks(kv: Kv, options: ExportOptions = {}): AsyncG
     const isBound = isFirst && after !== undefined && sameKey(entry.key, after);
     isFirst = false;
     if (isBound) continue;
-    lines.add(encodeLine(entry));
+    const line = encodeLine(entry);
+    lines.add(typeof line === "string" ? line : await line);
     lastKey = entry.key;
     if (lines.end < CHUNK_BYTES) continue;
     yield { bytes: lines.bytes, entries: lines.count, lastKey };

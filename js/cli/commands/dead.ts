@@ -22,7 +22,7 @@ export function addDeadCommands(program: Command): void {
     .option("-n, --limit <count>", "most messages", count)
     .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        for await (const message of all(kv.queue(name), limit)) printDead(message, style);
+        for await (const message of all(kv.queue(name), limit)) await printDead(message, style);
       });
     });
 
@@ -35,7 +35,7 @@ export function addDeadCommands(program: Command): void {
       await withDatabase(command, "existing", async (kv, style) => {
         const message = await kv.queue(name).dead.get(id);
         if (message === null) throw new NotDone(`no dead message has the id ${id}`);
-        printDead(message, style);
+        await printDead(message, style);
       });
     });
 
@@ -115,7 +115,7 @@ async function settle(
   if (ids !== null && absent.length > 0) throw new NotDone(`not there: ${absent.join(", ")}`);
 }
 
-function printDead({ value, ...facts }: DeadMessage, style: Style): void {
+async function printDead({ value, ...facts }: DeadMessage, style: Style): Promise<void> {
   const { error, ...rest } = facts;
-  printValued(style.json ? facts : { ...rest, error: `${error.name}: ${error.message}` }, value, style);
+  await printValued(style.json ? facts : { ...rest, error: `${error.name}: ${error.message}` }, value, style);
 }

@@ -65,7 +65,7 @@ export function addQueueCommands(program: Command): void {
     .action(async (name: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const { signal, release } = untilInterrupted();
-        const tell = (_value: unknown, message: Info): void => printMessage(message, style);
+        const tell = (_value: unknown, message: Info): Promise<void> => printMessage(message, style);
         await kv.queue(name).listen(tell, { concurrency: 1, signal });
         release();
       });
@@ -127,8 +127,8 @@ function defined(options: Record<string, unknown>): object {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-function printMessage({ id, value, attempts, enqueuedAt }: Info, style: Style): void {
-  printValued({ id, attempts, enqueuedAt }, value, style);
+async function printMessage({ id, value, attempts, enqueuedAt }: Info, style: Style): Promise<void> {
+  await printValued({ id, attempts, enqueuedAt }, value, style);
 }
 
 async function receive(kv: Kv, name: string, options: ReceiveFlags, style: Style): Promise<void> {
@@ -144,7 +144,7 @@ async function receive(kv: Kv, name: string, options: ReceiveFlags, style: Style
     release();
   }
   if (message === null) throw new NotDone("no message is due");
-  printMessage(message, style);
+  await printMessage(message, style);
   if (keep) return;
   const settled = nack ? await message.nack(defined({ delay, error })) : await message.ack();
   if (!settled) throw new NotDone("its lock has ended: somebody else may have it");

@@ -17,8 +17,8 @@ export function addReadCommands(program: Command): void {
       await withDatabase(command, "existing", async (kv, style) => {
         const entry = await kv.get(of);
         if (entry.versionstamp === null) throw new NotDone("there is no such entry");
-        if (style.json) printEntry(entry, style);
-        else printValue(entry.value, style);
+        if (style.json) await printEntry(entry, style);
+        else await printValue(entry.value, style);
       });
     });
 
@@ -37,7 +37,7 @@ export function addReadCommands(program: Command): void {
         const listed = kv.list(selectorOf(prefix, { start, end } as RangeOptions), given as KvListOptions);
         for await (const entry of listed) {
           if (options.keysOnly) printKey(entry, style);
-          else printEntry(entry, style);
+          else await printEntry(entry, style);
         }
       });
     });
@@ -97,9 +97,9 @@ interface WatchOptions {
 }
 
 async function watchKeys(kv: Kv, of: KvKey[], style: Style): Promise<void> {
-  await untilCancelled(kv.watch(of), (entries) => {
+  await untilCancelled(kv.watch(of), async (entries) => {
     for (const entry of entries) {
-      if (entry.versionstamp !== null) printEntry(entry, style);
+      if (entry.versionstamp !== null) await printEntry(entry, style);
       else printGone(entry.key, style);
     }
   });
@@ -113,14 +113,17 @@ async function watchChanges(
 ): Promise<void> {
   let last = since;
   const changes = kv.watch({ prefix }, since === undefined ? {} : { since });
-  await untilCancelled(changes, ({ changes: batch, versionstamp }) => {
-    for (const change of batch) printChange(change, style);
+  await untilCancelled(changes, async ({ changes: batch, versionstamp }) => {
+    for (const change of batch) await printChange(change, style);
     last = versionstamp;
   });
   if (last !== undefined && !style.json) note(`--since ${last} goes on from here`);
 }
 
-async function untilCancelled<T>(stream: ReadableStream<T>, tell: (read: T) => void): Promise<void> {
+async function untilCancelled<T>(
+  stream: ReadableStream<T>,
+  tell: (read: T) => Promise<void>,
+): Promise<void> {
   const { signal, release } = untilInterrupted();
   const reader = stream.getReader();
   signal.addEventListener("abort", () => void reader.cancel());
@@ -128,7 +131,7 @@ async function untilCancelled<T>(stream: ReadableStream<T>, tell: (read: T) => v
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      tell(value);
+      await tell(value);
     }
   } finally {
     release();

@@ -24,7 +24,7 @@ export function addSearchCommands(program: Command): void {
       const { where, ...given } = options;
       await withDatabase(command, "existing", async (kv, style) => {
         const found = await kv.search(prefix, query, { ...given, ...whereOf({ where } as Filtered) });
-        for (const entry of found.entries) printFound(entry, style);
+        for (const entry of found.entries) await printFound(entry, style);
         if (!found.complete) note("the index is still being built: older entries may be missing");
         if (found.cursor !== null) note(`--cursor ${found.cursor} goes on from here`);
       });
