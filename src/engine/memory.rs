@@ -235,6 +235,8 @@ impl Writer for MemoryWriter {
         let version = tables.version;
 
         let mut dead = tables.messages.settle(&work.settlements, now_ms, &mut report);
+        // Before any lock is lost: whoever renews one, however late, is there.
+        report.renewed = tables.messages.renew(&work.renewals, now_ms);
         for claim in &work.claims {
             dead.extend(tables.messages.fail_lost(&claim.queue, now_ms, &mut report));
         }
@@ -267,7 +269,6 @@ impl Writer for MemoryWriter {
         for message in messages {
             tables.messages.enqueue(message, now_ms);
         }
-        report.renewed = tables.messages.renew(&work.renewals, now_ms);
         for claim in &work.claims {
             report.deliveries.push(tables.messages.claim(claim, now_ms));
         }

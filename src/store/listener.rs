@@ -163,6 +163,13 @@ impl Listener {
         }
     }
 
+    /// Its locks could not be renewed: the next transaction is to try again.
+    pub(super) fn renew_again(&mut self) {
+        if let Places::Here(here) = &mut self.places {
+            here.renew_at_ms = 0;
+        }
+    }
+
     /// Locks that are to be renewed now.
     pub(super) fn renewals(&mut self, now_ms: i64) -> Vec<Renewal> {
         let lock_ms = self.wish.lock_ms;

@@ -284,6 +284,11 @@ impl Consumers {
         self.listeners.iter_mut().flat_map(|listener| listener.renewals(now_ms)).collect()
     }
 
+    /// A transaction with renewals has failed: the next one has them all.
+    pub(super) fn renew_again(&mut self) {
+        self.listeners.iter_mut().for_each(Listener::renew_again);
+    }
+
     /// Deals out what a claim brought: to those who asked for one first, in the order of their
     /// asking, then one to each listener with a free place in turn. What is left, because a
     /// consumer left meanwhile, is to be given back.

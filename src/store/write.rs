@@ -96,7 +96,7 @@ struct Scribe<W> {
     /// Ends of deliveries whose transaction failed, and deliveries that found nobody; they go with
     /// the next transaction.
     owed: Vec<Settlement>,
-    /// When there is to be one for them alone.
+    /// When there is to be one for them alone, or for locks that could not be renewed.
     retry_ms: i64,
     /// The last try for what is owed is under way.
     closing: bool,
@@ -182,7 +182,7 @@ impl<W: Writer> Scribe<W> {
                 if report.sweep_more {
                     self.pace.took(begun.elapsed());
                 }
-                self.announce(report, Vec::new(), &[], (true, false));
+                self.announce(report, Vec::new(), false, (true, false));
             }
             Err(error) => {
                 if error.kind() != Kind::Unavailable {
@@ -214,7 +214,7 @@ impl<W: Writer> Scribe<W> {
     /// When there will be something to do without anything arriving.
     fn next_ms(&self, consumers: &Consumers) -> Option<i64> {
         let message = consumers.open_queues().filter_map(|queue| self.schedule.at(queue)).min();
-        let renewal = consumers.renewal_ms();
+        let renewal = consumers.renewal_ms().map(|at| at.max(self.retry_ms));
         let retry = Some(self.retry_ms).filter(|_| !self.owed.is_empty());
         let refresh = Some(self.refresh_ms);
         let work = [self.expiry_ms, self.purge_ms, self.build_ms];
@@ -316,15 +316,18 @@ impl<W: Writer> Scribe<W> {
             Ok(mut report) => {
                 self.metrics.cached(report.cache_looks);
                 Asked::tell(asked, &mut report);
-                self.announce(report, replies, &claims, (swept, purged));
+                let deliveries = std::mem::take(&mut report.deliveries);
+                self.announce(report, replies, !claims.is_empty(), (swept, purged));
+                self.deal(&claims, deliveries, now_ms);
             }
             Err(error) => {
                 tracing::warn!(%error, "a transaction failed");
                 self.owed = settlements;
                 self.back_off(now_ms);
-                let lookers = match claims.is_empty() {
-                    true => Vec::new(),
-                    false => self.inbox.waiting.lock().consumers.look_failed(),
+                let lookers = {
+                    let consumers = &mut self.inbox.waiting.lock().consumers;
+                    consumers.renew_again();
+                    if claims.is_empty() { Vec::new() } else { consumers.look_failed() }
                 };
                 fail(replies, &error, &self.metrics);
                 asked.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
@@ -359,14 +362,14 @@ impl<W: Writer> Scribe<W> {
         &mut self,
         mut report: Report,
         replies: Vec<Reply>,
-        claims: &[Claim],
+        claimed: bool,
         (swept, purged): (bool, bool),
     ) {
         tell(replies, std::mem::take(&mut report.decisions), &self.metrics);
         let mut looks = self.watches.announce(&report.touched, report.versions);
         looks.extend(self.feeds.announce(&report));
         self.show(looks);
-        if report.queued || !claims.is_empty() {
+        if report.queued || claimed {
             // Something may be due earlier, or what was due is now locked: ask again.
             self.refresh_ms = self.refresh_ms.min(0);
         }
@@ -380,13 +383,14 @@ impl<W: Writer> Scribe<W> {
         if let Some(end) = report.expiry_ms {
             self.expiry_ms = Some(self.expiry_ms.map_or(end, |at| at.min(end)));
         }
-        if !claims.is_empty() {
-            self.deal(claims, report.deliveries);
-        }
     }
 
-    fn deal(&mut self, claims: &[Claim], deliveries: Vec<Vec<Delivery>>) {
-        let now_ms = self.inbox.env.now_ms();
+    /// Hands out what was claimed in a transaction that began at `now_ms`: the locks did then, however
+    /// long it took.
+    fn deal(&mut self, claims: &[Claim], deliveries: Vec<Vec<Delivery>>, now_ms: i64) {
+        if claims.is_empty() {
+            return;
+        }
         let mut dealt = Dealt::default();
         {
             let mut waiting = self.inbox.waiting.lock();

@@ -1,12 +1,13 @@
 //! An engine that fails or panics: everybody is told, nothing spins, and what can go on does.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use openkv::engine::Work;
 use openkv::engine::memory::MemoryEngine;
-use openkv::model::{Decision, Error, Kind, LOCK_MS, Outcome, Result};
+use openkv::engine::{Report, Work};
+use openkv::model::{Decision, Error, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result};
 
 use crate::database::{Database, START_MS, deno};
 use crate::faulty::{Faulty, Plan};
@@ -87,6 +88,63 @@ fn the_end_of_a_delivery_is_tried_until_it_succeeds() {
     database.pass(250);
     assert_eq!(waiting.get(), Ok(Some(vec![Some(vec![2])])));
     database.pass(LOCK_MS * 2);
+    database.settle_down();
+    assert!(consumer.all().is_empty());
+}
+
+#[test]
+fn locks_that_could_not_be_renewed_are_renewed_after_a_pause() {
+    let (broken, renewed) = (Broken::default(), Arc::new(AtomicUsize::new(0)));
+    let (check, count) = (broken.clone(), renewed.clone());
+    let before_apply = move |_, work: &Work| {
+        check.check()?;
+        count.fetch_add(work.renewals.len(), Ordering::SeqCst);
+        Ok(())
+    };
+    let (database, plan) = over(Plan { before_apply: Box::new(before_apply), ..Plan::default() });
+    let consumer = database.listen(1);
+    database.must(enqueue(1..2, START_MS, &[], &[]));
+    consumer.get();
+    broken.set(true);
+    database.pass(LOCK_RENEWAL_MS);
+    assert_eq!(database.commit(vec![write(vec![])]), [full()]);
+    let before = plan.applies.load(Ordering::SeqCst);
+    for _ in 0..20 {
+        database.poke();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(plan.applies.load(Ordering::SeqCst) <= before + 1, "no time has passed");
+    broken.set(false);
+    database.pass(250);
+    database.settle_down();
+    assert_eq!(renewed.load(Ordering::SeqCst), 1);
+}
+
+/// Locks count from the beginning of the transaction that took them, which may take longer than they
+/// do; the first renewal was reckoned from its end.
+#[test]
+fn a_lock_that_is_over_before_its_message_is_dealt_is_renewed_at_once() {
+    let (claimed, seen) = channel::<()>();
+    let (go, going) = channel::<()>();
+    let gate = Mutex::new((claimed, going));
+    let after_apply = move |_, report: &Report| {
+        if report.deliveries.iter().any(|deliveries| !deliveries.is_empty()) {
+            let gate = gate.lock().expect("no panic");
+            gate.0.send(()).expect("asked");
+            // Once only: then it is dropped.
+            let _told_to_go = gate.1.recv();
+        }
+        Ok(())
+    };
+    let (database, _plan) = over(Plan { after_apply: Box::new(after_apply), ..Plan::default() });
+    let consumer = database.listen(10);
+    let enqueued = database.submit(vec![Ok(enqueue(1..2, START_MS, &[0], &[]))]);
+    seen.recv().expect("claimed");
+    database.pass(LOCK_MS * 2);
+    go.send(()).expect("waiting");
+    enqueued.get();
+    assert_eq!(consumer.get().1, 1);
+    drop(go);
     database.settle_down();
     assert!(consumer.all().is_empty());
 }

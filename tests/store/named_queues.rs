@@ -111,6 +111,21 @@ fn locks_of_listeners_go_on_while_they_handle(database: Database) {
     assert_eq!(database.ask(done(&again)), Ok(true));
 }
 
+/// A listener lost its messages to itself: its lapsed locks were over before they were renewed, and
+/// the same transaction claimed for its free places.
+fn a_writer_that_comes_late_leaves_listeners_what_they_handle(database: Database) {
+    let listener = database.listen_to("mail", LOCK_MS, 10);
+    database.must(mail(1..2, START_MS));
+    let (number, _) = listener.get();
+    database.pass(LOCK_MS * 5);
+    database.settle_down();
+    database.store().settle(listener.id, number, Outcome::Done, None);
+    database.settle_down();
+    database.pass(100_000);
+    database.settle_down();
+    assert!(listener.all().is_empty());
+}
+
 fn what_a_listener_refuses_is_put_back_unused(database: Database) {
     let wish = openkv::store::Wish { queue: "mail".into(), lock_ms: LOCK_MS };
     let gone = database.store().listen(wish, 5, Box::new(|hand| hand)).expect("listening");
@@ -180,6 +195,7 @@ on_both! {
     a_lock_ends_is_extended_and_lost
     listeners_and_receivers_share_a_queue_and_nothing_else
     locks_of_listeners_go_on_while_they_handle
+    a_writer_that_comes_late_leaves_listeners_what_they_handle
     what_a_listener_refuses_is_put_back_unused
 }
 

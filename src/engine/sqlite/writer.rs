@@ -126,6 +126,8 @@ impl SqliteWriter {
         let before = self.start()?;
 
         let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
+        // Before any lock is lost: whoever renews one, however late, is there.
+        report.renewed = self.messages.renew(&work.renewals, now_ms)?;
         for claim in &work.claims {
             dead.extend(self.messages.fail_lost(&claim.queue, now_ms, &mut report)?);
         }
@@ -161,7 +163,6 @@ impl SqliteWriter {
         for message in &messages {
             self.messages.enqueue(message, now_ms)?;
         }
-        report.renewed = self.messages.renew(&work.renewals, now_ms)?;
         for claim in &work.claims {
             report.deliveries.push(self.messages.claim(claim, now_ms)?);
         }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::{NOW, apply_at, claim_of, commit, get, key};
 use crate::engine::{Engine, Reader, Report, Work, Writer};
 use crate::model::{
-    AtomicWrite, DeadLetter, DeadOrder, Delivery, Limits, Message, Outcome, QueueStats, Reason,
-    Renewal, Settlement, WriteParts,
+    AtomicWrite, Claim, DeadLetter, DeadOrder, Delivery, Limits, Message, Outcome, QueueStats,
+    Reason, Renewal, Settlement, WriteParts,
 };
 
 fn message(value: u8) -> Message {
@@ -156,6 +156,25 @@ pub(super) fn settlements_and_renewals_say_whether_the_lock_held(engine: &impl E
     assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 5000));
     // A lock that is over but that nobody else has taken since is still its holder's.
     assert_eq!(end(&mut writer, settle(&b, 7), NOW + 6000).settled, [true]);
+}
+
+/// A writer that comes late finds locks lapsed that it is about to renew: it claimed the messages of
+/// its own handlers for a second time.
+pub(super) fn a_lapsed_lock_that_is_renewed_with_a_claim_is_kept(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let once_more = |value| Message { backoff_ms: vec![0], ..message(value) };
+    enqueue(&mut writer, vec![once_more(1), once_more(2)]);
+    let [kept, lost] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+    let late = NOW + 5000;
+    let claim = |lock| Claim { queue: "mail".into(), max: 10, lock_ms: 1000, lock };
+    let renewals = vec![Renewal { id: kept.id, lock: 7, lock_ms: 1000 }];
+    let claims = vec![claim(8)];
+    let work = Work { renewals, claims, durable: true, ..Work::default() };
+    let report = apply_at(&mut writer, work, late);
+    assert_eq!(report.renewed, [true]);
+    let claimed: Vec<_> = report.deliveries[0].iter().map(|d| (d.id, d.attempts)).collect();
+    assert_eq!(claimed, [(lost.id, 2)], "only what nobody renews");
+    assert_eq!(writer.message_agenda("mail").unwrap(), Some(late + 1000));
 }
 
 pub(super) fn what_is_returned_keeps_its_place_and_its_attempts(engine: &impl Engine) {
