@@ -42,10 +42,12 @@ pub(super) fn endpoint(base: &Url, version: Version, text: &str) -> Result<Strin
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Where a redirected metadata exchange goes on.
+/// Where a redirected metadata exchange goes on, with the same access token: at the same origin, or
+/// at the same host with encryption.
 ///
 /// # Errors
-/// `Corrupt` for a target that is none, or that would take the token out of encryption.
+/// `Corrupt` for a target that is none, that would take the token out of encryption, or that is
+/// another origin, which the user has not named.
 pub(super) fn redirected(from: &Url, location: Option<&str>) -> Result<Url> {
     let refused = |why: &str| Error::corrupt(format!("{} redirects {why}", shown(from)));
     let location = location.ok_or_else(|| refused("without saying where to"))?;
@@ -55,6 +57,13 @@ pub(super) fn redirected(from: &Url, location: Option<&str>) -> Result<Url> {
     }
     if downgrades(from, &to) {
         return Err(refused("from https to http, and the token is not sent in the clear"));
+    }
+    let upgrades = from.scheme() != to.scheme();
+    if from.host() != to.host()
+        || !upgrades && from.port_or_known_default() != to.port_or_known_default()
+    {
+        let why = "and the token is not sent to another origin: open that URL if it is the one";
+        return Err(refused(&format!("to {}, {why}", shown(&to))));
     }
     Ok(to)
 }
@@ -120,13 +129,27 @@ mod tests {
     }
 
     #[test]
-    fn redirects_go_anywhere_but_out_of_encryption() {
+    fn redirects_stay_at_their_origin_and_within_encryption() {
         let to = |location| redirected(&base(), location).map(String::from);
         assert_eq!(to(Some("/b")).unwrap(), "http://host:1/b");
-        assert_eq!(to(Some("https://other/b")).unwrap(), "https://other/b");
+        assert_eq!(to(Some("http://HOST:1")).unwrap(), "http://host:1/");
+        assert_eq!(to(Some("https://host/b")).unwrap(), "https://host/b");
         assert!(to(None).is_err());
-        assert!(to(Some("file:///etc")).is_err());
-        assert!(redirected(&parse("https://host/").unwrap(), Some("http://host/")).is_err());
+        for elsewhere in [
+            "file:///etc",
+            "http://host/b",
+            "http://host:2/b",
+            "http://other:1/b",
+            "https://other/b",
+            "//other:1/b",
+            "https://host.other/b",
+        ] {
+            assert_eq!(to(Some(elsewhere)).unwrap_err().kind(), Kind::Corrupt, "{elsewhere}");
+        }
+        let secure = parse("https://host/").unwrap();
+        assert!(redirected(&secure, Some("http://host/")).is_err());
+        assert!(redirected(&secure, Some("https://host:443/b")).is_ok());
+        assert!(redirected(&secure, Some("https://host:444/b")).is_err());
     }
 
     #[test]
