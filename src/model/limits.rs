@@ -377,6 +377,9 @@ pub const RETRY_DELAY_MS: u64 = 100;
 /// The longest wait between two tries of a request.
 pub const RETRY_DELAY_MS_MAX: u64 = 10_000;
 
+/// The longest wait before another try that a server can ask for.
+pub const RETRY_AFTER_MS_MAX: u64 = 60_000;
+
 /// Least time between two metadata exchanges of one handle, whatever the server says of its expiry.
 pub const METADATA_INTERVAL_MS_MIN: u64 = 1000;
 
@@ -391,6 +394,9 @@ pub const REMOTE_ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// What is read, and shown, of the text of a refusal.
 pub const REFUSAL_BYTES_MAX: usize = 4096;
+
+/// How long the text of a refusal is waited for; what has come by then is shown.
+pub const REFUSAL_WAIT_MS_MAX: u64 = 1000;
 
 /// How long a watch from elsewhere may be silent before it is asked for anew; servers send a sign
 /// of life every few seconds.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::backoff;
 use super::credentials::{Credentials, Grant};
 use super::extension::Needs;
-use super::transport::{Fault, Transport, collect, is_failure, refusal, retry_after};
+use super::transport::{Fault, Transport, Way, collect, is_failure, refusal, retry_after};
 use crate::connect::extension::{FRAMES_TYPE, LIMITS_HEADER};
 use crate::model::{Env, Error, Kind, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX, Result};
 
@@ -106,13 +106,13 @@ pub(super) struct Asker {
 /// How far a request has come.
 #[derive(Default)]
 struct Course {
-    /// It is on its way, or its answer is.
-    sent: bool,
-    /// A try of it may have been carried out.
+    /// The try under way, if there is one.
+    way: Way,
+    /// A try before it may have been carried out.
     lost: bool,
 }
 
-/// How one try went.
+/// How one try went; what is said of it names the endpoint.
 enum Try {
     Answered(Vec<u8>),
     /// The server was not reached, or has refused for now: nothing has happened.
@@ -168,7 +168,7 @@ impl Asker {
             () = self.is_abandoned() => Err(Error::closed()),
             answer = self.in_turn(question, &mut course, decode) => answer,
         };
-        let lost = course.lost || course.sent;
+        let lost = course.lost || course.way.is_taken();
         match answer {
             Ok(answer) => Ok((answer, lost)),
             // A write that may have happened stays one, whatever was said later.
@@ -215,9 +215,8 @@ impl Asker {
             let Some(endpoint) = grant.endpoint(eventual) else {
                 return Err(self.credentials.no_endpoint());
             };
-            course.sent = true;
-            let done = self.once(question, &grant, endpoint, deadline).await;
-            course.sent = false;
+            let done = self.once(question, &grant, endpoint, deadline, &mut course.way).await;
+            course.way = Way::default();
             let (why, least) = match done {
                 Try::Answered(bytes) => match decode(&grant, &bytes) {
                     Ok(answer) => return Ok(answer),
@@ -250,13 +249,13 @@ impl Asker {
                     (why, Duration::ZERO)
                 }
             };
-            let error = Error::new(Kind::Unavailable, format!("{endpoint}: {why}"));
+            let error = Error::new(Kind::Unavailable, why);
             if course.lost && question.again == Again::Harmful {
                 return Err(error);
             }
             let wait = backoff::delay(tries, self.env.random()).max(least);
             tries += 1;
-            if Instant::now() + wait >= deadline {
+            if wait >= deadline.saturating_duration_since(Instant::now()) {
                 return Err(error);
             }
             sleep(wait).await;
@@ -269,6 +268,7 @@ impl Asker {
         grant: &Grant,
         endpoint: &str,
         deadline: Instant,
+        way: &mut Way,
     ) -> Try {
         let Ok(uri) = format!("{endpoint}/{}", question.path).parse::<Uri>() else {
             return Try::Refused(Error::corrupt(format!("{endpoint} cannot be requested")));
@@ -282,20 +282,21 @@ impl Asker {
             _ => deadline,
         };
         let (headers, body) = (question.headers(grant), question.body.clone());
-        let answer = match self.transport.post(&uri, headers, body, deadline).await {
+        let answer = match self.transport.post(&uri, headers, body, deadline, way).await {
             Ok(answer) => answer,
-            Err(Fault::Unsent(why)) => return Try::Later(why, Duration::ZERO),
-            Err(fault) => return Try::Lost(fault.why()),
+            Err(Fault::Unsent(why)) => {
+                return Try::Later(format!("{endpoint}: {why}"), Duration::ZERO);
+            }
+            Err(fault) => return Try::Lost(format!("{endpoint}: {}", fault.why())),
         };
         let (head, body) = answer.into_parts();
         if head.status == StatusCode::OK {
             let is = content_type(&head.headers);
             if is.is_some_and(|is| !PROTOBUF.iter().any(|known| is.starts_with(known))) {
-                let why = format!("content type {}", is.unwrap_or_default());
+                let is = is.unwrap_or_default();
+                let why = format!("{endpoint} answered what is not KV Connect: content type {is}");
                 return match question.again {
-                    Again::Harmless => Try::Refused(Error::corrupt(format!(
-                        "{endpoint} answered what is not KV Connect: {why}"
-                    ))),
+                    Again::Harmless => Try::Refused(Error::corrupt(why)),
                     _ => Try::Lost(why),
                 };
             }
@@ -306,7 +307,7 @@ impl Asker {
                         "{endpoint} answered more than {most} bytes: ask for less at a time"
                     )))
                 }
-                Err(fault) => Try::Lost(fault.why()),
+                Err(fault) => Try::Lost(format!("{endpoint}: {}", fault.why())),
             };
         }
         let text = refusal(body, deadline).await;

@@ -4,21 +4,22 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{HeaderMap, HeaderValue, USER_AGENT};
+use hyper::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{CaptureConnection, HttpConnector, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::model::{
-    REFUSAL_BYTES_MAX, REMOTE_STREAM_WINDOW_BYTES, REMOTE_WATCHES_PER_CONNECTION_MAX,
+    REFUSAL_BYTES_MAX, REFUSAL_WAIT_MS_MAX, REMOTE_STREAM_WINDOW_BYTES,
+    REMOTE_WATCHES_PER_CONNECTION_MAX, RETRY_AFTER_MS_MAX,
 };
 
 /// Shorter than servers keep idle connections, so that no request meets a connection's end.
@@ -54,6 +55,17 @@ impl Fault {
             Self::Unsent(why) | Self::Lost(why) => why.clone(),
             Self::TooLarge(most) => format!("an answer of more than {most} bytes"),
         }
+    }
+}
+
+/// How far one request has come.
+#[derive(Default)]
+pub(super) struct Way(Option<CaptureConnection>);
+
+impl Way {
+    /// It has a connection, encrypted if it is to be: from here on it may have arrived.
+    pub(super) fn is_taken(&self) -> bool {
+        self.0.as_ref().is_some_and(|way| way.connection_metadata().is_some())
     }
 }
 
@@ -136,32 +148,50 @@ impl Transport {
         deadline: Instant,
     ) -> Result<Response<Incoming>, Fault> {
         if uri.scheme_str() == Some("https") {
-            return send(&self.one, uri, headers, body, deadline).await;
+            return self.post(uri, headers, body, deadline, &mut Way::default()).await;
         }
         let authority = authority(uri);
-        let soon = deadline.min(Instant::now() + PROBE);
-        let known = self.speaks.lock().remove(&authority);
-        if known != Some(Speaks::One)
-            && let Ok(answer) = send(&self.two, uri, headers.clone(), body.clone(), soon).await
-        {
-            self.speaks.lock().insert(authority, Speaks::Two);
-            return Ok(answer);
+        // What is known holds for all other requests until an answer says otherwise.
+        let known = self.speaks.lock().get(&authority).copied();
+        let mut late = false;
+        if known != Some(Speaks::One) {
+            let now = Instant::now();
+            // One that has spoken it may be slow for once.
+            let wait = match known {
+                Some(_) => PROBE.max(deadline.saturating_duration_since(now) / 2),
+                None => PROBE,
+            };
+            let soon = deadline.min(now + wait);
+            let way = &mut Way::default();
+            if let Ok(answer) = send(&self.two, uri, headers.clone(), body.clone(), soon, way).await
+            {
+                self.speaks.lock().insert(authority, Speaks::Two);
+                return Ok(answer);
+            }
+            late = Instant::now() >= soon;
         }
-        let answer = send(&self.one, uri, headers, body, deadline).await?;
-        self.speaks.lock().insert(authority, Speaks::One);
+        let answer = send(&self.one, uri, headers, body, deadline, &mut Way::default()).await?;
+        let mut speaks = self.speaks.lock();
+        if late {
+            // It speaks HTTP/1.1; nobody knows whether that is all, so the next time asks again.
+            speaks.remove(&authority);
+        } else {
+            speaks.insert(authority, Speaks::One);
+        }
         Ok(answer)
     }
 
-    /// A request that is sent once.
+    /// A request that is sent once; `way` tells how far it has come, also who gives it up.
     pub(super) async fn post(
         &self,
         uri: &Uri,
         headers: HeaderMap,
         body: Bytes,
         deadline: Instant,
+        way: &mut Way,
     ) -> Result<Response<Incoming>, Fault> {
         let client = if self.speaks_two(uri) { &self.two } else { &self.one };
-        send(client, uri, headers, body, deadline).await
+        send(client, uri, headers, body, deadline, way).await
     }
 
     /// A request whose answer goes on and on, beside others of its kind.
@@ -174,7 +204,8 @@ impl Transport {
     ) -> Result<(Response<Incoming>, Seat), Fault> {
         let (seat, one, two) = self.seat().map_err(Fault::Unsent)?;
         let client = if self.speaks_two(uri) { two } else { one };
-        let answer = send(&client, uri, headers, body, deadline).await?;
+        let way = &mut Way::default();
+        let answer = send(&client, uri, headers, body, deadline, way).await?;
         Ok((answer, Seat(seat)))
     }
 
@@ -208,6 +239,7 @@ async fn send(
     headers: HeaderMap,
     body: Bytes,
     deadline: Instant,
+    way: &mut Way,
 ) -> Result<Response<Incoming>, Fault> {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
@@ -215,11 +247,14 @@ async fn send(
     *request.headers_mut() = headers;
     let agent = concat!("openkv/", env!("CARGO_PKG_VERSION"));
     request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
-    let answer = until(deadline, client.request(request)).await?;
-    answer.map_err(|error| {
-        let why = causes(&error);
-        if error.is_connect() { Fault::Unsent(why) } else { Fault::Lost(why) }
-    })
+    *way = Way(Some(capture_connection(&mut request)));
+    match until(deadline, client.request(request)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) if error.is_connect() => Err(Fault::Unsent(causes(&error))),
+        Ok(Err(error)) => Err(Fault::Lost(causes(&error))),
+        Err(_) if !way.is_taken() => Err(Fault::Unsent("no connection in time".into())),
+        Err(late) => Err(late),
+    }
 }
 
 /// The body, if it is no longer than it may be.
@@ -246,6 +281,7 @@ pub(super) async fn collect(
 
 /// The text of a refusal, as much of it as is shown.
 pub(super) async fn refusal(mut body: Incoming, deadline: Instant) -> String {
+    let deadline = deadline.min(Instant::now() + Duration::from_millis(REFUSAL_WAIT_MS_MAX));
     let mut bytes = Vec::new();
     while bytes.len() < REFUSAL_BYTES_MAX
         && let Ok(Some(Ok(frame))) = until(deadline, body.frame()).await
@@ -283,8 +319,54 @@ pub(super) fn is_failure(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT
 }
 
-/// How long a server wants to be left alone, in whole seconds.
+/// How long a server wants to be left alone, up to [`RETRY_AFTER_MS_MAX`]: in whole seconds, or as
+/// a time by its own clock. Of a time without that clock it is only known that it was said.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(hyper::header::RETRY_AFTER)?.to_str().ok()?;
-    value.trim().parse().ok().map(Duration::from_secs)
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        Duration::from_secs(value.parse().unwrap_or(u64::MAX))
+    } else {
+        let until = httpdate::parse_http_date(value).ok()?;
+        let wait = time_of(headers).map(|now| until.duration_since(now));
+        wait.and_then(Result::ok).unwrap_or_default()
+    };
+    Some(wait.min(Duration::from_millis(RETRY_AFTER_MS_MAX)))
+}
+
+/// The server's clock, when it answered.
+pub(super) fn time_of(headers: &HeaderMap) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_wants_to_wait_is_read_in_both_forms_and_has_an_end() {
+        let most = Duration::from_millis(RETRY_AFTER_MS_MAX);
+        let now = "Sun, 06 Nov 1994 08:49:37 GMT";
+        for (value, date, expected) in [
+            ("0", None, Some(Duration::ZERO)),
+            (" 7 ", None, Some(Duration::from_secs(7))),
+            ("61", None, Some(most)),
+            ("18446744073709551615", None, Some(most)),
+            ("99999999999999999999999", None, Some(most)),
+            ("Sun, 06 Nov 1994 08:49:42 GMT", Some(now), Some(Duration::from_secs(5))),
+            ("Mon, 07 Nov 1994 08:49:37 GMT", Some(now), Some(most)),
+            ("Sun, 06 Nov 1994 08:49:30 GMT", Some(now), Some(Duration::ZERO)),
+            ("Sun, 06 Nov 1994 08:49:42 GMT", None, Some(Duration::ZERO)),
+            ("", None, None),
+            ("-1", None, None),
+            ("soon", Some(now), None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
+            if let Some(date) = date {
+                headers.insert(DATE, HeaderValue::from_static(date));
+            }
+            assert_eq!(retry_after(&headers), expected, "{value:?}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
 }
