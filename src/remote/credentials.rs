@@ -6,17 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use hyper::header::{
-    AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION,
-};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use hyper::{StatusCode, Uri};
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
 use super::address::{self, shown};
 use super::backoff;
-use super::transport::{self, Fault, Transport, collect, refusal, retry_after};
+use super::transport::{self, Fault, Transport, collect, refusal, retry_after, time_of};
 use crate::connect::database_id::DatabaseId;
 use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Metadata, read_answer, write_request,
@@ -25,11 +23,14 @@ use crate::connect::versions::{
     DATABASE_HEADER, DOMAIN_HEADER, JSON_TYPE, PROTOBUF_TYPE, VERSION_HEADER, Version,
 };
 use crate::model::{
-    Env, Error, Kind, METADATA_BYTES_MAX, METADATA_INTERVAL_MS_MIN, REDIRECTS_MAX, Result,
+    Env, Error, Kind, METADATA_BYTES_MAX, METADATA_INTERVAL_MS_MIN, REDIRECTS_MAX,
+    REMOTE_TIMEOUT_MS_DEFAULT, Result,
 };
 
 /// How long before its end a token is asked for anew, at most; a fifth of its life, if that is less.
 const AHEAD: Duration = Duration::from_secs(300);
+/// How long asking ahead goes on at a time.
+const AHEAD_WAIT: Duration = Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT);
 /// A longer life counts as this.
 const LIFE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -69,14 +70,54 @@ pub(super) struct Credentials {
     url: Url,
     authorization: HeaderValue,
     current: Mutex<Option<Arc<Grant>>>,
-    /// Held while asking; when that was last answered.
-    asking: tokio::sync::Mutex<Option<Instant>>,
+    /// Held while asking, not between two tries: who waits has the answer, whoever asked.
+    asking: tokio::sync::Mutex<Option<Asked>>,
     asking_ahead: AtomicBool,
 }
 
+/// The last exchange that was tried.
+struct Asked {
+    ended: Instant,
+    /// Why it has given nothing, if it has not.
+    failure: Option<Failure>,
+}
+
+/// The pauses of one who waits: longer with each failure that has come since.
+#[derive(Default)]
+struct Pauses {
+    seen: Option<Instant>,
+    tries: u32,
+    pause: Duration,
+}
+
+impl Pauses {
+    /// When the next exchange may be tried.
+    fn end(&mut self, last: &Asked, random: impl Fn() -> u64) -> Instant {
+        let Some(Failure::Passing(_, least)) = &last.failure else {
+            return last.ended + Duration::from_millis(METADATA_INTERVAL_MS_MIN);
+        };
+        if self.seen != Some(last.ended) {
+            self.pause = backoff::delay(self.tries, random());
+            self.tries += 1;
+            self.seen = Some(last.ended);
+        }
+        last.ended + self.pause.max(*least)
+    }
+}
+
+/// Says at its end that nobody asks ahead any more, however it ends.
+struct Ahead(Arc<Credentials>);
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.0.asking_ahead.store(false, Ordering::Release);
+    }
+}
+
 /// Why an exchange has given nothing.
+#[derive(Clone)]
 enum Failure {
-    /// Asking again may help, after this long at least.
+    /// Asking again may help, after this long at least. What is said of it has no URL in it.
     Passing(String, Duration),
     /// It will not.
     Final(Error),
@@ -143,12 +184,13 @@ impl Credentials {
         if self.asking_ahead.swap(true, Ordering::AcqRel) {
             return;
         }
-        let this = self.clone();
+        let ahead = Ahead(self.clone());
+        // Whoever needs a token at once waits for an exchange that is under way.
+        let deadline = ends_at.min(Instant::now() + AHEAD_WAIT);
         tokio::spawn(async move {
-            if let Err(error) = this.newer_than(number, ends_at).await {
+            if let Err(error) = ahead.0.newer_than(number, deadline).await {
                 tracing::warn!(%error, "asking for a new token ahead of the old one's end");
             }
-            this.asking_ahead.store(false, Ordering::Release);
         });
     }
 
@@ -158,49 +200,46 @@ impl Credentials {
             let why = format!("{} gives no access: {why}", self.shown());
             Error::new(Kind::Unavailable, why)
         };
-        let Ok(mut asked) = timeout_at(deadline, self.asking.lock()).await else {
-            return Err(late("no answer in time"));
-        };
-        let before = self.current.lock().clone();
-        if let Some(grant) = before.as_ref().filter(|grant| grant.number > number) {
-            return Ok(grant.clone());
-        }
-        let mut tries = 0;
+        let since = Instant::now();
+        let mut pauses = Pauses::default();
         loop {
-            if let Some(at) = *asked {
-                let again = at + Duration::from_millis(METADATA_INTERVAL_MS_MIN);
-                if again >= deadline {
-                    return Err(late("it was asked a moment ago"));
+            let Ok(mut asked) = timeout_at(deadline, self.asking.lock()).await else {
+                return Err(late("no answer in time"));
+            };
+            let before = self.current.lock().clone();
+            if let Some(grant) = before.as_ref().filter(|grant| grant.number > number) {
+                return Ok(grant.clone());
+            }
+            if let Some(last) = &*asked {
+                let again = pauses.end(last, || self.env.random());
+                match &last.failure {
+                    // It is the answer for all who have waited for it.
+                    Some(Failure::Final(error)) if last.ended >= since || again >= deadline => {
+                        return Err(error.clone());
+                    }
+                    Some(Failure::Passing(why, _)) if again >= deadline => return Err(late(why)),
+                    _ if again >= deadline => return Err(late("it was asked a moment ago")),
+                    _ => {}
                 }
-                sleep_until(again).await;
+                if Instant::now() < again {
+                    drop(asked);
+                    sleep_until(again).await;
+                    continue;
+                }
             }
-            let outcome = self.exchange(number + 1, deadline).await;
-            if !matches!(outcome, Err(Failure::Passing(..))) {
-                *asked = Some(Instant::now());
-            }
-            match outcome {
+            let failure = match self.exchange(number + 1, deadline).await {
+                Ok(grant) if before.is_some_and(|before| before.database != grant.database) => {
+                    let shown = self.shown();
+                    let why = format!("{shown} is another database than before: open it again");
+                    Some(Failure::Final(Error::corrupt(why)))
+                }
                 Ok(grant) => {
-                    if before.as_ref().is_some_and(|before| before.database != grant.database) {
-                        let why = format!(
-                            "{} is another database than before: open it again",
-                            self.shown()
-                        );
-                        return Err(Error::corrupt(why));
-                    }
-                    let grant = Arc::new(grant);
-                    *self.current.lock() = Some(grant.clone());
-                    return Ok(grant);
+                    *self.current.lock() = Some(Arc::new(grant));
+                    None
                 }
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Passing(why, least)) => {
-                    let wait = backoff::delay(tries, self.env.random()).max(least);
-                    tries += 1;
-                    if Instant::now() + wait >= deadline {
-                        return Err(late(&why));
-                    }
-                    sleep(wait).await;
-                }
-            }
+                Err(failure) => Some(failure),
+            };
+            *asked = Some(Asked { ended: Instant::now(), failure });
         }
     }
 
@@ -272,8 +311,7 @@ impl Credentials {
         let strong = endpoint(Consistency::Strong)?;
         let nearest = endpoint(Consistency::Eventual)?.or_else(|| strong.clone());
         // The server's clock, which the end is told by, may be another than ours.
-        let date = headers.get(DATE).and_then(|date| date.to_str().ok());
-        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+        let date = time_of(headers);
         let since_epoch = date.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
         let server_ms = since_epoch.and_then(|since| i64::try_from(since.as_millis()).ok());
         let now_ms = server_ms.unwrap_or_else(|| self.env.now_ms());
@@ -326,11 +364,11 @@ fn bearer(token: &str) -> Option<HeaderValue> {
 }
 
 fn refused(url: &Url, status: StatusCode, headers: &HeaderMap, text: &str) -> Failure {
-    let shown = shown(url);
-    let why = format!("{shown} answered {status}: {text}");
     if transport::is_failure(status) || status == StatusCode::TOO_MANY_REQUESTS {
+        let why = format!("it answered {status}: {text}");
         return Failure::Passing(why, retry_after(headers).unwrap_or_default());
     }
+    let why = format!("{} answered {status}: {text}", shown(url));
     Failure::Final(match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Error::new(
             Kind::Denied,
