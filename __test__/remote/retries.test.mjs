@@ -5,8 +5,9 @@ import { once } from "node:events";
 import net from "node:net";
 import { describe, test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { ACCESS_TOKEN, connect, reply, start } from "./mock.mjs";
+import { ACCESS_TOKEN, connect, cut, reply, start } from "./mock.mjs";
 
+const PROTOBUF = "application/x-protobuf";
 const NEVER_AGAIN = { "retry-after": "18446744073709551615" };
 const refuse = (status, headers) => (_, response) =>
   reply(response, status, "text/plain", "not now", headers);
@@ -51,6 +52,22 @@ describe("Retry-After", { concurrency: true }, () => {
 });
 
 describe("a write", { concurrency: true }, () => {
+  test("that only checks is sent again, and what it says then counts", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    await kv.set(["a"], 1);
+    const old = await kv.get(["a"]);
+    await kv.set(["a"], 2);
+    const current = await kv.get(["a"]);
+    for (const [entry, ok] of [[old, false], [current, true]]) {
+      const next = mock.counts.atomic_write + 1;
+      mock.scripts.atomic_write = (_, response, body, count) =>
+        count === next && cut(response, PROTOBUF, mock.commit(body), 1);
+      assert.equal((await kv.atomic().check(entry).commit()).ok, ok);
+      assert.equal(mock.counts.atomic_write, next + 1);
+    }
+  });
+
   /** A server to which no connection comes about: it never says a word of TLS. */
   async function silent(t) {
     const sockets = new Set();

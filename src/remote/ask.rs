@@ -23,10 +23,10 @@ const NEAREST_TRIES: u32 = 2;
 /// A read that hangs is asked again after half of its time, but not sooner than this.
 const READ_TRY_MIN: Duration = Duration::from_secs(1);
 
-/// What a second try of a request can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a second try of a request can do; of several together, the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Again {
-    /// Nothing: it is a read.
+    /// Nothing: it is a read, or a write that only checks.
     Harmless,
     /// Nothing: its own checks refuse it if it has happened. Then nobody knows by whom.
     Guarded,

@@ -6,30 +6,33 @@
 //! client may delete in between what the first try has written. Nor is a plain `set` harmless: it
 //! would undo what others wrote in between.
 
+use super::ask::Again;
 use crate::model::{AtomicWrite, Mutation, Target};
 
-/// Whether the write has at most one effect however often it is sent.
-pub(super) fn is_safe(write: &AtomicWrite) -> bool {
+/// What sending the write again can do.
+pub(super) fn again(write: &AtomicWrite) -> Again {
     let (checks, mutations, messages) = write.parts();
+    if mutations.is_empty() && messages.is_empty() {
+        return Again::Harmless;
+    }
     // A key that is only known when it commits is no key that was checked.
     let is_made = |at: usize| write.patches().iter().any(|patch| patch.target == Target::Key(at));
-    let changes_nothing = mutations.is_empty() && messages.is_empty();
     let demanded = checks.iter().filter(|check| check.expected.is_some()).map(|check| &check.key);
     // A checked range demands the stamp of each entry that was seen in it.
     let seen = write.ranges().iter().flat_map(|range| range.seen.iter().map(|(key, _)| key));
-    changes_nothing
-        || demanded.chain(seen).any(|demanded| {
-            mutations.iter().enumerate().any(|(at, mutation)| match mutation {
-                _ if is_made(at) => false,
-                Mutation::Set { key, suffixed: false, .. }
-                | Mutation::Delete { key }
-                | Mutation::Arith { key, .. }
-                | Mutation::Calculate { key, .. }
-                | Mutation::Append { key, .. } => key == demanded,
-                // An end moves without a new stamp, and a key with the stamp in it is another key.
-                Mutation::Set { suffixed: true, .. } | Mutation::Retime { .. } => false,
-            })
+    let is_guarded = demanded.chain(seen).any(|demanded| {
+        mutations.iter().enumerate().any(|(at, mutation)| match mutation {
+            _ if is_made(at) => false,
+            Mutation::Set { key, suffixed: false, .. }
+            | Mutation::Delete { key }
+            | Mutation::Arith { key, .. }
+            | Mutation::Calculate { key, .. }
+            | Mutation::Append { key, .. } => key == demanded,
+            // An end moves without a new stamp, and a key with the stamp in it is another key.
+            Mutation::Set { suffixed: true, .. } | Mutation::Retime { .. } => false,
         })
+    });
+    if is_guarded { Again::Guarded } else { Again::Harmful }
 }
 
 #[cfg(test)]
@@ -55,6 +58,10 @@ mod tests {
         Check { key: key(name), expected }
     }
 
+    fn is_guarded(write: &AtomicWrite) -> bool {
+        again(write) == Again::Guarded
+    }
+
     fn write(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite {
         whole(WriteParts { checks, mutations, ..WriteParts::default() })
     }
@@ -62,12 +69,18 @@ mod tests {
     #[test]
     fn a_stamp_that_the_write_itself_moves_on_is_a_guard() {
         let stamp = Some(Versionstamp::new(7));
-        assert!(is_safe(&write(vec![check(b'a', stamp)], vec![set(b'a', false)])));
-        assert!(is_safe(&write(
+        assert!(is_guarded(&write(vec![check(b'a', stamp)], vec![set(b'a', false)])));
+        assert!(is_guarded(&write(
             vec![check(b'a', stamp)],
             vec![set(b'b', true), Mutation::Delete { key: key(b'a') }],
         )));
-        assert!(is_safe(&write(vec![check(b'a', None)], vec![])), "it changes nothing");
+    }
+
+    #[test]
+    fn a_write_that_only_checks_changes_nothing() {
+        for expected in [None, Some(Versionstamp::new(7))] {
+            assert_eq!(again(&write(vec![check(b'a', expected)], vec![])), Again::Harmless);
+        }
     }
 
     #[test]
@@ -80,21 +93,27 @@ mod tests {
         let checked = |seen: &[u8], mutations| {
             whole(WriteParts { ranges: vec![range(seen)], mutations, ..WriteParts::default() })
         };
-        assert!(is_safe(&checked(b"bc", vec![set(b'c', false)])));
-        assert!(!is_safe(&checked(b"", vec![set(b'c', false)])), "somebody may remove it between");
-        assert!(!is_safe(&checked(b"b", vec![set(b'c', false)])));
+        assert!(is_guarded(&checked(b"bc", vec![set(b'c', false)])));
+        assert!(
+            !is_guarded(&checked(b"", vec![set(b'c', false)])),
+            "somebody may remove it between"
+        );
+        assert!(!is_guarded(&checked(b"b", vec![set(b'c', false)])));
         let retime = Mutation::Retime { key: key(b'b'), expire_at_ms: None, required: true };
-        assert!(!is_safe(&checked(b"b", vec![retime])));
+        assert!(!is_guarded(&checked(b"b", vec![retime])));
     }
 
     #[test]
     fn everything_else_could_happen_twice() {
         let stamp = Some(Versionstamp::new(7));
-        assert!(!is_safe(&write(vec![], vec![set(b'a', false)])));
-        assert!(!is_safe(&write(vec![check(b'a', None)], vec![set(b'a', false)])));
-        assert!(!is_safe(&write(vec![check(b'a', stamp)], vec![set(b'b', false)])));
-        assert!(!is_safe(&write(vec![check(b'a', stamp)], vec![set(b'a', true)])));
+        assert!(!is_guarded(&write(vec![], vec![set(b'a', false)])));
+        assert!(!is_guarded(&write(vec![check(b'a', None)], vec![set(b'a', false)])));
+        assert!(!is_guarded(&write(vec![check(b'a', stamp)], vec![set(b'b', false)])));
+        assert!(!is_guarded(&write(vec![check(b'a', stamp)], vec![set(b'a', true)])));
         let message = Message::default();
-        assert!(!is_safe(&whole(WriteParts { messages: vec![message], ..WriteParts::default() })));
+        assert!(!is_guarded(&whole(WriteParts {
+            messages: vec![message],
+            ..WriteParts::default()
+        })));
     }
 }

@@ -162,13 +162,17 @@ impl Room {
 fn groups(lines: Vec<Line>) -> Vec<(Again, Vec<Line>)> {
     let mut groups: Vec<(Again, Vec<Line>)> = Vec::new();
     // The last group of each kind, as long as it is one request that has room.
-    let mut open: [Option<(usize, Room)>; 2] = [None, None];
+    let mut open: [Option<(usize, Room)>; 3] = [None; 3];
     for line in lines {
-        let safe = line.iter().all(|(_, framed)| repeat::is_safe(&framed.write));
-        let again = if safe { Again::Guarded } else { Again::Harmful };
+        let again = line.iter().map(|(_, of)| repeat::again(&of.write)).max();
+        let again = again.unwrap_or(Again::Harmless);
         let whole = line.iter().fold(Room::default(), |room, (_, of)| room.with(Room::of(of)));
-        let [harmful, guarded] = &mut open;
-        let open = if safe { guarded } else { harmful };
+        let [harmless, guarded, harmful] = &mut open;
+        let open = match again {
+            Again::Harmless => harmless,
+            Again::Guarded => guarded,
+            Again::Harmful => harmful,
+        };
         if let Some((at, taken)) = open
             && !taken.with(whole).is_over()
             && let Some((_, requests)) = groups.get_mut(*at)
@@ -216,15 +220,19 @@ async fn commit_all(asker: &Asker, again: Again, request: Line, limits: &Limits)
         let outcomes = answer_of(bytes)?;
         parse_outcomes(&outcomes, count).map_err(|bad| Unfit::Malformed(bad.what().to_owned()))
     });
-    let decisions = match answer.await {
-        Ok((decisions, false)) => decisions,
-        Ok((decisions, true)) => decisions.into_iter().map(told_again).collect(),
-        Err(error) => vec![Decision::Rejected(error); count],
-    };
-    request.into_iter().map(|(at, _)| at).zip(decisions).collect()
+    let (decisions, sent_before) =
+        answer.await.unwrap_or_else(|error| (vec![Decision::Rejected(error); count], false));
+    let decided = request.into_iter().zip(decisions).map(|((at, framed), decision)| {
+        let told = match repeat::again(&framed.write) {
+            Again::Guarded | Again::Harmful if sent_before => told_again(decision),
+            _ => decision,
+        };
+        (at, told)
+    });
+    decided.collect()
 }
 
-/// What a decision means when the write may have been carried out before.
+/// What a decision means when the write may have been carried out before, and changes something.
 fn told_again(decision: Decision) -> Decision {
     match decision {
         Decision::CheckFailed(_) => Decision::Rejected(whose()),
@@ -239,7 +247,7 @@ fn told_again(decision: Decision) -> Decision {
 }
 
 async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
-    let again = if repeat::is_safe(&write) { Again::Guarded } else { Again::Harmful };
+    let again = repeat::again(&write);
     let question = Question::plain("atomic_write", false, again, write_request(write)?);
     let (answer, sent_before) = asker
         .ask(&question, |_, bytes| match read_answer(bytes) {
@@ -253,7 +261,7 @@ async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
         .await?;
     match answer {
         WriteAnswer::Committed(stamp) => Ok(Decision::Committed(stamp)),
-        WriteAnswer::CheckFailed(_) if sent_before => Err(whose()),
+        WriteAnswer::CheckFailed(_) if sent_before && again != Again::Harmless => Err(whose()),
         WriteAnswer::CheckFailed(failed) => Ok(Decision::CheckFailed(failed)),
         WriteAnswer::Disabled => Err(Error::internal("a disabled write was answered twice")),
     }
@@ -315,19 +323,23 @@ mod tests {
 
     #[test]
     fn requests_are_filled_and_what_may_be_sent_again_goes_by_itself() {
-        let check = |name: u8| {
+        let check = |name: u8, changes: bool| {
             let key = Key::from_encoded(vec![2, name, 0]);
             let expected = Some(Versionstamp::new(1));
             let checks = vec![Check { key: key.clone(), expected }];
-            framed(WriteParts {
-                checks,
-                mutations: vec![Mutation::Delete { key }],
-                ..WriteParts::default()
-            })
+            let mutations = changes.then_some(Mutation::Delete { key }).into_iter().collect();
+            framed(WriteParts { checks, mutations, ..WriteParts::default() })
         };
         let mut large = delete(b"l");
         large.frame = vec![0; FRAMES_GROUP_BYTES + 1];
-        let writes = vec![delete(b"a"), check(b'b'), delete(b"c"), large, check(b'd')];
+        let writes = vec![
+            delete(b"a"),
+            check(b'b', true),
+            delete(b"c"),
+            large,
+            check(b'e', false),
+            check(b'd', true),
+        ];
         let groups = groups(lines(placed(writes)));
         let told: Vec<_> =
             groups.iter().map(|(again, requests)| (*again, places(requests))).collect();
@@ -335,8 +347,9 @@ mod tests {
             told,
             [
                 (Again::Harmful, vec![vec![0, 2]]),
-                (Again::Guarded, vec![vec![1, 4]]),
+                (Again::Guarded, vec![vec![1, 5]]),
                 (Again::Harmful, vec![vec![3]]),
+                (Again::Harmless, vec![vec![4]]),
             ]
         );
         // One line that is longer than a request.
