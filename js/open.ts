@@ -56,9 +56,7 @@ export async function openKv(
     native.path = located;
     native.encoding = checkEncoding(options.encoding);
   }
-  const session = await unlessAborted(options.signal, () => Session.open(thread, native));
-  if (options.signal !== undefined) session.obey(options.signal as AbortSignal);
-  return new Kv(session);
+  return new Kv(await Session.open(thread, native, checkSignal(options.signal)));
 }
 
 type Given = { [Name in keyof OpenKvOptions]?: unknown };
@@ -110,30 +108,13 @@ function checkToken(given: unknown): string {
   return token;
 }
 
-/** Opens, or gives up with the reason of the signal; what opens later all the same is closed. */
-async function unlessAborted(
-  signal: unknown,
-  open: () => Promise<Session>,
-): Promise<Session> {
-  if (signal === undefined) return await open();
+function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined) return undefined;
   if (!(signal instanceof AbortSignal)) {
     throw new TypeError(`signal must be an AbortSignal: received ${nameOf(signal)}`);
   }
   signal.throwIfAborted();
-  const opening = open();
-  let stop!: () => void;
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => {
-      opening.then((session) => session.close(), () => {});
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    return await Promise.race([opening, aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
+  return signal;
 }
 
 function checkTimeout(ms: unknown): number {

@@ -51,14 +51,26 @@ export class Session implements TurnMember {
     this.limits = limits;
   }
 
-  /** Opens a database in the background; rejects with the error of the addon. */
-  static async open(port: Port, options: NativeOptions): Promise<Session> {
+  /**
+   * Opens a database in the background; rejects with the error of the addon, or with the reason of
+   * the signal, which a database elsewhere obeys from then on.
+   */
+  static async open(port: Port, options: NativeOptions, signal?: AbortSignal): Promise<Session> {
     const opening = new Opening(port);
     const native = opening.start(options);
+    const abandon = (): void => native.abandon();
+    signal?.addEventListener("abort", abandon, { once: true });
     await opening.done;
-    if (opening.failure !== null) throw errorOf(opening.failure);
+    signal?.removeEventListener("abort", abandon);
+    if (opening.failure !== null) {
+      signal?.throwIfAborted();
+      throw errorOf(opening.failure);
+    }
     const limits = Object.freeze(options.limits);
-    return new Session(port, native, limits, options.remote !== undefined);
+    const session = new Session(port, native, limits, options.remote !== undefined);
+    if (signal !== undefined) session.obey(signal);
+    signal?.throwIfAborted();
+    return session;
   }
 
   /** Throws when the handle is closed. */
@@ -77,7 +89,7 @@ export class Session implements TurnMember {
   }
 
   /** From now on the signal gives up everything that is under way, and closes the handle. */
-  obey(signal: AbortSignal): void {
+  private obey(signal: AbortSignal): void {
     // A signal may outlive handles that nobody closes.
     const here = new WeakRef(this);
     const abort = (): void => here.deref()?.abort(signal.reason);

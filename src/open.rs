@@ -13,7 +13,7 @@ use crate::backend::Database;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::sqlite::{SqliteEngine, agree};
 use crate::model::{Encoding, Env, Error, Kind, Result};
-use crate::remote::Client;
+use crate::remote::{Abandon, Client};
 use crate::store::Store;
 
 /// What is to be opened.
@@ -99,15 +99,23 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// As [`SqliteEngine::open`] and [`Client::open`]; `Unavailable` if the directory cannot be created.
-#[tracing::instrument(level = "debug", skip_all)]
 pub fn open(target: &Target) -> Result<Database> {
+    open_unless(target, Abandon::default())
+}
+
+/// As [`open`], of what somebody else may abandon: only a database elsewhere takes notice.
+///
+/// # Errors
+/// As [`open`]; `Closed` when it was abandoned.
+#[tracing::instrument(level = "debug", skip_all)]
+pub fn open_unless(target: &Target, abandon: Abandon) -> Result<Database> {
     match target {
         Target::Memory => start(MemoryEngine::new(), false).map(Database::Store),
         Target::File { path, readonly, busy, encoding } => {
             open_file(path, *readonly, *busy, *encoding).map(Database::Store)
         }
         Target::Url { url, access_token, timeout } => {
-            Client::open(url, access_token, *timeout, system()).map(Database::Remote)
+            Client::open(url, access_token, *timeout, system(), abandon).map(Database::Remote)
         }
     }
 }

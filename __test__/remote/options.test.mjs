@@ -209,6 +209,19 @@ describe("in a process of its own", { concurrency: 3 }, () => {
     assert.deepEqual(ended, { out: "hello", code: 0 });
   });
 
+  // It stayed until the opening's timeout.
+  test("an opening that was given up does not keep it alive", async () => {
+    const mock = await start();
+    mock.scripts.metadata = () => true;
+    const program = `${IMPORT}
+      const aborts = new AbortController();
+      setTimeout(() => aborts.abort(new Error("enough")), 50);
+      const options = { timeout: 600_000, signal: aborts.signal };
+      await openKv(${JSON.stringify(mock.url)}, options).catch(({ message }) => console.log(message));`;
+    const ended = await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN });
+    assert.deepEqual(ended, { out: "enough", code: 0 });
+  });
+
   test("an open handle and an unread watch do not keep it alive", async () => {
     const mock = await start({ h2: true });
     const program = `${IMPORT}

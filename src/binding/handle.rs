@@ -20,8 +20,8 @@ use crate::codec::Malformed;
 use crate::codec::frame::{Answer, Verb, parse_keys, parse_ranges, parse_writes};
 use crate::engine::Reader;
 use crate::model::{self, Error, Limits, Row};
-use crate::open::{Target, open};
-use crate::remote::CommitReply;
+use crate::open::{Target, open_unless};
+use crate::remote::{Abandon, CommitReply};
 use crate::store::{Entry, Id, Store, WatchReply};
 
 /// What JavaScript says about the database that it opens.
@@ -65,6 +65,7 @@ pub struct Handle {
     durable: bool,
     pub(super) busy: Duration,
     opened: Opened,
+    abandon: Abandon,
     /// The database, and the number of this handle's lane.
     open: Option<(Database, usize)>,
     /// Still there while other handles keep the store open after this one is closed.
@@ -111,15 +112,18 @@ impl Handle {
         };
         let opened = Opened::default();
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);
-        let place = opened.clone();
-        std::thread::Builder::new().name("openkv-open".into()).spawn(move || {
-            match open(&target).and_then(|database| Ok((database.lane()?, database))) {
-                Ok((reader, database)) => {
-                    *place.lock() = Some((database, reader));
-                    reply.good(None);
-                }
-                Err(error) => reply.bad(&error),
+        let (place, abandon) = (opened.clone(), Abandon::default());
+        let abandoned = abandon.clone();
+        std::thread::Builder::new().name("openkv-open".into()).spawn(move || match open_unless(
+            &target, abandoned,
+        )
+        .and_then(|database| Ok((database.lane()?, database)))
+        {
+            Ok((reader, database)) => {
+                *place.lock() = Some((database, reader));
+                reply.good(None);
             }
+            Err(error) => reply.bad(&error),
         })?;
         Ok(Self {
             events,
@@ -127,6 +131,7 @@ impl Handle {
             durable: options.durability != "normal",
             busy,
             opened,
+            abandon,
             open: None,
             settling: Weak::new(),
             closed: false,
@@ -304,12 +309,11 @@ impl Handle {
         }
     }
 
-    /// Gives up what is under way with a server: to be called before `close`, which completes it.
+    /// Gives up what is under way with a server, opening it too: to be called before `close`, which
+    /// completes it.
     #[napi(catch_unwind)]
-    pub fn abandon(&mut self) {
-        if let Ok(Database::Remote(client)) = self.database() {
-            client.abandon();
-        }
+    pub fn abandon(&self) {
+        self.abandon.now();
     }
 
     /// Ends watches and listeners and lets go of the store, completing what was handed over. Waits

@@ -8,9 +8,10 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{StatusCode, Uri};
-use tokio::sync::{Semaphore, watch as flag};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::abandon::Abandon;
 use super::backoff;
 use super::credentials::{Credentials, Grant};
 use super::extension::Needs;
@@ -99,8 +100,7 @@ pub(super) struct Asker {
     pub(super) env: Arc<dyn Env>,
     pub(super) timeout: Duration,
     under_way: Arc<Semaphore>,
-    /// True from when nobody waits for answers any more.
-    abandoned: flag::Sender<bool>,
+    abandon: Abandon,
 }
 
 /// How far a request has come.
@@ -130,10 +130,10 @@ impl Asker {
         credentials: Arc<Credentials>,
         env: Arc<dyn Env>,
         timeout: Duration,
+        abandon: Abandon,
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(REMOTE_REQUESTS_MAX));
-        let abandoned = flag::Sender::new(false);
-        Self { transport, credentials, env, timeout, under_way, abandoned }
+        Self { transport, credentials, env, timeout, under_way, abandon }
     }
 
     /// The same for a call that has waited so long already.
@@ -141,19 +141,12 @@ impl Asker {
         let timeout = self.timeout.saturating_sub(waited);
         let (transport, credentials) = (self.transport.clone(), self.credentials.clone());
         let (env, under_way) = (self.env.clone(), self.under_way.clone());
-        let abandoned = self.abandoned.clone();
-        Self { transport, credentials, env, timeout, under_way, abandoned }
-    }
-
-    /// Ends everything under way, and refuses all that comes.
-    pub(super) fn abandon(&self) {
-        self.abandoned.send_replace(true);
+        let abandon = self.abandon.clone();
+        Self { transport, credentials, env, timeout, under_way, abandon }
     }
 
     pub(super) async fn is_abandoned(&self) {
-        let mut abandoned = self.abandoned.subscribe();
-        // The sender is this one's own: there is no other end than the one waited for.
-        let _told = abandoned.wait_for(|abandoned| *abandoned).await;
+        self.abandon.happens().await;
     }
 
     /// The answer, as `decode` reads it; and whether an earlier try may have been carried out too.

@@ -12,11 +12,13 @@
 //! | [`credentials`] | the first exchange, and its renewal |
 //! | [`transport`] | HTTP |
 //! | [`ask`] | one request with its retries |
+//! | [`abandon`] | giving up |
 //! | [`read`], [`write`], [`receive`] | what is asked |
 //! | [`order`] | which writes wait for which |
 //! | [`stream`], [`watch`], [`feed`], [`consume`] | what is followed |
 //! | [`extension`] | what openkv's own servers answer beyond that |
 
+mod abandon;
 mod address;
 mod ask;
 mod backoff;
@@ -39,6 +41,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use self::abandon::Abandon;
 pub use self::read::Page;
 pub use self::write::Framed;
 use crate::codec::frame::Verb;
@@ -72,10 +75,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Exchanges metadata with the server, trying until the time is up.
+    /// Exchanges metadata with the server, trying until the time is up. `abandon` ends that, and
+    /// whatever is under way later, with `Closed`, or with `OutcomeUnknown` for a write that may
+    /// have been carried out; from then on everything is refused.
     ///
     /// # Errors
-    /// `Invalid` for a URL or a token that cannot be used; `Denied` for a token that the server does
+    /// `Closed` when it is abandoned; `Invalid` for a URL or a token that cannot be used; `Denied` for a token that the server does
     /// not accept, `Unavailable` when it does not answer, `Corrupt` when it is no KV Connect server,
     /// `Unsupported` when it speaks another version.
     pub fn open(
@@ -83,6 +88,7 @@ impl Client {
         access_token: &str,
         timeout: Duration,
         env: Arc<dyn Env>,
+        abandon: Abandon,
     ) -> Result<Arc<Self>> {
         let runtime = runtime::shared()?;
         let transport = transport::Transport::new().map_err(|why| {
@@ -91,10 +97,15 @@ impl Client {
         let transport = Arc::new(transport);
         let credentials =
             credentials::Credentials::new(transport.clone(), env.clone(), url, access_token)?;
-        let asker = Arc::new(ask::Asker::new(transport, Arc::new(credentials), env, timeout));
-        runtime
-            .handle()?
-            .block_on(async { asker.credentials.current(Instant::now() + timeout).await })?;
+        let asker = ask::Asker::new(transport, Arc::new(credentials), env, timeout, abandon);
+        let asker = Arc::new(asker);
+        runtime.handle()?.block_on(async {
+            tokio::select! {
+                biased;
+                () = asker.is_abandoned() => Err(Error::closed()),
+                grant = asker.credentials.current(Instant::now() + timeout) => grant.map(|_| ()),
+            }
+        })?;
         let (watches, feeds) = (watch::Watches::default(), feed::Feeds::default());
         let order = order::Order::default();
         let (consumers, waits) = (Arc::default(), Arc::default());
@@ -144,12 +155,6 @@ impl Client {
             }
             Err(error) => reply(Err(error)),
         }
-    }
-
-    /// Ends everything under way with `Closed`, or with `OutcomeUnknown` for a write that may have
-    /// been carried out, and refuses all that comes.
-    pub fn abandon(&self) {
-        self.asker.abandon();
     }
 
     /// The time by which conditions are compared.
