@@ -125,6 +125,9 @@ pub const CONSUME_FRAME_BYTES: usize = 1024 * 1024;
 /// A frame of a consumer's stream: one message of the largest size fits.
 pub const CONSUME_FRAME_BYTES_MAX: usize = 17 * 1024 * 1024;
 
+/// Messages of such a frame, which has room beside them for what is told of each.
+pub const CONSUME_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// Ends of deliveries and renewals of locks of one request.
 pub const HELD_ITEMS_MAX: usize = 1000;
 
@@ -346,9 +349,12 @@ pub const FRAMES_LARGE_MAX: usize = 2;
 /// Writes of one request, which is one group.
 pub const FRAMES_WRITES_MAX: usize = 1000;
 
-/// Checks, mutations and messages of one request, all its writes together, with an end for each
-/// write: those of the largest commit, and more.
-pub const FRAMES_RECORDS_MAX: usize = 32_768;
+/// Checks, mutations, messages and places of UUIDs of one request, all its writes together, with an
+/// end for each write: those of the largest commit, with a UUID in each key and value, and more.
+pub const FRAMES_RECORDS_MAX: usize = 65_536;
+
+/// Bodies of writes above this are taken apart away from the threads that serve.
+pub const FRAMES_APART_BYTES_MIN: usize = 64 * 1024;
 
 /// Bytes of writes after which no other write joins a request.
 pub const FRAMES_GROUP_BYTES: usize = 1024 * 1024;

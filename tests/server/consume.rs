@@ -8,8 +8,8 @@ use openkv::connect::consume::{ConsumeMessage, read_message, write_consume, writ
 use openkv::connect::extension::read_answer;
 use openkv::connect::frames::KEEP_ALIVE;
 use openkv::model::{
-    Ask, AtomicWrite, Decision, Delivery, Limits, Message, Outcome, QueueStats, Renewal,
-    Settlement, WriteParts,
+    Ask, AtomicWrite, CONSUME_MESSAGE_BYTES_MAX, Decision, Delivery, Limits, Message, Outcome,
+    QueueStats, Renewal, Settlement, WriteParts,
 };
 use openkv::open::{Target, open};
 
@@ -33,9 +33,14 @@ fn enqueue(database: &Database, values: std::ops::Range<u8>) {
         value: vec![value],
         ..Message::default()
     };
-    let messages = values.map(message).collect();
+    enqueue_all(database, values.map(message).collect());
+}
+
+fn enqueue_all(database: &Database, messages: Vec<Message>) {
+    let most = usize::MAX;
+    let limits = Limits { message_bytes_max: most, commit_bytes_max: most, ..Limits::default() };
     let parts = WriteParts { messages, ..WriteParts::default() };
-    let write = AtomicWrite::new(parts, &Limits::default());
+    let write = AtomicWrite::new(parts, &limits);
     let (tell, told) = std::sync::mpsc::channel();
     let reply = Box::new(move |decisions: Vec<Decision>| drop(tell.send(decisions)));
     database.store("here").expect("here").commit(vec![write], true, PATIENCE, reply);
@@ -195,6 +200,28 @@ fn what_a_connection_did_not_take_goes_back_unused() {
     let mut other = consume(&session, &asked(60_000, 1000, 1000));
     let rest = other.take(200 - usize::try_from(taken).expect("few"));
     assert!(rest.iter().all(|delivery| delivery.attempts == 1), "nobody had seen them");
+}
+
+/// The stream ended with such a message, and those beside it were neither handed over nor put back:
+/// each of their locks ran out as a failure.
+#[test]
+fn a_message_that_fits_no_frame_fails_and_those_beside_it_arrive() {
+    let served = file(|_| ());
+    let (here, session) = (beside(&served), served.session("/", ACCESS));
+    let message = |value: u8, bytes| Message {
+        queue: "mail".into(),
+        value: vec![value; bytes],
+        ..Message::default()
+    };
+    let (most, long) = (CONSUME_MESSAGE_BYTES_MAX, CONSUME_MESSAGE_BYTES_MAX / 2 + 1);
+    let sizes = [1, 1, most + 1, most, long, 1, long, 1];
+    let messages = sizes.iter().zip(0..).map(|(bytes, value)| message(value, *bytes)).collect();
+    enqueue_all(&here, messages);
+    let mut consumer = consume(&session, &asked(60_000, 10, 10));
+    let got = consumer.take(sizes.len() - 1);
+    assert_eq!(values(&got), [0, 1, 3, 4, 5, 6, 7]);
+    assert!(got.iter().all(|delivery| delivery.attempts == 1));
+    until(&here, |stats| stats.dead == 1 && stats.processing == 7);
 }
 
 #[test]

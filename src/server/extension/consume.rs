@@ -19,7 +19,10 @@ use tokio::time::Interval;
 use crate::connect::consume::{read_consume, write_dealt, write_opened};
 use crate::connect::frames::KEEP_ALIVE;
 use crate::connect::versions::STREAM_TYPE;
-use crate::model::{Ask, CONSUME_FRAME_BYTES, Delivery, Outcome, Result, Settlement};
+use crate::model::{
+    Ask, CONSUME_FRAME_BYTES, CONSUME_MESSAGE_BYTES_MAX, Delivery, Outcome, Reason, Result,
+    Settlement,
+};
 use crate::server::Serving;
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::auth::Grant;
@@ -32,6 +35,55 @@ use crate::store::{Elsewhere, Handed, Id, Store, Wish};
 pub(super) fn put_back(store: &Store, delivery: &Delivery) {
     let back = Settlement::new(delivery.id, delivery.lock, Outcome::Returned);
     store.ask(Ask::Settle(back), Box::new(|_| ()));
+}
+
+/// Ends the delivery of a message that no frame has room for. A consumer of this machine may take it
+/// when it comes again.
+fn fail(store: &Store, delivery: &Delivery) {
+    let why = format!(
+        "the message is too large for a listener behind a URL (max {CONSUME_MESSAGE_BYTES_MAX} \
+         bytes): {} bytes",
+        delivery.value.len()
+    );
+    let failed = Settlement {
+        reason: Some(Reason::new("RangeError", &why)),
+        ..Settlement::new(delivery.id, delivery.lock, Outcome::Failed)
+    };
+    store.ask(Ask::Settle(failed), Box::new(|_| ()));
+}
+
+/// What becomes of those messages that come next.
+#[derive(Default)]
+struct Chosen {
+    /// They share a frame.
+    drawn: Vec<Delivery>,
+    /// Their locks have ended while nobody drew them: somebody else may have them.
+    stale: Vec<Delivery>,
+    /// No frame has room for them.
+    unfit: Vec<Delivery>,
+}
+
+impl Chosen {
+    fn of(unsent: &mut VecDeque<(Delivery, Instant)>, lock: Duration) -> Self {
+        let (mut chosen, mut bytes) = (Self::default(), 0);
+        while bytes < CONSUME_FRAME_BYTES
+            && let Some((delivery, dealt_at)) = unsent.pop_front()
+        {
+            let size = delivery.value.len();
+            if dealt_at.elapsed() >= lock {
+                chosen.stale.push(delivery);
+            } else if size > CONSUME_MESSAGE_BYTES_MAX {
+                chosen.unfit.push(delivery);
+            } else if bytes + size > CONSUME_MESSAGE_BYTES_MAX {
+                unsent.push_front((delivery, dealt_at));
+                break;
+            } else {
+                bytes += size;
+                chosen.drawn.push(delivery);
+            }
+        }
+        chosen
+    }
 }
 
 /// What a consumer was dealt and its connection has not drawn yet.
@@ -77,27 +129,26 @@ impl Supply {
         let mut state = self.state.lock();
         let Some(there) = &state.there else { return Polled::Ready(None) };
         let (store, id) = (there.store.clone(), there.id);
-        let (mut drawn, mut stale, mut bytes) = (Vec::new(), Vec::new(), 0);
-        while bytes < CONSUME_FRAME_BYTES
-            && let Some((delivery, dealt_at)) = state.unsent.pop_front()
-        {
-            bytes += delivery.value.len();
-            // Its lock has ended while nobody drew it: somebody else may have it.
-            let is_late = dealt_at.elapsed() >= self.lock;
-            if is_late { &mut stale } else { &mut drawn }.push(delivery);
-        }
-        if drawn.is_empty() {
+        let chosen = Chosen::of(&mut state.unsent, self.lock);
+        if chosen.drawn.is_empty() {
             state.waker = Some(context.waker().clone());
         }
         drop(state);
-        if !(drawn.is_empty() && stale.is_empty()) {
-            store.sent(id, drawn.len() as u64, stale.len() as u64);
+        let Chosen { drawn, stale, unfit } = chosen;
+        let frame = write_dealt(drawn.iter()).map(Bytes::from);
+        let (sent, lost) = if frame.is_ok() { (drawn.len(), 0) } else { (0, drawn.len()) };
+        let returned = stale.len() + unfit.len() + lost;
+        if sent + returned > 0 {
+            store.sent(id, sent as u64, returned as u64);
         }
         stale.iter().for_each(|delivery| put_back(&store, delivery));
-        match drawn.is_empty() {
-            true => Polled::Pending,
-            false => Polled::Ready(Some(write_dealt(drawn.iter()).map(Bytes::from))),
+        unfit.iter().for_each(|delivery| fail(&store, delivery));
+        if frame.is_err() {
+            drawn.iter().for_each(|delivery| put_back(&store, delivery));
+        } else if drawn.is_empty() {
+            return Polled::Pending;
         }
+        Polled::Ready(Some(frame))
     }
 
     /// The stream is over: what was not drawn goes back.
