@@ -65,6 +65,15 @@ fn prepared(frame: &[u8], store: &Store) -> Result<(Deletion, bool), Fault> {
     Ok((deletion, atomic))
 }
 
+/// Why a deletion ends that has deleted so many by then.
+fn fault(error: Error, count: u64) -> Fault {
+    if count == 0 {
+        return Fault::Told(error);
+    }
+    let words = format!("{} ({count} entries have been deleted before)", error.message());
+    Fault::Begun(Error::new(error.kind(), words))
+}
+
 impl Progress {
     /// The next commit's share of the keys.
     fn take_keys(&mut self) {
@@ -126,13 +135,24 @@ impl Progress {
         }
     }
 
-    /// Ends with an error, which says what has been done all the same.
     fn fail(self, error: Error) {
-        let count = self.count;
-        if count == 0 {
-            return self.reply.bad(error);
-        }
-        let words = format!("{} ({count} entries have been deleted before)", error.message());
-        self.reply.bad(Error::new(error.kind(), words));
+        self.reply.bad(fault(error, self.count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    /// A client asked a second time for all of a deletion of which a part was committed, since the
+    /// file had been busy: more was deleted than its limit.
+    #[test]
+    fn what_has_begun_is_not_told_like_what_has_not() {
+        let busy = || Error::new(Kind::Unavailable, "busy");
+        assert_eq!(fault(busy(), 0), Fault::Told(busy()));
+        let Fault::Begun(error) = fault(busy(), 5) else { panic!("as if nothing had been done") };
+        assert_eq!(error.kind(), Kind::Unavailable);
+        assert!(error.message().contains("5 entries"), "{error}");
     }
 }

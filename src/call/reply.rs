@@ -14,6 +14,8 @@ pub enum Fault {
     Malformed(Malformed),
     /// It could not be done.
     Told(Error),
+    /// It ended with this after a part of it had been done: whoever asks again asks for more.
+    Begun(Error),
 }
 
 /// To a caller that makes its frames by our own code, a malformed one is a bug of ours.
@@ -21,7 +23,7 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Malformed(malformed) => Self::internal(malformed.to_string()),
-            Fault::Told(error) => error,
+            Fault::Told(error) | Fault::Begun(error) => error,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What a write of a stranger is held to beyond its limits: that what it would leave is what others
 //! can read. JavaScript of this process encodes keys and values itself, and need not be asked.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::codec::uuid::TEXT_BYTES;
 use crate::codec::{cbor, key};
 use crate::model::{
     AtomicWrite, DEAD_RETENTION_MS_MAX, Encoding, Error, Key, Limits, Message, Mutation, Patch,
@@ -16,25 +19,7 @@ pub fn vet(write: AtomicWrite, limits: &Limits, now_ms: i64) -> Result<AtomicWri
     checks.iter().try_for_each(|check| well_formed(&check.key))?;
     mutations.iter().try_for_each(mutation)?;
     messages.iter().try_for_each(|found| message(found, limits, now_ms))?;
-    for Patch { target, offset, .. } in write.patches() {
-        // In a value the room stands in text already, or the value would not be what it is.
-        let place = match target {
-            Target::Key(at) => mutations.get(*at).map(|mutation| mutation.key().as_bytes()),
-            Target::Value(at) => {
-                let value = mutations.get(*at).and_then(Mutation::value);
-                text_in_value(value.unwrap_or_default(), *offset)?;
-                continue;
-            }
-            Target::Message(at) => {
-                let value = messages.get(*at).map(|message| message.value.as_slice());
-                text_in_value(value.unwrap_or_default(), *offset)?;
-                continue;
-            }
-        };
-        if !key::is_text_at(place.unwrap_or_default(), *offset) {
-            return Err(Error::invalid("A UUID of a key must be in text"));
-        }
-    }
+    patches(&write)?;
     Ok(write)
 }
 
@@ -78,18 +63,44 @@ fn message(message: &Message, limits: &Limits, now_ms: i64) -> Result<()> {
     value(&message.value)
 }
 
-/// Whether a value stays one when the 36 characters at `offset` become others. Two that differ in
-/// every digit show it: where a digit were anything but a character, one of them would be refused.
-fn text_in_value(bytes: &[u8], offset: usize) -> Result<()> {
-    for digit in [b'0', b'8', b'f'] {
-        let mut changed = bytes.to_vec();
-        let room = changed.get_mut(offset..).unwrap_or_default();
-        for place in room.iter_mut().take(crate::codec::uuid::TEXT_BYTES) {
-            if *place != b'-' {
-                *place = digit;
+/// Whether all places of UUIDs are in text. Each key and value is walked once, however many it has.
+fn patches(write: &AtomicWrite) -> Result<()> {
+    let (_, mutations, messages) = write.parts();
+    let mut places: BTreeMap<Target, BTreeSet<usize>> = BTreeMap::new();
+    for Patch { target, offset, .. } in write.patches() {
+        places.entry(*target).or_default().insert(*offset);
+    }
+    for (target, offsets) in places {
+        let are_good = match target {
+            Target::Key(at) => {
+                let key = mutations.get(at).map(Mutation::key);
+                key.is_some_and(|key| offsets.iter().all(|o| key::is_text_at(key.as_bytes(), *o)))
             }
+            Target::Value(at) => match mutations.get(at) {
+                Some(Mutation::Set { value, .. }) if value.encoding == Encoding::Cbor => {
+                    are_in_text(&value.bytes, &offsets)
+                }
+                Some(Mutation::Append { items, .. }) => are_in_text(items, &offsets),
+                _ => false,
+            },
+            Target::Message(at) => {
+                messages.get(at).is_some_and(|message| are_in_text(&message.value, &offsets))
+            }
+        };
+        if !are_good {
+            return Err(Error::invalid("A UUID of a key or value must be in text"));
         }
-        value(&changed)?;
     }
     Ok(())
+}
+
+/// Whether at each offset 36 characters of a string of a value begin. Names of the format have none
+/// that a UUID could stand in, so the value stays one.
+fn are_in_text(value: &[u8], offsets: &BTreeSet<usize>) -> bool {
+    let mut offsets = offsets.iter().copied().peekable();
+    let walked = cbor::texts(value, &mut |text| {
+        let holds = |at: &usize| text.contains(at) && text.end - at >= TEXT_BYTES;
+        while offsets.next_if(holds).is_some() {}
+    });
+    walked.is_ok() && offsets.peek().is_none()
 }

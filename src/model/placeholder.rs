@@ -12,7 +12,7 @@ pub struct Patch {
 }
 
 /// The bytes in which a [`Patch`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// The key of the mutation of that index.
     Key(usize),

@@ -122,15 +122,6 @@ impl Mutation {
     }
 
     /// The bytes of its value, if it has one of its own.
-    pub(crate) fn value(&self) -> Option<&[u8]> {
-        match self {
-            Self::Set { value, .. } => Some(&value.bytes),
-            Self::Append { items, .. } => Some(items),
-            _ => None,
-        }
-    }
-
-    /// The same, to be changed.
     pub(crate) fn value_mut(&mut self) -> Option<&mut Vec<u8>> {
         match self {
             Self::Set { value, .. } => Some(&mut value.bytes),

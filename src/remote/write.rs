@@ -138,7 +138,8 @@ impl Room {
         let (checks, mutations, messages) = framed.write.parts();
         let conditions = checks.len() + framed.write.ranges().len();
         // Each may have a record of placeholders behind it, and the end is one too.
-        let records = conditions + 2 * (mutations.len() + messages.len()) + 1;
+        let places = framed.write.patches().len();
+        let records = conditions + 2 * (mutations.len() + messages.len()) + places + 1;
         Self { writes: 1, bytes: framed.frame.len(), records }
     }
 

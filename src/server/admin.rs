@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
 use super::auth::{Rights, TokenHash, bearer};
-use super::catalog::{no_database, now_ms};
+use super::catalog::{Asker, no_database, now_ms};
 use super::database::{AccessToken, Database};
 use super::options::Quotas;
 use super::route::{only, read};
@@ -108,15 +108,15 @@ async fn parsed<T: for<'a> Deserialize<'a>>(body: Incoming) -> Result<T, Refusal
         .map_err(|error| Refusal::bad_request(format!("The request cannot be read: {error}")))
 }
 
-/// Whether a request comes with the server's admin token, or that of the database of this name.
-fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<(), Refusal> {
+/// Who asks: with the server's admin token, or that of the database of this name.
+fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<Asker, Refusal> {
     let hash = TokenHash::of(bearer(&head.headers)?);
     if serving.admin_token.as_ref().is_some_and(|admin| admin.is(&hash)) {
-        return Ok(());
+        return Ok(Asker::Server);
     }
     let own = name.and_then(|name| serving.catalog.by_name(name));
-    match own.and_then(|database| database.token(&hash)) {
-        Some((Rights::Admin, _)) => Ok(()),
+    match own.and_then(|of| of.token(&hash).map(|(rights, _)| (of.id, rights))) {
+        Some((id, Rights::Admin)) => Ok(Asker::Own(id, hash)),
         Some(_) => Err(Refusal::new(
             StatusCode::FORBIDDEN,
             "The token does not have the rights for this: it is not an admin's.",
@@ -168,9 +168,10 @@ pub(super) async fn route(
             only(&head, &[Method::GET, Method::DELETE])?;
             let name = name.to_owned();
             if head.method == Method::GET {
-                authorize(serving, &head, Some(&name))?;
+                let asker = authorize(serving, &head, Some(&name))?;
                 let shown = blocking(serving, move |serving| {
                     let found = serving.catalog.by_name(&name).ok_or_else(|| no_database(&name))?;
+                    asker.still(&found)?;
                     Ok(view(&found, None))
                 });
                 return json(StatusCode::OK, &shown.await?);
@@ -188,19 +189,21 @@ pub(super) async fn route(
         }
         ["databases", name, "tokens"] => {
             only(&head, &[Method::POST])?;
-            authorize(serving, &head, Some(name))?;
+            let asker = authorize(serving, &head, Some(name))?;
             let (name, NewToken { rights }) = (name.to_owned(), parsed(body).await?);
             let made = blocking(serving, move |serving| {
-                let (token, record) = serving.catalog.add_token(&name, rights)?;
+                let (token, record) = serving.catalog.add_token(&name, &asker, rights)?;
                 Ok(token_view(&record, Some(token)))
             });
             json(StatusCode::CREATED, &made.await?)
         }
         ["databases", name, "tokens", id] => {
             only(&head, &[Method::DELETE])?;
-            authorize(serving, &head, Some(name))?;
+            let asker = authorize(serving, &head, Some(name))?;
             let (name, id) = (name.to_owned(), id.to_owned());
-            blocking(serving, move |serving| serving.catalog.withdraw_token(&name, &id)).await?;
+            let withdraw =
+                move |serving: &Serving| serving.catalog.withdraw_token(&name, &asker, &id);
+            blocking(serving, withdraw).await?;
             Ok(nothing())
         }
         _ => Err(Refusal::not_found()),

@@ -16,6 +16,30 @@ use super::registry::Registry;
 use crate::connect::database_id::DatabaseId;
 use crate::model::{ACCESS_TOKENS_MAX, DATABASE_NAME_CHARS_MAX, DATABASES_MAX, Result};
 
+/// Who asks for a change of one database. Asked again where the change is made: until then its body
+/// may have taken its time, in which a token is withdrawn, or a name becomes another database's.
+#[derive(Clone, Debug)]
+pub(super) enum Asker {
+    /// Who has the server's admin token.
+    Server,
+    /// Who has an admin token of this database.
+    Own(DatabaseId, TokenHash),
+}
+
+impl Asker {
+    /// Whether this is the database, and the token is still good.
+    pub(super) fn still(&self, database: &Database) -> Result<(), Refusal> {
+        match self {
+            Self::Server => Ok(()),
+            Self::Own(id, hash) if database.id == *id => match database.token(hash) {
+                Some((Rights::Admin, _)) => Ok(()),
+                _ => Err(Refusal::wrong_token()),
+            },
+            Self::Own(..) => Err(Refusal::wrong_token()),
+        }
+    }
+}
+
 /// The databases.
 pub(super) struct Catalog {
     /// `None` for a file.
@@ -147,11 +171,13 @@ impl Catalog {
     fn change(
         &self,
         name: &str,
+        asker: &Asker,
         change: impl FnOnce(&mut Vec<AccessToken>, &mut Quotas) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let registry = self.registry.as_ref().ok_or_else(Refusal::not_found)?;
         let _changing = self.changing.lock();
         let database = self.by_name(name).ok_or_else(|| no_database(name))?;
+        asker.still(&database)?;
         let (mut tokens, mut quotas) = (database.tokens(), database.quotas());
         change(&mut tokens, &mut quotas)?;
         let all = self.all();
@@ -171,11 +197,12 @@ impl Catalog {
     pub(super) fn add_token(
         &self,
         name: &str,
+        asker: &Asker,
         rights: Rights,
     ) -> Result<(String, AccessToken), Refusal> {
         let (token, record) = make_token(rights)?;
         let kept = record.clone();
-        self.change(name, |tokens, _| {
+        self.change(name, asker, |tokens, _| {
             if tokens.len() >= ACCESS_TOKENS_MAX {
                 let text = format!("Too many tokens (max {ACCESS_TOKENS_MAX}): withdraw some.");
                 return Err(Refusal::new(StatusCode::CONFLICT, text));
@@ -188,8 +215,13 @@ impl Catalog {
     }
 
     /// Withdraws a token, and all of the data path that were issued for it.
-    pub(super) fn withdraw_token(&self, name: &str, id: &str) -> Result<(), Refusal> {
-        self.change(name, |tokens, _| {
+    pub(super) fn withdraw_token(
+        &self,
+        name: &str,
+        asker: &Asker,
+        id: &str,
+    ) -> Result<(), Refusal> {
+        self.change(name, asker, |tokens, _| {
             let before = tokens.len();
             tokens.retain(|token| token.id != id);
             if tokens.len() == before {
@@ -203,7 +235,7 @@ impl Catalog {
     }
 
     pub(super) fn set_quotas(&self, name: &str, new: Quotas) -> Result<(), Refusal> {
-        self.change(name, |_, quotas| {
+        self.change(name, &Asker::Server, |_, quotas| {
             *quotas = new;
             Ok(())
         })

@@ -48,6 +48,14 @@ pub(super) fn authorize(
     Ok((database, grant))
 }
 
+/// Whether who was let in by the head of a request still may: its body may have taken its time.
+pub(super) fn still(database: &Database, grant: &Grant) -> Result<(), Refusal> {
+    if grant.expires_at_ms > now_ms() && database.has_token(grant.issued_for) {
+        return Ok(());
+    }
+    Err(Refusal::wrong_token())
+}
+
 /// The store, opened away from the threads that serve.
 pub(super) async fn store_of(database: &Arc<Database>) -> Result<Arc<Store>> {
     if let Some(store) = database.open_store() {

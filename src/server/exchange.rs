@@ -47,13 +47,16 @@ fn offered_to(headers: &HeaderMap) -> Vec<String> {
     if asked { OFFERED.map(str::to_owned).into() } else { Vec::new() }
 }
 
-/// Answers with metadata. The token has been compared.
+/// Answers with metadata. The token has been compared, and is asked for again behind the body.
 pub(super) fn exchange(
     serving: &Serving,
     (database, rights, issued_for): (Arc<Database>, super::auth::Rights, [u8; 8]),
     (uri, headers): (&Uri, &HeaderMap),
     body: &[u8],
 ) -> Result<Answer, Refusal> {
+    if !database.has_token(issued_for) {
+        return Err(Refusal::wrong_token());
+    }
     let offered = read_request(body)?;
     let version = Version::negotiate(&offered, &Version::ALL).ok_or_else(|| {
         Refusal::bad_request(

@@ -1,5 +1,6 @@
 //! Method and path → what answers, and in which order a request is looked at: path, method, token,
-//! version, database, rights, quotas, and only then the body.
+//! version, database, rights, quotas, and only then the body; behind it the token once more, which
+//! may have been withdrawn meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +98,7 @@ async fn data_path(
     database.allows(grant.rights, needed)?;
     database.take_operation(now_ms())?;
     let body = read(body, REQUEST_BYTES_MAX).await?;
+    data::still(&database, &grant)?;
     match verb {
         "snapshot_read" => data::snapshot_read(&database, &body).await,
         "atomic_write" => data::atomic_write(&database, &body).await,

@@ -1,9 +1,13 @@
 //! The admin API: databases and tokens come and go while others are served.
 
+use std::time::Duration;
+
+use openkv::connect::extension::with_count;
 use openkv::model::Kind;
 use openkv::server::Server;
 
-use crate::served::{ADMIN, folder, folder_options, read};
+use crate::client::{begin, end};
+use crate::served::{ADMIN, folder, folder_options, read, set};
 
 #[test]
 fn databases_and_tokens_outlive_the_server() {
@@ -52,6 +56,38 @@ fn a_withdrawn_token_is_good_for_nothing_at_once() {
     assert_eq!(session.post("snapshot_read", &read("a")).status, 401);
     assert_eq!(served.ask("POST", "/app", token, b"").status, 401);
     assert_eq!(served.ask("DELETE", &path, &admin, b"").status, 404);
+}
+
+/// A token was compared when the head had come, and never again: whoever kept the body back had the
+/// rights of a token that was withdrawn meanwhile, or those of an earlier database of that name.
+#[test]
+fn a_token_that_is_withdrawn_before_the_body_comes_is_good_for_nothing() {
+    let served = folder();
+    let admin = served.create("app", "{}");
+    let session = served.session("/app", &admin);
+    let headers = session.headers();
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let bearer = format!("Bearer {admin}");
+    let own = [("authorization", bearer.as_str())];
+    let rights = b"{\"rights\":\"admin\"}";
+    let (plain, frames) = (set("a", b"late"), with_count(0, &[]));
+    let late = [
+        ("/v1/admin/databases/app/tokens", &own[..], &rights[..]),
+        ("/v2/atomic_write", &headers, &plain),
+        ("/v2/openkv/write", &headers, &frames),
+        ("/app", &own, b"{\"supportedVersions\":[3]}"),
+    ];
+    let all: Vec<_> = late
+        .iter()
+        .map(|(path, headers, body)| begin(served.address(), path, headers, body.len()))
+        .collect();
+    // They have been let in.
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(served.ask("DELETE", "/v1/admin/databases/app", ADMIN, b"").status, 204);
+    served.create("app", "{}");
+    for (stream, (path, _, body)) in all.into_iter().zip(late) {
+        assert_eq!(end(stream, body).status, 401, "{path}");
+    }
 }
 
 #[test]

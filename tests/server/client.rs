@@ -51,6 +51,31 @@ pub(crate) fn send(
     stream
 }
 
+/// Sends the head of a request whose body of so many bytes is still to come.
+pub(crate) fn begin(
+    to: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+    bytes: usize,
+) -> TcpStream {
+    let mut stream = TcpStream::connect(to).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-length: {bytes}\r\n"
+    );
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    stream.write_all((head + "\r\n").as_bytes()).expect("a head");
+    stream
+}
+
+/// Sends the body, and reads the answer.
+pub(crate) fn end(mut stream: TcpStream, body: &[u8]) -> Reply {
+    stream.write_all(body).expect("a body");
+    answer(stream)
+}
+
 /// Sends a request and reads its answer.
 pub(crate) fn ask(
     to: SocketAddr,
@@ -59,7 +84,10 @@ pub(crate) fn ask(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Reply {
-    let mut stream = send(to, method, path, headers, body);
+    answer(send(to, method, path, headers, body))
+}
+
+fn answer(mut stream: TcpStream) -> Reply {
     let mut bytes = Vec::new();
     let mut piece = [0; 8192];
     loop {

@@ -4,7 +4,7 @@
 use openkv::codec::frame::{parse_answers, parse_outcomes, push_ranges};
 use openkv::connect::extension::{read_answer, with_count};
 use openkv::connect::state::{read_message, write_request};
-use openkv::model::{Decision, Kind, Range};
+use openkv::model::{Decision, FRAMES_RECORDS_MAX, Kind, Range};
 
 use crate::client::{Reply, Stream};
 use crate::served::{ACCESS, READ, Session, file, folder, key};
@@ -147,12 +147,15 @@ fn a_placeholder_is_in_text() {
     // The same text as a value, and a byte string whose length is a digit of it.
     let value = [&[0x78, 36][..], nil].concat();
     let bytes = [&[0x58][..], nil, &[1; 13]].concat();
+    // A string that has half a surrogate pair before it is a byte string in its tag.
+    let odd = [&[0xd9, 1, 0x11, 0x58, 39][..], nil, &[0xed, 0xa0, 0x80]].concat();
     let plain = key("plain");
     let decisions = write(
         &session,
         &[
             patched(&text, &[0xf6], 0, 1),
             patched(plain.as_bytes(), &value, 1, 2),
+            patched(plain.as_bytes(), &odd, 1, 5),
             patched(&number, &[0xf6], 0, 1),
             patched(plain.as_bytes(), &bytes, 1, 1),
         ],
@@ -165,7 +168,37 @@ fn a_placeholder_is_in_text() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(kinds, [Ok(1), Ok(1), Err(Kind::Invalid), Err(Kind::Invalid)]);
+    assert_eq!(kinds, [Ok(1), Ok(1), Ok(1), Err(Kind::Invalid), Err(Kind::Invalid)]);
+}
+
+/// Each place was looked at by decoding all of the value three times, on a thread that serves
+/// everybody: a small body kept the server for hours.
+#[test]
+fn many_placeholders_of_a_long_value_are_one_walk() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let patched = |items: u32, places: u32| {
+        let nil = b"00000000-0000-0000-0000-000000000000";
+        let head = [&[0x9a][..], &(items + 1).to_be_bytes(), &[0x78, 36], nil].concat();
+        let value = [head, vec![0; items as usize]].concat();
+        let mut frame = set(key("a").as_bytes(), 67, &value);
+        frame.pop();
+        frame.push(0x0b);
+        frame.extend(places.to_le_bytes());
+        for _ in 0..places {
+            frame.push(1);
+            frame.extend(7_u32.to_le_bytes());
+            frame.extend(1_u64.to_le_bytes());
+        }
+        frame.push(0);
+        frame
+    };
+    let decisions = write(&session, &[patched(200_000, 2000)]);
+    assert!(matches!(decisions[..], [Decision::CommittedWith(..)]), "{decisions:?}");
+    // Each of them is a record.
+    let reply = post(&session, &[patched(0, FRAMES_RECORDS_MAX as u32)]);
+    assert_eq!(reply.status, 400);
+    assert!(reply.text().contains("too many records"), "{}", reply.text());
 }
 
 #[test]
@@ -211,7 +244,8 @@ fn frames_that_are_none_are_refused_and_nothing_else() {
         assert_eq!(session.post("openkv/write", &body).status, 400, "{count}");
         assert_eq!(session.post("openkv/read", &body).status, 400, "{count}");
     }
-    let records: Vec<u8> = std::iter::repeat_n([3, 0, 0, 0, 0], 40_000).flatten().collect();
+    let many = std::iter::repeat_n([3, 0, 0, 0, 0], FRAMES_RECORDS_MAX + 1);
+    let records: Vec<u8> = many.flatten().collect();
     let reply = session.post("openkv/write", &with_count(1, &records));
     assert!(reply.text().contains("too many records"), "{}", reply.text());
     assert_eq!(read(&session, &[everything(10)]).0, [0]);

@@ -4,6 +4,8 @@
 //! What is looked at is checked as [`decode`](super::decode) would; what is passed over is only
 //! taken apart far enough to find its end. Nothing recurses.
 
+use std::ops::Range;
+
 use num_bigint::{BigInt, Sign};
 
 use super::Malformed;
@@ -99,6 +101,32 @@ fn shareables(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>, Malformed> {
         }
     }
     Ok(places)
+}
+
+/// Shows where in a value its strings are, from the first to the last: their characters, and no
+/// length of one. So are names that belong to the format.
+///
+/// # Errors
+/// Bytes that are no value.
+pub fn texts(bytes: &[u8], show: &mut dyn FnMut(Range<usize>)) -> Result<(), Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut wtf8 = false;
+    while reader.end().is_err() {
+        let head = reader.head()?;
+        match head {
+            Head::Bytes(len) | Head::Text(len) => {
+                let start = reader.at();
+                reader.body(len)?;
+                if wtf8 || matches!(head, Head::Text(_)) {
+                    show(start..reader.at());
+                }
+            }
+            Head::Tag(TAG_DATE) => drop(reader.float()?),
+            _ => {}
+        }
+        wtf8 = head == Head::Tag(TAG_WTF8);
+    }
+    Ok(())
 }
 
 impl<'a> Place<'a> {

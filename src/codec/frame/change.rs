@@ -83,9 +83,14 @@ pub(super) fn retime(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
 }
 
 /// Places of the record before: count, then for each whether it is in the key (0), the value (1) or
-/// the message (2), its offset, and its placeholder's number.
-pub(super) fn patches(reader: &mut Reader<'_>, parts: &mut WriteParts) -> Result<(), Malformed> {
+/// the message (2), its offset, and its placeholder's number. Each takes one of the records `left`.
+pub(super) fn patches(
+    reader: &mut Reader<'_>,
+    left: &mut usize,
+    parts: &mut WriteParts,
+) -> Result<(), Malformed> {
     for _ in 0..reader.u32()? {
+        *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
         let place = reader.u8()?;
         let offset = reader.u32()? as usize;
         let placeholder = reader.u64()?;

@@ -109,7 +109,7 @@ fn parse_write(
             CALCULATE => parts.mutations.push(change::calculate(reader, max)?),
             APPEND => parts.mutations.push(change::append(reader, max)?),
             RETIME => parts.mutations.push(change::retime(reader)?),
-            PATCH => change::patches(reader, &mut parts)?,
+            PATCH => change::patches(reader, left, &mut parts)?,
             _ => return Err(reader.refused("an unknown operation")),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{answered, malformed, unanswered};
+use super::{answered, malformed, told, unanswered};
 use crate::call::{Call, Fault, Reply, carry_out};
 use crate::codec::frame::{Verb, parse_dead};
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits};
@@ -99,9 +99,35 @@ pub(super) async fn ask(
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let answer_bytes_max = FRAMES_ANSWER_BYTES_MAX;
     work(Call { store, reply, durable: true, busy, limits, answer_bytes_max });
-    match receiver.await.map_err(unanswered)? {
+    called(receiver.await.map_err(unanswered)?)
+}
+
+/// The answer of a call.
+fn called(answer: Result<Vec<u8>, Fault>) -> Result<Answer, Refusal> {
+    match answer {
         Ok(answer) => answered(Ok(answer)),
         Err(Fault::Told(error)) => answered(Err(error)),
+        // Never by a status, by which a client would ask for all of it again.
+        Err(Fault::Begun(error)) => Ok(told(&error)),
         Err(Fault::Malformed(bytes)) => Err(malformed(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::StatusCode;
+
+    use super::*;
+    use crate::model::{Error, Kind};
+
+    #[test]
+    fn only_what_has_not_begun_is_told_by_a_status() {
+        for kind in [Kind::Unavailable, Kind::Closed] {
+            let error = Error::new(kind, "no");
+            let refusal = called(Err(Fault::Told(error.clone()))).err();
+            assert_eq!(refusal.map(|of| of.status), Some(StatusCode::SERVICE_UNAVAILABLE));
+            let answer = called(Err(Fault::Begun(error))).ok();
+            assert_eq!(answer.map(|of| of.status()), Some(StatusCode::OK));
+        }
     }
 }

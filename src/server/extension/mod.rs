@@ -26,7 +26,7 @@ use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
 use super::catalog::now_ms;
-use super::data::authorize;
+use super::data::{authorize, still};
 use super::route;
 use crate::codec::frame::Verb;
 use crate::connect::extension::{
@@ -92,9 +92,10 @@ pub(super) async fn route(
     let limits = limits(&head.headers)?;
     // Held to the end: the body is.
     let (body, _place) = whole_body(serving, body, asked).await?;
+    still(&database, &grant)?;
     match asked {
         Asked::Read => read::read(&database, &body).await,
-        Asked::Write => write::write(&database, &body, &limits).await,
+        Asked::Write => write::write(&database, body, limits).await,
         Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
         Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
         Asked::Watch => watch::watch(serving, &database, &grant, &body).await,
@@ -135,19 +136,19 @@ fn limits(headers: &HeaderMap) -> Result<Limits, Refusal> {
 
 /// The store's answer. What may come right by itself has a status, by which clients ask again.
 fn answered(outcome: Result<Vec<u8>>) -> Result<Answer, Refusal> {
-    let body = match outcome {
-        Ok(answer) => write_good(&answer),
-        Err(error) if matches!(error.kind(), Kind::Unavailable | Kind::Closed) => {
-            return Err(error.into());
-        }
-        Err(error) => {
-            if matches!(error.kind(), Kind::Internal | Kind::Corrupt) {
-                tracing::error!(%error, "failed");
-            }
-            write_bad(&error)
-        }
-    };
-    Ok(answer(StatusCode::OK, FRAMES_TYPE, whole(body)))
+    match outcome {
+        Ok(bytes) => Ok(answer(StatusCode::OK, FRAMES_TYPE, whole(write_good(&bytes)))),
+        Err(error) if matches!(error.kind(), Kind::Unavailable | Kind::Closed) => Err(error.into()),
+        Err(error) => Ok(told(&error)),
+    }
+}
+
+/// An error as an answer, behind which nobody asks again.
+fn told(error: &Error) -> Answer {
+    if matches!(error.kind(), Kind::Internal | Kind::Corrupt) {
+        tracing::error!(%error, "failed");
+    }
+    answer(StatusCode::OK, FRAMES_TYPE, whole(write_bad(error)))
 }
 
 /// A frame that is not what the contract says.

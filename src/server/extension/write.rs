@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::body::Bytes;
 use tokio::sync::oneshot;
 
 use super::{answered, malformed, unanswered};
@@ -11,8 +12,8 @@ use crate::call::vet;
 use crate::codec::frame::{parse_writes_apart, push_outcomes};
 use crate::connect::extension::split_count;
 use crate::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX,
-    Kind, Limits, Mutation, Result,
+    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_APART_BYTES_MIN,
+    FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Kind, Limits, Mutation, Result,
 };
 use crate::server::answer::{Answer, Refusal};
 use crate::server::catalog::now_ms;
@@ -22,23 +23,21 @@ use crate::server::database::Database;
 /// Answers `write`.
 pub(super) async fn write(
     database: &Arc<Database>,
-    body: &[u8],
-    limits: &Limits,
+    body: Bytes,
+    limits: Limits,
 ) -> Result<Answer, Refusal> {
-    let (count, frame) = split_count(body).map_err(malformed)?;
-    if count > FRAMES_WRITES_MAX {
-        return Err(Refusal::bad_request(format!(
-            "A request has too many writes (max {FRAMES_WRITES_MAX}): {count} given"
-        )));
-    }
     let now_ms = now_ms();
-    let parsed = parse_writes_apart(frame, count, limits, FRAMES_RECORDS_MAX).map_err(malformed)?;
+    let parsed = if body.len() < FRAMES_APART_BYTES_MIN {
+        parsed(&body, &limits, now_ms)?
+    } else {
+        let apart = tokio::task::spawn_blocking(move || parsed(&body, &limits, now_ms));
+        apart.await.map_err(|_| Error::internal("taking a request apart ended by a panic"))??
+    };
     // The request has been counted as one already.
-    database.owe_operations(count.saturating_sub(1) as u64, now_ms);
-    let mut writes = Vec::with_capacity(count);
+    database.owe_operations(parsed.len().saturating_sub(1) as u64, now_ms);
+    let mut writes = Vec::with_capacity(parsed.len());
     let mut over = None;
-    for (write, _) in parsed {
-        let write = write.and_then(|write| vet(write, limits, now_ms));
+    for write in parsed {
         writes.push(match write {
             Ok(write) => match has_room(database, &write, now_ms).await {
                 Ok(()) => Ok(write),
@@ -74,6 +73,19 @@ pub(super) async fn write(
     let mut outcomes = Vec::new();
     push_outcomes(&mut outcomes, &decisions);
     answered(Ok(outcomes))
+}
+
+/// The writes of a request, each vetted.
+fn parsed(body: &[u8], limits: &Limits, now_ms: i64) -> Result<Vec<Result<AtomicWrite>>, Refusal> {
+    let (count, frame) = split_count(body).map_err(malformed)?;
+    if count > FRAMES_WRITES_MAX {
+        return Err(Refusal::bad_request(format!(
+            "A request has too many writes (max {FRAMES_WRITES_MAX}): {count} given"
+        )));
+    }
+    let parsed = parse_writes_apart(frame, count, limits, FRAMES_RECORDS_MAX).map_err(malformed)?;
+    let vetted = |write: Result<AtomicWrite>| write.and_then(|write| vet(write, limits, now_ms));
+    Ok(parsed.into_iter().map(|(write, _)| vetted(write)).collect())
 }
 
 /// Whether the quotas have room for what a write adds.
