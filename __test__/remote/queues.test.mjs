@@ -214,6 +214,29 @@ describe("what was lost on the way", () => {
   });
 });
 
+test("a place that frees while a stream is opening is told when it is open", async () => {
+  // What was told before there was a stream counted as told to it: no message came any more.
+  const { kv, link, local } = await served();
+  const stop = new AbortController();
+  const handled = [];
+  let streams = 0;
+  link.delays = (path) => (path.endsWith("/consume") && streams++ > 0 ? 300 : 0);
+  const listening = kv.queue("work").listen(
+    async (n) => {
+      if (n === 0) {
+        link.cut();
+        await until(() => streams === 2, "another stream is asked for");
+      }
+      handled.push(n);
+      if (n === 1) stop.abort();
+    },
+    { concurrency: 1, signal: stop.signal },
+  );
+  await enqueue(local, 2);
+  await until(() => handled.length === 2, "the second message");
+  await listening;
+});
+
 test("a listener that is stopped gives back what was on its way", async () => {
   const { local, client } = await served();
   await enqueue(local, 200);
