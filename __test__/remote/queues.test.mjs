@@ -10,7 +10,7 @@ import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openKv, serve } from "../../index.mjs";
 import { lossy } from "./lossy.mjs";
-import { connect, start } from "./mock.mjs";
+import { connect, reply, start } from "./mock.mjs";
 
 const ACCESS_TOKEN = "access-token-of-a-file";
 const READ_TOKEN = "read-token-of-a-file";
@@ -235,6 +235,16 @@ test("a place that frees while a stream is opening is told when it is open", asy
   await enqueue(local, 2);
   await until(() => handled.length === 2, "the second message");
   await listening;
+});
+
+test("a server that says at once that there is no message is asked again after a pause", async () => {
+  const mock = await start();
+  mock.metadata = { extensions: ["frames-1", "queues-1"] };
+  mock.scripts.receive = (_, response) =>
+    reply(response, 200, "application/octet-stream", Buffer.from([0]));
+  const kv = await connect(mock);
+  assert.equal(await kv.queue("work").receive({ wait: 500 }), null);
+  assert.ok(mock.counts.receive < 20, `${mock.counts.receive} requests`);
 });
 
 test("a listener that is stopped gives back what was on its way", async () => {
