@@ -9,15 +9,14 @@ use super::path::Step;
 use super::text::Text;
 use super::{Condition, Test};
 use crate::codec::Malformed;
-use crate::codec::cbor::{Item, Place, Shared};
+use crate::codec::cbor::{Item, Look, Place};
 use crate::model::FILTER_VISITS_MAX;
 
 /// A value that is being looked at.
 pub(super) struct Subject<'a> {
     root: Root<'a>,
-    shared: Shared<'a>,
-    /// Items that may still be come by on this path.
-    visits: usize,
+    /// One for all conditions.
+    look: Look<'a>,
 }
 
 #[derive(Clone, Copy)]
@@ -27,15 +26,15 @@ enum Root<'a> {
 }
 
 /// What a path leads to is shown to this; `true` is enough.
-type Visit<'v, 'a> = &'v mut dyn FnMut(&Item<'a>, &mut Shared<'a>) -> Result<bool, Malformed>;
+type Visit<'v, 'a> = &'v mut dyn FnMut(&Item<'a>, &mut Look<'a>) -> Result<bool, Malformed>;
 
 impl<'a> Subject<'a> {
     pub(super) fn of_cbor(bytes: &'a [u8]) -> Self {
-        Self { root: Root::Cbor(bytes), shared: Shared::default(), visits: 0 }
+        Self { root: Root::Cbor(bytes), look: Look::new(FILTER_VISITS_MAX) }
     }
 
     pub(super) fn of_item(item: Item<'a>) -> Self {
-        Self { root: Root::Item(item), shared: Shared::default(), visits: 0 }
+        Self { root: Root::Item(item), look: Look::new(FILTER_VISITS_MAX) }
     }
 
     /// Recursion is bounded by the filter's depth.
@@ -59,15 +58,18 @@ impl<'a> Subject<'a> {
             }
             Condition::Not(inner) => self.meets(inner).map(|met| !met),
             Condition::At { path, negated, test } => {
-                self.visits = FILTER_VISITS_MAX;
                 let mut found = false;
                 let root = match self.root {
-                    Root::Cbor(bytes) => Place::of(bytes).open(&mut self.shared)?,
+                    Root::Cbor(bytes) => {
+                        // Every item is a byte at least, so one walk through all of it is free.
+                        self.look.extend(bytes.len());
+                        Place::of(bytes).open(&mut self.look)?
+                    }
                     Root::Item(item) => item,
                 };
-                let met = self.follow(root, path.steps(), &mut |item, shared| {
+                let met = self.follow(root, path.steps(), &mut |item, look| {
                     found = true;
-                    test.holds(item, shared)
+                    test.holds(item, look)
                 })?;
                 let met = met || (!found && matches!(test, Test::Null | Test::Empty));
                 Ok(met != *negated)
@@ -82,7 +84,7 @@ impl<'a> Subject<'a> {
         steps: &[Step],
         visit: Visit<'_, 'a>,
     ) -> Result<bool, Malformed> {
-        let Some((step, rest)) = steps.split_first() else { return visit(&item, &mut self.shared) };
+        let Some((step, rest)) = steps.split_first() else { return visit(&item, &mut self.look) };
         if let Some(found) = self.direct(item, step, rest, visit)? {
             return Ok(found);
         }
@@ -90,23 +92,23 @@ impl<'a> Subject<'a> {
         match item {
             Item::Array(len, mut at) => {
                 for _ in 0..len {
-                    let element = self.open(at)?;
+                    let element = at.open(&mut self.look)?;
                     if self.direct(element, step, rest, visit)? == Some(true) {
                         return Ok(true);
                     }
-                    at = at.next()?;
+                    at = at.next(&mut self.look)?;
                 }
             }
             Item::SparseArray(len, mut at) => {
                 for _ in 0..len {
-                    let (name, place) = at.name()?;
-                    let element = self.open(place)?;
+                    let (name, place) = at.name(&mut self.look)?;
+                    let element = place.open(&mut self.look)?;
                     if name.iter().all(u8::is_ascii_digit)
                         && self.direct(element, step, rest, visit)? == Some(true)
                     {
                         return Ok(true);
                     }
-                    at = place.next()?;
+                    at = place.next(&mut self.look)?;
                 }
             }
             _ => {}
@@ -125,58 +127,50 @@ impl<'a> Subject<'a> {
         match item {
             Item::Object(len, mut at) | Item::SparseArray(len, mut at) => {
                 for _ in 0..len {
-                    let (name, place) = at.name()?;
+                    let (name, place) = at.name(&mut self.look)?;
                     if name == step.name {
-                        let inner = self.open(place)?;
+                        let inner = place.open(&mut self.look)?;
                         return self.follow(inner, rest, visit).map(Some);
                     }
-                    at = place.next()?;
+                    at = place.next(&mut self.look)?;
                 }
                 Ok(None)
             }
             Item::Map(len, mut at) => {
                 let mut found = None;
                 for _ in 0..len {
-                    let place = at.next()?;
-                    let named = match self.open(at)? {
+                    let place = at.next(&mut self.look)?;
+                    let named = match at.open(&mut self.look)? {
                         Item::Text(name) => name == step.name,
                         Item::Number(n) => step.number == Some(n),
                         _ => false,
                     };
                     if named {
-                        let inner = self.open(place)?;
+                        let inner = place.open(&mut self.look)?;
                         if self.follow(inner, rest, visit)? {
                             return Ok(Some(true));
                         }
                         found = Some(false);
                     }
-                    at = place.next()?;
+                    at = place.next(&mut self.look)?;
                 }
                 Ok(found)
             }
             Item::Array(len, mut at) => {
                 let Some(index) = step.index.filter(|index| *index < len) else { return Ok(None) };
                 for _ in 0..index {
-                    at = at.next()?;
+                    at = at.next(&mut self.look)?;
                 }
-                let inner = self.open(at)?;
+                let inner = at.open(&mut self.look)?;
                 self.follow(inner, rest, visit).map(Some)
             }
             _ => Ok(None),
         }
     }
-
-    fn open(&mut self, place: Place<'a>) -> Result<Item<'a>, Malformed> {
-        match self.visits.checked_sub(1) {
-            Some(left) => self.visits = left,
-            None => return place.fail("value too intertwined for a filter"),
-        }
-        place.open(&mut self.shared)
-    }
 }
 
 impl Test {
-    fn holds<'a>(&self, item: &Item<'a>, shared: &mut Shared<'a>) -> Result<bool, Malformed> {
+    fn holds<'a>(&self, item: &Item<'a>, look: &mut Look<'a>) -> Result<bool, Malformed> {
         let order = |operand: &Operand| operand.compare(item);
         Ok(match self {
             Self::Exists => true,
@@ -194,7 +188,7 @@ impl Test {
             Self::Ends(operand) => like(item, operand).is_some_and(|(a, b)| a.ends_with(b)),
             Self::Contains(operand) => match like(item, operand) {
                 Some((whole, part)) => memmem::find(whole, part).is_some(),
-                None => any_element(item, shared, |element| operand.equals(element))?,
+                None => any_element(item, look, |element| operand.equals(element))?,
             },
             Self::EqualFolded(text) => folded(item).is_some_and(|folded| folded == *text),
             Self::StartsFolded(text) => {
@@ -205,7 +199,7 @@ impl Test {
             }
             Self::ContainsFolded(text) => match folded(item) {
                 Some(folded) => memmem::find(folded.as_bytes(), text.as_bytes()).is_some(),
-                None => any_element(item, shared, |element| {
+                None => any_element(item, look, |element| {
                     folded(element).is_some_and(|folded| folded == *text)
                 })?,
             },
@@ -244,7 +238,7 @@ fn folded(item: &Item<'_>) -> Option<Text> {
 /// Whether something holds for an element of an array or `Set`.
 fn any_element<'a>(
     item: &Item<'a>,
-    shared: &mut Shared<'a>,
+    look: &mut Look<'a>,
     holds: impl Fn(&Item<'a>) -> bool,
 ) -> Result<bool, Malformed> {
     let (len, mut at, named) = match *item {
@@ -255,14 +249,14 @@ fn any_element<'a>(
     for _ in 0..len {
         let mut element = true;
         if named {
-            let (name, place) = at.name()?;
+            let (name, place) = at.name(look)?;
             element = name.iter().all(u8::is_ascii_digit);
             at = place;
         }
-        if element && holds(&at.open(shared)?) {
+        if element && holds(&at.open(look)?) {
             return Ok(true);
         }
-        at = at.next()?;
+        at = at.next(look)?;
     }
     Ok(false)
 }

@@ -91,8 +91,8 @@ impl Filter {
     /// Whether a stored value meets the conditions.
     ///
     /// # Errors
-    /// Bytes on the way that are no value, a value in V8's format, and one whose objects refer to
-    /// each other so often that the paths would not end.
+    /// Bytes on the way that are no value, a value in V8's format, and one whose objects are met so
+    /// often that the filter would not end ([`FILTER_VISITS_MAX`](crate::model::FILTER_VISITS_MAX)).
     pub fn matches(&self, encoding: Encoding, bytes: &[u8]) -> Result<bool, Malformed> {
         let magnitude: [u8; 8];
         let mut subject = match encoding {

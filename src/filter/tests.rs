@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::Filter;
-use crate::model::{Encoding, FILTER_NODES_MAX};
+use crate::model::{Encoding, FILTER_NODES_MAX, FILTER_VISITS_MAX};
 
 fn encoded(value: &impl serde::Serialize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -283,6 +283,37 @@ fn an_array_of_itself_ends() {
     assert_eq!(by(4).matches(Encoding::Cbor, &value), Ok(false));
     let refused = by(20).matches(Encoding::Cbor, &value).unwrap_err();
     assert_eq!(refused.what(), "value too intertwined for a filter");
+}
+
+/// An array of one item many times.
+fn repeated(item: Cbor, times: usize) -> Vec<u8> {
+    let others = (1..times).map(|_| tag(29, Cbor::from(0)));
+    encoded(&Cbor::Array(std::iter::once(tag(28, item)).chain(others).collect()))
+}
+
+/// An object of so many names.
+fn wide(names: usize) -> Cbor {
+    map((0..names).map(|n| (text(&n.to_string()), Cbor::from(0))).collect())
+}
+
+/// Only what was opened counted, and every condition began anew: an array of references to one wide
+/// object took seconds for each condition.
+#[test]
+fn what_is_passed_over_counts_and_conditions_share_one_budget() {
+    let refused = |value: &[u8], by: &Json| {
+        let answer = filter(by).unwrap().matches(Encoding::Cbor, value);
+        answer.is_err_and(|error| error.what() == "value too intertwined for a filter")
+    };
+    let half = repeated(wide(250), 1000);
+    assert!(!refused(&half, &json!({ "x": 1 })));
+    assert!(refused(&half, &json!({ "$or": [{ "x": 1 }, { "y": 1 }, { "z": 1 }] })));
+    assert!(refused(&repeated(wide(250), 3000), &json!({ "x": 1 })));
+    assert!(refused(&repeated(map(vec![(text("x"), wide(600))]), 3000), &json!({ "x.y": 1 })));
+    assert!(refused(&repeated(text(&"x".repeat(8192)), 3000), &json!({ "$containsi": "y" })));
+    // What stands in the value once is walked through once for each condition.
+    let zeros = Cbor::Array(vec![Cbor::from(0); FILTER_VISITS_MAX * 3 / 2]);
+    let long = encoded(&map(vec![(text("a"), zeros), (text("x"), Cbor::from(1))]));
+    assert!(!refused(&long, &json!({ "$or": [{ "x": 2 }, { "y": 2 }, { "a": 1 }] })));
 }
 
 proptest! {

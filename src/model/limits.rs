@@ -284,9 +284,13 @@ pub const FILTER_NODES_MAX: usize = 1000;
 /// Steps of one path of a filter.
 pub const FILTER_PATH_STEPS_MAX: usize = 100;
 
-/// Items that one path of a filter may come by in one value: objects that are met several times
-/// could otherwise be walked without end.
+/// Items that a filter may come by in one value, passed over or looked at, beside as many for each of
+/// its conditions as the value has bytes: objects that are met several times could otherwise be
+/// walked without end.
 pub const FILTER_VISITS_MAX: usize = 1_000_000;
+
+/// Bytes of a text, name or bigint that is looked at which count as one more item.
+pub const FILTER_VISIT_BYTES: usize = 16;
 
 /// Changes that set something which the log of changes keeps, at most.
 pub const FEED_CHANGES_MAX: u64 = 100_000;

@@ -2,7 +2,8 @@
 //! it is passed over.
 //!
 //! What is looked at is checked as [`decode`](super::decode) would; what is passed over is only
-//! taken apart far enough to find its end. Nothing recurses.
+//! taken apart far enough to find its end. Nothing recurses. All of it is counted: what a value holds
+//! several times could be walked without end, and a look is over when it has come by too much.
 
 use std::ops::Range;
 
@@ -14,9 +15,9 @@ use super::head::{
     TAG_SHAREABLE, TAG_SHARED, TAG_WTF8,
 };
 use super::special::read_date;
-use crate::model::Node;
+use crate::model::{FILTER_VISIT_BYTES, Node};
 
-/// Where an item starts. Items that are met again are looked up in the [`Shared`] of their value.
+/// Where an item starts. Items that are met again are looked up in the [`Look`] into their value.
 #[derive(Clone, Copy)]
 pub struct Place<'a>(Reader<'a>);
 
@@ -72,15 +73,37 @@ impl Item<'_> {
     }
 }
 
-/// The places of what a value holds several times, in their order; found when the first is asked
-/// for.
-#[derive(Default)]
-pub struct Shared<'a>(Option<Vec<Reader<'a>>>);
+/// One look into a value: the places of what the value holds several times, in their order, found
+/// when the first is asked for, and how many items it may still come by.
+pub struct Look<'a> {
+    shared: Option<Vec<Reader<'a>>>,
+    left: usize,
+}
 
-impl<'a> Shared<'a> {
+impl<'a> Look<'a> {
+    /// A look that may come by so many items.
+    #[must_use]
+    pub fn new(visits: usize) -> Self {
+        Self { shared: None, left: visits }
+    }
+
+    /// Lets it come by more items.
+    pub fn extend(&mut self, visits: usize) {
+        self.left = self.left.saturating_add(visits);
+    }
+
+    /// It has come by so many, up to here.
+    fn count(&mut self, visits: usize, here: Reader<'a>) -> Result<(), Malformed> {
+        match self.left.checked_sub(visits) {
+            Some(left) => self.left = left,
+            None => return here.fail("value too intertwined for a filter"),
+        }
+        Ok(())
+    }
+
     /// The item with this number, after its tag.
     fn find(&mut self, from: Reader<'a>, index: u64) -> Result<Reader<'a>, Malformed> {
-        let places = match &mut self.0 {
+        let places = match &mut self.shared {
             Some(places) => places,
             empty => empty.insert(shareables(from.rewound())?),
         };
@@ -139,13 +162,23 @@ impl<'a> Place<'a> {
     /// What is here.
     ///
     /// # Errors
-    /// Bytes that are no value.
-    pub fn open(self, shared: &mut Shared<'a>) -> Result<Item<'a>, Malformed> {
+    /// Bytes that are no value, and one that the look has come by too much of.
+    pub fn open(self, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
+        let item = self.item(look)?;
+        let body = match item {
+            Item::Text(bytes) | Item::Bytes(bytes) | Item::BigInt { magnitude: bytes, .. } => bytes,
+            _ => &[],
+        };
+        look.count(visits(body), self.0)?;
+        Ok(item)
+    }
+
+    fn item(self, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
         let mut reader = self.0;
         let mut head = reader.head()?;
         if head == Head::Tag(TAG_SHARED) {
             let index = reader.count()?;
-            reader = shared.find(reader, index)?;
+            reader = look.find(reader, index)?;
             head = reader.head()?;
         } else if head == Head::Tag(TAG_SHAREABLE) {
             head = reader.head()?;
@@ -176,28 +209,22 @@ impl<'a> Place<'a> {
                 Head::Map(len) => Item::Map(len, Self(reader)),
                 _ => return reader.fail("invalid value: Map that is no map"),
             },
-            Head::Tag(TAG_GENERIC) => generic(reader, shared)?,
+            Head::Tag(TAG_GENERIC) => generic(reader, look)?,
             Head::Tag(_) => Item::Other,
         })
-    }
-
-    /// Refuses what is here.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn fail<T>(self, what: &'static str) -> Result<T, Malformed> {
-        self.0.fail(what)
     }
 
     /// Where the item after this one starts.
     ///
     /// # Errors
-    /// Bytes that are no value.
-    pub fn next(self) -> Result<Self, Malformed> {
+    /// Bytes that are no value, and one that the look has come by too much of.
+    pub fn next(self, look: &mut Look<'a>) -> Result<Self, Malformed> {
         let mut reader = self.0;
         let mut left: usize = 1;
+        let mut passed: usize = 0;
         while left > 0 {
             left -= 1;
+            passed += 1;
             let inside = match reader.head()? {
                 Head::Bytes(len) | Head::Text(len) => {
                     reader.body(len)?;
@@ -214,31 +241,38 @@ impl<'a> Place<'a> {
             };
             left = left.saturating_add(inside);
         }
+        look.count(passed, reader)?;
         Ok(Self(reader))
     }
 
     /// A string that must be here, in WTF-8, and where the item after it starts.
     ///
     /// # Errors
-    /// Anything else.
-    pub fn name(self) -> Result<(&'a [u8], Self), Malformed> {
+    /// Anything else, and as [`Place::next`].
+    pub fn name(self, look: &mut Look<'a>) -> Result<(&'a [u8], Self), Malformed> {
         let mut reader = self.0;
         let name = match reader.head()? {
             Head::Text(len) => reader.body(len)?,
             Head::Tag(TAG_WTF8) => reader.byte_string()?,
             _ => return self.0.fail("invalid value: no string where there must be one"),
         };
+        look.count(visits(name), self.0)?;
         Ok((name, Self(reader)))
     }
 }
 
+/// What an item with such a body counts.
+fn visits(body: &[u8]) -> usize {
+    1 + body.len() / FILTER_VISIT_BYTES
+}
+
 /// What follows tag 27. Of these, arrays with holes are stepped into, and a `Uint8Array` over a
 /// buffer that others see is compared.
-fn generic<'a>(mut reader: Reader<'a>, shared: &mut Shared<'a>) -> Result<Item<'a>, Malformed> {
+fn generic<'a>(mut reader: Reader<'a>, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
     let Head::Array(items) = reader.head()? else {
         return reader.fail("invalid value: generic object that is no array");
     };
-    let (name, Place(mut reader)) = Place(reader).name()?;
+    let (name, Place(mut reader)) = Place(reader).name(look)?;
     match (name, items) {
         (b"Array", 3) => {
             reader.count()?;
@@ -248,16 +282,16 @@ fn generic<'a>(mut reader: Reader<'a>, shared: &mut Shared<'a>) -> Result<Item<'
             }
         }
         (b"View", 5) => {
-            let (class, buffer) = Place(reader).name()?;
-            if class == b"Uint8Array" { window(buffer, shared) } else { Ok(Item::Other) }
+            let (class, buffer) = Place(reader).name(look)?;
+            if class == b"Uint8Array" { window(buffer, look) } else { Ok(Item::Other) }
         }
         _ => Ok(Item::Other),
     }
 }
 
 /// The bytes that a `Uint8Array` shows of a buffer, which is here; its place follows.
-fn window<'a>(buffer: Place<'a>, shared: &mut Shared<'a>) -> Result<Item<'a>, Malformed> {
-    let mut place = buffer.next()?.0;
+fn window<'a>(buffer: Place<'a>, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
+    let mut place = buffer.next(look)?.0;
     let offset = place.count()?;
     let before_length = place;
     let length = match place.head()? {
@@ -271,7 +305,7 @@ fn window<'a>(buffer: Place<'a>, shared: &mut Shared<'a>) -> Result<Item<'a>, Ma
     match reader.head()? {
         Head::Tag(TAG_SHARED) => {
             let index = reader.count()?;
-            reader = shared.find(reader, index)?;
+            reader = look.find(reader, index)?;
             reader.head()?;
         }
         Head::Tag(TAG_SHAREABLE) => drop(reader.head()?),
@@ -279,7 +313,7 @@ fn window<'a>(buffer: Place<'a>, shared: &mut Shared<'a>) -> Result<Item<'a>, Ma
     }
     // Tag 27 has been read: ["ArrayBuffer", bytes, …].
     let Head::Array(_) = reader.head()? else { return buffer.0.fail("invalid value: view") };
-    let bytes = Place(reader).name()?.1.0.byte_string()?;
+    let bytes = Place(reader).name(look)?.1.0.byte_string()?;
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     let end = length.map_or(bytes.len(), |length| {
         usize::try_from(length).ok().and_then(|length| start.checked_add(length)).unwrap_or(start)
