@@ -137,13 +137,11 @@ impl Decoder<'_> {
                 frames::properties(std::mem::take(entries)).map(Node::Object)
             }
             Kind::Dense { length, items, beside, name } => {
-                if items.len() < *length as usize {
-                    if self.reader.peek() == Some(tag::HOLE) {
-                        self.reader.tag()?;
-                        items.push(self.single(Single::Hole));
-                        return self.step(frame);
+                while items.len() < *length as usize {
+                    if !self.end(tag::HOLE) {
+                        return Ok(Step::Value);
                     }
-                    return Ok(Step::Value);
+                    items.push(self.single(Single::Hole));
                 }
                 if !self.end(tag::DENSE_ARRAY_END) {
                     *name = Some(self.name()?);
@@ -187,7 +185,7 @@ impl Decoder<'_> {
         closed.or_else(|what| start.fail(what)).map(Step::Closed)
     }
 
-    /// Passes an end, if it is there.
+    /// Passes an end or a hole, if it is there.
     fn end(&mut self, tag: u8) -> bool {
         let is_there = self.reader.peek() == Some(tag);
         is_there && self.reader.tag().is_ok()

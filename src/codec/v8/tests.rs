@@ -138,6 +138,20 @@ fn nesting_is_bounded_both_ways() {
     assert_eq!(encode(&value).unwrap_err().kind(), Kind::Range);
 }
 
+/// Each hole was a call in a call: a debug build's stack was not enough for a long array of them.
+#[test]
+fn holes_take_no_stack() {
+    let holes: usize = 1 << 16;
+    let length = [0x80, 0x80, 0x04];
+    let bytes =
+        [&hex("ff 0f 41"), &length[..], &b"-".repeat(holes), &hex("24 00"), &length].concat();
+    const STACK_BYTES: usize = 128 * 1024;
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+    let value = thread.spawn(move || decode(&bytes)).unwrap().join().unwrap().unwrap();
+    let Some(Node::SparseArray { length, entries }) = value.node(value.root_id()) else { panic!() };
+    assert_eq!((*length as usize, entries.len()), (holes, 0));
+}
+
 #[test]
 fn a_blob_has_no_place() {
     let blob = Blob { bytes: vec![1], media_type: "".into(), file: None };
