@@ -6,7 +6,7 @@ use crate::model::VALUE_DEPTH_MAX;
 /// A container with items still to come.
 enum Open {
     Object {
-        /// Where its head is, one byte as long as the count is not known.
+        /// Where its head is: one byte, for a count that is not known yet.
         head: usize,
         /// Where its names start among all names.
         names: usize,
@@ -25,6 +25,8 @@ struct Rewriter<'a> {
     open: Vec<Open>,
     /// Where the names of open objects are in `out`: start and end.
     names: Vec<(usize, usize)>,
+    /// Heads that need more than their one byte: where they are, and the counts.
+    longer: Vec<(usize, usize)>,
 }
 
 /// The CBOR bytes, or `None` if the value is not that plain.
@@ -36,12 +38,13 @@ pub(super) fn plain(bytes: &[u8]) -> Option<Vec<u8>> {
         out: Vec::with_capacity(bytes.len()),
         open: Vec::new(),
         names: Vec::new(),
+        longer: Vec::new(),
     };
     loop {
         rewriter.item()?;
         loop {
             if rewriter.open.is_empty() {
-                return Some(rewriter.out);
+                return rewriter.finish();
             }
             if rewriter.next()? {
                 break;
@@ -96,16 +99,32 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Fills in the head of an object.
+    /// Fills in the head of an object, or leaves that to the end: what is behind it would have to
+    /// move, and at every level of a deep value again.
     fn close(&mut self, head: usize, count: usize) -> Option<()> {
         if count < 24 {
             *self.out.get_mut(head)? = 0xa0 | count as u8;
         } else {
-            let mut longer = Vec::new();
-            put_head(&mut longer, 5, count as u64);
-            self.out.splice(head..=head, longer);
+            self.longer.push((head, count));
         }
         Some(())
+    }
+
+    /// All of it, with the heads that were left.
+    fn finish(mut self) -> Option<Vec<u8>> {
+        if self.longer.is_empty() {
+            return Some(self.out);
+        }
+        self.longer.sort_unstable();
+        let mut whole = Vec::with_capacity(self.out.len() + self.longer.len() * HEAD_BYTES_MORE);
+        let mut from = 0;
+        for (head, count) in self.longer {
+            whole.extend_from_slice(self.out.get(from..head)?);
+            put_head(&mut whole, 5, count as u64);
+            from = head + 1;
+        }
+        whole.extend_from_slice(self.out.get(from..)?);
+        Some(whole)
     }
 
     fn name(&mut self, tag: u8) -> Option<()> {
@@ -246,6 +265,9 @@ impl Rewriter<'_> {
         Some(())
     }
 }
+
+/// Room for a count of 32 bits behind the byte that was left for a head.
+const HEAD_BYTES_MORE: usize = 4;
 
 /// Up to this many names are compared each with each.
 const FEW: usize = 16;
