@@ -1,4 +1,4 @@
-// Duty: this thread's one connection to the addon: the shared scratch, the dispatch of events by
+// Duty: this module's one connection to the addon on its thread: the shared scratch, the dispatch of events by
 // id, the count of pending things that keeps the process alive, and the end of every turn in which
 // something was read synchronously.
 // Invariant: the addon's port is referenced exactly while something is pending.
@@ -32,6 +32,8 @@ export function setOfLimits(native: typeof Binding, set: string): Record<string,
 
 export class Port {
   readonly native: typeof Binding;
+  /** By which the addon knows this port among those of other copies of this module. */
+  readonly attachment: number;
   /** Every bound of a handle at its default, by name. */
   readonly limits: Readonly<Record<string, number>>;
   /** Bounds that are not a handle's to change, by name. */
@@ -58,7 +60,9 @@ export class Port {
     this.bounds = Object.freeze(native.bounds());
     this.#scratch = this.writer.buf;
     this.#scratchView = this.writer.view;
-    native.attach(this.#scratch, (kind, id, data) => this.#receivers.get(id)?.receive(kind, data));
+    this.attachment = native.attach(this.#scratch, (kind, id, data) =>
+      this.#receivers.get(id)?.receive(kind, data),
+    );
   }
 
   /** The writer at the start of the scratch, for a new request. */
@@ -87,7 +91,7 @@ export class Port {
     writer.grow(writer.pos, writer.buf.length * 2 - writer.pos);
     this.#scratch = writer.buf;
     this.#scratchView = writer.view;
-    this.native.rescratch(this.#scratch);
+    this.native.rescratch(this.attachment, this.#scratch);
   }
 
   /** An id whose events go to `receiver` until {@link forget}. */
@@ -105,11 +109,11 @@ export class Port {
 
   /** Something is awaited: the process stays alive until {@link settled}. */
   pending(): void {
-    if (this.#pending++ === 0) this.native.ref();
+    if (this.#pending++ === 0) this.native.ref(this.attachment);
   }
 
   settled(): void {
-    if (--this.#pending === 0) this.native.unref();
+    if (--this.#pending === 0) this.native.unref(this.attachment);
   }
 
   /** Calls `endTurn` when the event loop turns. A member adds itself once per turn. */
@@ -126,7 +130,7 @@ export class Port {
 
 let current: Port | undefined;
 
-/** The thread's port; the first call loads the addon. */
+/** The port; the first call loads the addon. */
 export function port(): Port {
   return (current ??= new Port(require("./native/binding.js") as typeof Binding));
 }

@@ -28,7 +28,7 @@ export async function serve(options: ServeOptions): Promise<KvServer> {
   const started = new Pending(thread);
   let native: NativeServer;
   try {
-    native = new thread.native.Server(started.id, JSON.stringify(given));
+    native = new thread.native.Server(thread.attachment, started.id, JSON.stringify(given));
   } catch (error) {
     started.end(bugOf(error));
     throw errorOf(bugOf(error));

@@ -207,7 +207,7 @@ class Opening implements Receiver {
 
   start(options: NativeOptions): NativeHandle {
     try {
-      return new this.#port.native.Handle(this.id, options);
+      return new this.#port.native.Handle(this.#port.attachment, this.id, options);
     } catch (error) {
       this.#end();
       throw errorOf(bugOf(error));

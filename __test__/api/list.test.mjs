@@ -240,9 +240,10 @@ async function writeRaw(path, kv, [text, number], value) {
   // Nobody listens to these ids, so that the test looks for the effect instead.
   const limits = binding.limits();
   const options = { path, durability: "full", readonly: false, busyTimeoutMs: 5000, limits };
-  const handle = new binding.Handle(2 ** 30, options);
+  const attachment = binding.attach(Buffer.alloc(1), () => {});
+  const handle = new binding.Handle(attachment, 1, options);
   for (;;) {
-    handle.write(2 ** 30 + 1, 1, writer.buf, writer.pos);
+    handle.write(2, 1, writer.buf, writer.pos);
     await new Promise((resolve) => setTimeout(resolve, 10));
     const written = await kv.get([text, number]).then(() => false, () => true);
     if (written) break;

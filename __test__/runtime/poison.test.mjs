@@ -14,9 +14,8 @@ const binding = require("../../dist/native/binding.js");
 const { encodeKey } = require("../../dist/codec/key.js");
 const { Writer } = require("../../dist/codec/writer.js");
 
-/** Ids that the face of the package does not use in this test. */
-const HANDLE_ID = 2 ** 29;
-const WRITE_ID = HANDLE_ID + 1;
+const HANDLE_ID = 1;
+const WRITE_ID = 2;
 const OP_ENQUEUE = 7;
 const END = 0;
 /** A CBOR "break" on its own: no value. */
@@ -41,7 +40,8 @@ async function enqueueRaw(path, value, deadKey) {
   writer.u8(END);
   const limits = binding.limits();
   const options = { path, durability: "full", readonly: false, busyTimeoutMs: 5000, limits };
-  const handle = new binding.Handle(HANDLE_ID, options);
+  const attachment = binding.attach(Buffer.alloc(1), () => {});
+  const handle = new binding.Handle(attachment, HANDLE_ID, options);
   // Nobody hears that it has opened; a write before that is refused.
   await new Promise((resolve) => setTimeout(resolve, 500));
   handle.write(WRITE_ID, 1, writer.buf, writer.pos);

@@ -48,7 +48,11 @@ export interface NativeHandle {
 }
 
 /** Starts to open; OPENED or OPEN_FAILED comes with this id. */
-export const Handle: new (id: number, options: NativeOptions) => NativeHandle;
+export const Handle: new (
+  attachment: number,
+  id: number,
+  options: NativeOptions,
+) => NativeHandle;
 
 /** A KV Connect server. */
 export interface NativeServer {
@@ -57,16 +61,16 @@ export interface NativeServer {
 }
 
 /** Starts with options in JSON; REPLIED or CALL_FAILED comes with this id. */
-export const Server: new (id: number, options: string) => NativeServer;
+export const Server: new (attachment: number, id: number, options: string) => NativeServer;
 
 export function attach(
   scratch: Uint8Array,
   onEvent: (kind: number, id: number, data: Buffer | null) => void,
-): void;
-export function rescratch(scratch: Uint8Array): void;
+): number;
+export function rescratch(attachment: number, scratch: Uint8Array): void;
 export function get(lane: number, keyLen: number): number;
-export function ref(): void;
-export function unref(): void;
+export function ref(attachment: number): void;
+export function unref(attachment: number): void;
 export function limits(set?: string): Record<string, number>;
 export function bounds(): Record<string, number>;
 export function takeError(): Buffer;

@@ -1,6 +1,5 @@
-//! The way back: events from any thread to the thread's one JavaScript callback.
+//! The way back: events from any thread to the one JavaScript callback of an attachment.
 
-use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -46,21 +45,56 @@ unsafe impl Send for Port {}
 // SAFETY: as above.
 unsafe impl Sync for Port {}
 
-/// The way to one JavaScript thread. After its end events go nowhere.
+/// The way to one callback on its thread. After that thread's end events go nowhere.
 #[derive(Clone)]
 pub(super) struct Events(Arc<Port>);
 
-thread_local! {
-    static EVENTS: RefCell<Option<Events>> = const { RefCell::new(None) };
-}
-
-/// The way to the current thread.
-pub(super) fn current() -> Result<Events> {
-    let events = EVENTS.with_borrow(Clone::clone);
-    events.ok_or_else(|| napi::Error::from_reason("attach() has not been called on this thread"))
-}
-
 impl Events {
+    /// Makes `callback` the receiver of events. They do not keep the loop alive.
+    pub(super) fn new(env: &Env, callback: sys::napi_value) -> Result<Self> {
+        let port = Arc::new(Port(RwLock::new(None)));
+        let mut name = ptr::null_mut();
+        let mut function = ptr::null_mut();
+        // SAFETY: every pointer is valid for the call; the reference handed over as finalize data
+        // is given back by `finalize`.
+        unsafe {
+            let text = c"openkv".as_ptr();
+            check(sys::napi_create_string_utf8(env.raw(), text, 6, &mut name), "naming the port")?;
+            let code = sys::napi_create_threadsafe_function(
+                env.raw(),
+                callback,
+                ptr::null_mut(),
+                name,
+                0,
+                1,
+                Arc::into_raw(port.clone()).cast_mut().cast(),
+                Some(finalize),
+                ptr::null_mut(),
+                Some(deliver),
+                &mut function,
+            );
+            check(code, "making the port")?;
+            check(sys::napi_unref_threadsafe_function(env.raw(), function), "unref of the port")?;
+        }
+        *port.0.write() = Some(function);
+        Ok(Self(port))
+    }
+
+    /// Whether events that are to come keep the loop alive.
+    pub(super) fn keep_alive(&self, env: &Env, keep: bool) {
+        let port = self.0.0.read();
+        let Some(function) = *port else { return };
+        // SAFETY: on the function's own thread, before its end.
+        let code = unsafe {
+            if keep {
+                sys::napi_ref_threadsafe_function(env.raw(), function)
+            } else {
+                sys::napi_unref_threadsafe_function(env.raw(), function)
+            }
+        };
+        debug_assert_eq!(code, sys::Status::napi_ok);
+    }
+
     /// Sends an event with its bytes.
     pub(super) fn send(&self, event: Event, id: f64, data: Option<Vec<u8>>) {
         let port = self.0.0.read();
@@ -86,53 +120,6 @@ impl Events {
         push_error(&mut record, error);
         self.send(event, id, Some(record));
     }
-}
-
-/// Makes `callback` the receiver of this thread's events. They do not keep the loop alive.
-pub(super) fn attach(env: &Env, callback: sys::napi_value) -> Result<()> {
-    let port = Arc::new(Port(RwLock::new(None)));
-    let mut name = ptr::null_mut();
-    let mut function = ptr::null_mut();
-    // SAFETY: every pointer is valid for the call; the reference handed over as finalize data is
-    // given back by `finalize`.
-    unsafe {
-        let text = c"openkv".as_ptr();
-        check(sys::napi_create_string_utf8(env.raw(), text, 6, &mut name), "naming the port")?;
-        let code = sys::napi_create_threadsafe_function(
-            env.raw(),
-            callback,
-            ptr::null_mut(),
-            name,
-            0,
-            1,
-            Arc::into_raw(port.clone()).cast_mut().cast(),
-            Some(finalize),
-            ptr::null_mut(),
-            Some(deliver),
-            &mut function,
-        );
-        check(code, "making the port")?;
-        check(sys::napi_unref_threadsafe_function(env.raw(), function), "unref of the port")?;
-    }
-    *port.0.write() = Some(function);
-    EVENTS.set(Some(Events(port)));
-    Ok(())
-}
-
-/// Whether events that are to come keep the loop alive.
-pub(super) fn keep_alive(env: &Env, keep: bool) {
-    let Ok(events) = current() else { return };
-    let port = events.0.0.read();
-    let Some(function) = *port else { return };
-    // SAFETY: on the function's own thread, before its end.
-    let code = unsafe {
-        if keep {
-            sys::napi_ref_threadsafe_function(env.raw(), function)
-        } else {
-            sys::napi_unref_threadsafe_function(env.raw(), function)
-        }
-    };
-    debug_assert_eq!(code, sys::Status::napi_ok);
 }
 
 /// The environment is going: no event may be sent any more.

@@ -1,6 +1,7 @@
 //! One open database as JavaScript holds it.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,11 +10,13 @@ use napi::bindgen_prelude::BufferSlice;
 use napi_derive::napi;
 use parking_lot::Mutex;
 
+use super::attachment::{self, Attachment};
 use super::consume::Consumers;
-use super::events::{self, Event, Events};
+use super::events::{Event, Events};
 use super::lane::{self, Code, Lane};
 use super::remote;
 use super::replies::{Reply, Settle};
+use super::scratch::Scratch;
 use crate::backend::Database;
 use crate::call::{Call, carry_out, read};
 use crate::codec::Malformed;
@@ -61,6 +64,8 @@ type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;
 #[napi]
 pub struct Handle {
     pub(super) events: Events,
+    /// Its lane's.
+    scratch: Rc<Scratch>,
     limits: Limits,
     durable: bool,
     pub(super) busy: Duration,
@@ -86,8 +91,8 @@ impl Handle {
     /// Starts to open; OPENED or OPEN_FAILED comes with this id.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
-    pub fn new(id: f64, options: NativeOptions) -> Result<Self> {
-        let events = events::current()?;
+    pub fn new(attachment: u32, id: f64, options: NativeOptions) -> Result<Self> {
+        let Attachment { scratch, events } = attachment::find(attachment)?;
         let mut limits = Limits::default();
         for (name, value) in &options.limits {
             limits.set(name, *value as usize);
@@ -127,6 +132,7 @@ impl Handle {
         })?;
         Ok(Self {
             events,
+            scratch,
             limits,
             durable: options.durability != "normal",
             busy,
@@ -150,7 +156,7 @@ impl Handle {
                     // Its lane answers nothing.
                     Database::Remote(_) => Arc::default(),
                 };
-                (database, lane::open(reader, metrics))
+                (database, lane::open(reader, metrics, self.scratch.clone()))
             });
         }
     }

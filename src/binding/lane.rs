@@ -1,10 +1,11 @@
 //! The immediate lane: reads on the JavaScript thread, inside the turn's budget.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::scratch;
+use super::scratch::{self, Scratch};
 use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
 use crate::engine::{Reader, Snapshot};
 use crate::metrics::{Metrics, Tally};
@@ -25,10 +26,10 @@ thread_local! {
     static LANES: RefCell<Vec<Option<Lane>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Opens a lane on this thread; answers its number.
-pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>) -> usize {
+/// Opens a lane on this thread, whose requests and answers are in `scratch`; answers its number.
+pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>, scratch: Rc<Scratch>) -> usize {
     LANES.with_borrow_mut(|lanes| {
-        let lane = Some(Lane { reader, turn_us: None, tally: Tally::new(metrics) });
+        let lane = Some(Lane { reader, scratch, turn_us: None, tally: Tally::new(metrics) });
         let free = lanes.iter_mut().position(|place| place.is_none());
         let number = free.unwrap_or(lanes.len());
         match lanes.get_mut(number) {
@@ -57,6 +58,7 @@ pub(super) fn with(number: usize, read: impl FnOnce(&mut Lane) -> i32) -> i32 {
 /// A reader with the turn's clock.
 pub(super) struct Lane {
     reader: Box<dyn Reader>,
+    scratch: Rc<Scratch>,
     /// When this turn's first read was, in µs since the epoch.
     turn_us: Option<u64>,
     tally: Tally,
@@ -118,7 +120,7 @@ impl Lane {
 
     /// The entry of the key in the scratch, written behind it.
     pub(super) fn get(&mut self, key_len: usize) -> i32 {
-        let Some((key, room)) = scratch::split(key_len) else { return misuse() };
+        let Some((key, room)) = self.scratch.split(key_len) else { return misuse() };
         let mut out = Fill::new(room);
         self.read((1, false), &mut |snapshot| {
             let mut fits = true;
@@ -136,7 +138,7 @@ impl Lane {
 
     /// The entries of `count` keys in the scratch, written behind them.
     pub(super) fn get_many(&mut self, count: usize, request_len: usize) -> i32 {
-        let Some((request, room)) = scratch::split(request_len) else { return misuse() };
+        let Some((request, room)) = self.scratch.split(request_len) else { return misuse() };
         let mut out = Fill::new(room);
         self.read((count, false), &mut |snapshot| {
             // Key by key from the request: ten allocations would cost as much as two reads.
@@ -166,7 +168,7 @@ impl Lane {
 
     /// The rows of the range request in the scratch, written into `out`.
     pub(super) fn page(&mut self, request_len: usize, out: &mut [u8]) -> i32 {
-        let Some((request, _)) = scratch::split(request_len) else { return misuse() };
+        let Some((request, _)) = self.scratch.split(request_len) else { return misuse() };
         let Ok(ranges) = parse_ranges(request, 1) else { return misuse() };
         let Some(range) = ranges.first() else { return misuse() };
         let mut out = Fill::new(out);

@@ -10,6 +10,7 @@
 
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
+mod attachment;
 mod consume;
 mod events;
 mod feed;
@@ -31,31 +32,31 @@ use napi_derive::napi;
 
 use crate::model::{Limits, VALUE_DEPTH_MAX};
 
-/// Once per JavaScript thread: where sync reads find their request and leave their answer, and who
-/// is told of everything that ends later.
+/// Once per copy of the package's JavaScript on a thread: where its sync reads find their request and
+/// leave their answer, and who is told of everything of its that ends later. Answers the number by
+/// which the others know it.
 #[napi(catch_unwind)]
-pub fn attach(env: Env, scratch: Object, on_event: Function) -> Result<()> {
+pub fn attach(env: Env, scratch: Object, on_event: Function) -> Result<u32> {
     log::start();
-    scratch::set(&env, &scratch)?;
-    events::attach(&env, on_event.raw())
+    attachment::attach(&env, &scratch, on_event.raw())
 }
 
-/// Replaces the scratch.
+/// Replaces the scratch of an attachment.
 #[napi(catch_unwind)]
-pub fn rescratch(env: Env, scratch: Object) -> Result<()> {
-    scratch::set(&env, &scratch)
+pub fn rescratch(env: Env, attachment: u32, scratch: Object) -> Result<()> {
+    attachment::find(attachment)?.scratch.replace(&env, &scratch)
 }
 
-/// From now on events that are to come keep the loop alive.
+/// From now on events of an attachment that are to come keep the loop alive.
 #[napi(js_name = "ref", catch_unwind)]
-pub fn reference(env: Env) {
-    events::keep_alive(&env, true);
+pub fn reference(env: Env, attachment: u32) -> Result<()> {
+    attachment::find(attachment).map(|found| found.events.keep_alive(&env, true))
 }
 
 /// From now on they do not.
 #[napi(catch_unwind)]
-pub fn unref(env: Env) {
-    events::keep_alive(&env, false);
+pub fn unref(env: Env, attachment: u32) -> Result<()> {
+    attachment::find(attachment).map(|found| found.events.keep_alive(&env, false))
 }
 
 /// A set of limits, by name: `wide`, or else the default.

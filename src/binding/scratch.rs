@@ -10,35 +10,65 @@ use crate::codec::frame::push_error;
 use crate::model::Error;
 
 thread_local! {
-    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
     static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The scratch of one attachment. It stays on its thread.
+pub(super) struct Scratch(Cell<Memory>);
+
 #[derive(Clone, Copy)]
-struct Scratch {
+struct Memory {
     start: *mut u8,
     len: usize,
-    /// Keeps the buffer from being collected.
+    /// Keeps the buffer from being collected, until it is replaced or the environment ends.
     reference: sys::napi_ref,
 }
 
-/// Takes a `Uint8Array` as this thread's scratch, in place of the one before.
-pub(super) fn set(env: &Env, scratch: &Object) -> Result<()> {
-    let mut start = ptr::null_mut();
-    let mut len = 0;
-    // SAFETY: `scratch` is a live value of `env`; a value that is no buffer is an error code.
-    let code = unsafe { sys::napi_get_buffer_info(env.raw(), scratch.raw(), &mut start, &mut len) };
-    check(code, "the scratch is not a Uint8Array")?;
-    let mut reference = ptr::null_mut();
-    // SAFETY: as above.
-    let code = unsafe { sys::napi_create_reference(env.raw(), scratch.raw(), 1, &mut reference) };
-    check(code, "the scratch cannot be kept")?;
-    let old = SCRATCH.replace(Some(Scratch { start: start.cast(), len, reference }));
-    if let Some(old) = old {
+impl Memory {
+    fn of(env: &Env, scratch: &Object) -> Result<Self> {
+        let mut start = ptr::null_mut();
+        let mut len = 0;
+        // SAFETY: `scratch` is a live value of `env`; a value that is no buffer is an error code.
+        let code =
+            unsafe { sys::napi_get_buffer_info(env.raw(), scratch.raw(), &mut start, &mut len) };
+        check(code, "the scratch is not a Uint8Array")?;
+        let mut reference = ptr::null_mut();
+        // SAFETY: as above.
+        let code =
+            unsafe { sys::napi_create_reference(env.raw(), scratch.raw(), 1, &mut reference) };
+        check(code, "the scratch cannot be kept")?;
+        Ok(Self { start: start.cast(), len, reference })
+    }
+}
+
+impl Scratch {
+    /// Takes a `Uint8Array`.
+    pub(super) fn new(env: &Env, scratch: &Object) -> Result<Self> {
+        Memory::of(env, scratch).map(|memory| Self(Cell::new(memory)))
+    }
+
+    /// Takes another in its place. `env` is the environment that the one before came from.
+    pub(super) fn replace(&self, env: &Env, scratch: &Object) -> Result<()> {
+        let old = self.0.replace(Memory::of(env, scratch)?);
         // SAFETY: the reference was made by this environment and is given up once.
         unsafe { sys::napi_delete_reference(env.raw(), old.reference) };
+        Ok(())
     }
-    Ok(())
+
+    /// Lends the request and the room for the answer: its first `request_len` bytes and the rest.
+    /// `None` when it is not that long.
+    pub(super) fn split(&self, request_len: usize) -> Option<(&'static [u8], &'static mut [u8])> {
+        let memory = self.0.get();
+        let room = memory.len.checked_sub(request_len)?;
+        // SAFETY: the memory is JavaScript's, pinned by `reference`, and touched by this thread
+        // only: JavaScript does not run while a sync call is under way, and each such call splits
+        // once. The lifetime ends with the call in fact, since all callers use it up before they
+        // return.
+        unsafe {
+            let request = std::slice::from_raw_parts(memory.start, request_len);
+            Some((request, std::slice::from_raw_parts_mut(memory.start.add(request_len), room)))
+        }
+    }
 }
 
 pub(super) fn check(code: sys::napi_status, what: &str) -> Result<()> {
@@ -46,20 +76,6 @@ pub(super) fn check(code: sys::napi_status, what: &str) -> Result<()> {
         return Ok(());
     }
     Err(napi::Error::new(Status::from(code), what))
-}
-
-/// Lends the request and the room for the answer: the scratch's first `request_len` bytes and the
-/// rest. `None` when there is no such scratch.
-pub(super) fn split(request_len: usize) -> Option<(&'static [u8], &'static mut [u8])> {
-    let scratch = SCRATCH.get().filter(|scratch| request_len <= scratch.len)?;
-    // SAFETY: the memory is JavaScript's, pinned by `reference`, and touched by this thread only:
-    // JavaScript does not run while a sync call is under way, and each such call splits once. The
-    // lifetime ends with the call in fact, since both callers use it up before they return.
-    unsafe {
-        let request = std::slice::from_raw_parts(scratch.start, request_len);
-        let room = scratch.len - request_len;
-        Some((request, std::slice::from_raw_parts_mut(scratch.start.add(request_len), room)))
-    }
 }
 
 /// Keeps an error for `takeError`.

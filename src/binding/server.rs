@@ -6,7 +6,8 @@ use napi::Result;
 use napi_derive::napi;
 use parking_lot::Mutex;
 
-use super::events::{self, Event, Events};
+use super::attachment;
+use super::events::{Event, Events};
 use super::replies::Reply;
 use crate::server;
 use crate::server::options::ServerOptions;
@@ -26,8 +27,8 @@ impl Server {
     /// Starts a server with options in JSON; REPLIED with its port and URL, or CALL_FAILED.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
-    pub fn new(id: f64, options: String) -> Result<Self> {
-        let events = events::current()?;
+    pub fn new(attachment: u32, id: f64, options: String) -> Result<Self> {
+        let events = attachment::find(attachment)?.events;
         let place = Place::default();
         let reply = Reply::new(events.clone(), id, Event::Replied, Event::CallFailed);
         let started = place.clone();

@@ -1,0 +1,41 @@
+//! The attachments of this thread: the copies of the package's JavaScript that run on it, each with
+//! its scratch and its way for events. There is one as a rule, and several where modules are loaded
+//! anew: by a test runner, by hot replacement, by two bundles over one addon.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use napi::bindgen_prelude::{Env, Object};
+use napi::{Error, Result, sys};
+
+use super::events::Events;
+use super::scratch::Scratch;
+
+/// What one copy has handed over. Its handles and lanes have it too.
+#[derive(Clone)]
+pub(super) struct Attachment {
+    pub(super) scratch: Rc<Scratch>,
+    pub(super) events: Events,
+}
+
+thread_local! {
+    /// By number. None ever goes: nothing says when a copy is not used any more.
+    static ATTACHMENTS: RefCell<Vec<Attachment>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes a scratch and a callback; answers the number of the attachment.
+pub(super) fn attach(env: &Env, scratch: &Object, callback: sys::napi_value) -> Result<u32> {
+    let scratch = Rc::new(Scratch::new(env, scratch)?);
+    let events = Events::new(env, callback)?;
+    ATTACHMENTS.with_borrow_mut(|attachments| {
+        let number = u32::try_from(attachments.len());
+        attachments.push(Attachment { scratch, events });
+        number.map_err(|_| Error::from_reason("attach() has been called too often"))
+    })
+}
+
+/// What this thread has attached under a number.
+pub(super) fn find(number: u32) -> Result<Attachment> {
+    let found = ATTACHMENTS.with_borrow(|all| all.get(number as usize).cloned());
+    found.ok_or_else(|| Error::from_reason("attach() has not given this number on this thread"))
+}
