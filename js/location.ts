@@ -17,10 +17,10 @@ const DEFAULT_FILE = "kv.sqlite3";
 /** Files that mark the folder of a program. */
 const PROGRAM_FILES = ["package.json", "deno.json", "deno.jsonc"];
 
-/** Schemes that a later version opens. */
-const LATER_SCHEMES = ["postgres://", "postgresql://"];
 /** Schemes of a server. */
 const SERVER_SCHEMES = ["http://", "https://"];
+/** How a URL begins. The letter of a drive, as in C://data, is no scheme. */
+const URL_START = /^(?:file:|[a-z][a-z0-9+.-]+:\/\/)/i;
 
 /** ":memory:", an absolute path, or a URL. Throws TypeError or an `UNSUPPORTED` KvError. */
 export function locate(path: unknown, readonly: boolean): string {
@@ -48,11 +48,13 @@ function locateText(text: string): string {
     const error = new TypeError("file name contained an unexpected NUL byte");
     throw Object.assign(error, { code: "EINVAL" });
   }
-  const later = LATER_SCHEMES.find((scheme) => text.startsWith(scheme));
+  const start = URL_START.exec(text)?.[0].toLowerCase();
+  if (start === undefined) return resolve(text);
+  const url = start + text.slice(start.length);
+  if (isServer(url)) return serverUrl(url);
+  if (start === "file:") return pathOfUrl(url);
   // A URL may hold a password: the message has its scheme only.
-  if (later !== undefined) throw unsupported(`Opening ${later} URLs`);
-  if (isServer(text)) return serverUrl(text);
-  return text.startsWith("file:") ? pathOfUrl(text) : resolve(text);
+  throw unsupported(`Opening ${start} URLs`);
 }
 
 /** The URL of a server, as it is asked for. What may be secret is not repeated in an error. */

@@ -67,6 +67,8 @@ describe("paths", () => {
   for (const url of [
     "postgres://user:secret@localhost/db",
     "postgresql://user:secret@localhost/db",
+    "ftp://user:secret@localhost/db",
+    "Redis+TLS://user:secret@localhost/db",
   ]) {
     const scheme = String(url).split(":")[0];
     test(`${scheme} (${typeof url}) is not supported yet, and says so`, async () => {
@@ -74,15 +76,20 @@ describe("paths", () => {
         assert.ok(error instanceof KvError);
         assert.equal(error.code, "UNSUPPORTED");
         assert.match(error.message, /not supported yet/);
-        assert.ok(error.message.includes(scheme));
+        assert.ok(error.message.includes(`${scheme.toLowerCase()}://`));
         assert.ok(!error.message.includes("secret"), "a password is not repeated");
         return true;
       });
     });
   }
 
-  test("HTTP in capitals is a file like any other", async () => {
-    const kv = await open(join(folder(), "HTTP:", "x"));
+  test("a scheme in capitals is the same, and one within a path is none", async () => {
+    const remote = openKv("HTTPS://kv.example.com", { durability: "full" });
+    await assert.rejects(remote, /not for the URL of a server/);
+    const file = join(folder(), "capitals.db");
+    await open(pathToFileURL(file).href.replace("file:", "FILE:"));
+    assert.equal(existsSync(file), true);
+    const kv = await open(join(folder(), "http:", "x"));
     assert.equal((await kv.set(["a"], 1)).ok, true);
   });
 
