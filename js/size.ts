@@ -4,20 +4,34 @@ import { encodeKey } from "./codec/key.js";
 import { encodeValue } from "./codec/value/encode.js";
 import { Writer } from "./codec/writer.js";
 
+/** What is kept for the next measure is no larger, in bytes. */
+const SPARE_BYTES_MAX = 1024 * 1024;
+
+/** A getter that measures takes another one. */
+let spare: Writer | null = null;
+
+function measure(encode: (writer: Writer) => void): number {
+  const writer = spare ?? new Writer();
+  spare = null;
+  writer.pos = 0;
+  writer.resolves = true;
+  try {
+    encode(writer);
+    return writer.pos;
+  } finally {
+    writer.fills = writer.marks = writer.patches = null;
+    if (writer.buf.length <= SPARE_BYTES_MAX) spare = writer;
+  }
+}
+
 /** Bytes of a value as `valueBytesMax` counts them. */
 function sizeOfValue(value: unknown): number {
-  const writer = new Writer();
-  writer.resolves = true;
-  encodeValue(writer, value);
-  return writer.pos;
+  return measure((writer) => void encodeValue(writer, value));
 }
 
 /** Bytes of a key as `keyBytesMax` counts them. */
 function sizeOfKey(key: unknown): number {
-  const writer = new Writer();
-  writer.resolves = true;
-  encodeKey(writer, key);
-  return writer.pos;
+  return measure((writer) => void encodeKey(writer, key));
 }
 
 export const sizeOf: {

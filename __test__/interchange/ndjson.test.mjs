@@ -189,3 +189,34 @@ test("an import is the same however its bytes come in pieces", async () => {
   await assert.rejects(importLines(kv, [Buffer.from([0x7b, 0xff, 0x7d, 0x0a])]), /UTF-8/);
   kv.close();
 });
+
+/** Lines as a stream; what is behind the first waits for a turn of the event loop. */
+async function* stream(lines, pause = async () => {}) {
+  for (const one of lines) {
+    yield Buffer.from(`${one}\n`);
+    await pause();
+  }
+}
+
+// The commits began with the line, and were looked at only with the batch.
+test("an import that leaves what is there tells why it cannot store", async () => {
+  const { importLines } = require("../../dist/interchange/import.js");
+  const { openKv } = require("../../index.js");
+  const kv = await openKv(":memory:");
+  kv.close();
+  const later = () => new Promise((resolve) => setTimeout(resolve, 20));
+  const lines = stream([line(["a"], 1), line(["b"], 2)], later);
+  await assert.rejects(importLines(kv, lines, { overwrite: false }), { name: "BadResource" });
+});
+
+// Characters were counted in their place: a commit of three times as many bytes was refused.
+test("commits of an import keep to the bytes of keys and values that every server takes", async () => {
+  const { importLines } = require("../../dist/interchange/import.js");
+  const { openKv } = require("../../index.js");
+  const kv = await openKv(":memory:");
+  const keys = Array.from({ length: 120 }, (_, n) => line([n, "鍵".repeat(600)], 1));
+  const values = Array.from({ length: 40 }, (_, n) => line(["v", n], "値".repeat(20_000)));
+  const counts = await importLines(kv, stream([...keys, ...values]));
+  assert.deepEqual(counts, { imported: 160, skipped: 0, failed: 0 });
+  kv.close();
+});

@@ -3,7 +3,7 @@
 // gives a value that was not meant.
 
 import { decodeValue } from "../codec/value/decode.js";
-import { ENCODING_CBOR } from "../codec/value/tags.js";
+import { ENCODING_CBOR, VALUE_DEPTH_MAX } from "../codec/value/tags.js";
 import { KvU64 } from "../codec/u64.js";
 
 /** An entry that was read. */
@@ -13,6 +13,9 @@ export interface ImportedEntry {
   /** The end of the entry in ms since the epoch, if the line names one. */
   readonly expireAt: number | undefined;
 }
+
+/** Most of a place in a line: its outermost parts. */
+const WHERE_CHARS_MAX = 100;
 
 /** What is wrong with a line, and where in it. */
 export class NdjsonError extends Error {
@@ -26,7 +29,9 @@ export class NdjsonError extends Error {
 
   /** Says in which part it was found; the innermost part says so first. */
   within(part: string): this {
-    this.#where = part + this.#where;
+    const where = part + this.#where;
+    const isLong = where.length > WHERE_CHARS_MAX;
+    this.#where = isLong ? `${where.slice(0, WHERE_CHARS_MAX)}…` : where;
     this.message = `${this.#where}: ${this.#what}`;
     return this;
   }
@@ -41,6 +46,7 @@ export function decodeLine(line: string): ImportedEntry {
   } catch (error) {
     throw new NdjsonError(`not JSON: ${(error as Error).message}`);
   }
+  depth = 0;
   const { key, value, expireAt } = fields(parsed);
   if (!Array.isArray(key) || key.length === 0) throw new NdjsonError("key must be an array of parts");
   if (value === undefined) throw new NdjsonError("value is missing");
@@ -86,7 +92,19 @@ function decodeValueOf(value: unknown): unknown {
   }
 }
 
+/** How many nodes are around the one that is being decoded: nothing else runs meanwhile. */
+let depth = 0;
+
 function decode(node: unknown): unknown {
+  // What is within the innermost container that can be stored is no deeper than this.
+  if (depth > VALUE_DEPTH_MAX) throw new NdjsonError(`nested deeper than ${VALUE_DEPTH_MAX} levels`);
+  depth++;
+  const value = decodeNode(node);
+  depth--;
+  return value;
+}
+
+function decodeNode(node: unknown): unknown {
   const { type, value } = fields(node);
   switch (type) {
     case "undefined":

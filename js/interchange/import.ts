@@ -4,17 +4,19 @@
 
 import type { AtomicOperation } from "../atomic.js";
 import type { Kv } from "../kv.js";
+import { overLimit } from "../check.js";
+import { encodeKey } from "../codec/key.js";
+import { Writer } from "../codec/writer.js";
+import { port } from "../port.js";
 import type { KvKey } from "../types.js";
 import { type ImportedEntry, NdjsonError, decodeLine } from "./decode.js";
 import { wholeLines } from "./lines.js";
 
-/** Entries and characters of one commit, and commits that are on their way at once. */
+/** After how many entries, and bytes of lines, a commit is sent: no value is longer than its line. */
 const COMMIT_ENTRIES_MAX = 500;
-const COMMIT_CHARS_MAX = 256 * 1024;
-/** What a part without a length is counted as. */
-const NUMBER_KEY_CHARS = 9;
-/** Below `commitKeyBytesMax` of every server. */
-const COMMIT_KEY_CHARS_MAX = 48 * 1024;
+const COMMIT_BYTES_MAX = 256 * 1024;
+/** With one key more, below `commitKeyBytesMax` of every server. */
+const COMMIT_KEY_BYTES_MAX = 48 * 1024;
 /** Commits that wait together share a transaction, and so one sync. */
 const COMMITS_MAX = 16;
 
@@ -39,12 +41,12 @@ export interface ImportCounts {
 
 interface Batch {
   operation: AtomicOperation;
-  /** Commits of single entries, where each has a check of its own. */
-  singles: Promise<void>[];
+  /** Of single entries, where each has a check of its own. */
+  singles: AtomicOperation[];
   entries: number;
-  chars: number;
-  /** Characters of the strings in its keys. */
-  keyChars: number;
+  /** Of their lines. */
+  bytes: number;
+  keyBytes: number;
 }
 
 /** A batch on its way, and the bytes of the input up to its end. */
@@ -60,19 +62,24 @@ export async function importLines(
   options: ImportOptions = {},
 ): Promise<ImportCounts> {
   const importer = new Importer(kv, options);
-  for await (const lines of wholeLines(input)) {
-    const text = lines.toString();
-    // Lines of ASCII, as most are, have as many bytes as characters.
-    const isPlain = text.length === lines.length;
-    for (let at = 0; at < text.length; ) {
-      const found = text.indexOf("\n", at);
-      const end = found === -1 ? text.length : found;
-      const line = text.slice(at, end);
-      importer.take(line, isPlain ? line.length : Buffer.byteLength(line));
-      at = end + 1;
-      if (importer.isFull) await importer.commit();
+  try {
+    for await (const lines of wholeLines(input)) {
+      const text = lines.toString();
+      // Lines of ASCII, as most are, have as many bytes as characters.
+      const isPlain = text.length === lines.length;
+      for (let at = 0; at < text.length; ) {
+        const found = text.indexOf("\n", at);
+        const end = found === -1 ? text.length : found;
+        const line = text.slice(at, end);
+        importer.take(line, isPlain ? line.length : Buffer.byteLength(line));
+        at = end + 1;
+        if (importer.isFull) await importer.commit();
+      }
+      if (options.signal?.aborted) break;
     }
-    if (options.signal?.aborted) break;
+  } catch (error) {
+    // An input that waited was ended by the signal.
+    if (!options.signal?.aborted) throw error;
   }
   return await importer.end();
 }
@@ -88,6 +95,9 @@ class Importer {
   /** The oldest first. */
   #sent: Sent[] = [];
   #failure: unknown = undefined;
+  readonly #limits = port().limits;
+  /** For one key after the other. */
+  readonly #scratch = new Writer();
 
   constructor(kv: Kv, options: ImportOptions) {
     this.#kv = kv;
@@ -97,12 +107,12 @@ class Importer {
   }
 
   #start(): Batch {
-    return { operation: this.#kv.atomic(), singles: [], entries: 0, chars: 0, keyChars: 0 };
+    return { operation: this.#kv.atomic(), singles: [], entries: 0, bytes: 0, keyBytes: 0 };
   }
 
   get isFull(): boolean {
-    const { entries, chars, keyChars } = this.#batch;
-    const isLarge = chars >= COMMIT_CHARS_MAX || keyChars >= COMMIT_KEY_CHARS_MAX;
+    const { entries, bytes, keyBytes } = this.#batch;
+    const isLarge = bytes >= COMMIT_BYTES_MAX || keyBytes >= COMMIT_KEY_BYTES_MAX;
     return entries >= COMMIT_ENTRIES_MAX || isLarge;
   }
 
@@ -113,42 +123,54 @@ class Importer {
     // Editors put a mark of byte order before the first one.
     const text = this.#line === 1 && line.startsWith("\ufeff") ? line.slice(1) : line;
     try {
-      this.#put(decodeLine(text), text.length);
+      this.#put(decodeLine(text), bytes);
     } catch (error) {
-      if (!(error instanceof NdjsonError) && !(error instanceof TypeError)) throw error;
+      if (!isOfLine(error)) throw error;
       this.counts.failed++;
       this.#options.onFailure?.(this.#line, error);
     }
   }
 
-  #put({ key, value, expireAt }: ImportedEntry, chars: number): void {
+  #put({ key, value, expireAt }: ImportedEntry, bytes: number): void {
     const expireIn = expireAt === undefined ? undefined : expireAt - Date.now();
     if (expireIn !== undefined && expireIn <= 0) {
       this.counts.skipped++;
       return;
     }
     const whole = this.#prefix.length === 0 ? (key as KvKey) : ([...this.#prefix, ...key] as KvKey);
+    // An operation keeps what is wrong with a key for its commit, which is that of other lines too.
+    const keyBytes = this.#sizeOf(whole);
     const options = expireIn === undefined ? undefined : { expireIn };
     const batch = this.#batch;
     if (this.#options.overwrite === false) {
-      // One entry that is there must not keep others out.
       const operation = this.#kv.atomic().check({ key: whole, versionstamp: null });
-      batch.singles.push(this.#single(operation.set(whole, value, options)));
+      batch.singles.push(operation.set(whole, value, options));
     } else {
       batch.operation.set(whole, value, options);
     }
     batch.entries++;
-    batch.chars += chars;
-    for (const part of whole) {
-      const { length } = part as { length?: number };
-      batch.keyChars += length ?? NUMBER_KEY_CHARS;
-    }
+    batch.bytes += bytes;
+    batch.keyBytes += keyBytes;
+  }
+
+  /** Bytes of a key; throws for one that cannot be stored. */
+  #sizeOf(key: KvKey): number {
+    const scratch = this.#scratch;
+    scratch.pos = 0;
+    encodeKey(scratch, key);
+    if (scratch.pos <= this.#limits.keyBytesMax) return scratch.pos;
+    throw overLimit("Key too large for write", "keyBytesMax", this.#limits, scratch.pos, key);
   }
 
   async #single(operation: AtomicOperation): Promise<void> {
     const { ok } = await operation.commit();
     if (ok) this.counts.imported++;
     else this.counts.skipped++;
+  }
+
+  /** Those that are there already keep no others out. */
+  async #each(singles: readonly AtomicOperation[]): Promise<void> {
+    await Promise.all(singles.map((operation) => this.#single(operation)));
   }
 
   async #whole({ operation, entries }: Batch): Promise<void> {
@@ -162,7 +184,7 @@ class Importer {
     this.#batch = this.#start();
     if (batch.entries > 0) {
       const { singles } = batch;
-      const commits = singles.length > 0 ? Promise.all(singles).then(() => {}) : this.#whole(batch);
+      const commits = singles.length > 0 ? this.#each(singles) : this.#whole(batch);
       const settled = commits.catch((error: unknown) => {
         this.#failure ??= error;
       });
@@ -178,7 +200,14 @@ class Importer {
 
   async end(): Promise<ImportCounts> {
     await this.commit(1);
+    if (this.#failure !== undefined) throw this.#failure;
     this.#options.progress?.(this.#bytes, this.counts);
     return this.counts;
   }
+}
+
+/** What says that one line cannot be stored, and nothing about the others. */
+function isOfLine(error: unknown): error is Error {
+  // A value may be nested too deeply for the encoder: a RangeError.
+  return error instanceof NdjsonError || error instanceof TypeError || error instanceof RangeError;
 }
