@@ -30,7 +30,9 @@ pub(super) fn start() {
             .with_env_filter(filter)
             .with_span_events(FmtSpan::CLOSE)
             .with_writer(std::io::stderr)
-            .with_ansi(false);
+            .with_ansi(false)
+            // As `tell`: there is nobody who could be told that nobody is told.
+            .log_internal_errors(false);
         if let Err(error) = subscriber.try_init() {
             tracing::debug!(%error, "logs go where they went");
         }

@@ -5,7 +5,11 @@ use super::options::LogForm;
 /// From the first server that wants a log on, everything that openkv logs goes to standard error.
 /// A host that has its own subscriber keeps it.
 pub(super) fn start(form: LogForm) {
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
+    // Where standard error is gone, telling of it there would be a panic in the middle of a request.
+    let lines = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .log_internal_errors(false);
     let started = match form {
         LogForm::None => return,
         LogForm::Text => lines.try_init(),

@@ -34,17 +34,12 @@ impl Follower for Consumer {
         })
     }
 
-    async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<bool, End> {
+    async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<(), End> {
         match read_message(&message, is_first).map_err(End::Final)? {
-            ConsumeMessage::Opened(stream) => {
-                self.opened(stream);
-                Ok(false)
-            }
-            ConsumeMessage::Dealt(deliveries) => {
-                self.take_in(deliveries);
-                Ok(true)
-            }
+            ConsumeMessage::Opened(stream) => self.opened(stream),
+            ConsumeMessage::Dealt(deliveries) => self.take_in(deliveries),
         }
+        Ok(())
     }
 
     fn is_over(&self) -> bool {
