@@ -32,6 +32,7 @@ test("literals are JavaScript's, and some more", () => {
     ["date(0)", new Date(0)],
     ["[]", []],
     ["[1, [2,], {a: 1, 'b c': [3], 5: null,},]", [1, [2], { a: 1, "b c": [3], 5: null }]],
+    ["/* of */ { // these\n a: /**/ 1 /* last */ } // end", { a: 1 }],
     ['{"__proto__": 1}', JSON.parse('{"__proto__": 1}')],
   ];
   for (const [text, value] of cases) assertSame(parseLiteral(text), value, text);
@@ -55,6 +56,8 @@ test("what is no literal is refused where it goes wrong", () => {
     ["{a 1}", 4],
     ['"open', 1],
     ["1 2", 3],
+    ["1 /* open", 3],
+    ["/ 1", 1],
     ["1.5n", 1],
     ["alert(1)", 1],
     ['u8"0"', 3],

@@ -54,6 +54,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 const NUMBER = /[+-]?(?:0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|Infinity|NaN)n?/y;
+const SPACE = /(?:\s|\/\*[^]*?\*\/|\/\/.*)*/y;
 const WORD = /[\p{L}_$][\p{L}\p{N}_$]*/uy;
 
 class Parser {
@@ -85,8 +86,10 @@ class Parser {
     return new LiteralError(what, this.#text, at);
   }
 
+  /** Passes white space and comments. */
   #space(): void {
-    while (/\s/.test(this.#text[this.#at] ?? "")) this.#at++;
+    SPACE.lastIndex = this.#at;
+    this.#at += SPACE.exec(this.#text)![0].length;
   }
 
   /** Passes a character, if it is next. */
