@@ -130,18 +130,20 @@ onBoth("an index is made, searched, listed and dropped", async (people) => {
   const { on } = await people("search.db");
   const made = await on("index", "create", "people", "name", "about", "--tokenize", "porter", "--json");
   assert.equal(parsed(made)[0].state, "ready");
-  const [found, shown, young, wrong, listed] = await Promise.all([
+  const [found, shown, young, wrong, none, nothing, listed] = await Promise.all([
     on("search", "people", "program", "--json"),
     on("search", "people", "about:program", "--highlight", "--limit", "1"),
     on("search", "people", "program", "--where", "{ age: { $lt: 18 } }", "--json"),
     on("search", "people", '"open'),
+    on("search", "people", "program", "--limit", "0"),
+    on("list", "--limit", "0"),
     on("index", "list", "--json"),
   ]);
   assert.deepEqual(parsed(found).map(({ key }) => key[1].value).sort(), ["ada", "bob"]);
   assert.match(shown.out, /about: .*<b>programs<\/b>/);
   assert.match(shown.err, /--cursor \S+ goes on/);
   assert.deepEqual(parsed(young).map(({ key }) => key[1].value), ["bob"]);
-  assert.equal(wrong.code, 2);
+  assert.deepEqual([wrong.code, none.code, nothing.code], [1, 2, 2]);
   assert.deepEqual(parsed(listed)[0].fields, ["name", "about"]);
   assert.equal((await on("index", "drop", "people")).code, 0);
   assert.equal((await on("index", "drop", "people")).code, 1);

@@ -96,33 +96,11 @@ test("--json and an export tell what a Blob holds", async () => {
   }
 });
 
-test("an export that was cut off goes on behind its last whole line", async () => {
-  const db = await filled("resume.db", ENTRIES);
-  const file = path("resume.ndjson");
-  await openkv("-d", db, "export", file);
-  const whole = readFileSync(file, "utf8");
-  writeFileSync(file, whole.slice(0, whole.indexOf("\n") + 20));
-  assert.equal((await openkv("-d", db, "export", file, "--resume")).code, 0);
-  assert.equal(readFileSync(file, "utf8"), whole);
-});
-
-test("an import goes on where it was cut off", async () => {
-  const db = await filled("again.db", ENTRIES);
-  const file = path("again.ndjson");
-  await openkv("-d", db, "export", file);
-  const first = readFileSync(file, "utf8").indexOf("\n") + 1;
-  writeFileSync(`${file}.openkv-import`, `${first}\n`);
-  const { out } = await openkv("-d", path("again2.db"), "--json", "import", file, "--resume");
-  assert.equal(JSON.parse(out).imported, 2);
-  assert.throws(() => readFileSync(`${file}.openkv-import`), { code: "ENOENT" });
-});
-
 test("a database is copied", async () => {
   const db = await filled("source.db", ENTRIES);
   assert.equal((await openkv("copy", db, path("copy.db"))).code, 0);
   assert.deepEqual(await contents(path("copy.db")), await contents(db));
   assert.equal((await openkv("copy", path("none.db"), path("copy2.db"))).code, 1);
-  assert.equal((await openkv("copy", db, db)).code, 2);
 });
 
 test("watch tells of changes until it is interrupted", async () => {
@@ -154,6 +132,6 @@ test("a backup is made and checked", async () => {
   assert.equal(code, 0);
   assert.equal(JSON.parse(out).entries, 3);
   assert.equal((await openkv("-d", path("backup-copy.db"), "check")).code, 0);
-  assert.equal((await openkv("-d", db, "backup", path("backup-copy.db"))).code, 2);
+  assert.equal((await openkv("-d", db, "backup", path("backup-copy.db"))).code, 1);
   assert.deepEqual(await contents(path("backup-copy.db")), await contents(db));
 });

@@ -22,15 +22,25 @@ const NEUTRAL = Object.fromEntries(
 );
 
 /** Starts the command; `env` is added to the environment. */
-export function start(args, env = {}) {
-  return spawn(process.execPath, [bin, ...args], { env: { ...NEUTRAL, NO_COLOR: "1", ...env } });
+export function start(args, env = {}, cwd = undefined) {
+  return spawn(process.execPath, [bin, ...args], { cwd, env: { ...NEUTRAL, NO_COLOR: "1", ...env } });
 }
 
-/** Runs the command to its end; a last argument `{ input, env }` is its standard input and more. */
+/** Runs the command to its end; a last argument `{ input, env, cwd }` is its standard input and more. */
 export function openkv(...args) {
-  const { input = "", env } = typeof args.at(-1) === "object" ? args.pop() : {};
+  const { input = "", env, cwd } = typeof args.at(-1) === "object" ? args.pop() : {};
+  return outcomeOf(start(args, env, cwd), input);
+}
+
+/** Runs a line of the shell, in which `$OPENKV` is the command. */
+export function shell(line) {
+  const OPENKV = `${process.execPath} ${bin}`;
+  return outcomeOf(spawn("sh", ["-c", line], { env: { ...NEUTRAL, NO_COLOR: "1", OPENKV } }));
+}
+
+/** What a process has printed when it is at its end, and its exit code. */
+export function outcomeOf(child, input = "") {
   return new Promise((resolve) => {
-    const child = start(args, env);
     const output = { code: null, out: "", err: "" };
     child.stdout.on("data", (data) => (output.out += data));
     child.stderr.on("data", (data) => (output.err += data));
@@ -38,6 +48,9 @@ export function openkv(...args) {
     child.stdin.end(input);
   });
 }
+
+/** Why a test of pipes and devices cannot run here, or false. */
+export const withoutShell = process.platform === "win32" && "needs a shell and its devices";
 
 /** Resolves to the standard output once it has so many lines. */
 export function linesOf(child, count) {

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import type { GlobalOptions } from "./database.js";
-import { NotDone } from "./outcome.js";
+import { NotDone, WrongUsage } from "./outcome.js";
 
 /** A token of a database, as the server tells it. */
 export interface TokenView {
@@ -51,7 +51,7 @@ export async function ask<T>(
 ): Promise<T> {
   const options = command.optsWithGlobals<AdminOptions & GlobalOptions>();
   const token = options.adminToken ?? options.token ?? process.env.OPENKV_ADMIN_TOKEN;
-  if (token === undefined) throw new TypeError("give --admin-token or OPENKV_ADMIN_TOKEN");
+  if (token === undefined) throw new WrongUsage("give --admin-token or OPENKV_ADMIN_TOKEN");
   const url = new URL(
     ["v1/admin/databases", ...path.map(encodeURIComponent)].join("/"),
     serverOf(options),
@@ -77,8 +77,8 @@ export async function ask<T>(
 /** Ends with a slash: a server may be behind a path of a proxy. */
 function serverOf({ server, db }: AdminOptions & GlobalOptions): string {
   const given = server ?? db;
-  if (given === undefined || !/^https?:\/\//.test(given)) {
-    throw new TypeError("give the server's URL as --server or --db");
+  if (given === undefined || !/^https?:\/\//i.test(given)) {
+    throw new WrongUsage("give the server's URL as --server or --db");
   }
   return server === undefined ? new URL(given).origin : server.replace(/\/*$/, "/");
 }

@@ -19,6 +19,13 @@ export function count(text: string): number {
   return n;
 }
 
+/** A whole number of which there is at least one. */
+export function some(text: string): number {
+  const n = count(text);
+  if (n === 0) throw new InvalidArgumentError("Give at least 1.");
+  return n;
+}
+
 /** Whole numbers with commas between them. */
 export function counts(text: string): number[] {
   return text.split(",").map(count);

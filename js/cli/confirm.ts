@@ -1,13 +1,13 @@
 // Duty: asking before what cannot be undone. Where nobody can be asked, it has to have been said.
 
 import { createInterface } from "node:readline/promises";
-import { NotDone } from "./outcome.js";
+import { NotDone, WrongUsage } from "./outcome.js";
 
 /** Returns when it is to be done; else ends the command. */
 export async function confirm(what: string, yes: boolean | undefined): Promise<void> {
   if (yes === true) return;
   if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) {
-    throw new TypeError(`${what}: give --yes, since there is nobody to ask`);
+    throw new WrongUsage(`${what}: give --yes, since there is nobody to ask`);
   }
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {

@@ -1,11 +1,12 @@
 // Duty: the database of a command line: opened for one command, closed after it whatever happens.
 
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { Kv } from "../kv.js";
+import { MEMORY, isServer, locate } from "../location.js";
 import { openKv } from "../open.js";
 import type { OpenKvOptions } from "../types.js";
-import { NotDone } from "./outcome.js";
+import { NotDone, WrongUsage, asUsage } from "./outcome.js";
 import type { Style } from "./output.js";
 
 /** What every command takes. */
@@ -32,15 +33,51 @@ export function styleOf(command: Command): Style {
   return { json, color: color && process.stdout.isTTY === true && !process.env.NO_COLOR };
 }
 
-/** A slip of the pen must not make an empty database. */
-export function requireExisting(path: string | undefined): void {
-  if (path === undefined || path === ":memory:" || /^\w{2,}:/.test(path) || existsSync(path)) return;
-  throw new NotDone(`${path} does not exist`);
+/** Where a database is that was typed: as `openKv` finds it, without making its folder. */
+export function located(path: string | undefined): string {
+  try {
+    return locate(path, true);
+  } catch (error) {
+    throw error instanceof TypeError ? new WrongUsage(error.message) : error;
+  }
 }
 
-/** Whether it is a server's. */
-export function isUrl(path: string | undefined): boolean {
-  return path !== undefined && /^https?:/.test(path);
+/** Where the database of a command line is. */
+export function locatedBy(command: Command): string {
+  return located(command.optsWithGlobals<GlobalOptions>().db);
+}
+
+export function isMemory(located: string): boolean {
+  return located === MEMORY;
+}
+
+/** A slip of the pen must not make an empty database. */
+export function requireExisting(located: string): void {
+  if (isMemory(located) || isServer(located) || existsSync(located)) return;
+  throw new NotDone(`${located} does not exist`);
+}
+
+/** What an existing database is called, whichever way led to it. */
+export function identityOf(located: string): string {
+  return isMemory(located) || isServer(located) ? located : realpathSync(located);
+}
+
+/** Whether two paths lead to one file that exists. */
+export function sameFile(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
+  return one !== undefined && other !== undefined && one.dev === other.dev && one.ino === other.ino;
+}
+
+/** Whether two places hold one database. */
+export function sameDatabase(a: string, b: string): boolean {
+  if (a === b) return true;
+  if (isServer(a) || isServer(b)) return a.replace(/\/$/, "") === b.replace(/\/$/, "");
+  return sameFile(a, b);
+}
+
+/** A server holds its own limits: those of openkv's are "wide", and a plain one's are told by it. */
+function limitsOf(path: string | undefined): NonNullable<OpenKvOptions["limits"]> {
+  return isServer(located(path)) ? "wide" : LIMITS;
 }
 
 /** Opens a database by what was typed. */
@@ -48,7 +85,7 @@ export async function openTyped(
   path: string | undefined,
   options: OpenKvOptions = {},
 ): Promise<Kv> {
-  return await openKv(path, isUrl(path) ? options : { limits: LIMITS, ...options });
+  return await asUsage(() => openKv(path, { limits: limitsOf(path), ...options }));
 }
 
 /** Whether a command may make the database that it names. */
@@ -62,7 +99,7 @@ export async function withDatabase<T>(
   options: OpenKvOptions = {},
 ): Promise<T> {
   const { db, token } = command.optsWithGlobals<GlobalOptions>();
-  if (wanted === "existing") requireExisting(db);
+  if (wanted === "existing") requireExisting(located(db));
   const given = token === undefined ? options : ({ ...options, accessToken: token } as OpenKvOptions);
   const kv = await openTyped(db, given);
   try {

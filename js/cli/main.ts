@@ -6,17 +6,18 @@
 import { Command, CommanderError, Option } from "commander";
 import { addCopyCommand } from "./commands/copy.js";
 import { addDeadCommands } from "./commands/dead.js";
+import { addExportCommand } from "./commands/export.js";
+import { addImportCommand } from "./commands/import.js";
 import { addMaintenanceCommands } from "./commands/maintain.js";
 import { addQueueCommands } from "./commands/queues.js";
 import { addReadCommands } from "./commands/reads.js";
 import { addSearchCommands } from "./commands/search.js";
 import { addServeCommand } from "./commands/serve.js";
 import { addTenantCommands } from "./commands/tenants.js";
-import { addTransferCommands } from "./commands/transfer.js";
 import { addWriteCommands } from "./commands/writes.js";
 import { LiteralError } from "./literal.js";
-import { NotDone } from "./outcome.js";
-import { fail } from "./output.js";
+import { NotDone, WrongUsage } from "./outcome.js";
+import { OutputError, fail } from "./output.js";
 
 const DONE = 0;
 const NOT_DONE = 1;
@@ -44,7 +45,8 @@ export function makeProgram(): Command {
   addQueueCommands(program);
   addDeadCommands(program);
   addSearchCommands(program);
-  addTransferCommands(program);
+  addExportCommand(program);
+  addImportCommand(program);
   addCopyCommand(program);
   addMaintenanceCommands(program);
   addServeCommand(program);
@@ -69,15 +71,16 @@ Examples:
 
 /** Runs a command line, and leaves its exit code with the process. */
 export async function run(argv: readonly string[]): Promise<void> {
-  process.exitCode = await outcome(argv);
+  const code = await outcome(argv);
+  process.exitCode = code;
+  // What waits for somebody who reads nothing, or writes nothing, is not waited for.
+  if (code === INTERRUPTED) process.exit();
 }
 
 async function outcome(argv: readonly string[]): Promise<number> {
-  // A reader that has seen enough (`| head`) is no failure.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(DONE);
-    throw error;
-  });
+  // Whoever prints is told by a promise, and there is nobody to tell that notes are not read.
+  process.stdout.on("error", () => {});
+  process.stderr.on("error", () => {});
   try {
     await makeProgram().parseAsync(argv);
     return DONE;
@@ -87,8 +90,10 @@ async function outcome(argv: readonly string[]): Promise<number> {
       fail(error.message);
       return error.interrupted ? INTERRUPTED : NOT_DONE;
     }
+    // A reader that has seen enough (`| head`) is no failure.
+    if (error instanceof OutputError && error.readerGone) return DONE;
     fail((error as Error).message ?? String(error));
-    const isUsage = error instanceof LiteralError || error instanceof TypeError;
+    const isUsage = error instanceof LiteralError || error instanceof WrongUsage;
     return isUsage ? WRONG_USAGE : NOT_DONE;
   }
 }

@@ -1,4 +1,5 @@
-// Duty: how a command says that it was understood and did not happen.
+// Duty: how a command says that it did not happen, or was not understood; and that it was told to
+// end.
 
 /** Ends a command with exit code 1, or 130 when it was interrupted. */
 export class NotDone extends Error {
@@ -7,6 +8,18 @@ export class NotDone extends Error {
   constructor(message: string, interrupted = false) {
     super(message);
     this.interrupted = interrupted;
+  }
+}
+
+/** Ends a command with exit code 2: what was typed means nothing, whatever the database holds. */
+export class WrongUsage extends Error {}
+
+/** What is checked before anything is opened is about what was typed: its TypeErrors say so. */
+export async function asUsage<T>(check: () => T | Promise<T>): Promise<T> {
+  try {
+    return await check();
+  } catch (error) {
+    throw error instanceof TypeError ? new WrongUsage(error.message) : error;
   }
 }
 
@@ -21,4 +34,19 @@ export function untilInterrupted(): { signal: AbortSignal; release: () => void }
     process.off("SIGTERM", abort);
   };
   return { signal: controller.signal, release };
+}
+
+/** The end of some work, or the signal's reason at once: nobody reads, but everybody can be stopped. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stop!: () => void;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
 }

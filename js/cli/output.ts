@@ -11,8 +11,37 @@ export interface Style {
   readonly color: boolean;
 }
 
-export function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+/** What was to be printed was not. */
+export class OutputError extends Error {
+  /** Whether nobody reads any more, as behind `| head`. */
+  readonly readerGone: boolean;
+
+  constructor(cause: NodeJS.ErrnoException) {
+    super(`the output could not be written: ${cause.message}`, { cause });
+    this.readerGone = cause.code === "EPIPE";
+  }
+}
+
+/**
+ * Writes to the standard output. Resolves once the system has it: what is done for having been
+ * printed waits for that. Rejects with {@link OutputError}.
+ */
+export function put(output: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const told = (error?: Error | null): void => {
+      if (error) reject(new OutputError(error));
+      else resolve();
+    };
+    try {
+      process.stdout.write(output, told);
+    } catch (error) {
+      told(error as Error);
+    }
+  });
+}
+
+export function print(line: string): Promise<void> {
+  return put(`${line}\n`);
 }
 
 /** Tells people of something beside the result. */
@@ -29,36 +58,37 @@ function show(value: unknown, { color }: Style): string {
 }
 
 export async function printEntry(entry: ExportedEntry, style: Style): Promise<void> {
-  if (style.json) {
-    print(await encodeLine(entry));
-    return;
-  }
-  print(`${showKey(entry.key, style)} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`);
-  print(indented(show(entry.value, style)));
+  if (style.json) return await print(await encodeLine(entry));
+  const head = `${showKey(entry.key, style)} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`;
+  await print(`${head}\n${indented(show(entry.value, style))}`);
 }
 
-export function printKey(entry: { key: readonly unknown[]; versionstamp: string }, style: Style): void {
-  const { key, versionstamp } = entry;
-  if (style.json) print(`{"key":${encodeKey(key as never)},"versionstamp":"${versionstamp}"}`);
-  else print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}`);
+export function printKey(
+  { key, versionstamp }: { key: readonly unknown[]; versionstamp: string },
+  style: Style,
+): Promise<void> {
+  return style.json
+    ? print(`{"key":${encodeKey(key as never)},"versionstamp":"${versionstamp}"}`)
+    : print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}`);
 }
 
 /** A key that has no entry. */
-export function printGone(key: readonly unknown[], style: Style): void {
-  if (style.json) print(`{"key":${encodeKey(key as never)},"gone":true}`);
-  else print(`${showKey(key, style)} ${dim("(no entry)", style)}`);
+export function printGone(key: readonly unknown[], style: Style): Promise<void> {
+  return style.json
+    ? print(`{"key":${encodeKey(key as never)},"gone":true}`)
+    : print(`${showKey(key, style)} ${dim("(no entry)", style)}`);
 }
 
 /** What a commit did to one key: an entry with its type in front. */
 export async function printChange(change: KvChange<unknown>, style: Style): Promise<void> {
   const { type, key, versionstamp } = change;
   if (type === "set") {
-    if (style.json) print(`{"type":"set",${(await encodeLine(change)).slice(1)}`);
+    if (style.json) await print(`{"type":"set",${(await encodeLine(change)).slice(1)}`);
     else await printEntry(change, style);
   } else if (style.json) {
-    print(`{"type":"delete","key":${encodeKey(key)},"versionstamp":"${versionstamp}"}`);
+    await print(`{"type":"delete","key":${encodeKey(key)},"versionstamp":"${versionstamp}"}`);
   } else {
-    print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)} deleted`);
+    await print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)} deleted`);
   }
 }
 
@@ -69,15 +99,13 @@ export async function printValued(
   style: Style,
 ): Promise<void> {
   if (style.json) {
-    print(`${JSON.stringify(facts).slice(0, -1)},"value":${await encodeValue(value)}}`);
-    return;
+    return await print(`${JSON.stringify(facts).slice(0, -1)},"value":${await encodeValue(value)}}`);
   }
   const told = Object.entries(facts).map(([name, fact]) => {
     const text = fact instanceof Date ? fact.toISOString() : typeof fact === "string" ? fact : show(fact, PLAIN);
     return `${name} ${text}`;
   });
-  print(dim(told.join("  "), style));
-  print(indented(show(value, style)));
+  await print(`${dim(told.join("  "), style)}\n${indented(show(value, style))}`);
 }
 
 /** An entry that a search has found. */
@@ -85,32 +113,32 @@ export async function printFound(entry: KvSearchEntry<unknown>, style: Style): P
   const { score, highlights } = entry;
   if (style.json) {
     const found = JSON.stringify(highlights === undefined ? { score } : { score, highlights });
-    print(`${(await encodeLine(entry)).slice(0, -1)},${found.slice(1)}`);
-    return;
+    return await print(`${(await encodeLine(entry)).slice(0, -1)},${found.slice(1)}`);
   }
   const { key, value } = entry;
-  print(`${showKey(key, style)} ${dim(`@${entry.versionstamp} score ${score.toPrecision(4)}`, style)}`);
-  if (highlights === undefined) print(indented(show(value, style)));
-  else for (const [field, text] of Object.entries(highlights)) print(indented(`${field}: ${text}`));
+  const head = `${showKey(key, style)} ${dim(`@${entry.versionstamp} score ${score.toPrecision(4)}`, style)}`;
+  const below = Object.entries(highlights ?? {}).map(([field, text]) => `${field}: ${text}`);
+  const shown = highlights === undefined ? [show(value, style)] : below;
+  await print([head, ...shown.map(indented)].join("\n"));
 }
 
 const PLAIN: Style = { json: false, color: false };
 
 export async function printValue(value: unknown, style: Style): Promise<void> {
-  print(style.json ? await encodeValue(value) : show(value, style));
+  await print(style.json ? await encodeValue(value) : show(value, style));
 }
 
 /** A record of plain facts: aligned names and values, or one line of JSON. */
-export function printFacts(facts: Readonly<Record<string, unknown>>, style: Style): void {
+export function printFacts(facts: Readonly<Record<string, unknown>>, style: Style): Promise<void> {
   if (style.json) {
-    print(JSON.stringify(facts, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)));
-    return;
+    return print(JSON.stringify(facts, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)));
   }
   const width = Math.max(...Object.keys(facts).map((name) => name.length));
-  for (const [name, value] of Object.entries(facts)) {
+  const lines = Object.entries(facts).map(([name, value]) => {
     const shown = typeof value === "string" ? value : show(value, style);
-    print(`${name.padEnd(width)}  ${shown}`);
-  }
+    return `${name.padEnd(width)}  ${shown}`;
+  });
+  return print(lines.join("\n"));
 }
 
 function showKey(key: readonly unknown[], style: Style): string {

@@ -4,14 +4,22 @@ import type { Command } from "commander";
 import type { AtomicOperation } from "../../atomic.js";
 import { listWithEnds } from "../../interchange/ends.js";
 import type { Kv } from "../../kv.js";
+import { isServer } from "../../location.js";
 import { sizeOf } from "../../size.js";
 import type { KvKey, OpenKvOptions } from "../../types.js";
 import { ENCODING, key } from "../arguments.js";
-import { type GlobalOptions, isUrl, openTyped, requireExisting, styleOf } from "../database.js";
-import { NotDone, untilInterrupted } from "../outcome.js";
+import {
+  type GlobalOptions,
+  located,
+  openTyped,
+  requireExisting,
+  sameDatabase,
+  styleOf,
+} from "../database.js";
+import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
 import { note, print } from "../output.js";
 import { Progress } from "../progress.js";
-import { untold } from "./transfer.js";
+import { untold } from "./export.js";
 
 export function addCopyCommand(program: Command): void {
   program
@@ -23,23 +31,24 @@ export function addCopyCommand(program: Command): void {
     .option(...ENCODING)
     .option("--to-token <token>", "access token of the destination, if it is another (env: OPENKV_TO_TOKEN)")
     .action(async (source: string, destination: string, options: CopyFlags, command: Command) => {
-      if (source === destination) throw new TypeError("source and destination are the same");
-      requireExisting(source);
+      const [from, to] = [located(source), located(destination)];
+      if (sameDatabase(from, to)) throw new WrongUsage("source and destination are the same database");
+      requireExisting(from);
       const { token } = command.optsWithGlobals<GlobalOptions>();
       const { prefix, encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
-      const from = await openTyped(source, withToken(source, token));
+      const reader = await openTyped(source, withToken(from, token));
       try {
-        const to = await openTyped(destination, {
-          ...withToken(destination, toToken),
+        const writer = await openTyped(destination, {
+          ...withToken(to, toToken),
           ...(encoding !== undefined && { encoding }),
         });
         try {
-          await copyAll(from, to, { prefix, remote: isUrl(destination), json: styleOf(command).json });
+          await copyAll(reader, writer, prefix, styleOf(command).json);
         } finally {
-          to.close();
+          writer.close();
         }
       } finally {
-        from.close();
+        reader.close();
       }
     });
 }
@@ -51,8 +60,8 @@ interface CopyFlags {
 }
 
 /** A token says nothing to a file. */
-function withToken(path: string, accessToken: string | undefined): OpenKvOptions {
-  return isUrl(path) && accessToken !== undefined ? { accessToken } : {};
+function withToken(located: string, accessToken: string | undefined): OpenKvOptions {
+  return isServer(located) && accessToken !== undefined ? { accessToken } : {};
 }
 
 /** Entries of one read, and at most of one commit. */
@@ -63,14 +72,12 @@ const COPY_KEY_BYTES_MAX = 64 * 1024;
 /** Commits on their way at once. */
 const COPY_COMMITS_MAX = 4;
 
-interface CopyOptions {
-  prefix: KvKey | undefined;
-  /** The destination is a server, whose limits are those of Deno KV. */
-  remote: boolean;
-  json: boolean;
-}
-
-async function copyAll(from: Kv, to: Kv, { prefix = [], remote, json }: CopyOptions): Promise<void> {
+async function copyAll(
+  from: Kv,
+  to: Kv,
+  prefix: KvKey | undefined = [],
+  json: boolean,
+): Promise<void> {
   const { signal, release } = untilInterrupted();
   const progress = new Progress("copied", undefined);
   const sent: Promise<unknown>[] = [];
@@ -96,8 +103,8 @@ async function copyAll(from: Kv, to: Kv, { prefix = [], remote, json }: CopyOpti
   const list = await listWithEnds(from, { prefix }, COPY_ENTRIES_MAX, untold);
   for await (const { key, value, expireAt } of list) {
     const expireIn = expireAt == null ? undefined : Math.max(expireAt.getTime() - Date.now(), 0);
-    const valueSize = remote ? sizeOf(value) : sizeGuess(value);
-    const keySize = remote ? sizeOf.key(key) : 0;
+    const valueSize = sizeOf(value);
+    const keySize = sizeOf.key(key);
     // What is over the bounds with this entry goes without it: it may be the largest there is.
     if (bytes + valueSize > COPY_BYTES_MAX || keyBytes + keySize > COPY_KEY_BYTES_MAX) {
       await flush(COPY_COMMITS_MAX);
@@ -113,13 +120,6 @@ async function copyAll(from: Kv, to: Kv, { prefix = [], remote, json }: CopyOpti
   release();
   const summary = progress.end(copied);
   if (signal.aborted) throw new NotDone(`${summary}, interrupted`, true);
-  if (json) print(JSON.stringify({ copied }));
+  if (json) await print(JSON.stringify({ copied }));
   else note(summary);
-}
-
-/** Enough to keep commits of large values small; exact for what is large most often. */
-function sizeGuess(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (ArrayBuffer.isView(value)) return value.byteLength;
-  return 512;
 }

@@ -69,7 +69,7 @@ export function addDeadCommands(program: Command): void {
       await withDatabase(command, "existing", async (kv, style) => {
         const { dead: letters } = kv.queue(name);
         const purged = await letters.purge(olderThan === undefined ? {} : { olderThan });
-        if (style.json) print(JSON.stringify({ purged }));
+        if (style.json) await print(JSON.stringify({ purged }));
         else note(`forgot ${purged}`);
       });
     });
@@ -110,7 +110,7 @@ async function settle(
   };
   if (ids !== null) for (const id of ids) await one(id);
   else for await (const { id } of all(queue)) await one(id);
-  if (style.json) print(JSON.stringify({ [verb]: done, absent }));
+  if (style.json) await print(JSON.stringify({ [verb]: done, absent }));
   else note(`${verb === "requeue" ? "requeued" : "forgot"} ${done}`);
   if (ids !== null && absent.length > 0) throw new NotDone(`not there: ${absent.join(", ")}`);
 }

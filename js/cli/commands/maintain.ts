@@ -24,7 +24,7 @@ export function addMaintenanceCommands(program: Command): void {
             },
           });
           progress?.end(copy.entries);
-          printFacts({ file, ...copy }, style);
+          await printFacts({ file, ...copy }, style);
         } catch (error) {
           progress?.end(0);
           if (signal.aborted) throw new NotDone("interrupted: nothing is left behind", true);
@@ -41,8 +41,8 @@ export function addMaintenanceCommands(program: Command): void {
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const { ok, findings } = await kv.check();
-        if (style.json) print(JSON.stringify({ ok, findings }));
-        else for (const finding of findings) print(finding);
+        if (style.json) await print(JSON.stringify({ ok, findings }));
+        else for (const finding of findings) await print(finding);
         if (!ok) throw new NotDone(`${findings.length} findings`);
         if (!style.json) note("nothing is wrong");
       });
@@ -54,7 +54,7 @@ export function addMaintenanceCommands(program: Command): void {
     .option("--entries", "count the entries too: visits every one")
     .action(async (options: { entries?: boolean }, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        printFacts({ ...(await kv.stats(options)) }, style);
+        await printFacts({ ...(await kv.stats(options)) }, style);
       });
     });
 
@@ -63,7 +63,7 @@ export function addMaintenanceCommands(program: Command): void {
     .description("write the file anew without its free pages; writers wait meanwhile")
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        printFacts(await kv.vacuum(), style);
+        await printFacts(await kv.vacuum(), style);
       });
     });
 }

@@ -7,7 +7,7 @@ import type { KvKey } from "../../types.js";
 import { count, counts, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseLiteral } from "../literal.js";
-import { NotDone, untilInterrupted } from "../outcome.js";
+import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts, printValued, type Style } from "../output.js";
 
 export function addQueueCommands(program: Command): void {
@@ -23,8 +23,8 @@ export function addQueueCommands(program: Command): void {
         for (const [name, { pending, delayed, processing, dead }] of Object.entries(queues)) {
           // The one without a name is that of kv.enqueue().
           if (name === "") continue;
-          if (style.json) print(JSON.stringify({ name, pending, delayed, processing, dead }));
-          else print(`${name}  pending ${pending}  delayed ${delayed}  processing ${processing}  dead ${dead}`);
+          if (style.json) await print(JSON.stringify({ name, pending, delayed, processing, dead }));
+          else await print(`${name}  pending ${pending}  delayed ${delayed}  processing ${processing}  dead ${dead}`);
         }
       });
     });
@@ -35,7 +35,7 @@ export function addQueueCommands(program: Command): void {
     .argument("<name>", "the queue")
     .action(async (name: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        printFacts({ ...(await kv.queue(name).stats()) }, style);
+        await printFacts({ ...(await kv.queue(name).stats()) }, style);
       });
     });
 
@@ -64,10 +64,7 @@ export function addQueueCommands(program: Command): void {
     .argument("<name>", "the queue")
     .action(async (name: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        const { signal, release } = untilInterrupted();
-        const tell = (_value: unknown, message: Info): Promise<void> => printMessage(message, style);
-        await kv.queue(name).listen(tell, { concurrency: 1, signal });
-        release();
+        await listen(kv, name, style);
       });
     });
 }
@@ -96,7 +93,7 @@ function addEnqueue(program: Command): void {
         const { versionstamp } = queue === undefined
           ? await kv.enqueue(value, common)
           : await kv.queue(queue).enqueue(value, { ...common, ...named });
-        if (style.json) print(JSON.stringify({ versionstamp }));
+        if (style.json) await print(JSON.stringify({ versionstamp }));
         else note("enqueued");
       });
     });
@@ -127,8 +124,27 @@ function defined(options: Record<string, unknown>): object {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-async function printMessage({ id, value, attempts, enqueuedAt }: Info, style: Style): Promise<void> {
-  await printValued({ id, attempts, enqueuedAt }, value, style);
+function printMessage({ id, value, attempts, enqueuedAt }: Info, style: Style): Promise<void> {
+  return printValued({ id, attempts, enqueuedAt }, value, style);
+}
+
+/** A message that could not be printed is given back, and ends the listening: the next could not be either. */
+async function listen(kv: Kv, name: string, style: Style): Promise<void> {
+  const { signal, release } = untilInterrupted();
+  const broken = new AbortController();
+  let failure: unknown;
+  const tell = async (_value: unknown, message: Info): Promise<void> => {
+    try {
+      await unlessAborted(printMessage(message, style), signal);
+    } catch (error) {
+      failure = error;
+      broken.abort();
+      throw error;
+    }
+  };
+  await kv.queue(name).listen(tell, { concurrency: 1, signal: AbortSignal.any([signal, broken.signal]) });
+  release();
+  if (failure !== undefined && !signal.aborted) throw failure;
 }
 
 async function receive(kv: Kv, name: string, options: ReceiveFlags, style: Style): Promise<void> {
@@ -144,7 +160,13 @@ async function receive(kv: Kv, name: string, options: ReceiveFlags, style: Style
     release();
   }
   if (message === null) throw new NotDone("no message is due");
-  await printMessage(message, style);
+  try {
+    await printMessage(message, style);
+  } catch (failure) {
+    await message.nack({ error: failure });
+    const { message: why } = failure as Error;
+    throw new NotDone(`${why}: message ${message.id} is not done, and is delivered again`);
+  }
   if (keep) return;
   const settled = nack ? await message.nack(defined({ delay, error })) : await message.ack();
   if (!settled) throw new NotDone("its lock has ended: somebody else may have it");

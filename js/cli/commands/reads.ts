@@ -3,9 +3,9 @@
 import type { Command } from "commander";
 import type { Kv } from "../../kv.js";
 import type { KvFilter, KvKey, KvListOptions } from "../../types.js";
-import { count, key, keys, type RangeOptions, selectorOf, withRange, withWhere } from "../arguments.js";
+import { count, key, keys, type RangeOptions, selectorOf, withRange, withWhere, some } from "../arguments.js";
 import { withDatabase } from "../database.js";
-import { NotDone, untilInterrupted } from "../outcome.js";
+import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import { note, print, printChange, printEntry, printGone, printKey, printValue, type Style } from "../output.js";
 
 export function addReadCommands(program: Command): void {
@@ -27,7 +27,7 @@ export function addReadCommands(program: Command): void {
     .description("print entries in key order")
     .argument("[prefix]", "only keys that extend this one", key, []);
   withWhere(withRange(list))
-    .option("-n, --limit <count>", "most entries", count)
+    .option("-n, --limit <count>", "most entries", some)
     .option("-r, --reverse", "from the last key to the first")
     .option("-k, --keys-only", "keys without values")
     .option("--depth <count>", "only keys with at most so many parts behind the prefix", count)
@@ -36,7 +36,7 @@ export function addReadCommands(program: Command): void {
         const { start, end, ...given } = options;
         const listed = kv.list(selectorOf(prefix, { start, end } as RangeOptions), given as KvListOptions);
         for await (const entry of listed) {
-          if (options.keysOnly) printKey(entry, style);
+          if (options.keysOnly) await printKey(entry, style);
           else await printEntry(entry, style);
         }
       });
@@ -50,7 +50,7 @@ export function addReadCommands(program: Command): void {
     async (prefix: KvKey, options: RangeOptions & Filtered, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const entries = await kv.count(selectorOf(prefix, options), whereOf(options));
-        print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
+        await print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
       });
     },
   );
@@ -100,7 +100,7 @@ async function watchKeys(kv: Kv, of: KvKey[], style: Style): Promise<void> {
   await untilCancelled(kv.watch(of), async (entries) => {
     for (const entry of entries) {
       if (entry.versionstamp !== null) await printEntry(entry, style);
-      else printGone(entry.key, style);
+      else await printGone(entry.key, style);
     }
   });
 }
@@ -131,8 +131,10 @@ async function untilCancelled<T>(
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      await tell(value);
+      await unlessAborted(tell(value), signal);
     }
+  } catch (error) {
+    if (!signal.aborted) throw error;
   } finally {
     release();
   }

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import type { KvFilter, KvIndexOptions, KvKey, KvSearchOptions } from "../../types.js";
-import { count, counts, key, withWhere } from "../arguments.js";
+import { count, counts, key, withWhere, some } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { NotDone } from "../outcome.js";
 import { note, print, printFacts, printFound } from "../output.js";
@@ -16,7 +16,7 @@ export function addSearchCommands(program: Command): void {
     .argument("<prefix>", "the prefix of the index", key)
     .argument("<query>", "words, \"a phrase\", bik*, a OR b, a NOT b, field:word");
   withWhere(search)
-    .option("-n, --limit <count>", "most entries, up to 1000 (default: 20)", count)
+    .option("-n, --limit <count>", "most entries, up to 1000 (default: 20)", some)
     .option("--offset <count>", "entries to leave out first", count)
     .option("--cursor <text>", "go on behind the result that told it")
     .option("--highlight", "show where it matched, in place of the value")
@@ -64,7 +64,7 @@ function addIndexCommands(program: Command): void {
           const summary = progress.end(indexed);
           if (!style.json) note(summary);
         }
-        if (style.json) print(JSON.stringify({ name: made.name, state: made.state }));
+        if (style.json) await print(JSON.stringify({ name: made.name, state: made.state }));
         else note(`${made.name} is ${made.state}`);
       });
     });
@@ -74,7 +74,7 @@ function addIndexCommands(program: Command): void {
     .description("print all indexes, and how far they are")
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        for (const info of await kv.listIndexes()) printFacts({ ...info }, style);
+        for (const info of await kv.listIndexes()) await printFacts({ ...info }, style);
       });
     });
 

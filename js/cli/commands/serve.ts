@@ -6,7 +6,7 @@ import { serve } from "../../serve.js";
 import type { ServeOptions } from "../../types.js";
 import { count, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
-import { untilInterrupted } from "../outcome.js";
+import { WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
 import { note, print } from "../output.js";
 
 export function addServeCommand(program: Command): void {
@@ -76,7 +76,7 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     const [flag, variable] = folder
       ? ["--admin-token", "OPENKV_ADMIN_TOKEN"]
       : ["--access-token", "OPENKV_ACCESS_TOKEN"];
-    throw new TypeError(`${path} needs ${flag} or ${variable}; 'openkv token generate' makes one`);
+    throw new WrongUsage(`${path} needs ${flag} or ${variable}; 'openkv token generate' makes one`);
   }
   const told = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(told) as unknown as ServeOptions;
@@ -89,9 +89,9 @@ function isFolder(path: string): boolean {
 async function run(options: ServeOptions, json: boolean): Promise<void> {
   // From here on: a signal that comes while it starts ends it too.
   const { signal, release } = untilInterrupted();
-  const server = await serve(options);
+  const server = await asUsage(() => serve(options));
   const { url, port } = server;
-  print(json ? JSON.stringify({ url, port }) : `listening on ${url}`);
+  await print(json ? JSON.stringify({ url, port }) : `listening on ${url}`);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve());

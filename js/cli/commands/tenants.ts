@@ -15,8 +15,8 @@ export function addTenantCommands(program: Command): void {
     async (_: unknown, command: Command) => {
       const style = styleOf(command);
       for (const view of await ask<DatabaseView[]>(command, "GET", [])) {
-        if (style.json) print(JSON.stringify(view));
-        else print(`${view.name}  ${view.bytes} bytes  ${view.tokens.length} tokens  ${view.createdAt}`);
+        if (style.json) await print(JSON.stringify(view));
+        else await print(`${view.name}  ${view.bytes} bytes  ${view.tokens.length} tokens  ${view.createdAt}`);
       }
     },
   );
@@ -26,14 +26,14 @@ export function addTenantCommands(program: Command): void {
     async (name: string, options: QuotaOptions, command: Command) => {
       const quotas = quotasOf(options);
       const made = await ask<DatabaseView>(command, "POST", [], { name, quotas });
-      printDatabase(made, styleOf(command));
+      await printDatabase(made, styleOf(command));
       noteOnce(styleOf(command));
     },
   );
 
   withServer(db.command("show").description("print one database").argument("<name>", "its name")).action(
     async (name: string, _: unknown, command: Command) => {
-      printDatabase(await ask<DatabaseView>(command, "GET", [name]), styleOf(command));
+      await printDatabase(await ask<DatabaseView>(command, "GET", [name]), styleOf(command));
     },
   );
 
@@ -55,18 +55,17 @@ export function addTenantCommands(program: Command): void {
   addTokenCommands(program);
 }
 
-function printDatabase({ tokens, quotas, ...facts }: DatabaseView, style: Style): void {
-  if (style.json) {
-    print(JSON.stringify({ ...facts, quotas, tokens }));
-    return;
-  }
-  printFacts({ ...facts, quotas }, style);
-  for (const token of tokens) printToken(token, style);
+async function printDatabase(view: DatabaseView, style: Style): Promise<void> {
+  const { tokens, quotas, ...facts } = view;
+  if (style.json) return await print(JSON.stringify({ ...facts, quotas, tokens }));
+  await printFacts({ ...facts, quotas }, style);
+  for (const token of tokens) await printToken(token, style);
 }
 
-function printToken({ id, rights, createdAt, token }: TokenView, style: Style): void {
-  if (style.json) print(JSON.stringify({ id, rights, createdAt, token }));
-  else print(`token ${id}  ${rights}  ${createdAt}${token === undefined ? "" : `  ${token}`}`);
+function printToken({ id, rights, createdAt, token }: TokenView, style: Style): Promise<void> {
+  return style.json
+    ? print(JSON.stringify({ id, rights, createdAt, token }))
+    : print(`token ${id}  ${rights}  ${createdAt}${token === undefined ? "" : `  ${token}`}`);
 }
 
 function noteOnce(style: Style): void {
@@ -82,16 +81,16 @@ function addTokenCommands(program: Command): void {
   token
     .command("generate")
     .description("print a token for 'openkv serve', of 256 random bits")
-    .action((_: unknown, command: Command) => {
+    .action(async (_: unknown, command: Command) => {
       const made = randomBytes(TOKEN_BYTES).toString("base64url");
-      print(styleOf(command).json ? JSON.stringify({ token: made }) : made);
+      await print(styleOf(command).json ? JSON.stringify({ token: made }) : made);
     });
 
   const list = token.command("list").description("print the tokens of a database: not themselves");
   withServer(list.argument("<name>", "the database")).action(
     async (name: string, _: unknown, command: Command) => {
       const { tokens } = await ask<DatabaseView>(command, "GET", [name]);
-      for (const one of tokens) printToken(one, styleOf(command));
+      for (const one of tokens) await printToken(one, styleOf(command));
     },
   );
 
@@ -100,7 +99,7 @@ function addTokenCommands(program: Command): void {
   withServer(create.argument("<name>", "the database").addOption(rights.makeOptionMandatory())).action(
     async (name: string, options: { rights: string }, command: Command) => {
       const body = { rights: options.rights };
-      printToken(await ask<TokenView>(command, "POST", [name, "tokens"], body), styleOf(command));
+      await printToken(await ask<TokenView>(command, "POST", [name, "tokens"], body), styleOf(command));
       noteOnce(styleOf(command));
     },
   );

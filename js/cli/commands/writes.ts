@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import type { Kv } from "../../kv.js";
 import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../types.js";
-import { count, key, keys, type RangeOptions, selectorOf, withRange, withWhere, YES } from "../arguments.js";
+import { count, key, keys, type RangeOptions, selectorOf, withRange, withWhere, YES, some } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { withDatabase } from "../database.js";
 import { parseLiteral } from "../literal.js";
@@ -34,7 +34,7 @@ export function addWriteCommands(program: Command): void {
         if (ifAbsent) operation.check({ key: of, versionstamp: null });
         const result = await operation.commit();
         if (!result.ok) throw new NotDone("there is an entry already");
-        if (style.json) print(JSON.stringify({ versionstamp: result.versionstamp }));
+        if (style.json) await print(JSON.stringify({ versionstamp: result.versionstamp }));
       });
     });
 
@@ -44,7 +44,7 @@ export function addWriteCommands(program: Command): void {
     .argument("[key...]", "the keys", keys)
     .option("--prefix <key>", "instead of keys: all that extend this one", key);
   withWhere(withRange(removal))
-    .option("-n, --limit <count>", "with --prefix or --where: most entries", count)
+    .option("-n, --limit <count>", "with --prefix or --where: most entries", some)
     .option("--atomic", "with --prefix or --where: all in one commit, or none")
     .option(...YES)
     .action(async (listed: KvKey[] | undefined, options: DeleteOptions, command: Command) => {
@@ -103,13 +103,13 @@ async function deleteMany(
       const met = await kv.count(which, whereOf(options));
       await confirm(`Delete ${Math.min(met, limit ?? met)} entries`, false);
     }
-    tell(await kv.deleteMany(which, given), style);
+    await tell(await kv.deleteMany(which, given), style);
   } else {
-    tell(await kv.deleteMany(of, given), style);
+    await tell(await kv.deleteMany(of, given), style);
   }
 }
 
-function tell(result: { count: number; versionstamp: string | null }, style: Style): void {
-  if (style.json) print(JSON.stringify(result));
+async function tell(result: { count: number; versionstamp: string | null }, style: Style): Promise<void> {
+  if (style.json) await print(JSON.stringify(result));
   else note(`deleted ${result.count}`);
 }
