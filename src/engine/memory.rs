@@ -18,8 +18,8 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use super::sqlite::PrivateIndexes;
 use super::{
-    Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, Reader, Report, Snapshot,
-    Stats, Vacuumed, Work, Writer,
+    Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, Ordered, Reader, Report,
+    Snapshot, Stats, Vacuumed, Work, Writer,
 };
 use crate::commit::{Base, Evaluation, Left, NewRow, OldRow};
 use crate::model::{
@@ -312,11 +312,12 @@ impl Writer for MemoryWriter {
         order: &DeadOrder,
         now_ms: i64,
         _deadline: Instant,
-    ) -> Result<usize> {
+    ) -> Result<Ordered> {
         let tables = &mut *self.0.write();
+        let before = tables.version;
         let count = tables.messages.order_dead(queue, order, now_ms);
         tables.version += u64::from(count > 0 && matches!(order, DeadOrder::Requeue(_)));
-        Ok(count)
+        Ok(Ordered { count, versions: (before, tables.version) })
     }
 
     fn vacuum(&mut self, _deadline: Instant) -> Result<Vacuumed> {

@@ -300,7 +300,7 @@ pub trait Writer: Send + Indexer {
     /// What the medium answers.
     fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>>;
 
-    /// Does something with dead messages of a queue, in one transaction; answers with how many.
+    /// Does something with dead messages of a queue, in one transaction.
     ///
     /// # Errors
     /// As [`Writer::apply`].
@@ -310,7 +310,7 @@ pub trait Writer: Send + Indexer {
         order: &DeadOrder,
         now_ms: i64,
         deadline: Instant,
-    ) -> Result<usize>;
+    ) -> Result<Ordered>;
 
     /// Moves what is only in the log into the file, and empties the log as far as readers let it.
     ///
@@ -324,6 +324,16 @@ pub trait Writer: Send + Indexer {
     /// # Errors
     /// What the medium answers.
     fn vacuum(&mut self, deadline: Instant) -> Result<Vacuumed>;
+}
+
+/// What was done with dead messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ordered {
+    /// With how many.
+    pub count: usize,
+    /// The last commit before it, and its own last one: messages that are put back count as a commit,
+    /// so that other processes look.
+    pub versions: (u64, u64),
 }
 
 /// What a vacuum did. All zero where there is no file.

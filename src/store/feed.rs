@@ -4,7 +4,8 @@
 //! keeps with the commits. What it has told is a position, the commit up to which it has told
 //! everything; so a slow reader costs nothing here. A commit in the range marks the feed; one
 //! elsewhere moves the position of a feed that had nothing left to tell, so that waiting for long
-//! loses nothing.
+//! loses nothing. Where nobody knows what was committed, by another process, a feed that is asked
+//! looks, and one that nobody asks only peeks.
 
 mod batch;
 
@@ -17,7 +18,7 @@ use super::Id;
 use super::read::{ReadJob, Reads};
 pub use batch::Batch;
 
-use crate::engine::{Report, Snapshot};
+use crate::engine::Snapshot;
 use crate::model::{Env, Error, Key, KeyRange, Kind, Result};
 
 /// Gets the next batch; `None` when the feed has ended.
@@ -55,8 +56,35 @@ struct Feed {
     range: Arc<KeyRange>,
     place: Place,
     state: State,
-    /// There may be something after the position.
-    dirty: bool,
+    news: News,
+    /// A peek is under way.
+    peeking: bool,
+}
+
+/// What there is after a feed's position, as far as known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    /// Nothing.
+    None,
+    /// Something was committed, or may have been; nobody knows where, or whether it was told.
+    Perhaps,
+    /// Something that has to be told.
+    Some,
+}
+
+impl Feed {
+    /// There is at least that after the position.
+    fn heard(&mut self, news: News) {
+        self.news = self.news.max(news);
+    }
+
+    fn is_at(&self, version: u64) -> bool {
+        matches!(self.place, Place::At(position) if position == version)
+    }
+
+    fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
 }
 
 /// What a feed has told.
@@ -101,7 +129,8 @@ impl Feeds {
         registry.next_id += 1;
         let id = registry.next_id;
         let (range, place) = (Arc::new(range), Place::Opening(since));
-        registry.feeds.insert(id, Feed { range, place, state: State::Idle, dirty: false });
+        let (state, news) = (State::Idle, News::None);
+        registry.feeds.insert(id, Feed { range, place, state, news, peeking: false });
         id
     }
 
@@ -116,14 +145,12 @@ impl Feeds {
             (_, Err(error)) => Place::Failed(error),
         };
         // Without `since` there is nothing after the last commit yet, unless somebody has told of
-        // another process meanwhile: then one that nobody asks is not marked before that is known.
-        let told = std::mem::take(&mut feed.dirty);
-        let peek = if told { self.peek(id, feed) } else { None };
-        let behind = !matches!(feed.place, Place::At(at) if Some(at) == opened_at);
-        feed.dirty = behind || (told && peek.is_none());
-        let look = peek.or_else(|| if feed.dirty { self.look(id, feed) } else { None });
+        // one meanwhile; whether that came before or after the opening is not known.
+        let up_to_date = opened_at.is_some_and(|at| feed.is_at(at)) && feed.news == News::None;
+        feed.news = if up_to_date { News::None } else { News::Perhaps };
+        let job = self.follow(id, feed);
         drop(registry);
-        self.send(look);
+        self.send(job);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -133,7 +160,9 @@ impl Feeds {
     /// The commit up to which a feed that waits has nothing left to tell.
     pub(super) fn position(&self, id: Id) -> Option<u64> {
         match self.registry.lock().feeds.get(&id) {
-            Some(Feed { place: Place::At(at), state: State::Asked(_), dirty: false, .. }) => {
+            Some(Feed { place: Place::At(at), state: State::Asked(_), news, .. })
+                if *news == News::None =>
+            {
                 Some(*at)
             }
             _ => None,
@@ -148,9 +177,13 @@ impl Feeds {
             return;
         };
         feed.state = State::Asked(reply);
-        let look = if feed.dirty { self.look(id, feed) } else { None };
+        if feed.peeking {
+            // What the peek is about may be what is asked for.
+            feed.heard(News::Perhaps);
+        }
+        let job = self.follow(id, feed);
         drop(registry);
-        self.send(look);
+        self.send(job);
     }
 
     /// Whether there was such a feed.
@@ -165,44 +198,48 @@ impl Feeds {
 
     /// Tells feeds of a transaction of this process. Answers the looks that the writer thread may
     /// take itself: of those who wait and were up to date before it.
-    pub(super) fn announce(&self, report: &Report) -> Vec<ReadJob> {
+    pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
-        let (before, after) = report.versions;
+        let (before, after) = versions;
         if registry.feeds.is_empty() || before == after {
             return Vec::new();
         }
-        let mut touched: Vec<&Key> = report.touched.iter().collect();
+        let mut touched: Vec<&Key> = touched.iter().collect();
         touched.sort_unstable();
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (id, feed) in &mut registry.feeds {
-            let up_to_date = matches!(feed.place, Place::At(position) if position == before);
+            // A look may have been quicker than its announcement.
+            if matches!(feed.place, Place::At(position) if position >= after) {
+                continue;
+            }
+            let up_to_date = feed.is_at(before);
             let first = touched.partition_point(|key| **key < feed.range.start);
             let hit = touched.get(first).is_some_and(|key| **key < feed.range.end);
-            if !hit && !feed.dirty && up_to_date {
+            if !hit && up_to_date {
                 feed.place = Place::At(after);
                 continue;
             }
-            feed.dirty = true;
-            let looks = if up_to_date { &mut own } else { &mut others };
-            looks.extend(self.look(*id, feed));
+            // A look that is under way may tell of it.
+            feed.heard(if hit && feed.is_idle() { News::Some } else { News::Perhaps });
+            let jobs = if up_to_date { &mut own } else { &mut others };
+            jobs.extend(self.follow(*id, feed));
         }
         drop(registry);
-        for look in others {
-            self.send(Some(look));
+        for job in others {
+            self.send(Some(job));
         }
         own
     }
 
     /// Tells all feeds that anything may have been committed.
     pub(super) fn wake_all(&self) {
-        let mut looks = Vec::new();
+        let mut jobs = Vec::new();
         for (id, feed) in &mut self.registry.lock().feeds {
-            let peek = if feed.dirty { None } else { self.peek(*id, feed) };
-            feed.dirty = peek.is_none();
-            looks.extend(peek.or_else(|| self.look(*id, feed)));
+            feed.heard(News::Perhaps);
+            jobs.extend(self.follow(*id, feed));
         }
-        for look in looks {
-            self.send(Some(look));
+        for job in jobs {
+            self.send(Some(job));
         }
     }
 
@@ -214,13 +251,24 @@ impl Feeds {
         }
     }
 
-    fn send(&self, look: Option<ReadJob>) {
-        if let Some(look) = look {
-            self.reads.send(self.env.clone(), look);
+    /// Never under the registry's lock: a closed reader runs what it gets at once.
+    fn send(&self, job: Option<ReadJob>) {
+        if let Some(job) = job {
+            self.reads.send(self.env.clone(), job);
         }
     }
 
-    /// What answers a feed that was asked. The registry is locked by the caller.
+    /// What is to be done about what a feed has heard, if anything. The registry is locked by the
+    /// caller.
+    fn follow(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
+        match (&feed.state, feed.news) {
+            (State::Asked(_), News::Perhaps | News::Some) => self.look(id, feed),
+            (State::Idle, News::Perhaps) if !feed.peeking => self.peek(id, feed),
+            _ => None,
+        }
+    }
+
+    /// What answers a feed that was asked.
     fn look(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
         let position = match &feed.place {
             Place::Opening(_) => return None,
@@ -234,7 +282,7 @@ impl Feeds {
                 return None;
             }
         };
-        feed.dirty = false;
+        (feed.news, feed.peeking) = (News::None, false);
         let (range, myself) = (feed.range.clone(), self.myself.clone());
         Some(Box::new(move |snapshot| {
             let after = position.as_ref().ok().copied();
@@ -250,9 +298,10 @@ impl Feeds {
 
     /// For a feed that nobody asks: whether anything happened in its range. If not, its position
     /// moves on, so that it is not taken for a slow one later.
-    fn peek(&self, id: Id, feed: &Feed) -> Option<ReadJob> {
-        let (State::Idle, Place::At(after)) = (&feed.state, &feed.place) else { return None };
-        let (range, after, myself) = (feed.range.clone(), *after, self.myself.clone());
+    fn peek(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
+        let Place::At(after) = feed.place else { return None };
+        (feed.news, feed.peeking) = (News::None, true);
+        let (range, myself) = (feed.range.clone(), self.myself.clone());
         Some(Box::new(move |snapshot| {
             let quiet = snapshot.and_then(|snapshot| batch::quiet(snapshot, &range, after));
             if let Some(feeds) = myself.upgrade() {
@@ -264,24 +313,17 @@ impl Feeds {
     fn peeked(&self, id: Id, after: u64, quiet: Result<Option<u64>>) {
         let mut registry = self.registry.lock();
         let Some(feed) = registry.feeds.get_mut(&id) else { return };
-        let mut look = None;
+        feed.peeking = false;
         match quiet {
-            Ok(Some(version)) => {
-                if matches!(feed.place, Place::At(position) if position == after) {
-                    feed.place = Place::At(version);
-                }
-            }
-            // It has moved on meanwhile, and the log need not reach back to where it was.
-            _ if feed.place.has_left(after) && matches!(feed.state, State::Idle) => {
-                look = self.peek(id, feed);
-            }
-            Ok(None) | Err(_) => {
-                feed.dirty = true;
-                look = self.look(id, feed);
-            }
+            Ok(Some(version)) if feed.is_at(after) => feed.place = Place::At(version),
+            Ok(Some(_)) => {}
+            Ok(None) if feed.is_at(after) && feed.is_idle() => feed.heard(News::Some),
+            // It has moved on, or could not be read: the next commit has it peek again.
+            Ok(None) | Err(_) => feed.heard(News::Perhaps),
         }
+        let job = if feed.is_idle() { None } else { self.follow(id, feed) };
         drop(registry);
-        self.send(look);
+        self.send(job);
     }
 
     /// Somebody has looked for what came after a commit.
@@ -300,7 +342,7 @@ impl Feeds {
             (Some(feed), Err(error)) => {
                 feed.state = State::Idle;
                 // What could not be read is still to be told.
-                feed.dirty = true;
+                feed.heard(News::Perhaps);
                 Err(error)
             }
             (Some(feed), Ok((batch, more))) => {
@@ -310,12 +352,14 @@ impl Feeds {
                     Place::Opening(_) | Place::Failed(_) => 0,
                 };
                 feed.place = Place::At(batch.version.max(moved));
-                feed.dirty |= more;
+                if more {
+                    feed.heard(News::Perhaps);
+                }
                 if batch.changes.is_empty() {
                     feed.state = State::Asked(reply);
-                    let look = if feed.dirty { self.look(id, feed) } else { None };
+                    let job = self.follow(id, feed);
                     drop(registry);
-                    self.send(look);
+                    self.send(job);
                     return;
                 }
                 feed.state = State::Idle;

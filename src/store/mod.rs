@@ -336,9 +336,20 @@ impl Store {
         reply: Box<dyn FnOnce(Result<usize>) + Send>,
     ) {
         let env = self.env.clone();
+        let (watches, feeds) = (Arc::downgrade(&self.watches), Arc::downgrade(&self.feeds));
         self.order(Box::new(move |writer| {
             let deadline = Instant::now() + busy;
-            reply(writer.and_then(|w| w.order_dead(&queue, &order, env.now_ms(), deadline)));
+            let done = writer.and_then(|w| w.order_dead(&queue, &order, env.now_ms(), deadline));
+            if let Ok(done) = done {
+                // A commit without keys: nobody has to look, but it is not another process's.
+                if let Some(watches) = watches.upgrade() {
+                    watches.announce(&[], done.versions);
+                }
+                if let Some(feeds) = feeds.upgrade() {
+                    feeds.announce(&[], done.versions);
+                }
+            }
+            reply(done.map(|done| done.count));
         }));
     }
 

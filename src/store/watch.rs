@@ -56,6 +56,12 @@ struct Registry {
     closed: bool,
 }
 
+impl Registry {
+    fn wants_foreign(&self) -> bool {
+        self.holders > 0 && self.foreign.is_none() && !self.closed
+    }
+}
+
 struct Watch {
     keys: Arc<[Key]>,
     raw: bool,
@@ -128,18 +134,15 @@ impl Watches {
 
     pub(super) fn next(&self, id: Id, reply: WatchReply) {
         let mut registry = self.registry.lock();
-        match registry.watches.get_mut(&id) {
-            Some(watch) => {
-                watch.state = State::Asked(reply);
-                if watch.dirty {
-                    self.send(self.look(id, watch));
-                }
-            }
-            None => {
-                drop(registry);
-                reply(Ok(None));
-            }
-        }
+        let Some(watch) = registry.watches.get_mut(&id) else {
+            drop(registry);
+            reply(Ok(None));
+            return;
+        };
+        watch.state = State::Asked(reply);
+        let look = if watch.dirty { self.look(id, watch) } else { None };
+        drop(registry);
+        self.send(look);
     }
 
     pub(super) fn cancel(&self, id: Id) {
@@ -191,9 +194,13 @@ impl Watches {
 
     /// Tells all watches that anything may have been committed.
     pub(super) fn wake_all(&self) {
+        let mut looks = Vec::new();
         for (id, watch) in &mut self.registry.lock().watches {
             watch.dirty = true;
-            self.send(self.look(*id, watch));
+            looks.extend(self.look(*id, watch));
+        }
+        for look in looks {
+            self.send(Some(look));
         }
     }
 
@@ -244,21 +251,26 @@ impl Watches {
     }
 
     fn start_foreign(&self) {
-        let wanted = {
-            let registry = self.registry.lock();
-            registry.holders > 0 && registry.foreign.is_none() && !registry.closed
-        };
-        if !wanted {
+        if !self.registry.lock().wants_foreign() {
             return;
         }
         match (self.start_foreign)(self.myself.clone()) {
             // Whoever asked for it reads after this, on this same thread, so there is nobody to wake
             // for what was committed meanwhile.
-            Ok(foreign) => self.registry.lock().foreign = foreign,
+            Ok(mut foreign) => {
+                let mut registry = self.registry.lock();
+                // Starting takes a moment, in which all who wanted it may have gone.
+                if registry.wants_foreign() {
+                    std::mem::swap(&mut registry.foreign, &mut foreign);
+                }
+                drop(registry);
+                drop(foreign);
+            }
             Err(error) => tracing::error!(%error, "watching for other processes"),
         }
     }
 
+    /// Never under the registry's lock: a closed reader runs what it gets at once.
     fn send(&self, look: Option<ReadJob>) {
         if let Some(look) = look {
             self.reads.send(self.env.clone(), look);
@@ -327,9 +339,9 @@ impl Watches {
                     let news = touched || watch.last.as_ref() != Some(&stamps);
                     if !news {
                         watch.state = State::Asked(reply);
-                        if watch.dirty {
-                            self.send(self.look(id, watch));
-                        }
+                        let look = if watch.dirty { self.look(id, watch) } else { None };
+                        drop(registry);
+                        self.send(look);
                         return;
                     }
                     watch.last = Some(stamps);

@@ -367,7 +367,7 @@ impl<W: Writer> Scribe<W> {
     ) {
         tell(replies, std::mem::take(&mut report.decisions), &self.metrics);
         let mut looks = self.watches.announce(&report.touched, report.versions);
-        looks.extend(self.feeds.announce(&report));
+        looks.extend(self.feeds.announce(&report.touched, report.versions));
         self.show(looks);
         if report.queued || claimed {
             // Something may be due earlier, or what was due is now locked: ask again.

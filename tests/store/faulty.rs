@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use openkv::engine::{
-    Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, Indexer, Reader, Report, Snapshot,
-    Vacuumed, Work, Writer,
+    Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, Indexer, Ordered, Reader, Report,
+    Snapshot, Vacuumed, Work, Writer,
 };
 use openkv::model::{DeadOrder, IndexChoice, IndexInfo, IndexSpec, Result};
 
@@ -19,9 +19,13 @@ pub(crate) struct Plan {
     pub(crate) after_apply: Before<Report>,
     pub(crate) before_agenda: Before<()>,
     pub(crate) before_read: Before<()>,
+    pub(crate) before_foreign: Before<()>,
     pub(crate) applies: AtomicUsize,
     pub(crate) agendas: AtomicUsize,
     pub(crate) reads: AtomicUsize,
+    pub(crate) foreign: AtomicUsize,
+    /// Of those, how many have not ended.
+    pub(crate) foreign_open: AtomicUsize,
 }
 
 impl Default for Plan {
@@ -31,9 +35,12 @@ impl Default for Plan {
             after_apply: Box::new(|_, _| Ok(())),
             before_agenda: Box::new(|_, ()| Ok(())),
             before_read: Box::new(|_, ()| Ok(())),
+            before_foreign: Box::new(|_, ()| Ok(())),
             applies: 0.into(),
             agendas: 0.into(),
             reads: 0.into(),
+            foreign: 0.into(),
+            foreign_open: 0.into(),
         }
     }
 }
@@ -71,7 +78,19 @@ impl<E: Engine> Engine for Faulty<E> {
     }
 
     fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {
-        self.0.watch_foreign(wake)
+        (self.1.before_foreign)(self.1.foreign.fetch_add(1, Ordering::SeqCst), &())?;
+        let watch = self.0.watch_foreign(wake)?;
+        self.1.foreign_open.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(ForeignWatch::new((watch, Open(self.1.clone())))))
+    }
+}
+
+/// Counted until it is dropped.
+struct Open(Arc<Plan>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.foreign_open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -132,7 +151,7 @@ impl<W: Writer> Writer for Faulty<W> {
         order: &DeadOrder,
         now_ms: i64,
         deadline: Instant,
-    ) -> Result<usize> {
+    ) -> Result<Ordered> {
         self.0.order_dead(queue, order, now_ms, deadline)
     }
 

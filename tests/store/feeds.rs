@@ -1,13 +1,18 @@
 //! Feeds: that they tell everything once and in order, from where on, and when they say that they
 //! cannot.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use openkv::model::{Change, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES, KeyRange, Kind, Outcome, Result};
-use openkv::store::{Batch, Id};
+use openkv::model::{
+    AtomicWrite, Change, DeadOrder, Error, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES, KeyRange, Kind,
+    LOCK_MS, Limits, Message, Outcome, Result, Settlement, WriteParts,
+};
+use openkv::store::{Ask, Batch, Id};
 
 use crate::database::{Answer, Database, START_MS};
+use crate::faulty::{Faulty, Plan};
 use crate::on_both;
 use crate::writes::{absent, checked, delete, enqueue, key, set, set_until, write};
 
@@ -190,6 +195,31 @@ fn waiting_for_long_loses_nothing(database: Database) {
     assert_eq!(database.changes(idle), [(version, "a", Some(1))]);
 }
 
+/// Messages put back are a commit without keys. It was not announced, and the feed that nobody asked
+/// was taken for one that has something to tell, which did not move on any more.
+fn messages_put_back_do_not_hold_a_feed(database: Database) {
+    let message = Message { queue: "mail".into(), due_ms: START_MS, ..Message::default() };
+    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+    database.must(AtomicWrite::new(parts, &Limits::default()).expect("within the limits"));
+    let (_, received) = database.receive("mail", LOCK_MS, true);
+    let delivery = received.get().expect("open").expect("a message");
+    let idle = database.feed(None);
+    let died = Settlement::new(delivery.id, delivery.lock, Outcome::Failed);
+    assert_eq!(database.ask(Ask::Settle(died)), Ok(true));
+    let (told, requeued) = channel();
+    let order = DeadOrder::Requeue(delivery.id);
+    let reply = Box::new(move |count| told.send(count).expect("asked"));
+    database.store().order_dead("mail".into(), order, Duration::from_secs(30), reply);
+    assert_eq!(requeued.recv().expect("answered"), Ok(1));
+    for _ in 0..3 {
+        database.must(write(vec![set("other", b"1")]));
+        database.must(write(vec![delete("other")]));
+    }
+    database.forget();
+    let version = database.must(write(vec![set("a", &[1])]));
+    assert_eq!(database.changes(idle), [(version, "a", Some(1))]);
+}
+
 fn cancelling_answers_what_waits(database: Database) {
     let feed = database.feed(None);
     let waiting = database.batch(feed);
@@ -218,6 +248,7 @@ on_both! {
     a_reader_behind_the_log_gets_the_last_change_of_each_key
     a_reader_behind_forgotten_removals_is_told_so
     waiting_for_long_loses_nothing
+    messages_put_back_do_not_hold_a_feed
     cancelling_answers_what_waits
     closing_answers_what_waits
 }
@@ -246,6 +277,27 @@ fn another_process_is_followed_and_a_feed_resumed_there() {
     let middle = told[99].0;
     let resumed = theirs.feed(Some(middle));
     assert_eq!(theirs.changes(resumed), told[100..]);
+}
+
+/// A commit of ours that was announced before one of theirs was noticed marked a feed that nobody
+/// asked for good, so that it fell behind.
+#[test]
+fn a_feed_that_nobody_asks_is_not_held_by_two_processes() {
+    // Theirs are noticed late: by what our own find before them.
+    let deaf = |_, (): &()| Err(Error::new(Kind::Unavailable, "nothing is heard"));
+    let plan = Arc::new(Plan { before_foreign: Box::new(deaf), ..Plan::default() });
+    let ours = Database::sqlite_wrapped(|engine| Faulty(engine, plan));
+    let theirs = ours.another(false);
+    let idle = ours.feed(None);
+    ours.settle_down();
+    theirs.must(write(vec![set("other", b"1")]));
+    ours.must(write(vec![delete("other")]));
+    ours.settle_down();
+    ours.must(write(vec![set("other", b"1")]));
+    ours.must(write(vec![delete("other")]));
+    ours.forget();
+    let version = ours.must(write(vec![set("a", &[1])]));
+    assert_eq!(ours.changes(idle), [(version, "a", Some(1))]);
 }
 
 #[test]

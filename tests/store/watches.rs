@@ -1,6 +1,8 @@
 //! Watches: what they show, when they answer, and when they do not.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 
 use openkv::engine::memory::MemoryEngine;
 use openkv::model::{Error, Key, Kind, Outcome, Versionstamp};
@@ -73,6 +75,37 @@ fn no_news_is_no_answer_unless_raw(database: Database) {
     database.must(write(vec![set("unwatched", b"")]));
     database.settle_down();
     assert_eq!(waiting.now(), None, "raw or not, other keys are nobody's business");
+}
+
+/// The last watch went while the look-out for other processes was being made for it, which then
+/// stayed without an owner: its thread, its connection and what the operating system keeps for it.
+#[test]
+fn the_look_out_for_other_processes_ends_although_it_has_just_begun() {
+    let (beginning, begun) = channel();
+    let (go, going) = channel::<()>();
+    let gate = Mutex::new((beginning, going));
+    let before_foreign = move |count, (): &()| {
+        let gate = gate.lock().expect("no panic");
+        gate.0.send(count).expect("asked");
+        gate.1.recv().expect("told to go");
+        Ok(())
+    };
+    let before_foreign = Box::new(before_foreign);
+    let plan = Arc::new(Plan { before_foreign, ..Plan::default() });
+    let database = Database::sqlite_wrapped(|engine| Faulty(engine, plan.clone()));
+    let open = || {
+        database.read("");
+        plan.foreign_open.load(Ordering::SeqCst)
+    };
+    let watch = database.watch(&["a"]);
+    assert_eq!(begun.recv(), Ok(0));
+    database.store().watch_cancel(watch);
+    go.send(()).expect("waiting");
+    assert_eq!(open(), 0);
+    database.watch(&["a"]);
+    assert_eq!(begun.recv(), Ok(1));
+    go.send(()).expect("waiting");
+    assert_eq!(open(), 1);
 }
 
 fn cancelling_answers_what_waits(database: Database) {

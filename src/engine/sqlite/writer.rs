@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::Evaluation;
-use crate::engine::{Agenda, Checkpoint, Report, Vacuumed, Work, Writer};
+use crate::engine::{Agenda, Checkpoint, Ordered, Report, Vacuumed, Work, Writer};
 use crate::model::{Change, DeadOrder, Encoding, Error, Key, Kind, Result};
 
 /// Carries out work on the file.
@@ -341,18 +341,18 @@ impl Writer for SqliteWriter {
         order: &DeadOrder,
         now_ms: i64,
         deadline: Instant,
-    ) -> Result<usize> {
-        let (count, version) = self.within(true, now_ms, deadline, |writer, now_ms| {
+    ) -> Result<Ordered> {
+        let done = self.within(true, now_ms, deadline, |writer, now_ms| {
             let before = writer.start()?;
             let count = writer.messages.order_dead(queue, order, now_ms)?;
             // Only a commit makes other processes look, and there may be work for them.
             let requeued = count > 0 && matches!(order, DeadOrder::Requeue(_));
             let version = before + u64::from(requeued);
             writer.write_version(before, version, 0)?;
-            Ok((count, version))
+            Ok(Ordered { count, versions: (before, version) })
         })?;
-        self.own.left(version);
-        Ok(count)
+        self.own.left(done.versions.1);
+        Ok(done)
     }
 
     fn vacuum(&mut self, deadline: Instant) -> Result<Vacuumed> {
