@@ -2,6 +2,7 @@
 // limits, blobs.
 
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
 import { test } from "node:test";
 import {
   decodeValue,
@@ -107,6 +108,34 @@ test("an encoding that fails leaves the writer where it was, and ready", () => {
   assert.throws(() => encodeValue(writer, failures[2]), { message: "from the getter" });
   encodeValue(writer, [shared, shared]);
   assert.equal(writer.copy(4).toString("hex"), "82d81ca1617801d81d00");
+});
+
+// A large object that a value held in thousands of places had its keys listed in each: seconds.
+test("the keys of an object that is met again are not listed again", () => {
+  const require = createRequire(import.meta.url);
+  const path = require.resolve("../../dist/codec/value/encode.js");
+  const cached = require.cache[path];
+  const { keys } = Object;
+  let listed = 0;
+  Object.keys = (object) => {
+    if (object === large) listed++;
+    return keys(object);
+  };
+  const large = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`k${i}`, i]));
+  try {
+    delete require.cache[path];
+    const fresh = require(path);
+    const value = { all: Array(50).fill(large), once: { again: large } };
+    const [once, often] = [new Writer(), new Writer()];
+    fresh.encodeValue(once, large);
+    listed = 0;
+    fresh.encodeValue(often, value);
+    assert.equal(listed, 1);
+    assert.ok(often.pos - once.pos < 52 * 5 + 50);
+  } finally {
+    Object.keys = keys;
+    require.cache[path] = cached;
+  }
 });
 
 test("user code may encode into another writer while a value is encoded", () => {

@@ -217,6 +217,17 @@ pub const INDEX_PREFIX_LENGTHS_MAX: usize = 4;
 /// The longest of those, in characters.
 pub const INDEX_PREFIX_CHARS_MAX: u8 = 32;
 
+/// The longest bigint that has text: its digits take more than linear time.
+pub const INDEX_BIGINT_BITS_MAX: u64 = 4096;
+
+/// What finding a field's text may cost for each byte of a value: nodes visited, names compared and
+/// bytes of text together. A value without shared objects never costs more, since each of these has
+/// a byte of its own there.
+pub const INDEX_FIELD_COST_PER_BYTE_MAX: usize = 3;
+
+/// What the text of all fields of a value may cost however small it is.
+pub const INDEX_TEXT_COST_MIN: usize = 10_000;
+
 /// Entries that one transaction of building an index looks at.
 pub const INDEX_BUILD_ROWS_MAX: usize = 512;
 

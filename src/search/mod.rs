@@ -3,7 +3,8 @@
 //! Duty: values to the text of an index's fields; queries to expressions that the full-text engine
 //! takes, or to an error that names the place.
 //! Invariant: nothing of a query reaches the engine but quoted text, numbers and the operators of
-//! the grammar; whatever comes in, parsing ends and its stack is bounded.
+//! the grammar; whatever comes in, parsing ends and its stack is bounded; finding text is bounded by
+//! the bytes of the value.
 //! Never: I/O, SQL.
 
 mod query;

@@ -3,16 +3,18 @@
 use std::fmt::Write;
 
 use crate::codec::cbor;
-use crate::model::{Encoding, Node, NodeId, Value};
+use crate::model::{
+    Encoding, INDEX_BIGINT_BITS_MAX, INDEX_FIELD_COST_PER_BYTE_MAX, INDEX_TEXT_COST_MIN, JsString,
+    Node, NodeId, Value,
+};
 
 /// The fields of an index, taken apart once.
 pub struct Texts {
     fields: Vec<Vec<String>>,
 }
 
-/// Looks at nodes for one field, at least: a value can hold itself, or name one array very often. One
-/// without shared objects is always walked to its end.
-const LOOKS_MIN: usize = 10_000;
+/// Digits of a number that cost as much as a byte of text: a number of 9 bytes can have 327 of them.
+const DIGITS_PER_COST: usize = 40;
 
 impl Texts {
     /// Fields as paths: steps separated by dots.
@@ -24,9 +26,11 @@ impl Texts {
 
     /// The text under each field, `None` if there is none under any of them.
     ///
-    /// Text is: strings, numbers and bigints (their decimal digits); of arrays, sets and maps that
-    /// a path ends at or leads through, what is inside, with a space between. Properties of objects
-    /// are only what a path names.
+    /// Text is: strings, numbers and bigints (their decimal digits) of up to
+    /// [`INDEX_BIGINT_BITS_MAX`] bits; of arrays, sets and maps that a path ends at or leads through,
+    /// what is inside, with a space between. Properties of objects are only what a path names. A value
+    /// can hold itself, or one object very often: it has the text that the fields reach at a cost
+    /// that no value of its size without such references has.
     #[must_use]
     pub fn of(&self, encoding: Encoding, bytes: &[u8]) -> Option<Vec<String>> {
         if encoding != Encoding::Cbor {
@@ -34,10 +38,13 @@ impl Texts {
         }
         // What cannot be decoded cannot be read either; it has no text.
         let value = cbor::decode(bytes).ok()?;
+        let field_cost_max = bytes.len().saturating_mul(INDEX_FIELD_COST_PER_BYTE_MAX);
+        let cost_max = field_cost_max.saturating_mul(self.fields.len());
+        let mut budget = Budget(cost_max.max(INDEX_TEXT_COST_MIN));
         let mut any = false;
         let texts = self.fields.iter().map(|steps| {
             let mut text = String::new();
-            collect(&value, steps, &mut text);
+            collect(&value, steps, &mut budget, &mut text);
             any |= !text.is_empty();
             text
         });
@@ -46,22 +53,38 @@ impl Texts {
     }
 }
 
+/// What may still be spent on a value.
+struct Budget(usize);
+
+impl Budget {
+    /// Whether there was so much left.
+    fn spend(&mut self, cost: usize) -> bool {
+        let left = self.0.checked_sub(cost);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 /// Walks with a stack of its own; what is found first comes first.
-fn collect(value: &Value, steps: &[String], out: &mut String) {
+fn collect(value: &Value, steps: &[String], budget: &mut Budget, out: &mut String) {
     let mut waiting: Vec<(NodeId, usize)> = vec![(value.root_id(), 0)];
-    let mut looks = value.node_count().max(LOOKS_MIN) + 1;
     while let Some((id, at)) = waiting.pop() {
-        looks -= 1;
-        if looks == 0 {
+        let Some(node) = value.node(id) else { continue };
+        if !budget.spend(1 + cost(node, at < steps.len())) {
             return;
         }
-        let Some(node) = value.node(id) else { continue };
         match steps.get(at) {
             Some(step) => step_into(value, node, step, at, &mut waiting),
             None => match node {
                 Node::String(text) => append(out, &String::from_utf8_lossy(text.as_wtf8())),
-                Node::Number(n) if n.is_finite() => append(out, &n.to_string()),
-                Node::BigInt(n) => append(out, &n.to_string()),
+                Node::Number(n) if n.is_finite() => {
+                    let digits = n.to_string();
+                    if !budget.spend(digits.len() / DIGITS_PER_COST) {
+                        return;
+                    }
+                    append(out, &digits);
+                }
+                Node::BigInt(n) if n.bits() <= INDEX_BIGINT_BITS_MAX => append(out, &n.to_string()),
                 Node::Array(items) | Node::Set(items) => {
                     waiting.extend(items.iter().rev().map(|item| (*item, at)));
                 }
@@ -71,6 +94,20 @@ fn collect(value: &Value, steps: &[String], out: &mut String) {
                 _ => {}
             },
         }
+    }
+}
+
+/// What a node costs beside the visit: the names to be compared if a step is taken from it, the items
+/// that are to be visited, its text.
+fn cost(node: &Node, steps: bool) -> usize {
+    match node {
+        Node::Object(properties) if steps => properties.len(),
+        Node::Map(entries) if steps => entries.len(),
+        Node::Array(items) | Node::Set(items) => items.len(),
+        Node::SparseArray { entries, .. } => entries.len(),
+        Node::String(text) if !steps => text.as_wtf8().len(),
+        Node::BigInt(n) if !steps => usize::try_from(n.bits() / 8).unwrap_or(usize::MAX),
+        _ => 0,
     }
 }
 
@@ -86,11 +123,19 @@ fn step_into(
 ) {
     match node {
         Node::Object(properties) => {
-            let named = properties.iter().find(|(name, _)| name.as_str() == Some(step));
+            let named = properties.iter().find(|(name, _)| is_same(name, step));
             waiting.extend(named.map(|(_, id)| (*id, at + 1)));
         }
         Node::Map(entries) => {
-            let named = entries.iter().find(|(key, _)| is_named(value.node(*key), step));
+            // Only a number that is the same can look the same.
+            let number: Option<f64> = step.parse().ok();
+            let named = entries.iter().find(|(key, _)| match value.node(*key) {
+                Some(Node::String(text)) => is_same(text, step),
+                Some(Node::Number(n)) => {
+                    number.is_some_and(|same| same.total_cmp(n).is_eq()) && n.to_string() == step
+                }
+                _ => false,
+            });
             waiting.extend(named.map(|(_, id)| (*id, at + 1)));
         }
         Node::Array(items) | Node::Set(items) => {
@@ -104,7 +149,7 @@ fn step_into(
             }
         }
         Node::SparseArray { entries, .. } => {
-            match entries.iter().find(|(name, _)| name.as_str() == Some(step)) {
+            match entries.iter().find(|(name, _)| is_same(name, step)) {
                 Some((_, item)) => waiting.push((*item, at + 1)),
                 None => waiting.extend(entries.iter().rev().map(|(_, item)| (*item, at))),
             }
@@ -113,12 +158,8 @@ fn step_into(
     }
 }
 
-fn is_named(key: Option<&Node>, step: &str) -> bool {
-    match key {
-        Some(Node::String(text)) => text.as_str() == Some(step),
-        Some(Node::Number(n)) => n.to_string() == step,
-        _ => false,
-    }
+fn is_same(name: &JsString, step: &str) -> bool {
+    name.as_wtf8() == step.as_bytes()
 }
 
 fn append(out: &mut String, text: &str) {
@@ -131,8 +172,9 @@ fn append(out: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use num_bigint::BigInt;
+
     use super::*;
-    use crate::model::JsString;
 
     fn object(value: &mut Value, properties: &[(&str, NodeId)]) -> Node {
         let _ = value;
@@ -175,6 +217,54 @@ mod tests {
         let root = value.root_id();
         value.set(root, Node::Array(vec![root, root]));
         assert_eq!(texts(&value, &["a.b"]), None);
+    }
+
+    /// One object under many names made every field walk it as often, for seconds.
+    #[test]
+    fn shared_objects_cost_no_more_than_what_they_stand_for_would() {
+        let mut value = Value::new(Node::Null);
+        let text = value.push(Node::String("x".repeat(1000).as_str().into()));
+        let shared = object(&mut value, &[("text", text)]);
+        let shared = value.push(shared);
+        let root = value.root_id();
+        value.set(root, Node::Array(vec![shared; 20_000]));
+        let bytes = cbor::encode(&value).unwrap().len();
+        let text = texts(&value, &["text"]).unwrap().remove(0);
+        assert!(
+            (10_000..=INDEX_FIELD_COST_PER_BYTE_MAX * bytes).contains(&text.len()),
+            "{}",
+            text.len()
+        );
+    }
+
+    #[test]
+    fn what_is_not_shared_is_walked_to_its_end() {
+        let mut value = Value::new(Node::Null);
+        let smallest = f64::from_bits(1);
+        let items: Vec<_> = (0..5000)
+            .map(|n| {
+                let number = if n % 2 == 0 { 1.0 } else { smallest };
+                let properties = [("n", value.push(Node::Number(number)))];
+                let item = object(&mut value, &properties);
+                value.push(item)
+            })
+            .collect();
+        let root = value.root_id();
+        value.set(root, Node::Array(items));
+        let fields = ["n"; 32];
+        let words = |text: &String| text.split(' ').count();
+        assert!(texts(&value, &fields).unwrap().iter().map(words).eq([5000; 32]));
+    }
+
+    #[test]
+    fn bigints_have_text_up_to_a_bound() {
+        let mut value = Value::new(Node::Null);
+        let longest = value.push(Node::BigInt(BigInt::from(1) << (INDEX_BIGINT_BITS_MAX - 1)));
+        let longer = value.push(Node::BigInt(BigInt::from(-1) << INDEX_BIGINT_BITS_MAX));
+        let root = object(&mut value, &[("longest", longest), ("longer", longer)]);
+        value.set(value.root_id(), root);
+        let found = texts(&value, &["longest", "longer"]).unwrap();
+        assert_eq!((found[0].len(), found[1].as_str()), (1233, ""));
     }
 
     #[test]

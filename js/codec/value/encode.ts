@@ -326,6 +326,8 @@ export class Encoder {
     if (isProxy(value)) throw proxyNotCloneable(value);
     if (isArray(value)) return this.#array(value);
     if (isView(value)) return writeView(this, value);
+    // Before anything looks at its keys: a value can hold one large object very often.
+    if (this.met(value)) return;
     const level = this.#depth;
     const likely = level < SHAPED_DEPTH_MAX ? this.#likely[level] : null;
     if (likely !== null && likely(this, value)) return;
@@ -339,15 +341,11 @@ export class Encoder {
       this.#likely[level] = shape;
       if (shape(this, value)) return;
     }
-    if (this.met(value)) return;
-    this.enter();
-    this.entries(value as Record<string, unknown>, keys);
-    this.leave();
+    this.plain(value, keys);
   }
 
   /** A map of own properties. */
   plain(value: object, keys: string[] = objectKeys(value)): void {
-    if (this.met(value)) return;
     this.enter();
     this.entries(value as Record<string, unknown>, keys);
     this.leave();
@@ -450,6 +448,17 @@ export class Encoder {
     this.#starts[count] = this.pos;
     this.#count = count + 1;
     return false;
+  }
+
+  /** What was met last is no object of the value, or not yet: its number is free again. */
+  forget(value: object): void {
+    const count = --this.#count;
+    if (count < LINEAR_OBJECTS_MAX) {
+      this.#first[count] = undefined;
+      return;
+    }
+    this.#seen.delete(value);
+    this.#numbers?.delete(value);
   }
 
   /** Gives an object that is not met anywhere else a number. */

@@ -23,7 +23,9 @@ const WRITERS_MAX = 512;
 /** Places for shapes; a power of two. */
 const SHAPE_SLOTS = 1024;
 
-/** Writes the object and says so, or, when its keys or its class are others, nothing. */
+/**
+ * Writes an object that was just met and says so, or, when its keys or its class are others, nothing.
+ */
 export type ShapeWriter = (encoder: Encoder, value: object) => boolean;
 
 interface Shape {
@@ -113,7 +115,6 @@ function makeWriter(keys: readonly string[], constructor: unknown): ShapeWriter 
     "let n = 0;",
     "for (const k in o) { if (k !== keys[n]) return false; n++; }",
     `if (n !== ${count} || o.constructor !== constructor) return false;`,
-    "if (e.met(o)) return true;",
     "e.enter();",
     `let left = ${count}; const at = e.pos;`,
     `if (at + ${head.length} > e.end) e.grow(${head.length});`,

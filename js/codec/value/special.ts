@@ -17,16 +17,21 @@ const eachItem = Set.prototype.forEach;
 const timeOf = Date.prototype.getTime;
 
 /**
- * Writes an object by its kind; `tag` is what it says of itself. Throws for what cannot be stored.
+ * Writes an object that was just met, by its kind; `tag` is what it says of itself. Throws for what
+ * cannot be stored.
  */
 export function writeSpecial(encoder: Encoder, value: object, tag: string): void {
   const kind = claimedKind(value, tag) ?? kindOf(value);
-  // A buffer can be in the value already without having been met as an object.
-  if (kind === Kind.ArrayBuffer) return writeBuffer(encoder, value as ArrayBuffer);
-  if (kind === Kind.Plain) return encoder.plain(value);
-  if (kind === Kind.Placeholder) return writePlaceholder(encoder, value);
-  if (encoder.met(value)) return;
   switch (kind) {
+    case Kind.Plain:
+      return encoder.plain(value);
+    case Kind.ArrayBuffer:
+      // It can be in the value already without having been met as an object.
+      encoder.forget(value);
+      return writeBuffer(encoder, value as ArrayBuffer);
+    case Kind.Placeholder:
+      encoder.forget(value);
+      return writePlaceholder(encoder, value);
     case Kind.Map:
       return writeMap(encoder, value as Map<unknown, unknown>);
     case Kind.Set:
