@@ -63,6 +63,24 @@ describe("an answer that was lost", () => {
     assert.equal(link.paths.filter((path) => path.endsWith("/write")).length, 3);
   });
 
+  test("to a write that only checks: sent again, and what it says then counts", async () => {
+    const { kv, link } = await served();
+    await kv.set(["a"], 1);
+    const old = await kv.get(["a"]);
+    await kv.set(["a"], 2);
+    const current = await kv.get(["a"]);
+    for (const [entry, ok] of [[old, false], [current, true]]) {
+      link.loseNext("/write");
+      assert.equal((await kv.atomic().check(entry).commit()).ok, ok);
+    }
+    // One line of writes about one key, so one request.
+    link.loseNext("/write");
+    const guarded = kv.atomic().check(old).set(["a"], 3).commit();
+    const only = kv.atomic().check(old).commit();
+    await assert.rejects(guarded, unknown);
+    assert.equal((await only).ok, false);
+  });
+
   test("to any other write: not sent again", async () => {
     const { kv, link, local } = await served();
     for (const write of [

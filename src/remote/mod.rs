@@ -9,7 +9,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`address`] | the server's URLs |
-//! | [`credentials`] | the first exchange, and its renewal |
+//! | [`credentials`], [`exchange`] | the first exchange of metadata, and its renewal |
 //! | [`transport`] | HTTP |
 //! | [`ask`] | one request with its retries |
 //! | [`abandon`] | giving up |
@@ -24,6 +24,7 @@ mod ask;
 mod backoff;
 mod consume;
 mod credentials;
+mod exchange;
 mod extension;
 mod feed;
 mod order;
