@@ -1,6 +1,6 @@
 //! The way back: events from any thread to the one JavaScript callback of an attachment.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 
 use super::scratch::check;
 use crate::codec::frame::push_error;
-use crate::model::Error;
+use crate::model::{Error, Kind};
 
 /// What ended. The numbers are the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,21 @@ pub(super) enum Event {
     ListenEnd = 9,
     Replied = 10,
     CallFailed = 11,
+}
+
+impl Event {
+    /// What tells that this one could not be told: an event with an error record. Outcomes of
+    /// writes, which are short, have none.
+    fn failing(self) -> Option<Self> {
+        match self {
+            Self::Opened | Self::OpenFailed => Some(Self::OpenFailed),
+            Self::Read | Self::ReadFailed => Some(Self::ReadFailed),
+            Self::Watch | Self::WatchEnd => Some(Self::WatchEnd),
+            Self::Delivery | Self::ListenEnd => Some(Self::ListenEnd),
+            Self::Replied | Self::CallFailed => Some(Self::CallFailed),
+            Self::Settled => None,
+        }
+    }
 }
 
 /// One event on its way.
@@ -141,28 +156,49 @@ unsafe extern "C" fn deliver(
     if env.is_null() || callback.is_null() {
         return;
     }
-    // SAFETY: `env` is live and on its thread; every out pointer is valid. A failing call leaves a
-    // null value, which the next one refuses.
+    let Sent { event, id, data } = *sent;
+    let made = data.as_deref().map(|bytes| buffer(env, bytes).ok_or(bytes.len()));
+    let (event, data) = match (made, event.failing()) {
+        (Some(Ok(data)), _) => (event, Some(data)),
+        (Some(Err(len)), Some(failing)) => (failing, buffer(env, &too_large(len))),
+        (Some(Err(_)) | None, _) => (event, None),
+    };
+    // SAFETY: `env` is live and on its thread; every out pointer is valid.
     unsafe {
         let mut this = ptr::null_mut();
         let mut kind = ptr::null_mut();
-        let mut id = ptr::null_mut();
-        let mut data = ptr::null_mut();
+        let mut number = ptr::null_mut();
+        let mut null = ptr::null_mut();
         sys::napi_get_undefined(env, &mut this);
-        sys::napi_create_uint32(env, u32::from(sent.event as u8), &mut kind);
-        sys::napi_create_double(env, sent.id, &mut id);
-        match &sent.data {
-            Some(bytes) => {
-                let start: *const c_char = bytes.as_ptr().cast();
-                let copied = ptr::null_mut();
-                sys::napi_create_buffer_copy(env, bytes.len(), start.cast(), copied, &mut data);
-            }
-            None => {
-                sys::napi_get_null(env, &mut data);
-            }
-        }
-        let arguments = [kind, id, data];
+        sys::napi_get_null(env, &mut null);
+        sys::napi_create_uint32(env, u32::from(event as u8), &mut kind);
+        sys::napi_create_double(env, id, &mut number);
+        let arguments = [kind, number, data.unwrap_or(null)];
         let mut answer = ptr::null_mut();
         sys::napi_call_function(env, this, callback, 3, arguments.as_ptr(), &mut answer);
     }
+}
+
+/// The error record of an event with so many bytes.
+fn too_large(len: usize) -> Vec<u8> {
+    let why = format!("The answer is too large for a Buffer ({len} bytes): ask for fewer entries");
+    let mut record = Vec::new();
+    push_error(&mut record, &Error::new(Kind::Unsupported, why));
+    record
+}
+
+/// A `Buffer` with a copy of the bytes; `None` if there is no room for it.
+fn buffer(env: sys::napi_env, bytes: &[u8]) -> Option<sys::napi_value> {
+    let (start, mut made, mut thrown) = (bytes.as_ptr().cast(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: called by `deliver` with a live environment, on its thread; every out pointer is
+    // valid. A refusal may have thrown, which would make every later call fail.
+    unsafe {
+        let code =
+            sys::napi_create_buffer_copy(env, bytes.len(), start, ptr::null_mut(), &mut made);
+        if code == sys::Status::napi_ok {
+            return Some(made);
+        }
+        sys::napi_get_and_clear_last_exception(env, &mut thrown);
+    }
+    None
 }

@@ -22,7 +22,7 @@ use crate::call::{Call, carry_out, read};
 use crate::codec::Malformed;
 use crate::codec::frame::{Answer, Verb, parse_keys, parse_ranges, parse_writes};
 use crate::engine::Reader;
-use crate::model::{self, Error, Limits, Row};
+use crate::model::{self, ANSWER_BYTES_MAX, Error, FRAMES_PAGE_BYTES, Limits, Row};
 use crate::open::{Target, open_unless};
 use crate::remote::{Abandon, CommitReply};
 use crate::store::{Entry, Id, Store, WatchReply};
@@ -221,10 +221,10 @@ impl Handle {
             Ok(ranges) => ranges,
             Err(bug) => return reply.bad(&Error::internal(bug.to_string())),
         };
-        let (reply, answer_bytes_max) = (reply.of_read(), usize::MAX);
+        let (reply, answer_bytes_max) = (reply.of_read(), ANSWER_BYTES_MAX);
         let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
         let call = Call { store, reply, durable, busy, limits, answer_bytes_max };
-        read(ranges, usize::MAX, call);
+        read(ranges, FRAMES_PAGE_BYTES, call);
     }
 
     /// `count` writes; SETTLED.
@@ -264,7 +264,7 @@ impl Handle {
         match self.database().cloned() {
             Ok(Database::Store(store)) => {
                 let reply = reply.of_call();
-                let answer_bytes_max = usize::MAX;
+                let answer_bytes_max = ANSWER_BYTES_MAX;
                 let call = Call { store, reply, durable, busy, limits, answer_bytes_max };
                 carry_out(verb, cut(frame, len), call);
             }

@@ -381,6 +381,10 @@ pub const FRAMES_PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of an answer that cannot stop anywhere; more are refused.
 pub const FRAMES_ANSWER_BYTES_MAX: usize = 112 * 1024 * 1024;
 
+/// Bytes of an answer to JavaScript here that cannot stop anywhere; more are refused. It becomes one
+/// `Buffer`, which in Node.js 20 has 4 GiB at most.
+pub const ANSWER_BYTES_MAX: usize = u32::MAX as usize;
+
 /// Ranges of one read of the extension, which is one snapshot.
 pub const FRAMES_RANGES_MAX: usize = 1000;
 
