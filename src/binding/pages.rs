@@ -7,7 +7,7 @@ use super::replies::Reply;
 use crate::codec::frame::{ScanRequest, parse_scan, put_seen};
 use crate::filter::Filter;
 use crate::model::{Error, Key, REMOTE_PAGE_ROWS_MAX, Range, Request, Result, Row, Seen};
-use crate::remote::{Client, Found};
+use crate::remote::{Client, Found, Page};
 
 /// What is asked for.
 struct Chosen {
@@ -59,6 +59,11 @@ impl Chosen {
     }
 }
 
+/// The rows of the one page that was asked for.
+fn rows(mut found: Vec<Result<Page>>) -> Result<Vec<Found>> {
+    Ok(found.pop().transpose()?.unwrap_or_default().rows)
+}
+
 /// Frame and answer as of a count here.
 pub(super) fn count(frame: &[u8], client: &Arc<Client>, reply: Reply) {
     match Chosen::of(frame, client) {
@@ -73,8 +78,7 @@ fn count_on(client: &Weak<Client>, mut chosen: Chosen, before: u64, reply: Reply
     open.read(
         chosen.page(REMOTE_PAGE_ROWS_MAX),
         Box::new(move |found| {
-            let found = found.map(|mut pages| pages.pop().unwrap_or_default().rows);
-            let counted = found.and_then(|found| {
+            let counted = rows(found).and_then(|found| {
                 let mut count = before;
                 for entry in &found {
                     count += u64::from(chosen.matches(entry)?);
@@ -108,8 +112,7 @@ pub(super) fn scan(frame: &[u8], client: &Arc<Client>, reply: Reply) {
     client.read(
         chosen.page(asked),
         Box::new(move |found| {
-            let found = found.map(|mut pages| pages.pop().unwrap_or_default().rows);
-            match found.and_then(|found| step(&mut chosen, asked, &found)) {
+            match rows(found).and_then(|found| step(&mut chosen, asked, &found)) {
                 Ok(answer) => reply.good(Some(answer)),
                 Err(error) => reply.bad(&error),
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::pages;
 use super::replies::Reply;
 use crate::codec::Malformed;
-use crate::codec::frame::{Answer, Verb, parse_requests, parse_writes_apart};
+use crate::codec::frame::{Answer, Verb, parse_requests, parse_writes_apart, push_failed};
 use crate::model::{self, Error, Limits, Range, Row};
 use crate::remote::{Client, Found, Framed, Page};
 
@@ -17,18 +17,19 @@ pub(super) fn read(client: &Arc<Client>, frame: &[u8], count: u32, reply: Reply)
     };
     let is_point = |range: &Range| matches!(range, Range::Point(_));
     let points: Vec<bool> = requests.iter().map(|request| is_point(&request.range)).collect();
-    client.read(
-        requests,
-        Box::new(move |found| match found {
-            Ok(found) => reply.good(Some(answers(&found, &points))),
-            Err(error) => reply.bad(&error),
-        }),
-    );
+    client.read(requests, Box::new(move |found| reply.good(Some(answers(&found, &points)))));
 }
 
-fn answers(found: &[Page], points: &[bool]) -> Vec<u8> {
+fn answers(found: &[model::Result<Page>], points: &[bool]) -> Vec<u8> {
     let mut out = Vec::new();
-    for (Page { rows, more }, is_point) in found.iter().zip(points) {
+    for (found, is_point) in found.iter().zip(points) {
+        let Page { rows, more } = match found {
+            Ok(page) => page,
+            Err(error) => {
+                push_failed(&mut out, error);
+                continue;
+            }
+        };
         let mut answer = Answer::new(&mut out);
         for Found { key, stamp, value } in rows {
             let (encoding, value) = (value.encoding, value.bytes.as_slice());

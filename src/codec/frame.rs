@@ -18,7 +18,7 @@ mod write;
 
 pub use answer::{
     Answer, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, parse_outcomes, push_error,
-    push_outcomes, put_point,
+    push_failed, push_outcomes, put_point,
 };
 pub use consume::{
     Consume, Held, Poll, parse_consume, parse_dealt, parse_held, parse_number, parse_poll,

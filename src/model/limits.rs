@@ -427,6 +427,9 @@ pub const REFUSAL_WAIT_MS_MAX: u64 = 1000;
 /// of life every few seconds.
 pub const WATCH_SILENCE_MS_MAX: u64 = 60_000;
 
+/// How long a stream that brings no news must have lasted for the next one to be asked for soon.
+pub const STREAM_STEADY_MS_MIN: u64 = 1000;
+
 /// Ranges of one request to a server, which is one snapshot.
 pub const REMOTE_RANGES_MAX: usize = 10;
 

@@ -182,7 +182,7 @@ impl Follower for Feed {
         }
     }
 
-    async fn take(&self, message: Vec<u8>, _is_first: bool) -> Result<(), End> {
+    async fn take(&self, message: Vec<u8>, _is_first: bool) -> Result<bool, End> {
         self.ready().await;
         let place = self.state.lock().place;
         let told = read_message(&message, &self.range, place).map_err(End::Final)?;
@@ -203,7 +203,7 @@ impl Follower for Feed {
         }
         self.opened.send_replace(true);
         self.tell();
-        Ok(())
+        Ok(place != Some(told))
     }
 
     fn refused(&self) {

@@ -55,8 +55,8 @@ use crate::model::{
 use crate::store::{Deliver, FeedReply, Id, Receive, WatchReply, Wish};
 pub use consume::Over;
 
-/// Gets the rows of each request, in order.
-pub type ReadReply = Box<dyn FnOnce(Result<Vec<Page>>) + Send>;
+/// Gets the rows of each request, or why there are none, in order.
+pub type ReadReply = Box<dyn FnOnce(Vec<Result<Page>>) + Send>;
 
 /// Gets one decision for each write, in order.
 pub type CommitReply = Box<dyn FnOnce(Vec<Decision>) + Send>;
@@ -174,7 +174,7 @@ impl Client {
                     drop(keep);
                 });
             }
-            Err(error) => reply(Err(error)),
+            Err(error) => reply(vec![Err(error); requests.len()]),
         }
     }
 

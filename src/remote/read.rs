@@ -49,31 +49,41 @@ const PLAIN: Dialect =
 const FRAMES: Dialect =
     Dialect { frames: true, ranges_max: FRAMES_RANGES_MAX, rows_max: FRAMES_ROWS_MAX };
 
-/// Carries the requests out; their rows come back in their order.
-pub(super) async fn carry_out(asker: Arc<Asker>, requests: Vec<Request>) -> Result<Vec<Page>> {
+/// Carries the requests out; what became of each comes back in their order. Only those that share a
+/// question share a failure.
+pub(super) async fn carry_out(asker: Arc<Asker>, requests: Vec<Request>) -> Vec<Result<Page>> {
     let dialect = if asker.credentials.offers(extension::FRAMES) { FRAMES } else { PLAIN };
-    let mut found: Vec<Page> = Vec::new();
-    found.resize_with(requests.len(), Page::default);
-    let packs = pack(&requests, dialect)?;
+    let unanswered = |request: &Request| match is_empty(request) {
+        true => Ok(Page::default()),
+        false => Err(Error::internal("a read ended by a panic")),
+    };
+    let mut found: Vec<_> = requests.iter().map(unanswered).collect();
+    let mut put = |at: usize, page| {
+        if let Some(place) = found.get_mut(at) {
+            *place = page;
+        }
+    };
+    let Packs { packs, refused } = pack(&requests, dialect);
+    for (unit, error) in refused {
+        unit.for_each(|at| put(at, Err(error.clone())));
+    }
     let requests = Arc::new(requests);
     let mut asked = JoinSet::new();
     for pack in packs {
         let (asker, requests) = (asker.clone(), requests.clone());
         asked.spawn(async move {
-            let answers = ask(&asker, &requests, &pack, dialect).await?;
-            Ok::<_, Error>((pack.places, answers))
+            let answers = ask(&asker, &requests, &pack, dialect).await;
+            (pack.places, answers)
         });
     }
     while let Some(answered) = asked.join_next().await {
-        let (places, answers) =
-            answered.map_err(|_| Error::internal("a read ended by a panic"))??;
-        for (at, rows) in places.into_iter().zip(answers) {
-            if let Some(place) = found.get_mut(at) {
-                *place = rows;
-            }
+        let Ok((places, answers)) = answered else { continue };
+        match answers {
+            Ok(pages) => places.into_iter().zip(pages).for_each(|(at, page)| put(at, Ok(page))),
+            Err(error) => places.into_iter().for_each(|at| put(at, Err(error.clone()))),
         }
     }
-    Ok(found)
+    found
 }
 
 fn rows_of(request: &Request) -> usize {
@@ -91,19 +101,27 @@ fn is_empty(request: &Request) -> bool {
     }
 }
 
+/// What is asked, and which requests are not: more must be of one state than a question holds.
+struct Packs {
+    packs: Vec<Pack>,
+    refused: Vec<(Places<usize>, Error)>,
+}
+
 /// Which requests share a question: those that must, and others as far as there is room.
-fn pack(requests: &[Request], dialect: Dialect) -> Result<Vec<Pack>> {
-    let mut full = Vec::new();
+fn pack(requests: &[Request], dialect: Dialect) -> Packs {
+    let (mut full, mut refused) = (Vec::new(), Vec::new());
     let mut open = [Pack::default(), Pack { eventual: true, ..Pack::default() }];
     let mut at = 0;
     while at < requests.len() {
         let len = 1 + requests.iter().skip(at + 1).take_while(|request| request.together).count();
         let unit = at..at + len;
         at += len;
-        add(requests, unit, dialect, &mut open, &mut full)?;
+        if let Err(error) = add(requests, unit.clone(), dialect, &mut open, &mut full) {
+            refused.push((unit, error));
+        }
     }
     full.extend(open.into_iter().filter(|pack| !pack.places.is_empty()));
-    Ok(full)
+    Packs { packs: full, refused }
 }
 
 fn add(
@@ -190,7 +208,7 @@ fn pages(frame: &[u8], ranges: &[Range]) -> Result<Vec<Page>, Unfit> {
     if fit { Ok(pages) } else { Err(Unfit::Malformed(UNFIT.to_owned())) }
 }
 
-const UNFIT: &str = "entries out of order, or of keys not asked for";
+const UNFIT: &str = "more entries than asked for, out of order, or of other keys";
 
 fn decode(
     grant: &Grant,
@@ -219,13 +237,14 @@ fn decode(
 }
 
 /// Whether these can be the entries of the range: a list goes on after the last one, and must not
-/// be led in circles.
+/// be led in circles, nor get more than it has asked for.
 fn fits(range: &Range, entries: &[Entry]) -> bool {
     match range {
-        Range::Point(key) => entries.iter().all(|entry| entry.key == *key),
-        Range::Span { start, end, reverse, .. } => {
+        Range::Point(key) => entries.len() <= 1 && entries.iter().all(|entry| entry.key == *key),
+        Range::Span { start, end, limit, reverse } => {
             let within = |entry: &Entry| *start <= entry.key && entry.key < *end;
-            entries.iter().all(within)
+            entries.len() <= *limit
+                && entries.iter().all(within)
                 && entries.is_sorted_by(|a, b| if *reverse { a.key > b.key } else { a.key < b.key })
         }
     }
@@ -251,7 +270,7 @@ mod tests {
     }
 
     fn places(requests: &[Request]) -> Vec<Vec<usize>> {
-        pack(requests, PLAIN).unwrap().into_iter().map(|pack| pack.places).collect()
+        pack(requests, PLAIN).packs.into_iter().map(|pack| pack.places).collect()
     }
 
     #[test]
@@ -269,9 +288,18 @@ mod tests {
         requests.push(point(b'b', false, false));
         requests.extend((0..4).map(|_| point(b'b', false, true)));
         assert_eq!(places(&requests), [(0..7).collect::<Vec<_>>(), (7..12).collect()]);
-        let eleven: Vec<_> = (0..11).map(|at| point(b'a', false, at > 0)).collect();
-        assert_eq!(pack(&eleven, PLAIN).unwrap_err().kind(), Kind::Unsupported);
-        assert_eq!(pack(&eleven, FRAMES).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn too_much_for_one_state_is_refused_and_nothing_beside_it() {
+        let mut requests: Vec<_> = (0..11).map(|at| point(b'a', false, at > 0)).collect();
+        requests.insert(0, point(b'b', false, false));
+        requests.push(span(9, false));
+        let Packs { packs, refused } = pack(&requests, PLAIN);
+        assert_eq!(packs.into_iter().map(|pack| pack.places).collect::<Vec<_>>(), [[0, 12]]);
+        let [(unit, error)] = refused.as_slice() else { panic!("{refused:?}") };
+        assert_eq!((unit, error.kind()), (&(1..12), Kind::Unsupported));
+        assert_eq!(pack(&requests, FRAMES).packs.len(), 1);
     }
 
     #[test]
@@ -314,5 +342,18 @@ mod tests {
         }
         assert!(fits(&span(9, true).range, &[entry(b'b'), entry(b'a')]));
         assert!(!fits(&point(b'a', false, false).range, &[entry(b'b')]));
+    }
+
+    #[test]
+    fn a_server_cannot_answer_more_than_was_asked_for() {
+        let entry = |name| Entry {
+            key: key(name),
+            stamp: Versionstamp::new(1),
+            value: EncodedValue::le64(1),
+        };
+        let two = [entry(b'a'), entry(b'b')];
+        assert!(fits(&span(2, false).range, &two));
+        assert!(!fits(&span(1, false).range, &two));
+        assert!(!fits(&point(b'a', false, false).range, &[entry(b'a'), entry(b'a')]));
     }
 }

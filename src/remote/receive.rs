@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch as flag};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::ask::{Again, Asker, Question, Unfit};
+use super::backoff;
 use super::extension::{Needs, answer_of, call};
 use crate::codec::frame::{Poll, Verb, parse_received, push_settlement};
 use crate::connect::consume::write_poll;
@@ -109,7 +110,9 @@ impl Waits {
             waits: !once,
             ..Question::extension(RECEIVE, Again::Harmless, write_poll(&asked), needs)
         };
+        let mut tries = 0;
         loop {
+            let begun = Instant::now();
             let asking = asker.ask(&question, |_, bytes| delivery_of(bytes));
             tokio::pin!(asking);
             let answer = tokio::select! {
@@ -129,11 +132,28 @@ impl Waits {
                 }
             };
             match answer {
-                Ok((None, _)) if !once => {}
+                Ok((None, _)) if !once => {
+                    let pause = pause(begun.elapsed(), wait_ms, &mut tries, asker.env.random());
+                    tokio::select! {
+                        () = sleep(pause) => {}
+                        () = ended() => return Ok(None),
+                    }
+                }
                 answer => return answer.map(|(received, _)| received),
             }
         }
     }
+}
+
+/// How long to wait before asking again, when there was none: not at all if the server has waited
+/// for one. Whoever answers much sooner is ending, or does not wait.
+fn pause(waited: Duration, wait_ms: u32, tries: &mut u32, random: u64) -> Duration {
+    if waited >= Duration::from_millis(wait_ms.into()) / 2 {
+        *tries = 0;
+        return Duration::ZERO;
+    }
+    *tries = tries.saturating_add(1);
+    backoff::delay(*tries - 1, random)
 }
 
 /// Asks the server to end a wait, again and again: it may not have heard of it yet.

@@ -1,10 +1,14 @@
 //! Streams of messages: asked for anew whenever they end, for as long as somebody follows.
 //!
 //! Invariant: the next message is read when the one before has been taken in, so who does not take
-//! any holds up the server, not memory; and waiting for that is no silence of the server's.
+//! any holds up the server, not memory; and waiting for that is no silence of the server's. However
+//! following ends but by whoever follows, the follower is told.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -20,7 +24,7 @@ use super::extension::Needs;
 use super::transport::refusal;
 use crate::connect::extension::FRAMES_TYPE;
 use crate::connect::frames::Frames;
-use crate::model::{Error, Kind, Result, WATCH_SILENCE_MS_MAX};
+use crate::model::{Error, Kind, Result, STREAM_STEADY_MS_MIN, WATCH_SILENCE_MS_MAX};
 
 /// What a stream is asked for with.
 pub(super) struct Wish {
@@ -41,17 +45,18 @@ pub(super) trait Follower: Send + Sync + 'static {
         async {}
     }
 
-    /// Takes in a message, of which the first of a stream is marked.
+    /// Takes in a message, of which the first of a stream is marked. Answers whether it is news,
+    /// rather than what a stream begins with.
     fn take(
         &self,
         message: Vec<u8>,
         is_first: bool,
-    ) -> impl Future<Output = Result<(), End>> + Send;
+    ) -> impl Future<Output = Result<bool, End>> + Send;
 
     /// The server has answered, and gives no stream for now.
     fn refused(&self) {}
 
-    /// Whether no other stream is asked for when one has ended.
+    /// Whether no other stream is to be asked for.
     fn is_over(&self) -> bool {
         false
     }
@@ -64,69 +69,115 @@ pub(super) trait Follower: Send + Sync + 'static {
 pub(super) enum End {
     /// Ask again, after this long at least.
     Again(String, Duration),
-    /// The token was not accepted.
-    Unauthorized(String),
-    /// The endpoint does not read: another may.
-    Disabled,
+    /// The token was not accepted, or the endpoint does not read: ask for new metadata, then again;
+    /// else this.
+    Refused(Error),
     Final(Error),
 }
 
-/// Follows the server for as long as this is not dropped.
-pub(super) async fn follow<F: Follower>(asker: Arc<Asker>, follower: Arc<F>) {
-    let mut tries = 0;
-    let mut renewed = false;
-    loop {
-        follower.ready().await;
-        let grant = match asker.credentials.current(Instant::now() + asker.timeout).await {
-            Ok(grant) => grant,
-            Err(error) if error.kind() == Kind::Unavailable => {
-                pause(&asker, &mut tries, Duration::ZERO, error.message()).await;
-                continue;
-            }
-            Err(error) => return follower.fail(error),
-        };
-        let mut heard = false;
-        let end = stream(&asker, &*follower, &grant, &mut heard).await;
-        if follower.is_over() {
-            return;
-        }
-        if heard {
-            (tries, renewed) = (0, false);
-        }
-        match end {
-            End::Again(why, least) => pause(&asker, &mut tries, least, &why).await,
-            End::Unauthorized(why) if renewed => {
-                return follower.fail(Error::new(Kind::Denied, why));
-            }
-            End::Disabled if renewed => {
-                let why = "Reads are disabled for this database";
-                return follower.fail(Error::new(Kind::Unavailable, why));
-            }
-            End::Unauthorized(_) | End::Disabled => {
-                renewed = true;
-                let deadline = Instant::now() + asker.timeout;
-                match asker.credentials.newer_than(grant.number, deadline).await {
-                    Ok(_) => {}
-                    Err(error) if error.kind() == Kind::Unavailable => {
-                        renewed = false;
-                        pause(&asker, &mut tries, Duration::ZERO, error.message()).await;
-                    }
-                    Err(error) => return follower.fail(error),
-                }
-            }
-            End::Final(error) => return follower.fail(error),
+impl End {
+    /// That there is no grant.
+    fn of(error: Error) -> Self {
+        match error.kind() {
+            Kind::Unavailable => Self::Again(error.message().to_owned(), Duration::ZERO),
+            _ => Self::Final(error),
         }
     }
 }
 
-async fn pause(asker: &Asker, tries: &mut u32, least: Duration, why: &str) {
-    tracing::debug!(why, "a stream is asked for anew");
-    let wait = backoff::delay(*tries, asker.env.random()).max(least);
-    *tries = tries.saturating_add(1);
-    sleep(wait).await;
+/// Follows the server for as long as this is not dropped.
+pub(super) async fn follow<F: Follower>(asker: Arc<Asker>, follower: Arc<F>) {
+    let mut following = pin!(go_on(&asker, &*follower));
+    // Whoever waits for news would wait for ever if a panic were the end of it.
+    let ended = poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| following.as_mut().poll(context)));
+        let panicked = |_| Poll::Ready(Err(Error::internal("following a stream ended by a panic")));
+        polled.unwrap_or_else(panicked)
+    });
+    if let Err(error) = ended.await {
+        follower.fail(error);
+    }
 }
 
-async fn stream<F: Follower>(asker: &Asker, follower: &F, grant: &Grant, heard: &mut bool) -> End {
+/// Asks for one stream after the other, until there is to be none, or nothing can give one.
+async fn go_on<F: Follower>(asker: &Asker, follower: &F) -> Result<()> {
+    let mut course = Course::default();
+    loop {
+        follower.ready().await;
+        if follower.is_over() {
+            return Ok(());
+        }
+        let end = match asker.credentials.current(Instant::now() + asker.timeout).await {
+            Ok(grant) => match stream(asker, follower, &grant, &mut course).await {
+                End::Refused(error) if course.renewed => End::Final(error),
+                End::Refused(_) if !follower.is_over() => {
+                    let deadline = Instant::now() + asker.timeout;
+                    match asker.credentials.newer_than(grant.number, deadline).await {
+                        Ok(_) => {
+                            course.renewed = true;
+                            continue;
+                        }
+                        Err(error) => End::of(error),
+                    }
+                }
+                end => end,
+            },
+            Err(error) => End::of(error),
+        };
+        match end {
+            _ if follower.is_over() => return Ok(()),
+            End::Again(why, least) => {
+                let pause = course.pause(least, asker.env.random());
+                tracing::debug!(why, ?pause, "a stream is asked for anew");
+                sleep(pause).await;
+            }
+            End::Refused(error) | End::Final(error) => return Err(error),
+        }
+    }
+}
+
+/// How following has gone so far.
+#[derive(Debug, Default)]
+struct Course {
+    /// Pauses since a stream was last of use.
+    tries: u32,
+    /// The token is new, because the one before was not accepted.
+    renewed: bool,
+}
+
+impl Course {
+    /// A message has come.
+    fn heard(&mut self, is_news: bool) {
+        self.renewed = false;
+        if is_news {
+            self.tries = 0;
+        }
+    }
+
+    /// A stream has ended: whoever breaks off at once, having said what every stream begins with,
+    /// is left alone for longer each time.
+    fn lasted(&mut self, time: Duration) {
+        if time >= Duration::from_millis(STREAM_STEADY_MS_MIN) {
+            self.tries = 0;
+        }
+    }
+
+    /// How long to wait for the next one; what comes behind a pause has nothing to do with tokens
+    /// that were refused before.
+    fn pause(&mut self, least: Duration, random: u64) -> Duration {
+        let wait = backoff::delay(self.tries, random).max(least);
+        self.tries = self.tries.saturating_add(1);
+        self.renewed = false;
+        wait
+    }
+}
+
+async fn stream<F: Follower>(
+    asker: &Asker,
+    follower: &F,
+    grant: &Grant,
+    course: &mut Course,
+) -> End {
     let Wish { path, body, needs, frame_bytes_max } = match follower.wish(&asker.credentials, grant)
     {
         Ok(wish) => wish,
@@ -153,7 +204,10 @@ async fn stream<F: Follower>(asker: &Asker, follower: &F, grant: &Grant, heard: 
     };
     let (head, body) = answer.into_parts();
     if head.status == StatusCode::OK {
-        return messages(follower, body, frame_bytes_max, heard).await;
+        let begun = Instant::now();
+        let end = messages(follower, body, frame_bytes_max, course).await;
+        course.lasted(begun.elapsed());
+        return end;
     }
     follower.refused();
     if let (Some(needs), StatusCode::NOT_FOUND) = (&needs, head.status) {
@@ -162,7 +216,7 @@ async fn stream<F: Follower>(asker: &Asker, follower: &F, grant: &Grant, heard: 
     let text = refusal(body, deadline).await;
     match stopped(endpoint, head.status, &head.headers, &text) {
         Stopped::Again(why, least) => End::Again(why, least),
-        Stopped::Unauthorized(why) => End::Unauthorized(why),
+        Stopped::Unauthorized(why) => End::Refused(Error::new(Kind::Denied, why)),
         Stopped::Final(error) => End::Final(error),
     }
 }
@@ -172,8 +226,9 @@ async fn messages<F: Follower>(
     follower: &F,
     mut body: Incoming,
     frame_bytes_max: usize,
-    heard: &mut bool,
+    course: &mut Course,
 ) -> End {
+    let mut is_first = true;
     let mut frames = Frames::up_to(frame_bytes_max);
     let silence = Duration::from_millis(WATCH_SILENCE_MS_MAX);
     loop {
@@ -189,14 +244,111 @@ async fn messages<F: Follower>(
             match frames.next_message() {
                 Ok(None) => break,
                 Ok(Some(message)) if message.is_empty() => {}
-                Ok(Some(message)) => {
-                    if let Err(end) = follower.take(message, !*heard).await {
-                        return end;
+                Ok(Some(message)) => match follower.take(message, is_first).await {
+                    Ok(is_news) => {
+                        course.heard(is_news);
+                        is_first = false;
                     }
-                    *heard = true;
-                }
+                    Err(end) => return end,
+                },
                 Err(error) => return End::Final(Error::corrupt(error.message())),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::remote::abandon::Abandon;
+    use crate::remote::transport::Transport;
+
+    struct Nobody {
+        is_over: bool,
+        failure: parking_lot::Mutex<Option<Error>>,
+    }
+
+    impl Follower for Nobody {
+        fn wish(&self, _: &Credentials, _: &Grant) -> Result<Wish> {
+            Err(Error::closed())
+        }
+
+        async fn ready(&self) {
+            assert!(self.is_over, "a bug");
+        }
+
+        async fn take(&self, _: Vec<u8>, _: bool) -> Result<bool, End> {
+            Ok(false)
+        }
+
+        fn is_over(&self) -> bool {
+            self.is_over
+        }
+
+        fn fail(&self, error: Error) {
+            *self.failure.lock() = Some(error);
+        }
+    }
+
+    struct Still;
+
+    impl crate::model::Env for Still {
+        fn now_ms(&self) -> i64 {
+            0
+        }
+
+        fn random(&self) -> u64 {
+            0
+        }
+    }
+
+    /// How following a server that is not there ends.
+    fn end_of(is_over: bool) -> Option<Error> {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let transport = Arc::new(Transport::new().unwrap());
+        let (env, url) = (Arc::new(Still), "http://127.0.0.1:9/");
+        let credentials = Credentials::new(transport.clone(), env.clone(), url, "token").unwrap();
+        let patience = Duration::from_secs(60);
+        let abandon = Abandon::default();
+        let asker = Asker::new(transport, Arc::new(credentials), env, patience, abandon);
+        let asker = Arc::new(asker);
+        let follower = Arc::new(Nobody { is_over, failure: Default::default() });
+        let following = async { timeout(patience / 2, follow(asker, follower.clone())).await };
+        runtime.block_on(following).unwrap();
+        follower.failure.lock().take()
+    }
+
+    #[test]
+    fn a_panic_is_told() {
+        // A watch whose task was gone never answered.
+        assert_eq!(end_of(false).unwrap().kind(), Kind::Internal);
+    }
+
+    #[test]
+    fn who_wants_no_stream_any_more_asks_for_none() {
+        assert_eq!(end_of(true), None);
+    }
+
+    #[test]
+    fn streams_of_no_use_are_asked_for_less_and_less_often() {
+        let mut course = Course::default();
+        let mut pauses = |news: bool, lasted: u64| {
+            course.heard(news);
+            course.lasted(Duration::from_millis(lasted));
+            course.pause(Duration::ZERO, 0).as_millis()
+        };
+        assert_eq!((0..4).map(|_| pauses(false, 0)).collect::<Vec<_>>(), [50, 100, 200, 400]);
+        assert_eq!((pauses(true, 0), pauses(true, 0)), (50, 50), "it had news");
+        assert_eq!((pauses(false, 0), pauses(false, STREAM_STEADY_MS_MIN - 1)), (100, 200));
+        assert_eq!(pauses(false, STREAM_STEADY_MS_MIN), 50, "it has lasted");
+    }
+
+    #[test]
+    fn a_token_is_refused_for_good_only_right_behind_its_renewal() {
+        let mut course = Course { renewed: true, ..Course::default() };
+        course.pause(Duration::ZERO, 0);
+        assert!(!course.renewed);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hyper::body::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -48,13 +48,24 @@ struct State {
     /// The newest state; `None` before the first.
     newest: Option<Vec<Option<Entry>>>,
     /// Stamps of the state told last.
-    told: Option<Vec<Option<Versionstamp>>>,
+    told: Option<Stamps>,
     /// What follows the server does so in frames.
     in_frames: bool,
     /// Messages have come since something was told.
     news: bool,
     asked: Option<WatchReply>,
     failure: Option<Error>,
+}
+
+/// A state is known by its stamps.
+type Stamps = Vec<Option<Versionstamp>>;
+
+impl State {
+    /// Of the newest state.
+    fn stamps(&self) -> Option<Stamps> {
+        let newest = self.newest.as_ref()?;
+        Some(newest.iter().map(|entry| entry.as_ref().map(|entry| entry.stamp)).collect())
+    }
 }
 
 impl Watches {
@@ -115,14 +126,13 @@ impl Watch {
         let answer = match (&state.failure, &state.newest) {
             (Some(failure), _) => Err(failure.clone()),
             (None, Some(newest)) => {
-                let stamps: Vec<_> = newest.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
-                let differs = state.told.as_ref() != Some(&stamps);
-                let is_news = differs || self.raw && state.news;
+                let stamps = state.stamps();
+                let is_news = state.told != stamps || self.raw && state.news;
                 if !is_news || state.asked.is_none() {
                     return;
                 }
                 let newest = newest.clone();
-                state.told = Some(stamps);
+                state.told = stamps;
                 state.news = false;
                 Ok(Some(newest))
             }
@@ -138,16 +148,23 @@ impl Watch {
 
 impl Watch {
     /// Takes in a message in frames: every one has all keys.
-    fn take_frame(&self, message: &[u8]) -> Result<(), End> {
+    fn take_frame(&self, message: &[u8]) -> Result<bool, End> {
         let told = state::read_message(message, self.keys.len()).map_err(End::Final)?;
         let held = told.map_err(End::Final)?.into_iter();
         let entries = held.map(|held| held.map(|(stamp, value)| Entry { stamp, value }));
         let mut state = self.state.lock();
+        let before = state.stamps();
         state.newest = Some(entries.collect());
+        Ok(self.taken(state, before))
+    }
+
+    /// A state was taken in. Whether it is another than before.
+    fn taken(&self, mut state: MutexGuard<'_, State>, before: Option<Stamps>) -> bool {
         state.news = true;
+        let differs = state.stamps() != before;
         drop(state);
         self.tell();
-        Ok(())
+        differs
     }
 }
 
@@ -179,7 +196,7 @@ impl Follower for Watch {
         })
     }
 
-    async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<(), End> {
+    async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<bool, End> {
         if self.state.lock().in_frames {
             return self.take_frame(&message);
         }
@@ -188,8 +205,12 @@ impl Follower for Watch {
             End::Final(Error::corrupt(why))
         };
         let answer = read_answer(&message, self.keys.len()).map_err(|e| malformed(e.message()))?;
-        let WatchAnswer::State(changes) = answer else { return Err(End::Disabled) };
+        let WatchAnswer::State(changes) = answer else {
+            let why = "Reads are disabled for this database";
+            return Err(End::Refused(Error::new(Kind::Unavailable, why)));
+        };
         let mut state = self.state.lock();
+        let before = state.stamps();
         let mut entries = state.newest.take().filter(|_| !is_first).unwrap_or_default();
         entries.resize(self.keys.len(), None);
         for ((place, change), key) in entries.iter_mut().zip(changes).zip(&self.keys) {
@@ -205,10 +226,7 @@ impl Follower for Watch {
             }
         }
         state.newest = Some(entries);
-        state.news = true;
-        drop(state);
-        self.tell();
-        Ok(())
+        Ok(self.taken(state, before))
     }
 
     fn fail(&self, error: Error) {

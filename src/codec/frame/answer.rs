@@ -153,6 +153,15 @@ impl<'o, O: Out> Answer<'o, O> {
     }
 }
 
+/// In place of "there is more": there is no answer, but an error.
+const FAILED: u8 = 2;
+
+/// Appends a range answer that is an error.
+pub fn push_failed(out: &mut Vec<u8>, error: &Error) {
+    out.extend_from_slice(&[0, 0, 0, 0, FAILED]);
+    push_error(out, error);
+}
+
 /// Takes `count` range answers apart: each row with the number of its answer, and which answers were
 /// cut off because they would have become too large.
 ///

@@ -93,6 +93,20 @@ struct InHand {
 }
 
 impl Consumer {
+    fn new((wish, concurrency): (Wish, u32), (deliver, over): (Deliver, Over)) -> Self {
+        Self {
+            wish,
+            concurrency,
+            deliver,
+            state: Mutex::default(),
+            over: Mutex::new(Some(over)),
+            opened: Notify::new(),
+            to_tell: Notify::new(),
+            taken: Notify::new(),
+            phase: flag::Sender::new(Phase::Open),
+        }
+    }
+
     fn phase(&self) -> Phase {
         *self.phase.borrow()
     }
@@ -211,22 +225,12 @@ impl Consumer {
 impl Consumers {
     pub(super) fn add(
         self: &Arc<Self>,
-        (wish, concurrency): (Wish, u32),
-        (deliver, over): (Deliver, Over),
+        wanted: (Wish, u32),
+        tell: (Deliver, Over),
         asker: &Arc<Asker>,
         (runtime, keep): (&Handle, &Arc<Shared>),
     ) -> Id {
-        let consumer = Arc::new(Consumer {
-            wish,
-            concurrency,
-            deliver,
-            state: Mutex::default(),
-            over: Mutex::new(Some(over)),
-            opened: Notify::new(),
-            to_tell: Notify::new(),
-            taken: Notify::new(),
-            phase: flag::Sender::new(Phase::Open),
-        });
+        let consumer = Arc::new(Consumer::new(wanted, tell));
         let id = {
             let mut registry = self.0.lock();
             registry.last_id += 1;

@@ -34,12 +34,17 @@ impl Follower for Consumer {
         })
     }
 
-    async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<(), End> {
+    async fn take(&self, message: Vec<u8>, is_first: bool) -> Result<bool, End> {
         match read_message(&message, is_first).map_err(End::Final)? {
-            ConsumeMessage::Opened(stream) => self.opened(stream),
-            ConsumeMessage::Dealt(deliveries) => self.take_in(deliveries),
+            ConsumeMessage::Opened(stream) => {
+                self.opened(stream);
+                Ok(false)
+            }
+            ConsumeMessage::Dealt(deliveries) => {
+                self.take_in(deliveries);
+                Ok(true)
+            }
         }
-        Ok(())
     }
 
     fn is_over(&self) -> bool {

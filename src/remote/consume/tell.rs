@@ -39,7 +39,7 @@ impl Consumer {
     /// The next that is to be told; `None` if there is nothing.
     fn batch(&self) -> Option<Batch> {
         let mut state = self.state.lock();
-        let has_places = state.stream != 0 && state.granted != state.known;
+        let has_places = state.stream != 0 && state.granted > state.known;
         if state.ends.is_empty() && !has_places {
             return None;
         }
@@ -57,7 +57,8 @@ impl Consumer {
     /// It was heard, or can never be.
     fn was_told(&self, batch: &Batch) {
         let mut state = self.state.lock();
-        if state.stream == batch.stream {
+        // Places are told to a stream: what was said while there was none has told nobody.
+        if batch.stream != 0 && state.stream == batch.stream {
             state.known = state.known.max(batch.granted);
         }
     }
@@ -204,3 +205,59 @@ async fn renew(asker: &Asker, consumer: &Consumer) {
 
 /// A request takes some time, however short a lock is.
 const RENEWAL_MIN: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Delivery, Outcome};
+    use crate::remote::consume::Consumer;
+    use crate::store::Wish;
+
+    fn consumer(concurrency: u32) -> Consumer {
+        let wish = Wish { queue: String::new(), lock_ms: 1000 };
+        Consumer::new((wish, concurrency), (Box::new(|_| Vec::new()), Box::new(|_| ())))
+    }
+
+    fn message(id: i64) -> Delivery {
+        Delivery { id, lock: id, attempts: 1, enqueued_ms: 0, value: Vec::new() }
+    }
+
+    #[test]
+    fn a_place_that_frees_before_there_is_a_stream_is_told_to_it() {
+        // It counted as told, and the listener was given nothing any more.
+        let consumer = consumer(1);
+        assert_eq!(consumer.begin(), 1);
+        consumer.opened(7);
+        consumer.take_in(vec![message(1)]);
+        assert_eq!(consumer.begin(), 0);
+        consumer.settle(1, Outcome::Done, None);
+        consumer.was_told(&consumer.batch().unwrap());
+        assert!(consumer.batch().is_none(), "nobody is there to be told");
+        consumer.opened(8);
+        let told = consumer.batch().unwrap();
+        assert_eq!((told.stream, told.granted), (8, 1));
+        consumer.was_told(&told);
+        assert!(consumer.batch().is_none());
+    }
+
+    #[test]
+    fn what_was_told_to_no_stream_says_nothing_about_the_next_one() {
+        // Its places counted as the next stream's, and were told again without end.
+        let consumer = consumer(3);
+        consumer.begin();
+        consumer.opened(7);
+        consumer.take_in(vec![message(1)]);
+        assert_eq!(consumer.begin(), 2);
+        consumer.settle(1, Outcome::Done, None);
+        let on_its_way = consumer.batch().unwrap();
+        consumer.opened(8);
+        consumer.was_told(&consumer.batch().unwrap());
+        consumer.take_in(vec![message(2), message(3)]);
+        assert_eq!(consumer.begin(), 1);
+        consumer.was_told(&on_its_way);
+        assert_eq!(consumer.state.lock().known, 1);
+        consumer.opened(9);
+        assert!(consumer.batch().is_none(), "its one place is known");
+        consumer.settle(2, Outcome::Done, None);
+        assert_eq!(consumer.batch().unwrap().granted, 2);
+    }
+}
