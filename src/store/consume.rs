@@ -88,12 +88,15 @@ impl Inbox {
     }
 
     pub(super) fn stop_listening(&self, id: Id) -> bool {
-        let (was_open, _finished) = self.waiting.lock().consumers.end(id, Listener::stop);
+        let now_ms = self.env.now_ms();
+        let (was_open, _finished) = self.waiting.lock().consumers.end(id, now_ms, Listener::stop);
         was_open
     }
 
     pub(super) fn unlisten(&self, id: Id) -> bool {
-        let (was_open, _finished) = self.waiting.lock().consumers.end(id, Listener::leave);
+        let now_ms = self.env.now_ms();
+        let leave = |listener: &mut Listener| listener.leave(now_ms);
+        let (was_open, _finished) = self.waiting.lock().consumers.end(id, now_ms, leave);
         was_open
     }
 
@@ -103,6 +106,7 @@ impl Inbox {
         if waiting.refusal.is_none() {
             waiting.settlements.extend(settlement);
         }
+        let _finished = waiting.consumers.forget_finished(self.env.now_ms());
         drop(waiting);
         self.ring();
     }

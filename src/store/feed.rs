@@ -38,6 +38,36 @@ pub(super) fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
     Err(Error::new(Kind::Denied, reason))
 }
 
+/// A feed that is being opened, on a thread of the store. Dropped without an answer, it could not be.
+pub(super) struct Opening {
+    pub(super) feeds: Weak<Feeds>,
+    pub(super) id: Id,
+    pub(super) since: Option<u64>,
+    /// Gone when it has its answer.
+    pub(super) reply: Option<OpenedReply>,
+}
+
+impl Opening {
+    /// All later changes are logged; this was the last commit.
+    pub(super) fn answer(mut self, last: Result<u64>) {
+        self.tell(last);
+    }
+
+    fn tell(&mut self, last: Result<u64>) {
+        let Some(reply) = self.reply.take() else { return };
+        reply(last.clone().map(|last| self.since.unwrap_or(last)));
+        if let Some(feeds) = self.feeds.upgrade() {
+            feeds.opened(self.id, last);
+        }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.tell(Err(Error::internal("the thread that was to open the feed has failed")));
+    }
+}
+
 /// All feeds of a store.
 pub(super) struct Feeds {
     registry: Mutex<Registry>,
@@ -123,7 +153,7 @@ impl Feeds {
         })
     }
 
-    /// A feed that says nothing before [`Self::opened`].
+    /// A feed that says nothing before its [`Opening`] is answered.
     pub(super) fn add(&self, range: KeyRange, since: Option<u64>) -> Id {
         let mut registry = self.registry.lock();
         registry.next_id += 1;
@@ -135,7 +165,7 @@ impl Feeds {
     }
 
     /// All later changes are logged; this was the last commit.
-    pub(super) fn opened(&self, id: Id, last: Result<u64>) {
+    fn opened(&self, id: Id, last: Result<u64>) {
         let mut registry = self.registry.lock();
         let Some(feed) = registry.feeds.get_mut(&id) else { return };
         let opened_at = last.as_ref().ok().copied();

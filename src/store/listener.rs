@@ -23,9 +23,9 @@ enum Stage {
     Open,
     /// It takes no more. What it handles is still being handled, and keeps its locks.
     Stopped,
-    /// Whoever had it is gone. What it handled may still be settled, but nobody says that it is
-    /// being handled.
-    Gone,
+    /// Whoever had it is gone. What it handled may still be settled until its locks are over, at this
+    /// time in ms, but nobody says that it is being handled.
+    Gone(i64),
 }
 
 enum Places {
@@ -88,23 +88,30 @@ impl Listener {
     }
 
     /// Takes no more, and renews no more. Whether it took messages until now.
-    pub(super) fn leave(&mut self) -> bool {
+    pub(super) fn leave(&mut self, now_ms: i64) -> bool {
         let was_open = self.is_open();
-        self.stage = Stage::Gone;
+        if !matches!(self.stage, Stage::Gone(_)) {
+            self.stage = Stage::Gone(now_ms + self.wish.lock_ms);
+        }
         was_open
+    }
+
+    fn renews(&self) -> bool {
+        !matches!(self.stage, Stage::Gone(_))
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.stage == Stage::Open
     }
 
-    /// It takes no more, and nothing of it is still to be settled.
-    pub(super) fn is_finished(&self) -> bool {
-        !self.is_open()
-            && match &self.places {
-                Places::Here(here) => here.handling.is_empty(),
-                Places::Elsewhere(_) => true,
-            }
+    /// It takes no more, and nothing of it is still to be settled, or can be.
+    pub(super) fn is_finished(&self, now_ms: i64) -> bool {
+        match (&self.places, self.stage) {
+            (_, Stage::Open) => false,
+            (Places::Elsewhere(_), _) => true,
+            (Places::Here(_), Stage::Gone(over_ms)) if over_ms <= now_ms => true,
+            (Places::Here(here), _) => here.handling.is_empty(),
+        }
     }
 
     /// How many messages it can be dealt now.
@@ -156,9 +163,10 @@ impl Listener {
 
     /// When its locks are to be renewed.
     pub(super) fn renew_at_ms(&self) -> Option<i64> {
-        let renews = self.stage != Stage::Gone;
         match &self.places {
-            Places::Here(here) if renews && !here.handling.is_empty() => Some(here.renew_at_ms),
+            Places::Here(here) if self.renews() && !here.handling.is_empty() => {
+                Some(here.renew_at_ms)
+            }
             _ => None,
         }
     }
@@ -173,7 +181,7 @@ impl Listener {
     /// Locks that are to be renewed now.
     pub(super) fn renewals(&mut self, now_ms: i64) -> Vec<Renewal> {
         let lock_ms = self.wish.lock_ms;
-        let renews = self.stage != Stage::Gone;
+        let renews = self.renews();
         match &mut self.places {
             Places::Here(here) if renews && here.renew_at_ms <= now_ms => {
                 here.renew_at_ms = now_ms + here.renewal_ms;
@@ -215,8 +223,22 @@ mod tests {
         listener.grant(u64::MAX);
         assert_eq!(listener.free(), 3, "never more than it has asked for");
         assert!(listener.renewals(i64::MAX).is_empty() && listener.renew_at_ms().is_none());
-        listener.leave();
-        assert!(listener.is_finished() && listener.free() == 0);
+        listener.leave(0);
+        assert!(listener.is_finished(0) && listener.free() == 0);
+    }
+
+    /// Nobody settles what a worker had that was terminated.
+    #[test]
+    fn who_has_left_is_finished_when_its_locks_are_over() {
+        let wish = Wish { queue: "mail".into(), lock_ms: 100 };
+        let mut listener = Listener::here(1, wish, Box::new(|hand| hand), 2, 30);
+        listener.hand(1, delivery(1), 0);
+        listener.stop();
+        assert!(!listener.is_finished(1000), "its locks go on");
+        listener.leave(1000);
+        listener.leave(1050);
+        assert!(listener.renewals(i64::MAX).is_empty() && !listener.is_finished(1099));
+        assert!(listener.is_finished(1100));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 
 mod consume;
 mod feed;
+mod group;
 mod inbox;
 mod listener;
 mod measure;
@@ -221,19 +222,15 @@ impl Store {
     ) -> Id {
         let id = self.feeds.add(range, since);
         let feeds = Arc::downgrade(&self.feeds);
-        let opened = move |last: Result<u64>| {
-            reply(last.clone().map(|last| since.unwrap_or(last)));
-            if let Some(feeds) = feeds.upgrade() {
-                feeds.opened(id, last);
-            }
-        };
+        let opening = feed::Opening { feeds, id, since, reply: Some(reply) };
         if self.readonly {
             self.read(Box::new(move |snapshot| {
-                opened(snapshot.and_then(feed::last_logged));
+                opening.answer(snapshot.and_then(feed::last_logged));
             }));
         } else {
             self.order(Box::new(move |writer| {
-                opened(writer.and_then(|writer| writer.log_changes(Instant::now() + busy)));
+                let last = writer.and_then(|writer| writer.log_changes(Instant::now() + busy));
+                opening.answer(last);
             }));
         }
         self.watches.hold_foreign();

@@ -202,15 +202,17 @@ impl Consumers {
     pub(super) fn end(
         &mut self,
         id: Id,
+        now_ms: i64,
         how: impl FnOnce(&mut Listener) -> bool,
     ) -> (bool, Vec<Listener>) {
         let found = self.listeners.iter_mut().find(|listener| listener.id == id);
         let was_open = found.is_some_and(how);
-        (was_open, self.forget_finished())
+        (was_open, self.forget_finished(now_ms))
     }
 
-    fn forget_finished(&mut self) -> Vec<Listener> {
-        self.listeners.extract_if(.., |listener| listener.is_finished()).collect()
+    /// Forgets listeners of which nothing is to come, to be dropped as those of [`Self::end`].
+    pub(super) fn forget_finished(&mut self, now_ms: i64) -> Vec<Listener> {
+        self.listeners.extract_if(.., |listener| listener.is_finished(now_ms)).collect()
     }
 
     /// The queues that somebody listens to or waits for, whether or not there is a free place.
@@ -254,7 +256,7 @@ impl Consumers {
         claims
     }
 
-    /// The end of a delivery; `None` if it is not under way.
+    /// The end of a delivery; `None` if it is not under way. Its listener may be finished now.
     pub(super) fn settle(
         &mut self,
         id: Id,
@@ -264,11 +266,10 @@ impl Consumers {
     ) -> Option<Settlement> {
         let listener = self.listeners.iter_mut().find(|listener| listener.id == id)?;
         let (message, lock) = listener.settle(number)?;
-        self.forget_finished();
         Some(Settlement { reason, ..Settlement::new(message, lock, outcome) })
     }
 
-    /// A delivery that its listener does not take.
+    /// A delivery that its listener does not take. The listener may be finished now.
     pub(super) fn refused(&mut self, id: Id, Handed { number, delivery }: Handed) -> Settlement {
         self.settle(id, number, Outcome::Returned, None);
         Settlement::new(delivery.id, delivery.lock, Outcome::Returned)

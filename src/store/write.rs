@@ -14,6 +14,7 @@ use parking_lot::MutexGuard;
 use super::MakeReader;
 use super::consume::Asked;
 use super::feed::Feeds;
+use super::group::Group;
 use super::inbox::{Inbox, Order, Waiting};
 use super::queue::{Consumers, Dealt, Schedule};
 use super::read::{ReadJob, answer};
@@ -23,9 +24,8 @@ use super::watch::Watches;
 use crate::engine::{Reader, Report, Work, Writer};
 use crate::metrics::{Metrics, Operation};
 use crate::model::{
-    AGENDA_REFRESH_MS, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Claim, DEAD_PURGE_ROWS_MAX, Delivery,
-    Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX, INDEX_BUILD_BUSY_MS, Kind, Result,
-    SWEEP_JOINED_ROWS_MAX, Settlement,
+    AGENDA_REFRESH_MS, AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error,
+    INDEX_BUILD_BUSY_MS, Kind, Result, SWEEP_JOINED_ROWS_MAX, Settlement,
 };
 
 pub(super) fn start<W: Writer + 'static>(
@@ -52,6 +52,8 @@ pub(super) fn start<W: Writer + 'static>(
         owed: Vec::new(),
         retry_ms: 0,
         closing: false,
+        settled_alone: false,
+        seen_ms: i64::MIN,
         lingers: available_parallelism().is_ok_and(|threads| threads.get() > 1),
         warm: false,
     };
@@ -100,6 +102,10 @@ struct Scribe<W> {
     retry_ms: i64,
     /// The last try for what is owed is under way.
     closing: bool,
+    /// The last transaction left out writes that have less patience than what was settled in it.
+    settled_alone: bool,
+    /// When the clock was last looked at.
+    seen_ms: i64,
     /// Whether there is a processor to stay awake on.
     lingers: bool,
     /// Something was just written: whoever waited for it may write again at once.
@@ -135,12 +141,13 @@ impl<W: Writer> Scribe<W> {
         let mut waiting = inbox.waiting.lock();
         loop {
             let now_ms = inbox.env.now_ms();
+            self.mind_the_clock(now_ms);
             let due = self.next_ms(&waiting.consumers).is_some_and(|at| at <= now_ms);
             let arrived = !waiting.submissions.is_empty()
                 || !waiting.orders.is_empty()
                 || !waiting.settlements.is_empty()
                 || !waiting.asked.is_empty()
-                || waiting.consumers.is_asked()
+                || (waiting.consumers.is_asked() && !waiting.closing)
                 || waiting.nudged;
             if arrived || (due && !waiting.closing) {
                 return Some(self.take(&mut waiting, now_ms));
@@ -150,6 +157,10 @@ impl<W: Writer> Scribe<W> {
                     return Some(self.take(&mut waiting, now_ms));
                 }
                 waiting.refusal = Some(Error::closed());
+                // Nothing is claimed any more.
+                let receivers = waiting.consumers.cancel_all();
+                drop(waiting);
+                receivers.into_iter().for_each(|reply| reply(Err(Error::closed())));
                 return None;
             }
             if std::mem::take(&mut self.warm) {
@@ -165,6 +176,16 @@ impl<W: Writer> Scribe<W> {
                 }
             }
         }
+    }
+
+    /// A clock that was set back leaves times behind that are far off: what they were for is asked for
+    /// again at once.
+    fn mind_the_clock(&mut self, now_ms: i64) {
+        if now_ms < self.seen_ms {
+            (self.refresh_ms, self.retry_ms) = (0, 0);
+            self.build_ms = self.build_ms.map(|at| at.min(now_ms));
+        }
+        self.seen_ms = now_ms;
     }
 
     /// One step of deleting what has ended, if there is something: a transaction of its own, which
@@ -223,27 +244,24 @@ impl<W: Writer> Scribe<W> {
     }
 
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
+        let again = self.retry_ms <= now_ms;
+        let settles = !waiting.settlements.is_empty()
+            || !waiting.asked.is_empty()
+            || (again && !self.owed.is_empty())
+            || (again && waiting.consumers.renewal_ms().is_some_and(|at| at <= now_ms));
+        let group = Group::next(&waiting.submissions, settles, self.settled_alone);
+        self.settled_alone = group.submissions == 0 && !waiting.submissions.is_empty();
         let mut drained = Drained {
             orders: std::mem::take(&mut waiting.orders),
             replies: Vec::new(),
-            asked: std::mem::take(&mut waiting.asked),
+            asked: Vec::new(),
             work: Work::default(),
-            busy: Duration::ZERO,
+            busy: group.busy,
             nudged: std::mem::take(&mut waiting.nudged),
         };
-        let Drained { replies, work, busy, asked, .. } = &mut drained;
-        let (mut taken, mut writes, mut bytes) = (0, 0, 0);
-        for submission in &waiting.submissions {
-            writes += submission.writes.len();
-            if taken > 0 && (writes > GROUP_WRITES_MAX || bytes > GROUP_BYTES_MAX) {
-                break;
-            }
-            taken += 1;
-            bytes += submission.writes.iter().flatten().map(AtomicWrite::size_bytes).sum::<usize>();
-        }
-        for submission in waiting.submissions.drain(..taken) {
+        let Drained { replies, work, asked, .. } = &mut drained;
+        for submission in waiting.submissions.drain(..group.submissions) {
             work.durable |= submission.durable;
-            *busy = submission.busy.max(*busy);
             let mut places = Vec::with_capacity(submission.writes.len());
             for write in submission.writes {
                 places.push(write.map(|write| {
@@ -257,18 +275,17 @@ impl<W: Writer> Scribe<W> {
         if work.writes.iter().any(AtomicWrite::has_placeholders) {
             work.seed = self.inbox.env.random();
         }
-        if replies.is_empty() {
-            *busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+        if group.settles {
+            // What is owed comes first, so that after a failure it is known again.
+            work.settlements = std::mem::take(&mut self.owed);
+            work.settlements.append(&mut waiting.settlements);
+            work.renewals = waiting.consumers.renewals(now_ms);
+            *asked = std::mem::take(&mut waiting.asked);
+            asked.iter().for_each(|asked| asked.join(work));
+            work.durable |= !work.settlements.is_empty();
         }
-        // What is owed comes first, so that after a failure it is known again.
-        work.settlements = std::mem::take(&mut self.owed);
-        work.settlements.append(&mut waiting.settlements);
-        work.renewals = waiting.consumers.renewals(now_ms);
-        for asked in asked {
-            asked.join(work);
-        }
-        work.durable |= !work.settlements.is_empty();
-        if !waiting.closing {
+        // A claim ends lapsed locks: those of this process are renewed before, in the same work.
+        if group.settles && !waiting.closing {
             let env = &self.inbox.env;
             let due = |queue: &str| {
                 let enqueued =
@@ -322,7 +339,7 @@ impl<W: Writer> Scribe<W> {
             }
             Err(error) => {
                 tracing::warn!(%error, "a transaction failed");
-                self.owed = settlements;
+                self.owed.extend(settlements);
                 self.back_off(now_ms);
                 let lookers = {
                     let consumers = &mut self.inbox.waiting.lock().consumers;
@@ -407,6 +424,9 @@ impl<W: Writer> Scribe<W> {
                 let mut waiting = self.inbox.waiting.lock();
                 let consumers = &mut waiting.consumers;
                 dealt.left.extend(refused.into_iter().map(|h| consumers.refused(listener, h)));
+                let finished = consumers.forget_finished(now_ms);
+                drop(waiting);
+                drop(finished);
             }
         }
         if !dealt.left.is_empty() {
@@ -452,6 +472,7 @@ impl<W: Writer> Scribe<W> {
                 self.build_ms = agenda.building.then(|| self.build_ms.unwrap_or(now_ms));
                 self.refresh_ms = now_ms + AGENDA_REFRESH_MS;
                 self.look_at_queues(now_ms);
+                let _finished = self.inbox.waiting.lock().consumers.forget_finished(now_ms);
             }
             Err(error) => {
                 tracing::warn!(%error, "reading the agenda");

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Report, Work};
-use openkv::model::{Decision, Error, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result};
+use openkv::model::{Decision, Error, KeyRange, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result};
 
 use crate::database::{Database, START_MS, deno};
 use crate::faulty::{Faulty, Plan};
-use crate::writes::{enqueue, set, set_until, write};
+use crate::writes::{enqueue, key, set, set_until, write};
 
 /// Switches a failure on and off from outside.
 #[derive(Clone, Default)]
@@ -147,6 +147,73 @@ fn a_lock_that_is_over_before_its_message_is_dealt_is_renewed_at_once() {
     drop(go);
     database.settle_down();
     assert!(consumer.all().is_empty());
+}
+
+/// Set back by a while, it made what had failed wait for as long.
+#[test]
+fn a_clock_that_is_set_back_makes_nothing_wait_for_it() {
+    let (database, _plan, broken) = broken_writes();
+    let consumer = database.listen(5);
+    database.must(enqueue(1..2, START_MS, &[], &["dead"]));
+    let (id, _) = consumer.get();
+    let watch = database.watch(&["dead"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
+    let waiting = database.next(watch);
+    broken.set(true);
+    database.store().settle(consumer.id, id, Outcome::Failed, None);
+    assert_eq!(database.commit(vec![write(vec![])]), [full()]);
+    broken.set(false);
+    database.pass(-900_000);
+    assert_eq!(waiting.get(), Ok(Some(vec![Some(vec![1])])));
+}
+
+/// One that asked for what is there now was neither answered nor let go, and the writer thread asked
+/// itself about it for ever.
+#[test]
+fn closing_answers_who_asks_for_one_message() {
+    let (begun, seen) = channel::<()>();
+    let begun = Mutex::new(begun);
+    let before_apply = move |_, work: &Work| {
+        if !work.writes.is_empty() {
+            begun.lock().expect("no panic").send(()).expect("asked");
+            // As long as it takes to ask and to begin closing.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    };
+    let (mut database, _plan) =
+        over(Plan { before_apply: Box::new(before_apply), ..Plan::default() });
+    let written = database.submit(vec![Ok(write(vec![]))]);
+    seen.recv().expect("begun");
+    let (_, received) = database.receive("mail", 1000, true);
+    database.close();
+    written.get();
+    assert_eq!(received.get(), Err(Error::closed()));
+}
+
+/// What stood in line behind something that panicked was dropped, and the feed was opening for ever.
+#[test]
+fn a_feed_whose_opening_is_dropped_is_refused() {
+    let database = Database::memory();
+    let (begun, seen) = channel::<()>();
+    let (go, going) = channel::<()>();
+    database.store().order(Box::new(move |_| {
+        begun.send(()).expect("asked");
+        going.recv().expect("told to go");
+    }));
+    seen.recv().expect("begun");
+    database.store().order(Box::new(|_| panic!("as told")));
+    let range = KeyRange { start: key("a"), end: key("b") };
+    let (told, opened) = channel();
+    let reply = Box::new(move |last: Result<u64>| told.send(last).expect("asked"));
+    let feed = database.store().feed_from(range, None, Duration::from_secs(30), reply);
+    go.send(()).expect("waiting");
+    assert_eq!(opened.recv().expect("answered").map_err(|error| error.kind()), Err(Kind::Internal));
+    let (told, batch) = channel();
+    let reply =
+        move |batch: Result<_>| told.send(batch.map_err(|error| error.kind())).expect("asked");
+    database.store().feed_next(feed, Box::new(reply));
+    assert_eq!(batch.recv(), Ok(Err(Kind::Internal)));
 }
 
 #[test]
