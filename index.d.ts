@@ -1241,7 +1241,8 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * Resolves after {@link close}. Keeps the process alive until then.
    *
-   * Rejects with `Error` "Queue already closed" on a closed handle.
+   * Rejects with `Error` "Queue already closed" on a closed handle, on an aborted one with the
+   * signal's reason.
    */
   listenQueue(handler: (value: any) => void | Promise<void>): Promise<void>;
 

@@ -3,7 +3,7 @@
 
 import { call } from "./call.js";
 import { Writer } from "./codec/writer.js";
-import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "./errors.js";
+import { CLOSED, type Failure, bugOf, readFailure } from "./errors.js";
 import { putText } from "./frame.js";
 import { CALL_EXTEND, CALL_SETTLE, DONE, FAILED, REPLIED, RETURNED } from "./native.js";
 import type { Receiver } from "./port.js";
@@ -121,7 +121,7 @@ export async function receive(
   }
   const raw = readMessage(data, LOCK_BYTES);
   const held = { id: raw.id, lock: data.subarray(0, LOCK_BYTES) };
-  if (session.closed) throw closedError();
+  session.requireOpen();
   if (signal?.aborted) {
     // Where that cannot be told, its lock runs out.
     await settle(session, held, RETURNED).catch(() => false);
@@ -197,7 +197,7 @@ class PendingReceive implements Receiver {
 
   /** Throws where the caller's own stack shows. */
   answer(): Buffer | null {
-    if (this.#failure !== null) throw errorOf(this.#failure);
+    if (this.#failure !== null) throw this.#session.errorOf(this.#failure);
     return this.#data;
   }
 }

@@ -48,6 +48,9 @@ export const CALL_DELETE_MANY = 13;
 export const CALL_ENTRIES = 14;
 export const CALL_PREVIEW = 19;
 
+/** In place of "there is more", in a range answer: an error record follows. */
+export const ANSWER_FAILED = 2;
+
 /** How a delivery ends. */
 export const DONE = 0;
 export const FAILED = 1;

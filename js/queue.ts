@@ -87,6 +87,7 @@ export async function listenQueue(session: Session, handler: Handler): Promise<v
   if (session.closed) {
     // Deno's: an error after close(), the end that every listener sees after dispose.
     if (session.disposed) return;
+    if (session.aborted !== null) throw session.aborted.reason;
     throw new Error("Queue already closed");
   }
   const listener = new Listener(session, {

@@ -2,9 +2,9 @@
 // event, and each caller takes its own answer from the event's bytes.
 
 import { Writer } from "./codec/writer.js";
-import { CLOSED, type Failure, bugOf, readFailure } from "./errors.js";
+import { CLOSED, type Failure, bugOf, failureBytes, readFailure } from "./errors.js";
 import { putBytes, readU32 } from "./frame.js";
-import { POINT, POINT_HEAD_BYTES, RANGE_HEAD_BYTES, READ } from "./native.js";
+import { ANSWER_FAILED, POINT, POINT_HEAD_BYTES, RANGE_HEAD_BYTES, READ } from "./native.js";
 import type { Receiver } from "./port.js";
 import type { Session } from "./session.js";
 
@@ -100,15 +100,24 @@ export class ReadBatch implements Receiver {
     this.#resolve();
   }
 
-  /** Where answer `index` starts in {@link data}, once arrived. Throws when the read failed. */
+  /** Where answer `index` starts in {@link data}, once arrived. Throws when that read failed. */
   start(index: number): number {
     if (this.#failure !== null) throw this.#session.errorOf(this.#failure);
-    return this.#starts[index];
+    const at = this.#starts[index];
+    if (hasFailed(this.data, at)) {
+      throw this.#session.errorOf(readFailure(this.data, at + RANGE_HEAD_BYTES));
+    }
+    return at;
   }
+}
+
+function hasFailed(data: Buffer, at: number): boolean {
+  return data[at + RANGE_HEAD_BYTES - 1] === ANSWER_FAILED;
 }
 
 /** Where the answer after the one at `at` starts. */
 export function skipAnswer(data: Buffer, at: number): number {
+  if (hasFailed(data, at)) return at + RANGE_HEAD_BYTES + failureBytes(data, at + RANGE_HEAD_BYTES);
   const rows = readU32(data, at);
   at += RANGE_HEAD_BYTES;
   for (let row = 0; row < rows; row++) {

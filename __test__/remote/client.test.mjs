@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { KvU64 } from "../../index.mjs";
-import { connect, start } from "./mock.mjs";
+import { connect, reply, start } from "./mock.mjs";
 import { fields } from "./protobuf.mjs";
 
 for (const h2 of [false, true]) {
@@ -122,6 +122,39 @@ describe("what is sent", () => {
     await Promise.all([kv.get(["x"]), kv.getMany(Array.from({ length: 10 }, (_, i) => ["m", i]))]);
     const sizes = mock.requests.slice(-2).map(({ body }) => fields(body)[1].length);
     assert.deepEqual(sizes.toSorted(), [1, 10]);
+  });
+
+  test("reads of one moment fail each for itself", async () => {
+    const mock = await start();
+    mock.metadata = {
+      endpoints: [
+        { url: "/strong", consistency: "strong" },
+        { url: "/near", consistency: "eventual" },
+      ],
+    };
+    mock.scripts.snapshot_read = ({ url }, response) =>
+      url.startsWith("/strong") && reply(response, 400, "text/plain", "not here");
+    const kv = await connect(mock, { limits: "wide" });
+    const eventual = { consistency: "eventual" };
+    const eleven = Array.from({ length: 11 }, (_, i) => ["k", i]);
+    const settled = await Promise.allSettled([
+      kv.get(["a"], eventual),
+      kv.get(["b"]),
+      kv.getMany(eleven, eventual),
+      kv.list({ prefix: ["c"] }, eventual).next(),
+      kv.getMany([["d"], ["e"]]),
+    ]);
+    const told = settled.map(({ value, reason }) => reason?.code ?? reason?.name ?? value);
+    const absent = { key: ["a"], value: null, versionstamp: null };
+    assert.deepEqual(told, [
+      absent,
+      "TypeError",
+      "UNSUPPORTED",
+      { done: true, value: undefined },
+      "TypeError",
+    ]);
+    assert.match(settled[1].reason.message, /not here/);
+    assert.match(settled[2].reason.message, /11 keys/);
   });
 
   test("eventual reads go to the nearest endpoint, all else to a strong one", async () => {

@@ -426,6 +426,43 @@ describe("watches", { concurrency: true }, () => {
     assert.ok(mock.counts.metadata <= 3);
   });
 
+  test("a token that ends again before there is a stream", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    const reader = kv.watch([["a"]]).getReader();
+    assert.deepEqual(await values(reader), [null]);
+    const next = values(reader);
+    // A server whose tokens live as long as itself starts anew, and once more while it is asked.
+    mock.dataToken = "second";
+    mock.scripts.watch = ({ headers }, response) => {
+      if (headers.authorization !== "Bearer second" || mock.dataToken !== "second") return false;
+      mock.dataToken = "third";
+      return reply(response, 503, "text/plain", "starting");
+    };
+    mock.cutWatches();
+    await kv.set(["a"], 1);
+    assert.deepEqual(await next, [1]);
+    assert.equal(mock.dataToken, "third");
+  });
+
+  test("a server that ends streams without news is asked less and less often", async () => {
+    const mock = await start();
+    const kv = await connect(mock);
+    mock.scripts.watch = (_, response) => {
+      response.writeHead(200, { "content-type": "application/octet-stream" });
+      response.end(frame(mock.stateBytes([hexOf(["a"])])));
+      return true;
+    };
+    const reader = kv.watch([["a"]]).getReader();
+    assert.deepEqual(await values(reader), [null]);
+    const next = values(reader);
+    await sleep(1500);
+    assert.ok(mock.counts.watch < 10, `${mock.counts.watch} streams`);
+    delete mock.scripts.watch;
+    await kv.set(["a"], 1);
+    assert.deepEqual(await next, [1]);
+  });
+
   test("a stream cut at every byte", async () => {
     const mock = await start();
     const kv = await connect(mock);

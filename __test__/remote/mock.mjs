@@ -38,7 +38,7 @@ export class Mock {
   entries = new Map();
   version = 0n;
   /** Requests by path, and all of them with their headers. */
-  counts = { metadata: 0, snapshot_read: 0, atomic_write: 0, watch: 0, feed: 0 };
+  counts = { metadata: 0, snapshot_read: 0, atomic_write: 0, watch: 0, feed: 0, receive: 0 };
   requests = [];
   /** By path: `(request, response, body, count) => boolean`. */
   scripts = {};
@@ -170,6 +170,10 @@ export class Mock {
   /** openkv's own, which it has by its scripts only. */
   feed(response) {
     reply(response, 404, "text/plain", "Resource not found.");
+  }
+
+  receive(response) {
+    this.feed(response);
   }
 
   get watching() {

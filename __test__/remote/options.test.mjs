@@ -82,8 +82,9 @@ describe("a signal", () => {
   });
 
   /** A handle on a server, and what aborts it. */
-  async function abortable() {
+  async function abortable(metadata) {
     const mock = await start();
+    mock.metadata = metadata;
     const controller = new AbortController();
     const { signal } = controller;
     const kv = await openKv(new URL(mock.url), { accessToken: ACCESS_TOKEN, timeout: 60_000, signal });
@@ -112,6 +113,19 @@ describe("a signal", () => {
       await assert.rejects(call, enough);
     }
     assert.throws(() => kv.watch([["a"]]), enough);
+  });
+
+  test("gives up a wait for a message, and all later ones", async () => {
+    const { mock, kv, abort } = await abortable({ extensions: ["frames-1", "queues-1"] });
+    const asked = silent(mock, "receive");
+    const queue = kv.queue("work");
+    const receiving = assert.rejects(queue.receive({ wait: 60_000 }), enough);
+    await asked;
+    abort();
+    await receiving;
+    await assert.rejects(queue.receive(), enough);
+    await assert.rejects(queue.listen(() => {}), enough);
+    await assert.rejects(kv.listenQueue(() => {}), enough);
   });
 
   test("a write that was sent has an unknown outcome; one that waits for its turn has none", async () => {

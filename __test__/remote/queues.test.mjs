@@ -10,7 +10,7 @@ import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openKv, serve } from "../../index.mjs";
 import { lossy } from "./lossy.mjs";
-import { connect, start } from "./mock.mjs";
+import { connect, reply, start } from "./mock.mjs";
 
 const ACCESS_TOKEN = "access-token-of-a-file";
 const READ_TOKEN = "read-token-of-a-file";
@@ -212,6 +212,39 @@ describe("what was lost on the way", () => {
     assert.equal(await other.queue("work").receive(), null);
     assert.equal((await local.queue("work").stats()).total, 0);
   });
+});
+
+test("a place that frees while a stream is opening is told when it is open", async () => {
+  // What was told before there was a stream counted as told to it: no message came any more.
+  const { kv, link, local } = await served();
+  const stop = new AbortController();
+  const handled = [];
+  let streams = 0;
+  link.delays = (path) => (path.endsWith("/consume") && streams++ > 0 ? 300 : 0);
+  const listening = kv.queue("work").listen(
+    async (n) => {
+      if (n === 0) {
+        link.cut();
+        await until(() => streams === 2, "another stream is asked for");
+      }
+      handled.push(n);
+      if (n === 1) stop.abort();
+    },
+    { concurrency: 1, signal: stop.signal },
+  );
+  await enqueue(local, 2);
+  await until(() => handled.length === 2, "the second message");
+  await listening;
+});
+
+test("a server that says at once that there is no message is asked again after a pause", async () => {
+  const mock = await start();
+  mock.metadata = { extensions: ["frames-1", "queues-1"] };
+  mock.scripts.receive = (_, response) =>
+    reply(response, 200, "application/octet-stream", Buffer.from([0]));
+  const kv = await connect(mock);
+  assert.equal(await kv.queue("work").receive({ wait: 500 }), null);
+  assert.ok(mock.counts.receive < 20, `${mock.counts.receive} requests`);
 });
 
 test("a listener that is stopped gives back what was on its way", async () => {
