@@ -35,10 +35,11 @@ export async function backup(
   frame.u32(number);
   frame.bytes(Buffer.from(resolve(path)));
   const follower = new Follower(session, number, onProgress as KvBackupOptions["onProgress"]);
-  const end = (): void => void follower.ask(true);
+  const end = (): void => follower.end();
   signal?.addEventListener("abort", end);
   try {
     const answer = await call(session, CALL_BACKUP, frame);
+    follower.throwFailure();
     return {
       bytes: answer.readDoubleLE(0),
       entries: answer.readDoubleLE(8),
@@ -47,6 +48,7 @@ export async function backup(
     };
   } catch (error) {
     signal?.throwIfAborted();
+    follower.throwFailure();
     throw error;
   } finally {
     follower.stop();
@@ -60,22 +62,43 @@ class Follower {
   readonly #number: number;
   readonly #told: KvBackupOptions["onProgress"];
   readonly #timer: NodeJS.Timeout | undefined;
+  /** What was thrown by whoever is told. */
+  #failure: { error: unknown } | undefined;
 
   constructor(session: Session, number: number, told: KvBackupOptions["onProgress"]) {
     this.#session = session;
     this.#number = number;
     this.#told = told;
-    if (told !== undefined) this.#timer = setInterval(() => void this.ask(false), PROGRESS_MS);
+    if (told !== undefined) this.#timer = setInterval(() => void this.#tell(), PROGRESS_MS);
   }
 
-  async ask(end: boolean): Promise<void> {
-    if (this.#session.closed) return;
+  /** Ends the backup. Where that cannot be said, the session is at its end, and the backup with it. */
+  end(): void {
+    this.#ask(true).catch(() => {});
+  }
+
+  throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  async #tell(): Promise<void> {
+    try {
+      const [pagesDone, pages] = await this.#ask(false);
+      if (pages > 0) await this.#told?.({ pagesDone, pages });
+    } catch (error) {
+      this.#failure ??= { error };
+      this.stop();
+      this.end();
+    }
+  }
+
+  async #ask(end: boolean): Promise<[pagesDone: number, pages: number]> {
+    if (this.#session.closed) return [0, 0];
     const frame = new Writer();
     frame.u32(this.#number);
     frame.u8(end ? 1 : 0);
     const answer = await call(this.#session, CALL_BACKUP_PROGRESS, frame);
-    const [pagesDone, pages] = [answer.readDoubleLE(0), answer.readDoubleLE(8)];
-    if (!end && pages > 0) this.#told?.({ pagesDone, pages });
+    return [answer.readDoubleLE(0), answer.readDoubleLE(8)];
   }
 
   stop(): void {

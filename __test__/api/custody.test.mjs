@@ -70,6 +70,21 @@ test("a backup that is ended leaves nothing behind", async () => {
   kv.close();
 });
 
+// It was an unhandled rejection, and the end of the process.
+test("what onProgress throws ends the backup, which rejects with it", async () => {
+  const kv = await openKv(path("thrown.db"), { limits: "wide" });
+  // Enough for a look at it while it is copied: looks are 100 ms apart.
+  for (let n = 0; n < 16; n++) await kv.set(["big", n], new Uint8Array(8 * 1024 * 1024).fill(n));
+  for (const [name, onProgress] of [
+    ["thrown", () => { throw new Error("no more"); }],
+    ["rejected", async () => { throw new Error("no more"); }],
+  ]) {
+    await assert.rejects(kv.backup(path(`${name}-copy.db`), { onProgress }), /no more/);
+  }
+  assert.deepEqual(readdirSync(folder).filter((name) => name.includes("unfinished")), []);
+  kv.close();
+});
+
 test("what cannot be is refused, and says why", async () => {
   const kv = await openKv(path("refused.db"));
   await kv.set(["k"], 1);
