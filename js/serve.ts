@@ -8,19 +8,29 @@ import type { NativeServer } from "./native/binding.js";
 import { type Port, type Receiver, port } from "./port.js";
 import type { KvServer, ServeOptions } from "./types.js";
 
-const OPTION_NAMES = [
-  "path",
-  "listen",
-  "accessToken",
-  "readToken",
-  "adminToken",
-  "tls",
-  "readonly",
-  "quotas",
-  "dataTokenMs",
-  "connectionsMax",
-  "log",
-];
+/** What an option is: a type, the largest whole number, one of some words, or options of its own. */
+type Kind = "string" | "boolean" | number | readonly string[] | Kinds;
+interface Kinds {
+  readonly [name: string]: Kind;
+}
+
+const COUNT = Number.MAX_SAFE_INTEGER;
+const COUNT_U32 = 2 ** 32 - 1;
+
+/** The kinds of all options. Their bounds, and what goes together, are Rust's (src/server/options.rs). */
+const OPTIONS: Kinds = {
+  path: "string",
+  listen: "string",
+  accessToken: "string",
+  readToken: "string",
+  adminToken: "string",
+  tls: { cert: "string", key: "string" },
+  readonly: "boolean",
+  quotas: { bytes: COUNT, operationsPerSecond: COUNT_U32, queueDepth: COUNT, watches: COUNT_U32 },
+  dataTokenMs: COUNT,
+  connectionsMax: COUNT,
+  log: ["none", "text", "json"],
+};
 
 export async function serve(options: ServeOptions): Promise<KvServer> {
   const given = check(options);
@@ -44,14 +54,40 @@ function check(options: ServeOptions): ServeOptions {
   if (options === undefined || options === null) {
     throw new TypeError("serve needs options: { path, accessToken } at least");
   }
-  checkOptions("serve", options, OPTION_NAMES);
-  if (typeof options.path !== "string") {
-    throw new TypeError(`path must be a string: received ${nameOf(options.path)}`);
-  }
+  checkKinds("", options, OPTIONS);
+  if (options.path === undefined) throw new TypeError("path must be a string: received undefined");
   if (options.path === "") return options;
   // The end of a folder that is to be made is what tells it from a file.
   const ends = /[/\\]$/.test(options.path);
   return { ...options, path: resolve(options.path) + (ends ? sep : "") };
+}
+
+/** `within`: the name of the option that has these, with a dot. */
+function checkKinds(within: string, options: object, kinds: Kinds): void {
+  const given = checkOptions(within === "" ? "serve" : `serve: ${within.slice(0, -1)}`, options, Object.keys(kinds));
+  for (const [name, value] of Object.entries(given)) {
+    if (value !== undefined) checkKind(within + name, value, kinds[name]);
+  }
+}
+
+function checkKind(name: string, value: unknown, kind: Kind): void {
+  const refuse = (what: string): never => {
+    const shown = ["number", "bigint", "string"].includes(typeof value) ? String(value) : nameOf(value);
+    throw new TypeError(`${name} must be ${what}: received ${shown}`);
+  };
+  if (typeof kind === "string") {
+    // What was given may be a token, which no message repeats.
+    if (typeof value !== kind) throw new TypeError(`${name} must be a ${kind}: received ${nameOf(value)}`);
+  } else if (typeof kind === "number") {
+    const isCount = Number.isInteger(value) && (value as number) >= 0 && (value as number) <= kind;
+    if (!isCount) refuse(`an integer from 0 to ${kind}`);
+  } else if (Array.isArray(kind)) {
+    if (!kind.includes(value)) refuse(`one of ${kind.join(", ")}`);
+  } else if (typeof value !== "object" || value === null) {
+    refuse(`an object of ${Object.keys(kind).join(", ")}`);
+  } else {
+    checkKinds(`${name}.`, value, kind as Kinds);
+  }
 }
 
 class RunningServer implements KvServer {

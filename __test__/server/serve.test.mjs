@@ -23,9 +23,15 @@ describe("options", () => {
     [{ path: "a/" }, /adminToken is missing/],
     [{ path: "a/", adminToken, accessToken }, /accessToken is for a single file/],
     [{ path: "a.db", accessToken, dataTokenMs: 1 }, /dataTokenMs must be from/],
-    [{ path: "a.db", accessToken, connectionsMax: 1.5 }, /connectionsMax|integer|floating/],
-    [{ path: "a.db", accessToken, quotas: { watch: 1 } }, /unknown field `watch`/],
-    [{ path: "a.db", accessToken, log: "loud" }, /unknown variant/],
+    [{ path: "a.db", accessToken, connectionsMax: 1.5 }, /^connectionsMax must be an integer from 0 to \d+: received 1\.5$/],
+    [{ path: "a.db", accessToken, connectionsMax: "5" }, /^connectionsMax must be an integer/],
+    [{ path: "a.db", accessToken: 5 }, /^accessToken must be a string: received number$/],
+    [{ path: "a.db", accessToken, readonly: 1 }, /^readonly must be a boolean: received number$/],
+    [{ path: "a.db", accessToken, tls: "x" }, /^tls must be an object of cert, key: received x$/],
+    [{ path: "a.db", accessToken, tls: { cert: 5, key: "k" } }, /^tls\.cert must be a string/],
+    [{ path: "a.db", accessToken, quotas: { watch: 1 } }, /quotas: unknown option 'watch': known are bytes/],
+    [{ path: "a.db", accessToken, quotas: { watches: 2 ** 32 } }, /^quotas\.watches must be an integer/],
+    [{ path: "a.db", accessToken, log: "loud" }, /^log must be one of none, text, json: received loud$/],
     [{ path: "a.db", accessToken, listen: "nowhere" }, /listen is HOST:PORT/],
     [{ path: "a.db", accessToken, tls: { cert: "/none", key: "/none" } }, /tls\.cert/],
   ];
@@ -34,6 +40,13 @@ describe("options", () => {
       await assert.rejects(serve(options), { name: "TypeError", message });
     });
   }
+
+  test("a number that JSON has no word for is refused by name", async () => {
+    for (const connectionsMax of [5n, Number.NaN, Infinity]) {
+      const message = /^connectionsMax must be an integer/;
+      await assert.rejects(serve({ path: "a.db", accessToken, connectionsMax }), { name: "TypeError", message });
+    }
+  });
 
   test("an address that is taken is a KvError", async () => {
     const server = await serveFile();
