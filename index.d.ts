@@ -67,7 +67,8 @@ export interface AtomicCheck {
  * - `delete` removes the entry; an absent one is fine.
  * - `sum`, `min`, `max` combine a `KvU64` with the stored `KvU64`, and store the operand where
  *   there is none. A sum wraps around at 2^64. `sum` also adds bigint to bigint and number to
- *   number. Any other pair rejects the commit with a `TypeError`.
+ *   number, and a bigint of 0…2^64 − 1 to a `KvU64`, which stays one. Any other pair rejects the
+ *   commit with a `TypeError`.
  */
 export type KvMutation =
   & { key: KvKey }
@@ -1241,8 +1242,8 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * Resolves after {@link close}. Keeps the process alive until then.
    *
-   * Rejects with `Error` "Queue already closed" on a closed handle, on an aborted one with the
-   * signal's reason.
+   * Rejects with `TypeError` when `handler` is no function, with `Error` "Queue already closed" on a
+   * closed handle, on an aborted one with the signal's reason.
    */
   listenQueue(handler: (value: any) => void | Promise<void>): Promise<void>;
 
@@ -1267,7 +1268,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * closes.
    *
    * @param options.raw Yields also when nothing visible changed (a deletion of an absent key).
-   * @throws TypeError for an invalid or an eleventh key; {@link BadResource} on a closed handle.
+   * @throws TypeError for an invalid or an eleventh key, and for `since`, which is for a selector;
+   *   {@link BadResource} on a closed handle.
    *
    * @example
    * for await (const [entry] of kv.watch<[Config]>([["config"]])) apply(entry.value);
@@ -1480,7 +1482,10 @@ export class Kv implements Disposable, AsyncDisposable {
 
 /** Options of {@link Kv.backup}. An unknown name is a `TypeError`. */
 export interface KvBackupOptions {
-  /** Told now and then how many pages (4096 bytes) are copied. */
+  /**
+   * Told now and then how many pages (4096 bytes) are copied. What it throws ends the backup, which
+   * rejects with it; a copy that was complete by then stays.
+   */
   onProgress?: (progress: { pagesDone: number; pages: number }) => void;
   /** Ends the backup; nothing is left behind. */
   signal?: AbortSignal;
@@ -1541,7 +1546,12 @@ export interface OpenKvOptions {
    * a power loss may take the last commits, never the file. Default: `"full"`.
    */
   durability?: "full" | "normal";
-  /** Opens an existing file and refuses every write with code `DENIED`. Default: false. */
+  /**
+   * Opens an existing file and refuses every write with code `DENIED`. Readers share memory in files
+   * beside it (`-wal`, `-shm`), which whoever opens it first makes: where this process may not write
+   * the folder either, it opens while somebody else has the file open, else it is `DENIED`. Default:
+   * false.
+   */
   readonly?: boolean;
   /**
    * How long to wait for another process that holds the file, in milliseconds, before a call fails

@@ -260,14 +260,29 @@ function checkFlag(name: string, value: unknown): void {
 }
 
 /** The `raw` option of a watch. */
-export function checkWatchOptions(options: { raw?: unknown }): boolean {
+export function checkWatchOptions(options: { raw?: unknown; since?: unknown }): boolean {
   const raw = Boolean(options.raw);
   refuseMisspelt(options, WATCH_OPTIONS);
+  if (options.since !== undefined) {
+    throw new TypeError("kv.watch: since is for a selector: keys tell their newest state");
+  }
   return raw;
 }
 
 function isPositiveInteger(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value > 0;
+}
+
+/** A key for a method that Deno does not have: the words name the method. */
+export function requireKey(method: string, key: unknown): void {
+  if (Array.isArray(key)) return;
+  throw new TypeError(`${method}: key must be an array: received ${nameOf(key)}`);
+}
+
+/** A selector for a method that Deno does not have. */
+export function requireSelector(method: string, what: string, selector: unknown): void {
+  if (typeof selector === "object" && selector !== null) return;
+  throw new TypeError(`${method}: expected ${what}: received ${nameOf(selector)}`);
 }
 
 /** As in a template, but a symbol has words too. */

@@ -1,7 +1,7 @@
 // Duty: how many entries there are: counted where they are.
 
 import { call } from "./call.js";
-import { checkOptions } from "./check.js";
+import { checkOptions, requireSelector } from "./check.js";
 import { Writer } from "./codec/writer.js";
 import { CALL_COUNT } from "./native.js";
 import { boundsOf, checkSelector } from "./range.js";
@@ -16,6 +16,7 @@ export async function count(
   options: unknown,
 ): Promise<number> {
   const { where } = checkOptions("kv.count", options, ["where"]);
+  requireSelector("kv.count", "a selector", selector);
   const bounds = boundsOf(checkSelector(selector), session.limits.rangeKeyBytesMax);
   const frame = new Writer(256);
   const scan = {

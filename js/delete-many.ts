@@ -1,7 +1,7 @@
 // Duty: deleteMany: entries by their keys, or by a range and a filter, deleted where they are.
 
 import { call } from "./call.js";
-import { checkOptions, nameOf, told } from "./check.js";
+import { checkOptions, nameOf, requireSelector, told } from "./check.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp } from "./frame.js";
 import { CALL_DELETE_MANY, DELETE_ATOMIC, DELETE_KEYS, SCAN_WHERE } from "./native.js";
@@ -29,6 +29,7 @@ export async function deleteMany(
     throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${nameOf(atomic)}`);
   }
   const filter = encodeWhere("kv.deleteMany", where);
+  requireSelector("kv.deleteMany", "keys or a selector", which);
   const byKeys = Array.isArray(which);
   const frame = new Writer(256);
   frame.u8(

@@ -1,6 +1,6 @@
 // Duty: ttl, touch and persist: when an entry ends, as data; its value is never read or written.
 
-import { checkExpireIn, checkOptions } from "./check.js";
+import { checkExpireIn, checkOptions, requireKey } from "./check.js";
 import { call } from "./call.js";
 import { Writer } from "./codec/writer.js";
 import { CALL_TTL } from "./native.js";
@@ -16,6 +16,7 @@ const ENDS = 2;
 const FRAME_BYTES = 256;
 
 export async function ttl(session: Session, key: KvKey): Promise<{ expireAt: Date } | null> {
+  requireKey("kv.ttl", key);
   const frame = new Writer(FRAME_BYTES);
   putTtl(frame, key, session.limits);
   const answer = await call(session, CALL_TTL, frame);
@@ -37,6 +38,7 @@ export async function touch(
   key: KvKey,
   options: unknown,
 ): Promise<KvCommitResult | KvCommitError> {
+  requireKey("kv.touch", key);
   return await retime(session, key, Date.now() + checkTouch("kv.touch", options));
 }
 
@@ -44,6 +46,7 @@ export async function persist(
   session: Session,
   key: KvKey,
 ): Promise<KvCommitResult | KvCommitError> {
+  requireKey("kv.persist", key);
   return await retime(session, key, undefined);
 }
 

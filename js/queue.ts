@@ -5,6 +5,7 @@
 
 import { types } from "node:util";
 import { call } from "./call.js";
+import { wrongShape } from "./check.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { ENCODING_CBOR } from "./codec/value/tags.js";
 import { Writer } from "./codec/writer.js";
@@ -84,6 +85,8 @@ export interface Listening {
 type Handler = (value: unknown) => void | Promise<void>;
 
 export async function listenQueue(session: Session, handler: Handler): Promise<void> {
+  // Each message would fail, again and again, until it is dropped.
+  if (typeof handler !== "function") throw wrongShape("function", handler);
   if (session.closed) {
     // Deno's: an error after close(), the end that every listener sees after dispose.
     if (session.disposed) return;

@@ -338,6 +338,17 @@ test("on a closed handle every call is a BadResource, and nothing else happens",
   assert.equal(kv.atomic().set(["a"], 1) !== undefined, true, "atomic() answers");
 });
 
+// Each delivery failed: the messages were used up, and nobody had seen them.
+test("a handler that is no function is refused before it takes a message", async () => {
+  const kv = await openKv(":memory:");
+  await kv.enqueue("kept");
+  for (const handler of [undefined, null, {}, "f"]) {
+    await assert.rejects(kv.listenQueue(handler), { name: "TypeError", message: /expected: function/ });
+  }
+  assert.equal(await new Promise((resolve) => void kv.listenQueue(resolve)), "kept");
+  kv.close();
+});
+
 test("wrong arguments on a closed handle are told all the same", async () => {
   const kv = await openKv(":memory:");
   kv.close();
