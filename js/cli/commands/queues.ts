@@ -131,18 +131,20 @@ function printMessage({ id, value, attempts, enqueuedAt }: Info, style: Style): 
 /** A message that could not be printed is given back, and ends the listening: the next could not be either. */
 async function listen(kv: Kv, name: string, style: Style): Promise<void> {
   const { signal, release } = untilInterrupted();
-  const broken = new AbortController();
+  const ending = new AbortController();
+  const end = (): void => ending.abort();
+  signal.addEventListener("abort", end);
   let failure: unknown;
   const tell = async (_value: unknown, message: Info): Promise<void> => {
     try {
       await unlessAborted(printMessage(message, style), signal);
     } catch (error) {
       failure = error;
-      broken.abort();
+      end();
       throw error;
     }
   };
-  await kv.queue(name).listen(tell, { concurrency: 1, signal: AbortSignal.any([signal, broken.signal]) });
+  await kv.queue(name).listen(tell, { concurrency: 1, signal: ending.signal });
   release();
   if (failure !== undefined && !signal.aborted) throw failure;
 }
