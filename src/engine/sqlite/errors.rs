@@ -15,6 +15,17 @@ pub(super) fn failure(error: rusqlite::Error) -> Error {
     }
 }
 
+/// The error of a COMMIT: if writing or syncing failed, a crash may still bring it to light.
+pub(super) fn from_commit(extended: i32, text: &str) -> Error {
+    match extended & 0xff {
+        ffi::SQLITE_IOERR => {
+            let advice = "the file system failed; read to find out whether it was committed";
+            Error::new(Kind::OutcomeUnknown, format!("{text} (SQLite {extended}): {advice}"))
+        }
+        _ => from_code(extended, text),
+    }
+}
+
 /// The error of a raw call: the extended result code and SQLite's text for it.
 pub(super) fn from_code(extended: i32, text: &str) -> Error {
     let (kind, advice) = match extended & 0xff {
@@ -36,4 +47,22 @@ pub(super) fn from_code(extended: i32, text: &str) -> Error {
         _ => (Kind::Internal, "this should not happen; please report it"),
     };
     Error::new(kind, format!("{text} (SQLite {extended}): {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It said that nothing was done.
+    #[test]
+    fn a_commit_that_failed_on_the_disk_may_have_happened() {
+        let error = from_commit(ffi::SQLITE_IOERR_FSYNC, "disk I/O error");
+        assert_eq!(error.kind(), Kind::OutcomeUnknown);
+        assert!(error.message().contains("read to find out"), "{error}");
+        assert!(!error.message().contains("nothing was"), "{error}");
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_BUSY, ffi::SQLITE_CORRUPT] {
+            let (of_commit, of_any) = (from_commit(code, "text"), from_code(code, "text"));
+            assert_eq!((of_commit.kind(), of_commit.message()), (of_any.kind(), of_any.message()));
+        }
+    }
 }

@@ -10,8 +10,8 @@ use std::ptr;
 
 use rusqlite::{Connection, ffi};
 
-use super::errors::from_code;
-use crate::model::Result;
+use super::errors::{from_code, from_commit};
+use crate::model::{Error, Result};
 
 /// A compiled statement. Must be dropped before its connection.
 pub(super) struct Statement {
@@ -57,6 +57,13 @@ impl Statement {
     pub(super) fn execute(&mut self) -> Result<()> {
         self.run().finish()
     }
+
+    /// Executes a COMMIT, which may fail without being undone.
+    pub(super) fn commit(&mut self) -> Result<()> {
+        let mut run = self.run();
+        while run.step_or(from_commit)? {}
+        Ok(())
+    }
 }
 
 impl Drop for Statement {
@@ -66,14 +73,19 @@ impl Drop for Statement {
     }
 }
 
-fn error_of(db: *mut ffi::sqlite3, code: c_int) -> crate::model::Error {
+fn error_of(db: *mut ffi::sqlite3, code: c_int) -> Error {
+    refusal_of(db, code, from_code)
+}
+
+/// The error that `name` makes of the extended result code and SQLite's text for it.
+fn refusal_of(db: *mut ffi::sqlite3, code: c_int, name: fn(i32, &str) -> Error) -> Error {
     // SAFETY: `db` is open; the text is copied before anything else is called on it.
     let text = unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(db)) }.to_string_lossy().into_owned();
     // SAFETY: as above.
     let extended = unsafe { ffi::sqlite3_extended_errcode(db) };
     // The connection's code may already belong to a later call; trust it only if it agrees.
     let extended = if extended & 0xff == code & 0xff { extended } else { code };
-    from_code(extended, &text)
+    name(extended, &text)
 }
 
 /// One execution: bind, step, read columns; reset when dropped.
@@ -145,12 +157,17 @@ impl<'b> Run<'_, 'b> {
 
     /// To the next row; `false` at the end.
     pub(super) fn step(&mut self) -> Result<bool> {
+        self.step_or(from_code)
+    }
+
+    /// As [`Self::step`], with errors by `name`.
+    fn step_or(&mut self, name: fn(i32, &str) -> Error) -> Result<bool> {
         // SAFETY: the statement lives as long as this run.
         match unsafe { ffi::sqlite3_step(self.raw) } {
             ffi::SQLITE_ROW => Ok(true),
             ffi::SQLITE_DONE => Ok(false),
             // SAFETY: as above.
-            code => Err(error_of(unsafe { ffi::sqlite3_db_handle(self.raw) }, code)),
+            code => Err(refusal_of(unsafe { ffi::sqlite3_db_handle(self.raw) }, code, name)),
         }
     }
 

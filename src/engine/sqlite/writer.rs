@@ -268,14 +268,7 @@ impl SqliteWriter {
 
     /// Commits what was done since [`Self::begin`].
     pub(super) fn end(&mut self) -> Result<()> {
-        self.commit.execute().map_err(|error| {
-            self.roll_back();
-            // Only a failed sync leaves a commit that a crash might still bring to light.
-            match error.message().contains("disk I/O error") {
-                true => Error::new(Kind::OutcomeUnknown, error.message()),
-                false => error,
-            }
-        })
+        self.commit.commit().inspect_err(|_| self.roll_back())
     }
 
     /// Ends the transaction, if SQLite has not done so already.
