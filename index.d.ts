@@ -1456,8 +1456,8 @@ export class Kv implements Disposable, AsyncDisposable {
   backup(path: string, options?: KvBackupOptions): Promise<KvBackup>;
 
   /**
-   * Examines the file: SQLite's own check of its pages, then of every key and value. Takes as long as
-   * the file is large, and stops nobody. At most 100 findings.
+   * Examines the file: SQLite's own check of its pages, then of every key, value and time. Takes as
+   * long as the file is large, and stops nobody. At most 100 findings.
    *
    * @example
    * const { ok, findings } = await kv.check();

@@ -1,8 +1,10 @@
-//! The file as a whole: copied while it is in use, and examined.
+//! The file as a whole, copied while it is in use.
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::backup::{Backup as Copying, StepResult};
@@ -12,11 +14,10 @@ use sha2::{Digest, Sha256};
 
 use super::connection::{self, Access};
 use super::errors::failure;
-use super::layout::SPILLED;
-use super::reader::{encoding, stamp};
-use crate::codec::{cbor, key, v8};
+use super::examine::examine;
+use super::reader::stamp;
 use crate::engine::Backup;
-use crate::model::{Encoding, Error, Kind, Result};
+use crate::model::{Error, Kind, Result};
 
 /// Pages copied between two looks at whether to go on.
 const STEP_PAGES: i32 = 256;
@@ -29,8 +30,7 @@ pub(super) fn backup(
     step: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Backup> {
     if to.exists() {
-        let message = format!("{} exists already; name a file that does not", to.display());
-        return Err(Error::invalid(message));
+        return Err(taken(to));
     }
     let unfinished = Unfinished::beside(to);
     let source = connection::open(from, Access::Read, busy)?;
@@ -46,6 +46,13 @@ pub(super) fn backup(
     Ok(Backup { bytes, entries, stamp: stamp(version), digest })
 }
 
+fn taken(to: &Path) -> Error {
+    Error::invalid(format!("{} exists already; name a file that does not", to.display()))
+}
+
+/// Tells the unfinished copies of this process apart.
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
 /// A file that is not complete, and goes with this unless it is finished.
 struct Unfinished {
     path: PathBuf,
@@ -54,8 +61,10 @@ struct Unfinished {
 impl Unfinished {
     fn beside(to: &Path) -> Self {
         let mut name = OsString::from(to);
-        name.push(format!(".{}.unfinished", std::process::id()));
+        let copy = COPIES.fetch_add(1, Ordering::Relaxed);
+        name.push(format!(".{}-{copy}.unfinished", std::process::id()));
         let unfinished = Self { path: name.into() };
+        // What a process of that number has left behind.
         unfinished.remove();
         unfinished
     }
@@ -78,9 +87,13 @@ impl Unfinished {
         file.sync_all().map_err(io)?;
         let bytes = file.metadata().map_err(io)?.len();
         // Unlike a renaming, a link does not replace a file that has come meanwhile.
-        std::fs::hard_link(&self.path, to)
-            .or_else(|_| std::fs::rename(&self.path, to))
-            .map_err(io)?;
+        match std::fs::hard_link(&self.path, to) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(taken(to)),
+            // Not every system has links.
+            Err(_) if to.exists() => return Err(taken(to)),
+            Err(_) => std::fs::rename(&self.path, to).map_err(io)?,
+        }
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
             // Not every system syncs directories.
@@ -182,97 +195,49 @@ fn put(hash: &mut Sha256, kind: u8, bytes: &[u8]) {
     hash.update(bytes);
 }
 
-/// Examines the file: SQLite's own check of its pages, then ours of what is in them.
-pub(super) fn check(path: &Path, busy: Duration, findings_max: usize) -> Result<Vec<String>> {
-    let connection = connection::open(path, Access::Read, busy)?;
-    connection.execute_batch("BEGIN").map_err(failure)?;
-    let mut findings = examine(&connection, findings_max)?;
-    if findings.is_empty() {
-        check_rows(&connection, findings_max, &mut findings)?;
-        check_spill(&connection, findings_max, &mut findings)?;
-    }
-    findings.truncate(findings_max);
-    Ok(findings)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Custody;
+    use crate::engine::sqlite::SqliteEngine;
 
-fn examine(connection: &Connection, findings_max: usize) -> Result<Vec<String>> {
-    let sql = format!("PRAGMA integrity_check({findings_max})");
-    let mut statement = connection.prepare(&sql).map_err(failure)?;
-    let rows = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failure)?;
-    let mut findings = Vec::new();
-    for row in rows {
-        let finding = row.map_err(failure)?;
-        if finding != "ok" {
-            findings.push(finding);
-        }
+    fn database() -> (SqliteEngine, PathBuf, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name| folder.path().join(name);
+        let engine = SqliteEngine::open(&at("kv"), false, Duration::from_secs(5)).unwrap();
+        let to = at("copy");
+        (engine, to, folder)
     }
-    Ok(findings)
-}
 
-/// Keys are keys, values are values, and no row is newer than the file.
-fn check_rows(
-    connection: &Connection,
-    findings_max: usize,
-    findings: &mut Vec<String>,
-) -> Result<()> {
-    let newest = version(connection)?;
-    let sql = "SELECT kv.k, kv.v_encoding, kv.version, coalesce(openkv_spill.v, kv.v) FROM kv \
-               LEFT JOIN openkv_spill ON kv.v_encoding >= 256 AND openkv_spill.id = kv.v";
-    let mut statement = connection.prepare(sql).map_err(failure)?;
-    let mut rows = statement.query([]).map_err(failure)?;
-    while let Some(row) = rows.next().map_err(failure)? {
-        if findings.len() >= findings_max {
-            break;
-        }
-        let at: Vec<u8> = row.get(0).map_err(failure)?;
-        let named = |what: String| format!("entry {}: {what}", hex(&at));
-        let (id, version): (i64, i64) =
-            (row.get(1).map_err(failure)?, row.get(2).map_err(failure)?);
-        if let Err(error) = key::validate(&at) {
-            findings.push(named(format!("its key is none: {error}")));
-        }
-        if version > newest {
-            findings.push(named(format!("version {version} is beyond the counter, {newest}")));
-        }
-        let ValueRef::Blob(value) = row.get_ref(3).map_err(failure)? else {
-            findings.push(named("its value is missing from openkv_spill".into()));
-            continue;
-        };
-        if let Err(error) = readable(id, value) {
-            findings.push(named(format!("its value cannot be read: {error}")));
-        }
+    fn unfinished(folder: &tempfile::TempDir) -> usize {
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.contains("unfinished")).count()
     }
-    Ok(())
-}
 
-fn readable(id: i64, value: &[u8]) -> Result<()> {
-    let unreadable = |error: crate::codec::Malformed| Error::corrupt(error.to_string());
-    match encoding(id % SPILLED)? {
-        Encoding::Cbor => cbor::decode(value).map(drop).map_err(unreadable),
-        Encoding::V8 => v8::decode(value).map(drop).map_err(unreadable),
-        Encoding::Le64 if value.len() != 8 => Err(Error::corrupt("a KvU64 that is not 8 bytes")),
-        Encoding::Le64 | Encoding::Bytes => Ok(()),
+    /// Where a link was refused because of it, the file was replaced by a renaming.
+    #[test]
+    fn a_file_that_came_meanwhile_stays() {
+        let (engine, to, folder) = database();
+        let refused = engine.backup(&to, &mut |_, _| std::fs::write(&to, "precious").is_ok());
+        assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Invalid));
+        assert_eq!(std::fs::read(&to).unwrap(), b"precious");
+        assert_eq!(unfinished(&folder), 0);
     }
-}
 
-/// Rows of `openkv_spill` that nobody names take up room for nothing.
-fn check_spill(
-    connection: &Connection,
-    findings_max: usize,
-    findings: &mut Vec<String>,
-) -> Result<()> {
-    let named = "SELECT count(DISTINCT v) FROM kv WHERE v_encoding >= 256";
-    let spilled = "SELECT count(*) FROM openkv_spill";
-    let count = |sql: &str| -> Result<i64> {
-        connection.query_row(sql, [], |row| row.get(0)).map_err(failure)
-    };
-    let unnamed = count(spilled)? - count(named)?;
-    if unnamed > 0 && findings.len() < findings_max {
-        findings.push(format!("{unnamed} values in openkv_spill belong to no entry"));
+    /// They had one unfinished file, which the second began by deleting.
+    #[test]
+    fn of_two_backups_to_one_file_one_wins() {
+        let (engine, to, folder) = database();
+        let mut second = None;
+        let first = engine.backup(&to, &mut |_, _| {
+            second.get_or_insert_with(|| engine.backup(&to, &mut |_, _| true));
+            true
+        });
+        assert_eq!(first.map_err(|error| error.kind()), Err(Kind::Invalid));
+        let won = second.unwrap().unwrap();
+        assert_eq!(std::fs::metadata(&to).unwrap().len(), won.bytes);
+        verify(&to, won.digest).unwrap();
+        assert_eq!(unfinished(&folder), 0);
     }
-    Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,6 +11,7 @@ mod dead;
 mod deno;
 mod deno_queue;
 mod errors;
+mod examine;
 mod feed;
 mod foreign;
 mod fulltext;
@@ -108,7 +109,7 @@ impl Custody for SqliteEngine {
     }
 
     fn check(&self, findings_max: usize) -> Result<Vec<String>> {
-        custody::check(&self.path, self.busy, findings_max)
+        examine::check(&self.path, self.busy, findings_max)
     }
 }
 
