@@ -1,5 +1,6 @@
 // Duty: the database as a whole: backup and check.
 
+import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { call } from "./call.js";
 import { checkOptions, nameOf } from "./check.js";
@@ -12,7 +13,8 @@ import type { KvBackup, KvBackupOptions } from "./types.js";
 /** How often a backup is asked how far it is. */
 const PROGRESS_MS = 100;
 
-let lastNumber = 0;
+/** Bytes of the name that a backup is asked for by. */
+const NAME_BYTES = 8;
 
 export async function backup(
   session: Session,
@@ -30,11 +32,12 @@ export async function backup(
     throw new TypeError(`kv.backup: signal must be an AbortSignal: received ${nameOf(signal)}`);
   }
   signal?.throwIfAborted();
-  const number = (lastNumber = (lastNumber + 1) >>> 0);
+  // The threads of a process have their backups in one table, and do not know of each other.
+  const name = randomBytes(NAME_BYTES);
   const frame = new Writer();
-  frame.u32(number);
+  frame.bytes(name);
   frame.bytes(Buffer.from(resolve(path)));
-  const follower = new Follower(session, number, onProgress as KvBackupOptions["onProgress"]);
+  const follower = new Follower(session, name, onProgress as KvBackupOptions["onProgress"]);
   const end = (): void => follower.end();
   signal?.addEventListener("abort", end);
   try {
@@ -59,15 +62,15 @@ export async function backup(
 /** Asks a backup how far it is, as long as somebody wants to know. */
 class Follower {
   readonly #session: Session;
-  readonly #number: number;
+  readonly #name: Uint8Array;
   readonly #told: KvBackupOptions["onProgress"];
   readonly #timer: NodeJS.Timeout | undefined;
   /** What was thrown by whoever is told. */
   #failure: { error: unknown } | undefined;
 
-  constructor(session: Session, number: number, told: KvBackupOptions["onProgress"]) {
+  constructor(session: Session, name: Uint8Array, told: KvBackupOptions["onProgress"]) {
     this.#session = session;
-    this.#number = number;
+    this.#name = name;
     this.#told = told;
     if (told !== undefined) this.#timer = setInterval(() => void this.#tell(), PROGRESS_MS);
   }
@@ -95,7 +98,7 @@ class Follower {
   async #ask(end: boolean): Promise<[pagesDone: number, pages: number]> {
     if (this.#session.closed) return [0, 0];
     const frame = new Writer();
-    frame.u32(this.#number);
+    frame.bytes(this.#name);
     frame.u8(end ? 1 : 0);
     const answer = await call(this.#session, CALL_BACKUP_PROGRESS, frame);
     return [answer.readDoubleLE(0), answer.readDoubleLE(8)];

@@ -1,10 +1,12 @@
 // Duty: backup and check of a database in use: what they promise, and what they refuse.
 
 import assert from "node:assert/strict";
+import { on } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { KvU64, openKv } from "../../index.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "openkv-custody-"));
@@ -82,6 +84,46 @@ test("what onProgress throws ends the backup, which rejects with it", async () =
     await assert.rejects(kv.backup(path(`${name}-copy.db`), { onProgress }), /no more/);
   }
   assert.deepEqual(readdirSync(folder).filter((name) => name.includes("unfinished")), []);
+  kv.close();
+});
+
+const BACKUP_WORKER = `
+  const { parentPort, workerData: { index, from, to } } = require("node:worker_threads");
+  const controller = new AbortController();
+  (async () => {
+    const { openKv } = await import(index);
+    const kv = await openKv(from);
+    parentPort.once("message", async () => {
+      const backup = kv.backup(to, { signal: controller.signal });
+      setImmediate(() => parentPort.postMessage("begun"));
+      parentPort.once("message", () => controller.abort(new Error("enough")));
+      const answer = await backup.then(({ entries }) => entries, (error) => error.message);
+      kv.close();
+      parentPort.postMessage(answer);
+    });
+    parentPort.postMessage("open");
+  })();`;
+
+// Each thread called its first backup 1, and the end of the one ended the other.
+test("a backup that is ended ends no other thread's", async () => {
+  const kv = await openKv(path("threads.db"));
+  for (let i = 0; i < 300; i++) kv.set([i], new Uint8Array(60_000));
+  await kv.set(["last"], 1);
+  const [first, second] = [1, 2].map((n) => {
+    const index = new URL("../../index.mjs", import.meta.url).href;
+    const workerData = { index, from: path("threads.db"), to: path(`threads${n}.db`) };
+    const worker = new Worker(BACKUP_WORKER, { eval: true, workerData });
+    const messages = on(worker, "message");
+    return { worker, next: async () => (await messages.next()).value[0] };
+  });
+  for (const { next } of [first, second]) assert.equal(await next(), "open");
+  for (const { worker, next } of [first, second]) {
+    worker.postMessage("go");
+    assert.equal(await next(), "begun");
+  }
+  first.worker.postMessage("end");
+  assert.deepEqual([await first.next(), await second.next()], ["enough", 301]);
+  for (const { worker } of [first, second]) await worker.terminate();
   kv.close();
 });
 

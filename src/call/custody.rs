@@ -24,16 +24,18 @@ struct Progress {
     ended: AtomicBool,
 }
 
-/// The backups that are under way, by the number that JavaScript gave them.
-static BACKUPS: LazyLock<Mutex<HashMap<u32, Arc<Progress>>>> = LazyLock::new(Mutex::default);
+/// What JavaScript calls a backup by: drawn at random, for its threads do not know of each other.
+type Name = [u8; 8];
 
-/// Frame: u32 number, path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
+/// The backups that are under way.
+static BACKUPS: LazyLock<Mutex<HashMap<Name, Arc<Progress>>>> = LazyLock::new(Mutex::default);
+
+/// Frame: name(8), path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
 pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
-    let Some((number, path)) = frame.split_first_chunk() else { return reply.bad(CUT) };
-    let (number, path) = (u32::from_le_bytes(*number), String::from_utf8_lossy(path));
-    let path = PathBuf::from(path.as_ref());
+    let Some((&name, path)) = frame.split_first_chunk() else { return reply.bad(CUT) };
+    let path = PathBuf::from(String::from_utf8_lossy(path).as_ref());
     let progress = Arc::<Progress>::default();
-    BACKUPS.lock().insert(number, progress.clone());
+    BACKUPS.lock().insert(name, progress.clone());
     let custody = store.custody();
     drop(store);
     on_its_own_thread("openkv-backup", reply, move |reply| {
@@ -42,7 +44,7 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
             progress.all.store(all, Ordering::Relaxed);
             !progress.ended.load(Ordering::Relaxed)
         });
-        BACKUPS.lock().remove(&number);
+        BACKUPS.lock().remove(&name);
         match copied {
             Ok(copy) => {
                 let mut answer = Vec::new();
@@ -57,13 +59,12 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
     });
 }
 
-/// Frame: u32 number, u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
+/// Frame: name(8), u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
 pub(super) fn progress(frame: &[u8], reply: Reply) {
-    let [a, b, c, d, end] = frame else { return reply.bad(CUT) };
-    let number = u32::from_le_bytes([*a, *b, *c, *d]);
+    let Some((name, &[end])) = frame.split_first_chunk() else { return reply.bad(CUT) };
     let (mut done, mut all) = (0, 0);
-    if let Some(progress) = BACKUPS.lock().get(&number) {
-        progress.ended.fetch_or(*end != 0, Ordering::Relaxed);
+    if let Some(progress) = BACKUPS.lock().get(name) {
+        progress.ended.fetch_or(end != 0, Ordering::Relaxed);
         done = progress.done.load(Ordering::Relaxed);
         all = progress.all.load(Ordering::Relaxed);
     }
