@@ -73,7 +73,7 @@ impl Engine for MemoryEngine {
     type Writer = MemoryWriter;
 
     fn reader(&self) -> Result<MemoryReader> {
-        Ok(MemoryReader(self.0.clone()))
+        Ok(MemoryReader { tables: self.0.clone(), waits: true })
     }
 
     fn writer(&self) -> Result<MemoryWriter> {
@@ -86,7 +86,11 @@ impl Engine for MemoryEngine {
 }
 
 /// Reads rows in memory.
-pub struct MemoryReader(Arc<RwLock<Tables>>);
+pub struct MemoryReader {
+    tables: Arc<RwLock<Tables>>,
+    /// Whether it waits for a transaction that is under way.
+    waits: bool,
+}
 
 impl Reader for MemoryReader {
     fn read(
@@ -94,10 +98,21 @@ impl Reader for MemoryReader {
         now_ms: i64,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        job(&mut MemorySnapshot { tables: &self.0.read(), now_ms })
+        let tables = match self.waits {
+            true => self.tables.read(),
+            false => self.tables.try_read().ok_or_else(|| {
+                Error::new(Kind::Unavailable, "a transaction is under way; read again")
+            })?,
+        };
+        job(&mut MemorySnapshot { tables: &tables, now_ms })
     }
 
     fn release(&mut self) {}
+
+    fn never_wait(&mut self) -> Result<()> {
+        self.waits = false;
+        Ok(())
+    }
 }
 
 struct MemorySnapshot<'t> {
@@ -230,16 +245,11 @@ pub struct MemoryWriter(Arc<RwLock<Tables>>);
 impl Writer for MemoryWriter {
     fn apply(&mut self, work: Work, now_ms: i64, _deadline: Instant) -> Result<Report> {
         let mut tables = self.0.write();
+        let begun = Instant::now();
         let mut report = Report::default();
         let tables = &mut *tables;
         let version = tables.version;
 
-        let mut dead = tables.messages.settle(&work.settlements, now_ms, &mut report);
-        // Before any lock is lost: whoever renews one, however late, is there.
-        report.renewed = tables.messages.renew(&work.renewals, now_ms);
-        for claim in &work.claims {
-            dead.extend(tables.messages.fail_lost(&claim.queue, now_ms, &mut report));
-        }
         let mut base = MemoryBase { rows: &tables.rows, now_ms, last_uuid: tables.last_uuid };
         let mut evaluation = Evaluation::new(&mut base, version, now_ms).seeded(work.seed);
         if tables.feed.is_some() {
@@ -248,6 +258,13 @@ impl Writer for MemoryWriter {
         evaluation.reserve(work.writes.len());
         for write in work.writes {
             report.decisions.push(evaluation.decide(write)?);
+        }
+        // Nothing is changed before the last thing that can fail.
+        let mut dead = tables.messages.settle(&work.settlements, now_ms, &mut report);
+        // Before any lock is lost: whoever renews one, however late, is there.
+        report.renewed = tables.messages.renew(&work.renewals, now_ms);
+        for claim in &work.claims {
+            dead.extend(tables.messages.fail_lost(&claim.queue, now_ms, &mut report));
         }
         for (keys, value) in dead {
             evaluation.deposit(keys, &value);
@@ -274,7 +291,7 @@ impl Writer for MemoryWriter {
         }
         let gone = tables.sweep(work.sweep_max, now_ms, &mut report);
         let swept = tables.version;
-        tables.messages.purge(work.purge_max, now_ms);
+        report.purged = tables.messages.purge(work.purge_max, now_ms);
         tables.version += u64::from(report.put_back);
         report.versions = (version, tables.version);
         if let Some(log) = &mut tables.feed {
@@ -283,6 +300,7 @@ impl Writer for MemoryWriter {
             log.log(changes, now_ms);
         }
         tables.tell_indexes(PrivateIndexes::commit);
+        report.worked = begun.elapsed();
         Ok(report)
     }
 
@@ -374,6 +392,7 @@ impl Tables {
             self.put(key.clone(), None);
             swept.push(key);
         }
+        report.swept = swept.len();
         report.sweep_more = max > 0 && swept.len() == max;
         if !swept.is_empty() {
             self.version += 1;
@@ -411,5 +430,24 @@ impl Base for MemoryBase<'_> {
             value: value.clone(),
             expire_at_ms: *expire_at_ms,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A point read on JavaScript's thread waited for the transaction of another.
+    #[test]
+    fn who_must_not_wait_is_told_of_a_transaction() {
+        let engine = MemoryEngine::new();
+        let mut reader = engine.reader().unwrap();
+        reader.never_wait().unwrap();
+        let mut read = || reader.read(0, &mut |_| Ok(())).map_err(|error| error.kind());
+        assert_eq!(read(), Ok(()));
+        let transaction = engine.0.write();
+        assert_eq!(read(), Err(Kind::Unavailable));
+        drop(transaction);
+        assert_eq!(read(), Ok(()));
     }
 }

@@ -14,7 +14,7 @@ pub mod sqlite;
 mod suite;
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::model::{
     AtomicWrite, Claim, DeadLetter, DeadOrder, Decision, Delivery, Key, QueueStats, Renewal,
@@ -211,7 +211,8 @@ pub struct Work {
     pub sweep_max: usize,
     /// Most dead messages to delete whose retention is over.
     pub purge_max: usize,
-    /// Whether the answer waits for the disk.
+    /// Whether the answer waits for the disk. It does in any case if a lock is over: what a dead
+    /// message leaves behind is a commit that nobody has chosen how to keep.
     pub durable: bool,
     /// Randomness, for writes with placeholders.
     pub seed: u64,
@@ -252,8 +253,16 @@ pub struct Report {
     /// Whether messages of named queues were put back by a settlement: that counts as a commit, so
     /// that other processes look.
     pub put_back: bool,
+    /// How many deliveries failed because their lock had run out.
+    pub lost: usize,
+    /// How many ended entries were deleted.
+    pub swept: usize,
     /// Whether the sweep stopped at its bound.
     pub sweep_more: bool,
+    /// How long it took, without the wait for its turn and for the disk.
+    pub worked: Duration,
+    /// How many dead messages were deleted whose retention was over.
+    pub purged: usize,
     /// Whether a message died here that will have to be purged.
     pub purge_ahead: bool,
     /// How many pages were found in a cache, and how many were not.

@@ -170,6 +170,10 @@ pub const SWEEP_ROWS_MAX: usize = 8192;
 /// Most ended entries that a transaction with other work deletes beside it.
 pub const SWEEP_JOINED_ROWS_MAX: usize = 32;
 
+/// How long what failed, or was due and came to nothing, waits before it is tried again without
+/// being asked for.
+pub const FRUITLESS_PAUSE_MS: i64 = 250;
+
 /// How long the writer thread stays awake after answering: waking it costs a quarter of this, and
 /// whoever was answered often writes again at once.
 pub const WRITER_LINGER_US: u64 = 50;

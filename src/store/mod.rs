@@ -19,12 +19,12 @@ mod group;
 mod inbox;
 mod listener;
 mod measure;
+mod outlook;
 mod preview;
 mod queue;
 mod read;
 mod reply;
 mod scan;
-mod sweep;
 mod watch;
 mod write;
 

@@ -1,6 +1,6 @@
 //! Who consumes the queues, and what each consumer is handling.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Id;
@@ -54,39 +54,6 @@ pub const fn number_elsewhere(number: u64) -> Id {
 
 /// Gets one message, `None` if there is none.
 pub type Receive = Box<dyn FnOnce(Result<Option<Delivery>>) + Send>;
-
-/// When there is something to claim in which queue, as far as known.
-#[derive(Default)]
-pub(super) struct Schedule(HashMap<String, Option<i64>>);
-
-impl Schedule {
-    /// When, in ms since the epoch; at once in a queue that nobody has looked at.
-    pub(super) fn at(&self, queue: &str) -> Option<i64> {
-        self.0.get(queue).copied().unwrap_or(Some(0))
-    }
-
-    /// Notes what the engine says.
-    pub(super) fn set(&mut self, queue: &str, at: Option<i64>) {
-        match self.0.get_mut(queue) {
-            Some(known) => *known = at,
-            None => drop(self.0.insert(queue.to_owned(), at)),
-        }
-    }
-
-    /// Forgets queues that nobody is interested in any more.
-    pub(super) fn keep(&mut self, queues: &[String]) {
-        if self.0.len() > queues.len() {
-            self.0.retain(|queue, _| queues.contains(queue));
-        }
-    }
-
-    /// Nothing before a time.
-    pub(super) fn not_before(&mut self, queues: &[String], at_ms: i64) {
-        for queue in queues {
-            self.set(queue, self.at(queue).map(|at| at.max(at_ms)));
-        }
-    }
-}
 
 /// Claimed messages, dealt out.
 #[derive(Default)]

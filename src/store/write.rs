@@ -3,6 +3,8 @@
 //! Sequencer, evaluator and writer in one: writes get their place by arriving, their outcome from
 //! [`crate::commit`] inside the engine, their durability from the engine's commit.
 
+mod sweep;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,17 +18,18 @@ use super::consume::Asked;
 use super::feed::Feeds;
 use super::group::Group;
 use super::inbox::{Inbox, Order, Waiting};
-use super::queue::{Consumers, Dealt, Schedule};
+use super::outlook::{Done, Outlook};
+use super::queue::{Consumers, Dealt};
 use super::read::{ReadJob, answer};
 use super::reply::{Reply, fail, tell};
-use super::sweep::Pace;
 use super::watch::Watches;
 use crate::engine::{Reader, Report, Work, Writer};
 use crate::metrics::{Metrics, Operation};
 use crate::model::{
-    AGENDA_REFRESH_MS, AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error,
+    AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, FRUITLESS_PAUSE_MS,
     INDEX_BUILD_BUSY_MS, Kind, Result, SWEEP_JOINED_ROWS_MAX, Settlement,
 };
+use sweep::Pace;
 
 pub(super) fn start<W: Writer + 'static>(
     inbox: Arc<Inbox>,
@@ -43,11 +46,8 @@ pub(super) fn start<W: Writer + 'static>(
         writer,
         make_reader,
         reader: None,
-        expiry_ms: Some(0),
+        outlook: Outlook::default(),
         pace: Pace::default(),
-        purge_ms: Some(0),
-        schedule: Schedule::default(),
-        refresh_ms: 0,
         build_ms: None,
         owed: Vec::new(),
         retry_ms: 0,
@@ -70,9 +70,6 @@ pub(super) fn start<W: Writer + 'static>(
         .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))
 }
 
-/// How long what failed waits before it is tried again without being asked for.
-const PAUSE_MS: i64 = 250;
-
 /// The writer thread's own state: the engine's writer and what time will bring.
 struct Scribe<W> {
     inbox: Arc<Inbox>,
@@ -83,16 +80,10 @@ struct Scribe<W> {
     make_reader: MakeReader,
     /// For watches; opened when the first one needs it.
     reader: Option<Box<dyn Reader>>,
-    /// Earliest end of an entry, as far as known.
-    expiry_ms: Option<i64>,
+    /// What time will bring.
+    outlook: Outlook,
     /// How much of the sweep is done at a time.
     pace: Pace,
-    /// Earliest end of a dead message's retention, as far as known.
-    purge_ms: Option<i64>,
-    /// When messages may be claimed, as far as known.
-    schedule: Schedule,
-    /// When to ask the engine for all three again.
-    refresh_ms: i64,
     /// When to go on building indexes; `None` if there is nothing to build.
     build_ms: Option<i64>,
     /// Ends of deliveries whose transaction failed, and deliveries that found nobody; they go with
@@ -126,10 +117,11 @@ impl<W: Writer> Scribe<W> {
     fn serve(&mut self) {
         while let Some(drained) = self.drain() {
             if drained.nudged {
-                self.refresh_ms = 0;
+                self.outlook.ask_anew();
             }
             self.carry_out(drained);
             self.sweep();
+            self.purge();
             self.build();
             self.look_ahead();
         }
@@ -182,37 +174,11 @@ impl<W: Writer> Scribe<W> {
     /// again at once.
     fn mind_the_clock(&mut self, now_ms: i64) {
         if now_ms < self.seen_ms {
-            (self.refresh_ms, self.retry_ms) = (0, 0);
+            self.outlook.ask_anew();
+            self.retry_ms = 0;
             self.build_ms = self.build_ms.map(|at| at.min(now_ms));
         }
         self.seen_ms = now_ms;
-    }
-
-    /// One step of deleting what has ended, if there is something: a transaction of its own, which
-    /// nobody waits for, between those that somebody waits for. It waits for no other process: what
-    /// has ended is not read, whether it is deleted now or later.
-    fn sweep(&mut self) {
-        let now_ms = self.inbox.env.now_ms();
-        if self.expiry_ms.is_none_or(|at| at > now_ms) {
-            return;
-        }
-        let begun = Instant::now();
-        let work = Work { sweep_max: self.pace.rows(), ..Work::default() };
-        match self.writer.apply(work, now_ms, begun) {
-            Ok(report) => {
-                if report.sweep_more {
-                    self.pace.took(begun.elapsed());
-                }
-                self.announce(report, Vec::new(), false, (true, false));
-            }
-            Err(error) => {
-                if error.kind() != Kind::Unavailable {
-                    self.metrics.transaction(0, false);
-                    tracing::warn!(%error, "sweeping");
-                }
-                self.expiry_ms = Some(now_ms + PAUSE_MS);
-            }
-        }
     }
 
     /// One step of building indexes, if there is one to be built: between all else, so that nothing
@@ -227,20 +193,17 @@ impl<W: Writer> Scribe<W> {
             Ok(more) => more.then_some(now_ms),
             Err(error) => {
                 tracing::warn!(%error, "building an index");
-                Some(now_ms + PAUSE_MS)
+                Some(now_ms + FRUITLESS_PAUSE_MS)
             }
         };
     }
 
     /// When there will be something to do without anything arriving.
     fn next_ms(&self, consumers: &Consumers) -> Option<i64> {
-        let message = consumers.open_queues().filter_map(|queue| self.schedule.at(queue)).min();
         let renewal = consumers.renewal_ms().map(|at| at.max(self.retry_ms));
         let retry = Some(self.retry_ms).filter(|_| !self.owed.is_empty());
-        let refresh = Some(self.refresh_ms);
-        let work = [self.expiry_ms, self.purge_ms, self.build_ms];
-        let times = [message, renewal, retry, refresh].into_iter().chain(work);
-        times.flatten().min()
+        let times = [self.outlook.next_ms(consumers), renewal, retry, self.build_ms];
+        times.into_iter().flatten().min()
     }
 
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
@@ -290,18 +253,20 @@ impl<W: Writer> Scribe<W> {
             let due = |queue: &str| {
                 let enqueued =
                     || work.writes.iter().any(|write| write.queues().any(|q| q == queue));
-                self.schedule.at(queue).is_some_and(|at| at <= now_ms) || enqueued()
+                self.outlook.queue(queue).is_over(now_ms) || enqueued()
             };
             work.claims = waiting.consumers.claims(due);
             for claim in &mut work.claims {
                 claim.lock = (env.random() >> 1).cast_signed().max(1);
             }
         }
-        if self.purge_ms.is_some_and(|at| at <= now_ms) {
+        // A little of what is to be deleted goes with what there is to do anyway; the many have
+        // steps of their own. Entries go only where a removal may be told of: with writes, whose
+        // handles have chosen how they are kept, or with what is synced.
+        if !work.is_empty() && self.outlook.purge.may_join(now_ms) {
             work.purge_max = DEAD_PURGE_ROWS_MAX;
         }
-        // A few ended entries go with what there is to do anyway; the many have steps of their own.
-        if !work.is_empty() && self.expiry_ms.is_some_and(|at| at <= now_ms) {
+        if (work.durable || !work.writes.is_empty()) && self.outlook.expiry.may_join(now_ms) {
             work.sweep_max = SWEEP_JOINED_ROWS_MAX;
         }
         drained
@@ -312,7 +277,7 @@ impl<W: Writer> Scribe<W> {
         for order in orders {
             order(Ok(&mut self.writer));
             // It may have changed what time will bring.
-            self.refresh_ms = 0;
+            self.outlook.ask_anew();
         }
         let now_ms = self.inbox.env.now_ms();
         if work.is_empty() {
@@ -320,8 +285,8 @@ impl<W: Writer> Scribe<W> {
             return;
         }
         self.warm = self.lingers && !(replies.is_empty() && asked.is_empty());
-        let (swept, purged) = (work.sweep_max > 0, work.purge_max > 0);
         let claims = work.claims.clone();
+        let done = Done::of(&work, &claims, now_ms);
         let asked_settlements = asked.iter().filter(|asked| asked.settles()).count();
         let own = work.settlements.len() - asked_settlements;
         let mut settlements = work.settlements.clone();
@@ -333,13 +298,13 @@ impl<W: Writer> Scribe<W> {
             Ok(mut report) => {
                 self.metrics.cached(report.cache_looks);
                 Asked::tell(asked, &mut report);
-                let deliveries = std::mem::take(&mut report.deliveries);
-                self.announce(report, replies, !claims.is_empty(), (swept, purged));
-                self.deal(&claims, deliveries, now_ms);
+                self.announce(&mut report, replies, &done);
+                self.deal(&claims, report.deliveries, now_ms);
             }
             Err(error) => {
                 tracing::warn!(%error, "a transaction failed");
                 self.owed.extend(settlements);
+                self.outlook.failed(&done, &error);
                 self.back_off(now_ms);
                 let lookers = {
                     let consumers = &mut self.inbox.waiting.lock().consumers;
@@ -355,13 +320,9 @@ impl<W: Writer> Scribe<W> {
 
     /// After a failed transaction: what time alone would start waits a little.
     fn back_off(&mut self, now_ms: i64) {
-        self.refresh_ms = now_ms + PAUSE_MS;
-        self.retry_ms = now_ms + PAUSE_MS;
-        for at in [&mut self.expiry_ms, &mut self.purge_ms].into_iter().flatten() {
-            *at = (*at).max(now_ms + PAUSE_MS);
-        }
+        self.retry_ms = now_ms + FRUITLESS_PAUSE_MS;
         let queues = self.queues();
-        self.schedule.not_before(&queues, now_ms + PAUSE_MS);
+        self.outlook.back_off(&queues, now_ms);
     }
 
     /// The queues that somebody is interested in, each once.
@@ -375,31 +336,12 @@ impl<W: Writer> Scribe<W> {
         queues
     }
 
-    fn announce(
-        &mut self,
-        mut report: Report,
-        replies: Vec<Reply>,
-        claimed: bool,
-        (swept, purged): (bool, bool),
-    ) {
+    fn announce(&mut self, report: &mut Report, replies: Vec<Reply>, done: &Done<'_>) {
         tell(replies, std::mem::take(&mut report.decisions), &self.metrics);
         let mut looks = self.watches.announce(&report.touched, report.versions);
         looks.extend(self.feeds.announce(&report.touched, report.versions));
         self.show(looks);
-        if report.queued || claimed {
-            // Something may be due earlier, or what was due is now locked: ask again.
-            self.refresh_ms = self.refresh_ms.min(0);
-        }
-        if swept {
-            self.expiry_ms = if report.sweep_more { Some(0) } else { None };
-            self.refresh_ms = self.refresh_ms.min(0);
-        }
-        if purged || report.purge_ahead {
-            self.refresh_ms = self.refresh_ms.min(0);
-        }
-        if let Some(end) = report.expiry_ms {
-            self.expiry_ms = Some(self.expiry_ms.map_or(end, |at| at.min(end)));
-        }
+        self.outlook.learn(report, done);
     }
 
     /// Hands out what was claimed in a transaction that began at `now_ms`: the locks did then, however
@@ -462,15 +404,13 @@ impl<W: Writer> Scribe<W> {
     /// Asks the engine what time will bring, if that may have changed.
     fn look_ahead(&mut self) {
         let now_ms = self.inbox.env.now_ms();
-        if self.refresh_ms > now_ms {
+        if !self.outlook.is_stale(now_ms) {
             return;
         }
         match self.writer.agenda() {
             Ok(agenda) => {
-                self.expiry_ms = agenda.expiry_ms;
-                self.purge_ms = agenda.purge_ms;
+                self.outlook.set(&agenda, now_ms);
                 self.build_ms = agenda.building.then(|| self.build_ms.unwrap_or(now_ms));
-                self.refresh_ms = now_ms + AGENDA_REFRESH_MS;
                 self.look_at_queues(now_ms);
                 let _finished = self.inbox.waiting.lock().consumers.forget_finished(now_ms);
             }
@@ -483,10 +423,10 @@ impl<W: Writer> Scribe<W> {
 
     fn look_at_queues(&mut self, now_ms: i64) {
         let queues = self.queues();
-        self.schedule.keep(&queues);
+        self.outlook.keep_queues(&queues);
         for queue in &queues {
             match self.writer.message_agenda(queue) {
-                Ok(at) => self.schedule.set(queue, at),
+                Ok(at) => self.outlook.set_queue(queue, at),
                 Err(error) => {
                     tracing::warn!(%error, "reading the agenda of a queue");
                     self.back_off(now_ms);

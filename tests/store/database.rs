@@ -93,7 +93,10 @@ impl Database {
         directory: Option<Arc<tempfile::TempDir>>,
         readonly: bool,
     ) -> Self {
-        let clock = Arc::new(Clock { now_ms: START_MS.into(), drawn: 1.into() });
+        // Two stores on one file must not draw the same locks.
+        static STORES: AtomicU64 = AtomicU64::new(1);
+        let drawn = STORES.fetch_add(1, Ordering::SeqCst).into();
+        let clock = Arc::new(Clock { now_ms: START_MS.into(), drawn });
         let store = Store::start(engine, clock.clone(), readonly).expect("started");
         Self { store: Some(store), clock, _directory: directory }
     }
@@ -117,6 +120,13 @@ impl Database {
     pub(crate) fn another(&self, readonly: bool) -> Self {
         let directory = self._directory.clone().expect("a file");
         Self::start(open(directory.path(), readonly), Some(directory), readonly)
+    }
+
+    /// Does to the file what no program of ours would.
+    pub(crate) fn tamper(&self, sql: &str) {
+        let path = self._directory.as_ref().expect("a file").path().join("kv.sqlite3");
+        let raw = rusqlite::Connection::open(path).expect("opened raw");
+        raw.execute_batch(sql).expect(sql);
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -1,10 +1,16 @@
 //! Ends of entries: swept when they come, without anybody asking.
 
-use openkv::model::{AGENDA_REFRESH_MS, SWEEP_JOINED_ROWS_MAX, SWEEP_ROWS_MIN};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use openkv::engine::Work;
+use openkv::engine::memory::MemoryEngine;
+use openkv::model::{AGENDA_REFRESH_MS, Outcome, SWEEP_JOINED_ROWS_MAX, SWEEP_ROWS_MIN};
 
 use crate::database::{Database, START_MS};
+use crate::faulty::{Faulty, Plan};
 use crate::on_both;
-use crate::writes::{absent, checked, set, set_until, write};
+use crate::writes::{absent, checked, enqueue, set, set_until, write};
 
 fn a_sweep_is_one_commit_and_leaves_nothing(database: Database) {
     let version = database.must(write(vec![set_until("a", b"", START_MS + 10), set("b", b"1")]));
@@ -40,6 +46,68 @@ fn an_earlier_end_that_is_written_later_is_kept(database: Database) {
     database.pass(50);
     assert_eq!(waiting.get(), Ok(Some(vec![None])));
     assert_eq!(database.read("late"), Some(Vec::new()));
+}
+
+/// A removal that a feed was told of was not synced: a power loss took it back, and its stamp was
+/// given to another commit, which the feed then passed over.
+#[test]
+fn what_time_removes_is_synced_unless_a_write_goes_with_it() {
+    let swept = Arc::new(Mutex::new(Vec::new()));
+    let notes = swept.clone();
+    let before_apply = move |_, work: &Work| {
+        if work.sweep_max > 0 {
+            notes.lock().expect("no panic").push((work.durable, work.writes.len()));
+        }
+        Ok(())
+    };
+    let plan = Plan { before_apply: Box::new(before_apply), ..Plan::default() };
+    let database = Database::over(Faulty(MemoryEngine::new(), Arc::new(plan)));
+    let consumer = database.listen(2);
+    for step in 1..5 {
+        let at_ms = START_MS + step * 10;
+        // A message is claimed at the same time, without a sync.
+        database.must(enqueue(1..2, at_ms, &[], &[]));
+        database.must(write(vec![set_until("ending", b"", at_ms)]));
+        database.settle_down();
+        database.pass(10);
+        let (message, _) = consumer.get();
+        database.settle_down();
+        database.store().settle(consumer.id, message, Outcome::Done, None);
+    }
+    let swept = swept.lock().expect("no panic");
+    assert!(swept.len() >= 4);
+    assert!(swept.iter().all(|(durable, writes)| *durable || *writes > 0), "{swept:?}");
+}
+
+/// Rows that no program writes kept the writer thread busy for ever: each was due at once, and what
+/// was done about it found nothing.
+#[test]
+fn what_is_due_in_a_damaged_file_and_comes_to_nothing_waits() {
+    for sql in [
+        "INSERT INTO kv VALUES ('text', x'00', 3, 1, 0, 5)",
+        "UPDATE kv SET expiration_ms = 'x'",
+        "UPDATE openkv_queue SET due_ms = 'x'",
+        "UPDATE openkv_queue SET lock = 5, lock_end_ms = 'x'",
+        "INSERT INTO openkv_dead SELECT id, queue, 0, 0, 0, 0, 0, 0, '', '', 'x', NULL, NULL, \
+         backoff_ms, undelivered, v FROM openkv_queue",
+    ] {
+        let plan = Arc::new(Plan::default());
+        let database = Database::sqlite_wrapped(|engine| Faulty(engine, plan.clone()));
+        database.must(write(vec![set("a", b"1")]));
+        database.must(enqueue(1..2, START_MS + 1_000_000, &[], &[]));
+        database.tamper(sql);
+        let _consumer = database.listen(1);
+        database.settle_down();
+        let before = plan.calls();
+        for _ in 0..20 {
+            database.poke();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let calls = plan.calls() - before;
+        assert!(calls <= 4, "{calls} calls although no time has passed: {sql}");
+        let version = database.must(write(vec![]));
+        assert!(version < 10, "nothing is removed again and again: {sql}");
+    }
 }
 
 on_both! {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Report, Work};
-use openkv::model::{Decision, Error, KeyRange, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result};
+use openkv::model::{
+    Decision, Error, FRUITLESS_PAUSE_MS, KeyRange, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result,
+};
 
 use crate::database::{Database, START_MS, deno};
 use crate::faulty::{Faulty, Plan};
@@ -291,6 +293,31 @@ fn what_time_starts_waits_after_a_failure() {
     assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
     database.pass(250);
     assert_eq!(consumer.get().1, 1);
+}
+
+/// An ended entry that could not be deleted failed writes of others, which it was deleted with.
+#[test]
+fn a_sweep_that_meets_damage_fails_no_writes() {
+    let broken = Broken::default();
+    let check = broken.clone();
+    let before_apply = move |_, work: &Work| match work.sweep_max {
+        0 => Ok(()),
+        _ => check.check().map_err(|_| Error::corrupt("an index is damaged")),
+    };
+    let (database, plan) = over(Plan { before_apply: Box::new(before_apply), ..Plan::default() });
+    database.must(write(vec![set_until("ending", b"", START_MS + 10)]));
+    database.settle_down();
+    broken.set(true);
+    database.pass(10);
+    database.settle_down();
+    let before = plan.applies.load(Ordering::SeqCst);
+    for _ in 0..5 {
+        database.pass(FRUITLESS_PAUSE_MS);
+        database.must(write(vec![set("other", b"")]));
+    }
+    database.settle_down();
+    let applies = plan.applies.load(Ordering::SeqCst) - before;
+    assert!(applies > 5 + 2 + 2, "{applies}: the sweep is tried again by itself");
 }
 
 #[test]

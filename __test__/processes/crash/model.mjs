@@ -53,6 +53,8 @@ export class Model {
     expired: 0,
   };
 
+  /** The newest versionstamp that a feed was told of. */
+  #told = "";
   #stamps = new Set();
   /** @type {Map<string, Operation[]>} this round's, by lane */
   #round = new Map();
@@ -88,6 +90,8 @@ export class Model {
       operation.fate = word === "A" ? "acknowledged" : "refused";
       operation.ended = Number(ms);
       if (c !== "-" && word === "A") operation.stamp = c;
+    } else if (word === "T") {
+      this.#told = a;
     } else if (word === "H") {
       this.handled.add(a);
     } else if (word === "X") {
@@ -165,6 +169,7 @@ export class Model {
     landed.sort((a, b) => (a.stamp < b.stamp ? -1 : 1));
     this.#order(landed);
     for (const operation of landed) this.#share(operation);
+    if (this.#told > this.newest) this.newest = this.#told;
   }
 
   #count({ fate, step }) {

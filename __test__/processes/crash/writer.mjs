@@ -6,6 +6,7 @@
 //   S lane n ms [prev count]  step n of a lane starts; of an advance also what it read of the chain
 //   A lane n ms stamp         acknowledged ("-" where there is no versionstamp)
 //   F lane n                  the check failed: nothing was written
+//   T stamp                   a feed was told of removals (only if it is to follow)
 //   H message stamp           a message was handled and its mark committed
 //   X lane n error            rejected: always a fault, nothing else in the test rejects
 
@@ -22,7 +23,7 @@ import {
   slotKey,
 } from "./plan.mjs";
 
-const { path, durability, seed, writer, lanes, first, consume, slow } = args;
+const { path, durability, seed, writer, lanes, first, consume, follow, slow } = args;
 
 listen();
 const kv = await openKv(path, { durability }).catch((error) => {
@@ -32,7 +33,14 @@ const kv = await openKv(path, { durability }).catch((error) => {
 tell("R");
 if (consume)
   kv.listenQueue(handle).catch((error) => tell(`X listen 0 ${error.name}: ${error.message}`));
+if (follow) followRemovals().catch((error) => tell(`X feed 0 ${error.name}: ${error.message}`));
 for (let lane = 0; lane < lanes; lane++) run(`${writer}.${lane}`);
+
+async function followRemovals() {
+  for await (const { changes, versionstamp } of kv.watch({ prefix: [] })) {
+    if (changes.some(({ type }) => type === "delete")) tell(`T ${versionstamp}`);
+  }
+}
 
 async function run(lane) {
   for (let n = first; ; n++) {

@@ -149,6 +149,7 @@ impl Messages {
         let locked = self.locked.get(queue).into_iter().flatten();
         let ended = locked.take_while(|(end, _)| *end <= now_ms).take(CLAIM_MESSAGES_MAX);
         let ids: Vec<i64> = ended.map(|(_, id)| *id).collect();
+        report.lost += ids.len();
         let mut left = Left::new();
         for id in ids {
             let Some(queued) = self.take(id) else { continue };
@@ -277,13 +278,11 @@ impl Messages {
         self.purges.first().map(|(at, _)| *at)
     }
 
-    /// Removes dead messages whose retention is over.
-    pub(super) fn purge(&mut self, max: usize, now_ms: i64) {
+    /// Removes dead messages whose retention is over; answers how many.
+    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> usize {
         let over = self.purges.iter().take_while(|(at, _)| *at <= now_ms).take(max);
         let ids: Vec<i64> = over.map(|(_, id)| *id).collect();
-        for id in ids {
-            self.unbury(id);
-        }
+        ids.into_iter().filter_map(|id| self.unbury(id)).count()
     }
 
     pub(super) fn order_dead(&mut self, queue: &str, order: &DeadOrder, now_ms: i64) -> usize {

@@ -104,12 +104,12 @@ impl Graves {
         Ok(if run.step()? { run.column_int_or_null(0) } else { None })
     }
 
-    /// Deletes those whose retention is over.
-    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<()> {
+    /// Deletes those whose retention is over; answers how many.
+    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
         if max == 0 {
-            return Ok(());
+            return Ok(0);
         }
-        self.purge.run().int(1, now_ms).int(2, max as i64).finish()
+        self.purge.run().int(1, now_ms).int(2, max as i64).changes()
     }
 
     pub(super) fn order(&mut self, queue: &str, order: &DeadOrder, now_ms: i64) -> Result<usize> {

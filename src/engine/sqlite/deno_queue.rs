@@ -145,8 +145,12 @@ impl DenoQueue {
     /// When there is something to be done for the first time.
     pub(super) fn earliest(&mut self) -> Result<Option<i64>> {
         let due_ms = first(&mut self.first_due)?;
-        let end_ms = first(&mut self.first_end)?.map(|end| end.saturating_add(DENO_RUNNING_MS));
-        Ok(due_ms.into_iter().chain(end_ms).min())
+        Ok(due_ms.into_iter().chain(self.first_end()?).min())
+    }
+
+    /// When the first message that Deno has claimed counts as lost.
+    pub(super) fn first_end(&mut self) -> Result<Option<i64>> {
+        Ok(first(&mut self.first_end)?.map(|end| end.saturating_add(DENO_RUNNING_MS)))
     }
 }
 

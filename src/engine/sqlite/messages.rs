@@ -205,6 +205,24 @@ impl Messages {
         Ok(left)
     }
 
+    /// Whether the lock of any delivery has run out in the queues of these claims.
+    pub(super) fn any_lost(&mut self, claims: &[Claim], now_ms: i64) -> Result<bool> {
+        for Claim { queue, .. } in claims {
+            let end_ms = self.first_end(queue)?;
+            let deno = self.deno_of(!queue.is_empty()).map(DenoQueue::first_end).transpose()?;
+            if end_ms.into_iter().chain(deno.flatten()).any(|end| end <= now_ms) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// When the first lock of a queue runs out.
+    fn first_end(&mut self, queue: &str) -> Result<Option<i64>> {
+        let mut run = self.first_end.run().text(1, queue);
+        Ok(if run.step()? { run.column_int_or_null(0) } else { None })
+    }
+
     /// Fails the deliveries whose lock has run out: their consumer is gone.
     pub(super) fn fail_lost(
         &mut self,
@@ -219,9 +237,11 @@ impl Messages {
             lost.push(queued_of(&run));
         }
         drop(run);
+        report.lost += lost.len();
         let mut left = Left::new();
         if let Some(deno) = self.deno_of(!queue.is_empty()) {
             let (dead, queued) = deno.fail_lost(CLAIM_MESSAGES_MAX, now_ms)?;
+            report.lost += dead.len();
             left.extend(dead);
             report.queued |= queued;
         }
@@ -317,10 +337,7 @@ impl Messages {
     }
 
     pub(super) fn earliest(&mut self, queue: &str) -> Result<Option<i64>> {
-        let mut earliest = {
-            let mut run = self.first_end.run().text(1, queue);
-            if run.step()? { run.column_int_or_null(0) } else { None }
-        };
+        let mut earliest = self.first_end(queue)?;
         if let Some(deno) = self.deno_of(!queue.is_empty()) {
             return Ok(earliest.into_iter().chain(deno.earliest()?).min());
         }
@@ -338,7 +355,7 @@ impl Messages {
         self.graves.earliest_purge()
     }
 
-    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<()> {
+    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
         self.graves.purge(max, now_ms)
     }
 
@@ -414,6 +431,43 @@ pub(super) fn unpack_keys(mut bytes: &[u8]) -> Vec<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+
+    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::{Engine, Work, Writer};
+    use crate::model::{AtomicWrite, Limits, WriteParts};
+
+    /// A lock that ran out was noticed by a transaction without a sync. What the message left
+    /// behind was seen, taken back by a power loss, and its stamp given to another commit.
+    #[test]
+    fn what_a_dead_message_leaves_behind_is_synced() {
+        let directory = tempfile::tempdir().unwrap();
+        let busy = Duration::from_secs(5);
+        let engine = SqliteEngine::open(&directory.path().join("kv"), false, busy).unwrap();
+        let mut writer = engine.writer().unwrap();
+        let key = Key::from_encoded(vec![2, b'k', 0]);
+        let message = Message {
+            keys_if_undelivered: vec![key.clone()],
+            value: vec![1],
+            ..Message::default()
+        };
+        let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+        let writes = vec![AtomicWrite::new(parts, &Limits::default()).unwrap()];
+        let deadline = Instant::now() + busy;
+        writer.apply(Work { writes, ..Work::default() }, 0, deadline).unwrap();
+        let mut claim = |now_ms| {
+            let claims = vec![Claim { queue: String::new(), max: 1, lock_ms: 10, lock: 7 }];
+            let report =
+                writer.apply(Work { claims, ..Work::default() }, now_ms, deadline).unwrap();
+            let level = "PRAGMA synchronous";
+            let level: i64 = writer.connection().query_row(level, [], |row| row.get(0)).unwrap();
+            (report.deliveries[0].len(), report.touched, level)
+        };
+        let (full, normal) = (2, 1);
+        assert_eq!(claim(0), (1, vec![], normal));
+        assert_eq!(claim(9), (0, vec![], normal));
+        assert_eq!(claim(10), (0, vec![key], full));
+    }
 
     #[test]
     fn packed_lists_come_back() {

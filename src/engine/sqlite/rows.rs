@@ -73,8 +73,8 @@ impl Rows {
     /// Carries out what a batch leaves under a key.
     pub(super) fn leave(&mut self, key: &Key, left: &Left) -> Result<()> {
         match left {
-            Left::Removed => self.put(key, None),
-            Left::Stored(row) => self.put(key, Some(row)),
+            Left::Removed => self.put(key, None).map(drop),
+            Left::Stored(row) => self.put(key, Some(row)).map(drop),
             Left::Retimed { expire_at_ms, .. } => {
                 let run = self.retime.run().blob(1, key.as_bytes());
                 run.int(2, expire_at_ms.unwrap_or(-1)).finish()
@@ -87,8 +87,8 @@ impl Rows {
         self.set_uuid.run().blob(1, &uuid.to_be_bytes()).finish()
     }
 
-    /// Leaves a row under a key, or none.
-    fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<()> {
+    /// Leaves a row under a key, or none; answers how many rows that has changed.
+    fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<usize> {
         let key = key.as_bytes();
         if !self.catalog.is_empty() {
             let value = row.map(|row| (row.value.encoding, row.value.bytes.as_slice()));
@@ -96,7 +96,7 @@ impl Rows {
         }
         let Some(row) = row else {
             self.spill.clear(key)?;
-            return self.delete.run().blob(1, key).finish();
+            return self.delete.run().blob(1, key).changes();
         };
         let (encoding, bytes) = stored(self.file, &row.value);
         let id = i64::from(encoding.id());
@@ -112,7 +112,7 @@ impl Rows {
         run.blob(1, key)
             .int(4, row.version.cast_signed())
             .int(5, row.expire_at_ms.unwrap_or(-1))
-            .finish()
+            .changes()
     }
 
     /// Deletes up to `max` ended entries; answers their keys.
@@ -125,10 +125,14 @@ impl Rows {
                 keys.push(Key::from_encoded(run.column_blob(0).to_vec()));
             }
         }
-        for key in &keys {
-            self.put(key, None)?;
+        let mut swept = Vec::with_capacity(keys.len());
+        for key in keys {
+            // A damaged file can name keys that it does not have.
+            if self.put(&key, None)? > 0 {
+                swept.push(key);
+            }
         }
-        Ok(keys)
+        Ok(swept)
     }
 
     /// The value of a key, if it has one. What cannot be read has none.

@@ -122,13 +122,16 @@ impl SqliteWriter {
 
     /// Does the work; answers what it did and the commit counter it leaves.
     fn transact(&mut self, work: Work, now_ms: i64) -> Result<(Report, u64)> {
+        let begun = Instant::now();
         let mut report = Report::default();
         let before = self.start()?;
 
         let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
         // Before any lock is lost: whoever renews one, however late, is there.
         report.renewed = self.messages.renew(&work.renewals, now_ms)?;
-        for claim in &work.claims {
+        // Else it is not synced, and nothing was lost when it was looked at: the next one will see.
+        let lost = work.claims.iter().filter(|_| work.durable);
+        for claim in lost {
             dead.extend(self.messages.fail_lost(&claim.queue, now_ms, &mut report)?);
         }
         self.rows.begin(now_ms)?;
@@ -166,8 +169,9 @@ impl SqliteWriter {
         for claim in &work.claims {
             report.deliveries.push(self.messages.claim(claim, now_ms)?);
         }
-        self.messages.purge(work.purge_max, now_ms)?;
+        report.purged = self.messages.purge(work.purge_max, now_ms)?;
         let swept = self.rows.sweep(work.sweep_max, now_ms)?;
+        report.swept = swept.len();
         report.sweep_more = work.sweep_max > 0 && swept.len() == work.sweep_max;
         if !swept.is_empty() {
             version += 1;
@@ -183,6 +187,7 @@ impl SqliteWriter {
         version += u64::from(report.put_back);
         self.write_version(before, version, removed)?;
         report.versions = (before, version);
+        report.worked = begun.elapsed();
         Ok((report, version))
     }
 
@@ -282,11 +287,13 @@ impl SqliteWriter {
 }
 
 impl Writer for SqliteWriter {
-    fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+    fn apply(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+        // What cannot be looked at may be.
+        work.durable |= self.messages.any_lost(&work.claims, now_ms).unwrap_or(true);
         let (writes, durable) = (work.writes.len(), work.durable);
         let _span = tracing::debug_span!("commit", writes, durable).entered();
-        let done = self
-            .within(work.durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
+        let done =
+            self.within(durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
         let (mut report, version) = done?;
         self.own.left(version);
         report.cache_looks = cache::taken(&self.connection);
