@@ -1,8 +1,11 @@
 //! Looking after the file.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Call;
+use super::scan::count_all;
+use crate::model::Error;
 
 /// Answer: u32 pages in the log, u32 pages of them moved.
 pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
@@ -20,19 +23,29 @@ pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
 /// database, of the log, of a page, f64 free pages, stamp(20) of the last commit.
 pub(super) fn stats(frame: &[u8], Call { store, reply, .. }: Call) {
     let count = frame.first() == Some(&1);
+    let later = Arc::downgrade(&store);
     store.read(Box::new(move |snapshot| {
-        match snapshot.and_then(|snapshot| snapshot.stats(count)) {
-            Ok(stats) => {
-                let mut out = vec![u8::from(stats.entries.is_some())];
-                let sizes = [stats.database_bytes, stats.log_bytes, stats.page_bytes];
-                let numbers = [stats.entries.unwrap_or(0)].into_iter().chain(sizes);
-                for number in numbers.chain([stats.free_pages]) {
-                    out.extend((number as f64).to_le_bytes());
-                }
-                out.extend(stats.stamp.hex());
-                reply.good(out);
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
+        let stats = match snapshot.and_then(|snapshot| snapshot.stats(false)) {
+            Ok(stats) => stats,
+            Err(error) => return reply.bad(error),
+        };
+        let tell = move |entries: Option<u64>| {
+            let mut out = vec![u8::from(entries.is_some())];
+            let sizes = [stats.database_bytes, stats.log_bytes, stats.page_bytes];
+            let numbers = [entries.unwrap_or(0)].into_iter().chain(sizes);
+            for number in numbers.chain([stats.free_pages]) {
+                out.extend((number as f64).to_le_bytes());
             }
-            Err(error) => reply.bad(error),
+            out.extend(stats.stamp.hex());
+            out
+        };
+        match later.upgrade() {
+            _ if !count => reply.good(tell(None)),
+            Some(store) => count_all(&store, reply, Box::new(move |count| tell(Some(count)))),
+            None => reply.bad(Error::closed()),
         }
     }));
 }

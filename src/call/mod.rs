@@ -49,7 +49,8 @@ pub struct Call {
 }
 
 /// The answer would have more bytes than the caller takes.
-fn too_large(bytes_max: usize) -> Error {
+#[must_use]
+pub fn too_large(bytes_max: usize) -> Error {
     let why =
         format!("The answer is too large (max {bytes_max} bytes): ask for fewer entries at a time");
     Error::new(Kind::Unsupported, why)

@@ -5,7 +5,7 @@ use crate::codec::frame::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal, parse_settlement,
     push_dead, push_stats,
 };
-use crate::model::{DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadOrder, LOCK_DURATION_MS_MAX};
+use crate::model::{DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadOrder, Error, LOCK_DURATION_MS_MAX};
 use crate::store::Ask;
 
 /// What was parsed, or the answer that it is a bug.
@@ -48,6 +48,9 @@ pub(super) fn stats(frame: &[u8], call: Call) {
     let queue = parsed!(parse_queue(frame), call);
     let Call { store, reply, .. } = call;
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         match snapshot.and_then(|snapshot| snapshot.queue_stats(&queue)) {
             Ok(stats) => {
                 let mut answer = Vec::new();
@@ -65,7 +68,11 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
     let limit = limit.min(DEAD_LIST_MAX as usize);
     let Call { store, reply, answer_bytes_max, .. } = call;
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         let (mut count, mut more, mut letters) = (0_u32, false, Vec::new());
+        let mut lacks = None;
         let read = snapshot.and_then(|snapshot| {
             snapshot.dead_letters(&queue, after, &mut |letter| {
                 // One at least: the next page goes on behind it.
@@ -74,10 +81,12 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
                 if !more {
                     count += 1;
                     push_dead(&mut letters, &letter);
+                    lacks = reply.holds(letters.len()).err();
                 }
-                !more
+                !more && lacks.is_none()
             })
         });
+        let read = read.and_then(|()| lacks.map_or(Ok(()), Err));
         match read {
             Ok(()) => {
                 let head = [&count.to_le_bytes()[..], &[u8::from(more)]].concat();
@@ -93,6 +102,9 @@ pub(super) fn dead_get(frame: &[u8], call: Call) {
     let (queue, id) = parsed!(parse_dead(frame), call);
     let Call { store, reply, .. } = call;
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         match snapshot.and_then(|snapshot| snapshot.dead_letter(&queue, id)) {
             Ok(letter) => reply.good(letter.map_or_else(Vec::new, |letter| {
                 let mut answer = Vec::new();

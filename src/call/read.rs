@@ -9,18 +9,19 @@ use crate::model::{Error, Range};
 
 /// Answers the ranges. A list stops behind the entry with which the answer has come to
 /// `page_bytes`, and says that there is more.
-pub fn read(ranges: Vec<Range>, page_bytes: usize, call: Call) {
+pub fn read(ranges: impl AsRef<[Range]> + Send + 'static, page_bytes: usize, call: Call) {
     let Call { store, reply, answer_bytes_max, .. } = call;
     let (metrics, since) = (store.metrics().clone(), Instant::now());
-    let keys = ranges.iter().filter(|range| matches!(range, Range::Point(_))).count();
-    let pages = ranges.len() - keys;
+    let all = ranges.as_ref();
+    let keys = all.iter().filter(|range| matches!(range, Range::Point(_))).count();
+    let pages = all.len() - keys;
     store.read(Box::new(move |snapshot| {
         if !reply.is_wanted() {
             return reply.bad(Error::closed());
         }
         let mut out = Vec::new();
         let read = snapshot.and_then(|snapshot| {
-            for range in &ranges {
+            for range in ranges.as_ref() {
                 let mut answer = Answer::new(&mut out);
                 let mut more = false;
                 match range {
@@ -44,6 +45,7 @@ pub fn read(ranges: Vec<Range>, page_bytes: usize, call: Call) {
                 if out.len() > answer_bytes_max {
                     return Err(too_large(answer_bytes_max));
                 }
+                reply.holds(out.len())?;
             }
             Ok::<_, Error>(())
         });

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::codec::Malformed;
 use crate::metrics::{Metrics, Operation};
 use crate::model::Error;
+use crate::store::Room;
 
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Reply {
     answer: Option<Answer>,
     /// Whether somebody still waits for it.
     wanted: Option<Box<dyn Fn() -> bool + Send>>,
+    /// How long the answer may get, if that is bounded.
+    room: Option<Arc<dyn Room>>,
     /// What the answer counts as, and from when on.
     counts: Option<(Arc<Metrics>, Operation, Instant)>,
 }
@@ -54,13 +57,21 @@ pub struct Reply {
 impl Reply {
     /// A reply that calls this with the answer, empty for one without bytes.
     pub fn new(answer: impl FnOnce(Result<Vec<u8>, Fault>) + Send + 'static) -> Self {
-        Self { answer: Some(Box::new(answer)), wanted: None, counts: None }
+        Self { answer: Some(Box::new(answer)), wanted: None, room: None, counts: None }
     }
 
     /// From now on reads ask this whether to begin, and those in steps whether to go on.
     #[must_use]
     pub fn while_wanted(mut self, wanted: impl Fn() -> bool + Send + 'static) -> Self {
         self.wanted = Some(Box::new(wanted));
+        self
+    }
+
+    /// From now on there has to be room for its answer. One that comes piece by piece asks for it as it
+    /// gets longer, and all others when they are there.
+    #[must_use]
+    pub fn within(mut self, room: Arc<dyn Room>) -> Self {
+        self.room = Some(room);
         self
     }
 
@@ -81,6 +92,11 @@ impl Reply {
         self.wanted.as_ref().is_none_or(|wanted| wanted())
     }
 
+    /// Whether there is room for so many bytes of the answer.
+    pub(super) fn holds(&self, bytes: usize) -> Result<(), Error> {
+        self.room.as_ref().map_or(Ok(()), |room| room.holds(bytes))
+    }
+
     /// From now on its answer counts as one of these.
     pub(super) fn counted(&mut self, operation: Operation, metrics: &Arc<Metrics>) {
         self.counts = Some((metrics.clone(), operation, Instant::now()));
@@ -96,7 +112,8 @@ impl Reply {
     }
 
     pub(super) fn good(mut self, data: Vec<u8>) {
-        self.answer(Ok(data));
+        let held = self.holds(data.len());
+        self.answer(held.map(|()| data).map_err(Fault::from));
     }
 
     pub(super) fn bad(mut self, fault: impl Into<Fault>) {

@@ -74,25 +74,50 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
 pub(super) fn count(frame: &[u8], Call { store, reply, .. }: Call) {
     match asked(frame, &store) {
         Ok((scan, _, _)) => {
-            count_on(&store, Scan { values: false, passed: false, ..scan }, 0, reply);
+            let scan = Scan { values: false, passed: false, ..scan };
+            let tell = |count| (count as f64).to_le_bytes().to_vec();
+            count_on(&store, scan, 0, reply, Box::new(tell));
         }
         Err(error) => reply.bad(error),
     }
 }
 
+/// Counts all entries; `tell` makes the answer.
+pub(super) fn count_all(store: &Arc<Store>, reply: Reply, tell: Tell) {
+    let scan = Scan {
+        start: Vec::new(),
+        end: BEHIND_ALL_KEYS.to_vec(),
+        reverse: false,
+        values: false,
+        depth: None,
+        filter: None,
+        passed: false,
+    };
+    count_on(store, scan, 0, reply, tell);
+}
+
+/// The answer of a count.
+type Tell = Box<dyn FnOnce(u64) -> Vec<u8> + Send>;
+
+/// No part of a key begins with it.
+const BEHIND_ALL_KEYS: [u8; 1] = [0xff];
+
 /// One step of a count, and behind the reads that wait by then the next one.
-fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply) {
+fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply, tell: Tell) {
     if !reply.is_wanted() {
         return reply.bad(Error::closed());
     }
     let later: Weak<Store> = Arc::downgrade(store);
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         let mut count = before;
         let done =
             snapshot.and_then(|snapshot| scan.step(snapshot, usize::MAX, &mut |_, _| count += 1));
         match (done, later.upgrade()) {
-            (Ok(true), _) => reply.good((count as f64).to_le_bytes().to_vec()),
-            (Ok(false), Some(store)) => count_on(&store, scan, count, reply),
+            (Ok(true), _) => reply.good(tell(count)),
+            (Ok(false), Some(store)) => count_on(&store, scan, count, reply, tell),
             (Ok(false), None) => reply.bad(Error::closed()),
             (Err(error), _) => reply.bad(error),
         }
@@ -104,6 +129,9 @@ fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply) {
 pub(super) fn entries(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
     let frame = frame.to_vec();
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         let mut rows = Vec::new();
         let read = snapshot.and_then(|snapshot| {
             let mut rest = frame.as_slice();
@@ -111,6 +139,7 @@ pub(super) fn entries(frame: &[u8], Call { store, reply, answer_bytes_max, .. }:
                 if rows.len() > answer_bytes_max {
                     return Err(too_large(answer_bytes_max));
                 }
+                reply.holds(rows.len())?;
                 rest = after;
                 let end = [key, &[0]].concat();
                 let walk = Walk { start: key, end: &end, reverse: false, values: true };

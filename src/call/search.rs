@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Call, Fault, too_large};
+use super::{Call, Fault, Reply, too_large};
 use crate::codec::frame::{
     Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
 };
@@ -53,6 +53,9 @@ pub(super) fn remove(frame: &[u8], Call { store, reply, .. }: Call) {
 pub(super) fn list(frame: &[u8], Call { store, reply, .. }: Call) {
     let count = frame.first() == Some(&1);
     store.read(Box::new(move |snapshot| {
+        if !reply.is_wanted() {
+            return reply.bad(Error::closed());
+        }
         match snapshot.and_then(|snapshot| snapshot.indexes(count)) {
             Ok(infos) => {
                 let mut out = Vec::new();
@@ -77,7 +80,9 @@ pub(super) fn search(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: 
             return reply.bad(Error::closed());
         }
         let answer = snapshot.and_then(|snapshot| {
-            let used = snapshot.search(&search, &mut page)?;
+            let mut bounded = Bounded { page: &mut page, reply: &reply, lacks: None };
+            let used = snapshot.search(&search, &mut bounded)?;
+            bounded.lacks.map_or(Ok(()), Err)?;
             page.answer(&search, !used.building, &used.spec.fields)
         });
         match answer {
@@ -123,6 +128,28 @@ impl Page {
         }
         let fields = if search.highlight.is_some() { fields } else { &[] };
         Ok(self.hits.finish(self.more, complete, fields))
+    }
+}
+
+/// A page for which there has to be room while it gets longer.
+struct Bounded<'p> {
+    page: &'p mut Page,
+    reply: &'p Reply,
+    lacks: Option<Error>,
+}
+
+impl HitVisitor for Bounded<'_> {
+    fn hit(&mut self, hit: &Hit<'_>) -> Wish {
+        let wish = self.page.hit(hit);
+        if let Err(error) = self.reply.holds(self.page.hits.bytes()) {
+            self.lacks = Some(error);
+            return Wish::Stop;
+        }
+        wish
+    }
+
+    fn snippets(&mut self, snippets: Vec<(usize, String)>) {
+        self.page.snippets(snippets);
     }
 }
 

@@ -352,6 +352,26 @@ pub const WATCH_FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endpoints of the metadata of a KV Connect server.
 pub const METADATA_ENDPOINTS_MAX: usize = 256;
 
+/// Requests that a server has under way at one time, from their token to the end of their answer; more
+/// wait.
+pub const SERVER_REQUESTS_MAX: usize = 1024;
+
+/// Those of one database.
+pub const DATABASE_REQUESTS_MAX: usize = 512;
+
+/// Bodies, answers and pieces of streams up to this are only counted, with the request or the watch;
+/// longer ones take their bytes from the memory that there is for them.
+pub const SHORT_BYTES_MAX: usize = 64 * 1024;
+
+/// Memory for what is longer, of all databases of a server.
+pub const SERVER_MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Memory for what is longer, of one database: the largest of all fits.
+pub const DATABASE_MEMORY_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// How long a request waits for its place, and for memory.
+pub const MEMORY_WAIT_MS_MAX: u64 = 10_000;
+
 /// Body of a request to the server.
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
@@ -361,9 +381,6 @@ pub const FRAMES_READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Body of one that may write: a commit of the set "wide", with room for what is beside keys and
 /// values.
 pub const FRAMES_WRITE_BYTES_MAX: usize = 72 * 1024 * 1024;
-
-/// Such bodies that are longer than [`REQUEST_BYTES_MAX`] which a server takes in at one time.
-pub const FRAMES_LARGE_MAX: usize = 2;
 
 /// Writes of one request, which is one group.
 pub const FRAMES_WRITES_MAX: usize = 1000;

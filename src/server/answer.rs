@@ -31,13 +31,6 @@ pub(super) trait Draw: Send {
     }
 }
 
-impl Body {
-    /// Whether all of it was there when the answer began.
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self, Self::Whole(_))
-    }
-}
-
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = Infallible;

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::answer::Refusal;
 use super::auth::{self, Rights, TokenHash};
 use super::database::{AccessToken, Database, Description};
+use super::memory::ServerMemory;
 use super::options::{Place, Plan, Quotas};
 use super::registry::Registry;
 use crate::connect::database_id::DatabaseId;
@@ -45,6 +46,7 @@ pub(super) struct Catalog {
     /// `None` for a file.
     registry: Option<Registry>,
     databases: RwLock<BTreeMap<String, Arc<Database>>>,
+    memory: ServerMemory,
     /// One change of the registry at a time.
     changing: Mutex<()>,
 }
@@ -60,9 +62,10 @@ const ONLY: &str = "";
 
 impl Catalog {
     pub(super) fn open(plan: &Plan) -> Result<Self> {
+        let memory = ServerMemory::new();
         let (registry, databases) = match &plan.place {
             Place::Folder(folder) => {
-                let (registry, databases) = Registry::open(folder)?;
+                let (registry, databases) = Registry::open(folder, &memory)?;
                 (Some(registry), databases)
             }
             Place::File { path, readonly, tokens, quotas } => {
@@ -81,6 +84,7 @@ impl Catalog {
                     readonly: *readonly,
                     tokens: read.chain([write]).collect(),
                     quotas: *quotas,
+                    memory: memory.share(),
                 });
                 // A file that cannot be served is the starter's to know of, not the first client's.
                 database.store()?;
@@ -89,7 +93,7 @@ impl Catalog {
         };
         let databases = databases.into_iter().map(|database| (database.name.clone(), database));
         let databases = RwLock::new(databases.collect());
-        Ok(Self { registry, databases, changing: Mutex::default() })
+        Ok(Self { registry, databases, memory, changing: Mutex::default() })
     }
 
     pub(super) fn is_folder(&self) -> bool {
@@ -136,6 +140,7 @@ impl Catalog {
             readonly: false,
             tokens: vec![record],
             quotas,
+            memory: self.memory.share(),
         });
         database.store()?;
         let mut all = self.all();

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Serving;
 use super::answer::Body;
+use super::memory::Place;
 use super::route::answer;
 use super::stall::Stall;
 use crate::model::{
@@ -38,9 +39,17 @@ struct Work {
     requests: AtomicUsize,
     /// When the last request ended, in ms since the beginning; 0 before the first.
     idle_since_ms: AtomicU64,
-    /// When the client last took a piece of an answer that goes out in several, by its number.
-    taken: Mutex<HashMap<u64, Instant>>,
+    /// Of which the client has not taken all that is there, by the request's number.
+    taken: Mutex<HashMap<u64, Rest>>,
     last_number: AtomicU64,
+}
+
+/// What is there for a client.
+struct Rest {
+    /// When it last took some of it.
+    taken: Instant,
+    /// Where it is, if it is of a stream.
+    stream: Option<Arc<Mutex<Flow>>>,
 }
 
 impl Work {
@@ -68,10 +77,19 @@ impl Work {
 
 impl Work {
     /// Whether there is an answer of which nothing was taken in for too long. The socket does not
-    /// tell with HTTP/2, where each answer has a window of its own.
+    /// tell with HTTP/2, where each answer has a window of its own. A stream may wait for its reader,
+    /// but not with what takes memory: it is cut off, to be asked for anew when its reader comes.
     fn is_stalled(&self) -> bool {
         let most = Duration::from_millis(ANSWER_STALL_MS_MAX);
-        self.taken.lock().values().any(|taken| taken.elapsed() >= most)
+        let mut cut = Vec::new();
+        let stalled = {
+            let mut taken = self.taken.lock();
+            let late = taken.extract_if(|_, rest| rest.taken.elapsed() >= most);
+            cut.extend(late.map(|(_, rest)| rest.stream));
+            cut.iter().any(Option::is_none)
+        };
+        cut.into_iter().flatten().for_each(|flow| flow.lock().cut());
+        stalled
     }
 }
 
@@ -88,38 +106,68 @@ impl UnderWay {
         Self { work: work.clone(), number }
     }
 
-    fn took(&self) {
-        self.work.taken.lock().insert(self.number, Instant::now());
+    /// Something was taken of what is there, and there is more.
+    fn took(&self, stream: Option<Arc<Mutex<Flow>>>) {
+        let rest = Rest { taken: Instant::now(), stream };
+        self.work.taken.lock().insert(self.number, rest);
+    }
+
+    fn took_all(&self) {
+        self.work.taken.lock().remove(&self.number);
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.work.taken.lock().remove(&self.number);
+        self.took_all();
         let now_ms = u64::try_from(self.work.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.work.idle_since_ms.store(now_ms.max(1), Ordering::Release);
         self.work.requests.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// A body that is under way. A long one goes out in pieces, so that it is here, and not in buffers
-/// of which nobody knows, for as long as the client takes.
-struct Held {
+/// What goes out. A long piece goes out in several, so that it is here, and not in buffers of which
+/// nobody knows, for as long as the client takes.
+struct Flow {
     body: Body,
     rest: Bytes,
+}
+
+impl Flow {
+    /// Drops what nobody takes; the next who asks learns that it has ended.
+    fn cut(&mut self) {
+        *self = Self { body: Body::Whole(None), rest: Bytes::new() };
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
+                None => return Poll::Ready(None),
+            }
+        }
+        let len = self.rest.len().min(ANSWER_PIECE_BYTES);
+        Poll::Ready(Some(self.rest.split_to(len)))
+    }
+}
+
+/// A body that is under way.
+struct Held {
+    flow: Arc<Mutex<Flow>>,
+    /// Whether its length was known from the beginning.
+    is_whole: bool,
     under_way: UnderWay,
+    _place: Option<Place>,
 }
 
 impl Held {
-    fn piece(&mut self) -> Bytes {
-        if self.rest.len() > ANSWER_PIECE_BYTES {
-            // A stream may wait for its reader: it has a bound of its own, and others beside it.
-            if self.body.is_whole() {
-                self.under_way.took();
-            }
-            return self.rest.split_to(ANSWER_PIECE_BYTES);
+    fn new(body: Body, place: Option<Place>, under_way: UnderWay) -> Self {
+        let left = body.size_hint().exact();
+        let flow = Arc::new(Mutex::new(Flow { body, rest: Bytes::new() }));
+        if left.is_some_and(|bytes| bytes > 0) {
+            under_way.took(None);
         }
-        std::mem::take(&mut self.rest)
+        Self { flow, is_whole: left.is_some(), under_way, _place: place }
     }
 }
 
@@ -128,26 +176,32 @@ impl HttpBody for Held {
     type Error = Infallible;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.rest.is_empty() {
-            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
-                Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
-                None => return Poll::Ready(None),
-            }
+        let mut flow = self.flow.lock();
+        let piece = ready!(flow.poll(context));
+        let more = !flow.rest.is_empty();
+        drop(flow);
+        match (self.is_whole, more) {
+            (true, true) => self.under_way.took(None),
+            (false, true) => self.under_way.took(Some(self.flow.clone())),
+            (true, false) => {}
+            (false, false) => self.under_way.took_all(),
         }
-        Poll::Ready(Some(Ok(Frame::data(self.piece()))))
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        let flow = self.flow.lock();
+        flow.rest.is_empty() && flow.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.body.size_hint().exact() {
-            Some(bytes) => SizeHint::with_exact(bytes + self.rest.len() as u64),
-            None => SizeHint::default(),
+        let flow = self.flow.lock();
+        match flow.body.size_hint().exact() {
+            Some(bytes) if self.is_whole => SizeHint::with_exact(bytes + flow.rest.len() as u64),
+            _ => SizeHint::default(),
         }
     }
 }
@@ -178,8 +232,8 @@ pub(super) async fn connection(
             let under_way = UnderWay::new(&work);
             let serving = serving.clone();
             async move {
-                let answer = answer(serving, request).await;
-                let held = |body| Held { body, rest: Bytes::new(), under_way };
+                let (answer, place) = answer(serving, request).await;
+                let held = |body| Held::new(body, place, under_way);
                 Ok::<Response<Held>, Infallible>(answer.map(held))
             }
         })
@@ -230,27 +284,68 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::server::answer::Draw;
 
-    #[test]
-    fn a_stream_may_wait_for_its_reader_and_a_whole_answer_may_not() {
+    async fn next(held: &mut Held) -> Option<Bytes> {
+        let piece = poll_fn(|context| Pin::new(&mut *held).poll_frame(context)).await;
+        piece.map(|piece| piece.unwrap().into_data().unwrap())
+    }
+
+    fn paused() -> tokio::runtime::Runtime {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        let paused = builder.enable_time().start_paused(true).build().unwrap();
-        paused.block_on(async {
-            let long = || Bytes::from(vec![7; 3 * ANSWER_PIECE_BYTES]);
-            let (sender, pieces) = mpsc::channel(1);
-            sender.send(long()).await.unwrap();
-            for (body, stalls) in [(Body::Stream(pieces), false), (Body::Whole(Some(long())), true)]
-            {
-                let work = Arc::new(Work::new());
-                let under_way = UnderWay::new(&work);
-                let mut held = Held { body, rest: Bytes::new(), under_way };
-                let piece = poll_fn(|context| Pin::new(&mut held).poll_frame(context)).await;
-                let piece = piece.unwrap().unwrap().into_data().unwrap();
-                assert_eq!(piece.len(), ANSWER_PIECE_BYTES);
-                sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
-                assert_eq!(work.is_stalled(), stalls);
+        builder.enable_time().start_paused(true).build().unwrap()
+    }
+
+    const LONG: usize = 3 * ANSWER_PIECE_BYTES;
+
+    /// One that fits in a piece had no clock, and one whose body is made at the last moment neither.
+    #[test]
+    fn an_answer_that_nobody_takes_ends_its_connection() {
+        struct Parcel(Option<Bytes>);
+        impl Draw for Parcel {
+            fn draw(&mut self, _context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+                Poll::Ready(self.0.take())
             }
-            drop(sender);
+
+            fn left(&self) -> Option<u64> {
+                Some(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+        }
+        paused().block_on(async {
+            let parcel = |len| Body::Drawn(Box::new(Parcel(Some(Bytes::from(vec![7; len])))));
+            let whole = |len| Body::Whole(Some(Bytes::from(vec![7; len])));
+            for (body, begins) in [(whole(1), false), (whole(LONG), true), (parcel(LONG), true)] {
+                let work = Arc::new(Work::new());
+                let mut held = Held::new(body, None, UnderWay::new(&work));
+                if begins {
+                    assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
+                }
+                assert!(!work.is_stalled());
+                sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
+                assert!(work.is_stalled());
+                drop(held);
+                assert!(!work.is_stalled());
+            }
+        });
+    }
+
+    /// Pieces of streams that nobody read were kept for as long as the client liked.
+    #[test]
+    fn a_stream_waits_for_its_reader_but_not_with_a_piece_that_was_begun() {
+        paused().block_on(async {
+            let (sender, pieces) = mpsc::channel(2);
+            let work = Arc::new(Work::new());
+            let mut held = Held::new(Body::Stream(pieces), None, UnderWay::new(&work));
+            sender.send(Bytes::from_static(b"short")).await.unwrap();
+            sender.send(Bytes::from(vec![7; LONG])).await.unwrap();
+            assert_eq!(next(&mut held).await.unwrap(), "short");
+            sleep(Duration::from_millis(2 * ANSWER_STALL_MS_MAX)).await;
+            assert!(!work.is_stalled(), "it waits");
+            assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
+            sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
+            assert!(!work.is_stalled(), "the connection has others");
+            assert!(sender.is_closed(), "nothing is kept");
+            assert_eq!(next(&mut held).await, None);
         });
     }
 }

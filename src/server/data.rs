@@ -12,15 +12,18 @@ use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, bearer};
 use super::catalog::now_ms;
 use super::database::Database;
+use super::memory::Claim;
 use super::quota::over;
 use crate::connect::database_id::DatabaseId;
+use crate::connect::schema::KvEntry;
 use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VERSION_HEADER};
 use crate::connect::wire::atomic_write::{self, WriteAnswer};
 use crate::connect::wire::{snapshot_read, value};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, Key, Kind, Limits, Mutation, Range, Result, Row,
+    BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Limits, Mutation,
+    Range, Result, Row,
 };
-use crate::store::Store;
+use crate::store::{Room, Store};
 
 /// Who asks of which database, by the head of a request.
 pub(super) fn authorize(
@@ -70,69 +73,87 @@ fn unanswered<T>(_: T) -> Error {
     Error::internal("the database did not answer; please report this")
 }
 
-/// An entry as it was found, to be rewritten for the wire on another thread than it was read on.
-struct Found {
-    key: Vec<u8>,
-    stamp: crate::model::Versionstamp,
-    encoding: crate::model::Encoding,
-    value: Vec<u8>,
-}
-
-impl Found {
-    fn of(row: &Row<'_>) -> Self {
-        let (key, value) = (row.key.to_vec(), row.value.to_vec());
-        Self { key, stamp: row.stamp, encoding: row.encoding, value }
-    }
-
-    fn row(&self) -> Row<'_> {
-        let (key, value) = (self.key.as_slice(), self.value.as_slice());
-        Row { key, stamp: self.stamp, encoding: self.encoding, value }
-    }
-}
-
 /// `snapshot_read`.
 pub(super) async fn snapshot_read(
     database: &Arc<Database>,
     body: &[u8],
 ) -> Result<Answer, Refusal> {
-    let ranges = snapshot_read::read_request(body, &Limits::default())?;
+    let ranges: Arc<[Range]> = snapshot_read::read_request(body, &Limits::default())?.into();
+    let (store, claim) =
+        (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
+    let mut found = read_ranges(&store, &claim, ranges.clone()).await?;
+    if claim.has_lacked() {
+        claim.wait_for_all().await?;
+        found = read_ranges(&store, &claim, ranges).await?;
+    }
+    Ok(answer(StatusCode::OK, PROTOBUF_TYPE, whole(claim.bytes(found?))))
+}
+
+/// The answer of a read, written on the thread that reads it: while it comes to be, it asks whether
+/// there is memory for it.
+async fn read_ranges(
+    store: &Store,
+    claim: &Arc<Claim>,
+    ranges: Arc<[Range]>,
+) -> Result<Result<Vec<u8>>, Refusal> {
     let (reply, answered) = oneshot::channel();
-    let count = ranges.len();
-    store_of(database).await?.read(Box::new(move |snapshot| {
+    let claim = claim.clone();
+    store.read(Box::new(move |snapshot| {
         // Who has taken the request back need not be read for.
         if reply.is_closed() {
             return;
         }
         let found = snapshot.and_then(|snapshot| {
-            let mut found: Vec<Vec<Found>> = Vec::with_capacity(count);
-            for range in &ranges {
-                let mut rows = Vec::new();
+            let mut found = Found { claim: &claim, bytes: 0, rows: Vec::new(), fault: None };
+            let mut answer = Vec::with_capacity(ranges.len());
+            for range in &*ranges {
                 match range {
                     Range::Point(key) => {
-                        snapshot.get(key.as_bytes(), &mut |row| rows.push(Found::of(&row)))?;
+                        snapshot.get(key.as_bytes(), &mut |row| {
+                            found.add(&row);
+                        })?;
                     }
-                    Range::Span { start, end, .. } if start >= end => {}
+                    Range::Span { start, end, limit, .. } if *limit == 0 || start >= end => {}
                     Range::Span { start, end, limit, reverse } => {
                         let (start, end) = (start.as_bytes(), end.as_bytes());
                         snapshot.scan(start, end, *reverse, &mut |row| {
-                            rows.push(Found::of(&row));
-                            rows.len() < *limit
+                            found.add(&row) && found.rows.len() < *limit
                         })?;
                     }
                 }
-                found.push(rows);
+                answer.push(found.take()?);
             }
-            Ok(found)
+            Ok(snapshot_read::write_answer(answer))
         });
         let _gone = reply.send(found);
     }));
-    let found = answered.await.map_err(unanswered)??;
-    let mut ranges = Vec::with_capacity(found.len());
-    for rows in &found {
-        let entries = rows.iter().map(|found| value::entry_to_wire(&found.row()));
-        ranges.push(entries.collect::<Result<Vec<_>>>()?);
+    Ok(answered.await.map_err(unanswered)?)
+}
+
+/// Entries of a range as they go over the wire, and the bytes of all so far.
+struct Found<'c> {
+    claim: &'c Claim,
+    bytes: usize,
+    rows: Vec<KvEntry>,
+    fault: Option<Error>,
+}
+
+impl Found<'_> {
+    /// Whether it could be added.
+    fn add(&mut self, row: &Row<'_>) -> bool {
+        self.bytes += row.key.len() + row.value.len();
+        let added = self.claim.holds(self.bytes).and_then(|()| value::entry_to_wire(row));
+        match added {
+            Ok(entry) => self.rows.push(entry),
+            Err(error) => self.fault = Some(error),
+        }
+        self.fault.is_none()
     }
-    Ok(answer(StatusCode::OK, PROTOBUF_TYPE, whole(snapshot_read::write_answer(ranges))))
+
+    fn take(&mut self) -> Result<Vec<KvEntry>> {
+        self.fault.take().map_or(Ok(()), Err)?;
+        Ok(std::mem::take(&mut self.rows))
+    }
 }
 
 /// `atomic_write`.
@@ -192,10 +213,7 @@ fn written(answered: &WriteAnswer) -> Answer {
 }
 
 /// Keeps a key's entry for the wire.
-pub(super) fn wire_entry(
-    key: &Key,
-    entry: &crate::store::Entry,
-) -> Result<crate::connect::schema::KvEntry> {
+pub(super) fn wire_entry(key: &Key, entry: &crate::store::Entry) -> Result<KvEntry> {
     let (encoding, bytes) = (entry.value.encoding, entry.value.bytes.as_slice());
     value::entry_to_wire(&Row { key: key.as_bytes(), stamp: entry.stamp, encoding, value: bytes })
 }

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch as flag};
 
 use super::answer::Refusal;
 use super::auth::{Rights, TokenHash};
+use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
 use crate::connect::database_id::DatabaseId;
@@ -40,6 +41,8 @@ pub(super) struct Database {
     store: Mutex<Option<Arc<Store>>>,
     bucket: Mutex<Bucket>,
     watches: AtomicU32,
+    /// What its clients may have under way.
+    pub(super) memory: Arc<Memory>,
     /// A place for who examines the file.
     pub(super) examining: Arc<Semaphore>,
     /// Size of its files, and when that was measured.
@@ -67,11 +70,12 @@ pub(super) struct Description {
     pub(super) readonly: bool,
     pub(super) tokens: Vec<AccessToken>,
     pub(super) quotas: Quotas,
+    pub(super) memory: Arc<Memory>,
 }
 
 impl Database {
     pub(super) fn new(of: Description) -> Arc<Self> {
-        let Description { name, id, created_ms, path, readonly, tokens, quotas } = of;
+        let Description { name, id, created_ms, path, readonly, tokens, quotas, memory } = of;
         Arc::new(Self {
             name,
             id,
@@ -83,6 +87,7 @@ impl Database {
             store: Mutex::default(),
             bucket: Mutex::default(),
             watches: AtomicU32::new(0),
+            memory,
             examining: Arc::new(Semaphore::new(1)),
             size: Mutex::default(),
             changed: flag::Sender::new(()),

@@ -18,6 +18,7 @@
 //! | `admin` | databases and tokens, made and dropped |
 //! | `auth` | tokens: compared, hashed, issued, signed |
 //! | `catalog`, `registry`, `database`, `quota` | the databases, their file of record, their bounds |
+//! | `memory` | what all that is under way may take of it |
 
 mod admin;
 mod answer;
@@ -30,6 +31,7 @@ mod exchange;
 mod extension;
 mod listener;
 mod log;
+mod memory;
 pub mod options;
 mod quota;
 mod registry;
@@ -43,9 +45,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Semaphore, watch as flag};
+use tokio::sync::watch as flag;
 
-use crate::model::{Error, FRAMES_LARGE_MAX, Kind, Result, SHUTDOWN_MS_MAX};
+use crate::model::{Error, Kind, Result, SHUTDOWN_MS_MAX};
 use options::ServerOptions;
 
 /// What every request needs.
@@ -55,8 +57,6 @@ struct Serving {
     admin_token: Option<auth::TokenHash>,
     data_token_ms: i64,
     scheme: &'static str,
-    /// Places for long bodies of the extension.
-    large_bodies: Semaphore,
     /// True from when the server begins to close.
     closing: flag::Sender<bool>,
     /// When it began to serve.
@@ -96,7 +96,6 @@ impl Server {
             admin_token: plan.admin_token.as_deref().map(auth::TokenHash::of),
             data_token_ms: plan.data_token_ms,
             scheme,
-            large_bodies: Semaphore::new(FRAMES_LARGE_MAX),
             closing: flag::Sender::new(false),
             begun: tokio::time::Instant::now(),
         });

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::auth::{Rights, TokenHash};
 use super::database::{AccessToken, Database, Description};
+use super::memory::ServerMemory;
 use super::options::Quotas;
 use crate::connect::database_id::DatabaseId;
 use crate::model::{Error, Kind, Result};
@@ -54,7 +55,7 @@ pub(super) struct Registry {
 
 impl Registry {
     /// Locks a folder, making it if need be, and reads what is in it.
-    pub(super) fn open(folder: &Path) -> Result<(Self, Vec<Arc<Database>>)> {
+    pub(super) fn open(folder: &Path, memory: &ServerMemory) -> Result<(Self, Vec<Arc<Database>>)> {
         std::fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))?;
         let folder = folder.canonicalize().map_err(|error| failed("open", folder, &error))?;
         let path = folder.join(LOCK);
@@ -67,7 +68,7 @@ impl Registry {
             )
         })?;
         let registry = Self { folder, lock };
-        let databases = registry.read()?;
+        let databases = registry.read(memory)?;
         Ok((registry, databases))
     }
 
@@ -83,7 +84,7 @@ impl Registry {
         self.folder.join(format!("{id}.sqlite3"))
     }
 
-    fn read(&self) -> Result<Vec<Arc<Database>>> {
+    fn read(&self, memory: &ServerMemory) -> Result<Vec<Arc<Database>>> {
         let path = self.folder.join(FILE);
         let text = match std::fs::read(&path) {
             Ok(text) => text,
@@ -122,6 +123,7 @@ impl Registry {
                 readonly: false,
                 tokens,
                 quotas: record.quotas,
+                memory: memory.share(),
             }));
         }
         Ok(databases)

@@ -6,25 +6,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 
 use super::answer::{Answer, Refusal, text};
 use super::auth::Rights;
 use super::catalog::now_ms;
+use super::database::Database;
+use super::memory::{Claim, Place};
 use super::{Serving, admin, data, exchange, extension, watch};
-use crate::model::{OVER_QUOTA_PAUSE_MS, REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX};
+use crate::model::{
+    METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX,
+    SHORT_BYTES_MAX,
+};
 
 /// Answers a request, whatever it is.
-pub(super) async fn answer(serving: Arc<Serving>, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(
+    serving: Arc<Serving>,
+    request: Request<Incoming>,
+) -> (Answer, Option<Place>) {
     let (head, body) = request.into_parts();
     let (method, path) = (head.method.clone(), head.uri.path().to_owned());
     let begun = std::time::Instant::now();
-    let answer = match route(&serving, head, body).await {
+    let mut place = None;
+    let answer = match route(&serving, head, body, &mut place).await {
         Ok(answer) => answer,
         Err(refusal) => {
-            if refusal.status == StatusCode::TOO_MANY_REQUESTS {
+            let again = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+            if again.contains(&refusal.status) {
                 hold(&serving).await;
             }
             refusal.answer()
@@ -32,10 +42,10 @@ pub(super) async fn answer(serving: Arc<Serving>, request: Request<Incoming>) ->
     };
     let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
     tracing::debug!(%method, path, status, ms, "request");
-    answer
+    (answer, place)
 }
 
-/// Keeps who is over a quota waiting: a client that asks again at once, whatever it is told, would
+/// Keeps who is over a quota, or comes when there is no room, waiting: a client that asks again at once, whatever it is told, would
 /// otherwise take the server's time from the others.
 async fn hold(serving: &Serving) {
     let mut closing = serving.closing.subscribe();
@@ -43,7 +53,13 @@ async fn hold(serving: &Serving) {
     let _either = tokio::time::timeout(pause, closing.wait_for(|closing| *closing)).await;
 }
 
-async fn route(serving: &Arc<Serving>, head: Parts, body: Incoming) -> Result<Answer, Refusal> {
+/// `place` gets the request's place among those under way, if it needs one.
+async fn route(
+    serving: &Arc<Serving>,
+    head: Parts,
+    body: Incoming,
+    place: &mut Option<Place>,
+) -> Result<Answer, Refusal> {
     let path = head.uri.path().to_owned();
     match path.as_str() {
         "/healthz" => {
@@ -59,13 +75,13 @@ async fn route(serving: &Arc<Serving>, head: Parts, body: Incoming) -> Result<An
         }
         "/v2/snapshot_read" | "/v2/atomic_write" | "/v2/watch" => {
             only(&head, &[Method::POST])?;
-            data_path(serving, &head, body, path.trim_start_matches("/v2/")).await
+            data_path(serving, &head, body, path.trim_start_matches("/v2/"), place).await
         }
         _ if path.starts_with("/v2/openkv/") => {
             let asked = extension::asked(path.trim_start_matches("/v2/"));
             let asked = asked.ok_or_else(Refusal::not_found)?;
             only(&head, &[Method::POST])?;
-            extension::route(serving, &head, body, asked).await
+            extension::route(serving, &head, body, asked, place).await
         }
         _ if path.starts_with("/v1/admin/") => admin::route(serving, head, body, &path).await,
         _ => {
@@ -81,7 +97,8 @@ async fn route(serving: &Arc<Serving>, head: Parts, body: Incoming) -> Result<An
             only(&head, &[Method::POST])?;
             let who = exchange::authorize(serving, name, &head.headers)?;
             who.0.take_operation(now_ms())?;
-            let body = read(body, REQUEST_BYTES_MAX).await?;
+            *place = Some(who.0.memory.place().await?);
+            let body = read(body, METADATA_BYTES_MAX).await?;
             exchange::exchange(serving, who, (&head.uri, &head.headers), &body)
         }
     }
@@ -92,18 +109,42 @@ async fn data_path(
     head: &Parts,
     body: Incoming,
     verb: &str,
+    place: &mut Option<Place>,
 ) -> Result<Answer, Refusal> {
     let (database, grant) = data::authorize(serving, &head.headers)?;
     let needed = if verb == "atomic_write" { Rights::Write } else { Rights::Read };
     database.allows(grant.rights, needed)?;
     database.take_operation(now_ms())?;
-    let body = read(body, REQUEST_BYTES_MAX).await?;
+    *place = Some(database.memory.place().await?);
+    let (body, claim) = body_of(&database, body, REQUEST_BYTES_MAX).await?;
     data::still(&database, &grant)?;
     match verb {
         "snapshot_read" => data::snapshot_read(&database, &body).await,
         "atomic_write" => data::atomic_write(&database, &body).await,
-        _ => watch::watch(serving, &database, &grant, &body).await,
+        _ => {
+            *place = None;
+            watch::watch(serving, &database, &grant, (&body, claim)).await
+        }
     }
+}
+
+/// A body, and the memory that it has: of what is long there is only as much as there is room for.
+pub(super) async fn body_of(
+    database: &Database,
+    body: Incoming,
+    bytes_max: usize,
+) -> Result<(Bytes, Arc<Claim>), Refusal> {
+    let claim = database.memory.claim(bytes_max);
+    let said = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
+    let most = said.unwrap_or(usize::MAX).min(bytes_max);
+    if most > SHORT_BYTES_MAX {
+        claim.wait(most).await?;
+    }
+    let body = read(body, bytes_max).await?;
+    if said.is_none() {
+        claim.shrink(body.len());
+    }
+    Ok((body, claim))
 }
 
 /// Refuses other methods.

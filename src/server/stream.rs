@@ -2,7 +2,7 @@
 //! silence, and the end with the token, the database or the server.
 //!
 //! Invariant: the next piece is asked for when the one before has been taken by the connection, so a
-//! client that reads slowly costs the memory of one piece.
+//! client that reads slowly costs the memory of two pieces: the one that goes out, and the next.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -10,18 +10,22 @@ use super::answer::{Answer, Refusal};
 use super::auth::Grant;
 use super::data::{store_of, wire_entry};
 use super::database::{Database, WatchPlace};
+use super::memory::Claim;
 use super::stream::{Source, stream};
 use crate::connect::frames::push_frame;
 use crate::connect::wire::watch;
-use crate::model::{Error, Key, Kind, Limits, Result};
+use crate::model::{Error, Key, Kind, Limits, Result, WATCH_FRAME_BYTES_MAX};
 use crate::store::{Entry, Id, Store};
 
 type State = Result<Option<Vec<Option<Entry>>>>;
 
 /// How states are told.
 pub(super) trait Form: Send + 'static {
+    /// Most bytes of a state.
+    const BYTES_MAX: usize;
+
     /// The piece of a state.
-    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Bytes>;
+    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>>;
 
     /// The last piece, where something is wrong.
     fn end(&self, error: &Error) -> Option<Bytes>;
@@ -31,14 +35,16 @@ pub(super) trait Form: Send + 'static {
 struct Wire;
 
 impl Form for Wire {
-    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Bytes> {
+    const BYTES_MAX: usize = WATCH_FRAME_BYTES_MAX;
+
+    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>> {
         let of = |(key, entry): (&Key, &Option<Entry>)| {
             entry.as_ref().map(|entry| wire_entry(key, entry)).transpose()
         };
         let entries = keys.iter().zip(entries).map(of).collect::<Result<Vec<_>>>()?;
         let mut frame = Vec::new();
         push_frame(&mut frame, &watch::write_answer(entries))?;
-        Ok(frame.into())
+        Ok(frame)
     }
 
     /// The client connects again, and learns by status what is wrong.
@@ -56,6 +62,9 @@ struct Watching<F> {
     /// Something was wrong: nothing comes behind that.
     ended: bool,
     form: F,
+    /// The memory of the state on its way.
+    claim: Arc<Claim>,
+    _keys: Arc<Claim>,
     _place: WatchPlace,
 }
 
@@ -76,11 +85,23 @@ impl<F: Form> Source for Watching<F> {
         if self.ended {
             return None;
         }
-        let asked = self.asked.get_or_insert_with(|| ask(&self.store, self.id));
-        let told = asked.await.unwrap_or_else(|_| Err(Error::closed()));
-        self.asked = None;
-        let state = |entries: Vec<_>| self.form.frame(&self.keys, &entries);
+        let told = loop {
+            if self.claim.has_lacked() && self.claim.wait_for_all().await.is_err() {
+                return None;
+            }
+            let asked = self.asked.get_or_insert_with(|| ask(&self.store, self.id));
+            let told = asked.await.unwrap_or_else(|_| Err(Error::closed()));
+            self.asked = None;
+            if told.is_ok() || !self.claim.has_lacked() {
+                break told;
+            }
+        };
+        let state = |entries: Vec<_>| {
+            let frame = self.form.frame(&self.keys, &entries);
+            frame.map(|frame| self.claim.bytes(frame))
+        };
         let frame = told.and_then(|told| told.map(state).transpose());
+        self.claim.shrink(0);
         frame.unwrap_or_else(|error| {
             tracing::warn!(%error, "a watch ended");
             self.ended = true;
@@ -96,23 +117,25 @@ pub(super) async fn watch(
     serving: &Arc<Serving>,
     database: &Arc<Database>,
     grant: &Grant,
-    body: &[u8],
+    (body, claim): (&[u8], Arc<Claim>),
 ) -> Result<Answer, Refusal> {
     let keys = watch::read_request(body, &Limits::default())?;
-    start(serving, (database, grant), keys, false, Wire).await
+    start(serving, (database, grant), (keys, claim), false, Wire).await
 }
 
-/// Starts a watch whose states are told in that form.
-pub(super) async fn start(
+/// Starts a watch whose states are told in that form. It keeps the memory that its keys have.
+pub(super) async fn start<F: Form>(
     serving: &Arc<Serving>,
     (database, grant): (&Arc<Database>, &Grant),
-    keys: Vec<Key>,
+    (keys, _keys): (Vec<Key>, Arc<Claim>),
     raw: bool,
-    form: impl Form,
+    form: F,
 ) -> Result<Answer, Refusal> {
     let place = database.take_watch()?;
     let store = store_of(database).await?;
-    let id = store.watch(keys.clone(), raw);
-    let watching = Watching { store, id, keys, asked: None, ended: false, form, _place: place };
+    let claim = database.memory.claim(F::BYTES_MAX);
+    let id = store.watch_within(keys.clone(), raw, claim.clone());
+    let (asked, ended, _place) = (None, false, place);
+    let watching = Watching { store, id, keys, asked, ended, form, claim, _keys, _place };
     Ok(stream(serving, database, grant, watching))
 }

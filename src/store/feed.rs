@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::Id;
-use super::read::{ReadJob, Reads};
+use super::read::{ReadJob, Reads, Room};
 pub use batch::Batch;
 
 use crate::engine::Snapshot;
@@ -89,6 +89,8 @@ struct Feed {
     news: News,
     /// A peek is under way.
     peeking: bool,
+    /// How long a batch may get, if that is bounded.
+    room: Option<Arc<dyn Room>>,
 }
 
 /// What there is after a feed's position, as far as known.
@@ -154,13 +156,18 @@ impl Feeds {
     }
 
     /// A feed that says nothing before its [`Opening`] is answered.
-    pub(super) fn add(&self, range: KeyRange, since: Option<u64>) -> Id {
+    pub(super) fn add(
+        &self,
+        range: KeyRange,
+        since: Option<u64>,
+        room: Option<Arc<dyn Room>>,
+    ) -> Id {
         let mut registry = self.registry.lock();
         registry.next_id += 1;
         let id = registry.next_id;
         let (range, place) = (Arc::new(range), Place::Opening(since));
         let (state, news) = (State::Idle, News::None);
-        registry.feeds.insert(id, Feed { range, place, state, news, peeking: false });
+        registry.feeds.insert(id, Feed { range, place, state, news, peeking: false, room });
         id
     }
 
@@ -314,10 +321,13 @@ impl Feeds {
         };
         (feed.news, feed.peeking) = (News::None, false);
         let (range, myself) = (feed.range.clone(), self.myself.clone());
+        let room = feed.room.clone();
         Some(Box::new(move |snapshot| {
             let after = position.as_ref().ok().copied();
             let told = position.and_then(|after| {
-                snapshot.and_then(|snapshot| batch::next(snapshot, &range, after))
+                let told = batch::next(snapshot?, &range, after)?;
+                room.map_or(Ok(()), |room| room.holds(told.0.size_bytes()))?;
+                Ok(told)
             });
             match myself.upgrade() {
                 Some(feeds) => feeds.looked(id, after, told, reply),

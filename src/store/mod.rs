@@ -44,7 +44,7 @@ pub use feed::{Batch, FeedReply, OpenedReply};
 pub use inbox::{Order, Submission};
 pub use preview::Preview;
 pub use queue::{Deliver, Elsewhere, Handed, Receive, Wish, number_elsewhere};
-pub use read::ReadJob;
+pub use read::{ReadJob, Room};
 pub use scan::Scan;
 pub use watch::{Entry, WatchReply};
 
@@ -190,7 +190,13 @@ impl Store {
 
     /// Starts watching keys. Nothing is answered before [`Store::watch_next`].
     pub fn watch(&self, keys: Vec<Key>, raw: bool) -> Id {
-        self.watches.add(keys, raw)
+        self.watches.add(keys, raw, None)
+    }
+
+    /// As [`Store::watch`]; a state for which there is no room is an error, behind which the watch may
+    /// be asked again.
+    pub fn watch_within(&self, keys: Vec<Key>, raw: bool, room: Arc<dyn Room>) -> Id {
+        self.watches.add(keys, raw, Some(room))
     }
 
     /// Asks for the state of a watch: the current one at first, then the next that differs. The
@@ -209,18 +215,30 @@ impl Store {
     /// `since` is given, of every commit after it. Nothing is answered before [`Store::feed_next`].
     /// `busy` bounds the wait for other processes while the file begins to log changes.
     pub fn feed(&self, range: KeyRange, since: Option<u64>, busy: Duration) -> Id {
-        self.feed_from(range, since, busy, Box::new(drop))
+        self.open_feed((range, since), None, busy, Box::new(drop))
     }
 
-    /// As [`Store::feed`]; the reply gets the commit after which it tells everything.
-    pub fn feed_from(
+    /// As [`Store::feed`]; the reply gets the commit after which it tells everything. A batch for which
+    /// there is no room is an error, behind which the feed may be asked again.
+    pub fn feed_within(
         &self,
         range: KeyRange,
         since: Option<u64>,
+        room: Arc<dyn Room>,
         busy: Duration,
         reply: OpenedReply,
     ) -> Id {
-        let id = self.feeds.add(range, since);
+        self.open_feed((range, since), Some(room), busy, reply)
+    }
+
+    fn open_feed(
+        &self,
+        (range, since): (KeyRange, Option<u64>),
+        room: Option<Arc<dyn Room>>,
+        busy: Duration,
+        reply: OpenedReply,
+    ) -> Id {
+        let id = self.feeds.add(range, since, room);
         let feeds = Arc::downgrade(&self.feeds);
         let opening = feed::Opening { feeds, id, since, reply: Some(reply) };
         if self.readonly {

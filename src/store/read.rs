@@ -14,6 +14,15 @@ use crate::model::{Env, Error, Kind, Result};
 /// What is to be done with a snapshot. It is called once; an error means that there is none.
 pub type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
 
+/// How long an answer may get: asked, on the store's threads, while it comes to be.
+pub trait Room: Send + Sync {
+    /// Whether there is room for so many bytes of it.
+    ///
+    /// # Errors
+    /// With which the read ends if there is not. `Unavailable`: it is worth another try later.
+    fn holds(&self, bytes: usize) -> Result<()>;
+}
+
 /// A job on its way, and the clock that it is read by.
 type Sent = (Arc<dyn Env>, ReadJob);
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::Id;
-use super::read::{ReadJob, Reads};
+use super::read::{ReadJob, Reads, Room};
 use crate::engine::ForeignWatch;
 use crate::model::{EncodedValue, Env, Key, Result, Versionstamp};
 use known::{Changed, Known, Span};
@@ -65,6 +65,8 @@ impl Registry {
 struct Watch {
     keys: Arc<[Key]>,
     raw: bool,
+    /// How long a state may get, if that is bounded.
+    room: Option<Arc<dyn Room>>,
     /// Stamps of the last answer; `None` before the first.
     last: Option<Vec<Option<Versionstamp>>>,
     state: State,
@@ -103,7 +105,7 @@ impl Watches {
         })
     }
 
-    pub(super) fn add(&self, keys: Vec<Key>, raw: bool) -> Id {
+    pub(super) fn add(&self, keys: Vec<Key>, raw: bool, room: Option<Arc<dyn Room>>) -> Id {
         let id = {
             let mut registry = self.registry.lock();
             registry.next_id += 1;
@@ -114,6 +116,7 @@ impl Watches {
             let watch = Watch {
                 keys: keys.into(),
                 raw,
+                room,
                 last: None,
                 state: State::Idle,
                 dirty: true,
@@ -288,11 +291,12 @@ impl Watches {
         watch.dirty = false;
         let touched = watch.raw && std::mem::take(&mut watch.touched);
         let (keys, myself) = (watch.keys.clone(), self.myself.clone());
+        let room = watch.room.clone();
         Some(Box::new(move |snapshot| match myself.upgrade() {
             Some(watches) => {
                 let found = snapshot.and_then(|snapshot| {
                     let known = |version| watches.known(id, version);
-                    known::read(snapshot, &keys, known)
+                    known::read(snapshot, &keys, room.as_deref(), known)
                 });
                 watches.looked(id, found, touched, reply);
             }

@@ -79,7 +79,7 @@ fn a_token_that_is_withdrawn_before_the_body_comes_is_good_for_nothing() {
     ];
     let all: Vec<_> = late
         .iter()
-        .map(|(path, headers, body)| begin(served.address(), path, headers, body.len()))
+        .map(|(path, headers, body)| begin(served.address(), path, headers, Some(body.len())))
         .collect();
     // They have been let in.
     std::thread::sleep(Duration::from_millis(200));

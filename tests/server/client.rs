@@ -51,18 +51,19 @@ pub(crate) fn send(
     stream
 }
 
-/// Sends the head of a request whose body of so many bytes is still to come.
+/// Sends the head of a request whose body, of so many bytes if that is known, is still to come.
 pub(crate) fn begin(
     to: SocketAddr,
     path: &str,
     headers: &[(&str, &str)],
-    bytes: usize,
+    bytes: Option<usize>,
 ) -> TcpStream {
     let mut stream = TcpStream::connect(to).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let mut head = format!(
-        "POST {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-length: {bytes}\r\n"
-    );
+    let mut head = format!("POST {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n");
+    if let Some(bytes) = bytes {
+        head += &format!("content-length: {bytes}\r\n");
+    }
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }

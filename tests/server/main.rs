@@ -14,6 +14,7 @@ mod data;
 mod extension;
 mod feeds;
 mod frames;
+mod memory;
 mod rights;
 mod served;
 mod watches;

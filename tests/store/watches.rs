@@ -1,11 +1,12 @@
 //! Watches: what they show, when they answer, and when they do not.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use openkv::engine::memory::MemoryEngine;
-use openkv::model::{Error, Key, Kind, Outcome, Versionstamp};
+use openkv::model::{Error, Key, Kind, Outcome, Result, Versionstamp};
+use openkv::store::Room;
 
 use crate::database::{Database, START_MS};
 use crate::faulty::{Faulty, Plan};
@@ -212,6 +213,33 @@ fn an_end_is_announced_when_it_comes(database: Database) {
     assert_eq!(waiting.get(), Ok(Some(vec![None, some(b"2")])));
 }
 
+/// Room for so many bytes.
+struct Narrow(AtomicUsize);
+
+impl Room for Narrow {
+    fn holds(&self, bytes: usize) -> Result<()> {
+        match bytes <= self.0.load(Ordering::SeqCst) {
+            true => Ok(()),
+            false => Err(Error::new(Kind::Unavailable, "no room")),
+        }
+    }
+}
+
+/// All values of a state were collected before anybody looked how long they were.
+fn a_state_without_room_is_an_error_and_told_when_there_is_some(database: Database) {
+    database.must(write(vec![set("a", &[7; 60])]));
+    for copies in [2, 40] {
+        let room = Arc::new(Narrow(100.into()));
+        let keys = vec![key("a"); copies];
+        let watch = database.store().watch_within(keys, false, room.clone());
+        let error = database.next(watch).get().expect_err("no room");
+        assert_eq!(error.kind(), Kind::Unavailable);
+        room.0.store(copies * 60, Ordering::SeqCst);
+        let state = database.next(watch).get().expect("room");
+        assert_eq!(state.map(|state| state.len()), Some(copies));
+    }
+}
+
 on_both! {
     the_first_state_comes_at_once
     a_change_answers_what_waits
@@ -224,6 +252,7 @@ on_both! {
     dead_letters_are_announced
     suffixed_keys_are_announced_as_they_are_stored
     an_end_is_announced_when_it_comes
+    a_state_without_room_is_an_error_and_told_when_there_is_some
 }
 
 /// A read that failed once left the watch waiting for a commit that might never come.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{answered, malformed, told, unanswered};
+use super::{answered, answered_within, malformed, told, unanswered};
 use crate::call::{Call, Fault, Reply, carry_out};
 use crate::codec::frame::{Verb, parse_dead};
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits};
@@ -15,7 +15,9 @@ use crate::server::auth::Rights;
 use crate::server::catalog::now_ms;
 use crate::server::data::{has_queue_room, store_of};
 use crate::server::database::Database;
+use crate::server::memory::Claim;
 use crate::server::quota::over;
+use crate::store::Store;
 
 /// What a verb takes; `None`: it is not for clients.
 pub(super) fn rights(verb: Verb) -> Option<Rights> {
@@ -68,8 +70,9 @@ pub(super) async fn call(
         Verb::Check => {
             let place = database.examining.clone().try_acquire_owned();
             let place = place.map_err(|_| over("examinations at one time", 1, "", 5))?;
+            let mut place = Some(place);
             return ask(database, limits, |mut call| {
-                call.reply = call.reply.holding(place);
+                call.reply = call.reply.holding(place.take());
                 carry_out(verb, frame, call);
             })
             .await;
@@ -79,13 +82,28 @@ pub(super) async fn call(
     ask(database, limits, |call| carry_out(verb, frame, call)).await
 }
 
-/// Gives work to the store, and waits for its answer.
+/// Gives work to the store, and waits for its answer; once more if there was no memory for that.
 pub(super) async fn ask(
     database: &Arc<Database>,
     limits: Limits,
-    work: impl FnOnce(Call),
+    mut work: impl FnMut(Call),
 ) -> Result<Answer, Refusal> {
+    let claim = database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
     let store = store_of(database).await?;
+    let mut outcome = once(&store, &claim, limits.clone(), &mut work).await?;
+    if claim.has_lacked() {
+        claim.wait_for_all().await?;
+        outcome = once(&store, &claim, limits, &mut work).await?;
+    }
+    called(&claim, outcome)
+}
+
+async fn once(
+    store: &Arc<Store>,
+    claim: &Arc<Claim>,
+    limits: Limits,
+    work: &mut impl FnMut(Call),
+) -> Result<Outcome, Refusal> {
     let (sender, receiver) = oneshot::channel();
     // The reply owns the sender, and asks it whether the client is still there.
     let sender = Arc::new(Mutex::new(Some(sender)));
@@ -95,17 +113,21 @@ pub(super) async fn ask(
             let _gone = sender.send(answer);
         }
     })
-    .while_wanted(move || asked.lock().as_ref().is_some_and(|sender| !sender.is_closed()));
+    .while_wanted(move || asked.lock().as_ref().is_some_and(|sender| !sender.is_closed()))
+    .within(claim.clone());
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let answer_bytes_max = FRAMES_ANSWER_BYTES_MAX;
+    let store = store.clone();
     work(Call { store, reply, durable: true, busy, limits, answer_bytes_max });
-    called(receiver.await.map_err(unanswered)?)
+    Ok(receiver.await.map_err(unanswered)?)
 }
 
+type Outcome = Result<Vec<u8>, Fault>;
+
 /// The answer of a call.
-fn called(answer: Result<Vec<u8>, Fault>) -> Result<Answer, Refusal> {
-    match answer {
-        Ok(answer) => answered(Ok(answer)),
+fn called(claim: &Claim, outcome: Outcome) -> Result<Answer, Refusal> {
+    match outcome {
+        Ok(answer) => answered_within(Some(claim), Ok(answer)),
         Err(Fault::Told(error)) => answered(Err(error)),
         // Never by a status, by which a client would ask for all of it again.
         Err(Fault::Begun(error)) => Ok(told(&error)),
@@ -119,14 +141,16 @@ mod tests {
 
     use super::*;
     use crate::model::{Error, Kind};
+    use crate::server::memory::ServerMemory;
 
     #[test]
     fn only_what_has_not_begun_is_told_by_a_status() {
+        let claim = ServerMemory::new().share().claim(FRAMES_ANSWER_BYTES_MAX);
         for kind in [Kind::Unavailable, Kind::Closed] {
             let error = Error::new(kind, "no");
-            let refusal = called(Err(Fault::Told(error.clone()))).err();
+            let refusal = called(&claim, Err(Fault::Told(error.clone()))).err();
             assert_eq!(refusal.map(|of| of.status), Some(StatusCode::SERVICE_UNAVAILABLE));
-            let answer = called(Err(Fault::Begun(error))).ok();
+            let answer = called(&claim, Err(Fault::Begun(error))).ok();
             assert_eq!(answer.map(|of| of.status()), Some(StatusCode::OK));
         }
     }

@@ -28,28 +28,46 @@ use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::auth::Grant;
 use crate::server::data::store_of;
 use crate::server::database::{Database, WatchPlace};
+use crate::server::memory::Claim;
 use crate::server::stream::{Leave, signs};
-use crate::store::{Elsewhere, Handed, Id, Store, Wish};
+use crate::store::{Elsewhere, Handed, Id, Room, Store, Wish};
 
-/// Puts a message back that nobody has seen.
-pub(super) fn put_back(store: &Store, delivery: &Delivery) {
-    let back = Settlement::new(delivery.id, delivery.lock, Outcome::Returned);
-    store.ask(Ask::Settle(back), Box::new(|_| ()));
+/// The end of a delivery that nobody has seen.
+pub(super) fn unused(delivery: &Delivery) -> Settlement {
+    Settlement::new(delivery.id, delivery.lock, Outcome::Returned)
 }
 
-/// Ends the delivery of a message that no frame has room for. A consumer of this machine may take it
-/// when it comes again.
-fn fail(store: &Store, delivery: &Delivery) {
+/// That of a message for which no frame has room. A consumer of this machine may take it when it
+/// comes again.
+fn failed(delivery: &Delivery, bytes: usize) -> Settlement {
     let why = format!(
         "the message is too large for a listener behind a URL (max {CONSUME_MESSAGE_BYTES_MAX} \
-         bytes): {} bytes",
-        delivery.value.len()
+         bytes): {bytes} bytes"
     );
-    let failed = Settlement {
-        reason: Some(Reason::new("RangeError", &why)),
-        ..Settlement::new(delivery.id, delivery.lock, Outcome::Failed)
-    };
-    store.ask(Ask::Settle(failed), Box::new(|_| ()));
+    let reason = Some(Reason::new("RangeError", &why));
+    Settlement { reason, ..Settlement::new(delivery.id, delivery.lock, Outcome::Failed) }
+}
+
+fn settle(store: &Store, ends: impl IntoIterator<Item = Settlement>) {
+    ends.into_iter().for_each(|end| store.ask(Ask::Settle(end), Box::new(|_| ())));
+}
+
+/// A message that was dealt and not drawn.
+struct Unsent {
+    /// Without its value if no frame has room for it.
+    delivery: Delivery,
+    bytes: usize,
+    dealt_at: Instant,
+}
+
+impl Unsent {
+    fn new(mut delivery: Delivery, dealt_at: Instant) -> Self {
+        let bytes = delivery.value.len();
+        if bytes > CONSUME_MESSAGE_BYTES_MAX {
+            delivery.value = Vec::new();
+        }
+        Self { delivery, bytes, dealt_at }
+    }
 }
 
 /// What becomes of those messages that come next.
@@ -57,29 +75,28 @@ fn fail(store: &Store, delivery: &Delivery) {
 struct Chosen {
     /// They share a frame.
     drawn: Vec<Delivery>,
-    /// Their locks have ended while nobody drew them: somebody else may have them.
-    stale: Vec<Delivery>,
-    /// No frame has room for them.
-    unfit: Vec<Delivery>,
+    /// They do not go out: their locks have ended while nobody drew them, so that somebody else may
+    /// have them, or no frame has room for them.
+    ended: Vec<Settlement>,
 }
 
 impl Chosen {
-    fn of(unsent: &mut VecDeque<(Delivery, Instant)>, lock: Duration) -> Self {
-        let (mut chosen, mut bytes) = (Self::default(), 0);
-        while bytes < CONSUME_FRAME_BYTES
-            && let Some((delivery, dealt_at)) = unsent.pop_front()
+    fn of(unsent: &mut VecDeque<Unsent>, lock: Duration) -> Self {
+        let (mut chosen, mut sum) = (Self::default(), 0);
+        while sum < CONSUME_FRAME_BYTES
+            && let Some(next) = unsent.pop_front()
         {
-            let size = delivery.value.len();
+            let Unsent { ref delivery, bytes, dealt_at } = next;
             if dealt_at.elapsed() >= lock {
-                chosen.stale.push(delivery);
-            } else if size > CONSUME_MESSAGE_BYTES_MAX {
-                chosen.unfit.push(delivery);
-            } else if bytes + size > CONSUME_MESSAGE_BYTES_MAX {
-                unsent.push_front((delivery, dealt_at));
+                chosen.ended.push(unused(delivery));
+            } else if bytes > CONSUME_MESSAGE_BYTES_MAX {
+                chosen.ended.push(failed(delivery, bytes));
+            } else if sum + bytes > CONSUME_MESSAGE_BYTES_MAX {
+                unsent.push_front(next);
                 break;
             } else {
-                bytes += size;
-                chosen.drawn.push(delivery);
+                sum += bytes;
+                chosen.drawn.push(next.delivery);
             }
         }
         chosen
@@ -90,15 +107,26 @@ impl Chosen {
 struct Supply {
     state: Mutex<State>,
     lock: Duration,
+    /// The memory that it takes.
+    claim: Arc<Claim>,
 }
 
 #[derive(Default)]
 struct State {
-    unsent: VecDeque<(Delivery, Instant)>,
+    unsent: VecDeque<Unsent>,
+    /// Messages for which there was no memory: until something is drawn nothing comes in their place.
+    lacked: u64,
     waker: Option<Waker>,
     /// While the stream goes on.
     there: Option<There>,
     over: bool,
+}
+
+impl State {
+    /// Bytes of what was not drawn.
+    fn bytes(&self) -> usize {
+        self.unsent.iter().map(|unsent| unsent.delivery.value.len()).sum()
+    }
 }
 
 struct There {
@@ -108,20 +136,31 @@ struct There {
 }
 
 impl Supply {
-    /// Takes what the store deals, unless the stream is over.
-    fn take(&self, hand: Vec<Handed>) -> Vec<Handed> {
+    /// Takes what the store deals, unless the stream is over. If there is no memory for any of it, it
+    /// is: its client comes back when there may be.
+    fn take(&self, mut hand: Vec<Handed>) -> Vec<Handed> {
         let mut state = self.state.lock();
         if state.over {
             return hand;
         }
-        let now = Instant::now();
-        state.unsent.extend(hand.into_iter().map(|handed| (handed.delivery, now)));
-        let waker = state.waker.take();
+        let (now, mut bytes) = (Instant::now(), state.bytes());
+        let fits = hand.iter().take_while(|handed| {
+            let size = handed.delivery.value.len();
+            bytes += if size > CONSUME_MESSAGE_BYTES_MAX { 0 } else { size };
+            self.claim.holds(bytes).is_ok()
+        });
+        let left = hand.split_off(fits.count());
+        state.lacked += left.len() as u64;
+        state.unsent.extend(hand.into_iter().map(|handed| Unsent::new(handed.delivery, now)));
+        let (waker, is_stuck) = (state.waker.take(), state.unsent.is_empty());
         drop(state);
+        if is_stuck && !left.is_empty() {
+            self.end();
+        }
         if let Some(waker) = waker {
             waker.wake();
         }
-        Vec::new()
+        left
     }
 
     /// A frame of what there is; `Ready(None)` at the end.
@@ -129,26 +168,28 @@ impl Supply {
         let mut state = self.state.lock();
         let Some(there) = &state.there else { return Polled::Ready(None) };
         let (store, id) = (there.store.clone(), there.id);
-        let chosen = Chosen::of(&mut state.unsent, self.lock);
-        if chosen.drawn.is_empty() {
+        let Chosen { drawn, mut ended } = Chosen::of(&mut state.unsent, self.lock);
+        if drawn.is_empty() {
             state.waker = Some(context.waker().clone());
         }
+        let lacked = std::mem::take(&mut state.lacked);
+        let frame = write_dealt(drawn.iter()).map(|frame| self.claim.bytes(frame));
+        self.claim.shrink(state.bytes());
         drop(state);
-        let Chosen { drawn, stale, unfit } = chosen;
-        let frame = write_dealt(drawn.iter()).map(Bytes::from);
-        let (sent, lost) = if frame.is_ok() { (drawn.len(), 0) } else { (0, drawn.len()) };
-        let returned = stale.len() + unfit.len() + lost;
-        if sent + returned > 0 {
-            store.sent(id, sent as u64, returned as u64);
-        }
-        stale.iter().for_each(|delivery| put_back(&store, delivery));
-        unfit.iter().for_each(|delivery| fail(&store, delivery));
+        let mut sent = drawn.len();
         if frame.is_err() {
-            drawn.iter().for_each(|delivery| put_back(&store, delivery));
-        } else if drawn.is_empty() {
-            return Polled::Pending;
+            ended.extend(drawn.iter().map(unused));
+            sent = 0;
         }
-        Polled::Ready(Some(frame))
+        let returned = ended.len() as u64 + lacked;
+        if sent as u64 + returned > 0 {
+            store.sent(id, sent as u64, returned);
+        }
+        settle(&store, ended);
+        match frame {
+            Ok(_) if sent == 0 => Polled::Pending,
+            frame => Polled::Ready(Some(frame)),
+        }
     }
 
     /// The stream is over: what was not drawn goes back.
@@ -157,10 +198,11 @@ impl Supply {
         let unsent = std::mem::take(&mut state.unsent);
         let (there, waker) = (state.there.take(), state.waker.take());
         state.over = true;
+        self.claim.shrink(0);
         drop(state);
         if let Some(There { store, id, .. }) = there {
             store.unlisten(id);
-            unsent.iter().for_each(|(delivery, _)| put_back(&store, delivery));
+            settle(&store, unsent.iter().map(|unsent| unused(&unsent.delivery)));
         }
         if let Some(waker) = waker {
             waker.wake();
@@ -223,7 +265,8 @@ pub(super) async fn consume(
     let place = database.take_watch()?;
     let store = store_of(database).await?;
     let lock = Duration::from_millis(asked.lock_ms.unsigned_abs());
-    let supply = Arc::new(Supply { state: Mutex::default(), lock });
+    let claim = database.memory.claim(usize::MAX);
+    let supply = Arc::new(Supply { state: Mutex::default(), lock, claim });
     let elsewhere = Elsewhere {
         wish: Wish { queue: asked.queue, lock_ms: asked.lock_ms },
         places: asked.places.into(),
@@ -231,7 +274,14 @@ pub(super) async fn consume(
     };
     let dealer = Dealer(supply.clone());
     let id = store.listen_for(elsewhere, Box::new(move |hand| dealer.0.take(hand)))?;
-    supply.state.lock().there = Some(There { store, id, _place: place });
+    let was_over = {
+        let mut state = supply.state.lock();
+        state.there = Some(There { store, id, _place: place });
+        state.over
+    };
+    if was_over {
+        supply.end();
+    }
     let mut leave = Leave::new(serving, database, grant);
     let guarded = supply.clone();
     let leave = tokio::spawn(async move {

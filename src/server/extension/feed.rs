@@ -11,12 +11,15 @@ use tokio::sync::oneshot;
 
 use crate::connect::feed::{read_request, write_batch, write_end};
 use crate::connect::frames::KEEP_ALIVE;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Limits, Result, Versionstamp};
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, Error, FEED_FRAME_BYTES_MAX, Limits, Result, Versionstamp,
+};
 use crate::server::Serving;
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Grant;
 use crate::server::data::store_of;
 use crate::server::database::{Database, WatchPlace};
+use crate::server::memory::Claim;
 use crate::server::stream::{Source, stream};
 use crate::store::{Batch, Id, Store};
 
@@ -37,6 +40,8 @@ struct Following {
     asked: Asked,
     /// The commit up to which the client knows everything.
     told: u64,
+    /// The memory of the batch on its way.
+    claim: Arc<Claim>,
     _place: WatchPlace,
 }
 
@@ -66,20 +71,31 @@ impl Following {
             Asked::Batch(batch) => batch.await.unwrap_or_else(|_| Err(Error::closed())),
             Asked::Nothing | Asked::Ended => Ok(None),
         };
-        self.asked = if let Ok(Some(_)) = told { Asked::Nothing } else { Asked::Ended };
+        let goes_on = matches!(told, Ok(Some(_))) || self.claim.has_lacked();
+        self.asked = if goes_on { Asked::Nothing } else { Asked::Ended };
         told
     }
 
     fn frame(&mut self, batch: &Batch) -> Result<Bytes> {
         self.told = batch.version;
-        write_batch(Versionstamp::new(batch.version), &batch.changes).map(Bytes::from)
+        let frame = write_batch(Versionstamp::new(batch.version), &batch.changes);
+        frame.map(|frame| self.claim.bytes(frame))
     }
 }
 
 impl Source for Following {
     async fn next(&mut self) -> Option<Bytes> {
-        let told = self.batch().await;
+        let told = loop {
+            if self.claim.has_lacked() && self.claim.wait_for_all().await.is_err() {
+                return None;
+            }
+            let told = self.batch().await;
+            if told.is_ok() || !self.claim.has_lacked() {
+                break told;
+            }
+        };
         let frame = told.and_then(|batch| batch.map(|batch| self.frame(&batch)).transpose());
+        self.claim.shrink(0);
         frame.unwrap_or_else(|error| {
             tracing::debug!(%error, "a feed ended");
             self.asked = Asked::Ended;
@@ -109,8 +125,9 @@ pub(super) async fn feed(
     let (reply, opened) = oneshot::channel();
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let reply = Box::new(move |place| drop(reply.send(place)));
-    let id = store.feed_from(range, since, busy, reply);
+    let claim = database.memory.claim(FEED_FRAME_BYTES_MAX);
+    let id = store.feed_within(range, since, claim.clone(), busy, reply);
     let asked = Asked::Place(opened);
-    let following = Following { store, id, asked, told: 0, _place: place };
+    let following = Following { store, id, asked, told: 0, claim, _place: place };
     Ok(stream(serving, database, grant, following))
 }

@@ -13,29 +13,27 @@ mod watch;
 mod write;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::body::{Body, Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
-use tokio::sync::SemaphorePermit;
-use tokio::time::timeout;
 
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
 use super::catalog::now_ms;
 use super::data::{authorize, still};
-use super::route;
+use super::memory::{Claim, Place};
+use super::route::body_of;
 use crate::codec::frame::Verb;
 use crate::connect::extension::{
     CALL, CONSUME, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE, WATCH, WRITE, read_limits,
     write_bad, write_good,
 };
 use crate::model::{
-    Error, FRAMES_LARGE_MAX, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits,
-    REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX, Result,
+    Error, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits, REQUEST_BYTES_MAX, Result,
+    SHORT_BYTES_MAX,
 };
 
 /// What is asked for.
@@ -79,50 +77,51 @@ impl Asked {
     }
 }
 
+impl Asked {
+    /// How long a body may be. Only what brings values for many keys may be long.
+    fn body_bytes_max(self) -> usize {
+        match self {
+            Self::Write | Self::Call(Verb::DeleteMany) => FRAMES_WRITE_BYTES_MAX,
+            Self::Feed | Self::Consume | Self::Receive => SHORT_BYTES_MAX,
+            asked if asked.rights() == Rights::Read => FRAMES_READ_BYTES_MAX,
+            _ => REQUEST_BYTES_MAX,
+        }
+    }
+
+    /// Whether its answer, or the wait for it, may go on and on.
+    fn goes_on(self) -> bool {
+        matches!(self, Self::Feed | Self::Watch | Self::Consume | Self::Receive)
+    }
+}
+
 /// Answers a request.
 pub(super) async fn route(
     serving: &Arc<Serving>,
     head: &Parts,
     body: Incoming,
     asked: Asked,
+    place: &mut Option<Place>,
 ) -> Result<Answer, Refusal> {
     let (database, grant) = authorize(serving, &head.headers)?;
     database.allows(grant.rights, asked.rights())?;
     database.take_operation(now_ms())?;
     let limits = limits(&head.headers)?;
-    // Held to the end: the body is.
-    let (body, _place) = whole_body(serving, body, asked).await?;
+    *place = Some(database.memory.place().await?);
+    let (body, claim) = body_of(&database, body, asked.body_bytes_max()).await?;
     still(&database, &grant)?;
+    if asked.goes_on() {
+        // From here on it counts among the watches.
+        *place = None;
+    }
     match asked {
         Asked::Read => read::read(&database, &body).await,
         Asked::Write => write::write(&database, body, limits).await,
         Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
         Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
-        Asked::Watch => watch::watch(serving, &database, &grant, &body).await,
+        Asked::Watch => watch::watch(serving, &database, &grant, (&body, claim)).await,
         Asked::Consume => consume::consume(serving, &database, &grant, &body).await,
         Asked::Receive => receive::receive(serving, &database, &grant, &body).await,
     }
-}
-
-/// Takes in the body. Few long ones are held at one time, so that their bound is one of memory too.
-async fn whole_body(
-    serving: &Arc<Serving>,
-    body: Incoming,
-    asked: Asked,
-) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal> {
-    if asked.rights() == Rights::Read {
-        return Ok((route::read(body, FRAMES_READ_BYTES_MAX).await?, None));
-    }
-    let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= REQUEST_BYTES_MAX as u64);
-    if is_short {
-        return Ok((route::read(body, REQUEST_BYTES_MAX).await?, None));
-    }
-    let wait = Duration::from_millis(REQUEST_BODY_MS_MAX);
-    let Ok(Ok(place)) = timeout(wait, serving.large_bodies.acquire()).await else {
-        let text = format!("{FRAMES_LARGE_MAX} long requests are under way already; try later.");
-        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).retry(1));
-    };
-    Ok((route::read(body, FRAMES_WRITE_BYTES_MAX).await?, Some(place)))
 }
 
 /// What the client's writes are held to: its own limits, but not beyond the server's.
@@ -136,8 +135,20 @@ fn limits(headers: &HeaderMap) -> Result<Limits, Refusal> {
 
 /// The store's answer. What may come right by itself has a status, by which clients ask again.
 fn answered(outcome: Result<Vec<u8>>) -> Result<Answer, Refusal> {
+    answered_within(None, outcome)
+}
+
+/// As [`answered`], with the memory that the answer has taken.
+fn answered_within(claim: Option<&Claim>, outcome: Result<Vec<u8>>) -> Result<Answer, Refusal> {
     match outcome {
-        Ok(bytes) => Ok(answer(StatusCode::OK, FRAMES_TYPE, whole(write_good(&bytes)))),
+        Ok(bytes) => {
+            let body = write_good(&bytes);
+            let body = match claim {
+                Some(claim) => claim.bytes(body),
+                None => body.into(),
+            };
+            Ok(answer(StatusCode::OK, FRAMES_TYPE, whole(body)))
+        }
         Err(error) if matches!(error.kind(), Kind::Unavailable | Kind::Closed) => Err(error.into()),
         Err(error) => Ok(told(&error)),
     }

@@ -20,8 +20,9 @@ pub(super) async fn read(database: &Arc<Database>, body: &[u8]) -> Result<Answer
     if rows > FRAMES_ROWS_MAX {
         return Err(over("entries", FRAMES_ROWS_MAX, rows));
     }
-    call::ask(database, Limits::wide(), |call| crate::call::read(ranges, FRAMES_PAGE_BYTES, call))
-        .await
+    let ranges: Arc<[Range]> = ranges.into();
+    let read = |call| crate::call::read(ranges.clone(), FRAMES_PAGE_BYTES, call);
+    call::ask(database, Limits::wide(), read).await
 }
 
 fn rows_of(range: &Range) -> usize {

@@ -10,19 +10,20 @@ use hyper::body::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::consume::put_back;
+use super::consume::unused;
 use super::{answered, unanswered};
 use crate::codec::frame::push_received;
 use crate::connect::consume::read_poll;
 use crate::connect::extension::{FRAMES_TYPE, write_good};
-use crate::model::{Delivery, Result};
+use crate::model::{Ask, Delivery, FRAMES_ANSWER_BYTES_MAX, Result, Settlement};
 use crate::server::Serving;
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::auth::Grant;
 use crate::server::data::store_of;
 use crate::server::database::Database;
+use crate::server::memory::Claim;
 use crate::server::stream::Leave;
-use crate::store::{Id, Store, Wish, number_elsewhere};
+use crate::store::{Id, Room, Store, Wish, number_elsewhere};
 
 /// Waits no longer when the request is gone.
 struct Waiting {
@@ -39,15 +40,19 @@ impl Drop for Waiting {
 /// A message that goes back if its answer is not drawn.
 struct Parcel {
     store: Weak<Store>,
-    /// With the body of its answer.
-    undrawn: Option<(Delivery, Bytes)>,
+    /// Its settlement, and the body of its answer.
+    undrawn: Option<(Settlement, Bytes)>,
 }
 
 impl Parcel {
-    fn new(store: Weak<Store>, delivery: Delivery) -> Self {
+    /// A message for which there is no memory goes back at once.
+    fn new(store: Weak<Store>, claim: &Claim, delivery: &Delivery) -> Result<Self> {
+        let mut parcel = Self { store, undrawn: Some((unused(delivery), Bytes::new())) };
+        claim.holds(delivery.value.len())?;
         let mut frame = Vec::new();
-        push_received(&mut frame, &delivery);
-        Self { store, undrawn: Some((delivery, write_good(&frame).into())) }
+        push_received(&mut frame, delivery);
+        parcel.undrawn = Some((unused(delivery), claim.bytes(write_good(&frame))));
+        Ok(parcel)
     }
 }
 
@@ -63,8 +68,8 @@ impl Draw for Parcel {
 
 impl Drop for Parcel {
     fn drop(&mut self) {
-        if let (Some((delivery, _)), Some(store)) = (self.undrawn.take(), self.store.upgrade()) {
-            put_back(&store, &delivery);
+        if let (Some((unused, _)), Some(store)) = (self.undrawn.take(), self.store.upgrade()) {
+            store.ask(Ask::Settle(unused), Box::new(|_| ()));
         }
     }
 }
@@ -80,14 +85,14 @@ pub(super) async fn receive(
     let once = asked.wait_ms == 0;
     let _place = if once { None } else { Some(database.take_watch()?) };
     let store = store_of(database).await?;
-    let weak = Arc::downgrade(&store);
+    let (weak, claim) = (Arc::downgrade(&store), database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
     let waiting = Waiting { store, number: number_elsewhere(asked.number) };
     let (sender, mut receiver) = oneshot::channel::<Result<Option<Parcel>>>();
     let wish = Wish { queue: asked.queue, lock_ms: asked.lock_ms };
     // What nobody waits for any more goes back by being dropped.
     let reply = move |received: Result<Option<Delivery>>| {
-        let parcel = |delivery| Parcel::new(weak, delivery);
-        drop(sender.send(received.map(|delivery| delivery.map(parcel))));
+        let parcel = |delivery: Delivery| Parcel::new(weak, &claim, &delivery);
+        drop(sender.send(received.and_then(|delivery| delivery.map(parcel).transpose())));
     };
     waiting.store.receive(waiting.number, wish, once, Box::new(reply));
     let mut leave = Leave::new(serving, database, grant);

@@ -5,20 +5,23 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 
 use crate::connect::state::{read_request, write_end, write_state};
-use crate::model::{Error, Key, Limits, Result};
+use crate::model::{Error, FRAMES_ANSWER_BYTES_MAX, Key, Limits, Result};
 use crate::server::Serving;
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Grant;
 use crate::server::database::Database;
+use crate::server::memory::Claim;
 use crate::server::watch::{Form, start};
 use crate::store::Entry;
 
 struct Frames;
 
 impl Form for Frames {
-    fn frame(&self, _keys: &[Key], entries: &[Option<Entry>]) -> Result<Bytes> {
+    const BYTES_MAX: usize = FRAMES_ANSWER_BYTES_MAX;
+
+    fn frame(&self, _keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>> {
         let held = entries.iter().map(|entry| entry.as_ref().map(|of| (of.stamp, &of.value)));
-        write_state(held).map(Bytes::from)
+        write_state(held)
     }
 
     /// Told in the stream, since a client that asked again would hear the same.
@@ -32,8 +35,8 @@ pub(super) async fn watch(
     serving: &Arc<Serving>,
     database: &Arc<Database>,
     grant: &Grant,
-    body: &[u8],
+    (body, claim): (&[u8], Arc<Claim>),
 ) -> Result<Answer, Refusal> {
     let (keys, raw) = read_request(body, &Limits::wide())?;
-    start(serving, (database, grant), keys, raw, Frames).await
+    start(serving, (database, grant), (keys, claim), raw, Frames).await
 }

@@ -18,6 +18,13 @@ pub struct Batch {
     pub version: u64,
 }
 
+impl Batch {
+    /// Bytes of its keys and values.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.changes.iter().map(Change::size_bytes).sum()
+    }
+}
+
 /// The changes in a range after a commit, and whether there are more behind them. A range in which
 /// nothing changed gives an empty batch.
 pub(super) fn next(

@@ -3,7 +3,7 @@
 //! Invariant: what [`read`] answers is what reading every key on that snapshot would answer. So what is
 //! known counts only if nobody else has committed since, and no entry of it has ended.
 
-use super::Entry;
+use super::{Entry, Room};
 use crate::engine::Snapshot;
 use crate::model::{
     EncodedValue, Key, Result, Step, WATCH_KNOWN_BYTES_MAX, WATCH_KNOWN_KEYS_MIN, Walk,
@@ -74,48 +74,76 @@ impl Known {
             && self.ends.iter().flatten().all(|end| *end > now_ms)
     }
 
-    fn renew(&mut self, snapshot: &mut dyn Snapshot, key: &Key, place: usize) -> Result<()> {
+    /// Bytes of the value that is there now.
+    fn renew(&mut self, snapshot: &mut dyn Snapshot, key: &Key, place: usize) -> Result<usize> {
         let (entry, end) = find(snapshot, key)?;
+        let bytes = entry.as_ref().map_or(0, |entry| entry.value.bytes.len());
         if let (Some(at), Some(ends)) = (self.entries.get_mut(place), self.ends.get_mut(place)) {
             (*at, *ends) = (entry, end);
         }
-        Ok(())
+        Ok(bytes)
     }
 
-    fn is_small(&self) -> bool {
-        let bytes = self.entries.iter().flatten().map(|entry| entry.value.bytes.len());
-        bytes.sum::<usize>() <= WATCH_KNOWN_BYTES_MAX
+    fn bytes(&self) -> usize {
+        self.entries.iter().flatten().map(|entry| entry.value.bytes.len()).sum()
     }
 }
 
-/// The entries of the keys, and what is worth keeping of them until the next time. `known` answers
-/// what is known at a commit, and the places of the keys that are not.
+/// The entries of the keys, for all of which there has to be room, and what is worth keeping of them
+/// until the next time. `known` answers what is known at a commit, and the places of the keys that are
+/// not.
 pub(super) fn read(
     snapshot: &mut dyn Snapshot,
     keys: &[Key],
+    room: Option<&dyn Room>,
     known: impl FnOnce(u64) -> Option<(Known, Vec<usize>)>,
 ) -> Result<(Vec<Option<Entry>>, Option<Known>)> {
+    let mut measure = Measure { bytes: 0, room };
     if keys.len() < WATCH_KNOWN_KEYS_MIN {
-        let entries = keys.iter().map(|key| get(snapshot, key)).collect::<Result<_>>()?;
-        return Ok((entries, None));
+        let of = |key| get(snapshot, key).and_then(|entry| measure.add(entry));
+        return Ok((keys.iter().map(of).collect::<Result<_>>()?, None));
     }
     let version = snapshot.feed().state()?.version;
     let known = match known(version) {
         Some((mut known, changed)) => {
+            measure.bytes = known.bytes();
             for place in changed {
                 if let Some(key) = keys.get(place) {
-                    known.renew(snapshot, key, place)?;
+                    measure.bytes += known.renew(snapshot, key, place)?;
+                    measure.hold()?;
                 }
             }
             Known { version, ..known }
         }
         None => {
-            let found = keys.iter().map(|key| find(snapshot, key)).collect::<Result<Vec<_>>>()?;
-            let (entries, ends) = found.into_iter().unzip();
+            let (mut entries, mut ends) = (Vec::new(), Vec::new());
+            for key in keys {
+                let (entry, end) = find(snapshot, key)?;
+                entries.push(measure.add(entry)?);
+                ends.push(end);
+            }
             Known { version, entries, ends }
         }
     };
-    Ok(if known.is_small() { (known.entries.clone(), Some(known)) } else { (known.entries, None) })
+    let is_small = known.bytes() <= WATCH_KNOWN_BYTES_MAX;
+    Ok(if is_small { (known.entries.clone(), Some(known)) } else { (known.entries, None) })
+}
+
+/// Bytes of the values so far, and of how many there may be.
+struct Measure<'r> {
+    bytes: usize,
+    room: Option<&'r dyn Room>,
+}
+
+impl Measure<'_> {
+    fn hold(&self) -> Result<()> {
+        self.room.map_or(Ok(()), |room| room.holds(self.bytes))
+    }
+
+    fn add(&mut self, entry: Option<Entry>) -> Result<Option<Entry>> {
+        self.bytes += entry.as_ref().map_or(0, |entry| entry.value.bytes.len());
+        self.hold().map(|()| entry)
+    }
 }
 
 fn get(snapshot: &mut dyn Snapshot, key: &Key) -> Result<Option<Entry>> {

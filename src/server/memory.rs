@@ -1,0 +1,308 @@
+//! How much memory may be taken by what is on its way: requests, their answers, pieces of streams.
+//!
+//! Invariant: what is short is counted, by the requests that are under way at one time; what is
+//! longer has its bytes from its database's share and from the server's, before it comes to be or
+//! while it does, and gives them back with the last of them. Nobody waits for bytes who has some, so
+//! that all who wait get theirs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::answer::Refusal;
+use crate::call::too_large;
+use crate::model::{
+    DATABASE_MEMORY_BYTES_MAX, DATABASE_REQUESTS_MAX, Error, Kind, MEMORY_WAIT_MS_MAX, Result,
+    SERVER_MEMORY_BYTES_MAX, SERVER_REQUESTS_MAX, SHORT_BYTES_MAX,
+};
+use crate::store::Room;
+
+/// What memory is counted in.
+const UNIT_BYTES: usize = 1024;
+
+/// What there is of it.
+struct Shares {
+    requests: Arc<Semaphore>,
+    units: Arc<Semaphore>,
+}
+
+impl Shares {
+    fn new(requests: usize, bytes: usize) -> Arc<Self> {
+        let (requests, units) = (Semaphore::new(requests), Semaphore::new(bytes / UNIT_BYTES));
+        Arc::new(Self { requests: Arc::new(requests), units: Arc::new(units) })
+    }
+}
+
+/// The server's memory, out of which each database has a share.
+#[derive(Clone)]
+pub(super) struct ServerMemory(Arc<Shares>);
+
+impl ServerMemory {
+    pub(super) fn new() -> Self {
+        Self(Shares::new(SERVER_REQUESTS_MAX, SERVER_MEMORY_BYTES_MAX))
+    }
+
+    /// A database's share: no one database can take all.
+    pub(super) fn share(&self) -> Arc<Memory> {
+        let own = Shares::new(DATABASE_REQUESTS_MAX, DATABASE_MEMORY_BYTES_MAX);
+        Arc::new(Memory { own, server: self.0.clone() })
+    }
+}
+
+/// A database's memory.
+pub(super) struct Memory {
+    own: Arc<Shares>,
+    server: Arc<Shares>,
+}
+
+/// What was taken, of both shares.
+struct Taken {
+    own: OwnedSemaphorePermit,
+    server: OwnedSemaphorePermit,
+}
+
+impl Taken {
+    /// As many of both, if they are there at once.
+    fn now(own: &Arc<Semaphore>, server: &Arc<Semaphore>, count: usize) -> Option<Self> {
+        let count = u32::try_from(count).ok()?;
+        let own = own.clone().try_acquire_many_owned(count).ok()?;
+        let server = server.clone().try_acquire_many_owned(count).ok()?;
+        Some(Self { own, server })
+    }
+
+    /// As many of both, in turn.
+    async fn wait(own: &Arc<Semaphore>, server: &Arc<Semaphore>, count: usize) -> Option<Self> {
+        let count = u32::try_from(count).ok()?;
+        let own = own.clone().acquire_many_owned(count).await.ok()?;
+        let server = server.clone().acquire_many_owned(count).await.ok()?;
+        Some(Self { own, server })
+    }
+
+    fn count(&self) -> usize {
+        self.own.num_permits()
+    }
+
+    fn join(&mut self, more: Self) {
+        self.own.merge(more.own);
+        self.server.merge(more.server);
+    }
+
+    fn split(&mut self, count: usize) -> Option<Self> {
+        let count = count.min(self.count());
+        Some(Self { own: self.own.split(count)?, server: self.server.split(count)? })
+    }
+}
+
+/// A request's place among those that are under way.
+pub(super) struct Place {
+    _taken: Taken,
+}
+
+impl Memory {
+    /// A place for one more request, waited for in turn.
+    pub(super) async fn place(&self) -> Result<Place, Refusal> {
+        let (own, server) = (&self.own.requests, &self.server.requests);
+        if let Some(taken) = Taken::now(own, server, 1) {
+            return Ok(Place { _taken: taken });
+        }
+        let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
+        let taken = timeout(wait, Taken::wait(own, server, 1)).await.ok().flatten();
+        taken.map(|taken| Place { _taken: taken }).ok_or_else(|| busy().into())
+    }
+
+    /// For something of `bytes_max` at most, of which nothing is there yet.
+    pub(super) fn claim(self: &Arc<Self>, bytes_max: usize) -> Arc<Claim> {
+        let state = Mutex::new(State { taken: None, lacked: false });
+        Arc::new(Claim { memory: self.clone(), bytes_max, state })
+    }
+}
+
+/// Memory that something takes while it comes to be. What is short takes none.
+pub(super) struct Claim {
+    memory: Arc<Memory>,
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    taken: Option<Taken>,
+    /// There was not enough.
+    lacked: bool,
+}
+
+fn units(bytes: usize) -> usize {
+    if bytes <= SHORT_BYTES_MAX { 0 } else { bytes.div_ceil(UNIT_BYTES) }
+}
+
+impl Claim {
+    /// Whether there was not enough since the last time that it was waited for: then it is worth
+    /// another try behind [`Claim::wait`].
+    pub(super) fn has_lacked(&self) -> bool {
+        self.state.lock().lacked
+    }
+
+    /// Takes as much as so many bytes need, in turn; what it has is given back before.
+    pub(super) async fn wait(&self, bytes: usize) -> Result<(), Refusal> {
+        let count = units(bytes);
+        *self.state.lock() = State { taken: None, lacked: true };
+        let (own, server) = (&self.memory.own.units, &self.memory.server.units);
+        let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
+        let taken = match count {
+            0 => None,
+            _ => match timeout(wait, Taken::wait(own, server, count)).await {
+                Ok(taken) => taken,
+                Err(_) => return Err(busy().into()),
+            },
+        };
+        *self.state.lock() = State { taken, lacked: false };
+        Ok(())
+    }
+
+    /// As [`Claim::wait`], for as much as it may ever take.
+    pub(super) async fn wait_for_all(&self) -> Result<(), Refusal> {
+        self.wait(self.bytes_max).await
+    }
+
+    /// Gives back what is beyond so many bytes.
+    pub(super) fn shrink(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        let kept = state.taken.as_mut().and_then(|taken| taken.split(units(bytes)));
+        state.taken = kept;
+    }
+
+    /// What has come to be, which takes its share of the memory along until it is dropped.
+    pub(super) fn bytes(&self, vec: Vec<u8>) -> Bytes {
+        let count = units(vec.len());
+        let taken = match count {
+            0 => None,
+            _ => self.state.lock().taken.as_mut().and_then(|taken| taken.split(count)),
+        };
+        match taken {
+            Some(taken) => Bytes::from_owner(Counted { vec, _taken: taken }),
+            None => vec.into(),
+        }
+    }
+}
+
+impl Room for Claim {
+    fn holds(&self, bytes: usize) -> Result<()> {
+        if bytes <= SHORT_BYTES_MAX {
+            return Ok(());
+        }
+        if bytes > self.bytes_max {
+            return Err(too_large(self.bytes_max));
+        }
+        let mut state = self.state.lock();
+        let has = state.taken.as_ref().map_or(0, Taken::count);
+        let wanted = units(bytes).saturating_sub(has);
+        if wanted == 0 {
+            return Ok(());
+        }
+        let (own, server) = (&self.memory.own.units, &self.memory.server.units);
+        let Some(more) = Taken::now(own, server, wanted) else {
+            state.lacked = true;
+            return Err(busy());
+        };
+        match &mut state.taken {
+            Some(taken) => taken.join(more),
+            none => *none = Some(more),
+        }
+        Ok(())
+    }
+}
+
+/// Bytes and the memory that was taken for them.
+struct Counted {
+    vec: Vec<u8>,
+    _taken: Taken,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.vec
+    }
+}
+
+fn busy() -> Error {
+    let why = format!(
+        "requests and answers that are under way take all memory there is for them (of a database \
+         max {DATABASE_REQUESTS_MAX} and {DATABASE_MEMORY_BYTES_MAX} bytes); try later"
+    );
+    Error::new(Kind::Unavailable, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn run(test: impl Future<Output = ()>) {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().start_paused(true).build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn what_is_short_takes_nothing_and_what_is_too_long_is_refused() {
+        let memory = ServerMemory::new().share();
+        let claim = memory.claim(MIB);
+        assert!(claim.holds(SHORT_BYTES_MAX).is_ok() && claim.state.lock().taken.is_none());
+        assert!(claim.holds(MIB).is_ok());
+        assert_eq!(claim.holds(MIB + 1).unwrap_err().kind(), Kind::Unsupported);
+        assert!(!claim.has_lacked(), "no wait would help");
+    }
+
+    #[test]
+    fn memory_comes_back_with_the_bytes_and_those_who_wait_get_it() {
+        run(async {
+            let memory = ServerMemory::new().share();
+            let (one, two) = (memory.claim(usize::MAX), memory.claim(100 * MIB));
+            assert!(one.holds(100 * MIB).is_ok());
+            let bytes = one.bytes(vec![0; 60 * MIB]);
+            one.shrink(0);
+            assert!(two.holds(60 * MIB).is_ok());
+            assert_eq!(two.holds(100 * MIB).unwrap_err().kind(), Kind::Unavailable);
+            assert!(two.has_lacked());
+            // It waits without what it had, and for no longer than it may.
+            assert!(two.wait_for_all().await.is_err());
+            assert!(two.has_lacked() && two.state.lock().taken.is_none());
+            let part = bytes.slice(..1);
+            drop(bytes);
+            let (waited, ()) = tokio::join!(two.wait_for_all(), async { drop(part) });
+            assert!(waited.is_ok() && !two.has_lacked());
+            assert!(two.holds(100 * MIB).is_ok());
+            let own = DATABASE_MEMORY_BYTES_MAX / UNIT_BYTES;
+            drop((one, two));
+            assert_eq!(memory.own.units.available_permits(), own);
+            assert_eq!(
+                memory.server.units.available_permits(),
+                SERVER_MEMORY_BYTES_MAX / UNIT_BYTES
+            );
+        });
+    }
+
+    #[test]
+    fn no_database_takes_all_and_all_take_no_more_than_there_is() {
+        run(async {
+            let server = ServerMemory::new();
+            let all: Vec<_> = (0..5).map(|_| server.share().claim(usize::MAX)).collect();
+            let [first @ .., last] = all.as_slice() else { panic!("five") };
+            assert!(first.iter().all(|claim| claim.holds(DATABASE_MEMORY_BYTES_MAX).is_ok()));
+            assert!(last.holds(SHORT_BYTES_MAX + 1).is_err());
+            let (one, two, three) = (server.share(), server.share(), server.share());
+            let mut places = Vec::new();
+            for memory in [&one, &two] {
+                for _ in 0..DATABASE_REQUESTS_MAX {
+                    places.push(memory.place().await.ok().unwrap());
+                }
+            }
+            assert!(one.place().await.is_err() && three.place().await.is_err());
+            let (place, ()) = tokio::join!(one.place(), async { places.truncate(1) });
+            assert!(place.is_ok());
+        });
+    }
+}

@@ -1,0 +1,104 @@
+//! What clients may have under way takes only so much memory, and what one database's have is not
+//! taken from the others.
+
+use std::io::Write;
+use std::time::Duration;
+
+use openkv::connect::extension::{read_answer, with_count};
+use openkv::connect::state::{read_message, write_request};
+use openkv::connect::wire::snapshot_read;
+use openkv::model::{FRAMES_ANSWER_BYTES_MAX, Kind, Limits, Range};
+
+use crate::client::{begin, send};
+use crate::served::{ACCESS, READ, Session, file, folder, key};
+
+const LARGEST: usize = 16 * 1024 * 1024;
+
+/// SET of a key to so many bytes, by the extension.
+fn set_large(session: &Session, bytes: usize) -> u16 {
+    let name = key("large");
+    let mut frame = vec![2, 0];
+    frame.extend((name.len() as u32).to_le_bytes());
+    frame.extend(name.as_bytes());
+    frame.push(3);
+    frame.extend((bytes as u32).to_le_bytes());
+    frame.resize(frame.len() + bytes, 7);
+    frame.push(0);
+    session.post("openkv/write", &with_count(1, &frame)).status
+}
+
+fn read_times(times: usize) -> Vec<u8> {
+    snapshot_read::write_request(&vec![Range::Point(key("large")); times])
+}
+
+#[test]
+fn an_answer_has_a_bound_whichever_way_it_is_asked_for() {
+    let served = file(|_| ());
+    let (reader, writer) = (served.session("/", READ), served.session("/", ACCESS));
+    assert_eq!(set_large(&writer, LARGEST), 200);
+    let reply = reader.post("snapshot_read", &read_times(FRAMES_ANSWER_BYTES_MAX / LARGEST + 1));
+    assert_eq!(reply.status, 422, "{}", reply.text());
+    assert!(reply.text().contains("fewer entries"), "{}", reply.text());
+    assert_eq!(reader.post("snapshot_read", &read_times(2)).status, 200);
+    // A state of a watch is given up where it gets too long.
+    let keys = vec![key("large"); Limits::wide().watched_keys_max];
+    let mut watch = reader.stream("openkv/watch", &write_request(&keys, false));
+    let told = read_message(&watch.next().expect("an end"), keys.len()).expect("an end");
+    assert_eq!(told.expect_err("too long").kind(), Kind::Unsupported);
+    assert_eq!(watch.next(), None);
+}
+
+/// Answers that nobody took in were held beside each other, as many as were asked for.
+#[test]
+fn an_answer_waits_until_those_before_it_are_taken() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    assert_eq!(set_large(&session, LARGEST), 200);
+    let headers = session.headers();
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let body = read_times(6);
+    let unread = send(session.address, "POST", "/v2/snapshot_read", &headers, &body);
+    // It is there: its head has come.
+    let mut head = [0; 12];
+    std::io::Read::read_exact(&mut &unread, &mut head).expect("a head");
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| session.post("snapshot_read", &body));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!second.is_finished(), "there is no room for two");
+        // What is short needs none.
+        assert_eq!(set_large(&session, 10), 200);
+        drop(unread);
+        assert_eq!(second.join().expect("no panic").status, 200);
+    });
+}
+
+/// A request whose body had no length took one of two places for long bodies of the server, and a wait
+/// for a message kept it to its end.
+#[test]
+fn waits_of_one_database_take_no_room_from_another() {
+    let served = folder();
+    let evil = served.session("/evil", &served.create("evil", "{}"));
+    let good = served.session("/good", &served.create("good", "{}"));
+    let mut poll = 1_u64.to_le_bytes().to_vec();
+    poll.extend(5000_f64.to_le_bytes());
+    poll.extend(20_000_u32.to_le_bytes());
+    poll.extend([1, 0, 0, 0, b'q']);
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let headers = evil.headers();
+            let mut headers: Vec<_> =
+                headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            headers.push(("transfer-encoding", "chunked"));
+            let mut stream = begin(evil.address, "/v2/openkv/receive", &headers, None);
+            write!(stream, "{:x}\r\n", poll.len()).expect("a chunk");
+            stream.write_all(&poll).expect("a chunk");
+            stream.write_all(b"\r\n0\r\n\r\n").expect("the end");
+            stream
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(set_large(&good, 3 << 20), 200);
+    let answer = good.post("openkv/call/2", &[1]);
+    assert!(read_answer(&answer.body).expect("an answer").is_ok());
+    drop(waiting);
+}
