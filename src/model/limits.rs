@@ -526,6 +526,13 @@ pub const DATABASE_NAME_CHARS_MAX: usize = 63;
 /// Watches of one database of a server at one time, unless its quotas say another number.
 pub const DATABASE_WATCHES_MAX: u32 = 10_000;
 
+/// How long dropping a database waits for what is under way in it: more than a write waits for other
+/// processes.
+pub const DROP_WAIT_MS_MAX: u64 = 2 * BUSY_TIMEOUT_MS_DEFAULT;
+
+/// How long a client may take to notice that its connection ends, on which nothing is under way.
+pub const FAREWELL_MS_MAX: u64 = 1000;
+
 /// How long a server keeps who is over a quota waiting for the word that it is: a client that asks
 /// again at once takes no more of the server than so many requests in this time.
 pub const OVER_QUOTA_PAUSE_MS: u64 = 100;

@@ -115,8 +115,11 @@ fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<Aske
         return Ok(Asker::Server);
     }
     let own = name.and_then(|name| serving.catalog.by_name(name));
-    match own.and_then(|of| of.token(&hash).map(|(rights, _)| (of.id, rights))) {
-        Some((id, Rights::Admin)) => Ok(Asker::Own(id, hash)),
+    match own.and_then(|of| of.token(&hash).map(|(rights, _)| (of, rights))) {
+        Some((own, Rights::Admin)) => {
+            own.take_operation()?;
+            Ok(Asker::Own(own.id, hash))
+        }
         Some(_) => Err(Refusal::new(
             StatusCode::FORBIDDEN,
             "The token does not have the rights for this: it is not an admin's.",

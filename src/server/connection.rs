@@ -27,10 +27,11 @@ use super::route::answer;
 use super::stall::Stall;
 use crate::model::{
     ALIVE_INTERVAL_MS, ANSWER_PIECE_BYTES, ANSWER_STALL_MS_MAX, CONNECTION_IDLE_MS_MAX,
-    REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS_MAX, STREAMS_PER_CONNECTION_MAX,
+    FAREWELL_MS_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS_MAX, STREAMS_PER_CONNECTION_MAX,
 };
 
 const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
+const FAREWELL_MAX: Duration = Duration::from_millis(FAREWELL_MS_MAX);
 const IDLE_MAX: Duration = Duration::from_millis(CONNECTION_IDLE_MS_MAX);
 
 /// What is under way on a connection.
@@ -261,14 +262,13 @@ pub(super) async fn connection(
         Some(ended) => ended,
         None => {
             serve.as_mut().graceful_shutdown();
-            if idle {
-                // Told that it is over, and not waited for if it does not care.
-                match timeout(HEAD_MAX, serve).await {
-                    Ok(ended) => ended,
-                    Err(_) => return,
+            // Told that it is over, and not waited for if it does not care, once nothing is under way.
+            loop {
+                match timeout(FAREWELL_MAX, serve.as_mut()).await {
+                    Ok(ended) => break ended,
+                    Err(_) if work.left().is_some() || work.is_stalled() => return,
+                    Err(_) => {}
                 }
-            } else {
-                serve.await
             }
         }
     };

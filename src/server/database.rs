@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
@@ -15,7 +15,9 @@ use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
 use crate::connect::database_id::DatabaseId;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, DATABASE_WATCHES_MAX, Error, Result, SIZE_REFRESH_MS};
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, Result, SIZE_REFRESH_MS,
+};
 use crate::open::{Target, open};
 use crate::store::Store;
 
@@ -40,6 +42,8 @@ pub(super) struct Database {
     quotas: RwLock<Quotas>,
     store: Mutex<Option<Arc<Store>>>,
     bucket: Mutex<Bucket>,
+    /// From when on the bucket counts.
+    begun: Instant,
     watches: AtomicU32,
     /// What its clients may have under way.
     pub(super) memory: Arc<Memory>,
@@ -86,6 +90,7 @@ impl Database {
             quotas: RwLock::new(quotas),
             store: Mutex::default(),
             bucket: Mutex::default(),
+            begun: Instant::now(),
             watches: AtomicU32::new(0),
             memory,
             examining: Arc::new(Semaphore::new(1)),
@@ -154,18 +159,18 @@ impl Database {
     }
 
     /// Counts a request.
-    pub(super) fn take_operation(&self, now_ms: i64) -> Result<(), Refusal> {
+    pub(super) fn take_operation(&self) -> Result<(), Refusal> {
         let Some(rate) = self.quotas().operations_per_second else { return Ok(()) };
         self.bucket
             .lock()
-            .take(rate, now_ms)
+            .take(rate, self.begun.elapsed())
             .map_err(|retry_s| over("operations", u64::from(rate), " a second", retry_s))
     }
 
     /// Counts what a request has done beyond one operation: later ones wait for it.
-    pub(super) fn owe_operations(&self, count: u64, now_ms: i64) {
+    pub(super) fn owe_operations(&self, count: u64) {
         if self.quotas().operations_per_second.is_some() {
-            self.bucket.lock().owe(count, now_ms);
+            self.bucket.lock().owe(count);
         }
     }
 
@@ -209,15 +214,15 @@ impl Database {
         drop(self.store.lock().take());
     }
 
-    /// Closes it for good and removes its files. Waits for what is under way.
+    /// Closes it for good and removes its files. Waits for what is under way, and then closes it here:
+    /// whoever has it last would have to wait for its threads.
     pub(super) fn destroy(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
-        let store = self.store.lock().take().as_ref().map(Arc::downgrade);
-        let mut pause = Duration::from_millis(1);
-        while store.as_ref().is_some_and(|store| store.strong_count() > 0) {
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(50));
+        let store = self.store.lock().take();
+        if let Some(Err(_shared)) = store.map(|store| last_of(store, DROP_WAIT_MS_MAX)) {
+            let file = self.path.display();
+            tracing::warn!(%file, "dropped while this process has it open otherwise");
         }
         for file in files(&self.path) {
             if let Err(error) = std::fs::remove_file(&file)
@@ -237,6 +242,21 @@ impl Database {
     }
 }
 
+/// What is shared, when nobody else has it any more; as it is, if that takes longer than so many ms.
+fn last_of<T>(mut shared: Arc<T>, wait_ms: u64) -> std::result::Result<T, Arc<T>> {
+    let deadline = Instant::now() + Duration::from_millis(wait_ms);
+    let mut pause = Duration::from_millis(1);
+    loop {
+        shared = match Arc::try_unwrap(shared) {
+            Ok(last) => return Ok(last),
+            Err(shared) if Instant::now() >= deadline => return Err(shared),
+            Err(shared) => shared,
+        };
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
 /// A database's file and those that SQLite puts beside it.
 fn files(path: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|end| {
@@ -244,4 +264,30 @@ fn files(path: &Path) -> [PathBuf; 3] {
         name.push(end);
         name.into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was given up first and waited for then: whoever had it last closed it, which waits for
+    /// threads, where everybody was served. And a handle of the same process kept it for ever.
+    #[test]
+    fn what_is_shared_is_ended_here_or_not_waited_for() {
+        let (tell, told) = std::sync::mpsc::channel();
+        struct Ended(std::sync::mpsc::Sender<std::thread::ThreadId>);
+        impl Drop for Ended {
+            fn drop(&mut self) {
+                self.0.send(std::thread::current().id()).unwrap();
+            }
+        }
+        let shared = Arc::new(Ended(tell));
+        let other = shared.clone();
+        let (shared, kept) = (last_of(shared, 5).err().unwrap(), other);
+        assert!(told.try_recv().is_err(), "somebody has it");
+        let other = std::thread::spawn(move || drop(kept));
+        drop(last_of(shared, 60_000));
+        assert_eq!(told.recv().unwrap(), std::thread::current().id());
+        other.join().unwrap();
+    }
 }

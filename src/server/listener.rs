@@ -98,7 +98,12 @@ pub(super) async fn serve(
             match tls {
                 None => connection(serving, stream).await,
                 Some(tls) => {
-                    let shaken = timeout(HEAD_MAX, TlsAcceptor::from(tls).accept(stream)).await;
+                    let mut closing = serving.closing.subscribe();
+                    let hands = timeout(HEAD_MAX, TlsAcceptor::from(tls).accept(stream));
+                    let shaken = tokio::select! {
+                        shaken = hands => shaken,
+                        _ = closing.wait_for(|closing| *closing) => return,
+                    };
                     match shaken {
                         Ok(Ok(stream)) => connection(serving, stream).await,
                         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),

@@ -186,6 +186,11 @@ impl ServerOptions {
                 "accessToken is missing: without one anybody could read and write",
             ));
         };
+        if self.read_token.as_ref() == Some(&write) {
+            return Err(Error::invalid(
+                "readToken must be another than accessToken: whoever has it may only read",
+            ));
+        }
         let tokens = FileTokens { write, read: self.read_token.clone() };
         let (path, readonly, quotas) = (self.path.clone(), self.readonly, self.quotas);
         Ok(Place::File { path, readonly, tokens, quotas })
@@ -229,6 +234,10 @@ mod tests {
             (r#"{"path":"a.db","accessToken":"short"}"#, "at least 12 characters long: 5"),
             (r#"{"path":"a.db","accessToken":"has a space in it"}"#, "visible ASCII"),
             (r#"{"path":"a.db","adminToken":"123456789012"}"#, "adminToken is for a folder"),
+            (
+                r#"{"path":"a.db","accessToken":"123456789012","readToken":"123456789012"}"#,
+                "readToken must be another",
+            ),
             (r#"{"path":"dir/"}"#, "adminToken is missing"),
             (r#"{"path":"dir/","accessToken":"123456789012"}"#, "accessToken is for a single"),
             (r#"{"path":"dir/","adminToken":"123456789012","readonly":true}"#, "readonly is for"),

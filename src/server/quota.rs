@@ -1,32 +1,36 @@
 //! How much a database's clients may do: a bucket of tokens that fills with time.
 
-use super::answer::Refusal;
+use std::time::Duration;
+
 use hyper::StatusCode;
 
-/// Operations that are left, as of a moment.
+use super::answer::Refusal;
+
+/// Operations that are left, as of a moment. Moments are told by a clock that is never set: with the
+/// wall's going back, nothing would be given back for as long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bucket {
     /// Thousandths of operations taken and not yet given back.
     owed: u64,
-    at_ms: i64,
+    at: Duration,
 }
 
 impl Bucket {
     /// Takes operations that are not asked for one by one, also those that are not there yet.
-    pub(super) fn owe(&mut self, count: u64, now_ms: i64) {
+    pub(super) fn owe(&mut self, count: u64) {
         self.owed = self.owed.saturating_add(count.saturating_mul(1000));
-        self.at_ms = self.at_ms.max(now_ms);
     }
 
     /// Takes one operation of `per_second`, which may also come all at once.
     ///
     /// # Errors
     /// After how many seconds there will be one.
-    pub(super) fn take(&mut self, per_second: u32, now_ms: i64) -> Result<(), u64> {
-        let (rate, elapsed) = (u64::from(per_second), now_ms.saturating_sub(self.at_ms).max(0));
-        let back = elapsed.unsigned_abs().saturating_mul(rate);
-        self.owed = self.owed.saturating_sub(back);
-        self.at_ms = self.at_ms.max(now_ms);
+    pub(super) fn take(&mut self, per_second: u32, at: Duration) -> Result<(), u64> {
+        let rate = u64::from(per_second);
+        // Whole milliseconds only: what is left of one counts the next time.
+        let passed = u64::try_from(at.saturating_sub(self.at).as_millis()).unwrap_or(u64::MAX);
+        self.owed = self.owed.saturating_sub(passed.saturating_mul(rate));
+        self.at += Duration::from_millis(passed);
         if self.owed + 1000 <= rate * 1000 {
             self.owed += 1000;
             return Ok(());
@@ -48,22 +52,25 @@ mod tests {
 
     #[test]
     fn a_second_s_worth_may_come_at_once_and_then_as_time_goes() {
+        let at = Duration::from_millis;
         let mut bucket = Bucket::default();
-        let now_ms = 1_000_000;
-        let took = (0..20).filter(|_| bucket.take(10, now_ms).is_ok()).count();
+        let took = (0..20).filter(|_| bucket.take(10, at(5000)).is_ok()).count();
         assert_eq!(took, 10);
-        assert_eq!(bucket.take(10, now_ms + 99), Err(1));
-        assert_eq!(bucket.take(10, now_ms + 100), Ok(()));
-        // A clock that goes back gives nothing, and takes nothing.
-        assert_eq!(bucket.take(10, now_ms - 5000), Err(1));
-        assert_eq!(bucket.take(10, now_ms + 200), Ok(()));
-        assert_eq!(Bucket::default().take(0, now_ms), Err(60));
+        assert_eq!(bucket.take(10, at(5099)), Err(1));
+        assert_eq!(bucket.take(10, at(5100)), Ok(()));
+        // One who was asked at the same time, and comes late, gets nothing back and takes nothing.
+        assert_eq!(bucket.take(10, at(5000)), Err(1));
+        assert_eq!(bucket.take(10, at(5200)), Ok(()));
+        // Asked more often than it counts.
+        let asked = (0..=4000).map(|quarter| at(5200) + Duration::from_micros(quarter * 250));
+        assert_eq!(asked.filter(|at| bucket.take(10, *at).is_ok()).count(), 10);
+        assert_eq!(Bucket::default().take(0, at(0)), Err(60));
         // A group of a hundred is ten seconds' worth.
         let mut bucket = Bucket::default();
-        assert_eq!(bucket.take(10, now_ms), Ok(()));
-        bucket.owe(99, now_ms);
-        assert_eq!(bucket.take(10, now_ms), Err(9));
-        assert_eq!(bucket.take(10, now_ms + 9000), Err(1));
-        assert_eq!(bucket.take(10, now_ms + 9100), Ok(()));
+        assert_eq!(bucket.take(10, at(0)), Ok(()));
+        bucket.owe(99);
+        assert_eq!(bucket.take(10, at(0)), Err(9));
+        assert_eq!(bucket.take(10, at(9000)), Err(1));
+        assert_eq!(bucket.take(10, at(9100)), Ok(()));
     }
 }

@@ -69,6 +69,9 @@ impl Registry {
         })?;
         let registry = Self { folder, lock };
         let databases = registry.read(memory)?;
+        for file in registry.strays(&databases) {
+            tracing::warn!(file = %file.display(), "a database that is in no record");
+        }
         Ok((registry, databases))
     }
 
@@ -149,8 +152,23 @@ impl Registry {
         let written = file.write_all(&text).and_then(|()| file.sync_all());
         written
             .and_then(|()| std::fs::rename(&beside, &path))
-            .and_then(|()| sync_folder(&self.folder))
-            .map_err(|error| failed("write", &path, &error))
+            .map_err(|error| failed("write", &path, &error))?;
+        // It is written down by now, whatever becomes of it when the power fails.
+        if let Err(error) = sync_folder(&self.folder) {
+            tracing::error!(%error, folder = %self.folder.display(), "syncing the folder");
+        }
+        Ok(())
+    }
+
+    /// Files of databases that are in no record: left by a server that ended while it dropped them.
+    fn strays(&self, databases: &[Arc<Database>]) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_stray = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let id = name.strip_suffix(".sqlite3").and_then(DatabaseId::parse);
+            id.is_some_and(|id| databases.iter().all(|database| database.id != id))
+        };
+        files.map(|file| file.path()).filter(is_stray).collect()
     }
 }
 
@@ -184,4 +202,24 @@ fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
         _ => Kind::Unavailable,
     };
     Error::new(kind, format!("cannot {what} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_databases_without_a_record_are_found_and_left_alone() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (registry, none) = Registry::open(folder.path(), &ServerMemory::new()).unwrap();
+        let stray = registry.file_of(DatabaseId::random([7; 16]));
+        for path in [stray.clone(), stray.with_extension("sqlite3-wal"), folder.path().join("a")] {
+            std::fs::write(path, "").unwrap();
+        }
+        assert_eq!(registry.strays(&none), std::slice::from_ref(&stray));
+        drop(registry);
+        let (registry, _) = Registry::open(folder.path(), &ServerMemory::new()).unwrap();
+        assert!(stray.exists());
+        registry.unlock();
+    }
 }

@@ -12,7 +12,6 @@ use hyper::{Method, Request, StatusCode};
 
 use super::answer::{Answer, Refusal, text};
 use super::auth::Rights;
-use super::catalog::now_ms;
 use super::database::Database;
 use super::memory::{Claim, Place};
 use super::{Serving, admin, data, exchange, extension, watch};
@@ -96,7 +95,7 @@ async fn route(
             }
             only(&head, &[Method::POST])?;
             let who = exchange::authorize(serving, name, &head.headers)?;
-            who.0.take_operation(now_ms())?;
+            who.0.take_operation()?;
             *place = Some(who.0.memory.place().await?);
             let body = read(body, METADATA_BYTES_MAX).await?;
             exchange::exchange(serving, who, (&head.uri, &head.headers), &body)
@@ -114,7 +113,7 @@ async fn data_path(
     let (database, grant) = data::authorize(serving, &head.headers)?;
     let needed = if verb == "atomic_write" { Rights::Write } else { Rights::Read };
     database.allows(grant.rights, needed)?;
-    database.take_operation(now_ms())?;
+    database.take_operation()?;
     *place = Some(database.memory.place().await?);
     let (body, claim) = body_of(&database, body, REQUEST_BYTES_MAX).await?;
     data::still(&database, &grant)?;

@@ -215,11 +215,22 @@ impl Store {
     /// `since` is given, of every commit after it. Nothing is answered before [`Store::feed_next`].
     /// `busy` bounds the wait for other processes while the file begins to log changes.
     pub fn feed(&self, range: KeyRange, since: Option<u64>, busy: Duration) -> Id {
-        self.open_feed((range, since), None, busy, Box::new(drop))
+        self.feed_from(range, since, busy, Box::new(drop))
     }
 
-    /// As [`Store::feed`]; the reply gets the commit after which it tells everything. A batch for which
-    /// there is no room is an error, behind which the feed may be asked again.
+    /// As [`Store::feed`]; the reply gets the commit after which it tells everything.
+    pub fn feed_from(
+        &self,
+        range: KeyRange,
+        since: Option<u64>,
+        busy: Duration,
+        reply: OpenedReply,
+    ) -> Id {
+        self.open_feed((range, since), None, busy, reply)
+    }
+
+    /// As [`Store::feed_from`]; a batch for which there is no room is an error, behind which the feed
+    /// may be asked again.
     pub fn feed_within(
         &self,
         range: KeyRange,

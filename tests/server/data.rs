@@ -1,7 +1,14 @@
 //! The data path: what is written is read, what is wrong is refused in order and by name.
 
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use openkv::connect::schema;
 use openkv::connect::wire::atomic_write::WriteAnswer;
+use openkv::model::REQUEST_HEAD_MS_MAX;
+use openkv::server::options::TlsFiles;
 use prost::Message;
 
 use crate::client::ask;
@@ -223,4 +230,27 @@ fn quotas_are_told() {
     let message = schema::AtomicWrite { enqueues, ..Default::default() }.encode_to_vec();
     let statuses = [(); 3].map(|()| session.post("atomic_write", &message).status);
     assert_eq!(statuses, [200, 200, 429]);
+}
+
+/// A server that closed waited for strangers who had said nothing, or half of something.
+#[test]
+fn who_has_asked_for_nothing_is_not_waited_for() {
+    let tls = || {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("__test__/server/tls");
+        Some(TlsFiles { cert: folder.join("cert.pem"), key: folder.join("key.pem") })
+    };
+    for tls in [None, tls()] {
+        let mut served = file(|options| options.tls = tls);
+        let strangers = ["", "POST / HTTP/1.1\r\nhost: a\r\n", "PRI * HT"].map(|said| {
+            let mut stranger = TcpStream::connect(served.address()).expect("a connection");
+            stranger.write_all(said.as_bytes()).expect("a part of a head");
+            stranger
+        });
+        // They have been accepted.
+        std::thread::sleep(Duration::from_millis(100));
+        let begun = Instant::now();
+        served.server.close();
+        assert!(begun.elapsed() < Duration::from_millis(REQUEST_HEAD_MS_MAX / 2));
+        drop(strangers);
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use openkv::backend::Database;
+use openkv::call::{Call, Fault, Reply, carry_out};
 use openkv::codec::frame::Verb;
 use openkv::connect::extension::{FRAMES, read_answer};
 use openkv::connect::metadata;
@@ -190,4 +191,37 @@ fn limits_are_a_list_of_numbers() {
     };
     assert_eq!(ask("valueBytesMax=5,mutationsMax=7"), 200);
     assert_eq!(ask("valueBytesMax"), 400);
+}
+
+/// Counts of clients that had gone were carried out one after the other, and all other reads waited.
+#[test]
+fn who_has_gone_is_read_for_no_more() {
+    let database = open(&Target::Memory).expect("a database");
+    let ask = |verb, frame: &[u8], wanted: bool| {
+        let (tell, told) = channel();
+        let reply = Reply::new(move |answer| drop(tell.send(answer))).while_wanted(move || wanted);
+        let (store, busy) = (database.store("here").expect("here").clone(), Duration::ZERO);
+        let (limits, answer_bytes_max) = (Limits::wide(), usize::MAX);
+        let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max };
+        carry_out(verb, frame, call);
+        told.recv().expect("an answer")
+    };
+    let queue = [&[1, 0, 0, 0, b'q'][..]].concat();
+    let letter = [&queue[..], &1_f64.to_le_bytes()].concat();
+    let reads = [
+        (Verb::Stats, vec![0]),
+        (Verb::Stats, vec![1]),
+        (Verb::ListIndexes, vec![1]),
+        (Verb::Count, count_all()),
+        (Verb::Entries, Vec::new()),
+        (Verb::QueueStats, queue),
+        (Verb::DeadGet, letter),
+    ];
+    for (verb, frame) in reads {
+        assert!(ask(verb, &frame, true).is_ok(), "{verb:?} {:?}", ask(verb, &frame, true));
+        let Err(Fault::Told(error)) = ask(verb, &frame, false) else { panic!("{verb:?}") };
+        assert_eq!(error.kind(), Kind::Closed, "{verb:?}");
+    }
+    // Whether they were counted, and how many there are.
+    assert_eq!(ask(Verb::Stats, &[1], true).expect("stats")[0], 1);
 }

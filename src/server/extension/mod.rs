@@ -22,7 +22,6 @@ use hyper::http::request::Parts;
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
-use super::catalog::now_ms;
 use super::data::{authorize, still};
 use super::memory::{Claim, Place};
 use super::route::body_of;
@@ -104,7 +103,7 @@ pub(super) async fn route(
 ) -> Result<Answer, Refusal> {
     let (database, grant) = authorize(serving, &head.headers)?;
     database.allows(grant.rights, asked.rights())?;
-    database.take_operation(now_ms())?;
+    database.take_operation()?;
     let limits = limits(&head.headers)?;
     *place = Some(database.memory.place().await?);
     let (body, claim) = body_of(&database, body, asked.body_bytes_max()).await?;

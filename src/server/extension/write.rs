@@ -34,7 +34,7 @@ pub(super) async fn write(
         apart.await.map_err(|_| Error::internal("taking a request apart ended by a panic"))??
     };
     // The request has been counted as one already.
-    database.owe_operations(parsed.len().saturating_sub(1) as u64, now_ms);
+    database.owe_operations(parsed.len().saturating_sub(1) as u64);
     let mut writes = Vec::with_capacity(parsed.len());
     let mut over = None;
     for write in parsed {
