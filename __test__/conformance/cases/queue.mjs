@@ -274,12 +274,18 @@ export default [
     },
   },
   {
-    name: "a handler that is no function fails its messages",
+    name: "a handler that is no function is refused, and takes no message",
+    denoDiffers: "Deno takes the messages, and fails each until it is gone",
     async run(t) {
       const kv = await t.open();
-      kv.listenQueue("no function").catch(() => {});
-      await kv.enqueue("m", { backoffSchedule: [], keysIfUndelivered: [["dead"]] });
-      await t.until(async () => (await t.value(kv, ["dead"])) === "m", "the dead letter");
+      let refusal;
+      kv.listenQueue("no function").catch((error) => (refusal = error));
+      await kv.enqueue("m", { backoffSchedule: [] });
+      await t.until(() => refusal !== undefined, "the refusal");
+      t.is(refusal.name, "TypeError");
+      const { got } = listen(kv);
+      await arrived(t, got, 1);
+      t.same(got, ["m"]);
     },
   },
   {
