@@ -54,7 +54,7 @@ export class Model {
   };
 
   /** The newest versionstamp that a feed was told of. */
-  #told = "";
+  told = "";
   #stamps = new Set();
   /** @type {Map<string, Operation[]>} this round's, by lane */
   #round = new Map();
@@ -91,7 +91,7 @@ export class Model {
       operation.ended = Number(ms);
       if (c !== "-" && word === "A") operation.stamp = c;
     } else if (word === "T") {
-      this.#told = a;
+      this.told = a;
     } else if (word === "H") {
       this.handled.add(a);
     } else if (word === "X") {
@@ -169,7 +169,6 @@ export class Model {
     landed.sort((a, b) => (a.stamp < b.stamp ? -1 : 1));
     this.#order(landed);
     for (const operation of landed) this.#share(operation);
-    if (this.#told > this.newest) this.newest = this.#told;
   }
 
   #count({ fate, step }) {
