@@ -1,10 +1,10 @@
 //! What clients may have under way takes only so much memory, and what one database's have is not
 //! taken from the others.
 
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
-use openkv::connect::extension::{read_answer, with_count};
+use openkv::connect::extension::with_count;
 use openkv::connect::state::{read_message, write_request};
 use openkv::connect::wire::snapshot_read;
 use openkv::model::{FRAMES_ANSWER_BYTES_MAX, Kind, Limits, Range};
@@ -57,19 +57,20 @@ fn an_answer_waits_until_those_before_it_are_taken() {
     let headers = session.headers();
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let body = read_times(6);
-    let unread = send(session.address, "POST", "/v2/snapshot_read", &headers, &body);
-    // It is there: its head has come.
+    let asked = || send(session.address, "POST", "/v2/snapshot_read", &headers, &body);
     let mut head = [0; 12];
-    std::io::Read::read_exact(&mut &unread, &mut head).expect("a head");
-    std::thread::scope(|scope| {
-        let second = scope.spawn(|| session.post("snapshot_read", &body));
-        std::thread::sleep(Duration::from_millis(300));
-        assert!(!second.is_finished(), "there is no room for two");
-        // What is short needs none.
-        assert_eq!(set_large(&session, 10), 200);
-        drop(unread);
-        assert_eq!(second.join().expect("no panic").status, 200);
-    });
+    let mut unread = asked();
+    // It is there: its head has come.
+    unread.read_exact(&mut head).expect("a head");
+    let mut second = asked();
+    second.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
+    assert!(second.read_exact(&mut head).is_err(), "there is no room for two");
+    // What is short needs none.
+    assert_eq!(set_large(&session, 10), 200);
+    drop(unread);
+    second.set_read_timeout(None).expect("no timeout");
+    second.read_exact(&mut head).expect("a head");
+    assert_eq!(&head, b"HTTP/1.1 200");
 }
 
 /// A request whose body had no length took one of two places for long bodies of the server, and a wait
@@ -79,12 +80,13 @@ fn waits_of_one_database_take_no_room_from_another() {
     let served = folder();
     let evil = served.session("/evil", &served.create("evil", "{}"));
     let good = served.session("/good", &served.create("good", "{}"));
-    let mut poll = 1_u64.to_le_bytes().to_vec();
-    poll.extend(5000_f64.to_le_bytes());
-    poll.extend(20_000_u32.to_le_bytes());
-    poll.extend([1, 0, 0, 0, b'q']);
-    let waiting: Vec<_> = (0..3)
-        .map(|_| {
+    let poll = |number: u64| {
+        let wait = [&5000_f64.to_le_bytes()[..], &20_000_u32.to_le_bytes()].concat();
+        [&number.to_le_bytes()[..], &wait, &[1, 0, 0, 0, b'q']].concat()
+    };
+    let mut waiting: Vec<_> = (1..4)
+        .map(|number| {
+            let poll = poll(number);
             let headers = evil.headers();
             let mut headers: Vec<_> =
                 headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -98,7 +100,9 @@ fn waits_of_one_database_take_no_room_from_another() {
         .collect();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(set_large(&good, 3 << 20), 200);
-    let answer = good.post("openkv/call/2", &[1]);
-    assert!(read_answer(&answer.body).expect("an answer").is_ok());
-    drop(waiting);
+    for waiting in &mut waiting {
+        waiting.set_nonblocking(true).expect("no wait");
+        let error = waiting.read(&mut [0; 1]).expect_err("it is answered");
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    }
 }
