@@ -82,7 +82,8 @@ pub(super) async fn call(
     ask(database, limits, |call| carry_out(verb, frame, call)).await
 }
 
-/// Gives work to the store, and waits for its answer; once more if there was no memory for that.
+/// Gives work to the store, and waits for its answer. Once more if there was no memory for that: no
+/// call that changes anything has an answer that needs some.
 pub(super) async fn ask(
     database: &Arc<Database>,
     limits: Limits,
