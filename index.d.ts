@@ -1554,8 +1554,8 @@ export interface OpenKvOptions {
    */
   readonly?: boolean;
   /**
-   * How long to wait for another process that holds the file, in milliseconds, before a call fails
-   * with code `UNAVAILABLE`. What this process wrote before is waited for as well. Default: 5000.
+   * How long to wait for another process that holds the file, in milliseconds; then a call fails
+   * with code `UNAVAILABLE`. Default: 5000. What this process wrote before is waited for as well.
    */
   busyTimeout?: number;
   /**
