@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -41,7 +42,7 @@ struct Work {
     /// When the last request ended, in ms since the beginning; 0 before the first.
     idle_since_ms: AtomicU64,
     /// Of which the client has not taken all that is there, by the request's number.
-    taken: Mutex<HashMap<u64, Rest>>,
+    taken: Mutex<HashMap<u64, Rest, RandomState>>,
     last_number: AtomicU64,
 }
 

@@ -26,14 +26,14 @@ const UNIT_BYTES: usize = 1024;
 
 /// What there is of it.
 struct Shares {
-    requests: Arc<Semaphore>,
+    requests: Semaphore,
     units: Arc<Semaphore>,
 }
 
 impl Shares {
     fn new(requests: usize, bytes: usize) -> Arc<Self> {
         let (requests, units) = (Semaphore::new(requests), Semaphore::new(bytes / UNIT_BYTES));
-        Arc::new(Self { requests: Arc::new(requests), units: Arc::new(units) })
+        Arc::new(Self { requests, units: Arc::new(units) })
     }
 }
 
@@ -98,20 +98,32 @@ impl Taken {
 }
 
 /// A request's place among those that are under way.
-pub(super) struct Place {
-    _taken: Taken,
+pub(super) struct Place(Arc<Memory>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.server.requests.add_permits(1);
+        self.0.own.requests.add_permits(1);
+    }
 }
 
 impl Memory {
     /// A place for one more request, waited for in turn.
-    pub(super) async fn place(&self) -> Result<Place, Refusal> {
+    pub(super) async fn place(self: &Arc<Self>) -> Result<Place, Refusal> {
         let (own, server) = (&self.own.requests, &self.server.requests);
-        if let Some(taken) = Taken::now(own, server, 1) {
-            return Ok(Place { _taken: taken });
-        }
-        let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
-        let taken = timeout(wait, Taken::wait(own, server, 1)).await.ok().flatten();
-        taken.map(|taken| Place { _taken: taken }).ok_or_else(|| busy().into())
+        let now = own.try_acquire().ok().and_then(|own| Some((own, server.try_acquire().ok()?)));
+        let (own, server) = match now {
+            Some(both) => both,
+            None => {
+                let both =
+                    async { Some((own.acquire().await.ok()?, server.acquire().await.ok()?)) };
+                let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
+                timeout(wait, both).await.ok().flatten().ok_or_else(busy)?
+            }
+        };
+        own.forget();
+        server.forget();
+        Ok(Place(self.clone()))
     }
 
     /// For something of `bytes_max` at most, of which nothing is there yet.

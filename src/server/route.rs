@@ -132,18 +132,17 @@ pub(super) async fn body_of(
     database: &Database,
     body: Incoming,
     bytes_max: usize,
-) -> Result<(Bytes, Arc<Claim>), Refusal> {
-    let claim = database.memory.claim(bytes_max);
+) -> Result<(Bytes, Option<Arc<Claim>>), Refusal> {
     let said = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
     let most = said.unwrap_or(usize::MAX).min(bytes_max);
-    if most > SHORT_BYTES_MAX {
-        claim.wait(most).await?;
+    if most <= SHORT_BYTES_MAX {
+        return Ok((read(body, bytes_max).await?, None));
     }
+    let claim = database.memory.claim(bytes_max);
+    claim.wait(most).await?;
     let body = read(body, bytes_max).await?;
-    if said.is_none() {
-        claim.shrink(body.len());
-    }
-    Ok((body, claim))
+    claim.shrink(body.len());
+    Ok((body, Some(claim)))
 }
 
 /// Refuses other methods.

@@ -64,7 +64,7 @@ struct Watching<F> {
     form: F,
     /// The memory of the state on its way.
     claim: Arc<Claim>,
-    _keys: Arc<Claim>,
+    _keys: Option<Arc<Claim>>,
     _place: WatchPlace,
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn watch(
     serving: &Arc<Serving>,
     database: &Arc<Database>,
     grant: &Grant,
-    (body, claim): (&[u8], Arc<Claim>),
+    (body, claim): (&[u8], Option<Arc<Claim>>),
 ) -> Result<Answer, Refusal> {
     let keys = watch::read_request(body, &Limits::default())?;
     start(serving, (database, grant), (keys, claim), false, Wire).await
@@ -127,7 +127,7 @@ pub(super) async fn watch(
 pub(super) async fn start<F: Form>(
     serving: &Arc<Serving>,
     (database, grant): (&Arc<Database>, &Grant),
-    (keys, _keys): (Vec<Key>, Arc<Claim>),
+    (keys, _keys): (Vec<Key>, Option<Arc<Claim>>),
     raw: bool,
     form: F,
 ) -> Result<Answer, Refusal> {

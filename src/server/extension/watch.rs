@@ -35,7 +35,7 @@ pub(super) async fn watch(
     serving: &Arc<Serving>,
     database: &Arc<Database>,
     grant: &Grant,
-    (body, claim): (&[u8], Arc<Claim>),
+    (body, claim): (&[u8], Option<Arc<Claim>>),
 ) -> Result<Answer, Refusal> {
     let (keys, raw) = read_request(body, &Limits::wide())?;
     start(serving, (database, grant), (keys, claim), raw, Frames).await
