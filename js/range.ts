@@ -1,6 +1,6 @@
 // Duty: what a list covers: a selector and a cursor to the bytes of a start and an end.
 
-import { commonLength, decodeCursor } from "./codec/cursor.js";
+import { commonLength, decodeCursor, isOfStart } from "./codec/cursor.js";
 import { encodeKey, type KeyPart } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
 import { overLimit, refuseMisspelt, wrongShape } from "./check.js";
@@ -97,7 +97,10 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
 /** Moves the bound that the cursor replaces. Throws TypeError for one that is not of this list. */
 export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explicit: boolean): void {
   const rest = decodeCursor(cursor);
-  const key = Buffer.concat([bounds.start.subarray(0, bounds.common), rest]);
+  const common = bounds.start.subarray(0, bounds.common);
+  // A start that is common to all keys is a whole key.
+  const isStart = isOfStart(rest) && common.length === bounds.start.length;
+  const key = isStart ? common : Buffer.concat([common, rest]);
   if (reverse) {
     if (explicit && key.compare(bounds.end) > 0) throw new TypeError("cursor out of bounds");
     bounds.end = key;

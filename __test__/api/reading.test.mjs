@@ -238,3 +238,19 @@ async function fill(kv, count) {
     await operation.commit();
   }
 }
+
+test("paginate goes on behind the start of a range whose end extends it", async () => {
+  const kv = await openKv(":memory:");
+  const keys = [["a"], ["a", 1], ["a", "b"]];
+  for (const key of keys) await kv.set(key, key.length);
+  const range = { start: ["a"], end: ["a", true], limit: 1 };
+  const pages = [];
+  for (let cursor = null; cursor !== null || pages.length === 0;) {
+    const page = await kv.paginate({ ...range, cursor });
+    pages.push(page.entries[0].key);
+    assert.ok(pages.length <= keys.length, "it began again");
+    cursor = page.cursor;
+  }
+  assert.deepEqual(pages, [["a"], ["a", "b"], ["a", 1]]);
+  kv.close();
+});

@@ -1,19 +1,34 @@
 /**
  * List cursors: URL-safe base64, with padding, of an entry's encoded key without the bytes that
- * every key of the selector begins with. Byte for byte what Deno KV gives and takes; the same
- * string forward and in reverse.
+ * every key of the selector begins with. Byte for byte what Deno KV gives and takes, but for one
+ * that Deno leaves empty; the same string forward and in reverse.
  */
 
 import { Buffer } from "node:buffer";
 import { typeName } from "./key";
 
+/**
+ * The cursor of a key that is itself all that the selector's keys share: of the start of a range, when
+ * the end extends it. Deno KV's is empty, which means "from the beginning". A zero follows no whole
+ * key.
+ */
+const CURSOR_OF_START = "AA==";
+
 /** The cursor of the key at [start, end), whose first `common` bytes the selector's keys share. */
 export function encodeCursor(buf: Buffer, start: number, end: number, common: number): string {
   const from = start + common;
-  if (from >= end) return "";
+  return from >= end ? CURSOR_OF_START : textOf(buf, from, end);
+}
+
+function textOf(buf: Buffer, from: number, end: number): string {
   const text = Buffer.from(buf.buffer, buf.byteOffset + from, end - from).toString("base64url");
   const rest = text.length & 3;
   return rest === 0 ? text : rest === 2 ? `${text}==` : `${text}=`;
+}
+
+/** Whether these bytes of a cursor are those of {@link CURSOR_OF_START}, where the common bytes are a key. */
+export function isOfStart(rest: Uint8Array): boolean {
+  return rest.length === 1 && rest[0] === 0;
 }
 
 /**
@@ -28,7 +43,7 @@ export function decodeCursor(cursor: unknown): Buffer {
   const bytes = Buffer.from(cursor, "base64url");
   // The decoder skips what it does not know; writing the bytes again shows whether it skipped
   // anything.
-  if (encodeCursor(bytes, 0, bytes.length, 0) !== cursor) throw new TypeError("invalid cursor");
+  if (textOf(bytes, 0, bytes.length) !== cursor) throw new TypeError("invalid cursor");
   return bytes;
 }
 
