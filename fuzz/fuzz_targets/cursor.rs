@@ -32,8 +32,11 @@ fuzz_target!(|data: &[u8]| {
 
     let (first, last) = selector.bounds();
     let within_bounds = |key: &[u8]| first.as_slice() <= key && key < last.as_slice();
-    // Where the selector begins with a whole key, no key has a zero behind it.
-    let is_key = key.strip_prefix(start) != Some(&[0]);
+    // Where what all keys begin with is a key, it is the start, and none has a zero behind it.
+    let is_key = match key.strip_prefix(start) {
+        Some([]) => first == start,
+        rest => rest != Some(&[0]),
+    };
     if let Some(cursor) = selector.cursor(key).filter(|_| is_key && within_bounds(key)) {
         let (from, to) = selector.resume(&cursor, false).expect("a cursor of its own");
         assert!(from.as_slice() > key && to == last);
