@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { bin, folderOfTests, openkv } from "./running.mjs";
+import { bin, contents, folderOfTests, openkv } from "./running.mjs";
 
 const path = folderOfTests();
 
@@ -52,14 +52,6 @@ const ENTRIES = [
   [["b", 2n], { deep: [new Date(0), new Uint8Array([1])] }],
   [["c", new Uint8Array([255])], new Map([[-0, undefined]])],
 ];
-
-async function contents(file) {
-  const kv = await openKv(file);
-  const entries = [];
-  for await (const { key, value } of kv.list({ prefix: [] })) entries.push([key, value]);
-  kv.close();
-  return entries;
-}
 
 test("what is exported can be imported, under a prefix too", async () => {
   const db = await filled("from.db", ENTRIES);

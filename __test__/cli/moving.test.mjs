@@ -16,7 +16,7 @@ import {
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { openKv, serve } from "../../index.mjs";
-import { ended, folderOfTests, openkv, shell, start, withoutShell } from "./running.mjs";
+import { contents, ended, folderOfTests, openkv, shell, start, withoutShell } from "./running.mjs";
 
 const path = folderOfTests();
 
@@ -25,14 +25,6 @@ async function filled(name, entries) {
   for (const [key, value] of entries) await kv.set(key, value);
   kv.close();
   return path(name);
-}
-
-async function contents(file) {
-  const kv = await openKv(file);
-  const entries = [];
-  for await (const { key, value } of kv.list({ prefix: [] })) entries.push([key, value]);
-  kv.close();
-  return entries;
 }
 
 const ENTRIES = [[["a"], 1], [["b", 2n], "two"], [["c"], [3]]];

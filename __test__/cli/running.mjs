@@ -1,4 +1,5 @@
-// Duty: the command as a process: with arguments, its output and its exit code; and a folder for it.
+// Duty: the command as a process: with arguments, its output and its exit code; a folder for it, and
+// what its files hold then.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -6,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
+import { openKv } from "../../index.mjs";
 
 export const bin = fileURLToPath(new URL("../../bin/openkv.js", import.meta.url));
 
@@ -14,6 +16,15 @@ export function folderOfTests() {
   const folder = mkdtempSync(join(tmpdir(), "openkv-cli-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
   return (name) => join(folder, name);
+}
+
+/** All entries of a database, as pairs. */
+export async function contents(file) {
+  const kv = await openKv(file);
+  const entries = [];
+  for await (const { key, value } of kv.list({ prefix: [] })) entries.push([key, value]);
+  kv.close();
+  return entries;
 }
 
 /** What the machine's user has set says nothing here. */

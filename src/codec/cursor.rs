@@ -64,8 +64,8 @@ impl<'a> Selector<'a> {
     }
 
     /// The bounds of what is left after the entry of a cursor. Forward, the rest starts just after
-    /// the entry; in reverse, it ends before it. An empty cursor is none. A cursor beyond the far bound leaves nothing: the
-    /// start is then not below the end.
+    /// the entry; in reverse, it ends before it. An empty cursor is none. A cursor beyond the far
+    /// bound leaves nothing: the start is then not below the end.
     ///
     /// # Errors
     /// Anything but URL-safe base64 with all of its padding and no stray bits ("invalid cursor"); a

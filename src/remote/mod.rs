@@ -81,9 +81,9 @@ impl Client {
     /// have been carried out; from then on everything is refused.
     ///
     /// # Errors
-    /// `Closed` when it is abandoned; `Invalid` for a URL or a token that cannot be used; `Denied` for a token that the server does
-    /// not accept, `Unavailable` when it does not answer, `Corrupt` when it is no KV Connect server,
-    /// `Unsupported` when it speaks another version.
+    /// `Closed` when it is abandoned; `Invalid` for a URL or a token that cannot be used; `Denied` for
+    /// a token that the server does not accept, `Unavailable` when it does not answer, `Corrupt` when
+    /// it is no KV Connect server, `Unsupported` when it speaks another version.
     pub fn open(
         url: &str,
         access_token: &str,

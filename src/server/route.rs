@@ -44,8 +44,8 @@ pub(super) async fn answer(
     (answer, place)
 }
 
-/// Keeps who is over a quota, or comes when there is no room, waiting: a client that asks again at once, whatever it is told, would
-/// otherwise take the server's time from the others.
+/// Keeps who is over a quota, or comes when there is no room, waiting: a client that asks again at
+/// once, whatever it is told, would otherwise take the server's time from the others.
 async fn hold(serving: &Serving) {
     let mut closing = serving.closing.subscribe();
     let pause = Duration::from_millis(OVER_QUOTA_PAUSE_MS);
