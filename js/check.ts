@@ -2,6 +2,7 @@
 // Keys and values are checked where they are encoded; sizes are compared there with the handle's
 // limits.
 
+import { now } from "./clock.js";
 import { printKey } from "./key-text.js";
 import type { KvKey } from "./types.js";
 
@@ -84,7 +85,7 @@ export function checkExpireIn(expireIn: unknown): number | undefined {
   if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
     throw new TypeError(`expireIn must be a non-negative integer: received ${told(expireIn)}`);
   }
-  if (Date.now() + expireIn > EXPIRE_IN_MS_MAX) {
+  if (now() + expireIn > EXPIRE_IN_MS_MAX) {
     throw new TypeError(`Invalid mutation: expireIn is too large: ${expireIn}`);
   }
   return expireIn;

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { call } from "./call.js";
 import { checkOptions, nameOf } from "./check.js";
+import { clearInterval, setInterval } from "./clock.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp } from "./frame.js";
 import { CALL_BACKUP, CALL_BACKUP_PROGRESS, CALL_CHECK, STAMP_BYTES } from "./native.js";

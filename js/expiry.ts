@@ -2,6 +2,7 @@
 
 import { checkExpireIn, checkOptions, requireKey } from "./check.js";
 import { call } from "./call.js";
+import { now } from "./clock.js";
 import { Writer } from "./codec/writer.js";
 import { CALL_TTL } from "./native.js";
 import { putPatches } from "./patches.js";
@@ -39,7 +40,7 @@ export async function touch(
   options: unknown,
 ): Promise<KvCommitResult | KvCommitError> {
   requireKey("kv.touch", key);
-  return await retime(session, key, Date.now() + checkTouch("kv.touch", options));
+  return await retime(session, key, now() + checkTouch("kv.touch", options));
 }
 
 export async function persist(

@@ -2,6 +2,7 @@
 // Invariant: a message that arrives when nobody wants it any more goes back unseen.
 
 import { call } from "./call.js";
+import { clearTimeout, setTimeout } from "./clock.js";
 import { Writer } from "./codec/writer.js";
 import { CLOSED, type Failure, bugOf, readFailure } from "./errors.js";
 import { putText } from "./frame.js";

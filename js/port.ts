@@ -3,7 +3,7 @@
 // something was read synchronously.
 // Invariant: the addon's port is referenced exactly while something is pending.
 
-import { setImmediate } from "node:timers";
+import { setImmediate } from "./clock.js";
 import { Writer } from "./codec/writer.js";
 import type * as Binding from "./native/binding.js";
 

@@ -10,6 +10,7 @@ import {
   checkUndelivered,
   nameOf,
 } from "./check.js";
+import { now } from "./clock.js";
 
 /** The bounds of the addon, by name. */
 type Bounds = Readonly<Record<string, number>>;
@@ -130,7 +131,7 @@ function checkAt(method: string, at: unknown, limits: Limits): number | undefine
     const told = at instanceof Date ? "an invalid Date" : nameOf(at);
     throw new TypeError(`${method}: at must be a Date or ms since the epoch: received ${told}`);
   }
-  const delay = ms - Date.now();
+  const delay = ms - now();
   if (delay > limits.delayMsMax) {
     throw new TypeError(
       `${method}: at is too late (max ${limits.delayMsMax} ms from now): ${Math.ceil(delay)} ms ` +
@@ -270,5 +271,5 @@ export function checkPurge(options: unknown): number {
   const method = "kv.queue().dead.purge";
   const { olderThan } = checkOptions(method, options, ["olderThan"]);
   const age = optionalInteger(`${method}: olderThan`, olderThan, 0, TIME_MS_MAX, undefined);
-  return age === undefined ? TIME_MS_MAX : Math.max(0, Date.now() - age);
+  return age === undefined ? TIME_MS_MAX : Math.max(0, now() - age);
 }

@@ -2,6 +2,7 @@
 
 import { checkOptions, nameOf } from "./check.js";
 import { call } from "./call.js";
+import { setTimeout } from "./clock.js";
 import { count } from "./count.js";
 import { decodeKey, type KeyPart } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";

@@ -3,6 +3,7 @@
 // Invariant: but for contents that are filled in, the bytes of a segment never change; a commit
 // that is repeated finds them as they were.
 
+import { now } from "./clock.js";
 import { type Fill, fillBlobs } from "./codec/value/blob.js";
 import { Writer } from "./codec/writer.js";
 import { putBytes } from "./frame.js";
@@ -89,7 +90,7 @@ export function putSegments(writer: Writer, segments: readonly Segment[]): void 
     if (segment.afterMs !== undefined) {
       const isMessage = segment.rank === MESSAGES;
       const offset = isMessage ? ENQUEUE_TIME_OFFSET : SET_TIME_OFFSET;
-      writer.view.setFloat64(at + offset, Date.now() + segment.afterMs, true);
+      writer.view.setFloat64(at + offset, now() + segment.afterMs, true);
     }
   }
 }

@@ -3,6 +3,7 @@
 
 import { backoffMs } from "./backoff.js";
 import { checkOptions, nameOf } from "./check.js";
+import { clearTimeout, setTimeout } from "./clock.js";
 import { KvConflictError } from "./errors.js";
 import type { Session } from "./session.js";
 import { Transaction, commit, end, isBroken } from "./transaction-view.js";

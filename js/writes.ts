@@ -2,6 +2,7 @@
 // takes its outcome when the batch has settled.
 
 import { type QueueOptions, checkQueueOptions, checkSetOptions } from "./check.js";
+import { now } from "./clock.js";
 import { OP_DELETE } from "./native.js";
 import { putPatches } from "./patches.js";
 import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } from "./records.js";
@@ -22,7 +23,7 @@ export async function set(
   const { writer } = batch;
   const start = batch.begin();
   try {
-    putSetHead(writer, key, expireIn === undefined ? undefined : Date.now() + expireIn);
+    putSetHead(writer, key, expireIn === undefined ? undefined : now() + expireIn);
     putSetKey(writer, key, session.limits);
     putValue(writer, key, value, session.limits);
     if (writer.patches !== null) putPatches(writer);
@@ -73,7 +74,7 @@ export async function enqueueChecked(
   const { writer } = batch;
   const start = batch.begin();
   try {
-    const dueAt = checked.atMs ?? Date.now() + checked.delayMs;
+    const dueAt = checked.atMs ?? now() + checked.delayMs;
     putEnqueueHead(writer, dueAt, checked, session.limits);
     putMessage(writer, value, session.limits);
     if (writer.patches !== null) putPatches(writer);

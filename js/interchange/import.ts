@@ -5,6 +5,7 @@
 import type { AtomicOperation } from "../atomic.js";
 import type { Kv } from "../kv.js";
 import { overLimit } from "../check.js";
+import { now } from "../clock.js";
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
 import { port } from "../port.js";
@@ -132,7 +133,7 @@ class Importer {
   }
 
   #put({ key, value, expireAt }: ImportedEntry, bytes: number): void {
-    const expireIn = expireAt === undefined ? undefined : expireAt - Date.now();
+    const expireIn = expireAt === undefined ? undefined : expireAt - now();
     if (expireIn !== undefined && expireIn <= 0) {
       this.counts.skipped++;
       return;
