@@ -1645,7 +1645,10 @@ export interface ServeOptions {
   quotas?: ServerQuotas;
   /** How long an issued token of the data path is good, in milliseconds. Default: 15 minutes. */
   dataTokenMs?: number;
-  /** Connections at one time; more wait. Default: 4096. */
+  /**
+   * Connections at one time. A new one takes the place of the oldest one that has never shown a valid
+   * token; if all have shown one, it waits. Default: 4096.
+   */
   connectionsMax?: number;
   /** What is written to standard error. Default: `"none"`. */
   log?: "none" | "text" | "json";

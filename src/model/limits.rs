@@ -481,7 +481,8 @@ pub const DATA_TOKEN_MS_MIN: u64 = 1000;
 /// The longest such time.
 pub const DATA_TOKEN_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
-/// Connections that a server has at one time, by default; more wait to be accepted.
+/// Connections that a server has at one time, by default. A new one takes the place of the oldest
+/// one that has never shown a valid token.
 pub const CONNECTIONS_MAX_DEFAULT: usize = 4096;
 
 /// Requests that one HTTP/2 connection has at one time.

@@ -26,6 +26,7 @@ use super::catalog::{Asker, no_database, now_ms};
 use super::database::{AccessToken, Database};
 use super::options::Quotas;
 use super::route::{only, read};
+use super::slots::mark_authenticated;
 use crate::connect::time::to_rfc3339;
 use crate::connect::versions::JSON_TYPE;
 use crate::model::ADMIN_REQUEST_BYTES_MAX;
@@ -112,11 +113,13 @@ async fn parsed<T: for<'a> Deserialize<'a>>(body: Incoming) -> Result<T, Refusal
 fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<Asker, Refusal> {
     let hash = TokenHash::of(bearer(&head.headers)?);
     if serving.admin_token.as_ref().is_some_and(|admin| admin.is(&hash)) {
+        mark_authenticated(head);
         return Ok(Asker::Server);
     }
     let own = name.and_then(|name| serving.catalog.by_name(name));
     match own.and_then(|of| of.token(&hash).map(|(rights, _)| (of, rights))) {
         Some((own, Rights::Admin)) => {
+            mark_authenticated(head);
             own.take_operation()?;
             Ok(Asker::Own(own.id, hash))
         }

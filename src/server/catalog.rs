@@ -142,7 +142,7 @@ impl Catalog {
             quotas,
             memory: self.memory.share(),
         });
-        database.store()?;
+        database.store_for_client()?;
         let mut all = self.all();
         all.push(database.clone());
         let written = registry.write(all.iter().map(|of| (of, of.tokens(), of.quotas())));

@@ -25,6 +25,7 @@ use super::Serving;
 use super::answer::Body;
 use super::memory::Place;
 use super::route::answer;
+use super::slots::Slot;
 use super::stall::Stall;
 use crate::model::{
     ALIVE_INTERVAL_MS, ANSWER_PIECE_BYTES, ANSWER_STALL_MS_MAX, CONNECTION_IDLE_MS_MAX,
@@ -212,6 +213,7 @@ impl HttpBody for Held {
 pub(super) async fn connection(
     serving: Arc<Serving>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    slot: Arc<Slot>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -230,8 +232,11 @@ pub(super) async fn connection(
     let mut closing = serving.closing.subscribe();
     let service = {
         let work = work.clone();
-        service_fn(move |request: Request<Incoming>| {
+        service_fn(move |mut request: Request<Incoming>| {
             let under_way = UnderWay::new(&work);
+            if !slot.is_authenticated() {
+                request.extensions_mut().insert(slot.clone());
+            }
             let serving = serving.clone();
             async move {
                 let (answer, place) = answer(serving, request).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::http::request::Parts;
 use tokio::sync::oneshot;
 
 use super::Serving;
@@ -14,6 +14,7 @@ use super::catalog::now_ms;
 use super::database::Database;
 use super::memory::Claim;
 use super::quota::over;
+use super::slots::mark_authenticated;
 use crate::connect::database_id::DatabaseId;
 use crate::connect::schema::KvEntry;
 use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VERSION_HEADER};
@@ -28,14 +29,16 @@ use crate::store::{Room, Store};
 /// Who asks of which database, by the head of a request.
 pub(super) fn authorize(
     serving: &Serving,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<(Arc<Database>, Grant), Refusal> {
+    let headers = &head.headers;
     let grant =
         serving.signer.verify(bearer(headers)?, now_ms()).ok_or_else(Refusal::wrong_token)?;
     let database = serving.catalog.by_id(grant.database).ok_or_else(Refusal::wrong_token)?;
     if !database.has_token(grant.issued_for) {
         return Err(Refusal::wrong_token());
     }
+    mark_authenticated(head);
     let named = match headers.get(VERSION_HEADER).map(|version| version.as_bytes()) {
         None => headers
             .get(DOMAIN_HEADER)
@@ -65,7 +68,7 @@ pub(super) async fn store_of(database: &Arc<Database>) -> Result<Arc<Store>> {
         return Ok(store);
     }
     let database = database.clone();
-    let opened = tokio::task::spawn_blocking(move || database.store()).await;
+    let opened = tokio::task::spawn_blocking(move || database.store_for_client()).await;
     opened.map_err(|_| Error::internal("opening ended by a panic"))?
 }
 

@@ -65,6 +65,18 @@ impl Drop for WatchPlace {
     }
 }
 
+/// The same error without the place of the database's files: neither the file nor its folder.
+fn without_path(error: &Error, path: &Path) -> Error {
+    let mut message = error.message().to_owned();
+    for (part, name) in [(Some(path), "the database"), (path.parent(), "its folder")] {
+        // The root and an empty parent name nothing of the server.
+        if let Some(part) = part.and_then(Path::to_str).filter(|part| part.len() > 1) {
+            message = message.replace(part, name);
+        }
+    }
+    Error::new(error.kind(), message)
+}
+
 /// What makes a database.
 pub(super) struct Description {
     pub(super) name: String,
@@ -100,7 +112,16 @@ impl Database {
         })
     }
 
-    /// The store; opened by the first who asks, so it may wait for the disk.
+    /// The store for a request; the first request opens it, so it may wait for the disk. Its error
+    /// goes to a client and names the database instead of the server's path, which the log has.
+    pub(super) fn store_for_client(&self) -> Result<Arc<Store>> {
+        self.store().map_err(|error| {
+            tracing::warn!(%error, database = %self.name, "opening a database for a request");
+            without_path(&error, &self.path)
+        })
+    }
+
+    /// The store; opened by the first caller, so it may wait for the disk.
     pub(super) fn store(&self) -> Result<Arc<Store>> {
         let mut store = self.store.lock();
         if self.gone.load(Ordering::Acquire) {

@@ -1,6 +1,7 @@
 //! The metadata exchange: an access token becomes a token of the data path.
 
 use hyper::header::{HOST, HeaderMap};
+use hyper::http::request::Parts;
 use hyper::{StatusCode, Uri};
 
 use super::Serving;
@@ -8,6 +9,7 @@ use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, TokenHash, bearer};
 use super::catalog::now_ms;
 use super::database::Database;
+use super::slots::mark_authenticated;
 use crate::connect::extension::OFFERED;
 use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, read_request, write_answer,
@@ -19,11 +21,12 @@ use std::sync::Arc;
 pub(super) fn authorize(
     serving: &Serving,
     name: &str,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<(Arc<Database>, super::auth::Rights, [u8; 8]), Refusal> {
-    let hash = TokenHash::of(bearer(headers)?);
+    let hash = TokenHash::of(bearer(&head.headers)?);
     let database = serving.catalog.by_name(name).ok_or_else(Refusal::wrong_token)?;
     let (rights, issued_for) = database.token(&hash).ok_or_else(Refusal::wrong_token)?;
+    mark_authenticated(head);
     Ok((database, rights, issued_for))
 }
 

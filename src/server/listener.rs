@@ -8,7 +8,6 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -16,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Serving;
 use super::connection::connection;
 use super::options::TlsFiles;
+use super::slots::Slots;
 use crate::model::{Error, Kind, REQUEST_HEAD_MS_MAX, Result};
 
 const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
@@ -68,22 +68,22 @@ pub(super) async fn serve(
     tls: Option<Arc<ServerConfig>>,
     connections_max: usize,
 ) {
-    let places = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
+    let slots = Slots::new(connections_max);
     let mut closing = serving.closing.subscribe();
     let mut connections = JoinSet::new();
     while !*closing.borrow_and_update() {
         // What has ended is forgotten.
         while connections.try_join_next().is_some() {}
         let next = async {
-            let place = places.clone().acquire_owned().await;
-            (place, socket.accept().await)
+            let (stream, _) = socket.accept().await?;
+            Ok::<_, std::io::Error>((stream, slots.take().await))
         };
-        let (place, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             next = next => next,
             _ = closing.changed() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, (slot, eviction)) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Too many open files, mostly: those that end give some back.
                 tracing::warn!(%error, "accepting");
@@ -93,10 +93,9 @@ pub(super) async fn serve(
         };
         let _kept = stream.set_nodelay(true);
         let (serving, tls) = (serving.clone(), tls.clone());
-        connections.spawn(async move {
-            let _place = place;
+        let served = async move {
             match tls {
-                None => connection(serving, stream).await,
+                None => connection(serving, stream, slot).await,
                 Some(tls) => {
                     let mut closing = serving.closing.subscribe();
                     let hands = timeout(HEAD_MAX, TlsAcceptor::from(tls).accept(stream));
@@ -105,11 +104,17 @@ pub(super) async fn serve(
                         _ = closing.wait_for(|closing| *closing) => return,
                     };
                     match shaken {
-                        Ok(Ok(stream)) => connection(serving, stream).await,
+                        Ok(Ok(stream)) => connection(serving, stream, slot).await,
                         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
                         Err(_) => tracing::debug!("TLS handshake took too long"),
                     }
                 }
+            }
+        };
+        connections.spawn(async move {
+            tokio::select! {
+                () = served => {}
+                Ok(()) = eviction => tracing::debug!("a connection without a token made room"),
             }
         });
     }

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`options`] | everything that can be chosen, checked in one place |
 //! | `listener`, `connection`, `stall` | the socket, TLS; connections and their bounds; the end |
+//! | `slots` | which connections stay when there are as many as there may be |
 //! | `route` | method and path → what answers; who may come in |
 //! | `exchange`, `data` | metadata; reads and writes |
 //! | `stream`, `watch` | answers that go on and on; the states of keys |
@@ -36,6 +37,7 @@ pub mod options;
 mod quota;
 mod registry;
 mod route;
+mod slots;
 mod stall;
 mod stream;
 mod watch;

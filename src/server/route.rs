@@ -94,7 +94,7 @@ async fn route(
                 return Err(Refusal::not_found());
             }
             only(&head, &[Method::POST])?;
-            let who = exchange::authorize(serving, name, &head.headers)?;
+            let who = exchange::authorize(serving, name, &head)?;
             who.0.take_operation()?;
             *place = Some(who.0.memory.place().await?);
             let body = read(body, METADATA_BYTES_MAX).await?;
@@ -110,7 +110,7 @@ async fn data_path(
     verb: &str,
     place: &mut Option<Place>,
 ) -> Result<Answer, Refusal> {
-    let (database, grant) = data::authorize(serving, &head.headers)?;
+    let (database, grant) = data::authorize(serving, head)?;
     let needed = if verb == "atomic_write" { Rights::Write } else { Rights::Read };
     database.allows(grant.rights, needed)?;
     database.take_operation()?;

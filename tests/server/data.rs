@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use openkv::connect::schema;
 use openkv::connect::wire::atomic_write::WriteAnswer;
 use openkv::model::REQUEST_HEAD_MS_MAX;
+use openkv::server::Server;
 use openkv::server::options::TlsFiles;
 use prost::Message;
 
 use crate::client::ask;
-use crate::served::{ACCESS, READ, delete, file, read, set};
+use crate::served::{ACCESS, READ, Served, delete, file, folder, folder_options, read, set};
 
 #[test]
 fn what_is_written_is_read() {
@@ -253,4 +254,25 @@ fn who_has_asked_for_nothing_is_not_waited_for() {
         assert!(begun.elapsed() < Duration::from_millis(REQUEST_HEAD_MS_MAX / 2));
         drop(strangers);
     }
+}
+
+/// The bodies of 422 and 503 showed where the server keeps its files.
+#[test]
+fn an_error_of_a_file_shows_no_path_of_the_server() {
+    let served = folder();
+    let token = served.create("shop", "{}");
+    let Served { server, folder } = served;
+    drop(server);
+    let files = std::fs::read_dir(folder.path()).expect("files");
+    let names = files.map(|file| file.expect("a file").path());
+    for path in names.filter(|path| path.to_string_lossy().contains(".sqlite3")) {
+        std::fs::write(path, [b'x'; 8192]).expect("damage");
+    }
+    let server = Server::start(folder_options(&folder)).expect("a server");
+    let served = Served { server, folder };
+    let reply = served.session("/shop", &token).post("snapshot_read", &read("a"));
+    assert_eq!(reply.status, 422, "{}", reply.text());
+    let root = served.folder.path().to_string_lossy().into_owned();
+    assert!(!reply.text().contains(&root), "{}", reply.text());
+    assert!(reply.text().starts_with("the database: "), "{}", reply.text());
 }

@@ -9,6 +9,7 @@
 
 mod admin;
 mod client;
+mod connections;
 mod consume;
 mod data;
 mod extension;

@@ -101,7 +101,7 @@ pub(super) async fn route(
     asked: Asked,
     place: &mut Option<Place>,
 ) -> Result<Answer, Refusal> {
-    let (database, grant) = authorize(serving, &head.headers)?;
+    let (database, grant) = authorize(serving, head)?;
     database.allows(grant.rights, asked.rights())?;
     database.take_operation()?;
     let limits = limits(&head.headers)?;
