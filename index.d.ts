@@ -21,6 +21,19 @@ export type KvKeyPart = Uint8Array | string | number | bigint | boolean | symbol
  */
 export type KvKey = readonly KvKeyPart[];
 
+/** One part of a key that was read: what {@link KvKeyPart} comes back as. */
+export type KvEntryKeyPart = Uint8Array | string | number | bigint | boolean;
+
+/**
+ * A key that was read. It is a {@link KvKey}, and its parts are never symbols or placeholders.
+ *
+ * @example
+ * const { key } = await kv.get<User>(["users", "alice"]);
+ * console.log(`read ${key[1]}`);
+ * await kv.delete(key);
+ */
+export type KvEntryKey = readonly KvEntryKeyPart[];
+
 /**
  * How fresh a read must be. Both levels mean the same on a local database: every read sees all
  * commits that were acknowledged before it started.
@@ -30,14 +43,14 @@ export type KvConsistencyLevel = "strong" | "eventual";
 /** An entry that exists. */
 export interface KvEntry<T> {
   /** A fresh array; yours to change. */
-  key: KvKey;
+  key: KvEntryKey;
   value: T;
   /** Twenty hexadecimal digits, larger for every later commit. */
   versionstamp: string;
 }
 
 /** An entry that may be absent: then value and versionstamp are `null`. */
-export type KvEntryMaybe<T> = KvEntry<T> | { key: KvKey; value: null; versionstamp: null };
+export type KvEntryMaybe<T> = KvEntry<T> | { key: KvEntryKey; value: null; versionstamp: null };
 
 /** A commit that happened. */
 export interface KvCommitResult {
@@ -92,8 +105,8 @@ export type KvListSelector =
 
 /** What a commit did to one key. */
 export type KvChange<T> =
-  | { type: "set"; key: KvKey; value: T; versionstamp: string }
-  | { type: "delete"; key: KvKey; value: null; versionstamp: string };
+  | { type: "set"; key: KvEntryKey; value: T; versionstamp: string }
+  | { type: "delete"; key: KvEntryKey; value: null; versionstamp: string };
 
 /** A batch of a feed ({@link Kv.watch} over a selector): whole commits, in their order. */
 export interface KvChanges<T = unknown> {
@@ -137,7 +150,7 @@ export interface KvListOptions {
 /** An entry of a list with `keysOnly: true`. */
 export interface KvKeyEntry {
   /** A fresh array; yours to change. */
-  key: KvKey;
+  key: KvEntryKey;
   /** Twenty hexadecimal digits, larger for every later commit. */
   versionstamp: string;
 }
@@ -303,9 +316,6 @@ export class KvU64 {
    */
   constructor(value: bigint);
   readonly value: bigint;
-  valueOf(): bigint;
-  toString(): string;
-  readonly [Symbol.toStringTag]: string;
 }
 
 /**
@@ -369,7 +379,7 @@ export interface KvIndexOptions {
 /** A full-text index as {@link Kv.listIndexes} tells it. */
 export interface KvIndexInfo {
   name: string;
-  prefix: KvKey;
+  prefix: KvEntryKey;
   fields: readonly string[];
   tokenize: "unicode61" | "porter" | "ascii";
   prefixLengths: readonly number[];
@@ -397,7 +407,7 @@ export interface KvIndexProgress {
 /** A full-text index that was just made, or was there. */
 export interface KvIndex {
   readonly name: string;
-  readonly prefix: KvKey;
+  readonly prefix: KvEntryKey;
   readonly fields: readonly string[];
   readonly tokenize: "unicode61" | "porter" | "ascii";
   readonly prefixLengths: readonly number[];
@@ -887,7 +897,7 @@ export interface KvStats {
 
 /** An entry as a transaction reads it. */
 export interface KvTransactionEntry<T = unknown> {
-  key: KvKey;
+  key: KvEntryKey;
   value: T;
   /** `null` for what the transaction itself has written: it gets its versionstamp by the commit. */
   versionstamp: string | null;
@@ -896,11 +906,11 @@ export interface KvTransactionEntry<T = unknown> {
 /** As {@link KvTransactionEntry}, or nothing: then value and versionstamp are `null`. */
 export type KvTransactionEntryMaybe<T = unknown> =
   | KvTransactionEntry<T>
-  | { key: KvKey; value: null; versionstamp: null };
+  | { key: KvEntryKey; value: null; versionstamp: null };
 
 /** An entry of a list with `keysOnly: true` in a transaction. */
 export interface KvTransactionKeyEntry {
-  key: KvKey;
+  key: KvEntryKey;
   /** As that of {@link KvTransactionEntry}. */
   versionstamp: string | null;
 }

@@ -9,7 +9,7 @@ import { CALL_ENTRIES, STAMP_BYTES } from "./native.js";
 import { putKey, requireKey } from "./reads.js";
 import { END_BYTES, readEntry, rowEnd } from "./scan.js";
 import type { Session } from "./session.js";
-import type { KvEntryMaybe, KvKey } from "./types.js";
+import type { KvEntryKey, KvEntryMaybe, KvKey } from "./types.js";
 
 type Entry = KvEntryMaybe<unknown> & { expireAt: Date | null };
 
@@ -41,7 +41,7 @@ export async function getEntries(
   const frame = new Writer(256);
   for (const key of keys) putKey(session, frame, requireKey(key));
   if (keys.length === 0) return [];
-  const own: KvKey[] = [];
+  const own: KvEntryKey[] = [];
   for (let at = 0; at < frame.pos; ) {
     const start = at + 4;
     at = start + readU32(frame.buf, at);

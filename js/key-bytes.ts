@@ -3,7 +3,7 @@
 
 import { decodeKey, encodeKey } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
-import type { KvKey } from "./types.js";
+import type { KvEntryKey, KvKey } from "./types.js";
 
 /** Room for most keys. */
 const KEY_BYTES = 128;
@@ -14,7 +14,7 @@ export function bytesOf(key: KvKey): string {
   return writer.buf.toString("latin1", 0, writer.pos);
 }
 
-export function keyOf(id: string): KvKey {
+export function keyOf(id: string): KvEntryKey {
   const bytes = Buffer.from(id, "latin1");
   return decodeKey(bytes, 0, bytes.length);
 }

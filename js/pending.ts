@@ -10,7 +10,7 @@ import type { ReadSet } from "./read-set.js";
 import { END_BYTES, putSized, readEnd } from "./scan.js";
 import { type Segment, fill, putSegments } from "./segment.js";
 import type { Session } from "./session.js";
-import type { KvKey } from "./types.js";
+import type { KvEntryKey } from "./types.js";
 
 /** An entry that the transaction has written. It has no versionstamp before the commit. */
 export interface OwnEntry {
@@ -18,7 +18,7 @@ export interface OwnEntry {
   readonly exists: boolean;
   /** Whether it meets the filter that it was held against, if any. */
   readonly meets: boolean;
-  readonly key: KvKey;
+  readonly key: KvEntryKey;
   readonly value: unknown;
   /** When it would end if it were committed now. */
   readonly expireAt: Date | null;

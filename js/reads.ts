@@ -17,7 +17,8 @@ import {
   TOO_LARGE,
 } from "./native.js";
 import type { Session } from "./session.js";
-import type { KvConsistencyLevel, KvEntryMaybe, KvKey } from "./types.js";
+// A key that could be encoded for a read has no symbols and placeholders: it is a KvEntryKey.
+import type { KvConsistencyLevel, KvEntryKey, KvEntryMaybe, KvKey } from "./types.js";
 
 interface ReadOptions {
   consistency?: KvConsistencyLevel;
@@ -47,7 +48,7 @@ export function getNow(
 function readNow(
   session: Session,
   key: KvKey,
-  own: KvKey | null,
+  own: KvEntryKey | null,
 ): KvEntryMaybe<unknown> | undefined {
   const { port } = session;
   if (session.spent || !port.fits) return undefined;
@@ -58,9 +59,9 @@ function readNow(
     const value = valueOf(buf, pos, answer);
     const versionstamp = readStamp(buf, pos);
     // Last: copying an array can run a getter, and that can use the scratch.
-    return { key: own ?? key.slice(), value, versionstamp };
+    return { key: own ?? (key.slice() as KvEntryKey), value, versionstamp };
   }
-  if (answer === MISS) return { key, value: null, versionstamp: null };
+  if (answer === MISS) return { key: key as KvEntryKey, value: null, versionstamp: null };
   session.refused(answer);
   if (answer === TOO_LARGE) port.grow();
   return undefined;
@@ -189,7 +190,7 @@ export async function getManyLater(
   const { port } = session;
   const { writer } = port;
   const given = keys.slice();
-  const own: KvKey[] = [];
+  const own: KvEntryKey[] = [];
   for (let at = 0; at < writer.pos; ) {
     const start = at + 4;
     at = start + readU32(writer.buf, at);
@@ -236,9 +237,9 @@ function manyAnswer(
     at = row + rowLength;
     entries.push(
       rowLength === 0
-        ? { key: keys[i], value: null, versionstamp: null }
+        ? { key: keys[i] as KvEntryKey, value: null, versionstamp: null }
         : {
-            key: plain ? keys[i] : decodeKey(buf, keyStart, keyAt),
+            key: plain ? (keys[i] as KvEntryKey) : decodeKey(buf, keyStart, keyAt),
             value: valueOf(buf, row, rowLength),
             versionstamp: readStamp(buf, row),
           },
@@ -258,10 +259,10 @@ function manyAnswer(
 export function pointAnswer(
   data: Buffer,
   at: number,
-  own: KvKey,
+  own: KvEntryKey,
   given: KvKey,
 ): KvEntryMaybe<unknown> {
-  if (readU32(data, at) === 0) return { key: given, value: null, versionstamp: null };
+  if (readU32(data, at) === 0) return { key: given as KvEntryKey, value: null, versionstamp: null };
   const row = at + RANGE_HEAD_BYTES + 4 + readU32(data, at + RANGE_HEAD_BYTES);
   const start = row + POINT_HEAD_BYTES + 4;
   const end = start + readU32(data, row + POINT_HEAD_BYTES);

@@ -18,7 +18,7 @@ import {
 } from "./native.js";
 import type { Bounds } from "./range.js";
 import type { Session } from "./session.js";
-import type { KvKey } from "./types.js";
+import type { KvEntryKey } from "./types.js";
 
 /** What makes a list a scan. */
 export interface ScanOptions {
@@ -34,7 +34,7 @@ export interface ScanOptions {
 
 /** An entry, as far as it was asked for. */
 export interface ScannedEntry {
-  key: KvKey;
+  key: KvEntryKey;
   value?: unknown;
   versionstamp: string;
   expireAt?: Date | null;
@@ -129,7 +129,7 @@ export function rowEnd(page: Buffer, at: number): number {
 export function readEntry(
   page: Buffer,
   keyEnd: number,
-  key: KvKey,
+  key: KvEntryKey,
   { keysOnly, withExpiry, passed }: ScanOptions,
 ): ScannedEntry {
   const versionstamp = readStamp(page, keyEnd);

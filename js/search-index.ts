@@ -10,7 +10,14 @@ import { KvError } from "./errors.js";
 import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "./native.js";
 import { Sized, putPrefix, putText } from "./search.js";
 import type { Session } from "./session.js";
-import type { KvIndex, KvIndexInfo, KvIndexOptions, KvIndexProgress, KvKey } from "./types.js";
+import type {
+  KvEntryKey,
+  KvIndex,
+  KvIndexInfo,
+  KvIndexOptions,
+  KvIndexProgress,
+  KvKey,
+} from "./types.js";
 
 const OPTIONS = ["prefix", "fields", "tokenize", "prefixLengths", "name"] as const;
 
@@ -123,7 +130,7 @@ function infosOf(answer: Buffer): KvIndexInfo[] {
 /** An index as `createIndex` gives it out. */
 class OpenIndex implements KvIndex {
   readonly name: string;
-  readonly prefix: KvKey;
+  readonly prefix: KvEntryKey;
   readonly fields: readonly string[];
   readonly tokenize: KvIndexInfo["tokenize"];
   readonly prefixLengths: readonly number[];

@@ -19,7 +19,7 @@ import { type Bounds, type Selector, boundsOf, checkSelector, resume } from "./r
 import type { ReadRange, ReadSet } from "./read-set.js";
 import type { ScannedEntry } from "./scan.js";
 import type { Session } from "./session.js";
-import type { KvKey, KvListSelector, KvTransactionListIterator } from "./types.js";
+import type { KvEntryKey, KvListSelector, KvTransactionListIterator } from "./types.js";
 import { encodeWhere } from "./where.js";
 
 /** What a list needs of its transaction. */
@@ -30,7 +30,7 @@ export interface ListedTransaction {
   /** Throws once the transaction has ended. */
   requireActive(): void;
   /** An entry was read whole. */
-  know(id: string, entry: { key: KvKey; value: unknown; versionstamp: string }): void;
+  know(id: string, entry: { key: KvEntryKey; value: unknown; versionstamp: string }): void;
 }
 
 /** A row of the database; `passed`: it was met and not chosen. */

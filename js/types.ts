@@ -13,6 +13,7 @@ export type {
   KvDeleteManyOptions,
   KvEnqueueOptions,
   KvEntry,
+  KvEntryKey,
   KvEntryMaybe,
   KvFilter,
   KvIndex,

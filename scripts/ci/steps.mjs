@@ -21,9 +21,9 @@ export function steps(root) {
     node("install", npmCi(root, ".")),
     node("addon", ["npm", "run", "build:addon"], { minutes: 12 }),
     node("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
-    node("types", ["npm", "run", "test:types"], { needs: ["install"] }),
-    node("node-test", ["npm", "test"], { needs: ["addon", "ts"] }),
     node("runtimes", npmCi(root, "__test__/runtime")),
+    node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
+    node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"] }),
     node("peers", npmCi(root, "__test__/peers")),
     node("clients", ["node", "__test__/peers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "peers"],
