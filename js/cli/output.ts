@@ -124,6 +124,11 @@ export async function printFound(entry: KvSearchEntry<unknown>, style: Style): P
 
 const PLAIN: Style = { json: false, color: false };
 
+/** A key in a message. */
+export function shownKey(key: readonly unknown[]): string {
+  return showKey(key, PLAIN);
+}
+
 export async function printValue(value: unknown, style: Style): Promise<void> {
   await print(style.json ? await encodeValue(value) : show(value, style));
 }

@@ -1,13 +1,15 @@
 // Duty: copy: all entries of one database into another, files and URLs alike.
+// Never: an entry of the destination replaced of which the command line does not say so.
 
 import type { Command } from "commander";
-import type { AtomicOperation } from "../../atomic.js";
+import { type ExportedEntry, encodeValue } from "../../interchange/encode.js";
 import { listWithEnds } from "../../interchange/ends.js";
 import type { Kv } from "../../kv.js";
 import { isServer } from "../../location.js";
-import { sizeOf } from "../../size.js";
 import type { KvKey, OpenKvOptions } from "../../types.js";
 import { ENCODING, key } from "../arguments.js";
+import { CopyBatch } from "../copy-batch.js";
+import { CommonHistory, type CopyRule, verdict } from "../copy-rule.js";
 import {
   type GlobalOptions,
   located,
@@ -17,8 +19,9 @@ import {
   styleOf,
 } from "../database.js";
 import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
-import { note, print } from "../output.js";
+import { note, print, shownKey } from "../output.js";
 import { Progress } from "../progress.js";
+import { type Beside, sideBySide, stampsOf } from "../side-by-side.js";
 import { untold } from "./export.js";
 
 export function addCopyCommand(program: Command): void {
@@ -26,16 +29,20 @@ export function addCopyCommand(program: Command): void {
     .command("copy")
     .description("copy all entries from one database into another, files and URLs alike")
     .argument("<source>", "path or URL")
-    .argument("<destination>", "path or URL")
+    .argument("<destination>", "path or URL; refused when it has an entry that would be replaced")
     .option("--prefix <key>", "only keys that extend this one", key)
+    .option("--skip-existing", "leave entries that the destination has already as they are")
+    .option("--if-newer", "between two states of one database: replace entries that only the source changed")
+    .option("--force", "replace entries that the destination has already")
     .option(...ENCODING)
     .option("--to-token <token>", "access token of the destination, if it is another (env: OPENKV_TO_TOKEN)")
     .action(async (source: string, destination: string, options: CopyFlags, command: Command) => {
+      const rule = ruleOf(options);
       const [from, to] = [located(source), located(destination)];
       if (sameDatabase(from, to)) throw new WrongUsage("source and destination are the same database");
       requireExisting(from);
       const { token } = command.optsWithGlobals<GlobalOptions>();
-      const { prefix, encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
+      const { prefix = [], encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
       const reader = await openTyped(source, withToken(from, token));
       try {
         const writer = await openTyped(destination, {
@@ -43,7 +50,9 @@ export function addCopyCommand(program: Command): void {
           ...(encoding !== undefined && { encoding }),
         });
         try {
-          await copyAll(reader, writer, prefix, styleOf(command).json);
+          const most = rule === "replace" ? COPY_ENTRIES_MAX : isServer(to) ? SERVER_CHECKS_MAX : COPY_ENTRIES_MAX;
+          const batch = new CopyBatch(writer, most, rule !== "replace");
+          await copyAll({ from: reader, to: writer, prefix, rule }, batch, styleOf(command).json);
         } finally {
           writer.close();
         }
@@ -55,8 +64,18 @@ export function addCopyCommand(program: Command): void {
 
 interface CopyFlags {
   prefix?: KvKey;
+  skipExisting?: boolean;
+  ifNewer?: boolean;
+  force?: boolean;
   encoding?: "cbor" | "v8";
   toToken?: string;
+}
+
+function ruleOf({ skipExisting, ifNewer, force }: CopyFlags): CopyRule {
+  if ([skipExisting, ifNewer, force].filter(Boolean).length > 1) {
+    throw new WrongUsage("give one of --skip-existing, --if-newer and --force");
+  }
+  return skipExisting ? "keep" : ifNewer ? "if-newer" : force ? "replace" : "refuse";
 }
 
 /** A token says nothing to a file. */
@@ -66,60 +85,100 @@ function withToken(located: string, accessToken: string | undefined): OpenKvOpti
 
 /** Entries of one read, and at most of one commit. */
 const COPY_ENTRIES_MAX = 500;
-const COPY_BYTES_MAX = 512 * 1024;
-/** Below `commitKeyBytesMax` of every server. */
-const COPY_KEY_BYTES_MAX = 64 * 1024;
-/** Commits on their way at once. */
-const COPY_COMMITS_MAX = 4;
+/** Checks that every server of KV Connect takes in one commit. */
+const SERVER_CHECKS_MAX = 100;
 
-async function copyAll(
-  from: Kv,
-  to: Kv,
-  prefix: KvKey | undefined = [],
-  json: boolean,
-): Promise<void> {
+interface Copying {
+  readonly from: Kv;
+  readonly to: Kv;
+  readonly prefix: KvKey;
+  readonly rule: CopyRule;
+}
+
+async function copyAll(copying: Copying, batch: CopyBatch, json: boolean): Promise<void> {
+  const { rule } = copying;
   const { signal, release } = untilInterrupted();
   const progress = new Progress("copied", undefined);
-  const sent: Promise<unknown>[] = [];
-  let copied = 0;
-  let operation: AtomicOperation = to.atomic();
-  let entries = 0;
-  let bytes = 0;
-  let keyBytes = 0;
-  const flush = async (most: number): Promise<void> => {
-    if (entries > 0) {
-      const commit = operation.commit();
-      commit.catch(() => {});
-      sent.push(commit);
+  let kept = 0;
+  let conflicts = 0;
+  try {
+    const common = await prepare(copying);
+    for await (const { source, destination } of await pairsOf(copying)) {
+      if (signal.aborted) break;
+      if (source === null) continue;
+      const decided = verdict(rule, source.versionstamp, destination, common);
+      if (decided === "copy") await batch.add(source, destination);
+      else kept++;
+      if (decided === "conflict") conflicts++;
+      progress.update(batch.copied, batch.copied);
     }
-    copied += entries;
-    operation = to.atomic();
-    entries = 0;
-    bytes = 0;
-    keyBytes = 0;
-    while (sent.length > most) await sent.shift();
-    progress.update(copied, copied);
-  };
-  const list = await listWithEnds(from, { prefix }, COPY_ENTRIES_MAX, untold);
-  for await (const { key, value, expireAt } of list) {
-    const expireIn = expireAt == null ? undefined : Math.max(expireAt.getTime() - Date.now(), 0);
-    const valueSize = sizeOf(value);
-    const keySize = sizeOf.key(key);
-    // What is over the bounds with this entry goes without it: it may be the largest there is.
-    if (bytes + valueSize > COPY_BYTES_MAX || keyBytes + keySize > COPY_KEY_BYTES_MAX) {
-      await flush(COPY_COMMITS_MAX);
-    }
-    operation.set(key, value, expireIn === undefined ? undefined : { expireIn });
-    entries++;
-    bytes += valueSize;
-    keyBytes += keySize;
-    if (entries >= COPY_ENTRIES_MAX) await flush(COPY_COMMITS_MAX);
-    if (signal.aborted) break;
+    await batch.end();
+  } finally {
+    release();
   }
-  await flush(0);
-  release();
-  const summary = progress.end(copied);
-  if (signal.aborted) throw new NotDone(`${summary}, interrupted`, true);
-  if (json) await print(JSON.stringify({ copied }));
-  else note(summary);
+  kept += batch.lost;
+  const told = [
+    progress.end(batch.copied),
+    ...(kept > 0 ? [`${kept} left as they are in the destination`] : []),
+    ...(conflicts > 0 ? [`${conflicts} of them changed on both sides`] : []),
+  ].join(", ");
+  if (signal.aborted) throw new NotDone(`${told}, interrupted`, true);
+  if (json) await print(JSON.stringify(countsOf(rule, batch.copied, kept, conflicts)));
+  else note(told);
+  if (rule === "refuse" && kept > 0) throw new NotDone(`${kept} entries came into the destination meanwhile`);
+}
+
+function countsOf(rule: CopyRule, copied: number, kept: number, conflicts: number): object {
+  if (rule === "if-newer") return { copied, kept, conflicts };
+  return rule === "replace" || (rule === "refuse" && kept === 0) ? { copied } : { copied, kept };
+}
+
+/** The entries to copy, in key order, each beside the destination's where the rule asks for it. */
+async function pairsOf({ from, to, prefix, rule }: Copying): Promise<AsyncIterable<Beside<ExportedEntry>>> {
+  const entries = await listWithEnds(from, { prefix }, COPY_ENTRIES_MAX, untold);
+  if (rule === "replace" || rule === "refuse") return alone(entries);
+  return sideBySide(entries, await stampsOf(to, prefix, COPY_ENTRIES_MAX));
+}
+
+async function* alone<T>(entries: AsyncIterable<T>): AsyncGenerator<{ source: T; destination: null }> {
+  for await (const source of entries) yield { source, destination: null };
+}
+
+/**
+ * Refuses before anything is copied. Answers the last commit that both have in common, where the
+ * rule asks for it.
+ */
+async function prepare({ from, to, prefix, rule }: Copying): Promise<string | null> {
+  if (rule === "keep" || rule === "replace") return null;
+  // The most frequent destination is an empty one.
+  const first = await to.list({ prefix }, { limit: 1 }).next();
+  if (first.done) return null;
+  const history = new CommonHistory();
+  let shared: KvKey | null = null;
+  const [ours, theirs] = [await stampsOf(from, prefix, COPY_ENTRIES_MAX), await stampsOf(to, prefix, COPY_ENTRIES_MAX)];
+  for await (const { source, destination } of sideBySide(ours, theirs)) {
+    if (rule === "refuse" && source !== null && destination !== null) {
+      throw new NotDone(
+        `the destination has an entry ${shownKey(source.key)} already, and nothing was copied: ` +
+          "give --skip-existing to leave such entries, --force to replace them, or --if-newer",
+      );
+    }
+    const before = history.shared;
+    history.add({ source: source?.versionstamp ?? null, destination });
+    if (history.shared !== before) shared = source!.key;
+  }
+  if (history.met && (shared === null || !(await isOneEntry(from, to, shared)))) {
+    throw new NotDone(
+      "no entry is from a commit that both databases have: --if-newer compares versionstamps, which count " +
+        "the commits of one database and are good between its states only (a file and a backup of it); " +
+        "nothing was copied: give --skip-existing or --force",
+    );
+  }
+  return history.last;
+}
+
+/** Whether what has one versionstamp on both sides is one entry: two databases may count alike. */
+async function isOneEntry(from: Kv, to: Kv, of: KvKey): Promise<boolean> {
+  const [ours, theirs] = await Promise.all([from.get(of), to.get(of)]);
+  return (await encodeValue(ours.value)) === (await encodeValue(theirs.value));
 }

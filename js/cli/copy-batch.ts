@@ -1,0 +1,94 @@
+// Duty: entries on their way into the destination of a copy: many to a commit, several commits at
+// once.
+// Invariant: with checks, an entry that the destination got meanwhile is not replaced, and keeps no
+// other entry out.
+
+import type { AtomicOperation } from "../atomic.js";
+import type { ExportedEntry } from "../interchange/encode.js";
+import type { Kv } from "../kv.js";
+import { sizeOf } from "../size.js";
+
+const COPY_BYTES_MAX = 512 * 1024;
+/** Below `commitKeyBytesMax` of every server. */
+const COPY_KEY_BYTES_MAX = 64 * 1024;
+/** Commits on their way at once. */
+const COPY_COMMITS_MAX = 4;
+
+/** An entry, and the versionstamp of the one that it may replace; null for none. */
+interface Item {
+  readonly entry: ExportedEntry;
+  readonly replaces: string | null;
+}
+
+export class CopyBatch {
+  /** Entries that were handed over. */
+  copied = 0;
+  /** Entries of them that another writer was faster with. */
+  lost = 0;
+  readonly #to: Kv;
+  readonly #entriesMax: number;
+  readonly #checked: boolean;
+  #items: Item[] = [];
+  #bytes = 0;
+  #keyBytes = 0;
+  #sent: Promise<void>[] = [];
+
+  /** `checked`: every entry only replaces the one that it was compared with. */
+  constructor(to: Kv, entriesMax: number, checked: boolean) {
+    this.#to = to;
+    this.#entriesMax = entriesMax;
+    this.#checked = checked;
+  }
+
+  async add(entry: ExportedEntry, replaces: string | null): Promise<void> {
+    const bytes = sizeOf(entry.value);
+    const keyBytes = sizeOf.key(entry.key);
+    // What is over the bounds with this entry goes without it: it may be the largest there is.
+    if (this.#bytes + bytes > COPY_BYTES_MAX || this.#keyBytes + keyBytes > COPY_KEY_BYTES_MAX) {
+      await this.#flush(COPY_COMMITS_MAX);
+    }
+    this.#items.push({ entry, replaces });
+    this.#bytes += bytes;
+    this.#keyBytes += keyBytes;
+    if (this.#items.length >= this.#entriesMax) await this.#flush(COPY_COMMITS_MAX);
+  }
+
+  /** Resolves when everything is stored. */
+  async end(): Promise<void> {
+    await this.#flush(0);
+  }
+
+  async #flush(most: number): Promise<void> {
+    const items = this.#items;
+    this.#items = [];
+    this.#bytes = 0;
+    this.#keyBytes = 0;
+    if (items.length > 0) {
+      const stored = this.#store(items);
+      stored.catch(() => {});
+      this.#sent.push(stored);
+    }
+    while (this.#sent.length > most) await this.#sent.shift();
+  }
+
+  async #store(items: readonly Item[]): Promise<void> {
+    if (await this.#commit(items)) {
+      this.copied += items.length;
+    } else if (items.length === 1) {
+      this.lost++;
+    } else {
+      for (const item of items) await this.#store([item]);
+    }
+  }
+
+  async #commit(items: readonly Item[]): Promise<boolean> {
+    const operation: AtomicOperation = this.#to.atomic();
+    for (const { entry, replaces } of items) {
+      const { key, value, expireAt } = entry;
+      if (this.#checked) operation.check({ key, versionstamp: replaces });
+      const expireIn = expireAt == null ? undefined : Math.max(expireAt.getTime() - Date.now(), 0);
+      operation.set(key, value, expireIn === undefined ? undefined : { expireIn });
+    }
+    return (await operation.commit()).ok;
+  }
+}

@@ -1,0 +1,91 @@
+// Duty: the entries of one database beside those of another, key by key, in constant memory.
+
+import { encodeKey } from "../codec/key.js";
+import { Writer } from "../codec/writer.js";
+import { KvError } from "../errors.js";
+import type { Kv } from "../kv.js";
+import type { KvKey } from "../types.js";
+
+/** What is compared of an entry. */
+interface Stamped {
+  readonly key: KvKey;
+  readonly versionstamp: string;
+}
+
+export interface Beside<T extends Stamped> {
+  /** null: only the other database has the key. */
+  readonly source: T | null;
+  /** Of the other database's entry; null when it has none. */
+  readonly destination: string | null;
+}
+
+/** All keys of both, each once, in key order. Both iterables are in key order. */
+export async function* sideBySide<T extends Stamped>(
+  source: AsyncIterable<T>,
+  destination: AsyncIterable<Stamped>,
+): AsyncGenerator<Beside<T>> {
+  const [ours, theirs] = [new Side(source), new Side(destination)];
+  try {
+    await Promise.all([ours.next(), theirs.next()]);
+    while (ours.entry !== null || theirs.entry !== null) {
+      const order = compare(ours, theirs);
+      const pair = {
+        source: order <= 0 ? ours.entry : null,
+        destination: order >= 0 ? theirs.entry!.versionstamp : null,
+      };
+      if (order <= 0) await ours.next();
+      if (order >= 0) await theirs.next();
+      yield pair;
+    }
+  } finally {
+    await Promise.all([ours.end(), theirs.end()]);
+  }
+}
+
+/** Negative: the first side's key comes first. A side at its end comes last. */
+function compare(one: Side<Stamped>, other: Side<Stamped>): number {
+  if (other.entry === null) return -1;
+  if (one.entry === null) return 1;
+  return Buffer.compare(one.keyBytes, other.keyBytes);
+}
+
+/** One of the two, at an entry. */
+class Side<T extends Stamped> {
+  /** null at the end. */
+  entry: T | null = null;
+  readonly #entries: AsyncIterator<T>;
+  readonly #key = new Writer();
+
+  constructor(entries: AsyncIterable<T>) {
+    this.#entries = entries[Symbol.asyncIterator]();
+  }
+
+  /** Of the entry's key; good until the next one. */
+  get keyBytes(): Uint8Array {
+    return this.#key.buf.subarray(0, this.#key.pos);
+  }
+
+  async next(): Promise<void> {
+    const { done, value } = await this.#entries.next();
+    this.entry = done ? null : value;
+    this.#key.pos = 0;
+    if (!done) encodeKey(this.#key, value.key);
+  }
+
+  async end(): Promise<void> {
+    await this.#entries.return?.();
+  }
+}
+
+/** Keys and versionstamps below a prefix; from a plain server of KV Connect the values come with them. */
+export async function stampsOf(kv: Kv, prefix: KvKey, batchSize: number): Promise<AsyncIterable<Stamped>> {
+  try {
+    await kv.list({ prefix }, { limit: 1, keysOnly: true }).next();
+    return kv.list({ prefix }, { batchSize, keysOnly: true }) as AsyncIterable<Stamped>;
+  } catch (error) {
+    if (error instanceof KvError && error.code === "UNSUPPORTED") {
+      return kv.list({ prefix }, { batchSize }) as AsyncIterable<Stamped>;
+    }
+    throw error;
+  }
+}
