@@ -175,7 +175,14 @@ export function checkDelay(delay: unknown, limits: Limits): number {
 export function checkUndelivered(keys: unknown): readonly KvKey[] {
   if (keys == null) return NO_KEYS;
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
-  return keys;
+  return itemsOf<KvKey>(keys);
+}
+
+/** A copy by index: what an array's own iterator yields may be more or less than it counts. */
+function itemsOf<T>(array: readonly T[]): T[] {
+  const items: T[] = [];
+  for (let i = 0, { length } = array; i < length; i++) items.push(array[i]);
+  return items;
 }
 
 export function checkBackoff(
@@ -191,7 +198,7 @@ export function checkBackoff(
       `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given`,
     );
   }
-  return Array.from(schedule, (interval: unknown, index) => {
+  return itemsOf<unknown>(schedule).map((interval, index) => {
     if (typeof interval !== "number") throw wrongShape("integer", interval);
     if (!(interval >= 0 && interval <= limits.backoffIntervalMsMax)) {
       throw new TypeError(`Invalid backoffSchedule, interval at index ${index} is invalid`);

@@ -40,8 +40,9 @@ export async function deleteMany(
   if (filter !== null) putSized(frame, filter);
   if (byKeys) {
     const keys = which as readonly KvKey[];
-    frame.u32(keys.length);
-    for (let i = 0; i < keys.length; i++) {
+    const count = keys.length;
+    frame.u32(count);
+    for (let i = 0; i < count; i++) {
       if (!Array.isArray(keys[i])) {
         throw new TypeError(
           `kv.deleteMany: keys[${i}] must be a key (an array): received ${nameOf(keys[i])}`,

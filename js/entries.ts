@@ -34,13 +34,14 @@ export async function getEntries(
 ): Promise<Entry[]> {
   checkReadOptions(options);
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
-  if (keys.length > session.limits.rangesMax) {
-    throw overLimit("Too many ranges", "rangesMax", session.limits, keys.length);
+  const count = keys.length;
+  if (count > session.limits.rangesMax) {
+    throw overLimit("Too many ranges", "rangesMax", session.limits, count);
   }
   session.requireOpen();
   const frame = new Writer(256);
-  for (const key of keys) putKey(session, frame, requireKey(key));
-  if (keys.length === 0) return [];
+  for (let i = 0; i < count; i++) putKey(session, frame, requireKey(keys[i]));
+  if (count === 0) return [];
   const own: KvEntryKey[] = [];
   for (let at = 0; at < frame.pos; ) {
     const start = at + 4;

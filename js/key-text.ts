@@ -1,5 +1,7 @@
 // Duty: keys as they stand in messages, cut to a length that a line can bear.
 
+import { viewBytes } from "./codec/slots.js";
+
 /** Most characters of a key in a message, as src/model/limits.rs has it. */
 const KEY_PRINT_CHARS_MAX = 100;
 
@@ -17,7 +19,7 @@ export function printKey(key: unknown): string {
 function printPart(part: unknown): string {
   if (typeof part === "string") return JSON.stringify(part.slice(0, KEY_PRINT_CHARS_MAX));
   if (typeof part === "bigint") return `${BigInt.asIntN(256, part) === part ? part : "…"}n`;
-  if (ArrayBuffer.isView(part)) return `Uint8Array(${part.byteLength})`;
+  if (ArrayBuffer.isView(part)) return `Uint8Array(${viewBytes(part)})`;
   if (typeof part === "object") return "{…}";
   return String(part);
 }

@@ -110,23 +110,30 @@ export function getManyNow(
   options: ReadOptions | null | undefined,
 ): KvEntryMaybe<unknown>[] | undefined {
   if (options != null) checkReadOptions(options);
-  const plain = encodeKeys(session, keys);
+  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  // Once: a getter of a key can change the array.
+  const count = keys.length;
+  const plain = encodeKeys(session, keys, count);
   session.requireOpen();
-  return keys.length === 0 ? [] : readManyNow(session, keys, plain);
+  return count === 0 ? [] : readManyNow(session, keys, count, plain);
 }
 
-/** Reads the keys in the scratch; `plain`: copies of the given arrays are what they decode to. */
+/**
+ * Reads the first `count` keys, which are in the scratch; `plain`: copies of the given arrays are
+ * what they decode to.
+ */
 function readManyNow(
   session: Session,
   keys: readonly KvKey[],
+  count: number,
   plain: boolean,
 ): KvEntryMaybe<unknown>[] | undefined {
   const { port } = session;
   if (session.spent || !port.fits) return undefined;
-  session.hold(keys.length);
+  session.hold(count);
   const { buf, pos } = port.writer;
-  const answer = session.native.getMany(keys.length, pos);
-  if (answer >= 0) return manyAnswer(buf, pos, keys, plain);
+  const answer = session.native.getMany(count, pos);
+  if (answer >= 0) return manyAnswer(buf, pos, keys, count, plain);
   session.refused(answer);
   // This request takes the other lane; the next one of its size has room.
   if (answer === TOO_LARGE) port.grow();
@@ -134,25 +141,23 @@ function readManyNow(
 }
 
 /**
- * Encodes u32 length and key of each key at the start of the scratch. True if all are plain: a copy
- * of the array is what the bytes decode to.
+ * Encodes u32 length and key of each of the first `count` keys at the start of the scratch. True if
+ * all are plain: a copy of the array is what the bytes decode to.
  */
-function encodeKeys(session: Session, keys: readonly KvKey[]): boolean {
-  if (!Array.isArray(keys)) throw wrongShape("array", keys);
-  const most = session.limits.rangesMax;
-  if (keys.length > most) {
-    throw overLimit("Too many ranges", "rangesMax", session.limits, keys.length);
+function encodeKeys(session: Session, keys: readonly KvKey[], count: number): boolean {
+  if (count > session.limits.rangesMax) {
+    throw overLimit("Too many ranges", "rangesMax", session.limits, count);
   }
   const { port } = session;
   const writer = port.begin();
   const use = port.uses;
   let plain = true;
-  for (let i = 0; i < keys.length; i++) {
+  for (let i = 0; i < count; i++) {
     const at = writer.pos;
     writer.u32(0);
     if (!encodeKey(writer, requireKey(keys[i]))) plain = false;
     if (use !== port.uses) {
-      encodeKeysAside(session, keys);
+      encodeKeysAside(session, keys, count);
       return false;
     }
     endKey(session, writer, at, keys[i]);
@@ -161,9 +166,9 @@ function encodeKeys(session: Session, keys: readonly KvKey[]): boolean {
 }
 
 /** As {@link restoreKey}. */
-function encodeKeysAside(session: Session, keys: readonly KvKey[]): void {
+function encodeKeysAside(session: Session, keys: readonly KvKey[], count: number): void {
   const aside = new Writer();
-  for (let i = 0; i < keys.length; i++) putKey(session, aside, keys[i]);
+  for (let i = 0; i < count; i++) putKey(session, aside, keys[i]);
   session.port.begin().bytes(aside.buf.subarray(0, aside.pos));
 }
 
@@ -202,11 +207,11 @@ export async function getManyLater(
     await turn;
     session.requireOpen();
     if (session.spent) continue;
-    encodeKeys(session, own);
-    const entries = readManyNow(session, given, false);
+    encodeKeys(session, own, own.length);
+    const entries = readManyNow(session, given, own.length, false);
     if (entries !== undefined) return entries;
   }
-  encodeKeys(session, own);
+  encodeKeys(session, own, own.length);
   const batch = session.joinRead();
   let last = 0;
   for (let at = 0; at < writer.pos; ) {
@@ -224,12 +229,13 @@ function manyAnswer(
   buf: Buffer,
   at: number,
   keys: readonly KvKey[],
+  count: number,
   plain: boolean,
 ): KvEntryMaybe<unknown>[] {
   const entries: KvEntryMaybe<unknown>[] = [];
   // The keys were encoded before the answers: [0, at) still holds them.
   let keyAt = 0;
-  for (let i = 0; i < keys.length; i++) {
+  for (let i = 0; i < count; i++) {
     const keyStart = keyAt + 4;
     keyAt = keyStart + readU32(buf, keyAt);
     const row = at + 4;

@@ -19,14 +19,16 @@ export function watch(
 ): ReadableStream<State> {
   const raw = checkWatchOptions(options);
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
-  if (keys.length > session.limits.watchedKeysMax) {
-    throw overLimit("Too many keys", "watchedKeysMax", session.limits, keys.length);
+  // Once: a getter of a key can change the array, and its iterator may yield others.
+  const count = keys.length;
+  if (count > session.limits.watchedKeysMax) {
+    throw overLimit("Too many keys", "watchedKeysMax", session.limits, count);
   }
   const writer = new Writer();
-  for (const key of keys) putKey(session, writer, key);
+  for (let i = 0; i < count; i++) putKey(session, writer, keys[i]);
   session.requireOpen();
-  if (keys.length === 0) return new ReadableStream({ start: (stream) => stream.close() });
-  const watcher = new Watcher(session, keys.length, writer, raw);
+  if (count === 0) return new ReadableStream({ start: (stream) => stream.close() });
+  const watcher = new Watcher(session, count, writer, raw);
   // Nothing is fetched ahead: whoever reads gets the newest state, not one that waited.
   return new ReadableStream(watcher, { highWaterMark: 0 });
 }

@@ -4,6 +4,7 @@
 
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
+import { arrayKind, isResizable, viewBuffer, viewBytes, viewOffset } from "./slots";
 import type { Writer } from "./writer";
 import { KvUuidV7, NIL_UUID, markUuid } from "./uuid";
 import { isWellFormed, latin1, readAscii, readUtf8, writeUtf8 } from "./text";
@@ -147,40 +148,18 @@ function encodeBytes(writer: Writer, part: ArrayBufferView): void {
   writer.pos = at;
 }
 
-const typedArray = Object.getPrototypeOf(Uint8Array.prototype);
-const getter = (prototype: object, name: PropertyKey) =>
-  Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => unknown;
-const arrayKind = getter(typedArray, Symbol.toStringTag);
-const arrayBuffer = getter(typedArray, "buffer");
-const arrayOffset = getter(typedArray, "byteOffset");
-const arrayLength = getter(typedArray, "byteLength");
-const dataBuffer = getter(DataView.prototype, "buffer");
-const dataOffset = getter(DataView.prototype, "byteOffset");
-const dataLength = getter(DataView.prototype, "byteLength");
-
 /** The bytes under a view, by its internal slots: a subclass may have redefined the properties. */
 function bytesOf(view: ArrayBufferView): Uint8Array {
-  const kind = arrayKind.call(view);
-  const buffer = (kind === undefined ? dataBuffer : arrayBuffer).call(view);
+  const buffer = viewBuffer(view);
   if (types.isSharedArrayBuffer(buffer)) {
     throw new TypeError(
-      `serde_v8 error: invalid type; expected: buffer, got: ${kind ?? "DataView"}`,
+      `serde_v8 error: invalid type; expected: buffer, got: ${arrayKind(view) ?? "DataView"}`,
     );
   }
-  if ((buffer as { resizable?: boolean }).resizable === true) {
+  if (isResizable(buffer)) {
     throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
-  return kind === undefined
-    ? new Uint8Array(
-        buffer as ArrayBuffer,
-        dataOffset.call(view) as number,
-        dataLength.call(view) as number,
-      )
-    : new Uint8Array(
-        buffer as ArrayBuffer,
-        arrayOffset.call(view) as number,
-        arrayLength.call(view) as number,
-      );
+  return new Uint8Array(buffer, viewOffset(view), viewBytes(view));
 }
 
 function encodeNumber(writer: Writer, value: number): void {

@@ -6,6 +6,17 @@
 
 import type { Encoder } from "./encode";
 
+/** What the runtime knows of a Blob or File, whatever a subclass says. */
+function getterOf(type: { prototype: object } | undefined, name: string) {
+  return type && Object.getOwnPropertyDescriptor(type.prototype, name)?.get;
+}
+const sizeOf = getterOf(globalThis.Blob, "size");
+const typeOf = getterOf(globalThis.Blob, "type");
+const bytesOf = globalThis.Blob?.prototype.arrayBuffer;
+const files = (globalThis as { File?: { prototype: object } }).File;
+const nameOf = getterOf(files, "name");
+const modifiedOf = getterOf(files, "lastModified");
+
 /** Room left in an encoded value. */
 export interface Fill {
   /** From the value's first byte, in bytes. */
@@ -20,17 +31,30 @@ export interface Fill {
  * bytes left open.
  */
 export function writeBlob(encoder: Encoder, blob: Blob): void {
-  const file = typeof File === "function" && blob instanceof File ? blob : null;
+  const file = fileOf(blob);
+  const size = sizeOf!.call(blob) as number;
   encoder.object(file === null ? "Blob" : "File", file === null ? 3 : 5);
-  const size = blob.size;
   encoder.head(2, size);
   encoder.room(size);
   (encoder.fills ??= []).push({ offset: encoder.pos, size, blob });
   encoder.pos += size;
-  encoder.text(blob.type);
+  encoder.text(typeOf!.call(blob) as string);
   if (file !== null) {
     encoder.text(file.name);
     encoder.number(file.lastModified);
+  }
+}
+
+/** What a File has beyond a Blob; null when it only looks like one. */
+function fileOf(blob: Blob): { name: string; lastModified: number } | null {
+  if (files === undefined || !Object.prototype.isPrototypeOf.call(files.prototype, blob)) return null;
+  try {
+    return {
+      name: nameOf!.call(blob) as string,
+      lastModified: modifiedOf!.call(blob) as number,
+    };
+  } catch {
+    return null;
   }
 }
 
@@ -41,7 +65,7 @@ export function writeBlob(encoder: Encoder, blob: Blob): void {
 export async function fillBlobs(value: Uint8Array, fills: readonly Fill[]): Promise<void> {
   await Promise.all(
     fills.map(async ({ offset, size, blob }) => {
-      const bytes = new Uint8Array(await blob.arrayBuffer());
+      const bytes = new Uint8Array(await bytesOf.call(blob));
       if (bytes.length !== size)
         throw new TypeError("A Blob changed its size while it was being stored");
       value.set(bytes, offset);

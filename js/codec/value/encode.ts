@@ -7,6 +7,7 @@
 
 import type { Buffer } from "node:buffer";
 import { types } from "node:util";
+import { isResizable, viewBuffer, viewBytes } from "../slots";
 import { KvU64 } from "../u64";
 import { type Mark, markUuid } from "../uuid";
 import type { Writer } from "../writer";
@@ -99,14 +100,14 @@ export function encodeCbor(
 const idle: Encoder[] = [];
 
 function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void {
-  const buffer = value.buffer as ArrayBufferLike & { resizable?: boolean };
+  const buffer = viewBuffer(value, false);
   if (types.isSharedArrayBuffer(buffer)) {
     throw new TypeError("serde_v8 error: invalid type; expected: buffer, got: Uint8Array");
   }
-  if (buffer.resizable === true) {
+  if (isResizable(buffer)) {
     throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
-  const length = value.length;
+  const length = viewBytes(value, false);
   if (length > bytesMax) throw tooLarge(bytesMax, length);
   writer.ensure(length);
   writer.buf.set(value, writer.pos);

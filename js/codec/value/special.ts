@@ -11,7 +11,20 @@ import { KvUuidV7, NIL_UUID } from "../uuid";
 import { writeBuffer } from "./views";
 
 const sourceOf = Object.getOwnPropertyDescriptor(RegExp.prototype, "source")!.get!;
-const flagsOf = Object.getOwnPropertyDescriptor(RegExp.prototype, "flags")!.get!;
+/** Each flag by its slot: `flags` asks the properties, which a subclass can redefine. */
+const flagGetters = Object.entries({
+  d: "hasIndices",
+  g: "global",
+  i: "ignoreCase",
+  m: "multiline",
+  s: "dotAll",
+  u: "unicode",
+  v: "unicodeSets",
+  y: "sticky",
+}).flatMap(([letter, name]) => {
+  const get = Object.getOwnPropertyDescriptor(RegExp.prototype, name)?.get;
+  return get === undefined ? [] : [{ letter, get }];
+});
 const eachEntry = Map.prototype.forEach;
 const eachItem = Set.prototype.forEach;
 const timeOf = Date.prototype.getTime;
@@ -42,7 +55,7 @@ export function writeSpecial(encoder: Encoder, value: object, tag: string): void
     case Kind.RegExp:
       encoder.object("RegExp", 3);
       encoder.text(sourceOf.call(value) as string);
-      return encoder.text(flagsOf.call(value) as string);
+      return encoder.text(flagsOf(value));
     case Kind.Boxed:
       return writeBoxed(encoder, value);
     case Kind.Error:
@@ -95,6 +108,12 @@ function writeSet(encoder: Encoder, value: Set<unknown>): void {
   encoder.head(4, items.length);
   for (let i = 0; i < items.length; i++) encoder.value(items[i]);
   encoder.leave();
+}
+
+function flagsOf(regexp: object): string {
+  let flags = "";
+  for (const { letter, get } of flagGetters) if (get.call(regexp) === true) flags += letter;
+  return flags;
 }
 
 /** The primitive inside a boxed one, by its internal slot. */
@@ -150,7 +169,10 @@ function writeError(encoder: Encoder, error: Error): void {
 }
 
 function writeDOMException(encoder: Encoder, error: Error): void {
-  const { message, name, stack } = error;
+  // A subclass may redefine them.
+  const message = String(error.message);
+  const name = String(error.name);
+  const { stack } = error;
   const hasStack = typeof stack === "string";
   encoder.object("DOMException", hasStack ? 4 : 3);
   encoder.text(message);

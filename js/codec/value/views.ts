@@ -8,6 +8,17 @@
 
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
+import {
+  arrayKind,
+  arrayLength,
+  bufferBytes,
+  isResizable,
+  maxBytes,
+  resize,
+  viewBuffer,
+  viewBytes,
+  viewOffset,
+} from "../slots";
 import type { Encoder } from "./encode";
 import { INSIDE_EDIT } from "./splice";
 import { VIEW_BYTES, VIEW_TAGS } from "./tags";
@@ -15,6 +26,8 @@ import { VIEW_BYTES, VIEW_TAGS } from "./tags";
 /** A buffer that the value holds, or holds a view of. */
 interface Seen {
   buffer: ArrayBuffer;
+  /** Its size when it was met; a getter of the value can resize it afterwards. */
+  bytes: number;
   /** The view written as its own bytes at [at, end), as long as nothing else uses the buffer. */
   alone: { name: string; at: number; end: number; byteOffset: number; length: number } | null;
   /** Its number among the value's objects, once it is written. */
@@ -23,55 +36,34 @@ interface Seen {
 
 export type SeenBuffers = Seen[];
 
-type Resizable = ArrayBuffer & {
-  resizable?: boolean;
-  maxByteLength: number;
-  resize(bytes: number): void;
-};
-
-const get = (prototype: object, name: PropertyKey) => {
-  const getter = Object.getOwnPropertyDescriptor(prototype, name)!.get as (
-    this: unknown,
-  ) => unknown;
-  return (view: unknown) => getter.call(view);
-};
-const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
-const arrayName = get(typedArray, Symbol.toStringTag) as (view: unknown) => string | undefined;
-const arrayBuffer = get(typedArray, "buffer") as (view: unknown) => ArrayBuffer;
-const arrayOffset = get(typedArray, "byteOffset") as (view: unknown) => number;
-const arrayBytes = get(typedArray, "byteLength") as (view: unknown) => number;
-const arrayLength = get(typedArray, "length") as (view: unknown) => number;
-const dataBuffer = get(DataView.prototype, "buffer") as (view: unknown) => ArrayBuffer;
-const dataOffset = get(DataView.prototype, "byteOffset") as (view: unknown) => number;
-const dataBytes = get(DataView.prototype, "byteLength") as (view: unknown) => number;
-
 /** The class of a view: "Uint8Array" for its subclasses too. */
 export function viewName(view: ArrayBufferView): string {
-  return arrayName(view) ?? "DataView";
+  return arrayKind(view) ?? "DataView";
 }
 
 export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   if (encoder.met(view)) return;
-  const name = arrayName(view) ?? "DataView";
+  const name = viewName(view);
   const isData = name === "DataView";
-  const buffer = isData ? dataBuffer(view) : arrayBuffer(view);
+  const buffer = viewBuffer(view, isData);
   if (types.isSharedArrayBuffer(buffer))
     throw new Error("#<SharedArrayBuffer> could not be cloned.");
   refuseDetached(buffer);
-  const byteLength = isData ? dataBytes(view) : arrayBytes(view);
+  const byteOffset = viewOffset(view, isData);
+  const byteLength = viewBytes(view, isData);
   if (view instanceof Buffer) {
     // Buffers share one pool; they are bytes and nothing else.
-    encoder.bytes(new Uint8Array(buffer, arrayOffset(view), byteLength));
+    encoder.bytes(new Uint8Array(buffer, byteOffset, byteLength));
     return;
   }
-  const byteOffset = isData ? dataOffset(view) : arrayOffset(view);
   const length = isData ? byteLength : arrayLength(view);
   const seen = find(encoder, buffer);
-  if (seen === null && (buffer as Resizable).resizable !== true) {
+  if (seen === null && !isResizable(buffer)) {
     const at = encoder.pos;
     writeAlone(encoder, name, new Uint8Array(buffer, byteOffset, byteLength));
     encoder.buffers.push({
       buffer,
+      bytes: bufferBytes(buffer),
       object: -1,
       alone: { name, at, end: encoder.pos, byteOffset, length },
     });
@@ -80,8 +72,11 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   encoder.object("View", 5);
   encoder.text(name);
   writeBuffer(encoder, buffer);
+  if (byteOffset + byteLength > find(encoder, buffer)!.bytes) {
+    throw new TypeError("An ArrayBuffer changed its size while it was being stored");
+  }
   encoder.number(byteOffset);
-  if (tracksLength(view, buffer, byteOffset, byteLength, isData)) encoder.nil();
+  if (tracksLength(view, buffer, byteOffset, byteLength)) encoder.nil();
   else encoder.number(length);
 }
 
@@ -100,11 +95,13 @@ export function writeBuffer(encoder: Encoder, buffer: ArrayBuffer): void {
     return;
   }
   refuseDetached(buffer);
-  encoder.buffers.push({ buffer, object: encoder.number_of(buffer, encoder.pos), alone: null });
-  const resizable = (buffer as Resizable).resizable === true;
+  const bytes = bufferBytes(buffer);
+  const object = encoder.number_of(buffer, encoder.pos);
+  encoder.buffers.push({ buffer, bytes, object, alone: null });
+  const resizable = isResizable(buffer);
   encoder.object("ArrayBuffer", resizable ? 3 : 2);
   encoder.bytes(new Uint8Array(buffer));
-  if (resizable) encoder.number((buffer as Resizable).maxByteLength);
+  if (resizable) encoder.number(maxBytes(buffer));
 }
 
 /** The buffer is not the first view's alone: that view's bytes become a view of it. */
@@ -129,7 +126,7 @@ function find(encoder: Encoder, buffer: ArrayBuffer): Seen | null {
 }
 
 function refuseDetached(buffer: ArrayBuffer): void {
-  if (buffer.byteLength !== 0) return;
+  if (bufferBytes(buffer) !== 0) return;
   try {
     new Uint8Array(buffer);
   } catch {
@@ -146,33 +143,31 @@ function tracksLength(
   buffer: ArrayBuffer,
   byteOffset: number,
   byteLength: number,
-  isData: boolean,
 ): boolean {
-  const resizable = buffer as Resizable;
-  if (resizable.resizable !== true) return false;
-  const bytes = buffer.byteLength;
+  if (!isResizable(buffer)) return false;
+  const isData = arrayKind(view) === undefined;
+  const bytes = bufferBytes(buffer);
   const step = VIEW_BYTES[viewName(view)];
   if (bytes - byteOffset - byteLength >= step) return false;
-  const measure = () => (isData ? dataBytes(view) : arrayBytes(view));
-  if (bytes + step <= resizable.maxByteLength) {
-    resizable.resize(bytes + step);
-    const tracks = measure() !== byteLength;
-    resizable.resize(bytes);
+  if (bytes + step <= maxBytes(buffer)) {
+    resize(buffer, bytes + step);
+    const tracks = viewBytes(view) !== byteLength;
+    resize(buffer, bytes);
     return tracks;
   }
   if (byteLength < step) return false;
-  const kept = new Uint8Array(buffer.slice(0));
-  resizable.resize(bytes - step);
+  const kept = new Uint8Array(new Uint8Array(buffer));
+  resize(buffer, bytes - step);
   let tracks = true;
   try {
     // A view of fixed length is out of bounds now: an array measures 0, a DataView throws.
     tracks =
-      measure() === byteLength - step &&
-      (byteLength !== step || isData || arrayOffset(view) === byteOffset);
+      viewBytes(view) === byteLength - step &&
+      (byteLength !== step || isData || viewOffset(view) === byteOffset);
   } catch {
     tracks = false;
   }
-  resizable.resize(bytes);
+  resize(buffer, bytes);
   new Uint8Array(buffer).set(kept);
   return tracks;
 }

@@ -1,0 +1,74 @@
+/**
+ * What the engine itself knows of a buffer or a view. A subclass, or a property defined on one
+ * object, can say something else of `length`, `buffer` and the like; whoever writes bytes by what
+ * that says writes them in the wrong place. Nothing here runs code of the caller's.
+ */
+
+type Getter = (this: unknown) => unknown;
+
+function getterOf(prototype: object, name: PropertyKey): Getter | undefined {
+  return Object.getOwnPropertyDescriptor(prototype, name)?.get;
+}
+
+const arrays = Object.getPrototypeOf(Uint8Array.prototype) as object;
+const arrayKindOf = getterOf(arrays, Symbol.toStringTag)!;
+const arrayBufferOf = getterOf(arrays, "buffer")!;
+const arrayOffsetOf = getterOf(arrays, "byteOffset")!;
+const arrayBytesOf = getterOf(arrays, "byteLength")!;
+const arrayLengthOf = getterOf(arrays, "length")!;
+const dataBufferOf = getterOf(DataView.prototype, "buffer")!;
+const dataOffsetOf = getterOf(DataView.prototype, "byteOffset")!;
+const dataBytesOf = getterOf(DataView.prototype, "byteLength")!;
+const bufferBytesOf = getterOf(ArrayBuffer.prototype, "byteLength")!;
+/** Absent where buffers have one size for ever. */
+const resizableOf = getterOf(ArrayBuffer.prototype, "resizable");
+const maxBytesOf = getterOf(ArrayBuffer.prototype, "maxByteLength");
+const resizeOf = (ArrayBuffer.prototype as { resize?: (this: unknown, bytes: number) => void })
+  .resize;
+
+/** The class of a typed array, "Uint8Array" for its subclasses too; undefined for a DataView. */
+export function arrayKind(view: ArrayBufferView): string | undefined {
+  return arrayKindOf.call(view) as string | undefined;
+}
+
+/** Items of a typed array. */
+export function arrayLength(view: ArrayBufferView): number {
+  return arrayLengthOf.call(view) as number;
+}
+
+/** Whether a view is a DataView; those below can be told, where it is known. */
+function isDataView(view: ArrayBufferView): boolean {
+  return arrayKindOf.call(view) === undefined;
+}
+
+export function viewBuffer(view: ArrayBufferView, isData = isDataView(view)): ArrayBufferLike {
+  return (isData ? dataBufferOf : arrayBufferOf).call(view) as ArrayBufferLike;
+}
+
+/** Throws TypeError for a DataView that its buffer has shrunk away from. */
+export function viewOffset(view: ArrayBufferView, isData = isDataView(view)): number {
+  return (isData ? dataOffsetOf : arrayOffsetOf).call(view) as number;
+}
+
+/** Bytes under a view. Throws as {@link viewOffset}. */
+export function viewBytes(view: ArrayBufferView, isData = isDataView(view)): number {
+  return (isData ? dataBytesOf : arrayBytesOf).call(view) as number;
+}
+
+/** Bytes of a buffer that is not shared. */
+export function bufferBytes(buffer: ArrayBuffer): number {
+  return bufferBytesOf.call(buffer) as number;
+}
+
+/** Whether a buffer that is not shared can change its size. */
+export function isResizable(buffer: ArrayBuffer): boolean {
+  return resizableOf !== undefined && resizableOf.call(buffer) === true;
+}
+
+export function maxBytes(buffer: ArrayBuffer): number {
+  return maxBytesOf!.call(buffer) as number;
+}
+
+export function resize(buffer: ArrayBuffer, bytes: number): void {
+  resizeOf!.call(buffer, bytes);
+}
