@@ -65,6 +65,22 @@ export interface KvCommitError {
 }
 
 /**
+ * A {@link KvCommitError} that says why.
+ *
+ * @example
+ * const result = await kv.atomic().check(from, to).set(["moved"], true).commit();
+ * if (!result.ok && result.failed.includes(0)) console.log("from has changed");
+ */
+export interface KvCommitRefusal extends KvCommitError {
+  /**
+   * The checks that failed: all of them, as their places in the order in which the operation was
+   * given them, from 0. Empty for {@link Kv.touch} and {@link Kv.persist}, which have none, and over
+   * a server of another make that does not say which of several checks failed.
+   */
+  failed: number[];
+}
+
+/**
  * What an entry must still be for a commit to happen: the versionstamp that was read, or `null` for
  * "there is none". An entry from {@link Kv.get} is a check.
  */
@@ -796,7 +812,7 @@ export class AtomicOperation {
    * is closed; with {@link KvError} when the database cannot write. Nothing was written then,
    * except that after `OUTCOME_UNKNOWN` only a read can tell.
    */
-  commit(): Promise<KvCommitResult | KvCommitError>;
+  commit(): Promise<KvCommitResult | KvCommitRefusal>;
 }
 
 /** What operations {@link KvMetrics} counts apart from each other. */
@@ -1118,7 +1134,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { ok } = await kv.touch(["session"], { expireIn: 60_000 });
    * if (!ok) console.log("the session has ended");
    */
-  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitError>;
+  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitRefusal>;
 
   /**
    * Removes the end of an entry, so that it stays until it is deleted; otherwise as {@link touch}.
@@ -1126,7 +1142,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * await kv.persist(["session"]);
    */
-  persist(key: KvKey): Promise<KvCommitResult | KvCommitError>;
+  persist(key: KvKey): Promise<KvCommitResult | KvCommitRefusal>;
 
   /**
    * Runs a function and commits what it has written, all or nothing, under the condition that

@@ -42,7 +42,7 @@ import { checkAtomicEnqueue } from "./queue-options.js";
 import { Session } from "./session.js";
 import type {
   AtomicCheck,
-  KvCommitError,
+  KvCommitRefusal,
   KvCommitResult,
   KvEnqueueOptions,
   KvKey,
@@ -193,7 +193,7 @@ export class AtomicOperation {
     });
   }
 
-  async commit(): Promise<KvCommitResult | KvCommitError> {
+  async commit(): Promise<KvCommitResult | KvCommitRefusal> {
     if (this.#failure !== undefined) throw this.#failure;
     const session = this.#session;
     let segments = this.#inOrder();

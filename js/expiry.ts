@@ -8,7 +8,7 @@ import { CALL_TTL } from "./native.js";
 import { putPatches } from "./patches.js";
 import { putRetime, putTtl } from "./records.js";
 import type { Session } from "./session.js";
-import type { KvCommitError, KvCommitResult, KvKey } from "./types.js";
+import type { KvCommitRefusal, KvCommitResult, KvKey } from "./types.js";
 
 /** First byte of the answer about an entry that ends; its end follows. */
 const ENDS = 2;
@@ -38,7 +38,7 @@ export async function touch(
   session: Session,
   key: KvKey,
   options: unknown,
-): Promise<KvCommitResult | KvCommitError> {
+): Promise<KvCommitResult | KvCommitRefusal> {
   requireKey("kv.touch", key);
   return await retime(session, key, now() + checkTouch("kv.touch", options));
 }
@@ -46,7 +46,7 @@ export async function touch(
 export async function persist(
   session: Session,
   key: KvKey,
-): Promise<KvCommitResult | KvCommitError> {
+): Promise<KvCommitResult | KvCommitRefusal> {
   requireKey("kv.persist", key);
   return await retime(session, key, undefined);
 }
@@ -55,7 +55,7 @@ async function retime(
   session: Session,
   key: KvKey,
   expireAt: number | undefined,
-): Promise<KvCommitResult | KvCommitError> {
+): Promise<KvCommitResult | KvCommitRefusal> {
   session.requireOpen();
   const batch = session.joinWrite();
   batch.begin();

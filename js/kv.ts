@@ -24,7 +24,7 @@ import type {
   KvBackup,
   KvBackupOptions,
   KvChanges,
-  KvCommitError,
+  KvCommitRefusal,
   KvCommitResult,
   KvConsistencyLevel,
   KvDeleteManyOptions,
@@ -172,11 +172,11 @@ export class Kv {
     return ttl(this.#session, key);
   }
 
-  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitError> {
+  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitRefusal> {
     return touch(this.#session, key, options);
   }
 
-  persist(key: KvKey): Promise<KvCommitResult | KvCommitError> {
+  persist(key: KvKey): Promise<KvCommitResult | KvCommitRefusal> {
     return persist(this.#session, key);
   }
 

@@ -101,6 +101,7 @@ export const REQUIRED = 2;
 export const COMMITTED = 0;
 export const CHECK_FAILED = 1;
 export const COMMITTED_WITH = 3;
+export const CHECKS_FAILED = 4;
 
 /** Types of a feed's changes: 0, and 1 for a deletion. */
 export const CHANGE_SET = 0;

@@ -14,7 +14,7 @@ import { isSuffixed } from "./records.js";
 import type { Session } from "./session.js";
 import { type ListedTransaction, TransactionList } from "./transaction-list.js";
 import type {
-  KvCommitError,
+  KvCommitRefusal,
   KvCommitResult,
   KvConsistencyLevel,
   KvFilter,
@@ -36,7 +36,7 @@ export let isBroken: (tx: Transaction) => boolean;
 /** Ends it: nothing is read or written from now on. */
 export let end: (tx: Transaction) => void;
 /** Commits what was written under checks of what was read; once, after its end. */
-export let commit: (tx: Transaction) => Promise<KvCommitResult | KvCommitError>;
+export let commit: (tx: Transaction) => Promise<KvCommitResult | KvCommitRefusal>;
 
 export class Transaction implements KvTransaction {
   readonly #session: Session;

@@ -7,7 +7,7 @@ export type {
   KvBackupOptions,
   KvChange,
   KvChanges,
-  KvCommitError,
+  KvCommitRefusal,
   KvCommitResult,
   KvConsistencyLevel,
   KvDeleteManyOptions,

@@ -13,8 +13,9 @@ import {
   failureBytes,
   readFailure,
 } from "./errors.js";
-import { readStamp } from "./frame.js";
+import { readStamp, readU32 } from "./frame.js";
 import {
+  CHECKS_FAILED,
   CHECK_FAILED,
   COMMITTED,
   COMMITTED_WITH,
@@ -25,7 +26,7 @@ import {
 import { forgetPatches } from "./patches.js";
 import type { Receiver } from "./port.js";
 import type { Session } from "./session.js";
-import type { KvCommitError, KvCommitResult } from "./types.js";
+import type { KvCommitRefusal, KvCommitResult } from "./types.js";
 
 /** A frame this long crosses at once, so that writing it overlaps with encoding the next. */
 const FRAME_BYTES_MAX = 256 * 1024;
@@ -35,6 +36,9 @@ const SPARE_BYTES_MAX = 1024 * 1024;
 /** Bytes of a placeholder's number, and of it with its UUID. */
 const PLACEHOLDER_BYTES = 8;
 const RESOLVED_BYTES = PLACEHOLDER_BYTES + 36;
+
+/** The checks that did not hold, by their places among the checks of their write. */
+type Refused = number[];
 
 let spare: Writer | null = null;
 
@@ -47,7 +51,7 @@ export class WriteBatch implements Receiver {
   #mark = 0;
   #count = 0;
   #crossed = false;
-  #outcomes: (string | null | Failure)[] = [];
+  #outcomes: (string | Refused | Failure)[] = [];
   /** The UUIDs of the writes that made some, by the number of their outcome. */
   #uuids: Map<number, Map<number, string>> | null = null;
   #id = 0;
@@ -141,7 +145,11 @@ export class WriteBatch implements Receiver {
         this.#outcomes.push(readStamp(data, at));
         at = this.#readUuids(data, at + STAMP_BYTES, i);
       } else if (status === CHECK_FAILED) {
-        this.#outcomes.push(null);
+        this.#outcomes.push([]);
+      } else if (status === CHECKS_FAILED) {
+        const failed = readFailed(data, at);
+        this.#outcomes.push(failed);
+        at += 4 + 4 * failed.length;
       } else {
         this.#outcomes.push(readFailure(data, at));
         at += failureBytes(data, at);
@@ -175,19 +183,29 @@ export class WriteBatch implements Receiver {
   }
 
   /** The result of write `index`. Throws what went wrong. */
-  result(index: number): KvCommitResult | KvCommitError {
-    const versionstamp = this.outcome(index);
-    if (versionstamp === null) return { ok: false };
+  result(index: number): KvCommitResult | KvCommitRefusal {
+    const versionstamp = this.#outcome(index);
+    if (typeof versionstamp !== "string") return { ok: false, failed: versionstamp };
     const result: KvCommitResult = { ok: true, versionstamp };
     const uuids = this.#uuids?.get(index);
     if (uuids !== undefined) keepUuids(result, uuids);
     return result;
   }
 
-  /** The versionstamp of write `index`, null when a check failed. Throws what went wrong. */
-  outcome(index: number): string | null {
+  /** Throws what went wrong with write `index`, if anything did. */
+  requireCommitted(index: number): void {
+    void this.#outcome(index);
+  }
+
+  /** The versionstamp of write `index`, or the checks that failed. Throws what went wrong. */
+  #outcome(index: number): string | Refused {
     const outcome = this.#outcomes[index];
-    if (outcome === null || typeof outcome === "string") return outcome;
+    if (typeof outcome === "string" || Array.isArray(outcome)) return outcome;
     throw this.#session.errorOf(outcome);
   }
+}
+
+/** Reads the places of checks at `at`: their count, then each. */
+function readFailed(data: Buffer, at: number): Refused {
+  return Array.from({ length: readU32(data, at) }, (_, i) => readU32(data, at + 4 + 4 * i));
 }

@@ -52,7 +52,7 @@ export async function remove(session: Session, key: KvKey): Promise<void> {
   }
   const index = batch.commit();
   await batch.settled;
-  batch.outcome(index);
+  batch.requireCommitted(index);
 }
 
 export async function enqueue(

@@ -90,7 +90,7 @@ onEveryKind("uuidv7", (fresh) => {
     const id = kv.uuidv7();
     const operation = kv.atomic().check({ key: ["a"], versionstamp: null }).set([id], 1);
     const result = await operation.commit();
-    assert.deepEqual(result, { ok: false });
+    assert.deepEqual(result, { ok: false, failed: [0] });
     assert.throws(() => id.uuidIn(result), /not used in the commit/);
   });
 

@@ -22,10 +22,10 @@ export class Model {
     return reverse ? inside.reverse() : inside;
   }
 
-  checksHold(checks) {
-    return checks.every(({ key, versionstamp }) => {
-      return (this.get(key)?.versionstamp ?? null) === versionstamp;
-    });
+  /** The places of the checks that do not hold. */
+  failedChecks(checks) {
+    const holds = ({ key, versionstamp }) => (this.get(key)?.versionstamp ?? null) === versionstamp;
+    return [...checks.keys()].filter((place) => !holds(checks[place]));
   }
 
   /**

@@ -290,8 +290,9 @@ class Run {
   }
 
   async #settle({ checks, mutations }, promise) {
-    if (!this.#model.checksHold(checks)) {
-      this.#same(await promise, { ok: false });
+    const failed = this.#model.failedChecks(checks);
+    if (failed.length > 0) {
+      this.#same(await promise, { ok: false, failed });
     } else if (this.#model.after(mutations, "") === null) {
       await assert.rejects(promise, TypeError);
     } else {

@@ -63,7 +63,7 @@ test("a handle on a server is a handle", async () => {
   const value = { n: 1n, date: new Date(5), map: new Map([["a", new Set([1])]]), bytes: new Uint8Array([1]) };
   const { versionstamp } = await kv.set(["a", 1], value);
   assert.deepEqual(await kv.get(["a", 1]), { key: ["a", 1], value, versionstamp });
-  assert.deepEqual(await kv.atomic().check({ key: ["a", 1], versionstamp: null }).commit(), { ok: false });
+  assert.deepEqual(await kv.atomic().check({ key: ["a", 1], versionstamp: null }).commit(), { ok: false, failed: [0] });
   const reader = kv.watch([["w"]]).getReader();
   assert.equal((await reader.read()).value[0].value, null);
   await kv.set(["w"], "news");

@@ -6,7 +6,7 @@ import {
   AtomicOperation,
   BadResource,
   Kv,
-  type KvCommitError,
+  type KvCommitRefusal,
   type KvCommitResult,
   type KvEntry,
   type KvEntryMaybe,
@@ -135,7 +135,7 @@ export async function atomically(kv: Kv, entry: KvEntryMaybe<User>): Promise<voi
     .delete(["b"])
     .enqueue("message", { delay: 1 });
   const result = await operation.commit();
-  same<typeof result, KvCommitResult | KvCommitError>(true);
+  same<typeof result, KvCommitResult | KvCommitRefusal>(true);
   if (result.ok) same<typeof result.versionstamp, string>(true);
   // @ts-expect-error a lost commit has no versionstamp
   else result.versionstamp;
@@ -299,7 +299,7 @@ same<KvLimits[keyof KvLimits], number>(true);
 
 export async function ends(kv: Kv): Promise<void> {
   same<{ expireAt: Date } | null, Awaited<ReturnType<typeof kv.ttl>>>(true);
-  const touched: KvCommitResult | KvCommitError = await kv.touch(["a"], { expireIn: 5 });
+  const touched: KvCommitResult | KvCommitRefusal = await kv.touch(["a"], { expireIn: 5 });
   if (touched.ok) touched.versionstamp.toUpperCase();
   await kv.persist(["a"]);
   kv.atomic().touch(["a"], { expireIn: 5 }).persist(["b"]);

@@ -9,6 +9,7 @@ mod answer;
 mod change;
 mod consume;
 mod feed;
+mod outcome;
 mod queue;
 mod reader;
 mod scan;
@@ -17,14 +18,15 @@ mod verb;
 mod write;
 
 pub use answer::{
-    Answer, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, parse_outcomes, push_error,
-    push_failed, push_outcomes, put_point,
+    Answer, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, push_error, push_failed,
+    put_point,
 };
 pub use consume::{
     Consume, Held, Poll, parse_consume, parse_dealt, parse_held, parse_number, parse_poll,
     parse_received, push_consume, push_dealt, push_held, push_poll, push_settlement,
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
+pub use outcome::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_reason, parse_renewal,
     parse_settlement, push_dead, push_deliveries, push_received, push_stats,

@@ -51,6 +51,10 @@ pub const WRITE: &str = "openkv/write";
 /// `name=number`, separated by commas. The server holds the narrower ones.
 pub const LIMITS_HEADER: &str = "x-openkv-limits";
 
+/// Says in a request of [`WRITE`] that the client knows every status of an outcome. A server that
+/// does not know the header, and one that does not find it, answers the status bytes 0 to 3 only.
+pub const RESULTS_HEADER: &str = "x-openkv-results";
+
 /// The type of its requests and answers.
 pub const FRAMES_TYPE: &str = "application/octet-stream";
 

@@ -16,7 +16,7 @@ use super::backoff;
 use super::credentials::{Credentials, Grant};
 use super::extension::Needs;
 use super::transport::{Fault, Transport, Way, collect, is_failure, refusal, retry_after};
-use crate::connect::extension::{FRAMES_TYPE, LIMITS_HEADER};
+use crate::connect::extension::{FRAMES_TYPE, LIMITS_HEADER, RESULTS_HEADER};
 use crate::model::{Env, Error, Kind, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX, Result};
 
 /// Tries of the nearest endpoint before the strong one is asked instead.
@@ -49,6 +49,8 @@ pub(super) struct Question {
     pub(super) needs: Option<Needs>,
     /// For an extension: what the handle has made narrower.
     pub(super) limits: Option<HeaderValue>,
+    /// Whether the answer may have every status of an outcome.
+    pub(super) results: bool,
 }
 
 impl Question {
@@ -56,7 +58,17 @@ impl Question {
     pub(super) fn plain(path: &'static str, eventual: bool, again: Again, body: Vec<u8>) -> Self {
         let (path, body) = (path.into(), Bytes::from(body));
         let (patient, waits) = (false, false);
-        Self { path, eventual, again, patient, body, waits, needs: None, limits: None }
+        Self {
+            path,
+            eventual,
+            again,
+            patient,
+            body,
+            waits,
+            needs: None,
+            limits: None,
+            results: false,
+        }
     }
 
     /// One of an extension.
@@ -68,7 +80,7 @@ impl Question {
     ) -> Self {
         let (path, body, needs) = (path.into(), Bytes::from(body), Some(needs));
         let (eventual, patient, waits) = (false, false, false);
-        Self { path, eventual, again, patient, body, waits, needs, limits: None }
+        Self { path, eventual, again, patient, body, waits, needs, limits: None, results: false }
     }
 
     fn headers(&self, grant: &Grant) -> HeaderMap {
@@ -78,6 +90,10 @@ impl Question {
         }
         if let Some(limits) = &self.limits {
             headers.insert(HeaderName::from_static(LIMITS_HEADER), limits.clone());
+        }
+        if self.results {
+            let name = HeaderName::from_static(RESULTS_HEADER);
+            headers.insert(name, HeaderValue::from_static("1"));
         }
         headers
     }

@@ -215,6 +215,7 @@ async fn commit_all(asker: &Asker, again: Again, request: Line, limits: &Limits)
     let needs = Needs { extension: FRAMES, what: "writes beyond Deno KV's" };
     let question = Question {
         limits: limits_header(limits),
+        results: true,
         ..Question::extension(WRITE, again, with_count(count, &frame), needs)
     };
     let answer = asker.ask(&question, |_, bytes| {
@@ -249,6 +250,7 @@ fn told_again(decision: Decision) -> Decision {
 
 async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
     let again = repeat::again(&write);
+    let checks = write.parts().0.len();
     let question = Question::plain("atomic_write", false, again, write_request(write)?);
     let (answer, sent_before) = asker
         .ask(&question, |_, bytes| match read_answer(bytes) {
@@ -263,6 +265,10 @@ async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
     match answer {
         WriteAnswer::Committed(stamp) => Ok(Decision::Committed(stamp)),
         WriteAnswer::CheckFailed(_) if sent_before && again != Again::Harmless => Err(whose()),
+        // Some servers do not say which. Of one check it is clear.
+        WriteAnswer::CheckFailed(failed) if failed.is_empty() && checks == 1 => {
+            Ok(Decision::CheckFailed(vec![0]))
+        }
         WriteAnswer::CheckFailed(failed) => Ok(Decision::CheckFailed(failed)),
         WriteAnswer::Disabled => Err(Error::internal("a disabled write was answered twice")),
     }

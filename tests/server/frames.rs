@@ -2,7 +2,7 @@
 //! may leave in a database.
 
 use openkv::codec::frame::{parse_answers, parse_outcomes, push_ranges};
-use openkv::connect::extension::{read_answer, with_count};
+use openkv::connect::extension::{RESULTS_HEADER, read_answer, with_count};
 use openkv::connect::state::{read_message, write_request};
 use openkv::model::{Decision, FRAMES_RECORDS_MAX, Kind, Range};
 
@@ -45,6 +45,15 @@ fn write(session: &Session, writes: &[Vec<u8>]) -> Vec<Decision> {
     parse_outcomes(frame, writes.len()).expect("outcomes")
 }
 
+/// The outcomes for a client that reads every status of them.
+fn write_for_results(session: &Session, writes: &[Vec<u8>]) -> Vec<Decision> {
+    let body = with_count(writes.len(), &writes.concat());
+    let reply = session.post_with("openkv/write", &[(RESULTS_HEADER, "1")], &body);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let frame = read_answer(&reply.body).expect("an answer").expect("outcomes");
+    parse_outcomes(frame, writes.len()).expect("outcomes")
+}
+
 /// Names of the rows of each range, and which were cut off.
 fn read(session: &Session, ranges: &[Range]) -> (Vec<usize>, Vec<bool>) {
     let mut frame = Vec::new();
@@ -60,6 +69,26 @@ fn read(session: &Session, ranges: &[Range]) -> (Vec<usize>, Vec<bool>) {
 fn everything(limit: usize) -> Range {
     let bound = |byte| openkv::model::Key::from_encoded(vec![byte]);
     Range::Span { start: bound(0), end: bound(0xff), limit, reverse: false }
+}
+
+/// Checks that the first two keys are absent, and deletes.
+fn checked(names: [&str; 2]) -> Vec<u8> {
+    let absent = |name| [&[1, 0][..], &sized(key(name).as_bytes())].concat();
+    [names.map(absent).concat(), delete("x")].concat()
+}
+
+#[test]
+fn which_checks_failed_is_told_to_clients_that_ask_for_results_and_to_no_others() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    write(&session, &[set(key("here").as_bytes(), 3, b"1")]);
+    let writes = [checked(["a", "here"]), checked(["here", "here"]), checked(["a", "b"])];
+    let told = write_for_results(&session, &writes);
+    assert_eq!(told[..2], [Decision::CheckFailed(vec![1]), Decision::CheckFailed(vec![0, 1])]);
+    assert!(matches!(told[2], Decision::Committed(_)), "{told:?}");
+    // A client of before: status bytes that it knows.
+    let reply = post(&session, &writes[..2]);
+    assert_eq!(read_answer(&reply.body), Ok(Ok(&[1, 1][..])));
 }
 
 #[test]

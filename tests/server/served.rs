@@ -125,8 +125,14 @@ impl Session {
     }
 
     pub(crate) fn post(&self, verb: &str, body: &[u8]) -> Reply {
+        self.post_with(verb, &[], body)
+    }
+
+    /// As [`Session::post`], with further headers.
+    pub(crate) fn post_with(&self, verb: &str, more: &[(&str, &str)], body: &[u8]) -> Reply {
         let headers = self.headers();
-        let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let headers = headers.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+        let headers: Vec<_> = headers.chain(more.iter().copied()).collect();
         ask(self.address, "POST", &format!("/v2/{verb}"), &headers, body)
     }
 

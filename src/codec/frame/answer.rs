@@ -1,8 +1,8 @@
 //! Answers as JavaScript reads them.
 
 use super::reader::Reader;
-use crate::codec::{Malformed, uuid};
-use crate::model::{Decision, Encoding, Error, Kind, Resolved, Row, Versionstamp};
+use crate::codec::Malformed;
+use crate::model::{Encoding, Error, Kind, Row, Versionstamp};
 
 /// Where an answer goes: a buffer of JavaScript's, which has an end, or a vector, which has none.
 pub trait Out {
@@ -189,7 +189,7 @@ pub fn parse_answers(
     Ok(more)
 }
 
-fn stamp(reader: &mut Reader<'_>) -> Result<Versionstamp, Malformed> {
+pub(super) fn stamp(reader: &mut Reader<'_>) -> Result<Versionstamp, Malformed> {
     let hex = reader.take(Versionstamp::HEX_BYTES)?;
     Versionstamp::parse(hex).ok_or_else(|| reader.refused("a stamp that is none"))
 }
@@ -212,97 +212,15 @@ pub fn parse_error(bytes: &[u8]) -> Result<Error, Malformed> {
     Ok(error)
 }
 
-fn error(reader: &mut Reader<'_>) -> Result<Error, Malformed> {
+pub(super) fn error(reader: &mut Reader<'_>) -> Result<Error, Malformed> {
     let kind = Kind::from_number(reader.u8()?);
     let kind = kind.ok_or_else(|| reader.refused("an unknown kind of error"))?;
     Ok(Error::new(kind, reader.text()?))
 }
 
-const COMMITTED: u8 = 0;
-const CHECK_FAILED: u8 = 1;
-const REJECTED: u8 = 2;
-const COMMITTED_WITH: u8 = 3;
-
-/// Appends the outcomes of writes.
-pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
-    out.reserve(decisions.len() * (1 + Versionstamp::HEX_BYTES));
-    for decision in decisions {
-        match decision {
-            Decision::Committed(stamp) => {
-                out.push(COMMITTED);
-                out.extend_from_slice(&stamp.hex());
-            }
-            Decision::CommittedWith(stamp, resolved) => {
-                out.push(COMMITTED_WITH);
-                out.extend_from_slice(&stamp.hex());
-                out.extend_from_slice(&(resolved.len() as u32).to_le_bytes());
-                for Resolved { placeholder, uuid } in resolved {
-                    out.extend_from_slice(&placeholder.to_le_bytes());
-                    out.extend_from_slice(&uuid::text(*uuid));
-                }
-            }
-            // The answer to a call, which takes it apart itself.
-            Decision::Deleted(_) => {}
-            Decision::CheckFailed(_) => out.push(CHECK_FAILED),
-            Decision::Rejected(error) => {
-                out.push(REJECTED);
-                push_error(out, error);
-            }
-        }
-    }
-}
-
-/// The outcomes of `count` writes. Which checks did not hold is not told.
-///
-/// # Errors
-/// A frame that is cut short or goes on, and an outcome that is none.
-pub fn parse_outcomes(bytes: &[u8], count: usize) -> Result<Vec<Decision>, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let mut decisions = reader.room(count, 1);
-    for _ in 0..count {
-        decisions.push(match reader.u8()? {
-            COMMITTED => Decision::Committed(stamp(&mut reader)?),
-            CHECK_FAILED => Decision::CheckFailed(Vec::new()),
-            REJECTED => Decision::Rejected(error(&mut reader)?),
-            COMMITTED_WITH => {
-                let (stamp, made) = (stamp(&mut reader)?, reader.u32()? as usize);
-                let mut resolved = reader.room(made, 8 + uuid::TEXT_BYTES);
-                for _ in 0..made {
-                    let placeholder = reader.u64()?;
-                    let uuid = uuid::parse(reader.take(uuid::TEXT_BYTES)?);
-                    let uuid = uuid.ok_or_else(|| reader.refused("a UUID that is none"))?;
-                    resolved.push(Resolved { placeholder, uuid });
-                }
-                Decision::CommittedWith(stamp, resolved)
-            }
-            _ => return Err(reader.refused("an unknown outcome")),
-        });
-    }
-    reader.end()?;
-    Ok(decisions)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn outcomes_come_back_as_they_were_and_every_cut_is_refused() {
-        let resolved =
-            vec![Resolved { placeholder: 7, uuid: 0x0192_3456_789a_7bcd_8ef0_1234_5678_9abc }];
-        let decisions = [
-            Decision::Committed(Versionstamp::new(5)),
-            Decision::CheckFailed(Vec::new()),
-            Decision::Rejected(Error::closed()),
-            Decision::CommittedWith(Versionstamp::new(6), resolved),
-        ];
-        let mut frame = Vec::new();
-        push_outcomes(&mut frame, &decisions);
-        assert_eq!(parse_outcomes(&frame, 4), Ok(decisions.to_vec()));
-        for len in 0..frame.len() {
-            assert!(parse_outcomes(&frame[..len], 4).is_err(), "{len}");
-        }
-    }
 
     #[test]
     fn answers_come_back_as_they_were_and_every_cut_is_refused() {

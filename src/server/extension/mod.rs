@@ -27,8 +27,8 @@ use super::memory::{Claim, Place};
 use super::route::body_of;
 use crate::codec::frame::Verb;
 use crate::connect::extension::{
-    CALL, CONSUME, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE, WATCH, WRITE, read_limits,
-    write_bad, write_good,
+    CALL, CONSUME, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE, RESULTS_HEADER, WATCH, WRITE,
+    read_limits, write_bad, write_good,
 };
 use crate::model::{
     Error, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits, REQUEST_BYTES_MAX, Result,
@@ -114,7 +114,10 @@ pub(super) async fn route(
     }
     match asked {
         Asked::Read => read::read(&database, &body).await,
-        Asked::Write => write::write(&database, body, limits).await,
+        Asked::Write => {
+            let results = head.headers.contains_key(RESULTS_HEADER);
+            write::write(&database, body, limits, results).await
+        }
         Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
         Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
         Asked::Watch => watch::watch(serving, &database, &grant, (&body, claim)).await,

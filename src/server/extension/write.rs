@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{answered, malformed, unanswered};
 use crate::call::vet;
-use crate::codec::frame::{parse_writes_apart, push_outcomes};
+use crate::codec::frame::{parse_writes_apart, push_outcomes, push_plain_outcomes};
 use crate::connect::extension::split_count;
 use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_APART_BYTES_MIN,
@@ -20,11 +20,12 @@ use crate::server::catalog::now_ms;
 use crate::server::data::{has_queue_room, store_of};
 use crate::server::database::Database;
 
-/// Answers `write`.
+/// Answers `write`; `results`: with every status of an outcome.
 pub(super) async fn write(
     database: &Arc<Database>,
     body: Bytes,
     limits: Limits,
+    results: bool,
 ) -> Result<Answer, Refusal> {
     let now_ms = now_ms();
     let parsed = if body.len() < FRAMES_APART_BYTES_MIN {
@@ -71,7 +72,8 @@ pub(super) async fn write(
         return Err(error.clone().into());
     }
     let mut outcomes = Vec::new();
-    push_outcomes(&mut outcomes, &decisions);
+    let push = if results { push_outcomes } else { push_plain_outcomes };
+    push(&mut outcomes, &decisions);
     answered(Ok(outcomes))
 }
 
