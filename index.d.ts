@@ -320,6 +320,9 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
  * An unsigned 64-bit integer that {@link AtomicOperation.sum} and its kin can change without
  * reading it first.
  *
+ * Under Deno with `--unstable-kv` this is `Deno.KvU64` itself. An instance of the `KvU64` of another
+ * copy of this package is taken as one of this copy. Values that are read are instances of this class.
+ *
  * @example
  * await kv.set(["visits"], new KvU64(0n));
  * await kv.atomic().sum(["visits"], 1n).commit();

@@ -1,8 +1,9 @@
 // Duty: the operands and bounds of sum, min and max of an operation: what goes, in which words it
 // is refused, and how it is written. What comes out is decided by the commit.
 
+import { types } from "node:util";
 import { type Limits, checkOptions, nameOf } from "./check.js";
-import { KvU64 } from "./codec/u64.js";
+import { KvU64, isU64 } from "./codec/u64.js";
 import type { Writer } from "./codec/writer.js";
 import { OP_CALCULATE } from "./native.js";
 import { putKey, putValue } from "./records.js";
@@ -61,7 +62,9 @@ function checkNumber(what: string, given: unknown): number | bigint | KvU64 {
     if (Number.isFinite(given)) return given;
     throw new TypeError(`${what} must be a finite number: received ${given}`);
   }
-  if (typeof given === "object" && given !== null && KvU64.isU64(given)) return given;
+  if (typeof given === "object" && given !== null && !types.isProxy(given)) {
+    if (isU64(given)) return given;
+  }
   const type = given === null ? "null" : typeof given;
   // Deno's words, and what else goes here.
   throw new TypeError(`${what} must be a bigint: received ${type}; a number or KvU64 goes too`);

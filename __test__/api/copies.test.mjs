@@ -55,6 +55,36 @@ for (const addon of [false, true]) {
       b.close();
     });
 
+    test("each takes the 64-bit integers of the other", { timeout: 20_000 }, async () => {
+      const [one, two] = [copy({ addon }), copy({ addon })];
+      const kv = await one.openKv(":memory:");
+      const foreign = new two.KvU64(5n);
+      assert.ok(!(foreign instanceof one.KvU64));
+      await kv.set(["n"], foreign);
+      const { value } = await kv.get(["n"]);
+      assert.ok(value instanceof one.KvU64);
+      assert.equal(value.value, 5n);
+      assert.equal(one.sizeOf(foreign), 8);
+      const added = [{ type: "sum", key: ["n"], value: foreign }];
+      await kv.atomic().mutate(...added).sum(["n"], foreign).max(["n"], new two.KvU64(1n)).commit();
+      assert.equal((await kv.get(["n"])).value.value, 15n);
+      // What only looks like one is stored as any other object is.
+      const lookalikes = [
+        { value: 5n },
+        Object.create(two.KvU64.prototype),
+        Object.create(two.KvU64.prototype, { value: { value: -1n, enumerable: true } }),
+        Object.create(two.KvU64.prototype, { value: { get: () => 5n, enumerable: true } }),
+      ];
+      for (const given of lookalikes) {
+        await kv.set(["like"], given);
+        const { value } = await kv.get(["like"]);
+        assert.ok(!(value instanceof one.KvU64), `${Object.keys(given)}`);
+        await assert.rejects(async () => await kv.atomic().sum(["n"], given).commit(), TypeError);
+      }
+      await assert.rejects(kv.set(["like"], new Proxy(foreign, {})), TypeError);
+      kv.close();
+    });
+
     test("each is told of its own events", { timeout: 20_000 }, async () => {
       const [one, two] = [copy({ addon }), copy({ addon })];
       const first = await one.openKv(":memory:");

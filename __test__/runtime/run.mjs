@@ -3,8 +3,8 @@
 //
 //   npm run test:runtime                          all of them
 //   npm run test:runtime -- --in bun              one of them: bun, deno, oracle, files (that
-//                                                 Deno and openkv have in common), or
-//                                                 move (README's "Move from Deno")
+//                                                 Deno and openkv have in common), classes
+//                                                 (likewise), or move (README's "Move from Deno")
 //   npm run test:runtime -- --only "queue: "      what follows goes to the runners as it stands
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
@@ -19,6 +19,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const cases = join(here, "..", "conformance", "run.mjs");
 const programs = join(here, "run-programs.mjs");
 const files = join(here, "deno-files.mjs");
+const classes = join(here, "deno-classes.mjs");
 const move = join(here, "move.mjs");
 
 /** A whole run that takes longer hangs. */
@@ -33,6 +34,7 @@ const runs = {
     scripts: [[...denoFlags, "--unstable-kv", cases, "--oracle"]],
   },
   files: { command: () => deno(), scripts: [[...denoFlags, "--unstable-kv", files]] },
+  classes: { command: () => deno(), scripts: [[...denoFlags, "--unstable-kv", classes]] },
   move: { command: () => process.execPath, scripts: process.platform === "win32" ? [] : [[move]] },
 };
 

@@ -1,6 +1,6 @@
 /**
  * `KvU64`: an unsigned 64-bit integer that `sum`, `min` and `max` work on. Stored as eight
- * little-endian bytes.
+ * little-endian bytes. Under Deno with `--unstable-kv` it is Deno's own class.
  *
  * Throws TypeError for anything but a bigint, RangeError outside 0 … 2^64 − 1.
  *
@@ -9,7 +9,10 @@
 
 const U64_VALUE_MAX = 0xffff_ffff_ffff_ffffn;
 
-export class KvU64 {
+/** Marks the class of every copy of this module on a thread. */
+const BRAND = Symbol.for("openkv.KvU64");
+
+class OwnKvU64 {
   /** The number, 0 … 2^64 − 1. */
   readonly value: bigint;
   /** Only what the constructor made has it. */
@@ -29,11 +32,7 @@ export class KvU64 {
     Object.freeze(this);
   }
 
-  /**
-   * Whether a value was made by this class, whatever its prototype says; runs no code of the
-   * value's.
-   */
-  static isU64(value: object): value is KvU64 {
+  static isMade(value: object): boolean {
     return #made in value;
   }
 
@@ -65,10 +64,62 @@ function inspect(this: KvU64, first: unknown, second: unknown, third: unknown): 
 }
 
 for (const name of ["nodejs.util.inspect.custom", "Deno.customInspect"]) {
-  Object.defineProperty(KvU64.prototype, Symbol.for(name), {
+  Object.defineProperty(OwnKvU64.prototype, Symbol.for(name), {
     value: inspect,
     enumerable: false,
     configurable: true,
     writable: true,
   });
+}
+Object.defineProperty(OwnKvU64.prototype, BRAND, { value: true });
+
+type U64Class = new (value: bigint) => KvU64;
+
+/** The runtime's class, if it has one whose instances keep their number as ours do. */
+function runtimeClass(): U64Class | null {
+  const given = (globalThis as { Deno?: { KvU64?: U64Class } }).Deno?.KvU64;
+  if (typeof given !== "function") return null;
+  try {
+    return numberOf(new given(U64_VALUE_MAX)) === U64_VALUE_MAX ? given : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The number in an own property that a 64-bit integer can have; undefined for anything else. */
+function numberOf(value: object): bigint | undefined {
+  const number: unknown = Object.getOwnPropertyDescriptor(value, "value")?.value;
+  const fits = typeof number === "bigint" && number >= 0n && number <= U64_VALUE_MAX;
+  return fits ? number : undefined;
+}
+
+const runtimes = runtimeClass();
+
+export type KvU64 = OwnKvU64;
+/** A value read under Deno is an instance of `Deno.KvU64`, where that is. */
+export const KvU64: U64Class = runtimes ?? OwnKvU64;
+
+const getPrototypeOf = Object.getPrototypeOf;
+const isPrototypeOf = Object.prototype.isPrototypeOf;
+const plain = Object.prototype;
+const runtimesPrototype: object | null = runtimes?.prototype ?? null;
+
+/**
+ * Whether a value is a 64-bit integer: made by this class, by the class of another copy of this
+ * module, or by the runtime's. Objects without a class are told by their prototype alone. Not for a
+ * proxy, whose traps would run.
+ */
+export function isU64(value: object): value is KvU64 {
+  if (OwnKvU64.isMade(value)) return true;
+  const prototype: object | null = getPrototypeOf(value);
+  if (prototype === plain || prototype === null) return false;
+  return isBranded(value, prototype);
+}
+
+function isBranded(value: object, prototype: object): boolean {
+  const branded =
+    (prototype as { [BRAND]?: unknown })[BRAND] === true ||
+    (runtimesPrototype !== null &&
+      (prototype === runtimesPrototype || isPrototypeOf.call(runtimesPrototype, prototype)));
+  return branded && numberOf(value) !== undefined;
 }

@@ -3,7 +3,7 @@
 // Invariant: what is written here, decode.ts reads back to the same key and value.
 
 import { encodeWhole } from "../codec/value/whole.js";
-import { KvU64 } from "../codec/u64.js";
+import { isU64 } from "../codec/u64.js";
 import type { KvKey } from "../types.js";
 
 /** An entry to be written. */
@@ -125,7 +125,7 @@ function encodeObject(value: object, met: Set<object>): string {
   if (prototype === Object.prototype || prototype === null) return encodePlain(value, met);
   if (Array.isArray(value)) return encodeArray(value, met);
   if (ArrayBuffer.isView(value)) return encodeView(value, met);
-  if (value instanceof KvU64) return `{"type":"KvU64","value":"${value.value}"}`;
+  if (isU64(value)) return `{"type":"KvU64","value":"${value.value}"}`;
   if (value instanceof Map) {
     const pairs = Array.from(value, ([k, v]) => `[${encode(k, met)},${encode(v, met)}]`);
     return `{"type":"Map","value":[${pairs.join(",")}]}`;

@@ -122,6 +122,4 @@ export default {
     ],
     misspelt: NO_OPTIONS,
   },
-  "KvU64.valueOf": { closed: NO_HANDLE, ...NONE },
-  "KvU64.toString": { closed: NO_HANDLE, ...NONE },
 };

@@ -8,7 +8,7 @@
 import type { Buffer } from "node:buffer";
 import { types } from "node:util";
 import { isResizable, viewBuffer, viewBytes } from "../slots";
-import { KvU64 } from "../u64";
+import { isU64 } from "../u64";
 import { type Mark, markUuid } from "../uuid";
 import type { Writer } from "../writer";
 import { writeBigint } from "./bigint";
@@ -66,14 +66,19 @@ export function encodeValue(
         encodeBytes(writer, value as Uint8Array, bytesMax);
         return ENCODING_BYTES;
       }
-    } else if (KvU64.isU64(value)) {
-      writer.ensure(8);
-      writer.view.setBigUint64(writer.pos, value.value, true);
-      writer.pos += 8;
-      return ENCODING_LE64;
+    } else {
+      if (isProxy(value)) throw proxyNotCloneable(value);
+      if (isU64(value)) {
+        writer.ensure(8);
+        writer.view.setBigUint64(writer.pos, value.value, true);
+        writer.pos += 8;
+        return ENCODING_LE64;
+      }
+      encode(writer, value, bytesMax, true);
+      return ENCODING_CBOR;
     }
   }
-  encodeCbor(writer, value, bytesMax);
+  encode(writer, value, bytesMax, false);
   return ENCODING_CBOR;
 }
 
@@ -87,9 +92,14 @@ export function encodeCbor(
   value: unknown,
   bytesMax = Number.POSITIVE_INFINITY,
 ): void {
+  encode(writer, value, bytesMax, false);
+}
+
+/** `known`: the value is an object, and neither a proxy nor a view. */
+function encode(writer: Writer, value: unknown, bytesMax: number, known: boolean): void {
   const encoder = idle.pop() ?? new Encoder();
   try {
-    encoder.run(writer, value, bytesMax);
+    encoder.run(writer, value, bytesMax, known);
   } finally {
     encoder.reset();
     idle.push(encoder);
@@ -139,14 +149,16 @@ export class Encoder {
   /** The shape that was last met at each level: the next one is likely to be the same. */
   readonly #likely: (ShapeWriter | null)[] = new Array(SHAPED_DEPTH_MAX).fill(null);
 
-  run(writer: Writer, value: unknown, bytesMax: number): void {
+  run(writer: Writer, value: unknown, bytesMax: number, known: boolean): void {
     if (writer.busy) throw new Error("a writer was used while a value was being encoded into it");
     writer.busy = true;
     this.#writer = writer;
     this.bytesMax = bytesMax;
     this.#adopt(writer);
     this.#start = this.pos = writer.pos;
-    this.value(value);
+    if (!known) this.value(value);
+    else if (isArray(value)) this.#array(value);
+    else this.#known(value as object);
     this.#finish(writer);
   }
 
@@ -327,6 +339,11 @@ export class Encoder {
     if (isProxy(value)) throw proxyNotCloneable(value);
     if (isArray(value)) return this.#array(value);
     if (isView(value)) return writeView(this, value);
+    this.#known(value);
+  }
+
+  /** An object that is neither a proxy nor an array nor a view. */
+  #known(value: object): void {
     // Before anything looks at its keys: a value can hold one large object very often.
     if (this.met(value)) return;
     const level = this.#depth;
