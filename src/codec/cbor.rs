@@ -22,5 +22,5 @@ use super::Malformed;
 pub use array::{joined, plain_items};
 pub use decode::decode;
 pub use encode::encode;
-pub use look::{Item, Look, Place, texts};
+pub use look::{GoesOn, Item, Look, Place, texts};
 pub use number::{encode_bigint, encode_number, number_of};

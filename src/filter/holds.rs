@@ -1,6 +1,8 @@
 //! Whether a value meets a condition.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use memchr::memmem;
 
@@ -9,14 +11,37 @@ use super::path::Step;
 use super::text::Text;
 use super::{Condition, Test};
 use crate::codec::Malformed;
-use crate::codec::cbor::{Item, Look, Place};
-use crate::model::FILTER_VISITS_MAX;
+use crate::codec::cbor::{GoesOn, Item, Look, Place};
+use crate::model::{FILTER_FOLD_KEPT_BYTES_MIN, FILTER_VISITS_MAX};
 
 /// A value that is being looked at.
 pub(super) struct Subject<'a> {
     root: Root<'a>,
     /// One for all conditions.
     look: Look<'a>,
+    folds: Folds,
+}
+
+/// Folded texts of one value, by where they stand in it: each is folded once for all conditions.
+#[derive(Default)]
+struct Folds(HashMap<(*const u8, usize), Text>);
+
+impl Folds {
+    fn of(&mut self, wtf8: &[u8]) -> Cow<'_, [u8]> {
+        if wtf8.len() < FILTER_FOLD_KEPT_BYTES_MIN {
+            return Cow::Owned(Text::fold(wtf8).into_bytes());
+        }
+        let text = self.0.entry((wtf8.as_ptr(), wtf8.len())).or_insert_with(|| Text::fold(wtf8));
+        Cow::Borrowed(text.as_bytes())
+    }
+
+    /// What a string is after folding; `None` of anything else.
+    fn of_item(&mut self, item: &Item<'_>) -> Option<Cow<'_, [u8]>> {
+        match item {
+            Item::Text(wtf8) => Some(self.of(wtf8)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -30,11 +55,25 @@ type Visit<'v, 'a> = &'v mut dyn FnMut(&Item<'a>, &mut Look<'a>) -> Result<bool,
 
 impl<'a> Subject<'a> {
     pub(super) fn of_cbor(bytes: &'a [u8]) -> Self {
-        Self { root: Root::Cbor(bytes), look: Look::new(FILTER_VISITS_MAX) }
+        Self::of(Root::Cbor(bytes))
     }
 
     pub(super) fn of_item(item: Item<'a>) -> Self {
-        Self { root: Root::Item(item), look: Look::new(FILTER_VISITS_MAX) }
+        Self::of(Root::Item(item))
+    }
+
+    fn of(root: Root<'a>) -> Self {
+        Self { root, look: Look::new(FILTER_VISITS_MAX), folds: Folds::default() }
+    }
+
+    /// From now on asks this whether to go on.
+    pub(super) fn asking(self, goes_on: GoesOn<'a>) -> Self {
+        Self { look: self.look.asking(goes_on), ..self }
+    }
+
+    /// Whether it was told not to go on.
+    pub(super) fn has_ended(&self) -> bool {
+        self.look.has_ended()
     }
 
     /// Recursion is bounded by the filter's depth.
@@ -60,17 +99,15 @@ impl<'a> Subject<'a> {
             Condition::At { path, negated, test } => {
                 let mut found = false;
                 let root = match self.root {
-                    Root::Cbor(bytes) => {
-                        // Every item is a byte at least, so one walk through all of it is free.
-                        self.look.extend(bytes.len());
-                        Place::of(bytes).open(&mut self.look)?
-                    }
+                    Root::Cbor(bytes) => Place::of(bytes).open(&mut self.look)?,
                     Root::Item(item) => item,
                 };
+                let mut folds = std::mem::take(&mut self.folds);
                 let met = self.follow(root, path.steps(), &mut |item, look| {
                     found = true;
-                    test.holds(item, look)
+                    test.holds(item, look, &mut folds)
                 })?;
+                self.folds = folds;
                 let met = met || (!found && matches!(test, Test::Null | Test::Empty));
                 Ok(met != *negated)
             }
@@ -170,7 +207,12 @@ impl<'a> Subject<'a> {
 }
 
 impl Test {
-    fn holds<'a>(&self, item: &Item<'a>, look: &mut Look<'a>) -> Result<bool, Malformed> {
+    fn holds<'a>(
+        &self,
+        item: &Item<'a>,
+        look: &mut Look<'a>,
+        folds: &mut Folds,
+    ) -> Result<bool, Malformed> {
         let order = |operand: &Operand| operand.compare(item);
         Ok(match self {
             Self::Exists => true,
@@ -190,17 +232,19 @@ impl Test {
                 Some((whole, part)) => memmem::find(whole, part).is_some(),
                 None => any_element(item, look, |element| operand.equals(element))?,
             },
-            Self::EqualFolded(text) => folded(item).is_some_and(|folded| folded == *text),
+            Self::EqualFolded(text) => {
+                folds.of_item(item).is_some_and(|folded| *folded == *text.as_bytes())
+            }
             Self::StartsFolded(text) => {
-                folded(item).is_some_and(|folded| folded.as_bytes().starts_with(text.as_bytes()))
+                folds.of_item(item).is_some_and(|folded| folded.starts_with(text.as_bytes()))
             }
             Self::EndsFolded(text) => {
-                folded(item).is_some_and(|folded| folded.as_bytes().ends_with(text.as_bytes()))
+                folds.of_item(item).is_some_and(|folded| folded.ends_with(text.as_bytes()))
             }
-            Self::ContainsFolded(text) => match folded(item) {
-                Some(folded) => memmem::find(folded.as_bytes(), text.as_bytes()).is_some(),
+            Self::ContainsFolded(text) => match folds.of_item(item) {
+                Some(folded) => memmem::find(&folded, text.as_bytes()).is_some(),
                 None => any_element(item, look, |element| {
-                    folded(element).is_some_and(|folded| folded == *text)
+                    folds.of_item(element).is_some_and(|folded| *folded == *text.as_bytes())
                 })?,
             },
         })
@@ -228,18 +272,11 @@ fn like<'o>(item: &Item<'o>, operand: &'o Operand) -> Option<(&'o [u8], &'o [u8]
     }
 }
 
-fn folded(item: &Item<'_>) -> Option<Text> {
-    match item {
-        Item::Text(wtf8) => Some(Text::fold(wtf8)),
-        _ => None,
-    }
-}
-
 /// Whether something holds for an element of an array or `Set`.
 fn any_element<'a>(
     item: &Item<'a>,
     look: &mut Look<'a>,
-    holds: impl Fn(&Item<'a>) -> bool,
+    mut holds: impl FnMut(&Item<'a>) -> bool,
 ) -> Result<bool, Malformed> {
     let (len, mut at, named) = match *item {
         Item::Array(len, at) | Item::Set(len, at) => (len, at, false),

@@ -12,7 +12,7 @@ mod parse;
 mod path;
 mod text;
 
-use crate::codec::cbor::Item;
+use crate::codec::cbor::{GoesOn, Item};
 use crate::codec::{Malformed, cbor};
 use crate::model::{Encoding, Error, FILTER_BYTES_MAX, Result};
 use holds::Subject;
@@ -94,8 +94,24 @@ impl Filter {
     /// Bytes on the way that are no value, a value in V8's format, and one whose objects are met so
     /// often that the filter would not end ([`FILTER_VISITS_MAX`](crate::model::FILTER_VISITS_MAX)).
     pub fn matches(&self, encoding: Encoding, bytes: &[u8]) -> Result<bool, Malformed> {
+        // Nothing ends it, so there is an answer.
+        self.matches_while(encoding, bytes, &|_| true).map(|met| met == Some(true))
+    }
+
+    /// As [`Filter::matches`], as long as `goes_on` answers `true`: it is told of the items that the
+    /// filter has come by, every so many ([`FILTER_LOOK_VISITS`](crate::model::FILTER_LOOK_VISITS)).
+    /// `None` when it has answered `false`.
+    ///
+    /// # Errors
+    /// As [`Filter::matches`].
+    pub fn matches_while(
+        &self,
+        encoding: Encoding,
+        bytes: &[u8],
+        goes_on: GoesOn<'_>,
+    ) -> Result<Option<bool>, Malformed> {
         let magnitude: [u8; 8];
-        let mut subject = match encoding {
+        let subject = match encoding {
             Encoding::Cbor => Subject::of_cbor(bytes),
             Encoding::Bytes => Subject::of_item(Item::Bytes(bytes)),
             Encoding::Le64 => {
@@ -108,7 +124,11 @@ impl Filter {
             }
             Encoding::V8 => return Err(Malformed::new("a value in V8's format", 0)),
         };
-        subject.meets(&self.0)
+        let mut subject = subject.asking(goes_on);
+        match subject.meets(&self.0) {
+            Err(_) if subject.has_ended() => Ok(None),
+            met => met.map(Some),
+        }
     }
 }
 

@@ -5,8 +5,13 @@ use ciborium::Value as Cbor;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
+use std::cell::Cell;
+
 use super::Filter;
-use crate::model::{Encoding, FILTER_NODES_MAX, FILTER_VISITS_MAX};
+use super::text::Text;
+use crate::model::{
+    Encoding, FILTER_FOLD_KEPT_BYTES_MIN, FILTER_LOOK_VISITS, FILTER_NODES_MAX, FILTER_VISITS_MAX,
+};
 
 fn encoded(value: &impl serde::Serialize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -294,6 +299,78 @@ fn repeated(item: Cbor, times: usize) -> Vec<u8> {
 /// An object of so many names.
 fn wide(names: usize) -> Cbor {
     map((0..names).map(|n| (text(&n.to_string()), Cbor::from(0))).collect())
+}
+
+/// Each condition came by every element twice, and was allowed as many as the value has bytes: an
+/// array of small numbers was refused from some number of conditions on.
+#[test]
+fn what_stands_in_a_value_once_is_never_too_intertwined() {
+    let numbers = encoded(&json!({ "n": vec![7; 30_000] }));
+    let missing = || (0..60).map(|_| json!({ "n": { "$contains": 8 } }));
+    let any = |last: Json| json!({ "$or": missing().chain([last]).collect::<Vec<_>>() });
+    let answer = |by: &Json| filter(by).unwrap().matches(Encoding::Cbor, &numbers);
+    assert_eq!(answer(&any(json!({ "n": { "$contains": 7 } }))), Ok(true));
+    assert_eq!(answer(&any(json!({ "n": { "$contains": 9 } }))), Ok(false));
+}
+
+/// The bound is exact: an item behind a reference is one, and so is passing over it.
+#[test]
+fn items_behind_references_are_counted_up_to_the_bound() {
+    let times = 1001;
+    // Behind each reference an object is opened, a name compared and an array passed over.
+    let each = FILTER_VISITS_MAX / (times - 1);
+    let of = |counted: usize| {
+        let passed = Cbor::Array(vec![Cbor::from(0); counted - 3]);
+        repeated(map(vec![(text("y"), passed)]), times)
+    };
+    let by = filter(&json!({ "x": 1 })).unwrap();
+    assert_eq!(by.matches(Encoding::Cbor, &of(each)), Ok(false));
+    let refused = by.matches(Encoding::Cbor, &of(each + 1)).unwrap_err();
+    assert_eq!(refused.what(), "value too intertwined for a filter");
+}
+
+/// A filter asks whether to go on between conditions and inside of one, and is told what it has done.
+#[test]
+fn a_filter_is_ended_between_and_inside_of_conditions() {
+    let numbers = encoded(&json!({ "n": vec![7; FILTER_LOOK_VISITS], "t": "x".repeat(400_000) }));
+    let many = |one: Json| json!({ "$or": vec![one; 300] });
+    for by in [many(json!({ "n": { "$contains": 8 } })), many(json!({ "t": { "$containsi": "Y" } }))] {
+        let by = filter(&by).unwrap();
+        let (asked, done) = (Cell::new(0), Cell::new(0));
+        let ended = by.matches_while(Encoding::Cbor, &numbers, &|work| {
+            asked.set(asked.get() + 1);
+            done.set(done.get() + work);
+            asked.get() < 3
+        });
+        assert_eq!((ended, asked.get()), (Ok(None), 3));
+        assert!(done.get() >= 3 * FILTER_LOOK_VISITS);
+        assert_eq!(by.matches_while(Encoding::Cbor, &numbers, &|_| true), Ok(Some(false)));
+    }
+    let broken = by_contains().matches_while(Encoding::Cbor, b"\xa1\x61n\x9f", &|_| false);
+    assert!(broken.is_err(), "{broken:?}");
+}
+
+fn by_contains() -> Filter {
+    filter(&json!({ "n": { "$contains": 1 } })).unwrap()
+}
+
+/// 330 conditions on one text folded it 330 times.
+#[test]
+fn a_text_is_folded_once_for_all_conditions_on_it() {
+    let long = "Straße ".repeat(FILTER_FOLD_KEPT_BYTES_MIN);
+    let value = encoded(&json!({ "a": long, "b": [long, "kurz"], "c": "KURZ" }));
+    let by = filter(&json!({ "$and": [
+        { "a": { "$containsi": "STRASSE S", "$startsWithi": "sT", "$endsWithi": "E " } },
+        { "a": { "$notContainsi": "gasse", "$nei": "strasse" } },
+        { "b": { "$containsi": "KURZ" } },
+        { "b.0": { "$containsi": "SSE" } },
+        { "c": { "$eqi": "kurz" } },
+    ] }));
+    let before = Text::folded_so_far();
+    assert_eq!(by.clone().unwrap().matches(Encoding::Cbor, &value), Ok(true));
+    // Parsing the filter folds its operands; what follows are the two long texts, and short ones.
+    let folded = Text::folded_so_far() - before;
+    assert!(folded >= 2 * long.len() && folded < 3 * long.len(), "{folded} of {}", long.len());
 }
 
 /// Only what was opened counted, and every condition began anew: an array of references to one wide

@@ -9,6 +9,8 @@ pub(super) struct Text(Vec<u8>);
 impl Text {
     /// Folds WTF-8.
     pub(super) fn fold(wtf8: &[u8]) -> Self {
+        #[cfg(test)]
+        FOLDED.set(FOLDED.get() + wtf8.len());
         if wtf8.is_ascii() {
             return Self(wtf8.to_ascii_lowercase());
         }
@@ -21,8 +23,25 @@ impl Text {
         Self(folded)
     }
 
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes that this thread has folded.
+    static FOLDED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+impl Text {
+    pub(super) fn folded_so_far() -> usize {
+        FOLDED.get()
     }
 }
 

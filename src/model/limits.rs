@@ -299,13 +299,19 @@ pub const FILTER_NODES_MAX: usize = 1000;
 /// Steps of one path of a filter.
 pub const FILTER_PATH_STEPS_MAX: usize = 100;
 
-/// Items that a filter may come by in one value, passed over or looked at, beside as many for each of
-/// its conditions as the value has bytes: objects that are met several times could otherwise be
-/// walked without end.
+/// Items behind references that a filter may come by in one value, passed over or looked at, all its
+/// conditions together: an object that is met several times could otherwise be walked without end.
+/// Items that stand in the value itself are not counted here.
 pub const FILTER_VISITS_MAX: usize = 1_000_000;
 
 /// Bytes of a text, name or bigint that is looked at which count as one more item.
 pub const FILTER_VISIT_BYTES: usize = 16;
+
+/// Items that a filter comes by in one value between two looks at whether it is to go on.
+pub const FILTER_LOOK_VISITS: usize = 10_000;
+
+/// Bytes of a text from which on a filter keeps it folded for the other conditions on it.
+pub const FILTER_FOLD_KEPT_BYTES_MIN: usize = 256;
 
 /// Changes that set something which the log of changes keeps, at most.
 pub const FEED_CHANGES_MAX: u64 = 100_000;

@@ -2,8 +2,9 @@
 //! it is passed over.
 //!
 //! What is looked at is checked as [`decode`](super::decode) would; what is passed over is only
-//! taken apart far enough to find its end. Nothing recurses. All of it is counted: what a value holds
-//! several times could be walked without end, and a look is over when it has come by too much.
+//! taken apart far enough to find its end. Nothing recurses. Items that are reached by a reference are
+//! bounded: a value can hold one item many times, and could be walked without end. Items that stand in
+//! the value are not: a walk over them is no longer than the value for each step of a path.
 
 use std::ops::Range;
 
@@ -15,11 +16,15 @@ use super::head::{
     TAG_SHAREABLE, TAG_SHARED, TAG_WTF8,
 };
 use super::special::read_date;
-use crate::model::{FILTER_VISIT_BYTES, Node};
+use crate::model::{FILTER_LOOK_VISITS, FILTER_VISIT_BYTES, Node};
 
 /// Where an item starts. Items that are met again are looked up in the [`Look`] into their value.
 #[derive(Clone, Copy)]
-pub struct Place<'a>(Reader<'a>);
+pub struct Place<'a> {
+    reader: Reader<'a>,
+    /// Whether a reference has led here.
+    again: bool,
+}
 
 /// What an item is. Containers say where their first item is; [`Place::next`] leads on.
 #[derive(Clone, Copy)]
@@ -74,29 +79,53 @@ impl Item<'_> {
 }
 
 /// One look into a value: the places of what the value holds several times, in their order, found
-/// when the first is asked for, and how many items it may still come by.
+/// when the first is asked for, and how many items it may still come by behind references.
 pub struct Look<'a> {
     shared: Option<Vec<Reader<'a>>>,
     left: usize,
+    /// Items since `goes_on` was last asked.
+    work: usize,
+    goes_on: Option<GoesOn<'a>>,
+    ended: bool,
 }
 
+/// Told of so many items; `false` ends the look.
+pub type GoesOn<'a> = &'a dyn Fn(usize) -> bool;
+
 impl<'a> Look<'a> {
-    /// A look that may come by so many items.
+    /// A look that may come by so many items behind references.
     #[must_use]
     pub fn new(visits: usize) -> Self {
-        Self { shared: None, left: visits }
+        Self { shared: None, left: visits, work: 0, goes_on: None, ended: false }
     }
 
-    /// Lets it come by more items.
-    pub fn extend(&mut self, visits: usize) {
-        self.left = self.left.saturating_add(visits);
+    /// From now on asks this whether to go on, every [`FILTER_LOOK_VISITS`] items.
+    #[must_use]
+    pub fn asking(self, goes_on: GoesOn<'a>) -> Self {
+        Self { goes_on: Some(goes_on), ..self }
+    }
+
+    /// Whether it was told not to go on: its errors then say nothing about the value.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// It has come by so many, up to here.
-    fn count(&mut self, visits: usize, here: Reader<'a>) -> Result<(), Malformed> {
-        match self.left.checked_sub(visits) {
-            Some(left) => self.left = left,
-            None => return here.fail("value too intertwined for a filter"),
+    fn count(&mut self, visits: usize, here: Place<'a>) -> Result<(), Malformed> {
+        self.work = self.work.saturating_add(visits);
+        if self.work >= FILTER_LOOK_VISITS {
+            let done = std::mem::take(&mut self.work);
+            self.ended |= self.goes_on.is_some_and(|goes_on| !goes_on(done));
+            if self.ended {
+                return here.reader.fail("a look was ended");
+            }
+        }
+        if here.again {
+            let Some(left) = self.left.checked_sub(visits) else {
+                return here.reader.fail("value too intertwined for a filter");
+            };
+            self.left = left;
         }
         Ok(())
     }
@@ -156,7 +185,7 @@ impl<'a> Place<'a> {
     /// The start of a value.
     #[must_use]
     pub fn of(bytes: &'a [u8]) -> Self {
-        Self(Reader::new(bytes))
+        Self { reader: Reader::new(bytes), again: false }
     }
 
     /// What is here.
@@ -164,34 +193,36 @@ impl<'a> Place<'a> {
     /// # Errors
     /// Bytes that are no value, and one that the look has come by too much of.
     pub fn open(self, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
-        let item = self.item(look)?;
+        let (item, again) = self.item(look)?;
         let body = match item {
             Item::Text(bytes) | Item::Bytes(bytes) | Item::BigInt { magnitude: bytes, .. } => bytes,
             _ => &[],
         };
-        look.count(visits(body), self.0)?;
+        look.count(visits(body), Self { again, ..self })?;
         Ok(item)
     }
 
-    fn item(self, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
-        let mut reader = self.0;
+    /// What is here, and whether a reference has led to it.
+    fn item(self, look: &mut Look<'a>) -> Result<(Item<'a>, bool), Malformed> {
+        let Self { mut reader, mut again } = self;
         let mut head = reader.head()?;
         if head == Head::Tag(TAG_SHARED) {
             let index = reader.count()?;
             reader = look.find(reader, index)?;
+            again = true;
             head = reader.head()?;
         } else if head == Head::Tag(TAG_SHAREABLE) {
             head = reader.head()?;
         }
-        Ok(match head {
+        let item = match head {
             Head::Undefined => Item::Undefined,
             Head::Null => Item::Null,
             Head::Bool(b) => Item::Bool(b),
             Head::Number(n) => Item::Number(n),
             Head::Text(len) => Item::Text(reader.body(len)?),
             Head::Bytes(len) => Item::Bytes(reader.body(len)?),
-            Head::Array(len) => Item::Array(len, Self(reader)),
-            Head::Map(len) => Item::Object(len, Self(reader)),
+            Head::Array(len) => Item::Array(len, Self { reader, again }),
+            Head::Map(len) => Item::Object(len, Self { reader, again }),
             Head::Tag(TAG_WTF8) => Item::Text(reader.byte_string()?),
             Head::Tag(tag @ (TAG_BIGINT | TAG_NEGATIVE_BIGINT)) => Item::BigInt {
                 negative: tag == TAG_NEGATIVE_BIGINT,
@@ -202,16 +233,17 @@ impl<'a> Place<'a> {
                 _ => Item::Other,
             },
             Head::Tag(TAG_SET) => match reader.head()? {
-                Head::Array(len) => Item::Set(len, Self(reader)),
+                Head::Array(len) => Item::Set(len, Self { reader, again }),
                 _ => return reader.fail("invalid value: Set that is no array"),
             },
             Head::Tag(TAG_MAP) => match reader.head()? {
-                Head::Map(len) => Item::Map(len, Self(reader)),
+                Head::Map(len) => Item::Map(len, Self { reader, again }),
                 _ => return reader.fail("invalid value: Map that is no map"),
             },
-            Head::Tag(TAG_GENERIC) => generic(reader, look)?,
+            Head::Tag(TAG_GENERIC) => generic(Self { reader, again }, look)?,
             Head::Tag(_) => Item::Other,
-        })
+        };
+        Ok((item, again))
     }
 
     /// Where the item after this one starts.
@@ -219,7 +251,7 @@ impl<'a> Place<'a> {
     /// # Errors
     /// Bytes that are no value, and one that the look has come by too much of.
     pub fn next(self, look: &mut Look<'a>) -> Result<Self, Malformed> {
-        let mut reader = self.0;
+        let Self { mut reader, again } = self;
         let mut left: usize = 1;
         let mut passed: usize = 0;
         while left > 0 {
@@ -241,8 +273,9 @@ impl<'a> Place<'a> {
             };
             left = left.saturating_add(inside);
         }
-        look.count(passed, reader)?;
-        Ok(Self(reader))
+        let next = Self { reader, again };
+        look.count(passed, next)?;
+        Ok(next)
     }
 
     /// A string that must be here, in WTF-8, and where the item after it starts.
@@ -250,14 +283,14 @@ impl<'a> Place<'a> {
     /// # Errors
     /// Anything else, and as [`Place::next`].
     pub fn name(self, look: &mut Look<'a>) -> Result<(&'a [u8], Self), Malformed> {
-        let mut reader = self.0;
+        let Self { mut reader, again } = self;
         let name = match reader.head()? {
             Head::Text(len) => reader.body(len)?,
             Head::Tag(TAG_WTF8) => reader.byte_string()?,
-            _ => return self.0.fail("invalid value: no string where there must be one"),
+            _ => return self.reader.fail("invalid value: no string where there must be one"),
         };
-        look.count(visits(name), self.0)?;
-        Ok((name, Self(reader)))
+        look.count(visits(name), self)?;
+        Ok((name, Self { reader, again }))
     }
 }
 
@@ -268,21 +301,22 @@ fn visits(body: &[u8]) -> usize {
 
 /// What follows tag 27. Of these, arrays with holes are stepped into, and a `Uint8Array` over a
 /// buffer that others see is compared.
-fn generic<'a>(mut reader: Reader<'a>, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
+fn generic<'a>(place: Place<'a>, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
+    let Place { mut reader, again } = place;
     let Head::Array(items) = reader.head()? else {
         return reader.fail("invalid value: generic object that is no array");
     };
-    let (name, Place(mut reader)) = Place(reader).name(look)?;
+    let (name, Place { mut reader, .. }) = Place { reader, again }.name(look)?;
     match (name, items) {
         (b"Array", 3) => {
             reader.count()?;
             match reader.head()? {
-                Head::Map(len) => Ok(Item::SparseArray(len, Place(reader))),
+                Head::Map(len) => Ok(Item::SparseArray(len, Place { reader, again })),
                 _ => reader.fail("invalid value: array without its properties"),
             }
         }
         (b"View", 5) => {
-            let (class, buffer) = Place(reader).name(look)?;
+            let (class, buffer) = Place { reader, again }.name(look)?;
             if class == b"Uint8Array" { window(buffer, look) } else { Ok(Item::Other) }
         }
         _ => Ok(Item::Other),
@@ -291,7 +325,7 @@ fn generic<'a>(mut reader: Reader<'a>, look: &mut Look<'a>) -> Result<Item<'a>, 
 
 /// The bytes that a `Uint8Array` shows of a buffer, which is here; its place follows.
 fn window<'a>(buffer: Place<'a>, look: &mut Look<'a>) -> Result<Item<'a>, Malformed> {
-    let mut place = buffer.next(look)?.0;
+    let mut place = buffer.next(look)?.reader;
     let offset = place.count()?;
     let before_length = place;
     let length = match place.head()? {
@@ -301,7 +335,7 @@ fn window<'a>(buffer: Place<'a>, look: &mut Look<'a>) -> Result<Item<'a>, Malfor
             Some(place.count()?)
         }
     };
-    let mut reader = buffer.0;
+    let mut reader = buffer.reader;
     match reader.head()? {
         Head::Tag(TAG_SHARED) => {
             let index = reader.count()?;
@@ -312,15 +346,16 @@ fn window<'a>(buffer: Place<'a>, look: &mut Look<'a>) -> Result<Item<'a>, Malfor
         _ => {}
     }
     // Tag 27 has been read: ["ArrayBuffer", bytes, …].
-    let Head::Array(_) = reader.head()? else { return buffer.0.fail("invalid value: view") };
-    let bytes = Place(reader).name(look)?.1.0.byte_string()?;
+    let Head::Array(_) = reader.head()? else { return buffer.reader.fail("invalid value: view") };
+    let class = Place { reader, again: buffer.again };
+    let bytes = class.name(look)?.1.reader.byte_string()?;
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     let end = length.map_or(bytes.len(), |length| {
         usize::try_from(length).ok().and_then(|length| start.checked_add(length)).unwrap_or(start)
     });
     let shown = bytes.get(start..end);
     shown.map_or_else(
-        || buffer.0.fail("invalid value: view outside of its buffer"),
+        || buffer.reader.fail("invalid value: view outside of its buffer"),
         |bytes| Ok(Item::Bytes(bytes)),
     )
 }
