@@ -324,6 +324,10 @@ impl Writer for MemoryWriter {
         Ok(self.0.read().messages.earliest(queue))
     }
 
+    fn queue_depth(&mut self, queue: &str) -> Result<u64> {
+        Ok(self.0.read().messages.depth(queue))
+    }
+
     fn order_dead(
         &mut self,
         queue: &str,

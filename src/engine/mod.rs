@@ -309,6 +309,12 @@ pub trait Writer: Send + Indexer {
     /// What the medium answers.
     fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>>;
 
+    /// How many messages of a queue wait or are being handled.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn queue_depth(&mut self, queue: &str) -> Result<u64>;
+
     /// Does something with dead messages of a queue, in one transaction.
     ///
     /// # Errors

@@ -179,6 +179,7 @@ macro_rules! all_laws {
                 a_deduplication_key_is_held_until_its_message_is_gone
                 a_lapsed_lock_that_is_renewed_with_a_claim_is_kept
                 a_lost_lock_of_a_named_queue_is_due_at_once
+                a_queues_depth_is_what_is_there
                 dead_messages_are_kept_listed_and_purged
                 dead_messages_are_tried_again_as_new
                 higher_priorities_come_first_then_the_earlier

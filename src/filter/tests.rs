@@ -334,7 +334,9 @@ fn items_behind_references_are_counted_up_to_the_bound() {
 fn a_filter_is_ended_between_and_inside_of_conditions() {
     let numbers = encoded(&json!({ "n": vec![7; FILTER_LOOK_VISITS], "t": "x".repeat(400_000) }));
     let many = |one: Json| json!({ "$or": vec![one; 300] });
-    for by in [many(json!({ "n": { "$contains": 8 } })), many(json!({ "t": { "$containsi": "Y" } }))] {
+    for by in
+        [many(json!({ "n": { "$contains": 8 } })), many(json!({ "t": { "$containsi": "Y" } }))]
+    {
         let by = filter(&by).unwrap();
         let (asked, done) = (Cell::new(0), Cell::new(0));
         let ended = by.matches_while(Encoding::Cbor, &numbers, &|work| {

@@ -149,6 +149,9 @@ pub const DEAD_RETENTION_MS_MAX: u64 = 100 * 365 * 86_400_000;
 /// Most dead messages of one page of a list.
 pub const DEAD_LIST_MAX: u32 = 1000;
 
+/// Queues of which a writer keeps how many messages they hold.
+pub const DEPTHS_KEPT_MAX: usize = 1024;
+
 /// Most dead messages removed by one transaction.
 pub const DEAD_PURGE_ROWS_MAX: usize = 512;
 

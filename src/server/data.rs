@@ -199,13 +199,13 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
 /// Whether the queue may get longer.
 pub(super) async fn has_queue_room(database: &Arc<Database>, queue: &str) -> Result<(), Refusal> {
     let Some(max) = database.quotas().queue_depth else { return Ok(()) };
+    if database.readonly {
+        return Ok(());
+    }
     let (reply, answered) = oneshot::channel();
-    let queue = queue.to_owned();
-    store_of(database).await?.read(Box::new(move |snapshot| {
-        let _gone = reply.send(snapshot.and_then(|snapshot| snapshot.queue_stats(&queue)));
-    }));
-    let stats = answered.await.map_err(unanswered)??;
-    if stats.pending + stats.delayed + stats.processing < max {
+    let store = store_of(database).await?;
+    store.queue_depth(queue.to_owned(), Box::new(|depth| drop(reply.send(depth))));
+    if answered.await.map_err(unanswered)?? < max {
         return Ok(());
     }
     Err(over("messages in the queue", max, "", 1))

@@ -42,6 +42,8 @@ pub(super) struct Inbox {
 pub(super) struct Waiting {
     pub(super) submissions: Vec<Submission>,
     pub(super) orders: Vec<Order>,
+    /// As orders, but they change nothing.
+    pub(super) questions: Vec<Order>,
     pub(super) settlements: Vec<Settlement>,
     /// Settlements and renewals whose outcome somebody waits for.
     pub(super) asked: Vec<Asked>,
@@ -59,6 +61,7 @@ impl Inbox {
         let waiting = Waiting {
             submissions: Vec::new(),
             orders: Vec::new(),
+            questions: Vec::new(),
             settlements: Vec::new(),
             asked: Vec::new(),
             consumers: Consumers::new(env.random() >> 1),
@@ -98,6 +101,19 @@ impl Inbox {
         self.ring();
     }
 
+    /// As [`Self::order`], for what changes nothing.
+    pub(super) fn question(&self, question: Order) {
+        let mut waiting = self.waiting.lock();
+        if let Some(error) = waiting.refusal.clone() {
+            drop(waiting);
+            question(Err(error));
+            return;
+        }
+        waiting.questions.push(question);
+        drop(waiting);
+        self.ring();
+    }
+
     /// Something has arrived.
     pub(super) fn ring(&self) {
         self.arrivals.fetch_add(1, Ordering::Release);
@@ -133,6 +149,8 @@ impl Inbox {
             let mut waiting = self.waiting.lock();
             waiting.refusal = Some(error.clone());
             waiting.settlements.clear();
+            let questions = std::mem::take(&mut waiting.questions);
+            waiting.orders.extend(questions);
             (
                 std::mem::take(&mut waiting.submissions),
                 std::mem::take(&mut waiting.orders),

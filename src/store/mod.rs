@@ -379,6 +379,13 @@ impl Store {
         }));
     }
 
+    /// How many messages of a queue wait or are being handled, counted at most once.
+    pub fn queue_depth(&self, queue: String, reply: Box<dyn FnOnce(Result<u64>) + Send>) {
+        self.writes.question(Box::new(move |writer| {
+            reply(writer.and_then(|writer| writer.queue_depth(&queue)));
+        }));
+    }
+
     /// Stops consuming. What is being handled keeps its lock until it is settled.
     pub fn stop_listening(&self, listener: Id) {
         if self.writes.stop_listening(listener) {

@@ -106,6 +106,7 @@ struct Scribe<W> {
 /// One drain of the inbox.
 struct Drained {
     orders: Vec<Order>,
+    questions: Vec<Order>,
     replies: Vec<Reply>,
     asked: Vec<Asked>,
     work: Work,
@@ -137,6 +138,7 @@ impl<W: Writer> Scribe<W> {
             let due = self.next_ms(&waiting.consumers).is_some_and(|at| at <= now_ms);
             let arrived = !waiting.submissions.is_empty()
                 || !waiting.orders.is_empty()
+                || !waiting.questions.is_empty()
                 || !waiting.settlements.is_empty()
                 || !waiting.asked.is_empty()
                 || (waiting.consumers.is_asked() && !waiting.closing)
@@ -216,6 +218,7 @@ impl<W: Writer> Scribe<W> {
         self.settled_alone = group.submissions == 0 && !waiting.submissions.is_empty();
         let mut drained = Drained {
             orders: std::mem::take(&mut waiting.orders),
+            questions: std::mem::take(&mut waiting.questions),
             replies: Vec::new(),
             asked: Vec::new(),
             work: Work::default(),
@@ -273,7 +276,10 @@ impl<W: Writer> Scribe<W> {
     }
 
     fn carry_out(&mut self, drained: Drained) {
-        let Drained { orders, replies, asked, work, busy, .. } = drained;
+        let Drained { orders, questions, replies, asked, work, busy, .. } = drained;
+        for question in questions {
+            question(Ok(&mut self.writer));
+        }
         for order in orders {
             order(Ok(&mut self.writer));
             // It may have changed what time will bring.

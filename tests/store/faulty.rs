@@ -145,6 +145,10 @@ impl<W: Writer> Writer for Faulty<W> {
         self.0.message_agenda(queue)
     }
 
+    fn queue_depth(&mut self, queue: &str) -> Result<u64> {
+        self.0.queue_depth(queue)
+    }
+
     fn order_dead(
         &mut self,
         queue: &str,

@@ -324,6 +324,11 @@ impl Messages {
         stats
     }
 
+    pub(super) fn depth(&self, queue: &str) -> u64 {
+        let waiting = self.waiting.get(queue).map_or(0, |all| all.len());
+        (waiting + self.locked.get(queue).map_or(0, |all| all.len())) as u64
+    }
+
     pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
         let waiting = self.waiting.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
         let locked = self.locked.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::dead::{Burial, Graves};
 use super::deno_queue::DenoQueue;
+use super::depths::Depths;
 use super::statement::{Run, Statement};
 use crate::commit::{Failure, Settled, settle};
 use crate::engine::Report;
@@ -56,9 +57,12 @@ pub(super) struct Messages {
     renew: Statement,
     give_back: Statement,
     delete: Statement,
+    /// As `delete`, telling the queue.
+    delete_told: Statement,
     first_due: Statement,
     first_end: Statement,
     graves: Graves,
+    pub(super) depths: Depths,
     /// Where the messages of Deno's queue are while they wait, in a file for Deno.
     deno: Option<DenoQueue>,
 }
@@ -128,6 +132,10 @@ impl Messages {
                  WHERE id = ?1 AND lock = ?2 AND lock <> 0 RETURNING queue <> ''",
             )?,
             delete: prepare("DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0")?,
+            delete_told: prepare(
+                "DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0 \
+                 RETURNING queue",
+            )?,
             first_due: prepare(
                 "SELECT min(due_ms) FROM openkv_queue \
                  WHERE lock = 0 AND queue = ?1 AND priority = ?2",
@@ -136,6 +144,7 @@ impl Messages {
                 "SELECT min(lock_end_ms) FROM openkv_queue WHERE lock <> 0 AND queue = ?1",
             )?,
             graves: Graves::new(connection)?,
+            depths: Depths::new(connection)?,
             deno: (file == Encoding::V8).then(|| DenoQueue::new(connection)).transpose()?,
         })
     }
@@ -146,7 +155,7 @@ impl Messages {
         }
         let backoff = pack_intervals(&message.backoff_ms);
         let undelivered = pack_keys(&message.keys_if_undelivered);
-        (self.insert.run())
+        let run = (self.insert.run())
             .text(1, &message.queue)
             .int(2, message.priority.into())
             .int(3, message.due_ms)
@@ -155,8 +164,33 @@ impl Messages {
             .int_or_null(6, message.dead_retention_ms)
             .blob(7, &backoff)
             .blob(8, &undelivered)
-            .blob(9, &message.value)
-            .finish()
+            .blob(9, &message.value);
+        // None for a deduplication key that another message has.
+        if run.changes()? > 0 {
+            self.depths.came(&message.queue);
+        }
+        Ok(())
+    }
+
+    /// Deletes a message whose lock still holds; `false` when there is no such.
+    fn delete(&mut self, id: i64, lock: i64) -> Result<bool> {
+        if !self.depths.are_kept() {
+            return Ok(self.delete.run().int(1, id).int(2, lock).changes()? > 0);
+        }
+        let mut run = self.delete_told.run().int(1, id).int(2, lock);
+        let held = run.step()?;
+        if held {
+            self.depths.left(&run.column_text(0));
+        }
+        run.finish()?;
+        Ok(held)
+    }
+
+    /// Messages of a queue that wait or are being handled.
+    pub(super) fn depth(&mut self, queue: &str) -> Result<u64> {
+        // Messages of Deno's queue come and go between two tables in a file for Deno.
+        let kept = self.deno.is_none() || !queue.is_empty();
+        self.depths.of(queue, kept)
     }
 
     /// Where else messages of a queue are.
@@ -174,7 +208,7 @@ impl Messages {
         let mut left = Left::new();
         for Settlement { id, lock, outcome, delay_ms, reason } in settlements {
             let held = match outcome {
-                Outcome::Done => self.delete.run().int(1, *id).int(2, *lock).changes()? > 0,
+                Outcome::Done => self.delete(*id, *lock)?,
                 Outcome::Returned => {
                     let mut run = self.give_back.run().int(1, *id).int(2, *lock);
                     let held = run.step()?;
@@ -280,6 +314,7 @@ impl Messages {
                 }
                 // Whatever its lock is: this transaction has decided that it is dead.
                 self.graves.forget_live(id)?;
+                self.depths.left(&message.queue);
                 // What could not be read is what Deno has written: no CBOR begins like that.
                 let unread = message.value.first() == Some(&u8::MAX);
                 let encoding = if unread { Encoding::V8 } else { Encoding::Cbor };
@@ -365,7 +400,11 @@ impl Messages {
         order: &DeadOrder,
         now_ms: i64,
     ) -> Result<usize> {
-        self.graves.order(queue, order, now_ms)
+        let done = self.graves.order(queue, order, now_ms)?;
+        if matches!(order, DeadOrder::Requeue(_)) && done > 0 {
+            self.depths.came(queue);
+        }
+        Ok(done)
     }
 }
 

@@ -10,6 +10,7 @@ mod custody;
 mod dead;
 mod deno;
 mod deno_queue;
+mod depths;
 mod errors;
 mod examine;
 mod feed;

@@ -194,6 +194,7 @@ impl SqliteWriter {
     /// A transaction that may commit has begun; answers the commit counter.
     fn start(&mut self) -> Result<u64> {
         let before = self.read_version()?;
+        self.messages.depths.begin()?;
         self.own.found(before);
         // Deno has committed, and nobody knows what it has removed.
         if self.file == Encoding::V8 && self.left != before && self.feed.is_on() {
@@ -249,6 +250,11 @@ impl SqliteWriter {
         &mut self.rows
     }
 
+    #[cfg(test)]
+    pub(super) fn depths(&mut self) -> &mut super::depths::Depths {
+        &mut self.messages.depths
+    }
+
     pub(super) fn catalog(&mut self) -> &mut Catalog {
         &mut self.rows.catalog
     }
@@ -278,6 +284,7 @@ impl SqliteWriter {
 
     /// Ends the transaction, if SQLite has not done so already.
     pub(super) fn roll_back(&mut self) {
+        self.messages.depths.forget();
         // SAFETY: the handle is open for as long as the connection.
         let open = unsafe { ffi::sqlite3_get_autocommit(self.connection.handle()) } == 0;
         if open && let Err(error) = self.rollback.execute() {
@@ -333,6 +340,10 @@ impl Writer for SqliteWriter {
 
     fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>> {
         self.messages.earliest(queue)
+    }
+
+    fn queue_depth(&mut self, queue: &str) -> Result<u64> {
+        self.messages.depth(queue)
     }
 
     fn order_dead(

@@ -80,6 +80,41 @@ pub(super) fn named_queues_keep_to_themselves(engine: &impl Engine) {
     assert_eq!(writer.message_agenda("nobody's").unwrap(), None);
 }
 
+/// A writer keeps count; another one, and readers, count what is there.
+pub(super) fn a_queues_depth_is_what_is_there(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let checked = |writer: &mut _, now_ms| {
+        let [pending, delayed, processing, _] = stats(engine, now_ms);
+        let depth = Writer::queue_depth(writer, "mail").unwrap();
+        assert_eq!(depth, pending + delayed + processing);
+        depth
+    };
+    assert_eq!(checked(&mut writer, NOW), 0);
+    let keyed = |value| Message { deduplication_key: Some("k".into()), ..message(value) };
+    let late = Message { due_ms: NOW + 5000, ..message(3) };
+    let kept = Message { dead_retention_ms: Some(9000), ..message(4) };
+    enqueue(&mut writer, vec![keyed(1), keyed(2), late, kept, message(5)]);
+    assert_eq!(checked(&mut writer, NOW), 4);
+    let claimed = claim(&mut writer, 1, 3, NOW);
+    assert_eq!(checked(&mut writer, NOW), 4);
+    let [first, second, third] = claimed.as_slice() else { panic!("{claimed:?}") };
+    let done = || Settlement::new(first.id, 1, Outcome::Done);
+    end(&mut writer, done(), NOW);
+    end(&mut writer, done(), NOW);
+    assert_eq!(checked(&mut writer, NOW), 3);
+    end(&mut writer, Settlement::new(third.id, 1, Outcome::Returned), NOW);
+    assert_eq!(checked(&mut writer, NOW), 3);
+    end(&mut writer, failed(second, "dies"), NOW);
+    assert_eq!(checked(&mut writer, NOW), 2);
+    assert_eq!(order(&mut writer, DeadOrder::Requeue(second.id), NOW), 1);
+    assert_eq!(order(&mut writer, DeadOrder::Requeue(second.id), NOW), 0);
+    assert_eq!(checked(&mut writer, NOW), 3);
+    // Nobody renews these locks: the next claim counts both as failed, and they are dead.
+    assert_eq!(claim(&mut writer, 2, 2, NOW).len(), 2);
+    claim(&mut writer, 3, 1, NOW + 1001);
+    assert_eq!(checked(&mut writer, NOW + 1001), 1);
+}
+
 pub(super) fn higher_priorities_come_first_then_the_earlier(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let of = |value, priority, due_ms| Message { priority, due_ms, ..message(value) };

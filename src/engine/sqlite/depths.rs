@@ -1,0 +1,183 @@
+//! How many messages queues hold, counted once and kept up to date from then on.
+//!
+//! A quota of a server asks for it before every message, and a count reads all of them. A number in
+//! the file would cost every enqueue a row; these are in memory, by what this writer does to the
+//! queue. `PRAGMA data_version` tells whether another connection has committed since: then all of
+//! them are forgotten, and counted again when asked for. Nothing is kept before the first question.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use super::statement::Statement;
+use crate::model::{DEPTHS_KEPT_MAX, Result};
+
+/// The depths that are known. What a transaction that is undone has told of must be forgotten.
+pub(super) struct Depths {
+    known: HashMap<String, u64>,
+    data_version: Statement,
+    /// What `data_version` was when they were last right.
+    seen: i64,
+    count: Statement,
+    #[cfg(test)]
+    counts: usize,
+}
+
+impl Depths {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            known: HashMap::new(),
+            data_version: prepare("PRAGMA data_version")?,
+            seen: 0,
+            // Each of the two is counted in an index.
+            count: prepare(
+                "SELECT (SELECT count(*) FROM openkv_queue WHERE lock = 0 AND queue = ?1) \
+                 + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue = ?1)",
+            )?,
+            #[cfg(test)]
+            counts: 0,
+        })
+    }
+
+    /// Whether any are kept: else nothing need be told of.
+    pub(super) fn are_kept(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// Forgets them if another connection has committed since they were last right. To be called in
+    /// every transaction that tells of messages, before it does.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        if !self.are_kept() {
+            return Ok(());
+        }
+        let now = self.read_data_version()?;
+        if now != self.seen {
+            self.forget();
+            self.seen = now;
+        }
+        Ok(())
+    }
+
+    fn read_data_version(&mut self) -> Result<i64> {
+        let mut run = self.data_version.run();
+        run.step()?;
+        Ok(run.column_int(0))
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// A message has come to a queue.
+    pub(super) fn came(&mut self, queue: &str) {
+        if let Some(depth) = self.known.get_mut(queue) {
+            *depth += 1;
+        }
+    }
+
+    /// A message has left a queue.
+    pub(super) fn left(&mut self, queue: &str) {
+        if let Some(depth) = self.known.get_mut(queue) {
+            *depth = depth.saturating_sub(1);
+        }
+    }
+
+    /// Messages of a queue that wait or are being handled. Outside of a transaction.
+    pub(super) fn of(&mut self, queue: &str, kept: bool) -> Result<u64> {
+        // Before the count: a commit in between is then counted, and noticed the next time.
+        let now = self.read_data_version()?;
+        if now != self.seen {
+            self.forget();
+            self.seen = now;
+        }
+        if let Some(depth) = self.known.get(queue) {
+            return Ok(*depth);
+        }
+        #[cfg(test)]
+        {
+            self.counts += 1;
+        }
+        let mut run = self.count.run().text(1, queue);
+        run.step()?;
+        let depth = run.column_int(0).cast_unsigned();
+        drop(run);
+        if kept {
+            if self.known.len() >= DEPTHS_KEPT_MAX {
+                self.forget();
+            }
+            self.known.insert(queue.to_owned(), depth);
+        }
+        Ok(depth)
+    }
+
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> usize {
+        self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use crate::engine::sqlite::{SqliteEngine, SqliteWriter};
+    use crate::engine::{Engine, Work, Writer};
+    use crate::model::{AtomicWrite, Claim, Limits, Message, Outcome, Settlement, WriteParts};
+
+    fn writer(path: &Path) -> (SqliteEngine, SqliteWriter) {
+        let engine = SqliteEngine::open(path, false, Duration::from_secs(5)).unwrap();
+        let writer = engine.writer().unwrap();
+        (engine, writer)
+    }
+
+    fn apply(writer: &mut SqliteWriter, work: Work) -> crate::engine::Report {
+        writer.apply(work, 0, Instant::now() + Duration::from_secs(5)).unwrap()
+    }
+
+    fn enqueue(writer: &mut SqliteWriter) {
+        let messages = vec![Message { queue: "mail".into(), value: vec![1], ..Message::default() }];
+        let parts = WriteParts { messages, ..WriteParts::default() };
+        let writes = vec![AtomicWrite::new(parts, &Limits::default()).unwrap()];
+        apply(writer, Work { writes, ..Work::default() });
+    }
+
+    /// Every enqueue under a quota counted the whole queue.
+    #[test]
+    fn a_queue_is_counted_once_and_again_when_another_connection_has_committed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kv");
+        let (_engine, mut ours) = writer(&path);
+        for before in 0..10 {
+            assert_eq!(ours.queue_depth("mail").unwrap(), before);
+            enqueue(&mut ours);
+        }
+        assert_eq!(ours.depths().counts(), 1);
+        let (_other_engine, mut theirs) = writer(&path);
+        assert_eq!(theirs.queue_depth("mail").unwrap(), 10);
+        enqueue(&mut theirs);
+        enqueue(&mut ours);
+        assert_eq!(ours.queue_depth("mail").unwrap(), 12);
+        assert_eq!(ours.depths().counts(), 2);
+        let claims = vec![Claim { queue: "mail".into(), max: 1, lock_ms: 1000, lock: 7 }];
+        let taken = apply(&mut theirs, Work { claims, ..Work::default() });
+        let id = taken.deliveries[0][0].id;
+        let settlements = vec![Settlement::new(id, 7, Outcome::Done)];
+        apply(&mut theirs, Work { settlements, durable: true, ..Work::default() });
+        assert_eq!(ours.queue_depth("mail").unwrap(), 11);
+        assert_eq!(theirs.queue_depth("mail").unwrap(), 11);
+    }
+
+    /// What an undone transaction has enqueued is not there.
+    #[test]
+    fn an_undone_transaction_leaves_the_depth_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let (_engine, mut ours) = writer(&directory.path().join("kv"));
+        assert_eq!(ours.queue_depth("mail").unwrap(), 0);
+        ours.begin(Instant::now()).unwrap();
+        ours.depths().came("mail");
+        ours.roll_back();
+        assert_eq!(ours.queue_depth("mail").unwrap(), 0);
+    }
+}
