@@ -1,5 +1,7 @@
 // Duty: what is printed, and how: for people with colours where a terminal takes them, or lossless
 // JSON, one entry a line.
+// Invariant: a control character on the terminal is of this file's colours and layout; one in a
+// stored string, or in an error's message, is printed as its escape.
 
 import { inspect } from "node:util";
 import type { KvChange, KvSearchEntry } from "../types.js";
@@ -40,27 +42,53 @@ export function put(output: string | Uint8Array): Promise<void> {
   });
 }
 
+/** C0, DEL and C1, which terminals act upon. */
+const CONTROLS = /[\0-\x1f\x7f-\x9f]/g;
+const CONTROLS_IN_LINES = /[\0-\t\v-\x1f\x7f-\x9f]/g;
+
+/**
+ * Text with its control characters as `\u001b`, which means the same in JSON and in a literal;
+ * `lines`: but for the ends of lines.
+ */
+export function visible(text: string, lines = false): string {
+  return text.replace(
+    lines ? CONTROLS_IN_LINES : CONTROLS,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** Prints one line of plain text or JSON. */
 export function print(line: string): Promise<void> {
-  return put(`${line}\n`);
+  return put(`${visible(line)}\n`);
+}
+
+/** Prints lines whose parts are visible, and may be coloured. */
+function printShown(lines: string): Promise<void> {
+  return put(`${lines}\n`);
 }
 
 /** Tells people of something beside the result. */
 export function note(line: string): void {
-  process.stderr.write(`${line}\n`);
+  process.stderr.write(`${visible(line)}\n`);
 }
 
 export function fail(message: string): void {
-  process.stderr.write(`openkv: ${message}\n`);
+  process.stderr.write(`openkv: ${visible(message)}\n`);
 }
 
 function show(value: unknown, { color }: Style): string {
-  return inspect(value, { colors: color, depth: null, maxArrayLength: null, maxStringLength: null });
+  const whole = { depth: null, maxArrayLength: null, maxStringLength: null };
+  const plain = inspect(value, { ...whole, colors: false });
+  const shown = visible(plain, true);
+  // inspect() escapes strings, not the text of errors and regular expressions. Where that has control
+  // characters they cannot be told from colours, so there are none.
+  return color && shown === plain ? inspect(value, { ...whole, colors: true }) : shown;
 }
 
 export async function printEntry(entry: ExportedEntry, style: Style): Promise<void> {
   if (style.json) return await print(await encodeLine(entry));
   const head = `${showKey(entry.key, style)} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`;
-  await print(`${head}\n${indented(show(entry.value, style))}`);
+  await printShown(`${head}\n${indented(show(entry.value, style))}`);
 }
 
 export function printKey(
@@ -69,14 +97,14 @@ export function printKey(
 ): Promise<void> {
   return style.json
     ? print(`{"key":${encodeKey(key as never)},"versionstamp":"${versionstamp}"}`)
-    : print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}`);
+    : printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}`);
 }
 
 /** A key that has no entry. */
 export function printGone(key: readonly unknown[], style: Style): Promise<void> {
   return style.json
     ? print(`{"key":${encodeKey(key as never)},"gone":true}`)
-    : print(`${showKey(key, style)} ${dim("(no entry)", style)}`);
+    : printShown(`${showKey(key, style)} ${dim("(no entry)", style)}`);
 }
 
 /** What a commit did to one key: an entry with its type in front. */
@@ -88,7 +116,7 @@ export async function printChange(change: KvChange<unknown>, style: Style): Prom
   } else if (style.json) {
     await print(`{"type":"delete","key":${encodeKey(key)},"versionstamp":"${versionstamp}"}`);
   } else {
-    await print(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)} deleted`);
+    await printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)} deleted`);
   }
 }
 
@@ -105,7 +133,7 @@ export async function printValued(
     const text = fact instanceof Date ? fact.toISOString() : typeof fact === "string" ? fact : show(fact, PLAIN);
     return `${name} ${text}`;
   });
-  await print(`${dim(told.join("  "), style)}\n${indented(show(value, style))}`);
+  await printShown(`${dim(told.join("  "), style)}\n${indented(show(value, style))}`);
 }
 
 /** An entry that a search has found. */
@@ -117,9 +145,9 @@ export async function printFound(entry: KvSearchEntry<unknown>, style: Style): P
   }
   const { key, value } = entry;
   const head = `${showKey(key, style)} ${dim(`@${entry.versionstamp} score ${score.toPrecision(4)}`, style)}`;
-  const below = Object.entries(highlights ?? {}).map(([field, text]) => `${field}: ${text}`);
+  const below = Object.entries(highlights ?? {}).map(([field, text]) => visible(`${field}: ${text}`, true));
   const shown = highlights === undefined ? [show(value, style)] : below;
-  await print([head, ...shown.map(indented)].join("\n"));
+  await printShown([head, ...shown.map(indented)].join("\n"));
 }
 
 const PLAIN: Style = { json: false, color: false };
@@ -130,7 +158,8 @@ export function shownKey(key: readonly unknown[]): string {
 }
 
 export async function printValue(value: unknown, style: Style): Promise<void> {
-  await print(style.json ? await encodeValue(value) : show(value, style));
+  if (style.json) await print(await encodeValue(value));
+  else await printShown(show(value, style));
 }
 
 /** A record of plain facts: aligned names and values, or one line of JSON. */
@@ -140,10 +169,10 @@ export function printFacts(facts: Readonly<Record<string, unknown>>, style: Styl
   }
   const width = Math.max(...Object.keys(facts).map((name) => name.length));
   const lines = Object.entries(facts).map(([name, value]) => {
-    const shown = typeof value === "string" ? value : show(value, style);
+    const shown = typeof value === "string" ? visible(value) : show(value, style);
     return `${name.padEnd(width)}  ${shown}`;
   });
-  return print(lines.join("\n"));
+  return printShown(lines.join("\n"));
 }
 
 function showKey(key: readonly unknown[], style: Style): string {
@@ -152,7 +181,7 @@ function showKey(key: readonly unknown[], style: Style): string {
 
 function showPart(part: unknown, style: Style): string {
   if (part instanceof Uint8Array) return `u8"${Buffer.from(part).toString("hex")}"`;
-  return typeof part === "string" ? JSON.stringify(part) : show(part, style);
+  return typeof part === "string" ? visible(JSON.stringify(part)) : show(part, style);
 }
 
 function ending({ expireAt }: ExportedEntry): string {
@@ -160,7 +189,7 @@ function ending({ expireAt }: ExportedEntry): string {
 }
 
 function dim(text: string, { color }: Style): string {
-  return color ? `\u001b[2m${text}\u001b[22m` : text;
+  return color ? `\u001b[2m${visible(text)}\u001b[22m` : visible(text);
 }
 
 function indented(text: string): string {

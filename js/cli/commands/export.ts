@@ -8,7 +8,7 @@ import { key } from "../arguments.js";
 import { locatedBy, withDatabase } from "../database.js";
 import { type ExportFile, type ExportFileOptions, openExportFile } from "../export-file.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
-import { note, print, put } from "../output.js";
+import { note, print, put, visible } from "../output.js";
 import { Progress } from "../progress.js";
 
 export const STANDARD = "-";
@@ -48,7 +48,11 @@ async function exportTo(
 ): Promise<void> {
   const { signal, release } = untilInterrupted();
   const progress = new Progress("exported", undefined);
-  const write = (bytes: Buffer): Promise<void> => file?.handle.writeFile(bytes) ?? put(bytes);
+  const write = (bytes: Buffer): Promise<void> => {
+    if (file) return file.handle.writeFile(bytes);
+    // The escapes mean the same in JSON.
+    return put(process.stdout.isTTY ? visible(bytes.toString(), true) : bytes);
+  };
   let entries = 0;
   try {
     for await (const chunk of exportChunks(kv, { prefix, after: file?.after, signal, untold })) {
