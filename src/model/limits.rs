@@ -196,6 +196,20 @@ pub const TURN_BUDGET_US: u64 = 800;
 /// How often a process that waits for other processes' commits looks without being woken.
 pub const FOREIGN_POLL_MS: u64 = 1000;
 
+/// How often it looks where the operating system's announcements cannot be had or relied on.
+pub const FOREIGN_POLL_UNANNOUNCED_MS: u64 = 20;
+
+/// How long after a refusal the operating system is asked again to announce writes to a file; twice
+/// as long after each further one.
+pub const FOREIGN_RETRY_MS: u64 = 500;
+
+/// The longest of these pauses.
+pub const FOREIGN_RETRY_MS_MAX: u64 = 30_000;
+
+/// How long the process's file watcher and its thread stay after the last watched file: opening and
+/// leaving watches in turn must not start and end them each time.
+pub const FOREIGN_LINGER_MS: u64 = 10_000;
+
 /// Longest time between two looks at the file's earliest expiry, for entries of other processes.
 pub const AGENDA_REFRESH_MS: i64 = 60_000;
 

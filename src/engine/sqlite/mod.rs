@@ -56,8 +56,9 @@ pub struct SqliteEngine {
     busy: Duration,
     own: Arc<OwnCommits>,
     /// The last connection to close is the one that puts the log into the file and deletes it, and
-    /// one that only reads cannot: without this one, what is left by closing is two files.
-    _last_to_close: Mutex<Connection>,
+    /// one that only reads cannot: without this one, what is left by closing is two files. The looks
+    /// for other processes' commits use it, so it waits for no lock.
+    last_to_close: Arc<Mutex<Connection>>,
 }
 
 impl SqliteEngine {
@@ -86,9 +87,10 @@ impl SqliteEngine {
         };
         let mut first = connection::open(path, access, busy).map_err(named)?;
         let encoding = layout::prepare(&mut first, readonly, wanted).map_err(named)?;
-        let _last_to_close = Mutex::new(first);
+        first.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
+        let last_to_close = Arc::new(Mutex::new(first));
         let (path, own) = (path.to_owned(), Arc::default());
-        Ok(Self { path, readonly, encoding, busy, own, _last_to_close })
+        Ok(Self { path, readonly, encoding, busy, own, last_to_close })
     }
 
     /// The format of its values, `Cbor` or `V8`.
@@ -133,7 +135,7 @@ impl Engine for SqliteEngine {
     }
 
     fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {
-        let connection = connection::open(&self.path, Access::Read, self.busy)?;
+        let connection = self.last_to_close.clone();
         foreign::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)
     }
 }
