@@ -136,7 +136,7 @@ export interface KvChanges<T = unknown> {
 }
 
 /** Options of {@link Kv.list}. */
-export interface KvListOptions {
+export interface KvListOptions<T = unknown> {
   /** Most entries to yield, a positive integer. Default: all. */
   limit?: number;
   /** {@link KvListIterator.cursor} of an earlier list with the same selector: goes on after it. */
@@ -151,7 +151,7 @@ export interface KvListOptions {
    */
   batchSize?: number;
   /** Only entries whose value meets these conditions; see {@link KvFilter}. Default: all. */
-  where?: KvFilter;
+  where?: KvFilter<T>;
   /** Entries without `value`, which is then neither read nor sent. Default: false. */
   keysOnly?: boolean;
   /**
@@ -177,7 +177,7 @@ export interface KvExpiry {
   expireAt: Date | null;
 }
 
-/** What a filter compares with: a value, or the time of the call plus `$offset` milliseconds. */
+/** What a filter compares with: a value, or a time ({@link KvFilterNow}). */
 export type KvFilterValue =
   | null
   | boolean
@@ -186,38 +186,43 @@ export type KvFilterValue =
   | string
   | Date
   | Uint8Array
-  | { $now: true; $offset?: number }
-  | { $now: { $offset?: number } };
+  | KvFilterNow;
 
-/** What a value has to be. Several operators are all to hold. */
-export interface KvFilterCondition {
+/** A `Date`: the time of the call plus `$offset` milliseconds. */
+export type KvFilterNow = { $now: true; $offset?: number } | { $now: { $offset?: number } };
+
+/**
+ * What a value of type `V` has to be. Several operators are all to hold. Where `V` is `any` or
+ * `unknown`, every operand is accepted.
+ */
+export interface KvFilterComparison<V = unknown> {
   /** The same value. Numbers and bigints compare exactly; other types never equal each other. */
-  $eq?: KvFilterValue;
+  $eq?: FilterEqual<V>;
   /** Not `$eq`. */
-  $ne?: KvFilterValue;
+  $ne?: FilterEqual<V>;
   /** Greater, of a like type: numbers and bigints, strings by UTF-8, dates, booleans, bytes. */
-  $gt?: KvFilterValue;
-  $gte?: KvFilterValue;
-  $lt?: KvFilterValue;
-  $lte?: KvFilterValue;
+  $gt?: FilterOrdered<V>;
+  $gte?: FilterOrdered<V>;
+  $lt?: FilterOrdered<V>;
+  $lte?: FilterOrdered<V>;
   /** From the first to the second, both included. */
-  $between?: readonly [KvFilterValue, KvFilterValue];
+  $between?: readonly [FilterOrdered<V>, FilterOrdered<V>];
   /** One of these. */
-  $in?: readonly KvFilterValue[];
+  $in?: readonly FilterEqual<V>[];
   /** None of these. */
-  $nin?: readonly KvFilterValue[];
+  $nin?: readonly FilterEqual<V>[];
   /** A string with this part, bytes with this part, an array or `Set` with this element. */
-  $contains?: KvFilterValue;
-  $notContains?: KvFilterValue;
-  $startsWith?: string | Uint8Array;
-  $endsWith?: string | Uint8Array;
+  $contains?: FilterPart<V>;
+  $notContains?: FilterPart<V>;
+  $startsWith?: FilterAffix<V>;
+  $endsWith?: FilterAffix<V>;
   /** As `$eq`, `$contains` and so on for strings, in any case (Unicode's full case folding). */
-  $eqi?: string;
-  $nei?: string;
-  $containsi?: string;
-  $notContainsi?: string;
-  $startsWithi?: string;
-  $endsWithi?: string;
+  $eqi?: FilterText<V>;
+  $nei?: FilterText<V>;
+  $containsi?: FilterText<V>;
+  $notContainsi?: FilterText<V>;
+  $startsWithi?: FilterText<V>;
+  $endsWithi?: FilterText<V>;
   /** Whether it is `null`, `undefined` or not there. */
   $null?: boolean;
   /** Whether it is as for `$null`, or a string, array, object, `Map`, `Set` or bytes without contents. */
@@ -226,9 +231,13 @@ export interface KvFilterCondition {
   $notEmpty?: boolean;
   /** Whether it is there, be it `null`. */
   $exists?: boolean;
-  $and?: readonly KvFilterCondition[];
-  $or?: readonly KvFilterCondition[];
-  $not?: KvFilterCondition;
+}
+
+/** A {@link KvFilterComparison}, and comparisons combined. */
+export interface KvFilterCondition<V = unknown> extends KvFilterComparison<V> {
+  $and?: readonly KvFilterCondition<V>[];
+  $or?: readonly KvFilterCondition<V>[];
+  $not?: KvFilterCondition<V>;
 }
 
 /**
@@ -238,18 +247,128 @@ export interface KvFilterCondition {
  * Operators at the top are about the whole value. All conditions are to hold. At most 32 levels and
  * 1000 conditions and operands.
  *
+ * `T` is the type of the values. Paths of up to three names and their operands are checked against
+ * it; longer paths, and keys of a `Map` or `Record`, are free. Where `T` is `unknown` the operators
+ * are checked, and a path has to begin with a visible ASCII character. `KvFilter<any>` is checked
+ * when it is used.
+ *
  * @example
- * const adults = { age: { $gte: 18 }, "address.city": { $in: ["Rome", "Oslo"] } };
+ * const adults: KvFilter<{ age: number; address: { city: string } }> = {
+ *   age: { $gte: 18 },
+ *   "address.city": { $in: ["Rome", "Oslo"] },
+ * };
  */
-export interface KvFilter extends Omit<KvFilterCondition, "$and" | "$or" | "$not"> {
-  $and?: readonly KvFilter[];
-  $or?: readonly KvFilter[];
-  $not?: KvFilter;
-  [path: string]: unknown;
-}
+export type KvFilter<T = unknown> = 0 extends 1 & T
+  ? { [path: string]: any }
+  :
+    & KvFilterComparison<T>
+    & {
+      $and?: readonly KvFilter<T>[];
+      $or?: readonly KvFilter<T>[];
+      $not?: KvFilter<T>;
+    }
+    & (IsFree<T> extends true ? { [P in FreePath]?: FilterOperand<unknown> }
+      : { [P in FilterPaths<T, "", FilterDepth> as P[0]]?: FilterOperand<P[1]> });
+
+/** What stands behind a path: a value that is to be equal, or conditions. */
+type FilterOperand<V> = FilterEqual<V> | KvFilterCondition<V>;
+
+/** Whether a type says nothing of its values: `any`, `unknown`, `object`, `{}`. */
+type IsFree<V> = unknown extends V ? true
+  : [V] extends [object] ? ([object] extends [V] ? true : false)
+  : false;
+
+/** The operands that a `V` can be equal to; `null` for what may be missing. */
+type FilterEqual<V> = IsFree<V> extends true ? KvFilterValue : FilterEqualTo<V>;
+type FilterEqualTo<V> = V extends null | undefined ? null
+  : V extends string | boolean ? V
+  : V extends number ? V | bigint
+  : V extends bigint | KvU64 ? number | bigint
+  : V extends Date ? Date | KvFilterNow
+  : V extends ArrayBufferView ? Uint8Array
+  : never;
+
+/** The operands that a `V` has an order with. */
+type FilterOrdered<V> = IsFree<V> extends true ? NonNullable<KvFilterValue> : FilterOrderedBy<V>;
+type FilterOrderedBy<V> = V extends string ? string
+  : V extends boolean ? boolean
+  : V extends number | bigint | KvU64 ? number | bigint
+  : V extends Date ? Date | KvFilterNow
+  : V extends ArrayBufferView ? Uint8Array
+  : never;
+
+/** The operands that a `V` can contain. */
+type FilterPart<V> = IsFree<V> extends true ? KvFilterValue : FilterPartOf<V>;
+type FilterPartOf<V> = V extends string ? string
+  : V extends ArrayBufferView ? Uint8Array
+  : V extends readonly (infer Item)[] ? FilterEqual<Item>
+  : V extends ReadonlyMap<unknown, unknown> ? never
+  : V extends ReadonlySet<infer Item> ? FilterEqual<Item>
+  : never;
+
+/** The operands that a `V` can begin and end with. */
+type FilterAffix<V> = IsFree<V> extends true ? string | Uint8Array : FilterAffixOf<V>;
+type FilterAffixOf<V> = V extends string ? string : V extends ArrayBufferView ? Uint8Array : never;
+type FilterText<V> = IsFree<V> extends true ? string : V extends string ? string : never;
+
+/** Names of a path that are checked, and one less with each step. */
+type FilterDepth = [1, 1, 1];
+
+/** Values that a path does not step into. */
+type FilterLeaf =
+  | string
+  | number
+  | bigint
+  | boolean
+  | symbol
+  | null
+  | undefined
+  | Date
+  | RegExp
+  | ArrayBufferView
+  | ArrayBuffer
+  | Blob
+  | ReadonlySet<unknown>
+  | ((...given: never) => unknown);
+
+/** The paths into a `T` with the types behind them, as pairs; `Start` is in front of them. */
+type FilterPaths<T, Start extends string, Depth extends readonly unknown[]> = IsFree<T> extends true
+  ? [FreeFrom<Start>, any]
+  : T extends ReadonlyMap<unknown, infer Item> ? [FreeFrom<Start>, Item extends FilterLeaf ? Item : any]
+  : T extends FilterLeaf ? never
+  : Depth extends readonly [unknown, ...infer Rest]
+    ? T extends readonly (infer Item)[]
+      // `${number}` would also be "0.1", which are two steps.
+      ? | [`${Start}${bigint}`, Item]
+        | FilterPaths<Item, `${Start}${bigint}.`, Rest>
+        | (Item extends readonly unknown[] ? never : FilterPaths<Item, Start, Depth>)
+    : { [K in keyof T & (string | number)]-?: FilterName<T[K], K, Start, Rest> }[keyof T & (string | number)]
+  : [FreeFrom<Start>, any];
+
+/** The paths that begin with one name. */
+type FilterName<V, K extends string | number, Start extends string, Rest extends readonly unknown[]> =
+  string extends K ? [FreeFrom<Start>, V extends FilterLeaf ? V : any]
+    : V extends (...given: never) => unknown ? never
+    : [`${Start}${Escaped<`${K}`>}`, V] | FilterPaths<V, `${Start}${Escaped<`${K}`>}.`, Rest>;
+
+/** A name with a backslash before what would mean something else in a path. */
+type Escaped<K extends string> = K extends `$${infer Rest}` ? `\\$${EscapedDots<Rest>}` : EscapedDots<K>;
+type EscapedDots<K extends string> = K extends `${infer A}.${infer B}` ? `${A}\\.${EscapedDots<B>}` : K;
+
+/** Any path that goes on after `Start`; at the beginning of a filter none that is an operator. */
+type FreeFrom<Start extends string> = Start extends "" ? FreePath : `${Start}${string}`;
+type FreePath = `${FreePathStart}${string}`;
+type FreePathStart =
+  | "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i" | "j" | "k" | "l" | "m"
+  | "n" | "o" | "p" | "q" | "r" | "s" | "t" | "u" | "v" | "w" | "x" | "y" | "z"
+  | "A" | "B" | "C" | "D" | "E" | "F" | "G" | "H" | "I" | "J" | "K" | "L" | "M"
+  | "N" | "O" | "P" | "Q" | "R" | "S" | "T" | "U" | "V" | "W" | "X" | "Y" | "Z"
+  | "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" | "_" | "-" | "\\"
+  | "!" | '"' | "#" | "%" | "&" | "'" | "(" | ")" | "*" | "+" | "," | "/" | ":"
+  | ";" | "<" | "=" | ">" | "?" | "@" | "[" | "]" | "^" | "`" | "{" | "|" | "}" | "~";
 
 /** Options of {@link Kv.paginate}: a selector, and what a page is. */
-export interface KvPaginateOptions {
+export interface KvPaginateOptions<T = unknown> {
   prefix?: KvKey;
   start?: KvKey;
   end?: KvKey;
@@ -260,7 +379,7 @@ export interface KvPaginateOptions {
   /** From the last key to the first. Default: false. */
   reverse?: boolean;
   /** Only entries whose value meets these conditions. */
-  where?: KvFilter;
+  where?: KvFilter<T>;
 }
 
 /** One page. */
@@ -273,9 +392,9 @@ export interface KvPage<T> {
 }
 
 /** Options of {@link Kv.deleteMany}. */
-export interface KvDeleteManyOptions {
+export interface KvDeleteManyOptions<T = unknown> {
   /** Only entries whose value meets these conditions. */
-  where?: KvFilter;
+  where?: KvFilter<T>;
   /** Most entries to delete, a positive integer; those with the lowest keys, or named first. */
   limit?: number;
   /**
@@ -446,7 +565,7 @@ export interface KvIndex {
 }
 
 /** Options of {@link Kv.search}. An unknown name is a `TypeError`. */
-export interface KvSearchOptions {
+export interface KvSearchOptions<T = unknown> {
   /** Most entries, 1 to 1000, counted after the filter. Default: 20. */
   limit?: number;
   /** Entries to leave out first, at most 1,000,000; not with `cursor`. Default: 0. */
@@ -454,7 +573,7 @@ export interface KvSearchOptions {
   /** {@link KvSearchResult.cursor} of a result for the same query: goes on after it. */
   cursor?: string | null;
   /** Only entries whose values meet this filter. */
-  where?: object;
+  where?: KvFilter<T>;
   /**
    * Adds {@link KvSearchEntry.highlights}: `true`, or an object with what goes in front of a match
    * (default `<b>`), behind it (`</b>`) and for text left out (`…`), each at most 256 bytes, and the
@@ -993,26 +1112,26 @@ export interface KvTransaction {
    */
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions & { keysOnly: true; withExpiry: true },
+    options: KvListOptions<T> & { keysOnly: true; withExpiry: true },
   ): KvTransactionListIterator<KvTransactionKeyEntry & KvExpiry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions & { keysOnly: true },
+    options: KvListOptions<T> & { keysOnly: true },
   ): KvTransactionListIterator<KvTransactionKeyEntry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions & { withExpiry: true },
+    options: KvListOptions<T> & { withExpiry: true },
   ): KvTransactionListIterator<KvTransactionEntry<T> & KvExpiry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options?: KvListOptions,
+    options?: KvListOptions<T>,
   ): KvTransactionListIterator<KvTransactionEntry<T>>;
 
   /** How many entries there are, or how many of them meet `where`; all are read, as by {@link list}. */
-  count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number>;
+  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> }): Promise<number>;
 
   /** As {@link Kv.paginate}, by {@link list}. */
-  paginate<T = unknown>(options: KvPaginateOptions): Promise<KvTransactionPage<T>>;
+  paginate<T = unknown>(options: KvPaginateOptions<T>): Promise<KvTransactionPage<T>>;
 
   /** As {@link AtomicOperation.set}. */
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
@@ -1038,6 +1157,19 @@ export interface KvTransaction {
   /** As {@link AtomicOperation.enqueue}. */
   enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions): this;
 }
+
+/**
+ * What {@link Kv} and {@link KvTransaction} read with, for functions that take either. As in a
+ * transaction, the versionstamp of an entry may be `null`.
+ *
+ * @example
+ * async function nameOf(kv: KvReader, id: string): Promise<string | undefined> {
+ *   return (await kv.get<User>(["users", id])).value?.name;
+ * }
+ * await nameOf(kv, "ada");
+ * await kv.transaction((tx) => nameOf(tx, "ada"));
+ */
+export type KvReader = Pick<KvTransaction, "get" | "getMany" | "list" | "count" | "paginate">;
 
 /**
  * A database. Made by {@link openKv}; several handles may be open on one file, in one process or
@@ -1191,17 +1323,17 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions & { keysOnly: true; withExpiry: true },
+    options: KvListOptions<T> & { keysOnly: true; withExpiry: true },
   ): KvListIterator<T, KvKeyEntry & KvExpiry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions & { keysOnly: true },
+    options: KvListOptions<T> & { keysOnly: true },
   ): KvListIterator<T, KvKeyEntry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions & { withExpiry: true },
+    options: KvListOptions<T> & { withExpiry: true },
   ): KvListIterator<T, KvEntry<T> & KvExpiry>;
-  list<T = unknown>(selector: KvListSelector, options?: KvListOptions): KvListIterator<T>;
+  list<T = unknown>(selector: KvListSelector, options?: KvListOptions<T>): KvListIterator<T>;
 
   /**
    * How many entries there are, or how many of them meet `where`. Counted in Rust, in steps of up to
@@ -1213,7 +1345,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const adults = await kv.count({ prefix: ["users"] }, { where: { age: { $gte: 18 } } });
    */
-  count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number>;
+  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> }): Promise<number>;
 
   /**
    * One page of a list. Pages are told apart by keys, so keys that come and go meanwhile shift
@@ -1230,7 +1362,7 @@ export class Kv implements Disposable, AsyncDisposable {
    *   cursor = page.cursor;
    * } while (cursor !== null);
    */
-  paginate<T = unknown>(options: KvPaginateOptions): Promise<KvPage<T>>;
+  paginate<T = unknown>(options: KvPaginateOptions<T>): Promise<KvPage<T>>;
 
   /**
    * Deletes the entries of keys, or those of a selector. Answers how many there were, and the
@@ -1246,9 +1378,9 @@ export class Kv implements Disposable, AsyncDisposable {
    *   where: { seen: { $lt: { $now: true, $offset: -86_400_000 } } },
    * });
    */
-  deleteMany(
+  deleteMany<T = unknown>(
     which: readonly KvKey[] | KvListSelector,
-    options?: KvDeleteManyOptions,
+    options?: KvDeleteManyOptions<T>,
   ): Promise<{ count: number; versionstamp: string | null }>;
 
   /** Starts a group of checks, changes and messages that happen together or not at all. */
@@ -1406,7 +1538,7 @@ export class Kv implements Disposable, AsyncDisposable {
   search<T = unknown>(
     prefix: KvKey,
     query: string,
-    options?: KvSearchOptions,
+    options?: KvSearchOptions<T>,
   ): Promise<KvSearchResult<T>>;
 
   /**
@@ -1797,3 +1929,6 @@ export class BadResource extends Error {
   private constructor();
   readonly code: "CLOSED";
 }
+
+// Without this, the types above that are not exported would be.
+export {};

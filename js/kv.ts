@@ -99,22 +99,22 @@ export class Kv {
 
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions = {},
+    options: KvListOptions<any> = {},
   ): KvListIterator<T, any> {
     return new KvListIterator<T, any>(this.#session, selector, options);
   }
 
-  count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number> {
+  count(selector: KvListSelector, options?: { where?: KvFilter<any> }): Promise<number> {
     return count(this.#session, selector, options);
   }
 
-  paginate<T = unknown>(options: KvPaginateOptions): Promise<KvPage<T>> {
+  paginate<T = unknown>(options: KvPaginateOptions<any>): Promise<KvPage<T>> {
     return paginate<T>(this.#session, options);
   }
 
   deleteMany(
     which: readonly KvKey[] | KvListSelector,
-    options?: KvDeleteManyOptions,
+    options?: KvDeleteManyOptions<any>,
   ): Promise<{ count: number; versionstamp: string | null }> {
     return deleteMany(this.#session, which, options);
   }
@@ -195,7 +195,7 @@ export class Kv {
   search<T = unknown>(
     prefix: KvKey,
     query: string,
-    options?: KvSearchOptions,
+    options?: KvSearchOptions<any>,
   ): Promise<KvSearchResult<T>> {
     return search(this.#session, prefix, query, options) as Promise<KvSearchResult<T>>;
   }

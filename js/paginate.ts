@@ -29,7 +29,7 @@ export function paginate<T>(session: Session, options: unknown): Promise<KvPage<
 export async function pageOf<E>(
   method: string,
   options: unknown,
-  list: (selector: KvListSelector, options: KvListOptions) => Listed<E>,
+  list: (selector: KvListSelector, options: KvListOptions<any>) => Listed<E>,
 ): Promise<{ entries: E[]; cursor: string | null; hasMore: boolean }> {
   if (options === undefined || options === null) {
     throw new TypeError(`${method}: options with a prefix, or a start and an end, are missing`);
@@ -56,7 +56,7 @@ export async function pageOf<E>(
     limit: limit + 1,
     batchSize: Math.min(limit + 1, READ_ROWS_MAX),
     reverse: reverse === true,
-    ...(where === undefined ? {} : { where: where as KvFilter }),
+    ...(where === undefined ? {} : { where: where as KvFilter<any> }),
     ...(cursor == null || cursor === "" ? {} : { cursor }),
   });
   const entries: E[] = [];

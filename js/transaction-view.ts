@@ -120,7 +120,7 @@ export class Transaction implements KvTransaction {
     return new TransactionList(listed, selector, options, method);
   }
 
-  async count(selector: KvListSelector, options?: { where?: KvFilter }): Promise<number> {
+  async count(selector: KvListSelector, options?: { where?: KvFilter<any> }): Promise<number> {
     const { where } = checkOptions("tx.count", options, ["where"]);
     const chosen = where === undefined ? {} : { where };
     let count = 0;
@@ -129,7 +129,7 @@ export class Transaction implements KvTransaction {
     return count;
   }
 
-  paginate(options: KvPaginateOptions): Promise<any> {
+  paginate(options: KvPaginateOptions<any>): Promise<any> {
     return pageOf("tx.paginate", options, (selector, page) =>
       this.#list(selector, page, "tx.paginate"),
     );

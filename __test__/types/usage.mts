@@ -37,6 +37,7 @@ function same<A, B>(_: Same<A, B>): void {}
 
 interface User {
   name: string;
+  age?: number;
 }
 
 export async function opening(): Promise<void> {
