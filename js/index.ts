@@ -1,4 +1,4 @@
-// The table of contents: what index.js and index.mjs give out.
+// The table of contents: what index.cjs and index.mjs give out, and the entry of bundlers.
 
 export { AtomicOperation } from "./atomic.js";
 export { KvU64 } from "./codec/u64.js";

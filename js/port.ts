@@ -6,6 +6,7 @@
 import { setImmediate } from "./clock.js";
 import { Writer } from "./codec/writer.js";
 import type * as Binding from "./native/binding.js";
+import { loadBinding } from "./native/load.js";
 
 /** The scratch at first: a `getMany` of ten values at the default limits fits. */
 const SCRATCH_BYTES = 1024 * 1024;
@@ -132,5 +133,5 @@ let current: Port | undefined;
 
 /** The port; the first call loads the addon. */
 export function port(): Port {
-  return (current ??= new Port(require("./native/binding.js") as typeof Binding));
+  return (current ??= new Port(loadBinding()));
 }

@@ -1,11 +1,14 @@
-// Duty: compile js/ to dist/, and drop what an earlier compilation left there of deleted sources.
+// Duty: compile js/ to dist/ as CommonJS, and what js/index.ts needs of it to dist/esm/ as the ES
+// modules that bundlers take; and drop what an earlier compilation left there of deleted sources.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const esm = join(root, "dist", "esm");
+const binding = join(root, "dist", "native", "binding.js");
 const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
 
 /** Compiles the TypeScript. Exits with the compiler's code when it fails. */
@@ -14,25 +17,47 @@ export function buildTypeScript() {
     console.error("The TypeScript compiler is not installed. Run `npm install` first.");
     process.exit(1);
   }
-  const { status } = spawnSync(process.execPath, [compiler, "-p", "tsconfig.json"], {
+  compile("tsconfig.json");
+  compile("tsconfig.esm.json");
+  dropOrphans(join(root, "dist"), join(root, "js"));
+  dropOrphans(esm, join(root, "js"));
+  finishModules();
+}
+
+function compile(project) {
+  const { status } = spawnSync(process.execPath, [compiler, "-p", project], {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],
   });
   if (status !== 0) {
     process.exit(status ?? 1);
   }
-  dropOrphans(join(root, "dist"), join(root, "js"));
 }
 
-/** Deletes every compiled file that has no source any more; dist/native/ is the addon's. */
+/** Makes ES modules of what the compiler wrote to dist/esm/: their mark, full paths, their loader. */
+function finishModules() {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const loader = readFileSync(join(root, "scripts", "native-loader.mjs"), "utf8");
+  mkdirSync(join(esm, "native"), { recursive: true });
+  writeFileSync(join(esm, "native", "load.js"), loader.replace("__OPENKV_VERSION__", version));
+  writeFileSync(join(esm, "package.json"), '{ "type": "module", "sideEffects": false }\n');
+  for (const name of readdirSync(esm, { recursive: true })) {
+    if (!name.endsWith(".js")) continue;
+    const text = readFileSync(join(esm, name), "utf8");
+    const full = text.replace(/( from "\.[^"]*?)(?:\.js)?";$/gm, '$1.js";');
+    if (full !== text) writeFileSync(join(esm, name), full);
+  }
+}
+
+/** Deletes every compiled file that has no source any more; the loader in dist/native/ is the addon's. */
 function dropOrphans(compiled, sources) {
   for (const entry of readdirSync(compiled, { withFileTypes: true })) {
     const path = join(compiled, entry.name);
     if (entry.isDirectory()) {
-      if (entry.name !== "native") {
+      if (path !== esm) {
         dropOrphans(path, join(sources, entry.name));
       }
-    } else if (entry.name.endsWith(".js")) {
+    } else if (entry.name.endsWith(".js") && path !== binding) {
       if (!existsSync(join(sources, entry.name.replace(/\.js$/, ".ts")))) {
         rmSync(path);
       }

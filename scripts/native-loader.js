@@ -1,81 +1,52 @@
 "use strict";
-// Duty: find and load the addon. Copied to dist/native/binding.js by scripts/build-addon.mjs.
-//
-// An addon beside this file (a clone's own build) is taken first, then the platform package that
-// npm installed as an optional dependency. Nothing is ever downloaded or compiled here.
+// Duty: load the addon, for CommonJS. Copied to dist/native/binding.js by scripts/build-addon.mjs.
+// js/native/find-addon.ts says what is tried.
 
-const { existsSync } = require("node:fs");
-const { join } = require("node:path");
+const { findAddon, noPackage } = require("./find-addon.js");
 
-/** Must equal PLATFORM_SCOPE in scripts/platforms.mjs; __test__/packaging compares them. */
-const PLATFORM_SCOPE = "@openkv";
+module.exports = findAddon({
+  folders: [__dirname],
+  version: require("../../package.json").version,
+  loadFile: (path) => require(path),
+  loadPackage,
+});
 
-module.exports = load();
-
-function load() {
-  const failures = [];
-  for (const name of candidates()) {
-    const local = join(__dirname, `openkv.${name}.node`);
-    if (existsSync(local)) {
-      try {
-        return require(local);
-      } catch (error) {
-        failures.push(`${local}: ${error.message}`);
-      }
-    }
-    const packaged = `${PLATFORM_SCOPE}/${name}`;
-    try {
-      refuseOtherVersion(packaged);
-      return require(packaged);
-    } catch (error) {
-      // Not installed is the ordinary case for all candidates but one.
-      const absent = error.code === "MODULE_NOT_FOUND" && error.message.includes(packaged);
-      failures.push(absent ? `${packaged}: not installed` : `${packaged}: ${error.message}`);
-    }
-  }
-  throw notLoaded(failures);
-}
-
-/** Platform names to try, the likeliest first. */
-function candidates() {
-  const { platform, arch } = process;
-  if (platform === "linux") {
-    const [first, second] = usesMusl() ? ["musl", "gnu"] : ["gnu", "musl"];
-    // Both are tried: telling the C library from inside a process is a guess, loading is proof.
-    return [`linux-${arch}-${first}`, `linux-${arch}-${second}`];
-  }
-  return [platform === "win32" ? `win32-${arch}-msvc` : `${platform}-${arch}`];
-}
-
-function usesMusl() {
-  const loader = { x64: "x86_64", arm64: "aarch64" }[process.arch];
+/**
+ * Every platform package by its literal name: tracers (@vercel/nft) and `bun build --compile` follow
+ * those, and take the installed one along. Inside `try`: there a bundler passes over a package that
+ * is not installed. __test__/packaging compares the names with scripts/platforms.mjs.
+ */
+function loadPackage(name, expect) {
   try {
-    return existsSync(`/lib/ld-musl-${loader}.so.1`) && !existsSync("/etc/ld.so.cache");
-  } catch {
-    return false;
+    switch (name) {
+      case "darwin-arm64":
+        expect(require("@openkv/darwin-arm64/package.json").version);
+        return require("@openkv/darwin-arm64");
+      case "darwin-x64":
+        expect(require("@openkv/darwin-x64/package.json").version);
+        return require("@openkv/darwin-x64");
+      case "linux-arm64-gnu":
+        expect(require("@openkv/linux-arm64-gnu/package.json").version);
+        return require("@openkv/linux-arm64-gnu");
+      case "linux-arm64-musl":
+        expect(require("@openkv/linux-arm64-musl/package.json").version);
+        return require("@openkv/linux-arm64-musl");
+      case "linux-x64-gnu":
+        expect(require("@openkv/linux-x64-gnu/package.json").version);
+        return require("@openkv/linux-x64-gnu");
+      case "linux-x64-musl":
+        expect(require("@openkv/linux-x64-musl/package.json").version);
+        return require("@openkv/linux-x64-musl");
+      case "win32-arm64-msvc":
+        expect(require("@openkv/win32-arm64-msvc/package.json").version);
+        return require("@openkv/win32-arm64-msvc");
+      case "win32-x64-msvc":
+        expect(require("@openkv/win32-x64-msvc/package.json").version);
+        return require("@openkv/win32-x64-msvc");
+      default:
+        throw noPackage(name);
+    }
+  } catch (error) {
+    throw error;
   }
-}
-
-/** The addon and the JavaScript that drives it are one release; halves of two do not fit. */
-function refuseOtherVersion(packaged) {
-  const found = require(`${packaged}/package.json`).version;
-  const wanted = require("../../package.json").version;
-  if (found !== wanted) {
-    throw new Error(`is version ${found}, but openkv is version ${wanted}`);
-  }
-}
-
-function notLoaded(failures) {
-  const machine = `${process.platform} ${process.arch}`;
-  const error = new Error(
-    [
-      `openkv could not load its native addon on ${machine}. Tried:`,
-      ...failures.map((failure) => `  - ${failure}`),
-      "In a project that uses openkv: delete node_modules and the lock file, then install again",
-      "without --omit=optional (npm) or --no-optional, so that the platform package is installed.",
-      "In a clone of openkv: run `npm run build`.",
-    ].join("\n"),
-  );
-  error.code = "ERR_OPENKV_ADDON";
-  return error;
 }

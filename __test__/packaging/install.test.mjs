@@ -48,16 +48,17 @@ test("the tarballs hold what they should and nothing else", (t) => {
   assert.deepEqual(
     main.files.filter((path) => !path.startsWith("dist/")),
     [
-      ...["CHANGELOG.md", "LICENSE", "README.md", "bin/openkv.js", "index.d.mts", "index.d.ts"],
-      ...["index.js", "index.mjs", "package.json"],
+      ...["CHANGELOG.md", "LICENSE", "README.md", "bin/openkv.js", "index.cjs", "index.d.mts"],
+      ...["index.d.ts", "index.js", "index.mjs", "package.json"],
     ],
   );
-  for (const path of compiled.filter((path) => path !== "dist/native/binding.js")) {
-    const source = path.replace("dist/", "js/").replace(/\.js$/, ".ts");
+  for (const path of compiled.filter((path) => !["dist/native/binding.js", "dist/esm/package.json"].includes(path))) {
+    const source = path.replace(/^dist\/(?:esm\/)?/, "js/").replace(/\.js$/, ".ts");
     assert.ok(existsSync(join(root, source)), `${path} has no source`);
   }
   assert.ok(compiled.includes("dist/index.js"));
   assert.ok(compiled.includes("dist/native/binding.js"));
+  assert.ok(compiled.includes("dist/esm/native/load.js"));
   assert.equal(platform.files.length, 4);
   assert.equal(platform.files.filter((path) => path.endsWith(".node")).length, 1);
   for (const { name, bytes, unpackedBytes } of [main, platform]) {

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { platformFiles } from "../../scripts/platform-packages.mjs";
-import { PLATFORM_SCOPE, addonFile, platforms } from "../../scripts/platforms.mjs";
+import { PLATFORM_SCOPE, addonFile, packageName, platforms } from "../../scripts/platforms.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const read = (path) => readFileSync(root + path, "utf8");
@@ -20,9 +20,10 @@ test("package.json, Cargo.toml and the lock file name one version", () => {
   assert.equal(lock.packages[""].version, version);
 });
 
-test("the lock file names no registry", () => {
-  for (const [path, entry] of Object.entries(JSON.parse(read("package-lock.json")).packages)) {
-    assert.equal(entry.resolved, undefined, path);
+test("the lock files name no registry", () => {
+  for (const folder of ["", "__test__/bundlers/", "__test__/runtime/"]) {
+    const { packages } = JSON.parse(read(`${folder}package-lock.json`));
+    for (const [path, entry] of Object.entries(packages)) assert.equal(entry.resolved, undefined, folder + path);
   }
 });
 
@@ -46,20 +47,28 @@ test("every platform asked for has its package", () => {
   ]);
 });
 
-test("the loader looks for the packages and files that the table names", () => {
-  const loader = read("scripts/native-loader.js");
-  assert.ok(loader.includes(`const PLATFORM_SCOPE = "${PLATFORM_SCOPE}";`));
+test("the loaders look for the packages and files that the table names", () => {
   const tried = candidates();
   for (const [at, platform] of platforms.entries()) {
     assert.equal(tried[at][0], platform.name);
     assert.equal(addonFile(platform), `openkv.${tried[at][0]}.node`);
   }
+  assert.ok(read("js/native/find-addon.ts").includes(`const PLATFORM_SCOPE = "${PLATFORM_SCOPE}";`));
+});
+
+// Tracers and bundlers find a package by the literal in a call of require().
+test("the loader requires every platform package by its literal name", () => {
+  const required = [...read("scripts/native-loader.js").matchAll(/require\("(@[^"]+)"\)/g)].map(([, name]) => name);
+  const names = platforms.map(packageName).sort();
+  assert.deepEqual(required.filter((name) => !name.endsWith("/package.json")).sort(), names);
+  const manifests = names.map((name) => `${name}/package.json`);
+  assert.deepEqual(required.filter((name) => name.endsWith("/package.json")).sort(), manifests);
 });
 
 /** What the loader tries on each platform of the table: a child pretends to be there. */
 function candidates() {
   const script = `
-    const loader = ${JSON.stringify(`${root}scripts/native-loader.js`)};
+    const loader = ${JSON.stringify(`${root}dist/native/binding.js`)};
     const fs = require("node:fs");
     for (const { os, cpu, libc } of ${JSON.stringify(platforms)}) {
       Object.defineProperty(process, "platform", { value: os });

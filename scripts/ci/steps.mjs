@@ -25,6 +25,10 @@ export function steps(root) {
     node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
     node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"] }),
     node("peers", npmCi(root, "__test__/peers")),
+    node("bundler-packages", npmCi(root, "__test__/bundlers")),
+    node("bundlers", ["node", "__test__/bundlers/run.mjs"], {
+      needs: ["addon", "ts", "runtimes", "bundler-packages"],
+    }),
     node("clients", ["node", "__test__/peers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "peers"],
     }),

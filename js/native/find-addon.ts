@@ -1,0 +1,103 @@
+// Duty: which addon is loaded: a file beside the code that asks, or the platform package that npm
+// installed as an optional dependency. Used by both loaders, scripts/native-loader.js and .mjs.
+// Never: a download or a compilation.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+
+/** What differs between the loaders. */
+export interface Door {
+  /** Where an addon's file may lie. */
+  readonly folders: readonly string[];
+  /** The version of the JavaScript. */
+  readonly version: string;
+  loadFile(path: string): unknown;
+  /** The addon of the platform package that has this name; `expect` is told its version before it is loaded. */
+  loadPackage(name: string, expect: (version: string) => void): unknown;
+}
+
+/** Must equal PLATFORM_SCOPE in scripts/platforms.mjs; __test__/packaging compares them. */
+const PLATFORM_SCOPE = "@openkv";
+
+/**
+ * The addon and the JavaScript that drives it are one release: another one's is refused. Throws an
+ * error with the code ERR_OPENKV_ADDON that names everything that was tried.
+ */
+export function findAddon(door: Door): unknown {
+  const failures: string[] = [];
+  for (const name of candidates()) {
+    for (const folder of door.folders) {
+      const file = join(folder, `openkv.${name}.node`);
+      if (!existsSync(file)) continue;
+      try {
+        return ofVersion(door.loadFile(file), door.version);
+      } catch (error) {
+        failures.push(`${file}: ${(error as Error).message}`);
+      }
+    }
+    const packaged = `${PLATFORM_SCOPE}/${name}`;
+    try {
+      return door.loadPackage(name, (version) => {
+        if (version !== door.version) throw otherVersion(version, door.version);
+      });
+    } catch (error) {
+      // Not installed is the ordinary case for all candidates but one.
+      const { code, message } = error as NodeJS.ErrnoException;
+      const absent = code === "MODULE_NOT_FOUND" && message.includes(packaged);
+      failures.push(absent ? `${packaged}: not installed` : `${packaged}: ${message}`);
+    }
+  }
+  throw notLoaded(failures);
+}
+
+/** Says that openkv is not published for a platform. */
+export function noPackage(name: string): Error {
+  return new Error(`openkv is not built for ${name}`);
+}
+
+/** Platform names to try, the likeliest first. */
+function candidates(): string[] {
+  const { platform, arch } = process;
+  if (platform === "linux") {
+    const [first, second] = usesMusl() ? ["musl", "gnu"] : ["gnu", "musl"];
+    // Both are tried: telling the C library from inside a process is a guess, loading is proof.
+    return [`linux-${arch}-${first}`, `linux-${arch}-${second}`];
+  }
+  return [platform === "win32" ? `win32-${arch}-msvc` : `${platform}-${arch}`];
+}
+
+const MUSL_MACHINES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
+
+function usesMusl(): boolean {
+  const loader = `/lib/ld-musl-${MUSL_MACHINES[process.arch]}.so.1`;
+  return existsSync(loader) && !existsSync("/etc/ld.so.cache");
+}
+
+/** A file has no manifest: it tells its version itself. */
+function ofVersion(addon: unknown, wanted: string): unknown {
+  const found = (addon as { version?(): string }).version?.() ?? "unknown";
+  if (found !== wanted) throw otherVersion(found, wanted);
+  return addon;
+}
+
+function otherVersion(found: string, wanted: string): Error {
+  return new Error(`is version ${found}, but openkv is version ${wanted}`);
+}
+
+function notLoaded(failures: readonly string[]): Error {
+  const [name] = candidates();
+  const error = new Error(
+    [
+      `openkv could not load its native addon on ${process.platform} ${process.arch}. Tried:`,
+      ...failures.map((failure) => `  - ${failure}`),
+      "In a project that uses openkv: delete node_modules and the lock file, then install again",
+      "without --omit=optional (npm) or --no-optional, so that the platform package is installed.",
+      `In a bundle: copy node_modules/${PLATFORM_SCOPE}/${name}/openkv.${name}.node beside the bundle, or`,
+      'keep openkv out of it (external: ["openkv"]; Next.js: serverExternalPackages: ["openkv"]) and',
+      "install it where the bundle runs. See https://github.com/openkv/openkv/blob/main/docs/bundlers.md",
+      "In a clone of openkv: run `npm run build`.",
+    ].join("\n"),
+  );
+  return Object.assign(error, { code: "ERR_OPENKV_ADDON" });
+}

@@ -1,0 +1,7 @@
+// Duty: the addon, for the CommonJS modules. scripts/native-loader.mjs stands in its place in dist/esm/.
+
+import type * as Binding from "./binding.js";
+
+export function loadBinding(): typeof Binding {
+  return require("./binding.js") as typeof Binding;
+}
