@@ -156,7 +156,8 @@ test("paths that cannot be a file", async (t) => {
   symlinkSync(join(directory, "missing", "target"), nowhere);
   mkdirSync(join(directory, "folder"));
   const examiner = startExaminer(t);
-  assertRefused(await examiner.examine(join(directory, "folder")), "UNAVAILABLE");
+  const folder = join(directory, "folder");
+  assertRefused(await examiner.examine(folder), "UNAVAILABLE", /is a folder: name a file, such as .*folder/);
   assertRefused(await examiner.examine(join(file, "below a file")), "UNAVAILABLE");
   assertRefused(await examiner.examine(loop), "UNAVAILABLE");
   assertRefused(await examiner.examine(nowhere), "UNAVAILABLE");

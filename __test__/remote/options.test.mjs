@@ -305,4 +305,31 @@ describe("in a process of its own", { concurrency: 3 }, () => {
       assert.match(untrusted.out, /certificate/i);
     });
   }
+
+  // `openssl req -x509` marks what it makes as an authority, which is no certificate of a server
+  // for this client's TLS library, while Node.js takes it.
+  test("a self-signed certificate in NODE_EXTRA_CA_CERTS is trusted", async () => {
+    const file = (name) => fileURLToPath(new URL(`../server/tls/${name}.pem`, import.meta.url));
+    const tls = { key: readFileSync(file("key")), cert: readFileSync(file("cert")) };
+    const mock = await start({ h2: false, tls });
+    const program = (url) => `${IMPORT}
+      const kv = await openKv(${JSON.stringify(url)}, { timeout: 2000 });
+      await kv.set(["a"], 1);
+      console.log((await kv.get(["a"])).value);
+      kv.close();`;
+    const env = { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN };
+    const extra = { ...env, NODE_EXTRA_CA_CERTS: file("cert") };
+    assert.deepEqual(await run(program(mock.url), extra), { out: "1", code: 0 });
+
+    const refused = async (url, env, words) => {
+      const { out, code } = await run(program(url), env);
+      assert.equal(code, 1);
+      assert.match(out, words);
+    };
+    await refused(mock.url, env, /certificate is not trusted: set NODE_EXTRA_CA_CERTS/);
+    const missing = { ...env, NODE_EXTRA_CA_CERTS: file("no such file") };
+    await refused(mock.url, missing, /certificate is not trusted: set NODE_EXTRA_CA_CERTS/);
+    const other = fileURLToPath(new URL("./tls/cert.pem", import.meta.url));
+    await refused(mock.url, { ...env, NODE_EXTRA_CA_CERTS: other }, /not trusted/);
+  });
 });

@@ -34,6 +34,7 @@ mod repeat;
 mod runtime;
 mod stream;
 mod transport;
+mod trust;
 mod watch;
 mod write;
 

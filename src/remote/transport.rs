@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
+use super::trust;
 use crate::model::{
     REFUSAL_BYTES_MAX, REFUSAL_WAIT_MS_MAX, REMOTE_STREAM_WINDOW_BYTES,
     REMOTE_WATCHES_PER_CONNECTION_MAX, RETRY_AFTER_MS_MAX,
@@ -90,14 +91,13 @@ pub(super) struct Transport {
 /// Keeps a watch's place on its connection.
 pub(super) struct Seat(#[expect(dead_code, reason = "counted while it is held")] Arc<()>);
 
-static CONNECTOR: LazyLock<std::io::Result<HttpsConnector<HttpConnector>>> = LazyLock::new(|| {
+static CONNECTOR: LazyLock<Result<HttpsConnector<HttpConnector>, String>> = LazyLock::new(|| {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(WATCH_PING_EVERY));
-    let provider = rustls::crypto::ring::default_provider();
-    let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
+    let builder = HttpsConnectorBuilder::new().with_tls_config(trust::client_config()?);
     Ok(builder.https_or_http().enable_all_versions().wrap_connector(http))
 });
 
@@ -113,7 +113,7 @@ fn http(two: bool, purpose: Purpose) -> Result<Http, String> {
         Purpose::Requests => (PING_EVERY, PING_WAIT),
         Purpose::Streams => (WATCH_PING_EVERY, WATCH_PING_WAIT),
     };
-    let connector = CONNECTOR.as_ref().map_err(|why| format!("the system's roots: {why}"))?;
+    let connector = CONNECTOR.as_ref().map_err(Clone::clone)?;
     let mut builder = Client::builder(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -310,6 +310,10 @@ fn causes(error: &dyn std::error::Error) -> String {
             text.push_str(&words);
         }
         cause = next.source();
+    }
+    if let Some(advice) = trust::advice(&text) {
+        text.push_str(": ");
+        text.push_str(&advice);
     }
     text
 }

@@ -90,6 +90,10 @@ async fn route(
             } else {
                 name.is_empty()
             };
+            if serving.catalog.is_folder() && name.is_empty() {
+                let text = "This server has many databases: add /NAME to its URL.";
+                return Err(Refusal::new(StatusCode::NOT_FOUND, text));
+            }
             if !is_metadata {
                 return Err(Refusal::not_found());
             }

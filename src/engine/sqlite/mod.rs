@@ -24,6 +24,7 @@ mod reader;
 mod rows;
 mod spill;
 mod statement;
+mod unopened;
 mod vacuum;
 mod wal_index;
 mod walk;
@@ -65,7 +66,7 @@ impl SqliteEngine {
     /// Opens a file, creating it unless `readonly`. `busy` bounds the wait for other processes.
     ///
     /// # Errors
-    /// `Unavailable` if it cannot be opened, `Denied` if it may not be, `Corrupt` if it is
+    /// `Unavailable` if it cannot be opened, `Denied` if permissions forbid it, `Corrupt` if it is
     /// something else, `Unsupported` if it is newer than this code.
     pub fn open(path: &Path, readonly: bool, busy: Duration) -> Result<Self> {
         Self::open_as(path, readonly, busy, None)
@@ -83,6 +84,7 @@ impl SqliteEngine {
     ) -> Result<Self> {
         let access = if readonly { Access::Read } else { Access::Write };
         let named = |error: Error| {
+            let error = unopened::explain(error, path, access);
             Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
         };
         let mut first = connection::open(path, access, busy).map_err(named)?;

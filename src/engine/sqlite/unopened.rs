@@ -1,0 +1,90 @@
+//! Why a file could not be opened, where the file system tells more than SQLite does.
+//!
+//! Never opens the file: closing it again would drop locks that another library of this process
+//! may hold on it.
+
+use std::path::Path;
+
+use super::connection::Access;
+use crate::model::{Error, Kind};
+
+/// The error of opening `path`, with the reason if it is the path's kind or its permissions.
+pub(super) fn explain(error: Error, path: &Path, access: Access) -> Error {
+    // SQLite has one code for a missing file, a folder and missing permissions.
+    if error.kind() != Kind::Unavailable {
+        return error;
+    }
+    match reason(path, access) {
+        Some((kind, why)) => Error::new(kind, why),
+        None => error,
+    }
+}
+
+fn reason(path: &Path, access: Access) -> Option<(Kind, String)> {
+    if path.is_dir() {
+        let example = path.join("kv.sqlite3");
+        let why = format!("is a folder: name a file, such as {}", example.display());
+        return Some((Kind::Unavailable, why));
+    }
+    let folder = path.parent()?;
+    let wanted = match access {
+        Access::Read => "read",
+        Access::Write => "read and written",
+    };
+    let denied = |why: String| Some((Kind::Denied, why));
+    match may(path, access) {
+        May::Not if folder_is_closed(folder) => {
+            denied(format!("this process may not enter the folder {}", folder.display()))
+        }
+        May::Not => denied(format!("this process has no permission for it to be {wanted}")),
+        // The log and its index are made beside the file.
+        May::Missing | May::Yes if may(folder, Access::Write) == May::Not => denied(format!(
+            "this process may not make files in the folder {}: the database needs its log there",
+            folder.display()
+        )),
+        May::Missing | May::Yes => None,
+    }
+}
+
+fn folder_is_closed(folder: &Path) -> bool {
+    folder.join(".").metadata().is_err()
+}
+
+/// What the permissions of a path allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum May {
+    Yes,
+    Not,
+    /// There is no such path, or something else is in the way.
+    Missing,
+}
+
+#[cfg(unix)]
+fn may(path: &Path, access: Access) -> May {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return May::Missing };
+    let mode = match access {
+        Access::Read => libc::R_OK,
+        Access::Write => libc::R_OK | libc::W_OK,
+    };
+    // SAFETY: `name` ends with a zero and outlives the call, which changes nothing.
+    let answer = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), mode, libc::AT_EACCESS) };
+    let denied = [libc::EACCES, libc::EPERM, libc::EROFS];
+    match (answer, std::io::Error::last_os_error().raw_os_error()) {
+        (0, _) => May::Yes,
+        (_, Some(code)) if denied.contains(&code) => May::Not,
+        _ => May::Missing,
+    }
+}
+
+/// Other systems tell by the error of looking at it.
+#[cfg(not(unix))]
+fn may(path: &Path, _access: Access) -> May {
+    match path.metadata() {
+        Ok(_) => May::Yes,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => May::Not,
+        Err(_) => May::Missing,
+    }
+}
