@@ -756,8 +756,8 @@ export interface KvQueue<T = any> {
    * Takes messages until `signal` aborts or the handle closes. A message is done when the handler
    * returns or its promise resolves. When it throws or rejects, or the process dies, the message is
    * delivered again as its `backoffSchedule` says, and is at last dead; what was thrown is kept with
-   * it, and not printed. While a handler runs its message's lock is renewed, so that nobody else
-   * gets it. Listeners, in any process, share the work in turn.
+   * it, and reported as `options.onError` says. While a handler runs its message's lock is renewed,
+   * so that nobody else gets it. Listeners, in any process, share the work in turn.
    *
    * Resolves when it takes no more: after `signal` aborts, once the handlers that run have ended;
    * after {@link Kv.close} at once. Keeps the process alive until then.
@@ -768,6 +768,8 @@ export interface KvQueue<T = any> {
    * @param options.concurrency Messages handled at a time, 1 to 1000. Default: 10.
    * @param options.lockDuration How long after a consumer has died its message is delivered again,
    *   in ms, 100 to 86400000 (a day). Default: 5000.
+   * @param options.onError Called with what a handler threw, and its message, at each failure.
+   *   Default: the first failure of a listener is a warning of the process, the others are silent.
    * @param options.signal Ends the listening.
    *
    * @example
@@ -779,7 +781,12 @@ export interface KvQueue<T = any> {
    */
   listen(
     handler: (value: T, message: KvMessageInfo<T>) => unknown,
-    options?: { concurrency?: number; lockDuration?: number; signal?: AbortSignal },
+    options?: {
+      concurrency?: number;
+      lockDuration?: number;
+      onError?: (error: unknown, message: KvMessageInfo<T>) => unknown;
+      signal?: AbortSignal;
+    },
   ): Promise<void>;
 
   /**

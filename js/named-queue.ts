@@ -3,6 +3,7 @@
 import { call } from "./call.js";
 import { Writer } from "./codec/writer.js";
 import { DeadLetters } from "./dead-letters.js";
+import { HandlerFailures } from "./handler-failures.js";
 import { putText } from "./frame.js";
 import { type KvMessage, type MessageInfo, infoOf, receive } from "./message.js";
 import { CALL_QUEUE_STATS } from "./native.js";
@@ -53,9 +54,10 @@ export class KvQueue {
 
   async listen(handler: Handler, options?: unknown): Promise<void> {
     const session = this.#session;
-    const { credits, lockMs, signal } = checkListen(handler, options, session.port.bounds);
+    const { credits, lockMs, signal, onError } = checkListen(handler, options, session.port.bounds);
     session.requireOpen();
     if (signal?.aborted) return;
+    const failures = new HandlerFailures(this.name, onError);
     const listener = new Listener(session, {
       queue: this.name,
       credits,
@@ -63,7 +65,12 @@ export class KvQueue {
       keepsReasons: true,
       async handle(raw) {
         const message: MessageInfo = infoOf(raw);
-        await handler(message.value, message);
+        try {
+          await handler(message.value, message);
+        } catch (error) {
+          failures.report(error, message);
+          throw error;
+        }
       },
     });
     const stop = () => listener.stop();

@@ -11,6 +11,7 @@ import {
   nameOf,
 } from "./check.js";
 import { now } from "./clock.js";
+import type { OnError } from "./handler-failures.js";
 
 /** The bounds of the addon, by name. */
 type Bounds = Readonly<Record<string, number>>;
@@ -173,6 +174,7 @@ export interface ListenOptions {
   readonly credits: number;
   readonly lockMs: number;
   readonly signal: AbortSignal | undefined;
+  readonly onError: OnError | undefined;
 }
 
 export function checkListen(handler: unknown, options: unknown, bounds: Bounds): ListenOptions {
@@ -180,7 +182,12 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
   if (typeof handler !== "function") {
     throw new TypeError(`${method}: handler must be a function: received ${nameOf(handler)}`);
   }
-  const given = checkOptions(method, options, ["concurrency", "lockDuration", "signal"]);
+  const given = checkOptions(method, options, [
+    "concurrency",
+    "lockDuration",
+    "onError",
+    "signal",
+  ]);
   const { concurrencyMax } = bounds;
   return {
     credits: optionalInteger(
@@ -192,7 +199,13 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
     ),
     lockMs: checkLock(method, given.lockDuration, bounds, bounds.lockMs),
     signal: checkSignal(method, given.signal),
+    onError: checkOnError(method, given.onError),
   };
+}
+
+function checkOnError(method: string, onError: unknown): OnError | undefined {
+  if (onError === undefined || typeof onError === "function") return onError as OnError | undefined;
+  throw new TypeError(`${method}: onError must be a function: received ${nameOf(onError)}`);
 }
 
 export interface ReceiveOptions {

@@ -5,6 +5,13 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { all, onEveryKind } from "./databases.mjs";
 
+/** `Promise.withResolvers`, which Node 20 lacks. */
+function resolvers() {
+  let resolve;
+  const promise = new Promise((resolved) => (resolve = resolved));
+  return { promise, resolve };
+}
+
 const CLOSED = { name: "BadResource", code: "CLOSED" };
 
 onEveryKind("named queues", (fresh) => {
@@ -27,6 +34,61 @@ onEveryKind("named queues", (fresh) => {
     assert.equal(await second.ack(), true);
     assert.deepEqual(await queue.stats(), {
       pending: 0, delayed: 0, processing: 0, dead: 0, total: 0,
+    });
+  });
+
+  // A handler that threw was silent until its message was dead.
+  test("a handler that fails: every failure with onError, else one warning", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("fails");
+    const stop = new AbortController();
+    const failures = [];
+    const { promise: both, resolve: bothFailed } = resolvers();
+    const listening = queue.listen(
+      (value) => { throw new Error(`cannot do ${value}`); },
+      {
+        signal: stop.signal,
+        onError: (error, message) => {
+          if (failures.push([error.message, message.value, message.attempts]) === 2) bothFailed();
+          throw new Error("onError fails as well");
+        },
+      },
+    );
+    const warnings = [];
+    const warned = (warning) => warnings.push(warning);
+    process.on("warning", warned);
+    await queue.enqueue("one", { backoffSchedule: [] });
+    await queue.enqueue("two", { backoffSchedule: [] });
+    await both;
+    stop.abort();
+    await listening;
+    assert.deepEqual(failures.sort(), [["cannot do one", "one", 1], ["cannot do two", "two", 1]]);
+
+    const silent = new AbortController();
+    const { promise: bothSilent, resolve: bothDone } = resolvers();
+    let calls = 0;
+    const without = queue.listen(
+      (value) => {
+        if (++calls === 2) bothDone();
+        return Promise.reject(new Error(`still cannot do ${value}`));
+      },
+      { signal: silent.signal, concurrency: 1 },
+    );
+    await queue.enqueue("three", { backoffSchedule: [] });
+    await queue.enqueue("four", { backoffSchedule: [] });
+    await bothSilent;
+    silent.abort();
+    await without;
+    await sleep(1); // warnings come in a turn of their own
+    process.off("warning", warned);
+    assert.deepEqual(warnings.map(({ code }) => code), ["OPENKV_HANDLER_FAILED", "OPENKV_HANDLER_FAILED"]);
+    assert.match(warnings[0].message, /onError of a listener of the queue "fails" failed: Error: onError fails/);
+    assert.match(warnings[1].message, /"fails" failed: Error: still cannot do three \(attempt 1 of message/);
+    assert.match(warnings[1].message, /give listen\(\) an onError/);
+    assert.equal((await queue.stats()).dead, 4, "what is told changes no delivery");
+    await assert.rejects(queue.listen(() => {}, { onError: "log" }), {
+      name: "TypeError",
+      message: /onError must be a function/,
     });
   });
 

@@ -132,6 +132,7 @@ fn what_is_wrong_is_named() {
         ("GET", "/v1/admin/databases/b", "", 404, "no database 'b'"),
         ("PATCH", databases, "", 405, "use GET or POST"),
         ("GET", "/v1/admin/other", "", 404, "Resource not found."),
+        ("POST", "/", "", 404, "add /NAME to its URL"),
     ] {
         let reply = served.ask(method, path, ADMIN, body.as_bytes());
         assert_eq!(reply.status, status, "{method} {path}: {}", reply.text());
