@@ -1181,6 +1181,9 @@ export type KvReader = Pick<KvTransaction, "get" | "getMany" | "list" | "count" 
 /**
  * A database. Made by {@link openKv}; several handles may be open on one file, in one process or
  * many. A handle does not keep the process alive; a pending call, `listenQueue` or watch read does.
+ *
+ * Calls of one handle keep program order: a read sees every write that was called before it, awaited
+ * or not, and writes that touch the same key are carried out in the order of their calls.
  */
 export class Kv implements Disposable, AsyncDisposable {
   private constructor();

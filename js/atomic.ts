@@ -31,8 +31,9 @@ import {
   MESSAGES,
   MUTATIONS,
   type Segment,
-  fill,
+  commitLate,
   giveWriter,
+  isOpen,
   joinSegments,
   segmentOf,
   takeWriter,
@@ -196,11 +197,10 @@ export class AtomicOperation {
   async commit(): Promise<KvCommitResult | KvCommitRefusal> {
     if (this.#failure !== undefined) throw this.#failure;
     const session = this.#session;
-    let segments = this.#inOrder();
-    const filled = fill(segments);
-    if (filled !== null) {
-      segments = segments.slice();
-      await filled;
+    const segments = this.#inOrder();
+    if (session.order.held !== 0 || isOpen(segments)) {
+      const [batch, index] = await commitLate(session, segments.slice());
+      return batch.result(index);
     }
     const batch = joinSegments(session, segments);
     const index = batch.last;

@@ -17,6 +17,18 @@ export async function call(session: Session, verb: number, frame?: Writer): Prom
   return pending.answer();
 }
 
+/** As {@link call}, behind all writes that were called before: for what reads more than a range. */
+export async function callBehindWrites(
+  session: Session,
+  verb: number,
+  frame?: Writer,
+): Promise<Buffer> {
+  session.requireOpen();
+  const before = session.order.beforeAll();
+  if (before !== null) await before;
+  return await call(session, verb, frame);
+}
+
 class PendingCall implements Receiver {
   readonly answered: Promise<void>;
   #data: Buffer = NO_BYTES;

@@ -27,5 +27,8 @@ export async function count(
     passed: false,
   };
   putScan(frame, bounds, scan, false, 0, Number.NaN);
+  session.requireOpen();
+  const before = session.order.beforeRange(bounds.start, bounds.end);
+  if (before !== null) await before;
   return (await call(session, CALL_COUNT, frame)).readDoubleLE(0);
 }

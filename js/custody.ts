@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
-import { call } from "./call.js";
+import { call, callBehindWrites } from "./call.js";
 import { checkOptions, nameOf } from "./check.js";
 import { clearInterval, setInterval } from "./clock.js";
 import { Writer } from "./codec/writer.js";
@@ -42,7 +42,7 @@ export async function backup(
   const end = (): void => follower.end();
   signal?.addEventListener("abort", end);
   try {
-    const answer = await call(session, CALL_BACKUP, frame);
+    const answer = await callBehindWrites(session, CALL_BACKUP, frame);
     follower.throwFailure();
     return {
       bytes: answer.readDoubleLE(0),

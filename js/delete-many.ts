@@ -9,6 +9,7 @@ import { boundsOf, checkSelector } from "./range.js";
 import { putKey } from "./records.js";
 import { putSized } from "./scan.js";
 import type { Session } from "./session.js";
+import { Touched } from "./touched.js";
 import type { KvKey, KvListSelector } from "./types.js";
 import { encodeWhere } from "./where.js";
 
@@ -38,6 +39,7 @@ export async function deleteMany(
   );
   frame.u32((limit as number | undefined) ?? NO_LIMIT);
   if (filter !== null) putSized(frame, filter);
+  const touched = new Touched();
   if (byKeys) {
     const keys = which as readonly KvKey[];
     const count = keys.length;
@@ -49,18 +51,35 @@ export async function deleteMany(
         );
       }
       if (keys[i].length === 0) throw new TypeError(`kv.deleteMany: keys[${i}] cannot be empty`);
+      const at = frame.pos + 4;
       putKey(frame, keys[i], session.limits);
+      touched.changes(frame.buf, at, frame.pos);
     }
   } else {
     const bounds = boundsOf(checkSelector(which), session.limits.rangeKeyBytesMax);
     putSized(frame, bounds.start);
     putSized(frame, bounds.end);
+    const { start, end } = bounds;
+    touched.emptied.push({ start: start.toString("latin1"), end: end.toString("latin1") });
   }
-  const answer = await call(session, CALL_DELETE_MANY, frame);
+  session.requireOpen();
+  const answer = await carryOut(session, frame, touched);
   return {
     count: answer.readDoubleLE(0),
     versionstamp: answer[COUNT_BYTES] === 1 ? readStamp(answer, COUNT_BYTES + 1) : null,
   };
+}
+
+/** It has a commit for each step: writes that are called meanwhile and touch its keys wait for it. */
+async function carryOut(session: Session, frame: Writer, touched: Touched): Promise<Buffer> {
+  const before = session.order.beforeWrite(touched);
+  const held = session.order.hold(touched);
+  try {
+    if (before !== null) await before;
+    return await call(session, CALL_DELETE_MANY, frame);
+  } finally {
+    held.end();
+  }
 }
 
 /** Bytes of the answer before the flag that says whether there is a stamp. */

@@ -6,7 +6,7 @@ import { decodeKey } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
 import { readU32 } from "./frame.js";
 import { CALL_ENTRIES, STAMP_BYTES } from "./native.js";
-import { putKey, requireKey } from "./reads.js";
+import { beforeKeys, putKey, requireKey } from "./reads.js";
 import { END_BYTES, readEntry, rowEnd } from "./scan.js";
 import type { Session } from "./session.js";
 import type { KvEntryKey, KvEntryMaybe, KvKey } from "./types.js";
@@ -48,6 +48,8 @@ export async function getEntries(
     at = start + readU32(frame.buf, at);
     own.push(decodeKey(frame.buf, start, at));
   }
+  const before = beforeKeys(session, frame);
+  if (before !== null) await before;
   const page = await call(session, CALL_ENTRIES, frame);
   let at = 0;
   return own.map((key) => {

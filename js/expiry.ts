@@ -7,8 +7,10 @@ import { Writer } from "./codec/writer.js";
 import { CALL_TTL } from "./native.js";
 import { putPatches } from "./patches.js";
 import { putRetime, putTtl } from "./records.js";
+import { MUTATIONS } from "./segment.js";
 import type { Session } from "./session.js";
 import type { KvCommitRefusal, KvCommitResult, KvKey } from "./types.js";
+import { late } from "./writes.js";
 
 /** First byte of the answer about an entry that ends; its end follows. */
 const ENDS = 2;
@@ -20,6 +22,9 @@ export async function ttl(session: Session, key: KvKey): Promise<{ expireAt: Dat
   requireKey("kv.ttl", key);
   const frame = new Writer(FRAME_BYTES);
   putTtl(frame, key, session.limits);
+  session.requireOpen();
+  const before = session.order.beforeKey(frame.buf, 0, frame.pos);
+  if (before !== null) await before;
   const answer = await call(session, CALL_TTL, frame);
   return answer[0] === ENDS ? { expireAt: new Date(answer.readDoubleLE(1)) } : null;
 }
@@ -58,7 +63,7 @@ async function retime(
 ): Promise<KvCommitResult | KvCommitRefusal> {
   session.requireOpen();
   const batch = session.joinWrite();
-  batch.begin();
+  const start = batch.begin();
   try {
     putRetime(batch.writer, key, expireAt, true, session.limits);
     if (batch.writer.patches !== null) putPatches(batch.writer);
@@ -66,6 +71,7 @@ async function retime(
     batch.abort();
     throw error;
   }
+  if (session.order.held !== 0) return await late(session, batch, start, MUTATIONS);
   const index = batch.commit();
   await batch.settled;
   return batch.result(index);

@@ -88,6 +88,11 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   /** The next step of a scan, asked for while the rows of this one are yielded. */
   #ahead: Promise<ScanStep> | null = null;
 
+  /** Writes that must end before the next page is read; null when none were found. */
+  #before: Promise<unknown> | null = null;
+  /** Such writes have been looked for. */
+  #follows = false;
+
   /** The last of the calls of next() that wait for a page. */
   #tail: Promise<unknown> | null = null;
 
@@ -213,6 +218,11 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 
   async #step(): Promise<IteratorResult<E, undefined>> {
     while (this.#rows === 0 && !this.#turnPage()) {
+      if (this.#before !== null) {
+        await this.#before;
+        this.#before = null;
+        continue;
+      }
       if (this.#scan !== null) {
         await this.#advance(this.#scan);
         continue;
@@ -237,6 +247,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const session = this.#session;
     session.requireOpen();
     this.#keepLast();
+    if (this.#before !== null || this.#mustWait()) return false;
     if (this.#scan !== null || session.spent) return false;
     let page = this.#pooled ? this.#page : (spares.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES));
     this.#pooled = true;
@@ -256,6 +267,17 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     }
   }
 
+  /** Looks once for each page for writes that it must be read behind. */
+  #mustWait(): boolean {
+    if (this.#follows) return false;
+    this.#follows = true;
+    const { order } = this.#session;
+    if (order.underWay === 0 || this.#freshness !== 0) return false;
+    const { start, end } = this.#bounds!;
+    this.#before = order.beforeRange(start, end);
+    return this.#before !== null;
+  }
+
   /** Reads the next page on the asynchronous lane. */
   async #fetch(): Promise<void> {
     const session = this.#session;
@@ -272,8 +294,10 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   async #advance(scan: Scan): Promise<void> {
     const { page, at, rows, done } = await (this.#ahead ?? this.#ask(scan));
     this.#ahead = null;
+    this.#follows = false;
     // Whoever has taken the first page will most likely take the rest.
-    const goesOn = !done && rows < this.#wanted && this.#page !== NO_BYTES;
+    const quiet = this.#session.order.underWay === 0;
+    const goesOn = !done && rows < this.#wanted && this.#page !== NO_BYTES && quiet;
     this.#page = page;
     this.#at = at;
     this.#rows = rows;
@@ -310,6 +334,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const asked = Math.min(this.#pageRows, this.#wanted);
     const rows = readU32(page, at);
     const more = page[at + 4] === 1;
+    this.#follows = false;
     this.#page = page;
     this.#at = at + RANGE_HEAD_BYTES;
     this.#rows = rows;

@@ -3,7 +3,7 @@
 import { checkOptions, nameOf } from "./check.js";
 import { Writer } from "./codec/writer.js";
 import { CALL_CHECKPOINT, CALL_STATS, CALL_VACUUM, STAMP_BYTES } from "./native.js";
-import { call } from "./call.js";
+import { call, callBehindWrites } from "./call.js";
 import type { Session } from "./session.js";
 import type { KvStats } from "./types.js";
 
@@ -21,7 +21,7 @@ export async function stats(session: Session, options: unknown): Promise<KvStats
   }
   const frame = new Writer(1);
   frame.u8(entries === true ? 1 : 0);
-  const answer = await call(session, CALL_STATS, frame);
+  const answer = await callBehindWrites(session, CALL_STATS, frame);
   const number = (at: number) => answer.readDoubleLE(1 + at * 8);
   const stats: KvStats = {
     databaseBytes: number(1),

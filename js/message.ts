@@ -112,6 +112,12 @@ export async function receive(
   const { lockMs, waitMs, signal } = checkReceive(options, session.port.bounds);
   session.requireOpen();
   signal?.throwIfAborted();
+  const before = session.order.beforeAll();
+  if (before !== null) {
+    await before;
+    session.requireOpen();
+    signal?.throwIfAborted();
+  }
   const pending = new PendingReceive(session);
   pending.start(queue, lockMs, waitMs, signal);
   await pending.answered;

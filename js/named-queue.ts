@@ -1,6 +1,6 @@
 // Duty: kv.queue(name): enqueue, listen, receive, stats, and the way to its dead messages.
 
-import { call } from "./call.js";
+import { callBehindWrites } from "./call.js";
 import { Writer } from "./codec/writer.js";
 import { DeadLetters } from "./dead-letters.js";
 import { HandlerFailures } from "./handler-failures.js";
@@ -88,7 +88,7 @@ export class KvQueue {
   async stats(): Promise<QueueStats> {
     const frame = new Writer();
     putText(frame, this.name);
-    const answer = await call(this.#session, CALL_QUEUE_STATS, frame);
+    const answer = await callBehindWrites(this.#session, CALL_QUEUE_STATS, frame);
     const [pending, delayed, processing, dead] = [0, 8, 16, 24].map((at) =>
       answer.readDoubleLE(at)
     );

@@ -104,6 +104,9 @@ export class Pending {
     }
     putSegments(frame, segments);
     frame.u8(OP_END);
+    const bytes = Buffer.from(key, "latin1");
+    const before = this.#session.order.beforeKey(bytes, 0, bytes.length);
+    if (before !== null) await before;
     const answer = await call(this.#session, CALL_PREVIEW, frame);
     const present = answer[0] === 1;
     const after = present ? 1 + STAMP_BYTES : 1;

@@ -41,6 +41,9 @@ export function getNow(
   const own = plain ? null : decodeKey(writer.buf, 0, writer.pos);
   if (writer.pos >= session.limits.rangeKeyBytesMax) throw keyTooLarge(session, writer.pos, key);
   session.requireOpen();
+  if (session.order.underWay !== 0 && session.order.beforeKey(writer.buf, 0, writer.pos) !== null) {
+    return undefined;
+  }
   return readNow(session, key, own);
 }
 
@@ -75,7 +78,15 @@ export async function getLater(
 ): Promise<KvEntryMaybe<unknown>> {
   const { port } = session;
   const own = decodeKey(port.writer.buf, 0, port.writer.pos);
+  const before = session.order.beforeKey(port.writer.buf, 0, port.writer.pos);
   const flags = freshness(session, options);
+  if (before !== null && flags !== EVENTUAL) {
+    await before;
+    session.requireOpen();
+    encodeKey(port.begin(), own);
+    const entry = readNow(session, key, own);
+    if (entry !== undefined) return entry;
+  }
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
@@ -115,7 +126,11 @@ export function getManyNow(
   const count = keys.length;
   const plain = encodeKeys(session, keys, count);
   session.requireOpen();
-  return count === 0 ? [] : readManyNow(session, keys, count, plain);
+  if (count === 0) return [];
+  if (session.order.underWay !== 0 && beforeKeys(session, session.port.writer) !== null) {
+    return undefined;
+  }
+  return readManyNow(session, keys, count, plain);
 }
 
 /**
@@ -165,6 +180,19 @@ function encodeKeys(session: Session, keys: readonly KvKey[], count: number): bo
   return plain;
 }
 
+/** What a read of the keys in `frame`, each behind its length, waits for; null for nothing. */
+export function beforeKeys(session: Session, frame: Writer): Promise<unknown> | null {
+  if (session.order.underWay === 0) return null;
+  const found: Promise<unknown>[] = [];
+  for (let at = 0; at < frame.pos; ) {
+    const start = at + 4;
+    at = start + readU32(frame.buf, at);
+    const before = session.order.beforeKey(frame.buf, start, at);
+    if (before !== null) found.push(before);
+  }
+  return found.length === 0 ? null : Promise.all(found);
+}
+
 /** As {@link restoreKey}. */
 function encodeKeysAside(session: Session, keys: readonly KvKey[], count: number): void {
   const aside = new Writer();
@@ -201,8 +229,16 @@ export async function getManyLater(
     at = start + readU32(writer.buf, at);
     own.push(decodeKey(writer.buf, start, at));
   }
+  const before = beforeKeys(session, writer);
   // After the keys are out of the scratch: reading an option can run a getter.
   let flags = freshness(session, options);
+  if (before !== null && flags !== EVENTUAL) {
+    await before;
+    session.requireOpen();
+    encodeKeys(session, own, own.length);
+    const entries = readManyNow(session, given, own.length, false);
+    if (entries !== undefined) return entries;
+  }
   for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();

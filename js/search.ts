@@ -7,6 +7,7 @@ import { decodeValue } from "./codec/value/decode.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp, readU32 } from "./frame.js";
 import { CALL_SEARCH, STAMP_BYTES } from "./native.js";
+import { boundsOf } from "./range.js";
 import type { Session } from "./session.js";
 import type { KvKey, KvSearchEntry, KvSearchOptions, KvSearchResult } from "./types.js";
 import { encodeWhere } from "./where.js";
@@ -40,6 +41,10 @@ export async function search(
   options: KvSearchOptions | undefined,
 ): Promise<KvSearchResult<unknown>> {
   const frame = requestOf(session, prefix, query, options);
+  session.requireOpen();
+  const bounds = boundsOf({ prefix, start: undefined, end: undefined }, Number.POSITIVE_INFINITY);
+  const before = session.order.beforeRange(bounds.start, bounds.end);
+  if (before !== null) await before;
   return resultOf(await call(session, CALL_SEARCH, frame));
 }
 

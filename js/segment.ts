@@ -9,6 +9,8 @@ import { Writer } from "./codec/writer.js";
 import { putBytes } from "./frame.js";
 import { ENQUEUE_TIME_OFFSET, SET_TIME_OFFSET } from "./records.js";
 import type { Session } from "./session.js";
+import { Touched } from "./touched.js";
+import { visitKeys } from "./written-keys.js";
 import type { WriteBatch } from "./write-batch.js";
 
 /** The order of records in a write. */
@@ -69,6 +71,42 @@ export function fill(segments: readonly Segment[]): Promise<unknown> | null {
       segment.fills = null;
     }),
   );
+}
+
+/**
+ * Commits a write made of these segments when the contents of its Blobs are here, and behind calls
+ * that were made before and must come first. Answers its batch and the number of its outcome.
+ */
+export async function commitLate(
+  session: Session,
+  segments: readonly Segment[],
+): Promise<[WriteBatch, number]> {
+  const touched = new Touched();
+  for (const { buf, start, end } of segments) visitKeys(buf, start, end, touched);
+  const before = session.order.beforeWrite(touched);
+  const filled = fill(segments);
+  if (before === null && filled === null) {
+    const batch = joinSegments(session, segments);
+    const index = batch.last;
+    await batch.settled;
+    return [batch, index];
+  }
+  const held = session.order.hold(touched);
+  try {
+    await Promise.all([before, filled]);
+    const batch = joinSegments(session, segments);
+    const index = batch.last;
+    held.pass();
+    await batch.settled;
+    return [batch, index];
+  } finally {
+    held.end();
+  }
+}
+
+/** Whether contents of Blobs are still to come. */
+export function isOpen(segments: readonly Segment[]): boolean {
+  return segments.some(({ fills }) => fills !== null);
 }
 
 /** Adds a write made of these segments to the batch of the microtask. */

@@ -7,6 +7,7 @@ import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "
 import { IS_CLOSED, OPENED, WOULD_BLOCK, ERROR } from "./native.js";
 import type { NativeHandle, NativeOptions } from "./native/binding.js";
 import type { Port, Receiver, TurnMember } from "./port.js";
+import { ProgramOrder } from "./program-order.js";
 import { ReadBatch } from "./read-batch.js";
 import { WriteBatch } from "./write-batch.js";
 
@@ -23,6 +24,8 @@ export class Session implements TurnMember {
   readonly limits: Limits;
   /** The database is elsewhere: nothing can be read synchronously. */
   readonly remote: boolean;
+  /** Which calls wait for writes that were called before them. */
+  readonly order = new ProgramOrder();
   closed = false;
   /** Why it was aborted, if it was; a reason may be anything, so it has a box. */
   aborted: { readonly reason: unknown } | null = null;

@@ -6,7 +6,7 @@ import { Writer } from "./codec/writer.js";
 import { readU32 } from "./frame.js";
 import { Pulled } from "./pulled.js";
 import { skipAnswer } from "./read-batch.js";
-import { pointAnswer, putKey } from "./reads.js";
+import { beforeKeys, pointAnswer, putKey } from "./reads.js";
 import type { Session } from "./session.js";
 import type { KvEntryMaybe, KvKey } from "./types.js";
 
@@ -34,18 +34,24 @@ export function watch(
 }
 
 class Watcher extends Pulled<State> {
-  readonly #request: Buffer;
+  readonly #request: Writer;
+  /** The first state is asked for. */
+  #begun = false;
   readonly #count: number;
 
   constructor(session: Session, count: number, request: Writer, raw: boolean) {
     super(session);
-    this.#request = request.buf;
+    this.#request = request;
     this.#count = count;
     session.native.watch(this.id, count, request.buf, request.pos, raw);
   }
 
   protected ask(): void {
-    this.session.native.watchNext(this.id);
+    const before = this.#begun ? null : beforeKeys(this.session, this.#request);
+    this.#begun = true;
+    if (before === null) this.session.native.watchNext(this.id);
+    // After close() the end is on its way.
+    else void before.then(() => this.session.closed || this.session.native.watchNext(this.id));
   }
 
   protected forget(): void {
@@ -54,12 +60,13 @@ class Watcher extends Pulled<State> {
 
   protected decode(data: Buffer): State {
     const state: State = [];
+    const { buf } = this.#request;
     let at = 0;
     let keyAt = 0;
     for (let i = 0; i < this.#count; i++) {
       const keyStart = keyAt + 4;
-      keyAt = keyStart + readU32(this.#request, keyAt);
-      const key = decodeKey(this.#request, keyStart, keyAt);
+      keyAt = keyStart + readU32(buf, keyAt);
+      const key = decodeKey(buf, keyStart, keyAt);
       state.push(pointAnswer(data, at, key, key));
       at = skipAnswer(data, at);
     }

@@ -25,6 +25,7 @@ import {
 } from "./native.js";
 import { forgetPatches } from "./patches.js";
 import type { Receiver } from "./port.js";
+import type { Ticket } from "./program-order.js";
 import type { Session } from "./session.js";
 import type { KvCommitRefusal, KvCommitResult } from "./types.js";
 
@@ -32,6 +33,8 @@ import type { KvCommitRefusal, KvCommitResult } from "./types.js";
 const FRAME_BYTES_MAX = 256 * 1024;
 /** A writer larger than this is not kept for the next batch. */
 const SPARE_BYTES_MAX = 1024 * 1024;
+/** Writers that are kept: those of batches that are filled while others are under way. */
+const SPARE_WRITERS_MAX = 4;
 
 /** Bytes of a placeholder's number, and of it with its UUID. */
 const PLACEHOLDER_BYTES = 8;
@@ -40,7 +43,12 @@ const RESOLVED_BYTES = PLACEHOLDER_BYTES + 36;
 /** The checks that did not hold, by their places among the checks of their write. */
 type Refused = number[];
 
-let spare: Writer | null = null;
+const spares: Writer[] = [];
+
+function keepSpare(writer: Writer | null): void {
+  if (writer === null || writer.buf.length > SPARE_BYTES_MAX) return;
+  if (spares.length < SPARE_WRITERS_MAX) spares.push(writer);
+}
 
 export class WriteBatch implements Receiver {
   readonly writer: Writer;
@@ -56,6 +64,8 @@ export class WriteBatch implements Receiver {
   #uuids: Map<number, Map<number, string>> | null = null;
   #id = 0;
   #resolve!: () => void;
+  /** From the first write on. */
+  #ticket: Ticket | null = null;
   readonly #session: Session;
   /** The batch that must cross first: it was busy when this one was started. */
   readonly #after: WriteBatch | null;
@@ -63,10 +73,9 @@ export class WriteBatch implements Receiver {
   constructor(session: Session, after: WriteBatch | null) {
     this.#session = session;
     this.#after = after;
-    this.writer = spare ?? new Writer();
+    this.writer = spares.pop() ?? new Writer();
     this.writer.pos = 0;
     this.writer.resolves = true;
-    spare = null;
     this.settled = new Promise((resolve) => (this.#resolve = resolve));
     void Promise.resolve().then(() => this.flush());
   }
@@ -101,6 +110,8 @@ export class WriteBatch implements Receiver {
     if (this.#crossed) throw closedError();
     this.writer.u8(OP_END);
     this.busy = false;
+    this.#ticket ??= this.#session.order.begin(this.writer, this.settled);
+    this.#ticket.frameEnd = this.writer.pos;
     return this.#count++;
   }
 
@@ -125,9 +136,13 @@ export class WriteBatch implements Receiver {
         session.native.write(this.#id, this.#count, writer.buf, end);
       } catch (error) {
         this.#fail(bugOf(error));
+        return;
       }
+      // A busy one's writer is still written to.
+      if (!this.busy) keepSpare(session.order.cross(this.#ticket!));
+      else session.order.cross(this.#ticket!);
     }
-    if (!this.busy && writer.buf.length <= SPARE_BYTES_MAX) spare = writer;
+    if (this.#ticket === null && !this.busy) keepSpare(writer);
   }
 
   receive(kind: number, data: Buffer | null): void {
@@ -177,6 +192,8 @@ export class WriteBatch implements Receiver {
   }
 
   #settle(): void {
+    const writer = this.#session.order.end(this.#ticket!);
+    if (!this.busy) keepSpare(writer);
     this.#session.port.forget(this.#id);
     this.#session.port.settled();
     this.#resolve();

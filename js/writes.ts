@@ -6,9 +6,9 @@ import { now } from "./clock.js";
 import { OP_DELETE } from "./native.js";
 import { putPatches } from "./patches.js";
 import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } from "./records.js";
-import { MESSAGES, MUTATIONS, type Segment, fill, joinSegments } from "./segment.js";
+import { MESSAGES, MUTATIONS, type Segment, commitLate } from "./segment.js";
 import type { Session } from "./session.js";
-import type { KvCommitResult, KvKey } from "./types.js";
+import type { KvCommitRefusal, KvCommitResult, KvKey } from "./types.js";
 import type { WriteBatch } from "./write-batch.js";
 
 export async function set(
@@ -31,7 +31,9 @@ export async function set(
     batch.abort();
     throw error;
   }
-  if (writer.fills !== null) return await filled(session, detach(batch, start, MUTATIONS));
+  if (writer.fills !== null || session.order.held !== 0) {
+    return (await late(session, batch, start, MUTATIONS)) as KvCommitResult;
+  }
   const index = batch.commit();
   await batch.settled;
   return batch.result(index) as KvCommitResult;
@@ -41,7 +43,7 @@ export async function remove(session: Session, key: KvKey): Promise<void> {
   session.requireOpen();
   const batch = session.joinWrite();
   const { writer } = batch;
-  batch.begin();
+  const start = batch.begin();
   try {
     writer.u8(OP_DELETE);
     putKey(writer, key, session.limits);
@@ -49,6 +51,10 @@ export async function remove(session: Session, key: KvKey): Promise<void> {
   } catch (error) {
     batch.abort();
     throw error;
+  }
+  if (session.order.held !== 0) {
+    await late(session, batch, start, MUTATIONS);
+    return;
   }
   const index = batch.commit();
   await batch.settled;
@@ -82,34 +88,32 @@ export async function enqueueChecked(
     batch.abort();
     throw error;
   }
-  if (writer.fills !== null) return await filled(session, detach(batch, start, MESSAGES));
+  if (writer.fills !== null || session.order.held !== 0) {
+    return (await late(session, batch, start, MESSAGES)) as KvCommitResult;
+  }
   const index = batch.commit();
   await batch.settled;
   return batch.result(index) as KvCommitResult;
 }
 
-/** Takes the record that is being written out of the batch, because it is not complete yet. */
-function detach(batch: WriteBatch, start: number, rank: number): Segment {
-  const { writer } = batch;
-  const { fills } = writer;
-  const buf = writer.copy(start);
-  batch.abort();
-  return {
-    rank,
-    buf,
-    start: 0,
-    end: buf.length,
-    afterMs: undefined,
-    fills: fills!.map((open) => ({ ...open, offset: open.offset - start })),
-  };
+/**
+ * Takes the record that was just written out of the batch, and commits it later: it is not complete
+ * yet, or may have to wait for earlier calls.
+ */
+export async function late(
+  session: Session,
+  batch: WriteBatch,
+  start: number,
+  rank: number,
+): Promise<KvCommitResult | KvCommitRefusal> {
+  const [done, index] = await commitLate(session, [detach(batch, start, rank)]);
+  return done.result(index);
 }
 
-/** Commits a record when the contents of its Blobs are here. */
-async function filled(session: Session, segment: Segment): Promise<KvCommitResult> {
-  const segments = [segment];
-  await fill(segments);
-  const batch = joinSegments(session, segments);
-  const index = batch.last;
-  await batch.settled;
-  return batch.result(index) as KvCommitResult;
+function detach(batch: WriteBatch, start: number, rank: number): Segment {
+  const { writer } = batch;
+  const fills = writer.fills?.map((open) => ({ ...open, offset: open.offset - start })) ?? null;
+  const buf = writer.copy(start);
+  batch.abort();
+  return { rank, buf, start: 0, end: buf.length, afterMs: undefined, fills };
 }
