@@ -7,6 +7,13 @@ import { LiteralError, parseKey, parseLiteral } from "./literal.js";
 
 export const key = (text: string): KvKey => parseKey(text) as KvKey;
 
+/** A key whose parts may be arguments of their own. */
+export const keyOf = (words: readonly string[]): KvKey => parseKey(...words) as KvKey;
+
+/** How such a key is described. */
+export const KEY_WORDS = "the key: an array, or a word for each part";
+export const PREFIX_WORDS = "only keys that extend this one: an array, or a word for each part";
+
 /** One of several keys. */
 export const keys = (text: string, before: KvKey[] = []): KvKey[] => [...before, key(text)];
 

@@ -14,6 +14,7 @@ export interface GlobalOptions {
   db?: string;
   token?: string;
   json?: boolean;
+  jsonPlain?: boolean;
   color: boolean;
 }
 
@@ -29,8 +30,8 @@ const LIMITS = {
 };
 
 export function styleOf(command: Command): Style {
-  const { json = false, color } = command.optsWithGlobals<GlobalOptions>();
-  return { json, color: color && process.stdout.isTTY === true && !process.env.NO_COLOR };
+  const { json = false, jsonPlain: plain = false, color } = command.optsWithGlobals<GlobalOptions>();
+  return { json: json || plain, plain, color: color && process.stdout.isTTY === true && !process.env.NO_COLOR };
 }
 
 /** Where a database is that was typed: as `openKv` finds it, without making its folder. */

@@ -12,18 +12,31 @@ export class LiteralError extends Error {
 }
 Object.defineProperty(LiteralError.prototype, "name", { value: "LiteralError" });
 
-/** A key: an array of parts, or a single part that stands for an array of one. */
-export function parseKey(text: string): unknown[] {
-  const parsed = looksLikeLiteral(text) ? parseLiteral(text) : text;
-  return Array.isArray(parsed) ? parsed : [parsed];
+/**
+ * A key: one array of parts, or words of which each is a part. Without any it is the empty prefix.
+ */
+export function parseKey(...words: string[]): unknown[] {
+  const [first] = words;
+  if (first === undefined) return [];
+  const parsed = words.map(parseWord);
+  if (words.length === 1 && Array.isArray(parsed[0])) return parsed[0];
+  for (const [at, part] of parsed.entries()) {
+    if (Array.isArray(part)) throw new LiteralError("a key is one array or words, not both", words[at]!, 0);
+  }
+  return parsed;
 }
 
-/** A word without quotes is a string: `openkv get users`. */
-function looksLikeLiteral(text: string): boolean {
-  return !/^[\p{L}_$][\p{L}\p{N}_$-]*$/u.test(text) || Object.hasOwn(WORDS, text);
+/** A value; a word that is no literal is a string: `openkv set user alice`. */
+export function parseWord(text: string): unknown {
+  return isWord(text) ? text : parseLiteral(text);
 }
 
-/** A value. */
+/** What begins like a name and holds nothing that a literal is made of: alice, user-1, ada@example.com. */
+function isWord(text: string): boolean {
+  return /^[\p{L}_$@][^\s"'`()[\]{},]*$/u.test(text) && !Object.hasOwn(WORDS, text);
+}
+
+/** A literal. */
 export function parseLiteral(text: string): unknown {
   const parser = new Parser(text);
   const value = parser.value();

@@ -36,7 +36,8 @@ export function makeProgram(): Command {
       ),
     )
     .option("--token <token>", "access token of a database that is opened by URL (default: OPENKV_ACCESS_TOKEN)")
-    .option("--json", "print lossless JSON, one entry a line")
+    .option("--json", "print JSON, one entry a line: lossless; with --json=plain as jq and others know it")
+    .addOption(new Option("--json-plain").hideHelp())
     .option("--no-color", "print without colours")
     .showHelpAfterError("(openkv --help tells how)")
     .exitOverride();
@@ -69,6 +70,22 @@ Examples:
   return program;
 }
 
+/**
+ * The option `--json` may have a form behind `=`, and takes no argument: commander would take the
+ * command's name for its form.
+ */
+function withForms(argv: readonly string[]): string[] {
+  const end = argv.indexOf("--");
+  return argv.map((word, at) => {
+    if (!word.startsWith("--json=") || (end !== -1 && at > end)) return word;
+    const form = JSON_FORMS[word.slice("--json=".length)];
+    if (form === undefined) throw new WrongUsage(`${word}: the forms are --json, --json=lossless and --json=plain`);
+    return form;
+  });
+}
+
+const JSON_FORMS: Readonly<Record<string, string>> = { lossless: "--json", plain: "--json-plain" };
+
 /** Runs a command line, and leaves its exit code with the process. */
 export async function run(argv: readonly string[]): Promise<void> {
   const code = await outcome(argv);
@@ -82,7 +99,7 @@ async function outcome(argv: readonly string[]): Promise<number> {
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
   try {
-    await makeProgram().parseAsync(argv);
+    await makeProgram().parseAsync(withForms(argv));
     return DONE;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;

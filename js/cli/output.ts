@@ -1,15 +1,18 @@
-// Duty: what is printed, and how: for people with colours where a terminal takes them, or lossless
-// JSON, one entry a line.
+// Duty: what is printed, and how: for people with colours where a terminal takes them, or as JSON, one
+// entry a line, lossless or plain.
 // Invariant: a control character on the terminal is of this file's colours and layout; one in a
 // stored string, or in an error's message, is printed as its escape.
 
 import { inspect } from "node:util";
-import type { KvChange, KvSearchEntry } from "../types.js";
+import type { KvChange, KvKey, KvSearchEntry } from "../types.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
+import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
 /** How to print. */
 export interface Style {
   readonly json: boolean;
+  /** With `json`: plain JSON instead of the lossless form. */
+  readonly plain: boolean;
   readonly color: boolean;
 }
 
@@ -85,25 +88,38 @@ function show(value: unknown, { color }: Style): string {
   return color && shown === plain ? inspect(value, { ...whole, colors: true }) : shown;
 }
 
+function lineOf(entry: ExportedEntry, { plain }: Style): string | Promise<string> {
+  return plain ? plainLine(entry) : encodeLine(entry);
+}
+
+function keyOf(key: readonly unknown[], { plain }: Style): string {
+  return plain ? plainKey(key) : encodeKey(key as KvKey);
+}
+
+function valueOf(value: unknown, { plain }: Style): string | Promise<string> {
+  return plain ? plainValue(value) : encodeValue(value);
+}
+
 export async function printEntry(entry: ExportedEntry, style: Style): Promise<void> {
-  if (style.json) return await print(await encodeLine(entry));
+  if (style.json) return await print(await lineOf(entry, style));
   const head = `${showKey(entry.key, style)} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`;
   await printShown(`${head}\n${indented(show(entry.value, style))}`);
 }
 
 export function printKey(
-  { key, versionstamp }: { key: readonly unknown[]; versionstamp: string },
+  entry: { key: readonly unknown[]; versionstamp: string; expireAt?: Date | null },
   style: Style,
 ): Promise<void> {
-  return style.json
-    ? print(`{"key":${encodeKey(key as never)},"versionstamp":"${versionstamp}"}`)
-    : printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}`);
+  const { key, versionstamp, expireAt } = entry;
+  if (!style.json) return printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}${ending(entry)}`);
+  const end = expireAt == null ? "" : `,"expireAt":${style.plain ? JSON.stringify(expireAt) : expireAt.getTime()}`;
+  return print(`{"key":${keyOf(key, style)},"versionstamp":"${versionstamp}"${end}}`);
 }
 
 /** A key that has no entry. */
 export function printGone(key: readonly unknown[], style: Style): Promise<void> {
   return style.json
-    ? print(`{"key":${encodeKey(key as never)},"gone":true}`)
+    ? print(`{"key":${keyOf(key, style)},"gone":true}`)
     : printShown(`${showKey(key, style)} ${dim("(no entry)", style)}`);
 }
 
@@ -111,10 +127,10 @@ export function printGone(key: readonly unknown[], style: Style): Promise<void> 
 export async function printChange(change: KvChange<unknown>, style: Style): Promise<void> {
   const { type, key, versionstamp } = change;
   if (type === "set") {
-    if (style.json) await print(`{"type":"set",${(await encodeLine(change)).slice(1)}`);
+    if (style.json) await print(`{"type":"set",${(await lineOf(change, style)).slice(1)}`);
     else await printEntry(change, style);
   } else if (style.json) {
-    await print(`{"type":"delete","key":${encodeKey(key)},"versionstamp":"${versionstamp}"}`);
+    await print(`{"type":"delete","key":${keyOf(key, style)},"versionstamp":"${versionstamp}"}`);
   } else {
     await printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)} deleted`);
   }
@@ -127,10 +143,10 @@ export async function printValued(
   style: Style,
 ): Promise<void> {
   if (style.json) {
-    return await print(`${JSON.stringify(facts).slice(0, -1)},"value":${await encodeValue(value)}}`);
+    return await print(`${JSON.stringify(facts).slice(0, -1)},"value":${await valueOf(value, style)}}`);
   }
   const told = Object.entries(facts).map(([name, fact]) => {
-    const text = fact instanceof Date ? fact.toISOString() : typeof fact === "string" ? fact : show(fact, PLAIN);
+    const text = fact instanceof Date ? fact.toISOString() : typeof fact === "string" ? fact : show(fact, UNSTYLED);
     return `${name} ${text}`;
   });
   await printShown(`${dim(told.join("  "), style)}\n${indented(show(value, style))}`);
@@ -141,7 +157,7 @@ export async function printFound(entry: KvSearchEntry<unknown>, style: Style): P
   const { score, highlights } = entry;
   if (style.json) {
     const found = JSON.stringify(highlights === undefined ? { score } : { score, highlights });
-    return await print(`${(await encodeLine(entry)).slice(0, -1)},${found.slice(1)}`);
+    return await print(`${(await lineOf(entry, style)).slice(0, -1)},${found.slice(1)}`);
   }
   const { key, value } = entry;
   const head = `${showKey(key, style)} ${dim(`@${entry.versionstamp} score ${score.toPrecision(4)}`, style)}`;
@@ -150,15 +166,15 @@ export async function printFound(entry: KvSearchEntry<unknown>, style: Style): P
   await printShown([head, ...shown.map(indented)].join("\n"));
 }
 
-const PLAIN: Style = { json: false, color: false };
+const UNSTYLED: Style = { json: false, plain: false, color: false };
 
 /** A key in a message. */
 export function shownKey(key: readonly unknown[]): string {
-  return showKey(key, PLAIN);
+  return showKey(key, UNSTYLED);
 }
 
 export async function printValue(value: unknown, style: Style): Promise<void> {
-  if (style.json) await print(await encodeValue(value));
+  if (style.json) await print(await valueOf(value, style));
   else await printShown(show(value, style));
 }
 
@@ -184,7 +200,7 @@ function showPart(part: unknown, style: Style): string {
   return typeof part === "string" ? visible(JSON.stringify(part)) : show(part, style);
 }
 
-function ending({ expireAt }: ExportedEntry): string {
+function ending({ expireAt }: { expireAt?: Date | null }): string {
   return expireAt == null ? "" : ` until ${expireAt.toISOString()}`;
 }
 

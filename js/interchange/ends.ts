@@ -21,7 +21,8 @@ export async function listWithEnds(
   return kv.list(selector, { batchSize, withExpiry });
 }
 
-async function tellsEnds(kv: Kv, selector: KvListSelector): Promise<boolean> {
+/** Whether the database tells when its entries end: a plain server of KV Connect does not. */
+export async function tellsEnds(kv: Kv, selector: KvListSelector): Promise<boolean> {
   try {
     await kv.list(selector, { limit: 1, withExpiry: true }).next();
     return true;

@@ -6,7 +6,7 @@ import type { KvMessage } from "../../message.js";
 import type { KvKey } from "../../types.js";
 import { count, counts, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
-import { parseLiteral } from "../literal.js";
+import { parseWord } from "../literal.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts, printValued, type Style } from "../output.js";
 
@@ -73,7 +73,7 @@ function addEnqueue(program: Command): void {
   program
     .command("enqueue")
     .description("put a message into the queue of kv.enqueue(), or into a named one")
-    .argument("<value>", "the message as a literal", parseLiteral)
+    .argument("<value>", "the message: a literal, or a word that is a string", parseWord)
     .option("--queue <name>", "the named queue")
     .option("--delay <ms>", "milliseconds until the first delivery", count)
     .option("--backoff <ms,ms...>", "waiting times before each new delivery of a failed message", counts)

@@ -1,40 +1,62 @@
 // Duty: get, list, count and watch.
 
 import type { Command } from "commander";
+import { KvError } from "../../errors.js";
+import { tellsEnds } from "../../interchange/ends.js";
 import type { Kv } from "../../kv.js";
-import type { KvFilter, KvKey, KvListOptions } from "../../types.js";
-import { count, key, keys, type RangeOptions, selectorOf, withRange, withWhere, some } from "../arguments.js";
+import type { KvEntryMaybe, KvFilter, KvKey, KvListOptions } from "../../types.js";
+import {
+  count,
+  KEY_WORDS,
+  key,
+  keyOf,
+  keys,
+  PREFIX_WORDS,
+  type RangeOptions,
+  selectorOf,
+  some,
+  withRange,
+  withWhere,
+} from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import { note, print, printChange, printEntry, printGone, printKey, printValue, type Style } from "../output.js";
+import { putRaw } from "../raw.js";
 
 export function addReadCommands(program: Command): void {
   program
     .command("get")
-    .description("print the value of a key; exit code 1 when there is none")
-    .argument("<key>", "the key", key)
-    .action(async (of: KvKey, _: unknown, command: Command) => {
+    .description("print the value of a key, and when it ends; exit code 1 when there is none")
+    .argument("<key...>", KEY_WORDS)
+    .option("--raw", "only the value: bytes as they are, a string as UTF-8, all else as plain JSON")
+    .action(async (words: string[], { raw }: { raw?: boolean }, command: Command) => {
+      const of = keyOf(words);
       await withDatabase(command, "existing", async (kv, style) => {
-        const entry = await kv.get(of);
+        const entry = await getWithEnd(kv, of);
         if (entry.versionstamp === null) throw new NotDone("there is no such entry");
-        if (style.json) await printEntry(entry, style);
-        else await printValue(entry.value, style);
+        if (raw) return await putRaw(entry.value);
+        if (style.json) return await printEntry(entry, style);
+        await printValue(entry.value, style);
+        if (entry.expireAt != null) note(`ends at ${entry.expireAt.toISOString()}`);
       });
     });
 
   const list = program
     .command("list")
-    .description("print entries in key order")
-    .argument("[prefix]", "only keys that extend this one", key, []);
+    .description("print entries in key order, with their ends")
+    .argument("[prefix...]", PREFIX_WORDS);
   withWhere(withRange(list))
-    .option("-n, --limit <count>", "most entries", some)
+    .option("-n, --limit <count>", "most entries (default: all)", some)
     .option("-r, --reverse", "from the last key to the first")
     .option("-k, --keys-only", "keys without values")
     .option("--depth <count>", "only keys with at most so many parts behind the prefix", count)
-    .action(async (prefix: KvKey, options: ListOptions, command: Command) => {
+    .action(async (words: string[], options: ListOptions, command: Command) => {
+      const prefix = keyOf(words);
       await withDatabase(command, "existing", async (kv, style) => {
         const { start, end, ...given } = options;
-        const listed = kv.list(selectorOf(prefix, { start, end } as RangeOptions), given as KvListOptions);
+        const selector = selectorOf(prefix, { start, end } as RangeOptions);
+        const withExpiry = await tellsEnds(kv, selector);
+        const listed = kv.list(selector, { ...given, withExpiry } as KvListOptions);
         for await (const entry of listed) {
           if (options.keysOnly) await printKey(entry, style);
           else await printEntry(entry, style);
@@ -45,9 +67,10 @@ export function addReadCommands(program: Command): void {
   const counting = program
     .command("count")
     .description("print how many entries there are")
-    .argument("[prefix]", "only keys that extend this one", key, []);
+    .argument("[prefix...]", PREFIX_WORDS);
   withWhere(withRange(counting)).action(
-    async (prefix: KvKey, options: RangeOptions & Filtered, command: Command) => {
+    async (words: string[], options: RangeOptions & Filtered, command: Command) => {
+      const prefix = keyOf(words);
       await withDatabase(command, "existing", async (kv, style) => {
         const entries = await kv.count(selectorOf(prefix, options), whereOf(options));
         await print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
@@ -74,6 +97,18 @@ export function addReadCommands(program: Command): void {
         else await watchChanges(kv, prefix, since, style);
       });
     });
+}
+
+type Read = KvEntryMaybe<unknown> & { expireAt?: Date | null };
+
+/** A plain server of KV Connect does not tell the end. */
+async function getWithEnd(kv: Kv, of: KvKey): Promise<Read> {
+  try {
+    return await kv.get(of, { withExpiry: true });
+  } catch (error) {
+    if (error instanceof KvError && error.code === "UNSUPPORTED") return await kv.get(of);
+    throw error;
+  }
 }
 
 interface Filtered {

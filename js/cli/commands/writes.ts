@@ -1,37 +1,43 @@
 // Duty: set and delete.
 
 import { readFileSync } from "node:fs";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Kv } from "../../kv.js";
 import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../types.js";
-import { count, key, keys, type RangeOptions, selectorOf, withRange, withWhere, YES, some } from "../arguments.js";
+import { count, KEY_WORDS, key, keyOf, keys, type RangeOptions, selectorOf, withRange, withWhere, YES, some } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { withDatabase } from "../database.js";
-import { parseLiteral } from "../literal.js";
+import { parseWord } from "../literal.js";
 import { NotDone } from "../outcome.js";
 import { note, print, type Style } from "../output.js";
+import { KINDS, type Kind, readRaw } from "../raw.js";
+import { STANDARD } from "./export.js";
 import { whereOf } from "./reads.js";
 
 export function addWriteCommands(program: Command): void {
   program
     .command("set")
-    .description("store a value")
-    .argument("<key>", "the key", key)
-    .argument("[value]", "the value as a literal", parseLiteral)
-    .option("--file <path>", "store the bytes of a file; - is the standard input")
-    .option("--text", "with --file: as a string")
-    .option("--expire-in <ms>", "milliseconds until the entry ends", count)
+    .description("store a value under a key")
+    .usage("[options] <key...> <value>")
+    .argument("<words...>", `${KEY_WORDS}; then the value: a literal, or a word that is a string`)
+    .option("--raw", "the value as it is, no literal: text, or - for the standard input, which is bytes")
+    .option("--file <path>", "store the contents of a file in place of a value; - is the standard input")
+    .addOption(
+      new Option("--as <kind>", "with --raw and --file: what it becomes; entry takes a line of --json").choices(KINDS),
+    )
+    .option("--text", "with --file: as --as text")
+    .option("--expire-in <ms>", "milliseconds until the entry ends (default: it stays)", count)
     .option("--if-absent", "only if there is no entry; exit code 1 when there is")
-    .action(async (of: KvKey, given: unknown, options: SetOptions, command: Command) => {
-      const { expireIn, file, text, ifAbsent } = options;
-      if (file === undefined && command.args.length < 2) {
-        command.error("error: missing argument 'value' (or --file)");
-      }
-      const bytes = file === undefined ? null : readFileSync(file === "-" ? 0 : file);
-      const value = bytes === null ? given : text ? bytes.toString() : new Uint8Array(bytes);
+    .action(async (words: string[], options: SetOptions, command: Command) => {
+      const { expireIn, file, ifAbsent } = options;
+      const given = file === undefined ? words.at(-1)! : undefined;
+      const of = given === undefined ? words : words.slice(0, -1);
+      if (of.length === 0) command.error("error: missing argument 'value' (or --file)");
+      const key = keyOf(of);
+      const value = valueOf(given, options, command);
       await withDatabase(command, "any", async (kv, style) => {
-        const operation = kv.atomic().set(of, value, expireIn === undefined ? {} : { expireIn });
-        if (ifAbsent) operation.check({ key: of, versionstamp: null });
+        const operation = kv.atomic().set(key, value, expireIn === undefined ? {} : { expireIn });
+        if (ifAbsent) operation.check({ key, versionstamp: null });
         const result = await operation.commit();
         if (!result.ok) throw new NotDone("there is an entry already");
         if (style.json) await print(JSON.stringify({ versionstamp: result.versionstamp }));
@@ -69,9 +75,24 @@ export function addWriteCommands(program: Command): void {
     });
 }
 
+/** `given`: the last argument, unless there is a file. */
+function valueOf(given: string | undefined, { raw, file, text, as }: SetOptions, command: Command): unknown {
+  if (raw && file !== undefined) command.error("error: give either --raw or --file");
+  if (!raw && file === undefined) {
+    if (as !== undefined || text) command.error("error: --as and --text need --raw or --file");
+    return parseWord(given!);
+  }
+  const from = file ?? given!;
+  const kind = as ?? (text ? "text" : undefined);
+  if (raw && from !== STANDARD) return readRaw(Buffer.from(from), kind ?? "text");
+  return readRaw(readFileSync(from === STANDARD ? 0 : from), kind ?? "bytes");
+}
+
 interface SetOptions {
+  raw?: boolean;
   file?: string;
   text?: boolean;
+  as?: Kind;
   expireIn?: number;
   ifAbsent?: boolean;
 }

@@ -1,0 +1,43 @@
+// Duty: values as bytes on the standard streams: `get --raw` out, `set --raw` and `set --file` in.
+
+import { decodeLine } from "../interchange/decode.js";
+import { WrongUsage } from "./outcome.js";
+import { put } from "./output.js";
+import { plainValue } from "./plain-json.js";
+
+/** What bytes that are read become. */
+export const KINDS = ["bytes", "text", "json", "entry"] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** Bytes as they are, a string as UTF-8, without an end of line; all else as plain JSON in a line. */
+export async function putRaw(value: unknown): Promise<void> {
+  if (typeof value === "string") return await put(value);
+  if (value instanceof Blob) return await put(new Uint8Array(await value.arrayBuffer()));
+  if (value instanceof ArrayBuffer) return await put(new Uint8Array(value));
+  if (ArrayBuffer.isView(value)) {
+    return await put(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+  }
+  await put(`${await plainValue(value)}\n`);
+}
+
+/** `entry` takes the value of a line of `--json` or of an export. */
+export function readRaw(bytes: Buffer, kind: Kind): unknown {
+  switch (kind) {
+    case "bytes":
+      return new Uint8Array(bytes);
+    case "text":
+      return bytes.toString();
+    case "json":
+      return readAs(bytes, "JSON", (text) => JSON.parse(text));
+    case "entry":
+      return readAs(bytes, "a line of --json", (text) => decodeLine(text).value);
+  }
+}
+
+function readAs(bytes: Buffer, what: string, read: (text: string) => unknown): unknown {
+  try {
+    return read(bytes.toString().trim());
+  } catch (error) {
+    throw new WrongUsage(`the input is not ${what}: ${(error as Error).message}`);
+  }
+}
