@@ -92,7 +92,7 @@ export interface AtomicCheck {
 /**
  * One change of one key, for {@link AtomicOperation.mutate}.
  *
- * - `set` stores the value. `expireIn` in milliseconds from the commit.
+ * - `set` stores the value. `expireIn` and `expireAt` are those of {@link KvExpireOptions}.
  * - `delete` removes the entry; an absent one is fine.
  * - `sum`, `min`, `max` combine a `KvU64` with the stored `KvU64`, and store the operand where
  *   there is none. A sum wraps around at 2^64. `sum` also adds bigint to bigint and number to
@@ -102,7 +102,7 @@ export interface AtomicCheck {
 export type KvMutation =
   & { key: KvKey }
   & (
-    | { type: "set"; value: unknown; expireIn?: number }
+    | ({ type: "set"; value: unknown } & KvExpireOptions)
     | { type: "delete" }
     | { type: "sum"; value: KvU64 | bigint | number }
     | { type: "min"; value: KvU64 }
@@ -477,8 +477,26 @@ export class KvUuidV7 {
   readonly [Symbol.toStringTag]: string;
 }
 
+/**
+ * When an entry ends that is written. At most one of the two: both are a `TypeError`.
+ *
+ * @example
+ * const midnight = new Date(new Date().setHours(24, 0, 0, 0));
+ * await kv.set(["coupon"], "ABC", { expireAt: midnight });
+ */
+export interface KvExpireOptions {
+  /** Milliseconds from the commit to the end, a non-negative integer. 0: it is absent at once. */
+  expireIn?: number;
+  /**
+   * The end itself: a date, or milliseconds since the epoch. If it has passed, the entry is absent
+   * at once, and so is the one that was there before. `null` says as little as leaving it out.
+   */
+  expireAt?: Date | number | null;
+}
+
 /** Options of {@link AtomicOperation.sum}; the bounds are of the type of what is added. */
-export interface KvSumOptions<N extends number | bigint = number | bigint> {
+export interface KvSumOptions<N extends number | bigint = number | bigint>
+  extends KvExpireOptions {
   /** The smallest result. Default: none. */
   min?: N;
   /** The largest result. Default: none. */
@@ -857,11 +875,12 @@ export class AtomicOperation {
   mutate(...mutations: KvMutation[]): this;
 
   /**
-   * Adds `n` to the stored number. The entry has no end afterwards.
+   * Adds `n` to the stored number. The entry keeps its end, unless the options say another one. (By
+   * `mutate({ type: "sum" })` it has none afterwards, as in Deno.)
    *
    * A bigint goes with a {@link KvU64}, which stays one, and with a bigint of any size, exactly. A
    * number goes with a number. Without an entry `n` itself is stored: a bigint within 0…2^64 − 1 as
-   * a `KvU64` if there are no options, else as it is. Without options a `KvU64` wraps around at
+   * a `KvU64` if there are no bounds, else as it is. Without bounds a `KvU64` wraps around at
    * 2^64 when a bigint of that range is added, as in Deno; any other result that does not fit it
    * fails the commit, as does one beyond `min` or `max`, and a number that is not finite.
    *
@@ -871,49 +890,52 @@ export class AtomicOperation {
    * @example
    * await kv.atomic().sum(["visits"], 1n).sum(["temperature"], -0.5).commit();
    * await kv.atomic().sum(["stock"], -5n, { min: 0n }).commit(); // RangeError below 0n
+   * await kv.atomic().sum(["attempts", ip], 1n, { expireIn: 60_000 }).commit();
    */
   sum(key: KvKey, n: bigint | KvU64, options?: KvSumOptions<bigint>): this;
   sum(key: KvKey, n: number, options?: KvSumOptions<number>): this;
   /** Keeps the smaller of the stored number and `n`, by the rules of {@link sum}. */
-  min(key: KvKey, n: bigint | number | KvU64): this;
+  min(key: KvKey, n: bigint | number | KvU64, options?: KvExpireOptions): this;
   /** Keeps the larger of the stored number and `n`, by the rules of {@link sum}. */
-  max(key: KvKey, n: bigint | number | KvU64): this;
+  max(key: KvKey, n: bigint | number | KvU64, options?: KvExpireOptions): this;
 
   /**
    * Puts items behind those of the stored array, or stores them when there is no entry. This happens
    * inside the commit: nothing is read before, and nothing is lost to others. The entry keeps its
-   * end. The commit fails with `TypeError` when something else than an array is stored, or the result
+   * end, unless the options say another one. The commit fails with `TypeError` when something else than an array is stored, or the result
    * is over `limits.valueBytesMax`.
    *
-   * @throws TypeError when `items` is no array, or cannot be stored.
+   * @throws TypeError when `items` is no array, or cannot be stored, and for an unknown option.
    *
    * @example
    * await kv.atomic().append(["log"], [{ at: new Date(), what: "login" }]).commit();
    */
-  append(key: KvKey, items: readonly unknown[]): this;
+  append(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this;
 
   /** Puts items in front of those of the stored array; otherwise as {@link append}. */
-  prepend(key: KvKey, items: readonly unknown[]): this;
+  prepend(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this;
 
   /**
    * Stores a value.
    *
-   * @param options.expireIn Milliseconds from the commit to the end of the entry. Default: stays.
-   * @throws TypeError when the value cannot be stored or `expireIn` is not a non-negative integer.
+   * @param options When the entry ends. Default: stays.
+   * @throws TypeError when the value cannot be stored, or for an option that is not what
+   *   {@link KvExpireOptions} says.
    */
-  set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
+  set(key: KvKey, value: unknown, options?: KvExpireOptions): this;
 
   /** Removes an entry; an absent one is fine. */
   delete(key: KvKey): this;
 
   /**
-   * Moves the end of an entry to `expireIn` milliseconds after the commit; an absent one is fine.
+   * Moves the end of an entry, to `expireIn` milliseconds after the commit or to `expireAt`; an absent
+   * entry is fine.
    * Neither its value nor its versionstamp changes: checks on it hold, and watches say nothing.
    *
-   * @throws TypeError when `expireIn` is missing or not a non-negative integer, or for an unknown
-   *   option.
+   * @throws TypeError when neither is there, for one that is not what {@link KvExpireOptions} says, or
+   *   for an unknown option.
    */
-  touch(key: KvKey, options: { expireIn: number }): this;
+  touch(key: KvKey, options: KvExpireOptions): this;
 
   /** Removes the end of an entry, so that it stays; otherwise as {@link touch}. */
   persist(key: KvKey): this;
@@ -1141,22 +1163,22 @@ export interface KvTransaction {
   paginate<T = unknown>(options: KvPaginateOptions<T>): Promise<KvTransactionPage<T>>;
 
   /** As {@link AtomicOperation.set}. */
-  set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
+  set(key: KvKey, value: unknown, options?: KvExpireOptions): this;
   /** As {@link AtomicOperation.delete}. */
   delete(key: KvKey): this;
   /** As {@link AtomicOperation.sum}; not a read, so that concurrent sums do not conflict. */
   sum(key: KvKey, n: bigint | KvU64, options?: KvSumOptions<bigint>): this;
   sum(key: KvKey, n: number, options?: KvSumOptions<number>): this;
   /** As {@link AtomicOperation.min}. */
-  min(key: KvKey, n: bigint | number | KvU64): this;
+  min(key: KvKey, n: bigint | number | KvU64, options?: KvExpireOptions): this;
   /** As {@link AtomicOperation.max}. */
-  max(key: KvKey, n: bigint | number | KvU64): this;
+  max(key: KvKey, n: bigint | number | KvU64, options?: KvExpireOptions): this;
   /** As {@link AtomicOperation.append}. */
-  append(key: KvKey, items: readonly unknown[]): this;
+  append(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this;
   /** As {@link AtomicOperation.prepend}. */
-  prepend(key: KvKey, items: readonly unknown[]): this;
+  prepend(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this;
   /** As {@link AtomicOperation.touch}. */
-  touch(key: KvKey, options: { expireIn: number }): this;
+  touch(key: KvKey, options: KvExpireOptions): this;
   /** As {@link AtomicOperation.persist}. */
   persist(key: KvKey): this;
   /** As {@link AtomicOperation.mutate}. */
@@ -1236,12 +1258,13 @@ export class Kv implements Disposable, AsyncDisposable {
    * Rejects with `TypeError` for an invalid key or option, a value that cannot be stored, or a
    * limit; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
    *
-   * @param options.expireIn Milliseconds from now to the end of the entry. Default: stays.
+   * @param options When the entry ends: `expireIn` milliseconds from now, or `expireAt` a moment.
+   *   Default: stays.
    *
    * @example
    * await kv.set(["session", id], { user }, { expireIn: 3_600_000 });
    */
-  set(key: KvKey, value: unknown, options?: { expireIn?: number }): Promise<KvCommitResult>;
+  set(key: KvKey, value: unknown, options?: KvExpireOptions): Promise<KvCommitResult>;
 
   /** Removes an entry; an absent one is fine. Rejects as {@link set}. */
   delete(key: KvKey): Promise<void>;
@@ -1268,18 +1291,18 @@ export class Kv implements Disposable, AsyncDisposable {
   ttl(key: KvKey): Promise<{ expireAt: Date } | null>;
 
   /**
-   * Moves the end of an entry to `expireIn` milliseconds from now; `{ ok: false }` when there is no
-   * entry. Its value is not written again, and its versionstamp stays: checks on it hold, and
+   * Moves the end of an entry, to `expireIn` milliseconds from now or to `expireAt`; `ok: false` when
+   * there is no entry. Its value is not written again, and its versionstamp stays: checks on it hold, and
    * watches say nothing. The versionstamp in the result is that of the commit.
    *
-   * Rejects with `TypeError` for an invalid key, an `expireIn` that is missing or no non-negative
-   * integer, or an unknown option; else as {@link set}.
+   * Rejects with `TypeError` for an invalid key, when neither is there, for one that is not what
+   * {@link KvExpireOptions} says, or an unknown option; else as {@link set}.
    *
    * @example
    * const { ok } = await kv.touch(["session"], { expireIn: 60_000 });
    * if (!ok) console.log("the session has ended");
    */
-  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitRefusal>;
+  touch(key: KvKey, options: KvExpireOptions): Promise<KvCommitResult | KvCommitRefusal>;
 
   /**
    * Removes the end of an entry, so that it stays until it is deleted; otherwise as {@link touch}.

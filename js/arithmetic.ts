@@ -3,6 +3,7 @@
 
 import { types } from "node:util";
 import { type Limits, checkOptions, nameOf } from "./check.js";
+import { END_OPTIONS, type End, NO_END, checkEnd, endLater } from "./end.js";
 import { KvU64, isU64 } from "./codec/u64.js";
 import type { Writer } from "./codec/writer.js";
 import { OP_CALCULATE } from "./native.js";
@@ -17,8 +18,12 @@ const NUMBERS: Record<Method, number> = { sum: 0, min: 1, max: 2 };
 const HAS_MIN = 1;
 const HAS_MAX = 2;
 const CLAMPS = 4;
+const HAS_END = 8;
 
 const U64_MAX = 0xffff_ffff_ffff_ffffn;
+
+const SUM_OPTIONS = ["min", "max", "clamp", ...END_OPTIONS] as const;
+type SumOptions = { readonly [Name in (typeof SUM_OPTIONS)[number]]?: unknown };
 
 /** A checked calculation. */
 export interface Calculation {
@@ -28,14 +33,16 @@ export interface Calculation {
   readonly min: number | bigint | undefined;
   readonly max: number | bigint | undefined;
   readonly clamp: boolean;
+  readonly end: End;
 }
 
 /** Throws TypeError for what is no operand, and for options that do not fit it. */
 export function checkCalculation(method: Method, n: unknown, options: unknown): Calculation {
   const operand = checkNumber("Value", n);
-  if (options === undefined || options === null) return plain(method, operand);
-  if (method !== "sum") throw new TypeError(`atomic().${method} takes no options`);
-  const given = checkOptions("atomic().sum", options, ["min", "max", "clamp"]);
+  if (options === undefined || options === null) return plain(method, operand, NO_END);
+  const known = method === "sum" ? SUM_OPTIONS : END_OPTIONS;
+  const given: SumOptions = checkOptions(`atomic().${method}`, options, known);
+  const end = checkEnd(given);
   const { clamp } = given;
   if (clamp !== undefined && typeof clamp !== "boolean") {
     throw new TypeError(`atomic().sum: clamp must be a boolean: received ${nameOf(clamp)}`);
@@ -45,15 +52,15 @@ export function checkCalculation(method: Method, n: unknown, options: unknown): 
   if (min !== undefined && max !== undefined && min > max) {
     throw new RangeError(`atomic().sum: min (${min}) is above max (${max})`);
   }
-  if (min === undefined && max === undefined && clamp !== true) return plain(method, operand);
-  return { method, operand, min, max, clamp: clamp === true };
+  if (min === undefined && max === undefined && clamp !== true) return plain(method, operand, end);
+  return { method, operand, min, max, clamp: clamp === true, end };
 }
 
-/** Without options a bigint that a KvU64 can hold is one, as in Deno. */
-function plain(method: Method, given: number | bigint | KvU64): Calculation {
+/** Without bounds a bigint that a KvU64 can hold is one, as in Deno. */
+function plain(method: Method, given: number | bigint | KvU64, end: End): Calculation {
   const fits = typeof given === "bigint" && given >= 0n && given <= U64_MAX;
   const operand = fits ? new KvU64(given) : given;
-  return { method, operand, min: undefined, max: undefined, clamp: false };
+  return { method, operand, min: undefined, max: undefined, clamp: false, end };
 }
 
 function checkNumber(what: string, given: unknown): number | bigint | KvU64 {
@@ -87,14 +94,16 @@ function checkBound(
 export function putCalculation(
   writer: Writer,
   key: KvKey,
-  { method, operand, min, max, clamp }: Calculation,
+  { method, operand, min, max, clamp, end }: Calculation,
   limits: Limits,
   tryKey: (put: () => void) => void,
 ): void {
   writer.u8(OP_CALCULATE);
   writer.u8(NUMBERS[method]);
   const bounds = (min === undefined ? 0 : HAS_MIN) | (max === undefined ? 0 : HAS_MAX);
-  writer.u8(bounds | (clamp ? CLAMPS : 0));
+  const time = endLater(end);
+  writer.u8(bounds | (clamp ? CLAMPS : 0) | (time === undefined ? 0 : HAS_END));
+  if (time !== undefined) writer.f64(time);
   tryKey(() => putKey(writer, key, limits));
   putValue(writer, key, operand, limits);
   if (min !== undefined) putValue(writer, key, min, limits);

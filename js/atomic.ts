@@ -4,10 +4,9 @@
 
 import {
   checkCheck,
-  checkExpireIn,
   checkMutation,
+  checkOptions,
   checkQueueOptions,
-  checkSetOptions,
   nameOf,
 } from "./check.js";
 import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
@@ -38,6 +37,7 @@ import {
   segmentOf,
   takeWriter,
 } from "./segment.js";
+import { END_OPTIONS, type End, NO_END, checkEnd, checkSetEnd, endLater } from "./end.js";
 import { checkTouch } from "./expiry.js";
 import { checkAtomicEnqueue } from "./queue-options.js";
 import { Session } from "./session.js";
@@ -46,6 +46,7 @@ import type {
   KvCommitRefusal,
   KvCommitResult,
   KvEnqueueOptions,
+  KvExpireOptions,
   KvKey,
   KvMutation,
   KvNamedEnqueueOptions,
@@ -54,6 +55,7 @@ import type {
 } from "./types.js";
 
 type Operand = number | bigint | KvU64;
+type ArrayMethod = "append" | "prepend";
 
 const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
 
@@ -94,7 +96,7 @@ export class AtomicOperation {
     return this;
   }
 
-  #mutate(mutation: KvMutation & { value?: unknown; expireIn?: unknown }): void {
+  #mutate(mutation: KvMutation & { value?: unknown; expireIn?: unknown; expireAt?: unknown }): void {
     const { key, type } = readMutation(mutation);
     checkMutation(mutation);
     switch (type) {
@@ -104,8 +106,10 @@ export class AtomicOperation {
         return;
       case "set": {
         requireValue(mutation);
-        const { value, expireIn } = mutation;
-        this.#set(key, value, typeof expireIn === "number" ? checkExpireIn(expireIn) : undefined);
+        const { value, expireIn, expireAt } = mutation;
+        // Deno's: an expireIn that is no number is none.
+        const end = typeof expireIn === "number" ? { expireIn, expireAt } : { expireAt };
+        this.#set(key, value, checkEnd(end));
         return;
       }
       case "sum":
@@ -123,24 +127,24 @@ export class AtomicOperation {
     return this.#calculate("sum", key, n, options);
   }
 
-  min(key: KvKey, n: Operand, ...more: unknown[]): this {
-    return this.#calculate("min", key, n, more[0]);
+  min(key: KvKey, n: Operand, options?: KvExpireOptions): this {
+    return this.#calculate("min", key, n, options);
   }
 
-  max(key: KvKey, n: Operand, ...more: unknown[]): this {
-    return this.#calculate("max", key, n, more[0]);
+  max(key: KvKey, n: Operand, options?: KvExpireOptions): this {
+    return this.#calculate("max", key, n, options);
   }
 
-  append(key: KvKey, items: readonly unknown[]): this {
-    return this.#append(key, items, false);
+  append(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this {
+    return this.#append("append", key, items, options);
   }
 
-  prepend(key: KvKey, items: readonly unknown[]): this {
-    return this.#append(key, items, true);
+  prepend(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this {
+    return this.#append("prepend", key, items, options);
   }
 
-  set(key: KvKey, value: unknown, options?: { expireIn?: number } | null): this {
-    return this.#set(key, value, options == null ? undefined : checkSetOptions(options));
+  set(key: KvKey, value: unknown, options?: KvExpireOptions | null): this {
+    return this.#set(key, value, checkSetEnd(options));
   }
 
   delete(key: KvKey): this {
@@ -153,33 +157,34 @@ export class AtomicOperation {
   #calculate(method: Method, key: KvKey, n: unknown, options: unknown): this {
     const calculation = checkCalculation(method, n, options);
     const { limits } = this.#session;
-    return this.#add(MUTATIONS, undefined, (writer) => {
+    return this.#add(MUTATIONS, calculation.end.afterMs, (writer) => {
       putCalculation(writer, key, calculation, limits, (put) => this.#tryKey(put));
     });
   }
 
-  #append(key: KvKey, items: readonly unknown[], front: boolean): this {
+  #append(method: ArrayMethod, key: KvKey, items: readonly unknown[], options: unknown): this {
     if (!Array.isArray(items)) {
-      const method = front ? "prepend" : "append";
       throw new TypeError(`atomic().${method}: items must be an array: received ${nameOf(items)}`);
     }
+    const end = checkEnd(checkOptions(`atomic().${method}`, options, END_OPTIONS));
+    const front = method === "prepend";
     const { limits } = this.#session;
-    return this.#add(MUTATIONS, undefined, (writer) => {
-      putAppend(writer, key, items, front, limits, (put) => this.#tryKey(put));
+    return this.#add(MUTATIONS, end.afterMs, (writer) => {
+      putAppend(writer, key, items, front, endLater(end), limits, (put) => this.#tryKey(put));
     });
   }
 
-  touch(key: KvKey, options: { expireIn: number }): this {
+  touch(key: KvKey, options: KvExpireOptions): this {
     return this.#retime(key, checkTouch("atomic().touch", options));
   }
 
   persist(key: KvKey): this {
-    return this.#retime(key, undefined);
+    return this.#retime(key, NO_END);
   }
 
-  #retime(key: KvKey, expireIn: number | undefined): this {
-    return this.#add(MUTATIONS, expireIn, (writer) => {
-      this.#tryKey(() => putRetime(writer, key, expireIn, false, this.#session.limits));
+  #retime(key: KvKey, end: End): this {
+    return this.#add(MUTATIONS, end.afterMs, (writer) => {
+      this.#tryKey(() => putRetime(writer, key, endLater(end), false, this.#session.limits));
     });
   }
 
@@ -212,10 +217,10 @@ export class AtomicOperation {
     throw new TypeError("'AtomicOperation' is not a promise: did you forget to call 'commit()'");
   }
 
-  #set(key: KvKey, value: unknown, expireIn: number | undefined): this {
+  #set(key: KvKey, value: unknown, end: End): this {
     const { limits } = this.#session;
-    return this.#add(MUTATIONS, expireIn, (writer) => {
-      putSetHead(writer, key, expireIn);
+    return this.#add(MUTATIONS, end.afterMs, (writer) => {
+      putSetHead(writer, key, endLater(end));
       this.#tryKey(() => putSetKey(writer, key, limits));
       putValue(writer, key, value, limits);
     });

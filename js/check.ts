@@ -39,7 +39,7 @@ export function nameOf(given: unknown): string {
 }
 
 const READ_OPTIONS = ["consistency", "withExpiry"];
-const SET_OPTIONS = ["expireIn"];
+const SET_OPTIONS = ["expireIn", "expireAt"];
 const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
 const NAMED_ONLY = ["queue", "at", "deduplicationKey", "priority", "deadRetention"] as const;
 /** The options of lists, those of a transaction among them. */
@@ -56,7 +56,7 @@ export const LIST_OPTIONS = [
 ] as const;
 const WATCH_OPTIONS = ["raw"];
 const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
-const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn"];
+const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn", "expireAt"];
 
 /** Checks the options of `get` and `getMany`. Both levels mean the same on a local database. */
 export function checkReadOptions(options: { consistency?: unknown; withExpiry?: unknown }): void {
@@ -74,10 +74,9 @@ export function checkConsistency(level: unknown): void {
 /** The largest `expireIn`: the last instant that a Date can name. */
 const EXPIRE_IN_MS_MAX = 8.64e15;
 
-/** The `expireIn` of a set, in milliseconds; undefined when the entry stays. */
-export function checkSetOptions(options: { expireIn?: unknown }): number | undefined {
+/** Checks the names of the options of a set. */
+export function checkSetOptions(options: object): void {
   refuseMisspelt(options, SET_OPTIONS);
-  return checkExpireIn(options.expireIn);
 }
 
 export function checkExpireIn(expireIn: unknown): number | undefined {

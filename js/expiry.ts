@@ -1,8 +1,8 @@
 // Duty: ttl, touch and persist: when an entry ends, as data; its value is never read or written.
 
-import { checkExpireIn, checkOptions, requireKey } from "./check.js";
+import { checkOptions, requireKey } from "./check.js";
 import { call } from "./call.js";
-import { now } from "./clock.js";
+import { END_OPTIONS, type End, checkEnd, endNow } from "./end.js";
 import { Writer } from "./codec/writer.js";
 import { CALL_TTL } from "./native.js";
 import { putPatches } from "./patches.js";
@@ -29,14 +29,15 @@ export async function ttl(session: Session, key: KvKey): Promise<{ expireAt: Dat
   return answer[0] === ENDS ? { expireAt: new Date(answer.readDoubleLE(1)) } : null;
 }
 
-/** The `expireIn` of `touch`, which has no default. */
-export function checkTouch(method: string, options: unknown): number {
-  const { expireIn } = checkOptions(method, options, ["expireIn"]);
-  const checked = checkExpireIn(expireIn);
-  if (checked === undefined) {
-    throw new TypeError(`${method}: expireIn (milliseconds) is missing; persist() removes the end`);
+/** The end that `touch` is given, which has no default. */
+export function checkTouch(method: string, options: unknown): End {
+  const end = checkEnd(checkOptions(method, options, END_OPTIONS));
+  if (end.afterMs === undefined && end.atMs === undefined) {
+    throw new TypeError(
+      `${method}: expireIn (milliseconds) or expireAt is missing; persist() removes the end`,
+    );
   }
-  return checked;
+  return end;
 }
 
 export async function touch(
@@ -45,7 +46,7 @@ export async function touch(
   options: unknown,
 ): Promise<KvCommitResult | KvCommitRefusal> {
   requireKey("kv.touch", key);
-  return await retime(session, key, now() + checkTouch("kv.touch", options));
+  return await retime(session, key, endNow(checkTouch("kv.touch", options)));
 }
 
 export async function persist(

@@ -65,40 +65,50 @@ function describe(segment: Segment, print: Print): string {
   }
   if (op === OP_ENQUEUE) return describeMessage(reader, segment, print, false);
   if (op === OP_ENQUEUE_NAMED) return describeMessage(reader, segment, print, true);
-  if (op === OP_CALCULATE) return describeCalculation(reader, print);
-  if (op === OP_APPEND) return describeAppend(reader, print);
+  if (op === OP_CALCULATE) return describeCalculation(reader, segment, print);
+  if (op === OP_APPEND) return describeAppend(reader, segment, print);
   if (op === OP_RETIME) return describeRetime(reader, segment, print);
   const flags = op === OP_SET ? reader.u8() : 0;
-  if (flags & EXPIRES) reader.skip(8);
+  const end = flags & EXPIRES ? describeEnd(reader, segment) : undefined;
   const key = reader.key();
   if (flags & SUFFIXED) key.push(COMMIT_VERSIONSTAMP);
   const shown = [print(key)];
   if (op !== OP_DELETE) shown.push(reader.value(reader.u8(), print));
-  if (flags & EXPIRES) shown.push(`{ expireIn: ${segment.afterMs} }`);
+  if (end !== undefined) shown.push(`{ ${end} }`);
   return `${NAMES[op]}(${shown.join(", ")})`;
 }
 
-function describeCalculation(reader: Reader, print: Print): string {
+/** The time of a record's end is what it waits, if the commit fills it in. */
+function describeEnd(reader: Reader, { afterMs }: Segment): string {
+  const time = reader.f64();
+  return afterMs === undefined ? `expireAt: ${time}` : `expireIn: ${afterMs}`;
+}
+
+function describeCalculation(reader: Reader, segment: Segment, print: Print): string {
   const method = ["sum", "min", "max"][reader.u8()];
   const flags = reader.u8();
+  const end = flags & 8 ? [describeEnd(reader, segment)] : [];
   const shown = [print(reader.key()), reader.value(reader.u8(), print)];
   const options: string[] = [];
   if (flags & 1) options.push(`min: ${reader.value(reader.u8(), print)}`);
   if (flags & 2) options.push(`max: ${reader.value(reader.u8(), print)}`);
   if (flags & 4) options.push("clamp: true");
+  options.push(...end);
   if (options.length > 0) shown.push(`{ ${options.join(", ")} }`);
   return `${method}(${shown.join(", ")})`;
 }
 
-function describeAppend(reader: Reader, print: Print): string {
-  const method = reader.u8() === 1 ? "prepend" : "append";
-  return `${method}(${print(reader.key())}, ${reader.value(ENCODING_CBOR, print)})`;
+function describeAppend(reader: Reader, segment: Segment, print: Print): string {
+  const flags = reader.u8();
+  const end = flags & 2 ? `, { ${describeEnd(reader, segment)} }` : "";
+  const method = flags & 1 ? "prepend" : "append";
+  return `${method}(${print(reader.key())}, ${reader.value(ENCODING_CBOR, print)}${end})`;
 }
 
-function describeRetime(reader: Reader, { afterMs }: Segment, print: Print): string {
+function describeRetime(reader: Reader, segment: Segment, print: Print): string {
   if (!(reader.u8() & EXPIRES)) return `persist(${print(reader.key())})`;
-  reader.skip(8);
-  return `touch(${print(reader.key())}, { expireIn: ${afterMs} })`;
+  const end = describeEnd(reader, segment);
+  return `touch(${print(reader.key())}, { ${end} })`;
 }
 
 function describeMessage(

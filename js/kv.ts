@@ -29,6 +29,7 @@ import type {
   KvConsistencyLevel,
   KvDeleteManyOptions,
   KvEntryMaybe,
+  KvExpireOptions,
   KvFilter,
   KvIndex,
   KvIndexInfo,
@@ -88,7 +89,7 @@ export class Kv {
   set(
     key: KvKey,
     value: unknown,
-    options?: { expireIn?: number },
+    options?: KvExpireOptions,
   ): Promise<KvCommitResult> {
     return set(this.#session, key, value, options);
   }
@@ -172,7 +173,7 @@ export class Kv {
     return ttl(this.#session, key);
   }
 
-  touch(key: KvKey, options: { expireIn: number }): Promise<KvCommitResult | KvCommitRefusal> {
+  touch(key: KvKey, options: KvExpireOptions): Promise<KvCommitResult | KvCommitRefusal> {
     return touch(this.#session, key, options);
   }
 

@@ -12,6 +12,7 @@ import {
   EXPIRES,
   OP_CHECK,
   OP_APPEND,
+  OP_CALCULATE,
   OP_ENQUEUE,
   OP_ENQUEUE_NAMED,
   OP_RETIME,
@@ -27,9 +28,11 @@ import type { KvKey } from "./types.js";
 /** Stands for the versionstamp of the commit. One per thread; equal descriptions do not count. */
 export const COMMIT_VERSIONSTAMP = Symbol("KvCommitVersionstamp");
 
-/** Where the time of a SET or RETIME that expires, and of an ENQUEUE, is in its record. */
-export const SET_TIME_OFFSET = 2;
-export const ENQUEUE_TIME_OFFSET = 1;
+/** Where the time is in a record of this kind that has one. */
+export function timeOffsetOf(op: number): number {
+  if (op === OP_ENQUEUE || op === OP_ENQUEUE_NAMED) return 1;
+  return op === OP_CALCULATE ? 3 : 2;
+}
 
 /** Starts a SET; its key ({@link putSetKey}) and value follow. `expireAt` in ms since the epoch. */
 export function putSetHead(writer: Writer, key: KvKey, expireAt: number | undefined): void {
@@ -107,17 +110,23 @@ function tellKey(error: unknown, key: KvKey): unknown {
   );
 }
 
-/** Items for a stored array: u8 flags, key, u32 length, a CBOR array. */
+/** Flags of an APPEND. */
+const FRONT = 1;
+const APPEND_EXPIRES = 2;
+
+/** Items for a stored array. `expireAt` in ms since the epoch, undefined: the end stays. */
 export function putAppend(
   writer: Writer,
   key: KvKey,
   items: readonly unknown[],
   front: boolean,
+  expireAt: number | undefined,
   limits: Limits,
   tryKey: (put: () => void) => void,
 ): void {
   writer.u8(OP_APPEND);
-  writer.u8(front ? 1 : 0);
+  writer.u8((front ? FRONT : 0) | (expireAt === undefined ? 0 : APPEND_EXPIRES));
+  if (expireAt !== undefined) writer.f64(expireAt);
   tryKey(() => putKey(writer, key, limits));
   const at = writer.pos;
   writer.u32(0);

@@ -7,7 +7,7 @@ import { now } from "./clock.js";
 import { type Fill, fillBlobs } from "./codec/value/blob.js";
 import { Writer } from "./codec/writer.js";
 import { putBytes } from "./frame.js";
-import { ENQUEUE_TIME_OFFSET, SET_TIME_OFFSET } from "./records.js";
+import { timeOffsetOf } from "./records.js";
 import type { Session } from "./session.js";
 import { Touched } from "./touched.js";
 import { visitKeys } from "./written-keys.js";
@@ -126,8 +126,7 @@ export function putSegments(writer: Writer, segments: readonly Segment[]): void 
     const at = writer.pos;
     putBytes(writer, segment.buf, segment.start, segment.end);
     if (segment.afterMs !== undefined) {
-      const isMessage = segment.rank === MESSAGES;
-      const offset = isMessage ? ENQUEUE_TIME_OFFSET : SET_TIME_OFFSET;
+      const offset = timeOffsetOf(segment.buf[segment.start]);
       writer.view.setFloat64(at + offset, now() + segment.afterMs, true);
     }
   }

@@ -17,6 +17,7 @@ import type {
   KvCommitRefusal,
   KvCommitResult,
   KvConsistencyLevel,
+  KvExpireOptions,
   KvFilter,
   KvKey,
   KvListSelector,
@@ -135,7 +136,7 @@ export class Transaction implements KvTransaction {
     );
   }
 
-  set(key: KvKey, value: unknown, options?: { expireIn?: number }): this {
+  set(key: KvKey, value: unknown, options?: KvExpireOptions): this {
     return this.#write(key, true, (operation) => operation.set(key, value, options));
   }
 
@@ -147,23 +148,23 @@ export class Transaction implements KvTransaction {
     return this.#write(key, false, (operation) => operation.sum(key, n, options));
   }
 
-  min(key: KvKey, n: Operand): this {
-    return this.#write(key, false, (operation) => operation.min(key, n));
+  min(key: KvKey, n: Operand, options?: KvExpireOptions): this {
+    return this.#write(key, false, (operation) => operation.min(key, n, options));
   }
 
-  max(key: KvKey, n: Operand): this {
-    return this.#write(key, false, (operation) => operation.max(key, n));
+  max(key: KvKey, n: Operand, options?: KvExpireOptions): this {
+    return this.#write(key, false, (operation) => operation.max(key, n, options));
   }
 
-  append(key: KvKey, items: readonly unknown[]): this {
-    return this.#write(key, false, (operation) => operation.append(key, items));
+  append(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this {
+    return this.#write(key, false, (operation) => operation.append(key, items, options));
   }
 
-  prepend(key: KvKey, items: readonly unknown[]): this {
-    return this.#write(key, false, (operation) => operation.prepend(key, items));
+  prepend(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this {
+    return this.#write(key, false, (operation) => operation.prepend(key, items, options));
   }
 
-  touch(key: KvKey, options: { expireIn: number }): this {
+  touch(key: KvKey, options: KvExpireOptions): this {
     return this.#write(key, false, (operation) => operation.touch(key, options));
   }
 

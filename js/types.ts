@@ -15,6 +15,7 @@ export type {
   KvEntry,
   KvEntryKey,
   KvEntryMaybe,
+  KvExpireOptions,
   KvFilter,
   KvIndex,
   KvIndexInfo,

@@ -1,29 +1,30 @@
 // Duty: set, delete and enqueue: each encodes at the call into the batch of the microtask, and
 // takes its outcome when the batch has settled.
 
-import { type QueueOptions, checkQueueOptions, checkSetOptions } from "./check.js";
+import { type QueueOptions, checkQueueOptions } from "./check.js";
+import { checkSetEnd, endNow } from "./end.js";
 import { now } from "./clock.js";
 import { OP_DELETE } from "./native.js";
 import { putPatches } from "./patches.js";
 import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } from "./records.js";
 import { MESSAGES, MUTATIONS, type Segment, commitLate } from "./segment.js";
 import type { Session } from "./session.js";
-import type { KvCommitRefusal, KvCommitResult, KvKey } from "./types.js";
+import type { KvCommitRefusal, KvCommitResult, KvExpireOptions, KvKey } from "./types.js";
 import type { WriteBatch } from "./write-batch.js";
 
 export async function set(
   session: Session,
   key: KvKey,
   value: unknown,
-  options: { expireIn?: number } | null | undefined,
+  options: KvExpireOptions | null | undefined,
 ): Promise<KvCommitResult> {
-  const expireIn = options == null ? undefined : checkSetOptions(options);
+  const end = checkSetEnd(options);
   session.requireOpen();
   const batch = session.joinWrite();
   const { writer } = batch;
   const start = batch.begin();
   try {
-    putSetHead(writer, key, expireIn === undefined ? undefined : now() + expireIn);
+    putSetHead(writer, key, endNow(end));
     putSetKey(writer, key, session.limits);
     putValue(writer, key, value, session.limits);
     if (writer.patches !== null) putPatches(writer);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEveryKind } from "./databases.mjs";
+import { all, onEveryKind } from "./databases.mjs";
 
 const HOUR_MS = 3_600_000;
 
@@ -70,6 +70,111 @@ onEveryKind("ends", (fresh) => {
     assert.equal(await kv.ttl(["b"]), null);
   });
 
+  test("expireAt is the moment itself, wherever expireIn goes", async () => {
+    const kv = await fresh();
+    const at = Date.now() + HOUR_MS;
+    await kv.set(["set"], 1, { expireAt: new Date(at) });
+    await kv.set(["touch"], 1);
+    await kv.touch(["touch"], { expireAt: at });
+    const operation = kv.atomic().set(["atomic"], 1, { expireAt: at + 0.5 });
+    operation.mutate({ type: "set", key: ["mutate"], value: 1, expireAt: new Date(at) });
+    operation.sum(["sum"], 1n, { expireAt: at, max: 5n }).min(["min"], 1, { expireAt: at });
+    operation.append(["append"], [1], { expireAt: at }).prepend(["prepend"], [1], { expireAt: at });
+    operation.set(["moved"], 1).touch(["moved"], { expireAt: at });
+    await operation.commit();
+    await kv.transaction((tx) => tx.set(["tx"], 1, { expireAt: at }) && undefined);
+    const listed = await all(kv.list({ prefix: [] }, { withExpiry: true, keysOnly: true }));
+    assert.equal(listed.length, 10);
+    for (const { key, expireAt } of listed) assert.equal(expireAt.getTime(), at, key[0]);
+    // What withExpiry answers can be handed on.
+    await kv.set(["stays"], 1, { expireAt: null });
+    assert.equal(await kv.ttl(["stays"]), null);
+  });
+
+  test("an expireAt that has passed leaves no entry", async () => {
+    const kv = await fresh();
+    for (const expireAt of [new Date(0), -5, Date.now() - 1, Date.now()]) {
+      await kv.set(["a"], "before");
+      await kv.set(["a"], "after", { expireAt });
+      assert.equal(await stampOf(kv, ["a"]), null);
+    }
+  });
+
+  test("an expireAt that is no moment, or beside expireIn, is a TypeError", async () => {
+    const kv = await fresh();
+    for (const expireAt of ["2030", NaN, Infinity, 9e15, new Date(NaN), 5n, true, {}]) {
+      const refused = { name: "TypeError", message: /expireAt must be a Date or ms since the epoch/ };
+      await assert.rejects(kv.set(["a"], 1, { expireAt }), refused);
+      assert.throws(() => kv.atomic().set(["a"], 1, { expireAt }), refused);
+      assert.throws(() => kv.atomic().sum(["a"], 1, { expireAt }), refused);
+    }
+    const both = { expireIn: 5, expireAt: Date.now() + 5 };
+    const refused = { name: "TypeError", message: /either expireIn or expireAt, not both/ };
+    await assert.rejects(kv.set(["a"], 1, both), refused);
+    await assert.rejects(kv.touch(["a"], both), refused);
+    const mutation = { type: "set", key: ["a"], value: 1, ...both };
+    for (const call of [
+      (op) => op.set(["a"], 1, both),
+      (op) => op.append(["a"], [1], both),
+      (op) => op.max(["a"], 1, both),
+      (op) => op.mutate(mutation),
+    ]) assert.throws(() => call(kv.atomic()), refused);
+    assert.equal(await stampOf(kv, ["a"]), null);
+  });
+
+  test("calculations and appends keep an end, or give another one", async () => {
+    const kv = await fresh();
+    const calls = {
+      sum: (op, key, end) => op.sum(key, 1, end),
+      bounded: (op, key, end) => op.sum(key, 1, { max: 9, clamp: true, ...end }),
+      min: (op, key, end) => op.min(key, 1, end),
+      max: (op, key, end) => op.max(key, 1, end),
+      append: (op, key, end) => op.append(key, [1], end),
+      prepend: (op, key, end) => op.prepend(key, [1], end),
+    };
+    const at = Date.now() + HOUR_MS;
+    const endOf = async (key) => (await kv.ttl(key))?.expireAt.getTime() ?? null;
+    for (const [name, call] of Object.entries(calls)) {
+      const key = [name];
+      // Without an entry it stays, unless it is given an end.
+      await call(kv.atomic(), key).commit();
+      assert.equal(await endOf(key), null, name);
+      await call(kv.atomic(), key, { expireAt: at }).commit();
+      assert.equal(await endOf(key), at, name);
+      await call(kv.atomic(), key).commit();
+      assert.equal(await endOf(key), at, `${name} keeps it`);
+      const before = Date.now();
+      const operation = call(kv.atomic(), key, { expireIn: 2 * HOUR_MS });
+      await operation.commit();
+      const end = await endOf(key);
+      assert.ok(end >= before + 2 * HOUR_MS && end <= Date.now() + 2 * HOUR_MS, name);
+      // Within one commit too, and from the commit on, however often.
+      await call(kv.atomic().set(key, name.includes("pend") ? [] : 1, { expireAt: at }), key).commit();
+      assert.equal(await endOf(key), at, `${name} in one commit`);
+      await operation.commit();
+      assert.ok((await endOf(key)) >= end, `${name} again`);
+      // What has ended has left nothing to keep.
+      await kv.touch(key, { expireIn: 0 });
+      await call(kv.atomic(), key).commit();
+      assert.equal(await endOf(key), null, `${name} after an end`);
+      await call(kv.atomic(), key, { expireIn: 0 }).commit();
+      assert.equal(await stampOf(kv, key), null, `${name} for nothing`);
+    }
+  });
+
+  test("a transaction sees the end of what it has calculated", async () => {
+    const kv = await fresh();
+    const at = Date.now() + HOUR_MS;
+    await kv.set(["n"], 1, { expireAt: at });
+    await kv.transaction(async (tx) => {
+      tx.sum(["n"], 1).append(["l"], [1], { expireAt: at });
+      for await (const { value, expireAt } of tx.list({ prefix: [] }, { withExpiry: true })) {
+        assert.equal(expireAt.getTime(), at, String(value));
+      }
+    });
+    assert.equal((await kv.ttl(["l"])).expireAt.getTime(), at);
+  });
+
   test("a watch says nothing of a moved end", async () => {
     const kv = await fresh();
     await kv.set(["a"], 1);
@@ -87,6 +192,15 @@ onEveryKind("ends", (fresh) => {
     const text = kv.atomic().touch(["a"], { expireIn: 5 }).persist(["b"]);
     const inspect = text[Symbol.for("nodejs.util.inspect.custom")].bind(text);
     assert.match(inspect(2, {}, undefined), /touch\(\[ 'a' \], \{ expireIn: 5 \}\)\n  persist\(\[ 'b' \]\)/);
+    text.set(["c"], 1, { expireAt: 7 }).sum(["d"], 1, { max: 2, expireIn: 5 }).touch(["e"], { expireAt: 8 });
+    text.append(["f"], [], { expireAt: 9 }).prepend(["g"], []);
+    assert.deepEqual(inspect(2, {}, undefined).split("\n").slice(3), [
+      "  set([ 'c' ], 1, { expireAt: 7 })",
+      "  sum([ 'd' ], 1, { max: 2, expireIn: 5 })",
+      "  touch([ 'e' ], { expireAt: 8 })",
+      "  append([ 'f' ], [], { expireAt: 9 })",
+      "  prepend([ 'g' ], [])",
+    ]);
   });
 
   test("wrong arguments are refused by name", async () => {

@@ -76,6 +76,24 @@ for (const h2 of [false, true]) {
   });
 }
 
+test("what the protocol has no place for is refused by name", async () => {
+  const mock = await start();
+  const kv = await connect(mock);
+  const before = mock.requests.length;
+  const end = { expireIn: 1000 };
+  for (const [add, words] of [
+    [(op) => op.sum(["n"], 1n, end), /for expireIn and expireAt of sum/],
+    [(op) => op.max(["n"], 1n, end), /for expireIn and expireAt of max/],
+    [(op) => op.sum(["n"], 1n, { max: 5n }), /for bounds of sums/],
+    [(op) => op.append(["l"], [1]), /for append and prepend/],
+    [(op) => op.touch(["a"], end), /for touch and persist/],
+    [(op) => op.set([kv.uuidv7()], 1), /for uuidv7\(\)/],
+  ]) {
+    await assert.rejects(add(kv.atomic()).commit(), { code: "UNSUPPORTED", message: words });
+  }
+  assert.equal(mock.requests.length, before);
+});
+
 describe("what is sent", () => {
   test("the headers of each version", async () => {
     for (const version of [1, 2, 3]) {

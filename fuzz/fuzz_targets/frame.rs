@@ -79,27 +79,32 @@ fn numeric_bytes(number: &Numeric) -> Vec<u8> {
     value_bytes(&EncodedValue { encoding: Encoding::Cbor, bytes })
 }
 
-fn calculation_bytes(key: &Key, calculation: &Calculation) -> Vec<u8> {
+fn end_bytes(expire_at_ms: Option<i64>) -> Vec<u8> {
+    expire_at_ms.map(|ms| (ms as f64).to_le_bytes().to_vec()).unwrap_or_default()
+}
+
+fn calculation_bytes(key: &Key, calculation: &Calculation, expire_at_ms: Option<i64>) -> Vec<u8> {
     let bounds = calculation.bounds.as_deref();
     let (min, max) = bounds.map_or((None, None), |b| (b.min.as_ref(), b.max.as_ref()));
     let clamps = bounds.is_some_and(|bounds| bounds.clamp);
-    let flags = u8::from(min.is_some()) | u8::from(max.is_some()) << 1 | u8::from(clamps) << 2;
+    let bounds = u8::from(min.is_some()) | u8::from(max.is_some()) << 1 | u8::from(clamps) << 2;
+    let flags = bounds | u8::from(expire_at_ms.is_some()) << 3;
     let operand = match &calculation.operand {
         Operand::U64(n) => value_bytes(&EncodedValue::le64(*n)),
         Operand::Number(n) => numeric_bytes(&Numeric::Number(*n)),
         Operand::BigInt(n) => numeric_bytes(&Numeric::BigInt(n.clone())),
     };
     let ends = [min, max].into_iter().flatten().flat_map(numeric_bytes).collect();
-    [vec![8, calculation.op as u8, flags], sized_key(key), operand, ends].concat()
+    let head = [vec![8, calculation.op as u8, flags], end_bytes(expire_at_ms)].concat();
+    [head, sized_key(key), operand, ends].concat()
 }
 
 fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
     match mutation {
         Mutation::Set { key, suffixed, value, expire_at_ms } => {
             let flags = u8::from(expire_at_ms.is_some()) | u8::from(*suffixed) << 1;
-            let expiry = expire_at_ms.map(|ms| (ms as f64).to_le_bytes().to_vec());
-            let expiry = expiry.unwrap_or_default();
-            [vec![2, flags], expiry, sized_key(key), value_bytes(value)].concat()
+            let head = [vec![2, flags], end_bytes(*expire_at_ms)].concat();
+            [head, sized_key(key), value_bytes(value)].concat()
         }
         Mutation::Delete { key } => [vec![3], sized_key(key)].concat(),
         Mutation::Arith { op, key, operand } => {
@@ -110,14 +115,16 @@ fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
             };
             [vec![op], sized_key(key), value_bytes(operand)].concat()
         }
-        Mutation::Calculate { key, calculation } => calculation_bytes(key, calculation),
-        Mutation::Append { key, items, front, .. } => {
-            [vec![9, u8::from(*front)], sized_key(key), sized(items)].concat()
+        Mutation::Calculate { key, calculation, expire_at_ms } => {
+            calculation_bytes(key, calculation, *expire_at_ms)
+        }
+        Mutation::Append { key, items, front, expire_at_ms, .. } => {
+            let flags = u8::from(*front) | u8::from(expire_at_ms.is_some()) << 1;
+            [vec![9, flags], end_bytes(*expire_at_ms), sized_key(key), sized(items)].concat()
         }
         Mutation::Retime { key, expire_at_ms, required } => {
             let flags = u8::from(expire_at_ms.is_some()) | u8::from(*required) << 1;
-            let expiry = expire_at_ms.map(|ms| (ms as f64).to_le_bytes().to_vec());
-            [vec![10, flags], expiry.unwrap_or_default(), sized_key(key)].concat()
+            [vec![10, flags], end_bytes(*expire_at_ms), sized_key(key)].concat()
         }
     }
 }

@@ -42,7 +42,8 @@ fn mutation(mutation: &Mutation) -> Result<()> {
         },
         Mutation::Append { items, .. } => value(items),
         // Calculated with, and what comes out is written anew.
-        _ => Ok(()),
+        Mutation::Arith { .. } | Mutation::Calculate { .. } => Ok(()),
+        Mutation::Delete { .. } | Mutation::Retime { .. } => Ok(()),
     }
 }
 

@@ -321,19 +321,21 @@ impl<'b> Evaluation<'b> {
                 let value = arith::combine(op, row.map(|row| row.value), operand)?;
                 Ok(stored(key, value, None))
             }),
-            Mutation::Calculate { key, calculation } => self.entry_of(&key)?.and_then(|row| {
-                let value = calculate(&calculation, row.as_ref().map(|row| &row.value))
-                    .map_err(|error| at_key(&error, &key))?;
-                fits(&value, calculation.value_bytes_max, &key)?;
-                Ok(stored(key, value, None))
-            }),
-            Mutation::Append { key, items, front, value_bytes_max } => {
+            Mutation::Calculate { key, calculation, expire_at_ms } => {
+                self.entry_of(&key)?.and_then(|row| {
+                    let value = calculate(&calculation, row.as_ref().map(|row| &row.value))
+                        .map_err(|error| at_key(&error, &key))?;
+                    fits(&value, calculation.value_bytes_max, &key)?;
+                    Ok(stored(key, value, expire_at_ms.or_else(|| row?.expire_at_ms)))
+                })
+            }
+            Mutation::Append { key, items, front, value_bytes_max, expire_at_ms } => {
                 self.entry_of(&key)?.and_then(|row| {
                     let value = append(row.as_ref().map(|row| &row.value), items, front)
                         .map_err(|error| at_key(&error, &key))?;
                     fits(&value, value_bytes_max, &key)?;
                     self.accepted(&value, &key)?;
-                    Ok(stored(key, value, row.and_then(|row| row.expire_at_ms)))
+                    Ok(stored(key, value, expire_at_ms.or_else(|| row?.expire_at_ms)))
                 })
             }
             Mutation::Retime { key, expire_at_ms, required } => {

@@ -71,6 +71,8 @@ pub enum Mutation {
         key: Key,
         /// How.
         calculation: Calculation,
+        /// When the entry ends from now on, in ms since the epoch; `None`: when it did before.
+        expire_at_ms: Option<i64>,
     },
     /// Puts items in front of or behind those of a stored array, or stores them when there is none.
     Append {
@@ -82,6 +84,8 @@ pub enum Mutation {
         front: bool,
         /// Most bytes of the result.
         value_bytes_max: usize,
+        /// When the entry ends from now on, in ms since the epoch; `None`: when it did before.
+        expire_at_ms: Option<i64>,
     },
     /// Moves the end of an entry, whose value and stamp stay as they are.
     Retime {
@@ -107,7 +111,7 @@ impl Mutation {
             }
             Self::Delete { key } | Self::Retime { key, .. } => (key.as_bytes().len(), None),
             Self::Arith { key, operand, .. } => (key.as_bytes().len(), Some(operand.bytes.len())),
-            Self::Calculate { key, calculation } => (key.len(), Some(calculation.size_bytes())),
+            Self::Calculate { key, calculation, .. } => (key.len(), Some(calculation.size_bytes())),
             Self::Append { key, items, .. } => (key.len(), Some(items.len())),
         }
     }

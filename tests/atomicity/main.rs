@@ -119,6 +119,10 @@ fn any_calculation(dice: &mut Dice) -> Calculation {
     Calculation { op, operand, bounds, value_bytes_max: 100 }
 }
 
+fn any_end(dice: &mut Dice, twins: &Twins) -> Option<i64> {
+    (dice.below(3) == 0).then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000, 100_000]))
+}
+
 fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
     let key = any_key(dice, seen);
     match dice.below(15) {
@@ -126,8 +130,7 @@ fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
             key,
             suffixed: dice.below(6) == 0,
             value: any_value(dice),
-            expire_at_ms: (dice.below(3) == 0)
-                .then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000, 100_000])),
+            expire_at_ms: any_end(dice, twins),
         },
         5 | 6 => Mutation::Delete { key },
         7 | 8 => Mutation::Retime {
@@ -140,9 +143,13 @@ fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
             // Items that share an object now and then, so that some have to be decoded.
             let items = dice.pick(&[&[0x81, 1][..], &[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0], &[0x80]]);
             let front = dice.below(2) == 0;
-            Mutation::Append { key, items: items.to_vec(), front, value_bytes_max: 2000 }
+            let (items, expire_at_ms) = (items.to_vec(), any_end(dice, twins));
+            Mutation::Append { key, items, front, value_bytes_max: 2000, expire_at_ms }
         }
-        11 => Mutation::Calculate { key, calculation: any_calculation(dice) },
+        11 => {
+            let (calculation, expire_at_ms) = (any_calculation(dice), any_end(dice, twins));
+            Mutation::Calculate { key, calculation, expire_at_ms }
+        }
         _ => {
             let op = dice.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);
             Mutation::Arith { op, key, operand: any_value(dice) }

@@ -21,10 +21,11 @@ const calculation = (name) => ({
     ...badKey((op, key) => op[name](key, 1n)),
     [(kv) => kv.atomic()[name](["a"], "1"), /Value must be a bigint: received string/],
     [(kv) => kv.atomic()[name](["a"], Number.NaN), /Value must be a finite number/],
+    [(kv) => kv.atomic()[name](["a"], 1, { expireAt: "now" }), /expireAt must be a Date or ms/],
   ],
   over: longKey((op, key) => op[name](key, 1n)),
   misspelt: [
-    [(kv) => kv.atomic()[name](["a"], 1, { mx: 5 }), /unknown option 'mx'|takes no options/],
+    [(kv) => kv.atomic()[name](["a"], 1, { mx: 5 }), /unknown option 'mx'/],
   ],
 });
 
@@ -35,12 +36,15 @@ const growth = (name) => ({
     ...badKey((op, key) => op[name](key, [1])),
     [(kv) => kv.atomic()[name](["a"], "ab"), /items must be an array: received string/],
     [(kv) => kv.atomic()[name](["a"], [() => 1]), CLONED],
+    [(kv) => kv.atomic()[name](["a"], [1], { expireIn: "5" }), /expireIn must be/],
   ],
   over: [
     ...longKey((op, key) => op[name](key, [1])),
     [(kv) => kv.atomic()[name](["a"], [BIG]), VALUE],
   ],
-  misspelt: NO_OPTIONS,
+  misspelt: [
+    [(kv) => kv.atomic()[name](["a"], [1], { expiresIn: 5 }), /unknown option 'expiresIn'/],
+  ],
 });
 
 export default {
@@ -97,6 +101,7 @@ export default {
       ...badKey((op, key) => op.set(key, 1)),
       [(kv) => kv.atomic().set(["a"], () => 1), CLONED],
       [(kv) => kv.atomic().set(["a"], 1, { expireIn: -1 }), /expireIn must be a non-negative/],
+      [(kv) => kv.atomic().set(["a"], 1, { expireAt: "now" }), /expireAt must be a Date or ms/],
     ],
     over: [
       ...longKey((op, key) => op.set(key, 1)),
@@ -114,7 +119,7 @@ export default {
     closed: AT_COMMIT,
     wrong: [
       ...badKey((op, key) => op.touch(key, { expireIn: 1 })),
-      [(kv) => kv.atomic().touch(["a"]), /expireIn \(milliseconds\) is missing/],
+      [(kv) => kv.atomic().touch(["a"]), /expireIn \(milliseconds\) or expireAt is missing/],
       [(kv) => kv.atomic().touch(["a"], { expireIn: "1" }), /expireIn must be/],
     ],
     over: longKey((op, key) => op.touch(key, { expireIn: 1 })),

@@ -25,9 +25,7 @@ const calculation = (name) => ({
     [tx((tx) => tx[name](["a"], "1")), /Value must be a bigint: received string/],
   ],
   over: longKey((tx, key) => tx[name](key, 1n)),
-  misspelt: name === "sum"
-    ? [[tx((tx) => tx.sum(["a"], 1, { mx: 5 })), /unknown option 'mx'/]]
-    : NO_OPTIONS,
+  misspelt: [[tx((tx) => tx[name](["a"], 1, { mx: 5 })), /unknown option 'mx'/]],
 });
 
 const growth = (name) => ({
@@ -37,7 +35,7 @@ const growth = (name) => ({
     [tx((tx) => tx[name](["a"], "ab")), /items must be an array: received string/],
   ],
   over: [...longKey((tx, key) => tx[name](key, [1])), [tx((tx) => tx[name](["a"], [BIG])), VALUE]],
-  misspelt: NO_OPTIONS,
+  misspelt: [[tx((tx) => tx[name](["a"], [1], { expiresIn: 5 })), /unknown option 'expiresIn'/]],
 });
 
 export default {
@@ -153,7 +151,7 @@ export default {
     closed: write((tx) => tx.touch(["a"], { expireIn: 1 })),
     wrong: [
       ...badKey((tx, key) => tx.touch(key, { expireIn: 1 })),
-      [tx((tx) => tx.touch(["a"])), /expireIn \(milliseconds\) is missing/],
+      [tx((tx) => tx.touch(["a"])), /expireIn \(milliseconds\) or expireAt is missing/],
     ],
     over: longKey((tx, key) => tx.touch(key, { expireIn: 1 })),
     misspelt: [[tx((tx) => tx.touch(["a"], { expiresIn: 1 })), /unknown option 'expiresIn'/]],

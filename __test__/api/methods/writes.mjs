@@ -51,7 +51,7 @@ export default {
     closed: (kv) => kv.touch(["a"], { expireIn: 1 }),
     wrong: [
       [(kv) => kv.touch("a", { expireIn: 1 }), /array/],
-      [(kv) => kv.touch(["a"]), /expireIn \(milliseconds\) is missing/],
+      [(kv) => kv.touch(["a"]), /expireIn \(milliseconds\) or expireAt is missing/],
       [(kv) => kv.touch(["a"], 5), /options must be an object/],
       [(kv) => kv.touch(["a"], { expireIn: -1 }), /expireIn must be a non-negative integer/],
     ],

@@ -124,15 +124,40 @@ export default [
     },
   },
   {
-    name: "sum, min and max keep the entry for good",
+    name: "sum, min and max as mutations keep the entry for good",
     async run(t) {
       const kv = await t.open();
-      for (const name of ["sum", "min", "max"]) {
-        await kv.set([name], new t.KvU64(1n), { expireIn: 2000 });
-        await kv.atomic()[name]([name], 1n).commit();
+      for (const type of ["sum", "min", "max"]) {
+        await kv.set([type], new t.KvU64(1n), { expireIn: 2000 });
+        await kv.atomic().mutate({ type, key: [type], value: new t.KvU64(1n) }).commit();
       }
       await t.sleep(2100);
       t.is((await t.all(kv.list({ prefix: [] }))).length, 3);
+    },
+  },
+  {
+    name: "sum, min and max of an operation keep the end",
+    denoDiffers: "in Deno the entry has no end afterwards",
+    async run(t) {
+      const kv = await t.open();
+      for (const name of ["sum", "min", "max"]) {
+        await kv.set([name], new t.KvU64(1n), { expireIn: 100 });
+        await kv.atomic()[name]([name], 1n).commit();
+      }
+      await t.sleep(150);
+      t.same(await t.all(kv.list({ prefix: [] })), []);
+    },
+  },
+  {
+    name: "expireAt ends an entry at a moment",
+    denoDiffers: "Deno ignores the option, and the entry stays for ever",
+    async run(t) {
+      const kv = await t.open();
+      await kv.set(["a"], 1, { expireAt: Date.now() + 100 });
+      await kv.set(["b"], 1, { expireAt: new Date(Date.now() + 3_600_000) });
+      t.is(await t.value(kv, ["b"]), 1);
+      await t.sleep(150);
+      t.same(await t.ends(kv.list({ prefix: [] })), ["b"]);
     },
   },
   {

@@ -12,9 +12,12 @@ use crate::model::{
 const HAS_MIN: u8 = 1;
 const HAS_MAX: u8 = 2;
 const CLAMPS: u8 = 4;
+/// The time of the entry's end follows.
+const CALCULATE_END: u8 = 8;
 
-/// Flag of an APPEND.
+/// Flags of an APPEND: the items go in front; the time of its end follows.
 const FRONT: u8 = 1;
+const APPEND_END: u8 = 2;
 
 /// Flags of a RETIME: the time of its end follows; without an entry the write is lost.
 const EXPIRES: u8 = 1;
@@ -31,9 +34,10 @@ pub(super) fn calculate(
         _ => return Err(reader.refused("an unknown calculation")),
     };
     let flags = reader.u8()?;
-    if flags & !(HAS_MIN | HAS_MAX | CLAMPS) != 0 {
+    if flags & !(HAS_MIN | HAS_MAX | CLAMPS | CALCULATE_END) != 0 {
         return Err(reader.refused("unknown flags of a calculation"));
     }
+    let expire_at_ms = reader.end_ms(flags & CALCULATE_END != 0)?;
     let key = reader.key()?;
     let operand = parse_value(reader)?;
     let operand = match (operand.as_le64(), numeric(&operand)) {
@@ -50,9 +54,10 @@ pub(super) fn calculate(
         numeric(&value).map(Some).ok_or_else(|| reader.refused("a bound that is no number"))
     };
     let (min, max) = (bound(HAS_MIN)?, bound(HAS_MAX)?);
-    let bounds = (flags != 0).then(|| Box::new(Bounds { min, max, clamp: flags & CLAMPS != 0 }));
+    let bounds = (flags & !CALCULATE_END != 0)
+        .then(|| Box::new(Bounds { min, max, clamp: flags & CLAMPS != 0 }));
     let calculation = Calculation { op, operand, bounds, value_bytes_max };
-    Ok(Mutation::Calculate { key, calculation })
+    Ok(Mutation::Calculate { key, calculation, expire_at_ms })
 }
 
 /// A number, which has to be finite, or a bigint.
@@ -66,11 +71,12 @@ pub(super) fn append(
     value_bytes_max: usize,
 ) -> Result<Mutation, Malformed> {
     let flags = reader.u8()?;
-    if flags & !FRONT != 0 {
+    if flags & !(FRONT | APPEND_END) != 0 {
         return Err(reader.refused("unknown flags of an append"));
     }
+    let expire_at_ms = reader.end_ms(flags & APPEND_END != 0)?;
     let (key, items) = (reader.key()?, reader.sized()?.to_vec());
-    Ok(Mutation::Append { key, items, front: flags & FRONT != 0, value_bytes_max })
+    Ok(Mutation::Append { key, items, front: flags & FRONT != 0, value_bytes_max, expire_at_ms })
 }
 
 pub(super) fn retime(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
@@ -78,7 +84,7 @@ pub(super) fn retime(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
     if flags & !(EXPIRES | REQUIRED) != 0 {
         return Err(reader.refused("unknown flags of a change of an end"));
     }
-    let expire_at_ms = if flags & EXPIRES != 0 { Some(reader.time_ms()?.max(0)) } else { None };
+    let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
     Ok(Mutation::Retime { key: reader.key()?, expire_at_ms, required: flags & REQUIRED != 0 })
 }
 

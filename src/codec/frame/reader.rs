@@ -64,6 +64,11 @@ impl<'a> Reader<'a> {
         Ok(ms as i64)
     }
 
+    /// When an entry ends, if its time is there.
+    pub(super) fn end_ms(&mut self, present: bool) -> Result<Option<i64>, Malformed> {
+        if present { self.time_ms().map(|ms| Some(ms.max(0))) } else { Ok(None) }
+    }
+
     /// Bytes behind their length.
     pub(super) fn sized(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.u32()?;

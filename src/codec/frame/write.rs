@@ -149,7 +149,7 @@ fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
     if flags & !(EXPIRES | SUFFIXED) != 0 {
         return Err(reader.refused("unknown flags of a set"));
     }
-    let expire_at_ms = if flags & EXPIRES != 0 { Some(reader.time_ms()?.max(0)) } else { None };
+    let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
     let key: Key = reader.key()?;
     let value = parse_value(reader)?;
     Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })

@@ -34,8 +34,13 @@ pub enum WriteAnswer {
 /// `Unsupported` for what the protocol has no place for; as [`to_wire`].
 pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
     let WriteParts { checks, ranges, mutations, messages, patches, deletion } = write.into_parts();
-    if !ranges.is_empty() || !patches.is_empty() || deletion.is_some() {
-        return Err(lacking());
+    let beyond = [
+        (!ranges.is_empty(), "lists of a transaction"),
+        (!patches.is_empty(), "uuidv7()"),
+        (deletion.is_some(), "deleteMany"),
+    ];
+    if let Some((_, what)) = beyond.into_iter().find(|(is_there, _)| *is_there) {
+        return Err(lacking_for(what));
     }
     let checks = checks.into_iter().map(|Check { key, expected }| schema::Check {
         key: key.into_bytes(),
@@ -58,10 +63,18 @@ fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
         }
         Mutation::Delete { key } => (key, None, MUTATION_DELETE, 0),
         Mutation::Arith { op, key, operand } => (key, Some(operand), kind_of(op), 0),
-        Mutation::Calculate { key, calculation } if calculation.bounds.is_none() => {
+        Mutation::Calculate { key, calculation, expire_at_ms: None }
+            if calculation.bounds.is_none() =>
+        {
             (key, Some(operand_value(&calculation.operand)), kind_of(calculation.op), 0)
         }
-        _ => return Err(lacking()),
+        Mutation::Calculate { expire_at_ms: Some(_), calculation, .. } => {
+            let op = calculation.op.name();
+            return Err(lacking_for(&format!("expireIn and expireAt of {op}")));
+        }
+        Mutation::Calculate { .. } => return Err(lacking_for("bounds of sums")),
+        Mutation::Append { .. } => return Err(lacking_for("append and prepend")),
+        Mutation::Retime { .. } => return Err(lacking_for("touch and persist")),
     };
     let value = value.map(|EncodedValue { encoding, bytes }| {
         to_wire(encoding, &bytes).map(|(data, encoding)| schema::KvValue { data, encoding })
@@ -97,11 +110,13 @@ fn operand_value(operand: &Operand) -> EncodedValue {
     }
 }
 
-fn lacking() -> Error {
+fn lacking_for(what: &str) -> Error {
     Error::new(
         Kind::Unsupported,
-        "the server lacks an extension of KV Connect that this write needs: the protocol has set, \
-         delete, sum, min and max",
+        format!(
+            "the server lacks an extension of KV Connect that this write needs, for {what}: the \
+             protocol has set, delete, sum, min and max"
+        ),
     )
 }
 

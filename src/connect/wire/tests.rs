@@ -314,7 +314,10 @@ fn a_sum_with_bounds_is_read() {
         bounds: Some(Box::new(Bounds { min: None, max, clamp: true })),
         value_bytes_max: limits.value_bytes_max,
     };
-    assert_eq!(read.mutations, [Mutation::Calculate { key: named("n"), calculation }]);
+    assert_eq!(
+        read.mutations,
+        [Mutation::Calculate { key: named("n"), calculation, expire_at_ms: None }]
+    );
 
     let odd = |change: fn(&mut schema::Mutation)| {
         let mut odd = sum.clone();

@@ -149,6 +149,7 @@ pub(super) fn an_index_follows_what_is_calculated_moved_deleted_and_left(engine:
     // An array of one object, `{ t: <letter> }`.
     let items = |letter: u8| vec![0x81, 0xa1, 0x61, b't', 0x61, letter];
     let grow = |name: &str, letter, front| Mutation::Append {
+        expire_at_ms: None,
         key: at(name),
         items: items(letter),
         front,
