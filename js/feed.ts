@@ -48,7 +48,7 @@ function putStamp(writer: Writer, since: unknown): void {
 
 class Feed extends Pulled<KvChanges> {
   constructor(session: Session, request: Writer) {
-    super(session);
+    super(session, (native, id) => native.feedCancel(id));
     // What was called before comes first.
     session.flush();
     session.native.feed(this.id, request.buf, request.pos);
@@ -56,10 +56,6 @@ class Feed extends Pulled<KvChanges> {
 
   protected ask(): void {
     this.session.native.feedNext(this.id);
-  }
-
-  protected forget(): void {
-    this.session.native.feedCancel(this.id);
   }
 
   protected decode(data: Buffer): KvChanges {

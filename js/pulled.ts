@@ -1,31 +1,70 @@
 // Duty: a stream that is pulled from the addon, one answer for each read.
 // Invariant: at most one answer is asked for, and only while somebody reads: that alone keeps the
-// process alive.
+// process alive, and a stream that its user has dropped. Without a read such a stream is collected,
+// and the addon forgets it.
 
 import type { UnderlyingSource } from "node:stream/web";
 import { errorOf, readFailure } from "./errors.js";
 import { WATCH } from "./native.js";
-import type { Receiver } from "./port.js";
+import type { NativeHandle } from "./native/binding.js";
+import type { Port, Receiver } from "./port.js";
 import type { Session } from "./session.js";
+
+/** Has the addon forget a stream. */
+type Forget = (native: NativeHandle, id: number) => void;
+
+/** What there is to do when a stream was dropped without cancel(). It must not hold the stream. */
+interface Abandoned {
+  readonly id: number;
+  readonly port: Port;
+  /** Weak: a handle that was dropped as well takes its streams with it. */
+  readonly session: WeakRef<Session>;
+  readonly forget: Forget;
+}
+
+const abandoned = new FinalizationRegistry(({ id, port, session, forget }: Abandoned) => {
+  port.forget(id);
+  const here = session.deref();
+  if (here !== undefined && !here.closed) forget(here.native, id);
+});
+
+/** What the port knows of a stream. */
+class Link implements Receiver {
+  readonly #stream: WeakRef<Receiver>;
+  /** The stream, while somebody reads from it. */
+  read: Receiver | null = null;
+
+  constructor(stream: Receiver) {
+    this.#stream = new WeakRef(stream);
+  }
+
+  receive(kind: number, data: Buffer | null): void {
+    (this.read ?? this.#stream.deref())?.receive(kind, data);
+  }
+}
 
 export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
   protected readonly session: Session;
   /** The number by which the addon knows it: to be started by whoever extends this. */
   protected readonly id: number;
+  readonly #link: Link;
+  readonly #forget: Forget;
   #stream!: ReadableStreamDefaultController<Item>;
   /** Resolves when what was asked for is here. */
   #arrived: (() => void) | null = null;
   #ended = false;
 
-  constructor(session: Session) {
+  constructor(session: Session, forget: Forget) {
+    const { port } = session;
     this.session = session;
-    this.id = session.port.register(this);
+    this.#forget = forget;
+    this.#link = new Link(this);
+    this.id = port.register(this.#link);
+    abandoned.register(this, { id: this.id, port, session: new WeakRef(session), forget }, this);
   }
 
   /** Asks the addon for one more answer. */
   protected abstract ask(): void;
-  /** Lets the addon forget it. */
-  protected abstract forget(): void;
   /** What the bytes of an answer say. */
   protected abstract decode(data: Buffer): Item;
 
@@ -36,6 +75,7 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
   pull(): Promise<void> | void {
     if (this.#ended) return;
     this.session.port.pending();
+    this.#link.read = this;
     const arrived = new Promise<void>((resolve) => (this.#arrived = resolve));
     // After close() the end is on its way.
     if (!this.session.closed) this.ask();
@@ -78,11 +118,13 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
 
   #stop(): void {
     // A closed handle has forgotten it.
-    if (!this.session.closed) this.forget();
+    if (!this.session.closed) this.#forget(this.session.native, this.id);
   }
 
   #end(): void {
     this.#ended = true;
+    // The number may be another's before this is collected.
+    abandoned.unregister(this);
     this.session.port.forget(this.id);
     this.#settle();
   }
@@ -91,6 +133,7 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
     if (this.#arrived === null) return;
     const arrived = this.#arrived;
     this.#arrived = null;
+    this.#link.read = null;
     this.session.port.settled();
     arrived();
   }

@@ -40,7 +40,7 @@ class Watcher extends Pulled<State> {
   readonly #count: number;
 
   constructor(session: Session, count: number, request: Writer, raw: boolean) {
-    super(session);
+    super(session, (native, id) => native.watchCancel(id));
     this.#request = request;
     this.#count = count;
     session.native.watch(this.id, count, request.buf, request.pos, raw);
@@ -52,10 +52,6 @@ class Watcher extends Pulled<State> {
     if (before === null) this.session.native.watchNext(this.id);
     // After close() the end is on its way.
     else void before.then(() => this.session.closed || this.session.native.watchNext(this.id));
-  }
-
-  protected forget(): void {
-    this.session.native.watchCancel(this.id);
   }
 
   protected decode(data: Buffer): State {

@@ -128,6 +128,56 @@ test("a hundred thousand calls on one handle do not grow the process", { skip },
   assert.ok(after.threads <= most, `${before.threads} threads became ${after.threads}`);
 });
 
+// Each once stayed until its handle was closed, and every commit looked at all of them.
+test("watches and feeds that are dropped on an open handle end, at home and elsewhere", { skip }, async () => {
+  const { before, after, kept } = await measure(`
+    const { serve } = await import(${JSON.stringify(index)});
+    const path = folder + "/kv";
+    const home = await openKv(path);
+    const accessToken = "token-of-a-test-of-leaks";
+    const server = await serve({ path, accessToken, listen: "127.0.0.1:0" });
+    const away = await openKv(server.url, { accessToken });
+    async function open(kv, i) {
+      const streams = [kv.watch([["a", i]]), kv.watch({ prefix: ["a", i] })];
+      // Some were read from, some were not.
+      if (i % 2) await streams[0].getReader().read();
+    }
+    for (let i = 0; i < 200; i++) await open(home, i);
+    for (let i = 0; i < 20; i++) await open(away, i);
+    const { watches: held, feeds: fed } = await home.metrics();
+    const idle = home.watch([["idle"]]).getReader();
+    await idle.read();
+    const heard = [home, away].flatMap((kv) => {
+      // Only the promises are kept.
+      const watch = kv.watch([["b"]]).getReader();
+      const later = watch.read().then(() => watch.read());
+      return [later, kv.watch({ prefix: ["b"] }).getReader().read()];
+    });
+    await sleep(200);
+    let after;
+    for (let i = 0; i < 200; i++) {
+      gc();
+      await sleep(20);
+      after = await home.metrics();
+      if (after.watches === 3 && after.feeds === 2) break;
+    }
+    await home.atomic().set(["b"], 1).set(["b", 0], 1).commit();
+    await home.set(["idle"], 2);
+    const values = await Promise.all(heard);
+    const result = {
+      before: { watches: held, feeds: fed },
+      after: { watches: after.watches, feeds: after.feeds },
+      kept: [...values.map(({ value }) => (value.changes ?? value)[0].value),
+        (await idle.read()).value[0].value],
+    };
+    away.close();
+    await server.close();
+    home.close();`);
+  assert.ok(before.watches >= 200 && before.feeds >= 200, JSON.stringify(before));
+  assert.deepEqual(after, { watches: 3, feeds: 2 });
+  assert.deepEqual(kept, [1, 1, 1, 1, 2]);
+});
+
 test("abandoned watches, lists and operations are collected", { skip }, async () => {
   const { collected } = await measure(`
     let collected = 0;
