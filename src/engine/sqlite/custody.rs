@@ -1,10 +1,6 @@
 //! The file as a whole, copied while it is in use.
 
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::backup::{Backup as Copying, StepResult};
@@ -16,6 +12,7 @@ use super::connection::{self, Access};
 use super::errors::failure;
 use super::examine::examine;
 use super::reader::stamp;
+use super::unfinished::{Unfinished, taken};
 use crate::engine::Backup;
 use crate::model::{Error, Kind, Result};
 
@@ -38,75 +35,12 @@ pub(super) fn backup(
     source.execute_batch("BEGIN").map_err(failure)?;
     let entries = count(&source)?;
     let version = version(&source)?;
-    copy(&source, &unfinished.path, step)?;
+    copy(&source, unfinished.path(), step)?;
     let digest = digest(&source)?;
     drop(source);
-    verify(&unfinished.path, digest)?;
+    verify(unfinished.path(), digest)?;
     let bytes = unfinished.finish(to)?;
     Ok(Backup { bytes, entries, stamp: stamp(version), digest })
-}
-
-fn taken(to: &Path) -> Error {
-    Error::invalid(format!("{} exists already; name a file that does not", to.display()))
-}
-
-/// Tells the unfinished copies of this process apart.
-static COPIES: AtomicU64 = AtomicU64::new(0);
-
-/// A file that is not complete, and goes with this unless it is finished.
-struct Unfinished {
-    path: PathBuf,
-}
-
-impl Unfinished {
-    fn beside(to: &Path) -> Self {
-        let mut name = OsString::from(to);
-        let copy = COPIES.fetch_add(1, Ordering::Relaxed);
-        name.push(format!(".{}-{copy}.unfinished", std::process::id()));
-        let unfinished = Self { path: name.into() };
-        // What a process of that number has left behind.
-        unfinished.remove();
-        unfinished
-    }
-
-    fn remove(&self) {
-        for end in ["", "-wal", "-shm", "-journal"] {
-            let mut name = OsString::from(&self.path);
-            name.push(end);
-            // What is not there need not be removed.
-            let _absent = std::fs::remove_file(name);
-        }
-    }
-
-    /// Gives it its name, durably.
-    fn finish(&self, to: &Path) -> Result<u64> {
-        let io = |error: std::io::Error| {
-            Error::new(Kind::Unavailable, format!("{}: {error}", to.display()))
-        };
-        let file = File::open(&self.path).map_err(io)?;
-        file.sync_all().map_err(io)?;
-        let bytes = file.metadata().map_err(io)?.len();
-        // Unlike a renaming, a link does not replace a file that has come meanwhile.
-        match std::fs::hard_link(&self.path, to) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(taken(to)),
-            // Not every system has links.
-            Err(_) if to.exists() => return Err(taken(to)),
-            Err(_) => std::fs::rename(&self.path, to).map_err(io)?,
-        }
-        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-            // Not every system syncs directories.
-            let _unsupported = folder.sync_all();
-        }
-        Ok(bytes)
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        self.remove();
-    }
 }
 
 fn count(connection: &Connection) -> Result<u64> {
@@ -197,6 +131,8 @@ fn put(hash: &mut Sha256, kind: u8, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::engine::Custody;
     use crate::engine::sqlite::SqliteEngine;
@@ -207,6 +143,27 @@ mod tests {
         let engine = SqliteEngine::open(&at("kv"), false, Duration::from_secs(5)).unwrap();
         let to = at("copy");
         (engine, to, folder)
+    }
+
+    /// A process that ends during a backup leaves its copy, which the next backup removes.
+    #[cfg(unix)]
+    #[test]
+    fn a_backup_removes_the_copies_that_dead_processes_have_left() {
+        let (engine, to, folder) = database();
+        // Larger than any process number of this system, and our own, which has copies 0, 1, 2 ….
+        let dead = ["copy.4194999-0.unfinished", "copy.4194999-0.unfinished-journal"];
+        let own = format!("copy.{}-9000000.unfinished", std::process::id());
+        let alive = format!("copy.{}-0.unfinished", std::os::unix::process::parent_id());
+        let other = ["other.4194999-0.unfinished", "copy.unfinished", "copy.4194999.unfinished"];
+        let kept = || other.iter().copied().chain([alive.as_str()]);
+        for name in dead.iter().copied().chain([own.as_str()]).chain(kept()) {
+            std::fs::write(folder.path().join(name), "left").unwrap();
+        }
+        engine.backup(&to, &mut |_, _| true).unwrap();
+        for name in kept() {
+            assert!(folder.path().join(name).exists(), "{name} is not this backup's to remove");
+        }
+        assert_eq!(unfinished(&folder), kept().count());
     }
 
     fn unfinished(folder: &tempfile::TempDir) -> usize {

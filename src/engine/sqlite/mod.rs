@@ -24,6 +24,7 @@ mod reader;
 mod rows;
 mod spill;
 mod statement;
+mod unfinished;
 mod unopened;
 mod vacuum;
 mod wal_index;
