@@ -1,12 +1,18 @@
-// Duty: several copies of the package's JavaScript on one thread, as test runners and hot
-// replacement make them by loading modules anew, and bundlers by packing one twice.
+// Duty: several copies of the package in one process: of its JavaScript, as test runners and hot
+// replacement make them by loading modules anew, and bundlers by packing one twice; and of all of
+// it, as two versions in one tree of dependencies are.
 //
-// They shared one scratch and one way for events, the last one's: the first copy's reads were of
+// The former shared one scratch and one way for events, the last one's: the first copy's reads were of
 // keys of the other's, its answers were what an earlier read had left, and its openKv never ended.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { describe, test } from "node:test";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { Worker } from "node:worker_threads";
 
 const require = createRequire(import.meta.url);
 
@@ -102,3 +108,91 @@ for (const addon of [false, true]) {
     });
   });
 }
+
+// Each had a SQLite of its own, whose locks were the process's: they did not exclude each other, and
+// of 2,000 commits, all answered with `ok: true`, one thousand were gone.
+describe("installed copies, each with an addon of its own, on one file", () => {
+  const COMMITS = 1000;
+  const folder = mkdtempSync(join(tmpdir(), "openkv-copies-"));
+  const installed = ["one", "two"].map((name) => {
+    const to = join(folder, name);
+    mkdirSync(to);
+    for (const each of ["dist", "index.js", "package.json"]) {
+      cpSync(new URL(`../../${each}`, import.meta.url), join(to, each), { recursive: true });
+    }
+    return join(to, "index.js");
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** Commits that overlap, each a sum of one key and a key of its own; their versionstamps. */
+  async function commit({ KvU64 }, kv, name) {
+    const stamps = [];
+    for (let n = 0; n < COMMITS; n += 50) {
+      const some = Array.from({ length: 50 }, (_, at) =>
+        kv.atomic().sum(["sum"], 1n).set([name, n + at], at).commit());
+      for (const { ok, versionstamp } of await Promise.all(some)) {
+        assert.ok(ok);
+        stamps.push(versionstamp);
+      }
+    }
+    return stamps;
+  }
+
+  /** Nothing is lost: as many stamps, keys and sums as commits. */
+  async function verify({ openKv }, path, stamps, names) {
+    const kv = await openKv(path);
+    assert.equal(new Set(stamps).size, names.length * COMMITS);
+    assert.equal((await kv.get(["sum"])).value.value, BigInt(names.length * COMMITS));
+    for (const name of names) assert.equal(await kv.count({ prefix: [name] }), COMMITS);
+    assert.deepEqual((await kv.check()).findings, []);
+    kv.close();
+  }
+
+  test("on one thread, which see each other's commits", { timeout: 60_000 }, async () => {
+    const path = join(folder, "thread.sqlite3");
+    const [one, two] = installed.map((copy) => require(copy));
+    assert.notEqual(one.openKv, two.openKv);
+    const [a, b] = [await one.openKv(path), await two.openKv(path)];
+    const seen = b.watch([["told"]]).getReader();
+    await seen.read();
+    await a.set(["told"], 1);
+    assert.equal((await seen.read()).value[0].value, 1);
+    assert.equal((await b.get(["told"])).value, 1);
+    await b.set(["told"], 2);
+    assert.equal((await a.get(["told"])).value, 2);
+    await seen.cancel();
+    const stamps = await Promise.all([commit(one, a, "a"), commit(two, b, "b")]);
+    // Closing one must not take the other's locks with it.
+    a.close();
+    stamps.push(await commit(two, b, "c"));
+    const c = await one.openKv(path);
+    stamps.push(...(await Promise.all([commit(one, c, "d"), commit(two, b, "e")])));
+    b.close();
+    c.close();
+    await verify(one, path, stamps.flat(), ["a", "b", "c", "d", "e"]);
+  });
+
+  test("on two threads", { timeout: 60_000 }, async () => {
+    const path = join(folder, "threads.sqlite3");
+    const one = require(installed[0]);
+    const source = `
+      const { workerData, parentPort } = require("node:worker_threads");
+      const two = require(workerData.copy);
+      const COMMITS = ${COMMITS};
+      const assert = require("node:assert");
+      ${commit}
+      two.openKv(workerData.path).then(async (kv) => {
+        const stamps = await commit(two, kv, "b");
+        kv.close();
+        parentPort.postMessage(stamps);
+      });`;
+    const a = await one.openKv(path);
+    const worker = new Worker(source, { eval: true, workerData: { copy: installed[1], path } });
+    const [theirs, exited] = [once(worker, "message"), once(worker, "exit")];
+    const ours = await commit(one, a, "a");
+    const stamps = [...ours, ...(await theirs)[0]];
+    await exited;
+    a.close();
+    await verify(one, path, stamps, ["a", "b"]);
+  });
+});

@@ -2,7 +2,8 @@
 // a database open, and threads that share one. A program ends with its code and says its words.
 //
 // In a program: `openKv`, `path` (a fresh file), `sleep`, `thread(body)`: a worker thread that runs
-// the body of a function with the same names, and `parentPort`.
+// the body of a function with the same names, and `parentPort`; `sqlite()`: a class of the
+// runtime's own SQLite library, or nothing where there is none.
 
 const happy = (name, program, more) => ({ name, program, code: 0, said: "", ...more });
 const says = (name, program) => happy(name, program, { said: "DONE\n" });
@@ -69,6 +70,53 @@ export const programs = [
     const { value } = await kv.get(["from thread"]);
     if (value !== 2) throw new Error("read " + value);
     await worker.terminate();
+    console.log("DONE");`,
+  ),
+  says(
+    "another SQLite library of the process writes beside, and neither loses anything",
+    `
+    const Sqlite = await sqlite();
+    if (Sqlite === undefined) return console.log("DONE"); // Node.js 20 has none.
+    let kv = await openKv(path);
+    let other = new Sqlite(path);
+    other.exec("PRAGMA busy_timeout = 10000; CREATE TABLE theirs (n INTEGER PRIMARY KEY)");
+    let [ours, theirs] = [0, 0];
+    for (let round = 0; round < 20; round++) {
+      const sets = [];
+      for (let i = 0; i < 10; i++) {
+        sets.push(kv.atomic().sum(["n"], 1n).set(["k", ours++], round).commit());
+        other.exec("INSERT INTO theirs VALUES (" + theirs++ + ")");
+        if (i % 5 === 0) await sets[0];
+      }
+      await Promise.all(sets);
+      if (round % 4 === 1) {
+        // It drops the locks of the process, which are not ours.
+        other.close();
+        await kv.set(["between"], round);
+        other = new Sqlite(path);
+        other.exec("PRAGMA busy_timeout = 10000");
+      }
+      if (round % 4 === 3) {
+        // Ours must not drop those of its transaction.
+        other.exec("BEGIN IMMEDIATE; INSERT INTO theirs VALUES (" + theirs++ + ")");
+        await kv.close();
+        await sleep(50);
+        kv = await openKv(path, { busyTimeout: 10000 });
+        const set = kv.set(["late"], round);
+        await sleep(50);
+        other.exec("INSERT INTO theirs VALUES (" + theirs++ + "); COMMIT");
+        await set;
+      }
+    }
+    const { value: sum } = await kv.get(["n"]);
+    const count = await kv.count({ prefix: ["k"] });
+    if (sum.value !== BigInt(ours) || count !== ours) throw new Error(count + " of " + ours);
+    const rows = other.prepare("SELECT count(*) AS n FROM theirs").get().n;
+    if (rows !== theirs) throw new Error(rows + " of " + theirs + " rows");
+    const { findings } = await kv.check();
+    if (findings.length > 0) throw new Error(findings.join());
+    other.close();
+    kv.close();
     console.log("DONE");`,
   ),
   says(
@@ -177,6 +225,11 @@ export function moduleOf({ program }, path) {
     import { openKv } from ${JSON.stringify(index)};
     const path = ${JSON.stringify(path)};
     const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+    const sqlite = async () => {
+      process.removeAllListeners("warning"); // Node.js says that its own is experimental.
+      if (globalThis.Bun) return (await import("bun" + ":sqlite")).Database;
+      return process.getBuiltinModule?.("node:sqlite")?.DatabaseSync;
+    };
     const thread = (body) =>
       new Worker(new URL(import.meta.url), { workerData: body.toString() });`;
   return `${names}

@@ -20,6 +20,8 @@ pub(super) enum Access {
 
 /// Opens a connection, ready for the log, with the waiting time for its locks.
 pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {
+    #[cfg(unix)]
+    super::locks::install();
     let mode = match access {
         Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,

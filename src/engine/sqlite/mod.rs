@@ -18,6 +18,8 @@ mod foreign;
 mod fulltext;
 mod indexer;
 mod layout;
+#[cfg(unix)]
+mod locks;
 mod measure;
 mod messages;
 mod reader;

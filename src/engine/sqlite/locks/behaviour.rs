@@ -1,0 +1,49 @@
+//! Whether OFD locks do here what they do on Linux.
+//!
+//! Duty: find out by locking a file of its own, where no documentation promises it.
+
+use std::ffi::c_int;
+use std::fs::{File, OpenOptions, remove_file};
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
+
+use super::{READ, UNLOCKED, WRITE, call, over};
+
+/// Looked at once in a process.
+pub(super) fn is_as_expected() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| examine().unwrap_or(false))
+}
+
+/// They exclude each other and the process's own POSIX locks, and end with what has them.
+fn examine() -> std::io::Result<bool> {
+    let path = std::env::temp_dir().join(format!("openkv-locks-{}", std::process::id()));
+    let _left_by_another_of_that_number = remove_file(&path);
+    let one = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    let two = OpenOptions::new().read(true).write(true).open(&path);
+    remove_file(&path)?;
+    let two = two?;
+    let set = |file: &File, command: c_int, kind| {
+        call(file.as_raw_fd(), command, &mut over(kind, (0, 1))).is_ok()
+    };
+    let ofd = libc::F_OFD_SETLK;
+    let excludes = set(&one, ofd, READ)
+        && !set(&two, ofd, WRITE)
+        && !set(&two, libc::F_SETLK, WRITE)
+        && set(&one, ofd, UNLOCKED)
+        && set(&two, libc::F_SETLK, WRITE)
+        && !set(&one, ofd, READ)
+        && set(&two, libc::F_SETLK, UNLOCKED)
+        && set(&two, ofd, WRITE)
+        && !set(&one, ofd, READ);
+    drop(two);
+    Ok(excludes && set(&one, ofd, WRITE))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn this_system_does() {
+        assert!(super::is_as_expected());
+    }
+}

@@ -1,0 +1,88 @@
+//! Descriptors that SQLite has closed, but whose closing would cost another library its locks.
+//!
+//! Duty: keep them open while this process has POSIX locks on their files, since closing any
+//! descriptor of a file drops all of the process's POSIX locks on it.
+//! Invariant: nothing is locked through a parked descriptor; SQLite gets it again when it opens the
+//! file again, so that there are never more of them than SQLite has had open at once.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::RawFd;
+
+use parking_lot::Mutex;
+
+use super::{Inode, UNLOCKED, WRITE, call, over};
+
+static PARKED: Mutex<Vec<(RawFd, Inode)>> = Mutex::new(Vec::new());
+
+/// Closes a descriptor, now or as soon as it costs nobody anything.
+pub(super) fn close(file: RawFd) -> c_int {
+    let mut parked = PARKED.lock();
+    parked.retain(|&(file, _)| posix_locked(file) || drop_file(file));
+    let unlocked = || call(file, libc::F_OFD_SETLK, &mut over(UNLOCKED, (0, 0))).is_ok();
+    match Inode::of(file) {
+        Ok(inode) if posix_locked(file) && unlocked() => {
+            parked.push((file, inode));
+            0
+        }
+        // SAFETY: SQLite closes a descriptor of its own.
+        _ => unsafe { libc::close(file) },
+    }
+}
+
+/// A parked descriptor that is what opening the path would give.
+pub(super) fn reopen(path: *const c_char, flags: c_int) -> Option<RawFd> {
+    let mut parked = PARKED.lock();
+    parked.retain(|&(file, _)| posix_locked(file) || drop_file(file));
+    if parked.is_empty() || flags & (libc::O_EXCL | libc::O_TRUNC | libc::O_DIRECTORY) != 0 {
+        return None;
+    }
+    // SAFETY: SQLite's path is a C string.
+    let inode = Inode::at(unsafe { CStr::from_ptr(path) })?;
+    let fits = |&(file, of): &(RawFd, Inode)| {
+        // SAFETY: the descriptor is open.
+        let access = unsafe { libc::fcntl(file, libc::F_GETFL) } & libc::O_ACCMODE;
+        of == inode && access == flags & libc::O_ACCMODE
+    };
+    let at = parked.iter().position(fits)?;
+    Some(parked.swap_remove(at).0)
+}
+
+/// Closes a parked descriptor; answers that it is no longer parked.
+fn drop_file(file: RawFd) -> bool {
+    // SAFETY: the descriptor is open and only in the table.
+    unsafe { libc::close(file) };
+    false
+}
+
+/// Whether this process has POSIX locks on a file: not ours, which are OFD locks.
+fn posix_locked(file: RawFd) -> bool {
+    let mut lock = over(WRITE, (0, 0));
+    if call(file, libc::F_OFD_GETLK, &mut lock).is_err() || lock.l_type == UNLOCKED {
+        return false;
+    }
+    // The system tells of one lock, and there may be more.
+    u32::try_from(lock.l_pid) == Ok(std::process::id()) || is_listed(file)
+}
+
+/// Whether the system lists a POSIX lock of this process on the file's number. The devices of the
+/// list are not those of `stat` on every file system.
+fn is_listed(file: RawFd) -> bool {
+    let Ok(Inode(_, number)) = Inode::of(file) else { return false };
+    // Only Linux has such a list.
+    let list = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let (process, end) = (std::process::id().to_string(), format!(":{number}"));
+    list.lines().any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some("POSIX")
+            && words.nth(2) == Some(&process)
+            && words.next().is_some_and(|place| place.ends_with(&end))
+    })
+}
+
+/// How many descriptors of a file are parked.
+#[cfg(test)]
+pub(super) fn count(file: &std::fs::File) -> usize {
+    use std::os::fd::AsRawFd;
+    let inode = Inode::of(file.as_raw_fd()).unwrap();
+    PARKED.lock().iter().filter(|(_, of)| *of == inode).count()
+}
