@@ -1,6 +1,6 @@
 // Duty: openKv's path rules, what a file database keeps, and what it refuses.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
@@ -276,6 +276,20 @@ export default [
     denoDiffers: "to Deno it is a file path",
     async run(t) {
       await t.rejects(() => t.openKv("postgres://localhost/x"), Error, "not supported yet");
+    },
+  },
+  {
+    name: "a file with several hard links is refused for writing",
+    on: "file",
+    denoDiffers: "opens it, and writes by one name lose those by another",
+    async run(t) {
+      if (process.platform === "win32") t.skip("looked at on Unix only");
+      const [path, other] = ["one.sqlite3", "other.sqlite3"].map((name) => join(t.folder(), name));
+      const kv = await t.openKv(path);
+      await kv.set(["a"], 1);
+      kv.close();
+      linkSync(path, other);
+      await t.rejects(() => t.openKv(other), Error, "hard links");
     },
   },
 ];

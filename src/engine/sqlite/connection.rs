@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::errors::failure;
-use crate::model::{PAGE_CACHE_KIB, Result};
+use crate::model::{Error, Kind, PAGE_CACHE_KIB, Result};
 
 /// How long to leave a file alone that others are opening too.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -37,6 +37,29 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
         use_log(&connection, busy)?;
     }
     Ok(connection)
+}
+
+/// Refuses to write a file that has several names. The log is beside the name by which a file is
+/// opened, so commits by one name are not seen by the other, and are written over.
+///
+/// # Errors
+/// `Denied` for a file with more than one hard link.
+#[cfg(unix)]
+pub(super) fn refuse_links(path: &Path) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let links =
+        std::fs::metadata(path).map_or(1, |file| if file.is_file() { file.nlink() } else { 1 });
+    if links <= 1 {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Denied,
+        format!(
+            "the file has {links} hard links, and writes by one name lose those by another, since \
+             each name has a log of its own: remove the other names (find them with find -samefile), \
+             or copy the file and open the copy; readonly: true opens it as it is"
+        ),
+    ))
 }
 
 /// Turns the log on, which a file remembers. SQLite does not wait for locks while it does.

@@ -70,7 +70,8 @@ impl SqliteEngine {
     ///
     /// # Errors
     /// `Unavailable` if it cannot be opened, `Denied` if permissions forbid it, `Corrupt` if it is
-    /// something else, `Unsupported` if it is newer than this code.
+    /// something else, `Unsupported` if it is newer than this code. To be written, it must have one
+    /// name: `Denied` with several hard links.
     pub fn open(path: &Path, readonly: bool, busy: Duration) -> Result<Self> {
         Self::open_as(path, readonly, busy, None)
     }
@@ -90,6 +91,10 @@ impl SqliteEngine {
             let error = unopened::explain(error, path, access);
             Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
         };
+        #[cfg(unix)]
+        if !readonly {
+            connection::refuse_links(path).map_err(named)?;
+        }
         let mut first = connection::open(path, access, busy).map_err(named)?;
         let encoding = layout::prepare(&mut first, readonly, wanted).map_err(named)?;
         first.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
