@@ -6,7 +6,7 @@ import { type Limits, checkOptions, nameOf } from "./check.js";
 import { END_OPTIONS, type End, NO_END, checkEnd, endLater } from "./end.js";
 import { KvU64, isU64 } from "./codec/u64.js";
 import type { Writer } from "./codec/writer.js";
-import { OP_CALCULATE } from "./native.js";
+import { CALCULATE_EXPIRES, OP_CALCULATE } from "./native.js";
 import { putKey, putValue } from "./records.js";
 import type { KvKey } from "./types.js";
 
@@ -18,7 +18,6 @@ const NUMBERS: Record<Method, number> = { sum: 0, min: 1, max: 2 };
 const HAS_MIN = 1;
 const HAS_MAX = 2;
 const CLAMPS = 4;
-const HAS_END = 8;
 
 const U64_MAX = 0xffff_ffff_ffff_ffffn;
 
@@ -102,7 +101,7 @@ export function putCalculation(
   writer.u8(NUMBERS[method]);
   const bounds = (min === undefined ? 0 : HAS_MIN) | (max === undefined ? 0 : HAS_MAX);
   const time = endLater(end);
-  writer.u8(bounds | (clamp ? CLAMPS : 0) | (time === undefined ? 0 : HAS_END));
+  writer.u8(bounds | (clamp ? CLAMPS : 0) | (time === undefined ? 0 : CALCULATE_EXPIRES));
   if (time !== undefined) writer.f64(time);
   tryKey(() => putKey(writer, key, limits));
   putValue(writer, key, operand, limits);

@@ -8,6 +8,8 @@ import { decodeValue } from "./codec/value/decode.js";
 import { ENCODING_CBOR } from "./codec/value/tags.js";
 import { readStamp, readU32 } from "./frame.js";
 import {
+  APPEND_EXPIRES,
+  CALCULATE_EXPIRES,
   EXPIRES,
   OP_APPEND,
   OP_CALCULATE,
@@ -87,7 +89,7 @@ function describeEnd(reader: Reader, { afterMs }: Segment): string {
 function describeCalculation(reader: Reader, segment: Segment, print: Print): string {
   const method = ["sum", "min", "max"][reader.u8()];
   const flags = reader.u8();
-  const end = flags & 8 ? [describeEnd(reader, segment)] : [];
+  const end = flags & CALCULATE_EXPIRES ? [describeEnd(reader, segment)] : [];
   const shown = [print(reader.key()), reader.value(reader.u8(), print)];
   const options: string[] = [];
   if (flags & 1) options.push(`min: ${reader.value(reader.u8(), print)}`);
@@ -100,7 +102,7 @@ function describeCalculation(reader: Reader, segment: Segment, print: Print): st
 
 function describeAppend(reader: Reader, segment: Segment, print: Print): string {
   const flags = reader.u8();
-  const end = flags & 2 ? `, { ${describeEnd(reader, segment)} }` : "";
+  const end = flags & APPEND_EXPIRES ? `, { ${describeEnd(reader, segment)} }` : "";
   const method = flags & 1 ? "prepend" : "append";
   return `${method}(${print(reader.key())}, ${reader.value(ENCODING_CBOR, print)}${end})`;
 }

@@ -94,6 +94,9 @@ export const OP_CHECK_RANGE = 12;
 /** Flags of a SET record. */
 export const EXPIRES = 1;
 export const SUFFIXED = 2;
+/** Flags of a CALCULATE and of an APPEND: as EXPIRES. */
+export const CALCULATE_EXPIRES = 8;
+export const APPEND_EXPIRES = 2;
 /** Flag of a RETIME: without an entry the write is lost. */
 export const REQUIRED = 2;
 

@@ -9,6 +9,7 @@ import { encodeCbor, encodeValue } from "./codec/value/encode.js";
 import type { Writer } from "./codec/writer.js";
 import { putText } from "./frame.js";
 import {
+  APPEND_EXPIRES,
   EXPIRES,
   OP_CHECK,
   OP_APPEND,
@@ -110,9 +111,8 @@ function tellKey(error: unknown, key: KvKey): unknown {
   );
 }
 
-/** Flags of an APPEND. */
+/** Flag of an APPEND: its items go in front. */
 const FRONT = 1;
-const APPEND_EXPIRES = 2;
 
 /** Items for a stored array. `expireAt` in ms since the epoch, undefined: the end stays. */
 export function putAppend(

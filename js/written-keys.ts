@@ -3,6 +3,8 @@
 
 import { readU32 } from "./frame.js";
 import {
+  APPEND_EXPIRES,
+  CALCULATE_EXPIRES,
   EXPIRES,
   OP_APPEND,
   OP_CALCULATE,
@@ -65,14 +67,16 @@ export function visitKeys(buf: Buffer, at: number, end: number, visitor: KeyVisi
         break;
       case OP_CALCULATE: {
         const bounds = buf[at + 1];
-        keyAt = at += 2;
+        at += bounds & CALCULATE_EXPIRES ? 10 : 2;
+        keyAt = at;
         at = skipValue(buf, skipSized(buf, at));
         if (bounds & 1) at = skipValue(buf, at);
         if (bounds & 2) at = skipValue(buf, at);
         break;
       }
       case OP_APPEND:
-        keyAt = ++at;
+        at += buf[at] & APPEND_EXPIRES ? 9 : 1;
+        keyAt = at;
         at = skipSized(buf, skipSized(buf, at));
         break;
       case OP_RETIME:

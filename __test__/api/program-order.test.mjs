@@ -82,6 +82,26 @@ onEveryKind("program order", (fresh, { elsewhere } = {}) => {
     await Promise.all(written);
   });
 
+  test("mutations with an end of their own are seen, and what stands behind them", async () => {
+    const kv = await fresh();
+    const end = { expireIn: 60_000 };
+    const mutations = [
+      (op) => op.sum(["n"], 1, end).set(["behind"], 1),
+      (op) => op.sum(["n"], 1, { max: 9, expireAt: Date.now() + 60_000 }).set(["behind"], 2),
+      (op) => op.append(["l"], [1], end).set(["behind"], 3),
+      (op) => op.prepend(["l"], [1], end).touch(["l"], { expireAt: null, ...end }).set(["behind"], 4),
+    ];
+    for (const [at, add] of mutations.entries()) {
+      const written = add(kv.atomic()).commit();
+      assert.equal((await kv.get(["behind"])).value, at + 1);
+      await written;
+    }
+    const written = kv.atomic().append(["l"], [1], end).sum(["n"], 1, end).commit();
+    assert.equal((await kv.get(["l"])).value.length, 3);
+    assert.equal((await kv.get(["n"])).value, 3);
+    await written;
+  });
+
   test("a write that fails does not fail the read behind it", async () => {
     const kv = await fresh();
     await kv.set(["text"], "text");
