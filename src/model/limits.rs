@@ -90,6 +90,10 @@ pub const DENO_RUNNING_MS: i64 = 60_000;
 /// How often the lock of a message that is being handled is renewed.
 pub const LOCK_RENEWAL_MS: i64 = 1500;
 
+/// How much longer a lock holds that was found run out by a writer that had to wait for the file:
+/// its holder waited too, and renews it now. Longer than [`FRUITLESS_PAUSE_MS`].
+pub const LOCK_GRACE_MS: i64 = LOCK_RENEWAL_MS;
+
 /// Most messages of one claim.
 pub const CLAIM_MESSAGES_MAX: usize = 256;
 

@@ -7,6 +7,7 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod blocked;
 mod commits;
 mod database;
 mod expiry;

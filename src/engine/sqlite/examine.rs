@@ -146,7 +146,7 @@ const COUNTS: [(&str, &str); 6] = [
     (
         "messages have a time that is not a number",
         "SELECT count(*) FROM openkv_queue \
-         WHERE typeof(due_ms) <> 'integer' OR typeof(lock_end_ms) <> 'integer'",
+         WHERE typeof(due_ms) <> 'integer' OR typeof(lock_end_ms) NOT IN ('integer', 'real')",
     ),
     (
         "dead messages have a time that is not a number",

@@ -9,8 +9,8 @@ use super::statement::{Run, Statement};
 use crate::commit::{Failure, Settled, settle};
 use crate::engine::Report;
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Claim, DeadOrder, Delivery, EncodedValue, Encoding, Key, Message, Outcome,
-    PRIORITY_MAX, Reason, Renewal, Result, Settlement,
+    CLAIM_MESSAGES_MAX, Claim, DeadOrder, Delivery, EncodedValue, Encoding, Key, LOCK_GRACE_MS,
+    Message, Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement,
 };
 
 /// What format 2 makes of the queue. Waiting messages are found in the order in which they are
@@ -50,6 +50,7 @@ pub(super) struct Messages {
     insert: Statement,
     held: Statement,
     lost: Statement,
+    put_off: Statement,
     priority: Statement,
     due: Statement,
     take: Statement,
@@ -106,6 +107,10 @@ impl Messages {
             lost: prepare(queued_where!(
                 "lock <> 0 AND queue = ?1 AND lock_end_ms <= ?2 ORDER BY lock_end_ms, id LIMIT ?3"
             ))?,
+            put_off: prepare(
+                "UPDATE openkv_queue SET lock_end_ms = ?3 + 0.5 WHERE lock <> 0 AND queue = ?1 \
+                 AND lock_end_ms <= ?2 AND typeof(lock_end_ms) = 'integer'",
+            )?,
             priority: prepare(
                 "SELECT max(priority) FROM openkv_queue \
                  WHERE lock = 0 AND queue = ?1 AND priority < ?2",
@@ -255,6 +260,13 @@ impl Messages {
     fn first_end(&mut self, queue: &str) -> Result<Option<i64>> {
         let mut run = self.first_end.run().text(1, queue);
         Ok(if run.step()? { run.column_int_or_null(0) } else { None })
+    }
+
+    /// Puts off the ends of locks that have run out: their consumers could not renew them. Half a
+    /// millisecond marks such an end, which is not put off again before its holder has renewed it.
+    pub(super) fn put_off_lost(&mut self, queue: &str, now_ms: i64) -> Result<()> {
+        let run = self.put_off.run().text(1, queue).int(2, now_ms);
+        run.int(3, now_ms + LOCK_GRACE_MS).finish()
     }
 
     /// Fails the deliveries whose lock has run out: their consumer is gone.

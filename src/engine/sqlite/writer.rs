@@ -15,7 +15,7 @@ use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::Evaluation;
 use crate::engine::{Agenda, Checkpoint, Ordered, Report, Vacuumed, Work, Writer};
-use crate::model::{Change, DeadOrder, Encoding, Error, Key, Kind, Result};
+use crate::model::{Change, DeadOrder, Encoding, Error, Key, Kind, LOCK_GRACE_MS, Result};
 
 /// Carries out work on the file.
 pub struct SqliteWriter {
@@ -35,6 +35,8 @@ pub struct SqliteWriter {
     /// In a file for Deno: the last commit of openkv's, as last seen.
     left: u64,
     durable: bool,
+    /// When it last had to wait for other processes.
+    waited: Option<Instant>,
     /// Drawn on for the lengths of pauses; any odd number will do.
     pauses: u64,
     own: Arc<OwnCommits>,
@@ -45,6 +47,9 @@ pub struct SqliteWriter {
 /// Bounds of the pause between two attempts to begin, in µs. Short and random, so that many
 /// processes share a busy file fairly; SQLite's own pauses grow to 100 ms and starve some.
 const PAUSE_US: std::ops::Range<u64> = 100..1500;
+
+/// In this time everybody who waits for the lock asks for it at least once.
+const TURN: Duration = Duration::from_micros(2 * PAUSE_US.end);
 
 /// No value of `features`.
 const UNSEEN: i64 = -1;
@@ -75,6 +80,7 @@ impl SqliteWriter {
             file,
             left: 0,
             durable: false,
+            waited: None,
             pauses: u64::from(std::process::id()) * 2 + 1,
             own,
             connection,
@@ -105,10 +111,20 @@ impl SqliteWriter {
                 }
                 done => {
                     let waited = asked.map_or(0, |asked| asked.elapsed().as_millis());
+                    if asked.is_some() {
+                        self.waited = Some(Instant::now());
+                    }
                     return done.map(|()| i64::try_from(waited).unwrap_or(0));
                 }
             }
         }
+    }
+
+    /// Whether other processes kept the lock a moment ago. Then consumers that live may have had no
+    /// chance to renew their locks; they wait for the file like this writer, and renew now.
+    fn was_kept_out(&self) -> bool {
+        let grace = Duration::from_millis(LOCK_GRACE_MS.unsigned_abs());
+        self.waited.is_some_and(|waited| waited.elapsed() < grace)
     }
 
     fn pause(&mut self) -> Duration {
@@ -129,6 +145,11 @@ impl SqliteWriter {
         let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
         // Before any lock is lost: whoever renews one, however late, is there.
         report.renewed = self.messages.renew(&work.renewals, now_ms)?;
+        if self.was_kept_out() {
+            for claim in &work.claims {
+                self.messages.put_off_lost(&claim.queue, now_ms)?;
+            }
+        }
         // Else it is not synced, and nothing was lost when it was looked at: the next one will see.
         let lost = work.claims.iter().filter(|_| work.durable);
         for claim in lost {
@@ -296,7 +317,12 @@ impl SqliteWriter {
 impl Writer for SqliteWriter {
     fn apply(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
         // What cannot be looked at may be.
-        work.durable |= self.messages.any_lost(&work.claims, now_ms).unwrap_or(true);
+        let any_lost = self.messages.any_lost(&work.claims, now_ms).unwrap_or(true);
+        work.durable |= any_lost;
+        if any_lost && !self.was_kept_out() {
+            // Whoever waits for the file, to renew its locks, goes first.
+            std::thread::sleep(TURN);
+        }
         let (writes, durable) = (work.writes.len(), work.durable);
         let _span = tracing::debug_span!("commit", writes, durable).entered();
         let done =
