@@ -89,6 +89,29 @@ export async function openTyped(
   return await asUsage(() => openKv(path, { limits: limitsOf(path), ...options }));
 }
 
+/** The database that a shell has opened for the commands that are typed into it. */
+export interface Shared {
+  readonly kv: Kv;
+  /** As it was named: another name in a command is another database. */
+  readonly db: string | undefined;
+}
+
+const sharing = new WeakMap<Command, Shared>();
+
+/** Lets the commands of a program use one open database. */
+export function share(program: Command, shared: Shared): void {
+  sharing.set(program, shared);
+}
+
+function programOf(command: Command): Command {
+  return command.parent === null ? command : programOf(command.parent);
+}
+
+/** Throws where the standard input is the shell's. */
+export function readsInput(command: Command): void {
+  if (sharing.has(programOf(command))) throw new WrongUsage("in a shell the standard input is its own: name a file");
+}
+
 /** Whether a command may make the database that it names. */
 export type Wanted = "existing" | "any";
 
@@ -100,6 +123,8 @@ export async function withDatabase<T>(
   options: OpenKvOptions = {},
 ): Promise<T> {
   const { db, token } = command.optsWithGlobals<GlobalOptions>();
+  const shared = sharing.get(programOf(command));
+  if (shared !== undefined && shared.db === db) return await work(shared.kv, styleOf(command));
   if (wanted === "existing") requireExisting(located(db));
   const given = token === undefined ? options : ({ ...options, accessToken: token } as OpenKvOptions);
   const kv = await openTyped(db, given);

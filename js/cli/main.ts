@@ -4,8 +4,10 @@
 // 2 the command line is wrong; 130 interrupted.
 
 import { Command, CommanderError, Option } from "commander";
+import { addAtomicCommand } from "./commands/atomic.js";
 import { addCopyCommand } from "./commands/copy.js";
 import { addDeadCommands } from "./commands/dead.js";
+import { addEntryCommands } from "./commands/entry.js";
 import { addExportCommand } from "./commands/export.js";
 import { addImportCommand } from "./commands/import.js";
 import { addMaintenanceCommands } from "./commands/maintain.js";
@@ -43,6 +45,8 @@ export function makeProgram(): Command {
     .exitOverride();
   addReadCommands(program);
   addWriteCommands(program);
+  addEntryCommands(program);
+  addAtomicCommand(program);
   addQueueCommands(program);
   addDeadCommands(program);
   addSearchCommands(program);

@@ -8,7 +8,7 @@ import { type ImportCounts, importLines } from "../../interchange/import.js";
 import type { Kv } from "../../kv.js";
 import type { KvKey } from "../../types.js";
 import { ENCODING, key } from "../arguments.js";
-import { identityOf, isMemory, locatedBy, requireExisting, withDatabase } from "../database.js";
+import { identityOf, isMemory, locatedBy, readsInput, requireExisting, withDatabase } from "../database.js";
 import { type ImportIdentity, ImportMark, readMark } from "../import-mark.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { fail, note, print } from "../output.js";
@@ -30,6 +30,7 @@ export function addImportCommand(program: Command): void {
     .action(async (file: string, options: ImportFlags, command: Command) => {
       const { encoding, resume = false } = options;
       const located = locatedBy(command);
+      if (file === STANDARD) readsInput(command);
       // Before the database: what cannot be read makes none.
       const source = await openSource(file);
       try {

@@ -6,7 +6,7 @@ import type { Kv } from "../../kv.js";
 import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../types.js";
 import { count, KEY_WORDS, key, keyOf, keys, type RangeOptions, selectorOf, withRange, withWhere, YES, some } from "../arguments.js";
 import { confirm } from "../confirm.js";
-import { withDatabase } from "../database.js";
+import { readsInput, withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
 import { NotDone } from "../outcome.js";
 import { note, print, type Style } from "../output.js";
@@ -83,6 +83,7 @@ function valueOf(given: string | undefined, { raw, file, text, as }: SetOptions,
     return parseWord(given!);
   }
   const from = file ?? given!;
+  if (from === STANDARD) readsInput(command);
   const kind = as ?? (text ? "text" : undefined);
   if (raw && from !== STANDARD) return readRaw(Buffer.from(from), kind ?? "text");
   return readRaw(readFileSync(from === STANDARD ? 0 : from), kind ?? "bytes");

@@ -1,0 +1,96 @@
+// Duty: an atomic operation as it is written down, to the calls that make it: one object for each
+// check, mutation or message, with a verb and what belongs to it.
+// Invariant: an unknown or missing property is wrong usage, told before anything is opened.
+
+import type { AtomicOperation } from "../atomic.js";
+import type { KvKey } from "../types.js";
+import { parseLiteral } from "./literal.js";
+import { WrongUsage } from "./outcome.js";
+
+/** One check, mutation or message. */
+export interface Step {
+  readonly verb: string;
+  /** The key, of `enqueue` the message. */
+  readonly of: unknown;
+  readonly rest: Readonly<Record<string, unknown>>;
+}
+
+interface Verb {
+  readonly required: readonly string[];
+  readonly optional: readonly string[];
+  apply(operation: AtomicOperation, of: never, rest: never): void;
+}
+
+type Limited = { value: never; min?: never; max?: never; clamp?: boolean };
+
+/** Every verb, with the properties that stand beside it. */
+export const VERBS: Readonly<Record<string, Verb>> = {
+  check: verb(["versionstamp"], [], (operation, key: KvKey, { versionstamp }: { versionstamp: string | null }) =>
+    operation.check({ key, versionstamp })),
+  set: verb(["value"], ["expireIn"], (operation, key: KvKey, { value, ...options }: { value: unknown }) =>
+    operation.set(key, value, options)),
+  delete: verb([], [], (operation, key: KvKey) => operation.delete(key)),
+  sum: verb(["value"], ["min", "max", "clamp"], (operation, key: KvKey, { value, ...options }: Limited) =>
+    operation.sum(key, value, options)),
+  min: verb(["value"], [], (operation, key: KvKey, { value }: Limited) => operation.min(key, value)),
+  max: verb(["value"], [], (operation, key: KvKey, { value }: Limited) => operation.max(key, value)),
+  append: verb(["items"], [], (operation, key: KvKey, { items }: { items: unknown[] }) => operation.append(key, items)),
+  prepend: verb(["items"], [], (operation, key: KvKey, { items }: { items: unknown[] }) => operation.prepend(key, items)),
+  touch: verb(["expireIn"], [], (operation, key: KvKey, options: { expireIn: number }) => operation.touch(key, options)),
+  persist: verb([], [], (operation, key: KvKey) => operation.persist(key)),
+  enqueue: verb(
+    [],
+    ["queue", "delay", "backoffSchedule", "keysIfUndelivered", "deduplicationKey", "priority", "deadRetention"],
+    (operation, message: unknown, options: object) => operation.enqueue(message, options),
+  ),
+};
+
+function verb<K, R>(
+  required: readonly string[],
+  optional: readonly string[],
+  apply: (operation: AtomicOperation, of: K, rest: R) => unknown,
+): Verb {
+  return { required, optional, apply: (operation, of, rest) => void apply(operation, of, rest) };
+}
+
+/** The steps that texts describe: each text is one step, or an array of them. */
+export function parseSteps(texts: readonly string[]): Step[] {
+  const steps = texts.flatMap((text) => parseLiteral(text)).map(stepOf);
+  if (steps.length === 0) throw new WrongUsage("an atomic operation has at least one step");
+  return steps;
+}
+
+/** Of a stream: one array of steps, or a step in each line. */
+export function textsOf(input: string): string[] {
+  if (/^\s*\[/.test(input)) return [input];
+  return input.split("\n").filter((line) => line.trim() !== "");
+}
+
+function stepOf(described: unknown, at: number): Step {
+  const wrong = (what: string): WrongUsage => new WrongUsage(`step ${at}: ${what}`);
+  if (typeof described !== "object" || described === null || Array.isArray(described)) {
+    throw wrong('a step is an object, as { set: ["a"], value: 1 }');
+  }
+  const [name, ...others] = Object.keys(described).filter((property) => Object.hasOwn(VERBS, property) && isVerbOf(described, property));
+  if (name === undefined || others.length > 0) {
+    throw wrong(`it has one of ${Object.keys(VERBS).join(", ")}`);
+  }
+  const { [name]: of, ...rest } = described as Record<string, unknown>;
+  const { required, optional } = VERBS[name]!;
+  for (const property of required) {
+    if (!Object.hasOwn(rest, property)) throw wrong(`${name} needs ${property}`);
+  }
+  for (const property of Object.keys(rest)) {
+    if (![...required, ...optional].includes(property)) throw wrong(`${name} has no ${property}`);
+  }
+  return { verb: name, of: name === "enqueue" || typeof of !== "string" ? of : [of], rest };
+}
+
+/** `min` and `max` are verbs, and bounds of a sum. */
+function isVerbOf(described: object, property: string): boolean {
+  return !(Object.hasOwn(described, "sum") && (property === "min" || property === "max"));
+}
+
+export function applySteps(operation: AtomicOperation, steps: readonly Step[]): void {
+  for (const { verb: name, of, rest } of steps) VERBS[name]!.apply(operation, of as never, rest as never);
+}

@@ -1,0 +1,38 @@
+// Duty: atomic: checks, changes and messages that happen together or not at all.
+
+import { readFileSync } from "node:fs";
+import type { Command } from "commander";
+import { applySteps, parseSteps, type Step, textsOf } from "../atomic-description.js";
+import { readsInput, withDatabase } from "../database.js";
+import { NotDone } from "../outcome.js";
+import { note, print, shownKey } from "../output.js";
+import { STANDARD } from "./export.js";
+
+export function addAtomicCommand(program: Command): void {
+  program
+    .command("atomic")
+    .description("checks, changes and messages in one commit; exit code 1 when a check fails, and nothing is written")
+    .argument("[step...]", "each an object, or an array of them; - or none is the standard input, one in a line")
+    .action(async (given: string[], _: unknown, command: Command) => {
+      const isInput = given.length === 0 || (given.length === 1 && given[0] === STANDARD);
+      if (isInput) readsInput(command);
+      const steps = parseSteps(isInput ? textsOf(readFileSync(0, "utf8")) : given);
+      await withDatabase(command, "any", async (kv, style) => {
+        const operation = kv.atomic();
+        applySteps(operation, steps);
+        const result = await operation.commit();
+        if (!result.ok) {
+          if (style.json) await print(JSON.stringify({ ok: false, failed: result.failed }));
+          throw new NotDone(refusal(steps, result.failed));
+        }
+        if (style.json) await print(JSON.stringify({ ok: true, versionstamp: result.versionstamp }));
+        else note(`committed as ${result.versionstamp}`);
+      });
+    });
+}
+
+function refusal(steps: readonly Step[], failed: readonly number[]): string {
+  const checks = steps.filter(({ verb }) => verb === "check");
+  const keys = failed.map((at) => shownKey(checks[at]!.of as unknown[]));
+  return `a check failed, and nothing was written${keys.length > 0 ? `: ${keys.join(", ")}` : ""}`;
+}

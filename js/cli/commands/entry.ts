@@ -1,0 +1,100 @@
+// Duty: ttl, touch, persist, sum and append: one entry, looked at or changed without writing it anew.
+
+import type { Command } from "commander";
+import type { Kv } from "../../kv.js";
+import type { KvKey, KvSumOptions } from "../../types.js";
+import { count, KEY_WORDS, key, keyOf } from "../arguments.js";
+import { withDatabase } from "../database.js";
+import { parseLiteral, parseWord } from "../literal.js";
+import { NotDone, WrongUsage } from "../outcome.js";
+import { print, type Style } from "../output.js";
+
+export function addEntryCommands(program: Command): void {
+  program
+    .command("ttl")
+    .description("print the milliseconds until an entry ends, and when; exit code 1 when there is no entry")
+    .argument("<key...>", KEY_WORDS)
+    .action(async (words: string[], _: unknown, command: Command) => {
+      const of = keyOf(words);
+      await withDatabase(command, "existing", async (kv, style) => {
+        const end = await kv.ttl(of);
+        if (end === null && (await kv.get(of)).versionstamp === null) throw noEntry();
+        await printEnd(end?.expireAt ?? null, style);
+      });
+    });
+
+  program
+    .command("touch")
+    .description("move the end of an entry; its value and versionstamp stay; exit code 1 when there is no entry")
+    .argument("<key...>", KEY_WORDS)
+    .requiredOption("--expire-in <ms>", "milliseconds from now until it ends", count)
+    .action(async (words: string[], { expireIn }: { expireIn: number }, command: Command) => {
+      await retime(command, keyOf(words), (kv, of) => kv.touch(of, { expireIn }));
+    });
+
+  program
+    .command("persist")
+    .description("take the end of an entry away; exit code 1 when there is no entry")
+    .argument("<key...>", KEY_WORDS)
+    .action(async (words: string[], _: unknown, command: Command) => {
+      await retime(command, keyOf(words), (kv, of) => kv.persist(of));
+    });
+
+  program
+    .command("sum")
+    .description("add to a number; without an entry it starts at 0, and a bigint becomes a 64-bit number")
+    .usage("[options] <key...> <n>")
+    .argument("<words...>", `${KEY_WORDS}; then what is added: a number, a bigint (5n) or u64(5)`)
+    .option("--min <n>", "the smallest result, of the type of what is added", parseLiteral)
+    .option("--max <n>", "the largest result, of the type of what is added", parseLiteral)
+    .option("--clamp", "store the bound in place of a result beyond it (default: the command fails)")
+    .action(async (words: string[], options: KvSumOptions, command: Command) => {
+      if (words.length < 2) command.error("error: missing argument 'n'");
+      const of = keyOf(words.slice(0, -1));
+      const n = parseLiteral(words.at(-1)!) as never;
+      await commit(command, (kv) => kv.atomic().sum(of, n, options as never));
+    });
+
+  program
+    .command("append")
+    .description("add items to the end of an array; without an entry it starts empty")
+    .argument("<key>", "the key: an array, or one word", key)
+    .argument("<item...>", "the items: literals, or words that are strings")
+    .option("--prepend", "add them in front")
+    .action(async (of: KvKey, words: string[], { prepend }: { prepend?: boolean }, command: Command) => {
+      const items = words.map(parseWord);
+      await commit(command, (kv) => (prepend ? kv.atomic().prepend(of, items) : kv.atomic().append(of, items)));
+    });
+}
+
+function noEntry(): NotDone {
+  return new NotDone("there is no such entry");
+}
+
+function printEnd(expireAt: Date | null, style: Style): Promise<void> {
+  const ms = expireAt === null ? null : expireAt.getTime() - Date.now();
+  if (style.json) return print(JSON.stringify({ ttl: ms, expireAt }));
+  return print(expireAt === null ? "stays" : `${ms} ms, until ${expireAt.toISOString()}`);
+}
+
+async function retime(
+  command: Command,
+  of: KvKey,
+  change: (kv: Kv, of: KvKey) => Promise<{ ok: boolean }>,
+): Promise<void> {
+  await withDatabase(command, "existing", async (kv, style) => {
+    if (!(await change(kv, of)).ok) throw noEntry();
+    if (style.json) await printEnd((await kv.ttl(of))?.expireAt ?? null, style);
+  });
+}
+
+/** What is wrong with a number or an item is told by the operation. */
+async function commit(command: Command, made: (kv: Kv) => ReturnType<Kv["atomic"]>): Promise<void> {
+  await withDatabase(command, "any", async (kv, style) => {
+    const result = await made(kv).commit().catch((error: unknown) => {
+      throw error instanceof TypeError ? new WrongUsage(error.message) : error;
+    });
+    if (!result.ok) throw new NotDone("nothing was written");
+    if (style.json) await print(JSON.stringify({ versionstamp: result.versionstamp }));
+  });
+}
