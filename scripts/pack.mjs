@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { NOTICES_FILE, notices } from "./notices.mjs";
 import { addonFile, packageName, platforms } from "./platforms.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -50,6 +51,7 @@ function stagePlatform(platform, addons, staging) {
   cpSync(join(root, "npm", platform.name), folder, { recursive: true });
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   cpSync(join(addons, addonFile(platform)), join(folder, addonFile(platform)));
+  writeFileSync(join(folder, NOTICES_FILE), notices(platform.rust));
   return folder;
 }
 

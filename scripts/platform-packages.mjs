@@ -7,6 +7,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { NOTICES_FILE } from "./notices.mjs";
 import { addonFile, packageName, platforms } from "./platforms.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -39,7 +40,7 @@ function manifestOf(platform, main) {
     cpu: [cpu],
     ...(libc === undefined ? {} : { libc: [libc] }),
     main: addonFile(platform),
-    files: [addonFile(platform)],
+    files: [addonFile(platform), NOTICES_FILE],
   };
 }
 

@@ -59,12 +59,24 @@ test("the tarballs hold what they should and nothing else", (t) => {
   assert.ok(compiled.includes("dist/index.js"));
   assert.ok(compiled.includes("dist/native/binding.js"));
   assert.ok(compiled.includes("dist/esm/native/load.js"));
-  assert.equal(platform.files.length, 4);
+  assert.equal(platform.files.length, 5);
   assert.equal(platform.files.filter((path) => path.endsWith(".node")).length, 1);
   for (const { name, bytes, unpackedBytes } of [main, platform]) {
     const kib = (size) => `${Math.round(size / 1024)} KiB`;
     t.diagnostic(`${name}: ${kib(bytes)} packed, ${kib(unpackedBytes)} unpacked`);
   }
+});
+
+test("the licences of all that is compiled in travel with the addon", () => {
+  const text = readFileSync(join(project, "node_modules", platform.name, "THIRD-PARTY-NOTICES.txt"), "utf8");
+  const locked = readFileSync(join(root, "Cargo.lock"), "utf8");
+  for (const crate of ["hyper", "napi", "ring", "rusqlite", "rustls", "tokio"]) {
+    const [, version] = new RegExp(`^name = "${crate}"\nversion = "(.+)"`, "m").exec(locked);
+    assert.ok(text.includes(`\n- ${crate} ${version}: `), crate);
+  }
+  assert.match(text, /SQLite .* public domain/);
+  assert.match(text, /Permission is hereby granted, free of charge/);
+  assert.doesNotMatch(text, /proptest/, "tests are not compiled in");
 });
 
 test("the published manifest installs without running anything", () => {

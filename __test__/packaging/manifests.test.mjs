@@ -86,6 +86,18 @@ function candidates() {
   });
 }
 
+test("a platform without a package is named as such", () => {
+  const script = `
+    Object.defineProperty(process, "platform", { value: "freebsd" });
+    require(${JSON.stringify(`${root}dist/native/binding.js`)});`;
+  const { status, stderr } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
+  assert.equal(status, 1);
+  assert.match(stderr, new RegExp(`openkv has no native addon for freebsd ${process.arch}`));
+  assert.match(stderr, /published for Linux\s+\(glibc and musl\), macOS and Windows/);
+  assert.match(stderr, /code: 'ERR_OPENKV_ADDON'/);
+  assert.doesNotMatch(stderr, /delete node_modules/);
+});
+
 test("the release workflow builds every platform once", () => {
   const workflow = read(".github/workflows/release.yml");
   for (const { rust } of platforms) {

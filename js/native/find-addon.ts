@@ -20,12 +20,17 @@ export interface Door {
 /** Must equal PLATFORM_SCOPE in scripts/platforms.mjs; __test__/packaging compares them. */
 const PLATFORM_SCOPE = "@openkv";
 
+const ADDON_ERROR = "ERR_OPENKV_ADDON";
+/** Told apart from a package that is not installed. */
+const NO_PACKAGE = "ERR_OPENKV_PLATFORM";
+
 /**
  * The addon and the JavaScript that drives it are one release: another one's is refused. Throws an
  * error with the code ERR_OPENKV_ADDON that names everything that was tried.
  */
 export function findAddon(door: Door): unknown {
   const failures: string[] = [];
+  let published = false;
   for (const name of candidates()) {
     for (const folder of door.folders) {
       const file = join(folder, `openkv.${name}.node`);
@@ -44,16 +49,17 @@ export function findAddon(door: Door): unknown {
     } catch (error) {
       // Not installed is the ordinary case for all candidates but one.
       const { code, message } = error as NodeJS.ErrnoException;
+      published ||= code !== NO_PACKAGE;
       const absent = code === "MODULE_NOT_FOUND" && message.includes(packaged);
       failures.push(absent ? `${packaged}: not installed` : `${packaged}: ${message}`);
     }
   }
-  throw notLoaded(failures);
+  throw published ? notLoaded(failures) : unsupported(failures);
 }
 
 /** Says that openkv is not published for a platform. */
 export function noPackage(name: string): Error {
-  return new Error(`openkv is not built for ${name}`);
+  return Object.assign(new Error(`openkv is not built for ${name}`), { code: NO_PACKAGE });
 }
 
 /** Platform names to try, the likeliest first. */
@@ -65,6 +71,19 @@ function candidates(): string[] {
     return [`linux-${arch}-${first}`, `linux-${arch}-${second}`];
   }
   return [platform === "win32" ? `win32-${arch}-msvc` : `${platform}-${arch}`];
+}
+
+function unsupported(failures: readonly string[]): Error {
+  const error = new Error(
+    [
+      `openkv has no native addon for ${process.platform} ${process.arch}. It is published for Linux`,
+      "(glibc and musl), macOS and Windows, on x64 and arm64. Tried:",
+      ...failures.map((failure) => `  - ${failure}`),
+      "On another platform build a clone of openkv (https://github.com/openkv/openkv), or run it on",
+      "one of these as a server and open its URL with another client of KV Connect.",
+    ].join("\n"),
+  );
+  return Object.assign(error, { code: ADDON_ERROR });
 }
 
 const MUSL_MACHINES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
@@ -99,5 +118,5 @@ function notLoaded(failures: readonly string[]): Error {
       "In a clone of openkv: run `npm run build`.",
     ].join("\n"),
   );
-  return Object.assign(error, { code: "ERR_OPENKV_ADDON" });
+  return Object.assign(error, { code: ADDON_ERROR });
 }
