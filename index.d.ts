@@ -367,11 +367,8 @@ type FreePathStart =
   | "!" | '"' | "#" | "%" | "&" | "'" | "(" | ")" | "*" | "+" | "," | "/" | ":"
   | ";" | "<" | "=" | ">" | "?" | "@" | "[" | "]" | "^" | "`" | "{" | "|" | "}" | "~";
 
-/** Options of {@link Kv.paginate}: a selector, and what a page is. */
-export interface KvPaginateOptions<T = unknown> {
-  prefix?: KvKey;
-  start?: KvKey;
-  end?: KvKey;
+/** Options of {@link Kv.paginate}. An unknown name is a `TypeError`. */
+export interface KvPageOptions<T = unknown> {
   /** Most entries of the page, 1 to 1000. Default: 100. */
   limit?: number;
   /** The `cursor` of the page before. */
@@ -380,6 +377,18 @@ export interface KvPaginateOptions<T = unknown> {
   reverse?: boolean;
   /** Only entries whose value meets these conditions. */
   where?: KvFilter<T>;
+}
+
+/**
+ * A selector and the options of a page in one object.
+ *
+ * @deprecated Give {@link Kv.paginate} a selector and {@link KvPageOptions}, as `list`, `count` and
+ *   `deleteMany` take them.
+ */
+export interface KvPaginateOptions<T = unknown> extends KvPageOptions<T> {
+  prefix?: KvKey;
+  start?: KvKey;
+  end?: KvKey;
 }
 
 /** One page. */
@@ -1160,6 +1169,11 @@ export interface KvTransaction {
   count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> }): Promise<number>;
 
   /** As {@link Kv.paginate}, by {@link list}. */
+  paginate<T = unknown>(
+    selector: KvListSelector,
+    options?: KvPageOptions<T>,
+  ): Promise<KvTransactionPage<T>>;
+  /** @deprecated Write `paginate(selector, options)`. */
   paginate<T = unknown>(options: KvPaginateOptions<T>): Promise<KvTransactionPage<T>>;
 
   /** As {@link AtomicOperation.set}. */
@@ -1346,8 +1360,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * With `where`, `keysOnly`, `depth` or `withExpiry` entries are chosen in Rust, and read in steps
    * of up to 8192 looked at, between which other reads have their turn.
    *
-   * @throws TypeError when the selector has no usable combination of bounds, or `where`, `keysOnly`,
-   *   `depth` or `withExpiry` is of the wrong type. What is wrong inside `where` rejects the first
+   * @throws TypeError when the selector has no usable combination of bounds or an unknown property, or
+   *   `where`, `keysOnly`, `depth` or `withExpiry` is of the wrong type. What is wrong inside `where` rejects the first
    *   `next()`, and is named by its path.
    * @throws Error when `limit` or `batchSize` is not a positive integer.
    *
@@ -1390,11 +1404,13 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * let cursor: string | null = null;
    * do {
-   *   const page = await kv.paginate<Post>({ prefix: ["posts"], limit: 20, cursor });
+   *   const page = await kv.paginate<Post>({ prefix: ["posts"] }, { limit: 20, cursor });
    *   for (const { value } of page.entries) show(value);
    *   cursor = page.cursor;
    * } while (cursor !== null);
    */
+  paginate<T = unknown>(selector: KvListSelector, options?: KvPageOptions<T>): Promise<KvPage<T>>;
+  /** @deprecated Write `paginate(selector, options)`. */
   paginate<T = unknown>(options: KvPaginateOptions<T>): Promise<KvPage<T>>;
 
   /**
@@ -1403,8 +1419,9 @@ export class Kv implements Disposable, AsyncDisposable {
    * commits of up to 2048 entries, between which others write: each of them is all or nothing, the
    * whole is not, unless `atomic: true`.
    *
-   * Rejects with `TypeError` for an invalid key, selector, `where` or unknown option; else as
-   * {@link set}, and then says how many entries have been deleted before.
+   * Rejects with `TypeError` for an invalid key, selector or `where`, for an unknown option or
+   * property, and for a bound, `where` or `limit` that is there and `undefined`, since more would be
+   * deleted without it; else as {@link set}, and then says how many entries have been deleted before.
    *
    * @example
    * const { count } = await kv.deleteMany({ prefix: ["sessions"] }, {

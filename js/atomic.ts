@@ -7,6 +7,7 @@ import {
   checkMutation,
   checkOptions,
   checkQueueOptions,
+  missingValue,
   nameOf,
 } from "./check.js";
 import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
@@ -144,6 +145,7 @@ export class AtomicOperation {
   }
 
   set(key: KvKey, value: unknown, options?: KvExpireOptions | null): this {
+    if (arguments.length < 2) throw missingValue("atomic().set");
     return this.#set(key, value, checkSetEnd(options));
   }
 

@@ -4,6 +4,7 @@
 
 import { now } from "./clock.js";
 import { printKey } from "./key-text.js";
+import { refuseMistaken, refuseUnknown } from "./names.js";
 import type { KvKey } from "./types.js";
 
 /** Every bound of a handle, by the name it has in `openKv`'s `limits`. */
@@ -27,6 +28,13 @@ export function overLimit(
   return new TypeError(
     `${words} (max ${limits[name]}${unit}): ${given}${unit} given${told}; ` +
       `raise limits.${name} of openKv to allow it`,
+  );
+}
+
+/** A call of set without its value: Deno stores undefined. */
+export function missingValue(method: string): TypeError {
+  return new TypeError(
+    `${method}: the value is missing: write ${method}(key, value), with undefined if that is to be stored`,
   );
 }
 
@@ -60,7 +68,7 @@ const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn", "expireAt"];
 
 /** Checks the options of `get` and `getMany`. Both levels mean the same on a local database. */
 export function checkReadOptions(options: { consistency?: unknown; withExpiry?: unknown }): void {
-  refuseMisspelt(options, READ_OPTIONS);
+  refuseMistaken(options, READ_OPTIONS);
   checkFlag("withExpiry", options.withExpiry);
   checkConsistency(options.consistency);
 }
@@ -76,7 +84,7 @@ const EXPIRE_IN_MS_MAX = 8.64e15;
 
 /** Checks the names of the options of a set. */
 export function checkSetOptions(options: object): void {
-  refuseMisspelt(options, SET_OPTIONS);
+  refuseMistaken(options, SET_OPTIONS);
 }
 
 export function checkExpireIn(expireIn: unknown): number | undefined {
@@ -92,12 +100,12 @@ export function checkExpireIn(expireIn: unknown): number | undefined {
 
 /** Checks the names of an AtomicCheck; an entry is one. */
 export function checkCheck(check: object): void {
-  refuseMisspelt(check, CHECK_PROPERTIES);
+  refuseMistaken(check, CHECK_PROPERTIES);
 }
 
 /** Checks the names of a KvMutation. */
 export function checkMutation(mutation: object): void {
-  refuseMisspelt(mutation, MUTATION_PROPERTIES);
+  refuseMistaken(mutation, MUTATION_PROPERTIES);
 }
 
 /** A checked enqueue. */
@@ -141,7 +149,7 @@ export function checkQueueOptions(
   limits: Limits,
 ): QueueOptions {
   if (options == null) return QUEUE_DEFAULTS;
-  refuseMisspelt(options, ENQUEUE_OPTIONS);
+  refuseMistaken(options, ENQUEUE_OPTIONS);
   const name = NAMED_ONLY.find((name) => options[name] !== undefined);
   if (name !== undefined) {
     throw new TypeError(
@@ -232,7 +240,7 @@ export function checkListOptions(options: {
 }): ListOptions {
   const { limit, batchSize, reverse, cursor, consistency } = options;
   const { where, keysOnly, depth, withExpiry } = options;
-  refuseMisspelt(options, LIST_OPTIONS);
+  refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
     throw new Error(`Limit must be a positive integer: received ${told(limit)}`);
   }
@@ -269,7 +277,7 @@ function checkFlag(name: string, value: unknown): void {
 /** The `raw` option of a watch. */
 export function checkWatchOptions(options: { raw?: unknown; since?: unknown }): boolean {
   const raw = Boolean(options.raw);
-  refuseMisspelt(options, WATCH_OPTIONS);
+  refuseMistaken(options, WATCH_OPTIONS);
   if (options.since !== undefined) {
     throw new TypeError("kv.watch: since is for a selector: keys tell their newest state");
   }
@@ -298,8 +306,7 @@ export function told(value: unknown): string {
 }
 
 /**
- * The options of a method that Deno does not have: an object whose every name is known. Deno's own
- * methods pass over names that they do not know ({@link refuseMisspelt}); these need not.
+ * The options of a method that Deno does not have: an object whose every name is known.
  */
 export function checkOptions<Name extends string>(
   method: string,
@@ -310,50 +317,6 @@ export function checkOptions<Name extends string>(
   if (typeof options !== "object") {
     throw new TypeError(`${method}: options must be an object: received ${nameOf(options)}`);
   }
-  for (const name of Object.keys(options)) {
-    if ((known as readonly string[]).includes(name)) continue;
-    throw new TypeError(`${method}: unknown option '${name}': known are ${known.join(", ")}`);
-  }
+  refuseUnknown(method, options, known);
   return options as { readonly [N in Name]?: unknown };
-}
-
-/**
- * Refuses an option whose name is a slip of the pen away from a known one: `expiresIn` would
- * otherwise be ignored and the entry live for ever. Other unknown names are ignored, as Deno does.
- */
-export function refuseMisspelt(options: object, known: readonly string[]): void {
-  for (const name in options) {
-    if (known.includes(name)) continue;
-    const meant = known.find((option) => isSlip(name.toLowerCase(), option.toLowerCase()));
-    if (meant !== undefined) {
-      throw new TypeError(`Unknown option '${name}': did you mean '${meant}'?`);
-    }
-  }
-}
-
-/** Names shorter than this may differ by one letter, longer ones by two. */
-const SHORT_NAME_LETTERS = 6;
-
-function isSlip(name: string, option: string): boolean {
-  const most = option.length < SHORT_NAME_LETTERS ? 1 : 2;
-  return Math.abs(name.length - option.length) <= most && distance(name, option) <= most;
-}
-
-/** Letters to insert, delete, change or swap with their neighbour to get from one to the other. */
-function distance(from: string, to: string): number {
-  let before: number[] = [];
-  let row = Array.from({ length: to.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= from.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= to.length; j++) {
-      const changed = row[j - 1] + (from[i - 1] === to[j - 1] ? 0 : 1);
-      next[j] = Math.min(changed, row[j] + 1, next[j - 1] + 1);
-      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) {
-        next[j] = Math.min(next[j], before[j - 2] + 1);
-      }
-    }
-    before = row;
-    row = next;
-  }
-  return row[to.length];
 }

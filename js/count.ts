@@ -10,14 +10,17 @@ import type { Session } from "./session.js";
 import type { KvListSelector } from "./types.js";
 import { encodeWhere } from "./where.js";
 
+const OPTIONS = ["where"] as const;
+
 export async function count(
   session: Session,
   selector: KvListSelector,
   options: unknown,
 ): Promise<number> {
-  const { where } = checkOptions("kv.count", options, ["where"]);
+  const { where } = checkOptions("kv.count", options, OPTIONS);
   requireSelector("kv.count", "a selector", selector);
-  const bounds = boundsOf(checkSelector(selector), session.limits.rangeKeyBytesMax);
+  const checked = checkSelector("kv.count", selector, OPTIONS);
+  const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
   const frame = new Writer(256);
   const scan = {
     where: encodeWhere("kv.count", where),

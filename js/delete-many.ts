@@ -5,7 +5,7 @@ import { checkOptions, nameOf, requireSelector, told } from "./check.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp } from "./frame.js";
 import { CALL_DELETE_MANY, DELETE_ATOMIC, DELETE_KEYS, SCAN_WHERE } from "./native.js";
-import { boundsOf, checkSelector } from "./range.js";
+import { boundsOf, checkDeletion, refuseUndefined } from "./range.js";
 import { putKey } from "./records.js";
 import { putSized } from "./scan.js";
 import type { Session } from "./session.js";
@@ -14,6 +14,8 @@ import type { KvKey, KvListSelector } from "./types.js";
 import { encodeWhere } from "./where.js";
 
 const OPTIONS = ["where", "limit", "atomic"] as const;
+/** Options that make a deletion smaller. */
+const NARROWING = ["where", "limit"] as const;
 /** Says that there is no limit. */
 const NO_LIMIT = 0xffffffff;
 
@@ -22,7 +24,9 @@ export async function deleteMany(
   which: readonly KvKey[] | KvListSelector,
   options: unknown,
 ): Promise<{ count: number; versionstamp: string | null }> {
-  const { where, limit, atomic } = checkOptions("kv.deleteMany", options, OPTIONS);
+  const given = checkOptions("kv.deleteMany", options, OPTIONS);
+  for (const name of NARROWING) refuseUndefined("kv.deleteMany", given, name);
+  const { where, limit, atomic } = given;
   if (limit !== undefined && !(isCount(limit) && limit < NO_LIMIT)) {
     throw new TypeError(`kv.deleteMany: limit must be a positive integer: received ${told(limit)}`);
   }
@@ -56,7 +60,8 @@ export async function deleteMany(
       touched.changes(frame.buf, at, frame.pos);
     }
   } else {
-    const bounds = boundsOf(checkSelector(which), session.limits.rangeKeyBytesMax);
+    const checked = checkDeletion("kv.deleteMany", which, OPTIONS);
+    const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
     putSized(frame, bounds.start);
     putSized(frame, bounds.end);
     const { start, end } = bounds;

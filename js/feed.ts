@@ -12,6 +12,8 @@ import { isStamp } from "./records.js";
 import type { Session } from "./session.js";
 import type { KvChange, KvChanges, KvListSelector } from "./types.js";
 
+const OPTIONS = ["since"] as const;
+
 /** What is no object is no selector either: then it was to be keys. */
 export function isSelector(watched: unknown): watched is KvListSelector {
   return typeof watched === "object" && watched !== null && !Array.isArray(watched);
@@ -22,8 +24,9 @@ export function feed(
   selector: KvListSelector,
   options: unknown,
 ): ReadableStream<KvChanges> {
-  const { since } = checkOptions("kv.watch", options, ["since"]);
-  const bounds = boundsOf(checkSelector(selector), session.limits.rangeKeyBytesMax);
+  const { since } = checkOptions("kv.watch", options, OPTIONS);
+  const checked = checkSelector("kv.watch", selector, OPTIONS);
+  const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
   const writer = new Writer(128);
   if (since === undefined) writer.u8(0);
   else putStamp(writer, since);

@@ -1,4 +1,5 @@
-// Duty: keys as they stand in messages, cut to a length that a line can bear.
+// Duty: keys and texts as they stand in messages: cut to a length that a line can bear, and without
+// control characters.
 
 import { viewBytes } from "./codec/slots.js";
 
@@ -16,10 +17,33 @@ export function printKey(key: unknown): string {
   return `${text}]`;
 }
 
+/** A string as a literal, shortened, without characters that a terminal acts upon. */
+export function quote(text: string): string {
+  const isLong = text.length > KEY_PRINT_CHARS_MAX;
+  const shown = visible(JSON.stringify(text.slice(0, KEY_PRINT_CHARS_MAX)));
+  return isLong ? `${shown.slice(0, -1)}…"` : shown;
+}
+
+/** C0, DEL and C1, which terminals act upon. */
+const CONTROLS = /[\0-\x1f\x7f-\x9f]/g;
+const CONTROLS_IN_LINES = /[\0-\t\v-\x1f\x7f-\x9f]/g;
+
+/**
+ * Text with its control characters as `\u001b`, which means the same in JSON and in a literal;
+ * `lines`: but for the ends of lines.
+ */
+export function visible(text: string, lines = false): string {
+  return text.replace(
+    lines ? CONTROLS_IN_LINES : CONTROLS,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 function printPart(part: unknown): string {
-  if (typeof part === "string") return JSON.stringify(part.slice(0, KEY_PRINT_CHARS_MAX));
+  if (typeof part === "string") return quote(part);
   if (typeof part === "bigint") return `${BigInt.asIntN(256, part) === part ? part : "…"}n`;
   if (ArrayBuffer.isView(part)) return `Uint8Array(${viewBytes(part)})`;
-  if (typeof part === "object") return "{…}";
+  if (typeof part === "object") return part === null ? "null" : "{…}";
+  if (typeof part === "function") return "function";
   return String(part);
 }

@@ -2,6 +2,7 @@
 
 import { AtomicOperation } from "./atomic.js";
 import { KvUuidV7, MAKES_UUID } from "./codec/uuid.js";
+import { missingValue } from "./check.js";
 import { count } from "./count.js";
 import { deleteMany } from "./delete-many.js";
 import { asksForExpiry, getEntries } from "./entries.js";
@@ -39,6 +40,7 @@ import type {
   KvListSelector,
   KvMetrics,
   KvPage,
+  KvPageOptions,
   KvPaginateOptions,
   KvSearchOptions,
   KvSearchResult,
@@ -91,6 +93,7 @@ export class Kv {
     value: unknown,
     options?: KvExpireOptions,
   ): Promise<KvCommitResult> {
+    if (arguments.length < 2) return Promise.reject(missingValue("kv.set"));
     return set(this.#session, key, value, options);
   }
 
@@ -109,8 +112,11 @@ export class Kv {
     return count(this.#session, selector, options);
   }
 
-  paginate<T = unknown>(options: KvPaginateOptions<any>): Promise<KvPage<T>> {
-    return paginate<T>(this.#session, options);
+  paginate<T = unknown>(
+    selector: KvListSelector | KvPaginateOptions<any>,
+    options?: KvPageOptions<any>,
+  ): Promise<KvPage<T>> {
+    return paginate<T>(this.#session, selector, options);
   }
 
   deleteMany(

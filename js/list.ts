@@ -2,11 +2,12 @@
 // Invariant: entries are yielded in key order, each once, however the calls of next() overlap; a
 // page is one state of the database.
 
-import { checkConsistency, checkListOptions, overLimit } from "./check.js";
+import { LIST_OPTIONS, checkConsistency, checkListOptions, overLimit } from "./check.js";
 import { encodeCursor } from "./codec/cursor.js";
 import { decodeKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { readStamp, readU32 } from "./frame.js";
+import { refuseArrayUse } from "./list-misuse.js";
 import {
   EVENTUAL,
   POINT_HEAD_BYTES,
@@ -108,7 +109,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const checked = checkListOptions(options);
     const { limit, batchSize, reverse, cursor, consistency, depth } = checked;
     this.#session = session;
-    this.#selector = checkSelector(given);
+    this.#selector = checkSelector(method, given, LIST_OPTIONS);
     this.#reverse = reverse;
     this.#freshness = session.remote && consistency === "eventual" ? EVENTUAL : 0;
     const { keysOnly, withExpiry } = checked;
@@ -360,6 +361,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   }
 
   static {
+    refuseArrayUse(this.prototype, "kv.list()");
     scanOf = (list) => list.#scan;
   }
 

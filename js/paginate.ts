@@ -2,10 +2,14 @@
 
 import { checkOptions, nameOf, told } from "./check.js";
 import { KvListIterator } from "./list.js";
+import { checkSelector } from "./range.js";
 import type { Session } from "./session.js";
 import type { KvFilter, KvListOptions, KvListSelector, KvPage } from "./types.js";
 
-const OPTIONS = ["prefix", "start", "end", "limit", "cursor", "reverse", "where"] as const;
+const OPTIONS = ["limit", "cursor", "reverse", "where"] as const;
+const BOUNDS = ["prefix", "start", "end"] as const;
+/** The older shape has both in one object. */
+const ALL_NAMES = [...BOUNDS, ...OPTIONS] as const;
 const LIMIT_DEFAULT = 100;
 /** As PAGE_ENTRIES_MAX of src/model/limits.rs. */
 const LIMIT_MAX = 1000;
@@ -18,8 +22,12 @@ interface Listed<E> {
   readonly cursor: string;
 }
 
-export function paginate<T>(session: Session, options: unknown): Promise<KvPage<T>> {
-  return pageOf("kv.paginate", options, (selector, page) => {
+export function paginate<T>(
+  session: Session,
+  selector: unknown,
+  options: unknown,
+): Promise<KvPage<T>> {
+  return pageOf("kv.paginate", selector, options, (selector, page) => {
     session.requireOpen();
     return new KvListIterator<T>(session, selector, page);
   });
@@ -28,13 +36,11 @@ export function paginate<T>(session: Session, options: unknown): Promise<KvPage<
 /** A page of what `list` lists. */
 export async function pageOf<E>(
   method: string,
+  which: unknown,
   options: unknown,
   list: (selector: KvListSelector, options: KvListOptions<any>) => Listed<E>,
 ): Promise<{ entries: E[]; cursor: string | null; hasMore: boolean }> {
-  if (options === undefined || options === null) {
-    throw new TypeError(`${method}: options with a prefix, or a start and an end, are missing`);
-  }
-  const given = checkOptions(method, options, OPTIONS);
+  const { selector, given } = shapeOf(method, which, options);
   const { limit = LIMIT_DEFAULT, cursor, reverse, where } = given;
   if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
     throw new TypeError(
@@ -47,12 +53,8 @@ export async function pageOf<E>(
   if (reverse !== undefined && typeof reverse !== "boolean") {
     throw new TypeError(`${method}: reverse must be a boolean: received ${nameOf(reverse)}`);
   }
-  const selector: Record<string, unknown> = {};
-  for (const name of ["prefix", "start", "end"] as const) {
-    if (given[name] !== undefined) selector[name] = given[name];
-  }
   // One more than asked for shows whether there is more.
-  const listed = list(selector as unknown as KvListSelector, {
+  const listed = list(selector, {
     limit: limit + 1,
     batchSize: Math.min(limit + 1, READ_ROWS_MAX),
     reverse: reverse === true,
@@ -68,4 +70,26 @@ export async function pageOf<E>(
     entries.push(next.value);
     if (entries.length === limit) last = listed.cursor;
   }
+}
+
+/** A selector and options: of two arguments, or of the older shape, one object that has both. */
+function shapeOf(
+  method: string,
+  which: unknown,
+  options: unknown,
+): {
+  selector: KvListSelector;
+  given: { readonly [Name in (typeof OPTIONS)[number]]?: unknown };
+} {
+  if (which === undefined || which === null) {
+    throw new TypeError(`${method}: a selector with a prefix, or a start and an end, is missing`);
+  }
+  if (options !== undefined) {
+    const given = checkOptions(method, options, OPTIONS);
+    return { selector: checkSelector(method, which, OPTIONS) as KvListSelector, given };
+  }
+  const given = checkOptions(method, which, ALL_NAMES);
+  const selector: Record<string, unknown> = {};
+  for (const name of BOUNDS) if (given[name] !== undefined) selector[name] = given[name];
+  return { selector: selector as unknown as KvListSelector, given };
 }

@@ -3,7 +3,9 @@
 import { commonLength, decodeCursor, isOfStart } from "./codec/cursor.js";
 import { encodeKey, type KeyPart } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
-import { overLimit, refuseMisspelt, wrongShape } from "./check.js";
+import { nameOf, overLimit } from "./check.js";
+import { printKey, quote } from "./key-text.js";
+import { refuseUnknownBounds } from "./names.js";
 import type { KvKey } from "./types.js";
 
 /** A selector read once, with its shape checked and its arrays copied. */
@@ -25,38 +27,84 @@ export interface Bounds {
   readonly prefixBytes: number;
 }
 
-const SELECTOR_NAMES = ["prefix", "start", "end"];
+const BOUND_NAMES = ["prefix", "start", "end"] as const;
 
-/** Throws TypeError for a combination of bounds that says nothing. */
-export function checkSelector(selector: object): Selector {
+/**
+ * Throws TypeError for a combination of bounds that says nothing, a bound that is no array, and
+ * every other property; `options` are what the second argument of the method takes.
+ */
+export function checkSelector(
+  method: string,
+  selector: unknown,
+  options: readonly string[],
+): Selector {
   if (selector === undefined || selector === null) {
-    throw new TypeError("Cannot convert undefined or null to object");
+    throw new TypeError(
+      `Cannot convert undefined or null to object: ${method} needs a selector, ` +
+        `as in ${method}({ prefix: [] }) for all entries`,
+    );
   }
-  refuseMisspelt(selector, SELECTOR_NAMES);
-  const prefix = copyOwn(selector, "prefix");
-  const start = copyOwn(selector, "start");
-  const end = copyOwn(selector, "end");
+  if (typeof selector !== "object" || Array.isArray(selector)) throw noBounds(method, selector);
+  refuseUnknownBounds(method, selector, options);
+  const prefix = copyOwn(method, selector, "prefix");
+  const start = copyOwn(method, selector, "start");
+  const end = copyOwn(method, selector, "end");
   if (prefix !== undefined) {
     if (start !== undefined && end !== undefined) {
       throw new TypeError(
-        "Selector can not specify both 'start' and 'end' key when specifying 'prefix'",
+        "Selector can not specify both 'start' and 'end' key when specifying 'prefix': " +
+          `${method} takes a prefix with one of them, or start and end without a prefix`,
       );
     }
   } else if (start === undefined || end === undefined) {
-    throw new TypeError("Selector must specify either 'prefix' or both 'start' and 'end' key");
+    throw noBounds(method, selector);
   }
   return { prefix, start, end };
 }
 
+/**
+ * As {@link checkSelector}, for a deletion: a bound that is there and undefined is refused, since
+ * without it more would be deleted than was meant.
+ */
+export function checkDeletion(
+  method: string,
+  selector: object,
+  options: readonly string[],
+): Selector {
+  for (const name of BOUND_NAMES) refuseUndefined(method, selector, name);
+  return checkSelector(method, selector, options);
+}
+
+/** Refuses what narrows a deletion when it is there and undefined. */
+export function refuseUndefined(method: string, given: object, name: string): void {
+  if (!Object.hasOwn(given, name) || (given as Record<string, unknown>)[name] !== undefined) return;
+  throw new TypeError(
+    `${method}: ${name} is undefined, and more would be deleted than with it: ` +
+      `leave ${name} out if that is meant`,
+  );
+}
+
+/** Deno's words for a selector that says nothing, and what to write. */
+function noBounds(method: string, selector: unknown): TypeError {
+  const text = typeof selector === "string" ? quote(selector) : undefined;
+  const key = Array.isArray(selector) ? printKey(selector) : text && `[${text}]`;
+  const given = key === undefined ? Object.keys(selector as object).join(", ") : (text ?? key);
+  return new TypeError(
+    "Selector must specify either 'prefix' or both 'start' and 'end' key: " +
+      `${method} was given ${given || nameOf(selector)}; write { prefix: ${key ?? "[]"} }`,
+  );
+}
+
 /** An own property, copied so that later changes of the array change nothing. */
-function copyOwn(selector: object, name: string): KvKey | undefined {
+function copyOwn(method: string, selector: object, name: string): KvKey | undefined {
   if (!Object.hasOwn(selector, name)) return undefined;
   const key = (selector as Record<string, unknown>)[name];
   if (key === undefined) return undefined;
-  // Deno's: a string is its letters.
-  if (typeof key === "string") return Array.prototype.slice.call(key) as string[];
-  if (!Array.isArray(key)) throw wrongShape("array", key);
-  return key.slice();
+  if (Array.isArray(key)) return key.slice();
+  const text = typeof key === "string" ? `: write ${name}: [${quote(key)}]` : "";
+  throw new TypeError(
+    `invalid type; expected: array, got: ${nameOf(key)}: ${method}: ${name} is a key${text}`,
+  );
 }
 
 /** The first byte after every part's tag: ends the keys of a prefix. */

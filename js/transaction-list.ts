@@ -13,6 +13,7 @@ import {
 } from "./check.js";
 import { encodeCursor } from "./codec/cursor.js";
 import { bytesOf } from "./key-bytes.js";
+import { refuseArrayUse } from "./list-misuse.js";
 import { KvListIterator, scanOf } from "./list.js";
 import type { OwnEntry, Pending } from "./pending.js";
 import { type Bounds, type Selector, boundsOf, checkSelector, resume } from "./range.js";
@@ -61,7 +62,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
     checkConsistency(given.consistency);
     this.#tx = tx;
     this.#options = checkListOptions(given);
-    this.#selector = checkSelector(selector);
+    this.#selector = checkSelector(method, selector, LIST_OPTIONS);
     this.#where = encodeWhere(method, given.where);
     this.#bounds = boundsOf(this.#selector, tx.session.limits.rangeKeyBytesMax);
     if (cursor) {
@@ -75,6 +76,10 @@ export class TransactionList implements KvTransactionListIterator<any> {
       passed: true,
     });
     this.#entries = this.#listed();
+  }
+
+  static {
+    refuseArrayUse(this.prototype, "tx.list()");
   }
 
   get cursor(): string {

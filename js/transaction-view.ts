@@ -3,11 +3,12 @@
 // Invariant: whatever a read answered is in the read set before its promise resolves.
 
 import { AtomicOperation, segmentsOf } from "./atomic.js";
-import { checkConsistency, checkOptions, wrongShape } from "./check.js";
+import { checkConsistency, checkOptions, missingValue, wrongShape } from "./check.js";
 import { KvUuidV7 } from "./codec/uuid.js";
 import { bytesOf, keyOf } from "./key-bytes.js";
 import { pageOf } from "./paginate.js";
 import { type OwnEntry, Pending } from "./pending.js";
+import { checkSelector } from "./range.js";
 import { ReadSet } from "./read-set.js";
 import { getLater, getManyLater, getManyNow, getNow, requireKey } from "./reads.js";
 import { isSuffixed } from "./records.js";
@@ -22,12 +23,15 @@ import type {
   KvKey,
   KvListSelector,
   KvMutation,
+  KvPageOptions,
   KvPaginateOptions,
   KvSumOptions,
   KvTransaction,
   KvTransactionEntryMaybe,
   KvU64,
 } from "./types.js";
+
+const COUNT_OPTIONS = ["where"] as const;
 
 type Operand = bigint | number | KvU64;
 type Maybe = KvTransactionEntryMaybe<any>;
@@ -122,7 +126,8 @@ export class Transaction implements KvTransaction {
   }
 
   async count(selector: KvListSelector, options?: { where?: KvFilter<any> }): Promise<number> {
-    const { where } = checkOptions("tx.count", options, ["where"]);
+    const { where } = checkOptions("tx.count", options, COUNT_OPTIONS);
+    checkSelector("tx.count", selector, COUNT_OPTIONS);
     const chosen = where === undefined ? {} : { where };
     let count = 0;
     const counted = this.#list(selector, { keysOnly: true, ...chosen }, "tx.count");
@@ -130,13 +135,17 @@ export class Transaction implements KvTransaction {
     return count;
   }
 
-  paginate(options: KvPaginateOptions<any>): Promise<any> {
-    return pageOf("tx.paginate", options, (selector, page) =>
-      this.#list(selector, page, "tx.paginate"),
+  paginate(
+    selector: KvListSelector | KvPaginateOptions<any>,
+    options?: KvPageOptions<any>,
+  ): Promise<any> {
+    return pageOf("tx.paginate", selector, options, (checked, page) =>
+      this.#list(checked, page, "tx.paginate"),
     );
   }
 
   set(key: KvKey, value: unknown, options?: KvExpireOptions): this {
+    if (arguments.length < 2) throw missingValue("tx.set");
     return this.#write(key, true, (operation) => operation.set(key, value, options));
   }
 

@@ -28,6 +28,7 @@ export type {
   KvMutation,
   KvNamedEnqueueOptions,
   KvPage,
+  KvPageOptions,
   KvPaginateOptions,
   KvSumOptions,
   KvServer,

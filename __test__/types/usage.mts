@@ -340,6 +340,7 @@ export async function readingBeyondDeno(kv: Kv): Promise<void> {
   (await kv.get<User>(["a"], { withExpiry: true })).expireAt satisfies Date | null;
   (await kv.getMany<[User]>([["a"]], { withExpiry: true }))[0].expireAt satisfies Date | null;
   const page = await kv.paginate<User>({ ...users, limit: 10, cursor: null });
+  (await kv.paginate<User>(users, { limit: 10, cursor: null, reverse: true })).hasMore satisfies boolean;
   page.entries[0].value.name satisfies string;
   page.cursor satisfies string | null;
   const deleted = await kv.deleteMany([["a"], ["b"]], { where: { $eq: 1 }, limit: 5, atomic: true });

@@ -5,6 +5,7 @@
 
 import { inspect } from "node:util";
 import type { KvChange, KvKey, KvSearchEntry } from "../types.js";
+import { visible } from "../key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
@@ -43,21 +44,6 @@ export function put(output: string | Uint8Array): Promise<void> {
       told(error as Error);
     }
   });
-}
-
-/** C0, DEL and C1, which terminals act upon. */
-const CONTROLS = /[\0-\x1f\x7f-\x9f]/g;
-const CONTROLS_IN_LINES = /[\0-\t\v-\x1f\x7f-\x9f]/g;
-
-/**
- * Text with its control characters as `\u001b`, which means the same in JSON and in a literal;
- * `lines`: but for the ends of lines.
- */
-export function visible(text: string, lines = false): string {
-  return text.replace(
-    lines ? CONTROLS_IN_LINES : CONTROLS,
-    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 }
 
 /** Prints one line of plain text or JSON. */

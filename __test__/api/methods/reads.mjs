@@ -116,7 +116,7 @@ export default {
   "Kv.paginate": {
     closed: (kv) => kv.paginate({ prefix: [] }),
     wrong: [
-      [(kv) => kv.paginate(), /options with a prefix, or a start and an end, are missing/],
+      [(kv) => kv.paginate(), /a selector with a prefix, or a start and an end, is missing/],
       [(kv) => kv.paginate({}), /must specify either/],
       [(kv) => kv.paginate({ prefix: [], limit: "5" }), /limit must be an integer from 1 to 1000/],
       [(kv) => kv.paginate({ prefix: [], cursor: 5 }), /cursor must be a string/],

@@ -115,7 +115,7 @@ export default {
   "KvTransaction.paginate": {
     closed: closing((tx) => tx.paginate({ prefix: [] })),
     wrong: [
-      [tx((tx) => tx.paginate()), /tx\.paginate: options with a prefix, or a start and an end/],
+      [tx((tx) => tx.paginate()), /tx\.paginate: a selector with a prefix, or a start and an end/],
       [tx((tx) => tx.paginate({})), /must specify either/],
       [tx((tx) => tx.paginate({ prefix: [], limit: "5" })), /tx\.paginate: limit must be/],
       [tx((tx) => tx.paginate({ prefix: [], cursor: "?" })), /invalid cursor/],

@@ -120,6 +120,30 @@ export default [
     },
   },
   {
+    name: "a filter of another store is a TypeError that says what to write",
+    denoDiffers: "Deno ignores it, and the list has all entries",
+    async run(t) {
+      const kv = await t.open();
+      for (const name of ["filter", "match"]) {
+        const words = "write where: { field: value }";
+        t.throws(() => kv.list(n, { [name]: { age: 5 } }), TypeError, words);
+      }
+    },
+  },
+  {
+    name: "a list that is taken for an array says what to write",
+    denoDiffers: "Deno's list has neither length nor elements, and an awaited one looks empty",
+    async run(t) {
+      const list = await (await ten(t)).list(n);
+      const words = "no array but an asynchronous iterator: write for await";
+      t.throws(() => list.length, TypeError, words);
+      t.throws(() => [...list], TypeError, words);
+      t.throws(() => Array.from(list), TypeError, words);
+      t.throws(() => list.sort(), TypeError, words);
+      t.is((await t.all(list)).length, 10);
+    },
+  },
+  {
     name: "an option of another name altogether is ignored",
     async run(t) {
       const kv = await ten(t);

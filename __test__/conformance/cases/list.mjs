@@ -81,10 +81,27 @@ export default [
     },
   },
   {
-    name: "a string where a prefix belongs is the array of its letters",
+    name: "a bound that is no array is a TypeError at the call",
+    denoDiffers: "Deno takes a string for its letters, and whatever has a slice for a key",
     async run(t) {
       const kv = await letters(t);
-      t.is(await texts(t, kv.list({ prefix: "a" })), "abcde");
+      t.throws(() => kv.list({ prefix: "ab" }), TypeError, 'write prefix: ["ab"]');
+      for (const bound of ["a", 5, new Uint8Array(1), { 0: "a", length: 1 }]) {
+        t.throws(() => kv.list({ prefix: bound }), TypeError, "expected: array");
+        t.throws(() => kv.list({ prefix: ["a"], start: bound }), TypeError, "expected: array");
+        t.throws(() => kv.list({ start: ["a"], end: bound }), TypeError, "expected: array");
+      }
+    },
+  },
+  {
+    name: "a property that no selector has is a TypeError that says where it belongs",
+    denoDiffers: "Deno ignores it, and the list has entries that were not meant",
+    async run(t) {
+      const kv = await letters(t);
+      const words = "limit belongs into the second argument: kv.list({ prefix }, { limit })";
+      t.throws(() => kv.list({ prefix: [], limit: 1 }), TypeError, words);
+      t.throws(() => kv.list({ prefix: [], keys: [] }), TypeError, "unknown property 'keys'");
+      t.throws(() => kv.list({ perfix: [] }), TypeError, "did you mean 'prefix'");
     },
   },
   {

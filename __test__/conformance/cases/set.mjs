@@ -29,13 +29,46 @@ export default [
     },
   },
   {
-    name: "without a value stores undefined",
+    name: "undefined is stored when it is given",
     async run(t) {
       const kv = await t.open();
-      await kv.set(["a"]);
+      await kv.set(["a"], undefined);
       const entry = await kv.get(["a"]);
       t.is(entry.value, undefined);
       t.is(typeof entry.versionstamp, "string");
+    },
+  },
+  {
+    name: "a call without a value is a TypeError that says what to write",
+    denoDiffers: "Deno stores undefined, which nobody who forgets the value means",
+    async run(t) {
+      const kv = await t.open();
+      await t.rejects(() => kv.set(["a"]), TypeError, "value is missing: write kv.set(key, value)");
+      t.throws(() => kv.atomic().set(["a"]), TypeError, "write atomic().set(key, value)");
+      t.is(await t.stamp(kv, ["a"]), null);
+    },
+  },
+  {
+    name: "a name that other stores have for expireIn is a TypeError that says what to write",
+    denoDiffers: "Deno ignores it, and the entry lives for ever",
+    async run(t) {
+      const kv = await t.open();
+      const names = {
+        ttl: "write expireIn: milliseconds",
+        px: "write expireIn: milliseconds",
+        ex: "write expireIn: seconds * 1000",
+        expirationTtl: "write expireIn: seconds * 1000",
+        nx: "check({ key, versionstamp: null })",
+      };
+      for (const [name, words] of Object.entries(names)) {
+        await t.rejects(() => kv.set(["a"], 1, { [name]: 5 }), TypeError, words);
+        t.throws(() => kv.atomic().set(["a"], 1, { [name]: 5 }), TypeError, words);
+        const mutation = { type: "set", key: ["a"], value: 1, [name]: 5 };
+        t.throws(() => kv.atomic().mutate(mutation), TypeError, words);
+        // It is no option of a read either.
+        await t.rejects(() => kv.get(["a"], { [name]: 5 }), TypeError, `'${name}'`);
+      }
+      t.is(await t.stamp(kv, ["a"]), null);
     },
   },
   {

@@ -2,13 +2,14 @@
 
 import type { Command } from "commander";
 import { exportChunks } from "../../interchange/export.js";
+import { visible } from "../../key-text.js";
 import type { Kv } from "../../kv.js";
 import type { KvKey } from "../../types.js";
 import { key } from "../arguments.js";
 import { locatedBy, withDatabase } from "../database.js";
 import { type ExportFile, type ExportFileOptions, openExportFile } from "../export-file.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
-import { note, print, put, visible } from "../output.js";
+import { note, print, put } from "../output.js";
 import { Progress } from "../progress.js";
 
 export const STANDARD = "-";
