@@ -1387,7 +1387,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * 8192 entries between which other reads have their turn: what is committed meanwhile may be
    * counted or not.
    *
-   * Rejects with `TypeError` for an invalid selector, `where` or unknown option; else as {@link get}.
+   * Rejects with `TypeError` for an invalid selector, `where` or unknown option; with {@link KvError}
+   * of code `UNAVAILABLE` after 5 minutes (one minute at a server); else as {@link get}.
    *
    * @example
    * const adults = await kv.count({ prefix: ["users"] }, { where: { age: { $gte: 18 } } });
@@ -1576,7 +1577,8 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * Rejects with `TypeError` for a malformed query, naming the position and what was expected
    * there, for an unknown field or option, and when no index covers the prefix;
-   * {@link BadResource} on a closed handle; {@link KvError} when the file cannot be read.
+   * {@link BadResource} on a closed handle; {@link KvError} when the file cannot be read, and with
+   * code `UNAVAILABLE` when it takes longer than 5 minutes (one minute at a server).
    *
    * @example
    * const { entries } = await kv.search<Product>(["products"], "name:bik* AND red", {

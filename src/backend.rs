@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Reader, Snapshot};
+use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::model::{Error, Kind, Result};
 use crate::remote;
 use crate::store::Store;
@@ -54,6 +54,15 @@ impl Reader for Elsewhere {
         _job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         Err(Error::new(Kind::Unavailable, "the database is elsewhere"))
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        _goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.read(now_ms, job)
     }
 
     fn release(&mut self) {}

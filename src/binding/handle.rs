@@ -22,10 +22,12 @@ use crate::call::{Call, carry_out, read};
 use crate::codec::Malformed;
 use crate::codec::frame::{Answer, Verb, parse_keys, parse_ranges, parse_writes};
 use crate::engine::Reader;
-use crate::model::{self, ANSWER_BYTES_MAX, Error, FRAMES_PAGE_BYTES, Limits, Row};
+use crate::model::{
+    self, ANSWER_BYTES_MAX, Error, FRAMES_PAGE_BYTES, LONG_READ_MS_MAX, Limits, Row,
+};
 use crate::open::{Target, open_unless};
 use crate::remote::{Abandon, CommitReply};
-use crate::store::{Entry, Id, Store, WatchReply};
+use crate::store::{Closing, Entry, Id, Store, WatchReply};
 
 /// What JavaScript says about the database that it opens.
 #[napi(object)]
@@ -76,10 +78,21 @@ pub struct Handle {
     /// Still there while other handles keep the store open after this one is closed.
     settling: Weak<Store>,
     closed: bool,
+    /// Told to what takes long.
+    closing: Closing,
     watches: HashMap<u64, Id>,
     /// Feeds, and why one could not be opened.
     pub(super) feeds: HashMap<u64, model::Result<Id>>,
     pub(super) consumers: Consumers,
+}
+
+/// Longest time of a call's reads.
+const LONG_MOST: Duration = Duration::from_millis(LONG_READ_MS_MAX);
+
+/// Whether closing the handle ends such a call.
+fn is_long(verb: Verb) -> bool {
+    use Verb::{Count, DeleteMany, ListIndexes, QueueStats, Scan, Search, Stats};
+    matches!(verb, Count | DeleteMany | ListIndexes | QueueStats | Scan | Search | Stats)
 }
 
 pub(super) fn number(id: f64) -> u64 {
@@ -141,6 +154,7 @@ impl Handle {
             open: None,
             settling: Weak::new(),
             closed: false,
+            closing: Closing::default(),
             watches: HashMap::new(),
             feeds: HashMap::new(),
             consumers: Consumers::default(),
@@ -223,7 +237,8 @@ impl Handle {
         };
         let (reply, answer_bytes_max) = (reply.of_read(), ANSWER_BYTES_MAX);
         let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
-        let call = Call { store, reply, durable, busy, limits, answer_bytes_max };
+        let call =
+            Call { store, reply, durable, busy, limits, answer_bytes_max, long_most: LONG_MOST };
         read(ranges, FRAMES_PAGE_BYTES, call);
     }
 
@@ -263,9 +278,15 @@ impl Handle {
         }
         match self.database().cloned() {
             Ok(Database::Store(store)) => {
-                let reply = reply.of_call();
+                let mut reply = reply.of_call();
+                if is_long(verb) {
+                    let closing = self.closing.clone();
+                    reply = reply.while_wanted(move || closing.leaves_time());
+                }
                 let answer_bytes_max = ANSWER_BYTES_MAX;
-                let call = Call { store, reply, durable, busy, limits, answer_bytes_max };
+                let long_most = LONG_MOST;
+                let call =
+                    Call { store, reply, durable, busy, limits, answer_bytes_max, long_most };
                 carry_out(verb, cut(frame, len), call);
             }
             Ok(Database::Remote(client)) => {
@@ -322,12 +343,13 @@ impl Handle {
         self.abandon.now();
     }
 
-    /// Ends watches and listeners and lets go of the store, completing what was handed over. Waits
-    /// for that if this was the store's last handle.
+    /// Ends watches, listeners and reads that take long, and lets go of the store, completing what was
+    /// handed over. Waits for that if this was the store's last handle.
     #[napi(catch_unwind)]
     pub fn close(&mut self) {
         self.pick_up();
         self.closed = true;
+        self.closing.begin();
         let Some((database, number)) = self.open.take() else { return };
         lane::close(number);
         for (id, watch) in self.watches.drain() {

@@ -21,7 +21,9 @@ pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
 
 /// Frame: u8 whether to count. Answer: u8 whether it was counted, f64 entries, f64 bytes of the
 /// database, of the log, of a page, f64 free pages, stamp(20) of the last commit.
-pub(super) fn stats(frame: &[u8], Call { store, reply, .. }: Call) {
+pub(super) fn stats(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.stats");
+    let Call { store, reply, .. } = call;
     let count = frame.first() == Some(&1);
     let later = Arc::downgrade(&store);
     store.read(Box::new(move |snapshot| {
@@ -44,7 +46,9 @@ pub(super) fn stats(frame: &[u8], Call { store, reply, .. }: Call) {
         };
         match later.upgrade() {
             _ if !count => reply.good(tell(None)),
-            Some(store) => count_all(&store, reply, Box::new(move |count| tell(Some(count)))),
+            Some(store) => {
+                count_all(&store, patience, reply, Box::new(move |count| tell(Some(count))))
+            }
             None => reply.bad(Error::closed()),
         }
     }));

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use crate::codec::frame::Verb;
 use crate::model::{Error, Kind, Limits};
-use crate::store::Store;
+use crate::store::{Patience, Store};
 
 pub use read::read;
 pub use reply::{Fault, Reply};
@@ -46,6 +46,15 @@ pub struct Call {
     pub limits: Limits,
     /// Most bytes of an answer.
     pub answer_bytes_max: usize,
+    /// Longest time of a search, a count or a filtered deletion, with all its steps.
+    pub long_most: Duration,
+}
+
+impl Call {
+    /// The bounds of its work, by the name of its method.
+    fn patience(&self, what: &'static str) -> Arc<Patience> {
+        self.store.patience(what, self.long_most, self.reply.wanted())
+    }
 }
 
 /// The answer would have more bytes than the caller takes.

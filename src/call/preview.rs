@@ -5,7 +5,7 @@ use crate::codec::Malformed;
 use crate::codec::frame::{parse_preview, parse_writes_apart};
 use crate::filter::Filter;
 use crate::model::{Error, FRAMES_RECORDS_MAX, Result};
-use crate::store::{Preview, Store};
+use crate::store::{Patience, Preview, Store};
 
 /// The filter in front of a write, and the write.
 fn asked<'f>(frame: &'f [u8], store: &Store) -> Result<(Option<Filter>, &'f [u8]), Fault> {
@@ -20,7 +20,9 @@ fn asked<'f>(frame: &'f [u8], store: &Store) -> Result<(Option<Filter>, &'f [u8]
 /// Frame: u8 whether there is a filter (8), if so f64 what `$now` is in it and the filter; one write,
 /// without checks, of one key. Answer: u8 whether there is an entry, its stamp(20) if so; u8 whether
 /// there would be one, if so u8 whether it meets the filter, f64 its end, u8 encoding and the value.
-pub(super) fn preview(frame: &[u8], Call { store, limits, reply, .. }: Call) {
+pub(super) fn preview(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.transaction");
+    let Call { store, limits, reply, .. } = call;
     let (filter, frame) = match asked(frame, &store) {
         Ok(asked) => asked,
         Err(error) => return reply.bad(error),
@@ -33,25 +35,33 @@ pub(super) fn preview(frame: &[u8], Call { store, limits, reply, .. }: Call) {
         Ok(Some(Err(error))) => return reply.bad(error),
         Err(bug) => return reply.bad(bug),
     };
+    let long = filter.is_some().then(|| patience.clone());
     store.preview(
         write,
-        Box::new(move |seen| match seen.and_then(|seen| answer(seen, filter.as_ref())) {
-            Ok(answer) => reply.good(answer),
-            Err(error) => reply.bad(error),
+        long,
+        Box::new(move |seen| {
+            match seen.and_then(|seen| answer(seen, filter.as_ref(), &patience)) {
+                Ok(answer) => reply.good(answer),
+                Err(error) => reply.bad(Fault::of_long(&patience, error)),
+            }
         }),
     );
 }
 
-fn answer(seen: Preview, filter: Option<&Filter>) -> Result<Vec<u8>> {
+fn answer(seen: Preview, filter: Option<&Filter>, patience: &Patience) -> Result<Vec<u8>> {
     let Preview { before, after, expire_at_ms } = seen;
     let mut out = vec![u8::from(before.is_some())];
     out.extend(before.iter().flat_map(|stamp| stamp.hex()));
     out.push(u8::from(after.is_some()));
     if let Some(value) = after {
-        let met = filter.map_or(Ok(true), |filter| filter.matches(value.encoding, &value.bytes));
+        let goes_on = |_| patience.lasts();
+        let met = filter.map_or(Ok(Some(true)), |filter| {
+            filter.matches_while(value.encoding, &value.bytes, &goes_on)
+        });
         let met = met.map_err(|error| {
             Error::corrupt(format!("a value could not be compared with where: {error}"))
         })?;
+        let met = met.ok_or_else(|| patience.check().err().unwrap_or_else(Error::closed))?;
         out.push(u8::from(met));
         out.extend(expire_at_ms.map_or(f64::NAN, |end| end as f64).to_le_bytes());
         out.push(value.encoding.id());

@@ -1,12 +1,12 @@
 //! Queues: messages that were received, how full a queue is, and its dead messages.
 
-use super::Call;
+use super::{Call, Fault};
 use crate::codec::frame::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal, parse_settlement,
     push_dead, push_stats,
 };
 use crate::model::{DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadOrder, Error, LOCK_DURATION_MS_MAX};
-use crate::store::Ask;
+use crate::store::{Ask, ReadJob};
 
 /// What was parsed, or the answer that it is a bug.
 macro_rules! parsed {
@@ -46,20 +46,21 @@ fn ask(what: Ask, Call { store, reply, .. }: Call) {
 /// Answer: f64 pending, delayed, processing, dead.
 pub(super) fn stats(frame: &[u8], call: Call) {
     let queue = parsed!(parse_queue(frame), call);
+    // It counts all messages of the queue.
+    let patience = call.patience("queue.stats");
     let Call { store, reply, .. } = call;
-    store.read(Box::new(move |snapshot| {
-        if !reply.is_wanted() {
-            return reply.bad(Error::closed());
-        }
-        match snapshot.and_then(|snapshot| snapshot.queue_stats(&queue)) {
+    let bounds = patience.clone();
+    let job: ReadJob = Box::new(move |snapshot| {
+        match bounds.check().and(snapshot).and_then(|found| found.queue_stats(&queue)) {
             Ok(stats) => {
                 let mut answer = Vec::new();
                 push_stats(&mut answer, &stats);
                 reply.good(answer);
             }
-            Err(error) => reply.bad(error),
+            Err(error) => reply.bad(Fault::of_long(&bounds, error)),
         }
-    }));
+    });
+    store.read_long(patience, job);
 }
 
 /// Answer: u32 count, u8 more, dead messages.

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use crate::codec::Malformed;
 use crate::metrics::{Metrics, Operation};
-use crate::model::Error;
-use crate::store::Room;
+use crate::model::{Error, Kind};
+use crate::store::{Patience, Room, Wanted};
 
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,18 @@ pub enum Fault {
     Told(Error),
     /// It ended with this after a part of it had been done: whoever asks again asks for more.
     Begun(Error),
+}
+
+impl Fault {
+    /// Why long work has failed: whatever else it met, it was ended. Not to be asked for again at once,
+    /// which would take as long.
+    pub(super) fn of_long(patience: &Patience, error: Error) -> Self {
+        match patience.check() {
+            Err(ended) if ended.kind() == Kind::Unavailable => Self::Begun(ended),
+            Err(closed) => Self::Told(closed),
+            Ok(()) => Self::Told(error),
+        }
+    }
 }
 
 /// To a caller that makes its frames by our own code, a malformed one is a bug of ours.
@@ -47,7 +59,7 @@ type Answer = Box<dyn FnOnce(Result<Vec<u8>, Fault>) + Send>;
 pub struct Reply {
     answer: Option<Answer>,
     /// Whether somebody still waits for it.
-    wanted: Option<Box<dyn Fn() -> bool + Send>>,
+    wanted: Option<Wanted>,
     /// How long the answer may get, if that is bounded.
     room: Option<Arc<dyn Room>>,
     /// What the answer counts as, and from when on.
@@ -62,8 +74,8 @@ impl Reply {
 
     /// From now on reads ask this whether to begin, and those in steps whether to go on.
     #[must_use]
-    pub fn while_wanted(mut self, wanted: impl Fn() -> bool + Send + 'static) -> Self {
-        self.wanted = Some(Box::new(wanted));
+    pub fn while_wanted(mut self, wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.wanted = Some(Arc::new(wanted));
         self
     }
 
@@ -90,6 +102,11 @@ impl Reply {
     /// Whether somebody still waits for the answer.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted())
+    }
+
+    /// Tells whether somebody still waits for the answer.
+    pub(super) fn wanted(&self) -> Option<Wanted> {
+        self.wanted.clone()
     }
 
     /// Whether there is room for so many bytes of the answer.

@@ -1,12 +1,12 @@
 //! Scans with a filter, a depth, ends or without values; counts; entries with their ends.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use super::{Call, Fault, Reply, too_large};
 use crate::codec::frame::{ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen};
 use crate::filter::Filter;
 use crate::model::{Error, Result, Row, Seen, Step, Walk};
-use crate::store::{Scan, Store};
+use crate::store::{Patience, ReadJob, Scan, Store};
 
 /// The scan that a frame asks for, the request, and what `$now` is in it.
 fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
@@ -27,12 +27,15 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault>
 
 /// One step. Answer: u8 whether that was all, f64 what `$now` was, u32 length and bytes of the bound
 /// to go on from (the start; in reverse, the end), u32 number of rows, rows.
-pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
+pub(super) fn scan(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.list");
+    let Call { store, reply, .. } = call;
     let (mut scan, request, now_ms) = match asked(frame, &store) {
         Ok(asked) => asked,
         Err(error) => return reply.bad(error),
     };
-    store.read(Box::new(move |snapshot| {
+    let (is_long, bounds) = (scan.filter.is_some(), patience.clone());
+    let job: ReadJob = Box::new(move |snapshot| {
         if !reply.is_wanted() {
             return reply.bad(Error::closed());
         }
@@ -40,7 +43,7 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
         let mut count: u32 = 0;
         let keys_only = request.keys_only;
         let done = snapshot.and_then(|snapshot| {
-            scan.step(snapshot, request.limit, &mut |seen, chosen| {
+            scan.step(snapshot, request.limit, &bounds, &mut |seen, chosen| {
                 count += 1;
                 if !chosen {
                     let (key, stamp) = (seen.row.key, seen.row.stamp);
@@ -65,25 +68,32 @@ pub(super) fn scan(frame: &[u8], Call { store, reply, .. }: Call) {
                 answer.append(&mut rows);
                 reply.good(answer);
             }
-            Err(error) => reply.bad(error),
+            Err(error) => reply.bad(Fault::of_long(&bounds, error)),
         }
-    }));
+    });
+    match is_long {
+        true => store.read_long(patience, job),
+        // A step of it is a page.
+        false => store.read(job),
+    }
 }
 
 /// Frame: a scan without limit. Answer: f64 how many entries.
-pub(super) fn count(frame: &[u8], Call { store, reply, .. }: Call) {
+pub(super) fn count(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.count");
+    let Call { store, reply, .. } = call;
     match asked(frame, &store) {
         Ok((scan, _, _)) => {
             let scan = Scan { values: false, passed: false, ..scan };
             let tell = |count| (count as f64).to_le_bytes().to_vec();
-            count_on(&store, scan, 0, reply, Box::new(tell));
+            Count { scan, count: 0, patience, reply, tell: Box::new(tell) }.go_on(&store);
         }
         Err(error) => reply.bad(error),
     }
 }
 
 /// Counts all entries; `tell` makes the answer.
-pub(super) fn count_all(store: &Arc<Store>, reply: Reply, tell: Tell) {
+pub(super) fn count_all(store: &Arc<Store>, patience: Arc<Patience>, reply: Reply, tell: Tell) {
     let scan = Scan {
         start: Vec::new(),
         end: BEHIND_ALL_KEYS.to_vec(),
@@ -93,7 +103,7 @@ pub(super) fn count_all(store: &Arc<Store>, reply: Reply, tell: Tell) {
         filter: None,
         passed: false,
     };
-    count_on(store, scan, 0, reply, tell);
+    Count { scan, count: 0, patience, reply, tell }.go_on(store);
 }
 
 /// The answer of a count.
@@ -102,26 +112,35 @@ type Tell = Box<dyn FnOnce(u64) -> Vec<u8> + Send>;
 /// No part of a key begins with it.
 const BEHIND_ALL_KEYS: [u8; 1] = [0xff];
 
-/// One step of a count, and behind the reads that wait by then the next one.
-fn count_on(store: &Arc<Store>, mut scan: Scan, before: u64, reply: Reply, tell: Tell) {
-    if !reply.is_wanted() {
-        return reply.bad(Error::closed());
+/// A count on its way.
+struct Count {
+    scan: Scan,
+    count: u64,
+    patience: Arc<Patience>,
+    reply: Reply,
+    tell: Tell,
+}
+
+impl Count {
+    /// One step, and behind the reads that wait by then the next one.
+    fn go_on(self, store: &Arc<Store>) {
+        let (later, patience) = (Arc::downgrade(store), self.patience.clone());
+        let job: ReadJob = Box::new(move |snapshot| {
+            let mut this = self;
+            let bounds = this.patience.clone();
+            let done = bounds.check().and(snapshot).and_then(|snapshot| {
+                let Self { scan, count, .. } = &mut this;
+                scan.step(snapshot, usize::MAX, &bounds, &mut |_, _| *count += 1)
+            });
+            match (done, later.upgrade()) {
+                (Ok(true), _) => this.reply.good((this.tell)(this.count)),
+                (Ok(false), Some(store)) => this.go_on(&store),
+                (Ok(false), None) => this.reply.bad(Error::closed()),
+                (Err(error), _) => this.reply.bad(Fault::of_long(&bounds, error)),
+            }
+        });
+        store.read_long(patience, job);
     }
-    let later: Weak<Store> = Arc::downgrade(store);
-    store.read(Box::new(move |snapshot| {
-        if !reply.is_wanted() {
-            return reply.bad(Error::closed());
-        }
-        let mut count = before;
-        let done =
-            snapshot.and_then(|snapshot| scan.step(snapshot, usize::MAX, &mut |_, _| count += 1));
-        match (done, later.upgrade()) {
-            (Ok(true), _) => reply.good(tell(count)),
-            (Ok(false), Some(store)) => count_on(&store, scan, count, reply, tell),
-            (Ok(false), None) => reply.bad(Error::closed()),
-            (Err(error), _) => reply.bad(error),
-        }
-    }));
 }
 
 /// Frame: keys, each behind its length. Answer: a row for each, without its key and with its end;

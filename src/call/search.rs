@@ -1,5 +1,6 @@
 //! Full-text indexes: made, dropped, listed, searched.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Call, Fault, Reply, too_large};
@@ -9,6 +10,7 @@ use crate::codec::frame::{
 use crate::codec::{Malformed, key};
 use crate::filter::Filter;
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Hit, HitVisitor, Result, Search, Wish};
+use crate::store::{Patience, ReadJob};
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)
@@ -50,9 +52,12 @@ pub(super) fn remove(frame: &[u8], Call { store, reply, .. }: Call) {
 }
 
 /// Frame: u8 whether to count the documents. Answer: the indexes.
-pub(super) fn list(frame: &[u8], Call { store, reply, .. }: Call) {
+pub(super) fn list(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.listIndexes");
+    let Call { store, reply, .. } = call;
     let count = frame.first() == Some(&1);
-    store.read(Box::new(move |snapshot| {
+    let bounds = patience.clone();
+    let job: ReadJob = Box::new(move |snapshot| {
         if !reply.is_wanted() {
             return reply.bad(Error::closed());
         }
@@ -62,24 +67,28 @@ pub(super) fn list(frame: &[u8], Call { store, reply, .. }: Call) {
                 push_indexes(&mut out, &infos);
                 reply.good(out);
             }
-            Err(error) => reply.bad(error),
+            Err(error) => reply.bad(Fault::of_long(&bounds, error)),
         }
-    }));
+    });
+    match count {
+        true => store.read_long(patience, job),
+        false => store.read(job),
+    }
 }
 
 /// Frame: the search. Answer: the hits.
-pub(super) fn search(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
+pub(super) fn search(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.search");
+    let Call { store, reply, answer_bytes_max, .. } = call;
     let now_ms = store.now_ms();
-    let parsed = asked(frame, now_ms, answer_bytes_max);
+    let parsed = asked(frame, now_ms, answer_bytes_max, patience.clone());
     let (search, mut page) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return reply.bad(error),
     };
-    store.read(Box::new(move |snapshot| {
-        if !reply.is_wanted() {
-            return reply.bad(Error::closed());
-        }
-        let answer = snapshot.and_then(|snapshot| {
+    let bounds = patience.clone();
+    let job: ReadJob = Box::new(move |snapshot| {
+        let answer = bounds.check().and(snapshot).and_then(|snapshot| {
             let mut bounded = Bounded { page: &mut page, reply: &reply, lacks: None };
             let used = snapshot.search(&search, &mut bounded)?;
             bounded.lacks.map_or(Ok(()), Err)?;
@@ -87,21 +96,36 @@ pub(super) fn search(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: 
         });
         match answer {
             Ok(answer) => reply.good(answer),
-            Err(error) => reply.bad(error),
+            Err(error) => reply.bad(Fault::of_long(&bounds, error)),
         }
-    }));
+    });
+    store.read_long(patience, job);
 }
 
 /// The search that a frame asks for, and the page that its hits go into.
-fn asked(frame: &[u8], now_ms: i64, bytes_max: usize) -> Result<(Search, Page), Fault> {
+fn asked(
+    frame: &[u8],
+    now_ms: i64,
+    bytes_max: usize,
+    patience: Arc<Patience>,
+) -> Result<(Search, Page), Fault> {
     let SearchFrame { search, limit, offset, filter } = parse_search(frame)?;
     search.check(limit, offset)?;
     let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
     let hits = Hits::default();
-    Ok((
-        search,
-        Page { hits, filter, limit, offset, more: false, bytes_max, full: false, fault: None },
-    ))
+    let page = Page {
+        hits,
+        filter,
+        limit,
+        offset,
+        more: false,
+        bytes_max,
+        full: false,
+        fault: None,
+        patience,
+        ended: false,
+    };
+    Ok((search, page))
 }
 
 /// One page of results.
@@ -116,10 +140,16 @@ struct Page {
     bytes_max: usize,
     full: bool,
     fault: Option<Malformed>,
+    patience: Arc<Patience>,
+    /// The filter was told not to go on.
+    ended: bool,
 }
 
 impl Page {
     fn answer(self, search: &Search, complete: bool, fields: &[String]) -> Result<Vec<u8>> {
+        if self.ended {
+            return Err(self.patience.check().err().unwrap_or_else(Error::closed));
+        }
         if let Some(fault) = self.fault {
             return Err(Error::corrupt(format!("kv.search: where: a stored value: {fault}")));
         }
@@ -155,10 +185,18 @@ impl HitVisitor for Bounded<'_> {
 
 impl HitVisitor for Page {
     fn hit(&mut self, hit: &Hit<'_>) -> Wish {
-        match self.filter.as_ref().map(|filter| filter.matches(hit.row.encoding, hit.row.value)) {
-            None | Some(Ok(true)) => {}
-            Some(Ok(false)) => return Wish::Pass,
-            Some(Err(fault)) => {
+        let goes_on = |_| self.patience.lasts();
+        let met = self.filter.as_ref().map_or(Ok(Some(true)), |filter| {
+            filter.matches_while(hit.row.encoding, hit.row.value, &goes_on)
+        });
+        match met {
+            Ok(Some(true)) => {}
+            Ok(Some(false)) => return Wish::Pass,
+            Ok(None) => {
+                self.ended = true;
+                return Wish::Stop;
+            }
+            Err(fault) => {
                 self.fault = Some(fault);
                 return Wish::Stop;
             }

@@ -18,8 +18,8 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use super::sqlite::PrivateIndexes;
 use super::{
-    Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, Ordered, Reader, Report,
-    Snapshot, Stats, Vacuumed, Work, Writer,
+    Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, GoesOn, Ordered, Reader,
+    Report, Snapshot, Stats, Vacuumed, Work, Writer,
 };
 use crate::commit::{Base, Evaluation, Left, NewRow, OldRow};
 use crate::model::{
@@ -99,12 +99,24 @@ impl Reader for MemoryReader {
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         let tables = match self.waits {
-            true => self.tables.read(),
+            // A transaction that waits for a search is not waited for. One thread reads like this, so
+            // transactions have their turn.
+            true => self.tables.read_recursive(),
             false => self.tables.try_read().ok_or_else(|| {
                 Error::new(Kind::Unavailable, "a transaction is under way; read again")
             })?,
         };
-        job(&mut MemorySnapshot { tables: &tables, now_ms })
+        job(&mut MemorySnapshot { tables: &tables, now_ms, goes_on: None })
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        let tables = self.tables.read();
+        job(&mut MemorySnapshot { tables: &tables, now_ms, goes_on: Some(goes_on) })
     }
 
     fn release(&mut self) {}
@@ -118,6 +130,8 @@ impl Reader for MemoryReader {
 struct MemorySnapshot<'t> {
     tables: &'t Tables,
     now_ms: i64,
+    /// Asked while a search goes on.
+    goes_on: Option<&'t GoesOn>,
 }
 
 impl Snapshot for MemorySnapshot<'_> {

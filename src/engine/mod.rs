@@ -14,6 +14,7 @@ pub mod sqlite;
 mod suite;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::model::{
@@ -92,6 +93,9 @@ impl ForeignWatch {
     }
 }
 
+/// Whether work is to go on; asked often, by the thread that does it.
+pub type GoesOn = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// Reads from snapshots.
 pub trait Reader: Send {
     /// Runs `job` on one snapshot that is current when the call starts: it contains every commit
@@ -102,6 +106,18 @@ pub trait Reader: Send {
     fn read(
         &mut self,
         now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()>;
+
+    /// As [`Reader::read`]; while one call of the job to its snapshot takes long, `goes_on` is asked now
+    /// and then. When it answers `false`, that call fails, and the reader is as before.
+    ///
+    /// # Errors
+    /// As [`Reader::read`]; `Unavailable` when it was ended.
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        goes_on: &GoesOn,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()>;
 

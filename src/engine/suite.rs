@@ -163,6 +163,7 @@ macro_rules! all_laws {
                 values_too_large_for_the_log_are_told_while_they_are_there
             }
             search {
+                a_search_ends_when_it_is_told_to
                 an_index_follows_every_change
                 an_index_follows_what_is_calculated_moved_deleted_and_left
                 an_index_over_rows_is_built_in_steps_while_they_change

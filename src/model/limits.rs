@@ -1,7 +1,12 @@
-//! Every bound, its unit last in its name, in this one file.
+//! Every bound, its unit last in its name, in this one file and, of databases elsewhere, in the one
+//! below.
 //!
 //! [`Limits`] are those of a handle: the default is Deno KV's table, so that code which runs here
 //! runs there; beside it stands the set "wide". JavaScript takes the same numbers from the binding; nothing is spelled twice.
+
+mod remote;
+
+pub use remote::*;
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $field:ident $name:literal = $value:expr, wide $wide:expr;)*) => {
@@ -293,6 +298,28 @@ pub const DELETE_STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Entries that a deletion in one transaction, as was asked for, looks at.
 pub const DELETE_WHOLE_ROWS_MAX: usize = 100_000;
 
+/// Threads of a store for reads that take long: searches, counts, filtered lists.
+pub const LONG_READERS_MAX: usize = 2;
+
+/// How long such a thread, and with it its connection, stays without work.
+pub const LONG_READER_IDLE_MS: u64 = 10_000;
+
+/// How long one step of such a read lasts before others have their turn, unless one value takes
+/// longer.
+pub const LONG_STEP_MS: u64 = 20;
+
+/// How long a search, a count or a filtered deletion may take with all its steps.
+pub const LONG_READ_MS_MAX: u64 = 300_000;
+
+/// As [`LONG_READ_MS_MAX`], of a client of a server.
+pub const SERVER_LONG_READ_MS_MAX: u64 = 60_000;
+
+/// How long such work may still go on when its handle has been closed.
+pub const CLOSE_GRACE_MS: u64 = 100;
+
+/// Instructions of SQLite's virtual machine between two looks at whether such work is to go on.
+pub const LONG_READ_INSTRUCTIONS: i32 = 1000;
+
 /// Entries that one step of a count or a filtered list looks at, so that other reads come between.
 pub const SCAN_STEP_ROWS_MAX: usize = 8192;
 
@@ -441,61 +468,6 @@ pub const FRAMES_ROWS_MAX: usize = 1000;
 
 /// Retries in the backoff schedule of a message that came over the network.
 pub const WIRE_BACKOFF_INTERVALS_MAX: usize = 10;
-/// How long a call on a database elsewhere may take with all its retries, by default.
-pub const REMOTE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
-
-/// The wait before the first retry of a request.
-pub const RETRY_DELAY_MS: u64 = 100;
-
-/// The longest wait between two tries of a request.
-pub const RETRY_DELAY_MS_MAX: u64 = 10_000;
-
-/// The longest wait before another try that a server can ask for.
-pub const RETRY_AFTER_MS_MAX: u64 = 60_000;
-
-/// Least time between two metadata exchanges of one handle, whatever the server says of its expiry.
-pub const METADATA_INTERVAL_MS_MIN: u64 = 1000;
-
-/// Longest body of a metadata exchange.
-pub const METADATA_BYTES_MAX: usize = 64 * 1024;
-
-/// Redirects that a metadata exchange follows.
-pub const REDIRECTS_MAX: usize = 5;
-
-/// Longest body of an answer to a read.
-pub const REMOTE_ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
-
-/// What is read, and shown, of the text of a refusal.
-pub const REFUSAL_BYTES_MAX: usize = 4096;
-
-/// How long the text of a refusal is waited for; what has come by then is shown.
-pub const REFUSAL_WAIT_MS_MAX: u64 = 1000;
-
-/// How long a watch from elsewhere may be silent before it is asked for anew; servers send a sign
-/// of life every few seconds.
-pub const WATCH_SILENCE_MS_MAX: u64 = 60_000;
-
-/// How long a stream that brings no news must have lasted for the next one to be asked for soon.
-pub const STREAM_STEADY_MS_MIN: u64 = 1000;
-
-/// Ranges of one request to a server, which is one snapshot.
-pub const REMOTE_RANGES_MAX: usize = 10;
-
-/// Rows of one request to a server, the sum of its ranges' limits.
-pub const REMOTE_ROWS_MAX: usize = 1000;
-
-/// Entries of a page that is counted or chosen from here, because the server cannot.
-pub const REMOTE_PAGE_ROWS_MAX: usize = 500;
-
-/// Requests of one handle to its server under way at one time; more wait.
-pub const REMOTE_REQUESTS_MAX: usize = 128;
-
-/// What a server may send of a stream that nobody reads.
-pub const REMOTE_STREAM_WINDOW_BYTES: usize = 256 * 1024;
-
-/// Watches that share a connection, so that a server's bound of streams is not met.
-pub const REMOTE_WATCHES_PER_CONNECTION_MAX: usize = 64;
-
 /// Shortest token that a server takes: what Deno's own asks for.
 pub const TOKEN_CHARS_MIN: usize = 12;
 

@@ -18,8 +18,10 @@ mod feed;
 mod group;
 mod inbox;
 mod listener;
+mod long;
 mod measure;
 mod outlook;
+mod patience;
 mod preview;
 mod queue;
 mod read;
@@ -42,6 +44,7 @@ use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome
 pub use consume::Reply;
 pub use feed::{Batch, FeedReply, OpenedReply};
 pub use inbox::{Order, Submission};
+pub use patience::{Closing, Patience, Wanted};
 pub use preview::Preview;
 pub use queue::{Deliver, Elsewhere, Handed, Receive, Wish, number_elsewhere};
 pub use read::{ReadJob, Room};
@@ -57,6 +60,8 @@ type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
 pub struct Store {
     writes: Arc<inbox::Inbox>,
     reads: read::Reads,
+    long: Arc<long::LongReads>,
+    closing: Closing,
     watches: Arc<watch::Watches>,
     feeds: Arc<feed::Feeds>,
     readonly: bool,
@@ -113,11 +118,14 @@ impl Store {
             )?);
         }
         let threads = Mutex::new(threads);
+        let long = long::LongReads::new(make_reader.clone(), env.clone(), metrics.clone());
         let whole: Arc<dyn Custody> = engine;
         let receives = AtomicBool::new(false);
         Ok(Self {
             writes,
             reads,
+            long,
+            closing: Closing::default(),
             watches,
             feeds,
             readonly,
@@ -147,10 +155,30 @@ impl Store {
         Ok(reader)
     }
 
-    /// Runs a job on one current snapshot, on the reader thread.
+    /// Runs a job on one current snapshot, on the reader thread: one that is soon done, since others
+    /// wait for it.
     pub fn read(&self, job: ReadJob) {
         let env = self.env.clone();
         self.reads.send(env, job);
+    }
+
+    /// As [`Store::read`], for a job that takes long: on a thread for such, by which no other read
+    /// waits. Its calls to the snapshot fail when it is to go on no longer; the job says why, by
+    /// [`Patience::check`].
+    pub fn read_long(&self, patience: Arc<Patience>, job: ReadJob) {
+        self.long.send(patience, job);
+    }
+
+    /// The bounds of work that begins now, by the name of its method: `most`, and as long as it is
+    /// wanted.
+    #[must_use]
+    pub fn patience(
+        &self,
+        what: &'static str,
+        most: Duration,
+        wanted: Option<Wanted>,
+    ) -> Arc<Patience> {
+        Patience::new(what, most, wanted, self.closing.clone())
     }
 
     /// The database as a whole, to be copied or examined on a thread that may take its time.
@@ -160,13 +188,22 @@ impl Store {
     }
 
     /// What a write of one key would leave there now, by the rules of a commit; the reply is dropped
-    /// uncalled if the reader thread panics over it.
-    pub fn preview(&self, write: AtomicWrite, reply: Box<dyn FnOnce(Result<Preview>) + Send>) {
+    /// uncalled if the thread panics over it. With `long` the reply takes long, within these bounds.
+    pub fn preview(
+        &self,
+        write: AtomicWrite,
+        long: Option<Arc<Patience>>,
+        reply: Box<dyn FnOnce(Result<Preview>) + Send>,
+    ) {
         let env = self.env.clone();
-        self.read(Box::new(move |snapshot| {
+        let job: ReadJob = Box::new(move |snapshot| {
             let (now_ms, seed) = (env.now_ms(), env.random());
             reply(snapshot.and_then(|seen| preview::preview(seen, write, now_ms, seed)));
-        }));
+        });
+        match long {
+            Some(patience) => self.read_long(patience, job),
+            None => self.read(job),
+        }
     }
 
     /// Hands over writes; the reply gets one decision each, in order. It is dropped uncalled if the
@@ -407,8 +444,10 @@ impl Drop for Store {
         self.watches.close();
         self.feeds.close();
         self.writes.close();
+        self.closing.begin();
         self.reads.close();
-        for thread in self.threads.get_mut().drain(..) {
+        let long = self.long.close();
+        for thread in self.threads.get_mut().drain(..).chain(long) {
             // The store may be dropped by a reply, on one of its own threads.
             let own = thread.thread().id() == std::thread::current().id();
             if !own && thread.join().is_err() {

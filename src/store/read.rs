@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use crate::engine::{Reader, Snapshot};
+use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
 use crate::model::{Env, Error, Kind, Result};
 
@@ -83,13 +83,27 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
 
 /// Runs a job on a current snapshot of a reader.
 pub(super) fn answer(reader: &mut (impl Reader + ?Sized), now_ms: i64, job: ReadJob) {
+    answer_while(reader, now_ms, None, job);
+}
+
+/// As [`answer`]; the calls of the job to its snapshot end when `goes_on` says so.
+pub(super) fn answer_while(
+    reader: &mut (impl Reader + ?Sized),
+    now_ms: i64,
+    goes_on: Option<&GoesOn>,
+    job: ReadJob,
+) {
     let mut job = Some(job);
-    let read = reader.read(now_ms, &mut |snapshot| {
+    let run = &mut |snapshot: &mut dyn Snapshot| {
         if let Some(job) = job.take() {
             job(Ok(snapshot));
         }
         Ok(())
-    });
+    };
+    let read = match goes_on {
+        Some(goes_on) => reader.read_while(now_ms, goes_on, run),
+        None => reader.read(now_ms, run),
+    };
     if let (Err(error), Some(job)) = (read, job) {
         job(Err(error));
     }

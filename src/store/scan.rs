@@ -1,9 +1,14 @@
 //! Scans in steps: a reader looks at so many entries and no more, and then others have their turn.
 
+use std::time::{Duration, Instant};
+
+use super::patience::Patience;
 use crate::codec::key;
 use crate::engine::Snapshot;
 use crate::filter::Filter;
-use crate::model::{Error, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk};
+use crate::model::{
+    Error, LONG_STEP_MS, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk,
+};
 
 /// Entries that are chosen among those of a range; what is left of it after the last step.
 #[derive(Clone, Debug)]
@@ -29,16 +34,21 @@ impl Scan {
     /// there are no more.
     ///
     /// # Errors
-    /// What the engine answers; `Corrupt` for a value that the filter cannot read.
+    /// What the engine answers; `Corrupt` for a value that the filter cannot read; why its caller's
+    /// patience has ended.
     pub fn step(
         &mut self,
         snapshot: &mut dyn Snapshot,
         limit: usize,
+        patience: &Patience,
         show: &mut dyn FnMut(&Seen<'_>, bool),
     ) -> Result<bool> {
         let (mut rows, mut bytes, mut shown) = (0, 0, 0);
         let mut stopped = None;
         let mut failure = None;
+        let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
+        // Looking at the clock costs as much as passing over an entry.
+        let looks = if self.filter.is_some() { 1 } else { CLOCK_ROWS };
         let walk = Walk {
             start: &self.start,
             end: &self.end,
@@ -47,7 +57,9 @@ impl Scan {
         };
         snapshot.walk(walk, &mut |seen| {
             let key = seen.row.key;
-            if rows == SCAN_STEP_ROWS_MAX || bytes >= SCAN_STEP_BYTES_MAX || shown == limit {
+            let full = rows == SCAN_STEP_ROWS_MAX || bytes >= SCAN_STEP_BYTES_MAX || shown == limit;
+            let late = || rows > 0 && rows % looks == 0 && Instant::now() >= until;
+            if full || late() {
                 stopped = Some(key.to_vec());
                 return Step::Stop;
             }
@@ -65,12 +77,16 @@ impl Scan {
                 let past = if self.reverse { BEFORE_EXTENSIONS } else { AFTER_EXTENSIONS };
                 return Step::Seek([deep, &[past]].concat());
             }
-            let met = self
-                .filter
-                .as_ref()
-                .map_or(Ok(true), |filter| filter.matches(seen.row.encoding, seen.row.value));
+            let goes_on = |_| patience.lasts();
+            let met = self.filter.as_ref().map_or(Ok(Some(true)), |filter| {
+                filter.matches_while(seen.row.encoding, seen.row.value, &goes_on)
+            });
             match met {
-                Ok(chosen) => {
+                Ok(None) => {
+                    failure = patience.check().err().or_else(|| Some(Error::closed()));
+                    return Step::Stop;
+                }
+                Ok(Some(chosen)) => {
                     if chosen || self.passed {
                         shown += 1;
                         show(&seen, chosen);
@@ -99,6 +115,9 @@ impl Scan {
         Ok(false)
     }
 }
+
+/// Entries without a filter between two looks at the clock.
+const CLOCK_ROWS: usize = 64;
 
 /// Behind a key: before all keys that extend it, and after them.
 const BEFORE_EXTENSIONS: u8 = 0x00;

@@ -202,7 +202,8 @@ fn who_has_gone_is_read_for_no_more() {
         let reply = Reply::new(move |answer| drop(tell.send(answer))).while_wanted(move || wanted);
         let (store, busy) = (database.store("here").expect("here").clone(), Duration::ZERO);
         let (limits, answer_bytes_max) = (Limits::wide(), usize::MAX);
-        let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max };
+        let long_most = Duration::from_secs(60);
+        let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most };
         carry_out(verb, frame, call);
         told.recv().expect("an answer")
     };

@@ -15,6 +15,7 @@ mod data;
 mod extension;
 mod feeds;
 mod frames;
+mod long_reads;
 mod memory;
 mod rights;
 mod served;

@@ -15,7 +15,7 @@ use openkv::store::{Ask, Deliver, Elsewhere, Entry, Handed, Id, Store, Wish};
 use crate::writes::{key, write};
 
 /// Guards against hanging; nothing here takes long.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// When every test begins.
 pub(crate) const START_MS: i64 = 1_000_000;

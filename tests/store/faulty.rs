@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use openkv::engine::{
-    Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, Indexer, Ordered, Reader, Report,
-    Snapshot, Vacuumed, Work, Writer,
+    Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, GoesOn, Indexer, Ordered, Reader,
+    Report, Snapshot, Vacuumed, Work, Writer,
 };
 use openkv::model::{DeadOrder, IndexChoice, IndexInfo, IndexSpec, Result};
 
@@ -19,10 +19,12 @@ pub(crate) struct Plan {
     pub(crate) after_apply: Before<Report>,
     pub(crate) before_agenda: Before<()>,
     pub(crate) before_read: Before<()>,
+    pub(crate) before_reader: Before<()>,
     pub(crate) before_foreign: Before<()>,
     pub(crate) applies: AtomicUsize,
     pub(crate) agendas: AtomicUsize,
     pub(crate) reads: AtomicUsize,
+    pub(crate) readers: AtomicUsize,
     pub(crate) foreign: AtomicUsize,
     /// Of those, how many have not ended.
     pub(crate) foreign_open: AtomicUsize,
@@ -35,10 +37,12 @@ impl Default for Plan {
             after_apply: Box::new(|_, _| Ok(())),
             before_agenda: Box::new(|_, ()| Ok(())),
             before_read: Box::new(|_, ()| Ok(())),
+            before_reader: Box::new(|_, ()| Ok(())),
             before_foreign: Box::new(|_, ()| Ok(())),
             applies: 0.into(),
             agendas: 0.into(),
             reads: 0.into(),
+            readers: 0.into(),
             foreign: 0.into(),
             foreign_open: 0.into(),
         }
@@ -70,6 +74,7 @@ impl<E: Engine> Engine for Faulty<E> {
     type Writer = Faulty<E::Writer>;
 
     fn reader(&self) -> Result<Self::Reader> {
+        (self.1.before_reader)(self.1.readers.fetch_add(1, Ordering::SeqCst), &())?;
         Ok(Faulty(self.0.reader()?, self.1.clone()))
     }
 
@@ -102,6 +107,16 @@ impl<R: Reader> Reader for Faulty<R> {
     ) -> Result<()> {
         (self.1.before_read)(self.1.reads.fetch_add(1, Ordering::SeqCst), &())?;
         self.0.read(now_ms, job)
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        (self.1.before_read)(self.1.reads.fetch_add(1, Ordering::SeqCst), &())?;
+        self.0.read_while(now_ms, goes_on, job)
     }
 
     fn release(&mut self) {

@@ -15,6 +15,7 @@ mod failures;
 mod faulty;
 mod feeds;
 mod foreign;
+mod long_reads;
 mod named_queues;
 mod queue;
 mod watches;

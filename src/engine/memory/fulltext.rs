@@ -84,7 +84,7 @@ impl Finder for MemorySnapshot<'_> {
         if indexes.is_none() {
             *indexes = Some(PrivateIndexes::new()?);
         }
-        let indexes = indexes.as_ref();
+        let indexes = indexes.as_mut();
         let indexes = indexes.ok_or_else(|| Error::internal("the indexes are not there"))?;
         let lookup = &mut |key: &[u8], visit: &mut dyn FnMut(crate::model::Row<'_>)| {
             let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
@@ -93,6 +93,6 @@ impl Finder for MemorySnapshot<'_> {
             }
             Ok(found.is_some())
         };
-        indexes.search(search, lookup, visitor)
+        indexes.search(search, self.goes_on, lookup, visitor)
     }
 }

@@ -39,6 +39,7 @@ pub(super) fn from_code(extended: i32, text: &str) -> Error {
         ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => {
             (Kind::Denied, "the file or its directory may not be written")
         }
+        ffi::SQLITE_INTERRUPT => (Kind::Unavailable, "the call was ended; nothing was done"),
         ffi::SQLITE_NOTADB => (Kind::Corrupt, "it is not an openkv database"),
         ffi::SQLITE_CORRUPT | ffi::SQLITE_MISMATCH | ffi::SQLITE_SCHEMA | ffi::SQLITE_ERROR => {
             (Kind::Corrupt, "the file is damaged; restore it from a backup")

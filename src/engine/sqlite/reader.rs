@@ -15,10 +15,10 @@ use super::measure::Measure;
 use super::statement::{Run, Statement};
 use super::wal_index::{Header, WalIndex};
 use super::walk::Walker;
-use crate::engine::{FeedLog, Finder, Reader, Snapshot, Stats};
+use crate::engine::{FeedLog, Finder, GoesOn, Reader, Snapshot, Stats};
 use crate::model::{
-    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen,
-    Step, Versionstamp, Walk,
+    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, LONG_READ_INSTRUCTIONS, QueueStats, Result,
+    Row, Search, Seen, Step, Versionstamp, Walk,
 };
 
 /// One reading connection.
@@ -107,6 +107,16 @@ impl SqliteReader {
     }
 }
 
+impl SqliteReader {
+    /// After a job.
+    fn after(&mut self, done: Result<()>) -> Result<()> {
+        if done.is_err() || self.held == Held::Unproven {
+            self.release();
+        }
+        done
+    }
+}
+
 impl Reader for SqliteReader {
     fn read(
         &mut self,
@@ -116,10 +126,25 @@ impl Reader for SqliteReader {
         self.refresh()?;
         self.rows.now_ms = now_ms;
         let done = job(&mut self.rows);
-        if done.is_err() || self.held == Held::Unproven {
-            self.release();
-        }
-        done
+        self.after(done)
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        // Beginning and ending a transaction are not to be interrupted.
+        self.refresh()?;
+        self.rows.now_ms = now_ms;
+        let asked = goes_on.clone();
+        self.connection
+            .progress_handler(LONG_READ_INSTRUCTIONS, Some(move || !asked()))
+            .map_err(failure)?;
+        let done = job(&mut self.rows);
+        let removed = self.connection.progress_handler(0, None::<fn() -> bool>);
+        self.after(done.and(removed.map_err(failure)))
     }
 
     fn release(&mut self) {

@@ -1,15 +1,17 @@
 //! The laws of full-text indexes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{NOW, apply_at, claim, commit, key, settle, write};
 use crate::codec::cbor;
-use crate::engine::{Engine, Indexer, Reader, Work, Writer};
+use crate::engine::{Engine, GoesOn, Indexer, Reader, Work, Writer};
 use crate::model::{
     Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, Highlight, Hit,
-    HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Limits, Message,
-    Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search, Tokenizer, Value,
-    Wish, WriteParts,
+    HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Kind, Limits,
+    Message, Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search, Tokenizer,
+    Value, Wish, WriteParts,
 };
 
 fn soon() -> Instant {
@@ -40,6 +42,38 @@ fn spec() -> IndexSpec {
         tokenizer: Tokenizer::Unicode61,
         prefix_lengths: vec![2],
     }
+}
+
+/// A search went on for seconds after its caller had gone.
+pub(super) fn a_search_ends_when_it_is_told_to(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    writer.create_index(&spec(), soon()).unwrap();
+    for first in (0..1000).step_by(250) {
+        let docs = (first..first + 250).map(|n| doc(&format!("{n}"), &format!("word a{n} b{n}")));
+        commit(&mut writer, vec![write(Vec::new(), docs.collect())]);
+    }
+    let mut reader = engine.reader().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    // Before the first hit: all of them are ordered first.
+    let asks = asked.clone();
+    let ends: GoesOn = Arc::new(move || asks.fetch_add(1, Ordering::SeqCst) < 3);
+    let mut find = |goes_on: &GoesOn, text: &str| {
+        let mut taken = Taken { max: 5000, keys: vec![], places: vec![], snippets: vec![] };
+        let found = reader.read_while(NOW, goes_on, &mut |snapshot| {
+            snapshot.search(&query(text), &mut taken).map(drop)
+        });
+        (found.map_err(|error| error.kind()), taken.keys.len())
+    };
+    let terms: Vec<String> = (0..60).map(|n| format!("a{n}*")).collect();
+    for text in ["word", &terms.join(" OR ")] {
+        asked.store(0, Ordering::SeqCst);
+        assert_eq!(find(&ends, text), (Err(Kind::Unavailable), 0), "{text}");
+        assert_eq!(asked.load(Ordering::SeqCst), 4);
+    }
+    // The reader is as before, and the next search is not ended.
+    let goes_on: GoesOn = Arc::new(|| true);
+    assert_eq!(find(&goes_on, "word"), (Ok(()), 1000));
+    assert_eq!(found_at(&mut reader, "a7 b7", NOW), ["7"]);
 }
 
 /// Takes up to `max` hits.

@@ -9,7 +9,9 @@ use tokio::sync::oneshot;
 use super::{answered, answered_within, malformed, told, unanswered};
 use crate::call::{Call, Fault, Reply, carry_out};
 use crate::codec::frame::{Verb, parse_dead};
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits};
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
+};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Rights;
 use crate::server::catalog::now_ms;
@@ -119,7 +121,8 @@ async fn once(
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let answer_bytes_max = FRAMES_ANSWER_BYTES_MAX;
     let store = store.clone();
-    work(Call { store, reply, durable: true, busy, limits, answer_bytes_max });
+    let long_most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
+    work(Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most });
     Ok(receiver.await.map_err(unanswered)?)
 }
 

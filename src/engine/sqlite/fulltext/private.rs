@@ -6,8 +6,10 @@ use super::super::errors::failure;
 use super::super::statement::Statement;
 use super::search::Lookup;
 use super::{BuiltEntry, Catalog, Site, TABLES, counted, list, search};
+use crate::engine::GoesOn;
 use crate::model::{
-    Encoding, Error, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search,
+    Encoding, Error, HitVisitor, IndexChoice, IndexInfo, IndexSpec, LONG_READ_INSTRUCTIONS, Result,
+    Search,
 };
 
 /// The indexes of a database in memory.
@@ -84,11 +86,20 @@ impl PrivateIndexes {
     }
 
     pub(in crate::engine) fn search(
-        &self,
+        &mut self,
         wanted: &Search,
+        goes_on: Option<&GoesOn>,
         lookup: Lookup<'_>,
         visitor: &mut dyn HitVisitor,
     ) -> Result<IndexInfo> {
-        search(&self.prepare(), wanted, lookup, visitor)
+        let Some(goes_on) = goes_on.cloned() else {
+            return search(&self.prepare(), wanted, lookup, visitor);
+        };
+        self.connection
+            .progress_handler(LONG_READ_INSTRUCTIONS, Some(move || !goes_on()))
+            .map_err(failure)?;
+        let found = search(&self.prepare(), wanted, lookup, visitor);
+        let removed = self.connection.progress_handler(0, None::<fn() -> bool>);
+        removed.map_err(failure).and(found)
     }
 }

@@ -1,0 +1,134 @@
+//! Reads that take long: other clients do not wait for them, and they end with their client.
+
+use std::io::Write;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use ciborium::Value as Cbor;
+use openkv::backend::Database;
+use openkv::call::{Call, Fault, Reply, carry_out};
+use openkv::codec::frame::Verb;
+use openkv::model::{AtomicWrite, EncodedValue, Encoding, Kind, Limits, Mutation, WriteParts};
+use openkv::open::{Target, open};
+use openkv::store::Store;
+
+use crate::client::send;
+use crate::extension::{call, connect, count_all};
+use crate::served::{ACCESS, READ, Served, Session, file, key};
+
+fn encoded(value: &Cbor) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    ciborium::into_writer(value, &mut bytes).expect("CBOR");
+    bytes
+}
+
+/// An array of so many numbers.
+fn numbers(count: usize) -> Vec<u8> {
+    encoded(&Cbor::Array(vec![Cbor::from(7); count]))
+}
+
+/// A count with a filter of so many conditions, each of which walks through all of a value.
+fn slow_count(conditions: usize) -> Vec<u8> {
+    let contains = Cbor::Map(vec![(Cbor::from("$contains"), Cbor::from(8))]);
+    let any = Cbor::Map(vec![(Cbor::from("$or"), Cbor::Array(vec![contains; conditions]))]);
+    let filter = encoded(&any);
+    let mut frame = count_all();
+    frame[0] = 8;
+    frame.extend((filter.len() as u32).to_le_bytes());
+    frame.extend(filter);
+    frame
+}
+
+/// Stores values over which a count of `slow_count(400)` takes many seconds.
+fn fill(store: &Store) {
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        let value = EncodedValue { encoding: Encoding::Cbor, bytes: numbers(60_000) };
+        let set = Mutation::Set { key: key(name), suffixed: false, value, expire_at_ms: None };
+        let parts = WriteParts { mutations: vec![set], ..WriteParts::default() };
+        let write = AtomicWrite::new(parts, &Limits::wide()).expect("a write");
+        let (tell, told) = channel();
+        let reply = Box::new(move |decisions| drop(tell.send(decisions)));
+        store.commit(vec![Ok(write)], false, Duration::from_secs(5), reply);
+        told.recv().expect("decisions");
+    }
+}
+
+/// A server on a file over which counts take long.
+fn served() -> Served {
+    let served = file(|_| ());
+    let path = served.folder.path().join("kv.sqlite3");
+    let busy = Duration::from_secs(5);
+    let here = open(&Target::File { path, readonly: false, busy, encoding: None });
+    let here = here.expect("the store of the server");
+    fill(here.store("here").expect("here"));
+    served
+}
+
+/// How many counts have ended, and how many of them failed.
+fn counts(served: &Served) -> (u64, u64) {
+    let client = connect(served, READ);
+    let picture = call(&client, Verb::Metrics, &[0]).expect("metrics");
+    let picture: serde_json::Value = serde_json::from_slice(&picture).expect("JSON");
+    let count = &picture["operations"]["count"];
+    (count["count"].as_u64().unwrap_or(0), count["errors"].as_u64().unwrap_or(0))
+}
+
+fn begin(session: &Session, verb: Verb, body: &[u8]) -> std::net::TcpStream {
+    let headers = session.headers();
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let path = format!("/v2/openkv/call/{}", verb.number());
+    let mut stream = send(session.address, "POST", &path, &headers, body);
+    stream.flush().expect("sent");
+    stream
+}
+
+/// A count with an expensive filter took 10.9 s, and every other client's `get` waited for it; it went
+/// on when its client had gone.
+#[test]
+fn others_read_while_a_count_goes_on_and_it_ends_with_its_client() {
+    let served = served();
+    let session = served.session("/", ACCESS);
+    assert_eq!(counts(&served), (0, 0));
+    // More than there are threads for such.
+    let slow: Vec<_> = (0..4).map(|_| begin(&session, Verb::Count, &slow_count(400))).collect();
+    std::thread::sleep(Duration::from_millis(100));
+    for _ in 0..10 {
+        assert!(session.get("a").is_some());
+    }
+    assert_eq!(counts(&served), (0, 0), "all of them are still under way");
+    drop(slow);
+    let mut ended = (0, 0);
+    for _ in 0..500 {
+        ended = counts(&served);
+        if ended.0 == 4 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(ended, (4, 4), "each has ended without an answer");
+    // What is asked for then is answered.
+    let client = connect(&served, ACCESS);
+    assert_eq!(call(&client, Verb::Count, &count_all()), Ok(8_f64.to_le_bytes().to_vec()));
+}
+
+/// What takes longer than it may is ended, with an error that is not asked for again.
+#[test]
+fn a_count_has_a_deadline() {
+    let database = open(&Target::Memory).expect("a database");
+    let Database::Store(store) = &database else { panic!("it is here") };
+    fill(store);
+    let ask = |frame: &[u8], long_most| {
+        let (tell, told) = channel();
+        let reply = Reply::new(move |answer| drop(tell.send(answer)));
+        let (store, busy, limits) = (store.clone(), Duration::ZERO, Limits::wide());
+        let answer_bytes_max = usize::MAX;
+        let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most };
+        carry_out(Verb::Count, frame, call);
+        told.recv().expect("an answer")
+    };
+    let ended = ask(&slow_count(400), Duration::from_millis(50));
+    let Err(Fault::Begun(error)) = ended else { panic!("{ended:?}") };
+    assert_eq!(error.kind(), Kind::Unavailable);
+    assert!(error.message().starts_with("kv.count: ended after 50 ms"), "{error}");
+    assert_eq!(ask(&slow_count(1), Duration::from_secs(60)), Ok(0_f64.to_le_bytes().to_vec()));
+}

@@ -1,0 +1,152 @@
+//! Reads that take long: nobody else waits for them, and they end with their caller.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use openkv::engine::Snapshot;
+use openkv::model::{Error, Kind, Result};
+use openkv::store::Wanted;
+
+use crate::database::{Answer, Database, PATIENCE};
+use crate::faulty::{Faulty, Plan};
+use crate::on_both;
+use crate::writes::{set, write};
+
+on_both! {
+    a_long_read_ends_when_nobody_wants_it
+    a_long_read_ends_with_the_store
+    a_panic_of_a_long_read_is_its_own
+    point_reads_do_not_wait_for_long_ones
+}
+
+/// A search of seconds held up every other read.
+fn point_reads_do_not_wait_for_long_ones(db: Database) {
+    db.must(write(vec![set("a", b"1")]));
+    let ((begin, begun), (finish, finished)) = (channel(), channel::<()>());
+    let (told, answer) = channel();
+    let patience = db.store().patience("a test", PATIENCE, None);
+    let job = Box::new(move |snapshot: Result<&mut dyn Snapshot>| {
+        snapshot.expect("a snapshot");
+        begin.send(()).expect("waited for");
+        finished.recv().expect("told to finish");
+        told.send(()).expect("asked");
+    });
+    db.store().read_long(patience, job);
+    Answer::of(begun).get();
+    assert_eq!(db.read("a"), Some(b"1".to_vec()));
+    // Also while a write waits for it, as it does in memory.
+    let written = db.submit(vec![Ok(write(vec![set("a", b"2")]))]);
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(db.read("a").is_some());
+    let answer = Answer::of(answer);
+    assert!(answer.now().is_none(), "it is still under way");
+    finish.send(()).expect("waits");
+    answer.get();
+    written.get();
+    assert_eq!(db.read("a"), Some(b"2".to_vec()));
+}
+
+/// Runs for as long as its caller wants it.
+fn endless(db: &Database, wanted: Option<Wanted>) -> (Answer<()>, Answer<Error>) {
+    let ((begin, begun), (told, answer)) = (channel(), channel());
+    let patience = db.store().patience("a test", PATIENCE, wanted);
+    let bounds = patience.clone();
+    let job = Box::new(move |_: Result<&mut dyn Snapshot>| {
+        begin.send(()).expect("waited for");
+        while bounds.lasts() {
+            std::thread::yield_now();
+        }
+        told.send(bounds.check().expect_err("it has ended")).expect("asked");
+    });
+    db.store().read_long(patience, job);
+    (Answer::of(begun), Answer::of(answer))
+}
+
+fn a_long_read_ends_when_nobody_wants_it(db: Database) {
+    let here = Arc::new(AtomicBool::new(true));
+    let asked = here.clone();
+    let wanted: Wanted = Arc::new(move || asked.load(Ordering::Relaxed));
+    let (begun, ended) = endless(&db, Some(wanted));
+    begun.get();
+    here.store(false, Ordering::Relaxed);
+    assert_eq!(ended.get().kind(), Kind::Closed);
+}
+
+/// Closing the last handle waited for a search of many seconds.
+fn a_long_read_ends_with_the_store(mut db: Database) {
+    let all: Vec<_> = (0..4).map(|_| endless(&db, None)).collect();
+    all[0].0.get();
+    db.close();
+    for (_, ended) in all {
+        // Those that had not begun are told as well.
+        assert_eq!(ended.get().kind(), Kind::Closed);
+    }
+}
+
+fn a_panic_of_a_long_read_is_its_own(db: Database) {
+    let (told, answer) = channel::<()>();
+    let patience = || db.store().patience("a test", PATIENCE, None);
+    let panics = Box::new(move |_: Result<&mut dyn Snapshot>| {
+        let _dropped = told;
+        panic!("on purpose");
+    });
+    db.store().read_long(patience(), panics);
+    assert!(Answer::of(answer).is_dropped());
+    for _ in 0..4 {
+        let (told, answer) = channel();
+        db.store().read_long(
+            patience(),
+            Box::new(move |snapshot| {
+                let stats = snapshot.and_then(|snapshot| snapshot.stats(true));
+                told.send(stats.map(|stats| stats.entries)).expect("asked");
+            }),
+        );
+        assert_eq!(Answer::of(answer).get(), Ok(Some(0)));
+    }
+}
+
+/// A reader is a connection with its descriptors.
+#[test]
+fn a_reader_for_long_work_is_made_when_there_is_some() {
+    let plan = Arc::new(Plan::default());
+    let shared = plan.clone();
+    let db = Database::sqlite_wrapped(|engine| Faulty(engine, shared));
+    db.must(write(vec![set("a", b"1")]));
+    db.read("a");
+    let before = plan.readers.load(Ordering::SeqCst);
+    for _ in 0..6 {
+        let (_begun, ended) = endless(&db, Some(Arc::new(|| false)));
+        ended.get();
+    }
+    let made = plan.readers.load(Ordering::SeqCst) - before;
+    assert!((1..=2).contains(&made), "{made} readers");
+}
+
+/// The reader cannot be had once: whoever asked is told, and the next one is answered.
+#[test]
+fn a_reader_that_cannot_be_made_is_asked_for_again() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let failing = fails.clone();
+    let plan = Arc::new(Plan {
+        before_reader: Box::new(move |_, ()| match failing.load(Ordering::SeqCst) {
+            true => Err(Error::new(Kind::Unavailable, "no descriptor is left")),
+            false => Ok(()),
+        }),
+        ..Plan::default()
+    });
+    let db = Database::sqlite_wrapped(|engine| Faulty(engine, plan));
+    let count = || {
+        let (told, answer) = channel();
+        let job = Box::new(move |snapshot: Result<&mut dyn Snapshot>| {
+            told.send(snapshot.and_then(|seen| seen.stats(true))).expect("asked");
+        });
+        db.store().read_long(db.store().patience("a test", PATIENCE, None), job);
+        Answer::of(answer).get()
+    };
+    fails.store(true, Ordering::SeqCst);
+    assert_eq!(count().map_err(|error| error.kind()), Err(Kind::Unavailable));
+    fails.store(false, Ordering::SeqCst);
+    assert!(count().is_ok());
+}
