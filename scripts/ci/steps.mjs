@@ -13,6 +13,7 @@ const STEP_MINUTES_MAX = 8;
 
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
+const NETWORK_SECONDS = 60;
 const FUZZ_SECONDS = 30;
 
 /** All steps in the order in which each lane takes them. */
@@ -40,6 +41,9 @@ export function steps(root) {
       needs: ["addon", "ts"],
     }),
     node("processes", ["npm", "run", "test:processes", "--", "--seconds", `${PROCESSES_SECONDS}`], {
+      needs: ["addon", "ts"],
+    }),
+    node("network", ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`], {
       needs: ["addon", "ts"],
     }),
 
