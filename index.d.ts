@@ -855,7 +855,8 @@ export interface KvNamedEnqueueOptions extends KvQueueEnqueueOptions {
  * passed: what is changed later changes nothing here.
  *
  * Nothing happens before {@link AtomicOperation.commit}; the operation is not a promise, and
- * awaiting it is a `TypeError`.
+ * awaiting it is a `TypeError`. As in Deno, what cannot be stored and invalid options throw at the
+ * call; an invalid key, and a value, message or `expireIn` over its limit, reject the commit.
  *
  * @example
  * const from = await kv.get<number>(["account", "a"]);

@@ -1,8 +1,10 @@
 // Duty: AtomicOperation: collects encoded records, and commits them as one write.
-// Invariant: a value that cannot be stored throws at the call, a bad key rejects the commit, as in
-// Deno KV; either way nothing of the call is left behind.
+// Invariant: a value that cannot be stored throws at the call, a bad key and what is over a limit
+// reject the commit, as in Deno KV; either way nothing of the call is left behind.
 
+import { isAtCommit } from "./at-commit.js";
 import {
+  type QueueOptions,
   checkCheck,
   checkMutation,
   checkOptions,
@@ -193,7 +195,13 @@ export class AtomicOperation {
   enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions | null): this {
     const { limits, port } = this.#session;
     const named = checkAtomicEnqueue(options, limits, port.bounds);
-    const checked = named ?? checkQueueOptions(options as KvEnqueueOptions, limits);
+    let checked: QueueOptions;
+    try {
+      checked = named ?? checkQueueOptions(options as KvEnqueueOptions, limits);
+    } catch (error) {
+      this.#keep(error);
+      return this;
+    }
     const { atMs, delayMs } = checked;
     return this.#add(MESSAGES, atMs === undefined ? delayMs : undefined, (writer) => {
       this.#tryKey(() => putEnqueueHead(writer, atMs ?? delayMs, checked, limits));
@@ -248,6 +256,8 @@ export class AtomicOperation {
       put(writer);
       if (writer.patches !== null) putPatches(writer);
       keep = !this.#bad;
+    } catch (error) {
+      this.#keep(error);
     } finally {
       if (keep) {
         if (segments.length > 0 && segments[segments.length - 1].rank > rank) this.#sorted = false;
@@ -260,6 +270,12 @@ export class AtomicOperation {
       giveWriter(writer);
     }
     return this;
+  }
+
+  /** Keeps an error for the commit, or throws it. */
+  #keep(error: unknown): void {
+    if (!isAtCommit(error)) throw error;
+    this.#failure ??= error;
   }
 
   /** What `put` throws is kept for the commit. */

@@ -2,7 +2,7 @@
 // Keys and values are checked where they are encoded; sizes are compared there with the handle's
 // limits.
 
-import { now } from "./clock.js";
+import { atCommit } from "./at-commit.js";
 import { printKey } from "./key-text.js";
 import { refuseMistaken, refuseUnknown } from "./names.js";
 import type { KvKey } from "./types.js";
@@ -12,7 +12,7 @@ export type Limits = Readonly<Record<string, number>>;
 
 /** Deno's words for an argument of the wrong shape. */
 export function wrongShape(expected: string, given: unknown): TypeError {
-  return new TypeError(`invalid type; expected: ${expected}, got: ${nameOf(given)}`);
+  return atCommit(new TypeError(`invalid type; expected: ${expected}, got: ${nameOf(given)}`));
 }
 
 /** A count or a size over a limit of the handle: Deno's words, and what to do. */
@@ -79,21 +79,16 @@ export function checkConsistency(level: unknown): void {
   throw new TypeError(`unknown variant \`${level}\`, expected \`strong\` or \`eventual\``);
 }
 
-/** The largest `expireIn`: the last instant that a Date can name. */
-const EXPIRE_IN_MS_MAX = 8.64e15;
-
 /** Checks the names of the options of a set. */
 export function checkSetOptions(options: object): void {
   refuseMistaken(options, SET_OPTIONS);
 }
 
+/** Its upper bound is that of the end that it comes to ({@link endAfter} of js/end.ts). */
 export function checkExpireIn(expireIn: unknown): number | undefined {
   if (expireIn === undefined) return undefined;
   if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
     throw new TypeError(`expireIn must be a non-negative integer: received ${told(expireIn)}`);
-  }
-  if (now() + expireIn > EXPIRE_IN_MS_MAX) {
-    throw new TypeError(`Invalid mutation: expireIn is too large: ${expireIn}`);
   }
   return expireIn;
 }
@@ -198,6 +193,8 @@ export function checkBackoff(
   otherwise: readonly number[] = BACKOFF_DEFAULT_MS,
 ): readonly number[] {
   if (schedule === undefined) return otherwise;
+  // Deno's: null is refused at the call, another type by the commit.
+  if (schedule === null) throw new TypeError("backoffSchedule must be an array: received null");
   if (!Array.isArray(schedule)) throw wrongShape("array", schedule);
   const most = limits.backoffIntervalsMax;
   if (schedule.length > most) {

@@ -46,7 +46,21 @@ export function checkSetEnd(options: object | null | undefined): End {
 
 /** In milliseconds since the epoch, for a write that is committed now. */
 export function endNow({ afterMs, atMs }: End): number | undefined {
-  return afterMs === undefined ? atMs : now() + afterMs;
+  return afterMs === undefined ? atMs : endAfter(afterMs);
+}
+
+/**
+ * The end of what is committed now and lives so long, in milliseconds since the epoch. Throws
+ * TypeError for one that no Date can name: as in Deno, a commit's error.
+ */
+export function endAfter(afterMs: number): number {
+  const end = now() + afterMs;
+  if (end <= TIME_MS_MAX) return end;
+  const most = TIME_MS_MAX - now();
+  throw new TypeError(
+    `Invalid mutation: expireIn is too large: ${afterMs}: at most ${most} ms end at a date; ` +
+      "leave expireIn out for an entry that stays",
+  );
 }
 
 /** What a record has room for until its commit, which fills in the time of an `afterMs`. */

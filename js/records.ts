@@ -2,6 +2,7 @@
 // that encoded bytes allow. Rust holds every limit again; here they keep memory bounded.
 // Invariant: a function that throws may leave bytes behind; its caller takes them back.
 
+import { atCommit } from "./at-commit.js";
 import type { Limits, QueueOptions } from "./check.js";
 import { overLimit, wrongShape } from "./check.js";
 import { encodeKey, encodeKeyParts } from "./codec/key.js";
@@ -106,9 +107,9 @@ export function putValue(writer: Writer, key: KvKey, value: unknown, limits: Lim
 /** An error of the encoder; one about the size with the key and the option. */
 function tellKey(error: unknown, key: KvKey): unknown {
   if (!(error instanceof TypeError) || !error.message.startsWith(TOO_LARGE)) return error;
-  return new TypeError(
+  return atCommit(new TypeError(
     `${error.message} for key ${printKey(key)}; raise limits.valueBytesMax of openKv to allow it`,
-  );
+  ));
 }
 
 /** Flag of an APPEND: its items go in front. */
@@ -237,7 +238,9 @@ export function putMessage(writer: Writer, value: unknown, limits: Limits): void
   } catch (error) {
     if (error instanceof TypeError && error.message.startsWith(TOO_LARGE)) {
       const words = error.message.replace(TOO_LARGE, "enqueue payload too large");
-      throw new TypeError(`${words}; raise limits.messageBytesMax of openKv to allow it`);
+      throw atCommit(
+        new TypeError(`${words}; raise limits.messageBytesMax of openKv to allow it`),
+      );
     }
     throw error;
   }

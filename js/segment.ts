@@ -4,6 +4,7 @@
 // that is repeated finds them as they were.
 
 import { now } from "./clock.js";
+import { endAfter } from "./end.js";
 import { type Fill, fillBlobs } from "./codec/value/blob.js";
 import { Writer } from "./codec/writer.js";
 import { putBytes } from "./frame.js";
@@ -115,7 +116,12 @@ export function joinSegments(session: Session, segments: readonly Segment[]): Wr
   const batch = session.joinWrite();
   const { writer } = batch;
   batch.begin();
-  putSegments(writer, segments);
+  try {
+    putSegments(writer, segments);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
   batch.commit();
   return batch;
 }
@@ -127,7 +133,8 @@ export function putSegments(writer: Writer, segments: readonly Segment[]): void 
     putBytes(writer, segment.buf, segment.start, segment.end);
     if (segment.afterMs !== undefined) {
       const offset = timeOffsetOf(segment.buf[segment.start]);
-      writer.view.setFloat64(at + offset, now() + segment.afterMs, true);
+      const time = segment.rank === MESSAGES ? now() + segment.afterMs : endAfter(segment.afterMs);
+      writer.view.setFloat64(at + offset, time, true);
     }
   }
 }

@@ -40,7 +40,7 @@ const growth = (name) => ({
   ],
   over: [
     ...longKey((op, key) => op[name](key, [1])),
-    [(kv) => kv.atomic()[name](["a"], [BIG]), VALUE],
+    [(kv) => kv.atomic()[name](["a"], [BIG]).commit(), VALUE],
   ],
   misspelt: [
     [(kv) => kv.atomic()[name](["a"], [1], { expiresIn: 5 }), /unknown option 'expiresIn'/],
@@ -82,7 +82,7 @@ export default {
     ],
     over: [
       ...longKey((op, key) => op.mutate({ key, type: "set", value: 1 })),
-      [(kv) => kv.atomic().mutate({ key: ["a"], type: "set", value: BIG }), VALUE],
+      [(kv) => kv.atomic().mutate({ key: ["a"], type: "set", value: BIG }).commit(), VALUE],
       [commit((op) => op.mutate(...keys(1001).map((key) => ({ type: "delete", key })))),
         /Too many mutations \(max 1000\)/],
     ],
@@ -105,7 +105,7 @@ export default {
     ],
     over: [
       ...longKey((op, key) => op.set(key, 1)),
-      [(kv) => kv.atomic().set(["a"], BIG), VALUE],
+      [(kv) => kv.atomic().set(["a"], BIG).commit(), VALUE],
     ],
     misspelt: [[(kv) => kv.atomic().set(["a"], 1, { expiresIn: 1 }), /'expiresIn'/]],
   },
@@ -142,7 +142,7 @@ export default {
       [commit((op) => op.enqueue(1, { keysIfUndelivered: [5] })), /array/],
     ],
     over: [
-      [(kv) => kv.atomic().enqueue(BIG), /enqueue payload too large/],
+      [(kv) => kv.atomic().enqueue(BIG).commit(), /enqueue payload too large/],
       [(kv) => kv.atomic().enqueue(1, { queue: "q".repeat(257) }), /queue is too long \(max 256/],
       [(kv) => kv.atomic().enqueue(1, { queue: "q", priority: 10 }), /priority must be .* 0 to 9/],
       [commit((op) => op.enqueue(1, { keysIfUndelivered: keys(11) })), /\(max 10\)/],

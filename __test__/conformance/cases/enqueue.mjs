@@ -7,10 +7,12 @@ async function refused(t, options, words) {
   await t.rejects(() => kv.enqueue(1, options), TypeError, words);
 }
 
-/** Both ways refuse, the operation at the latest when it commits. */
+/** Both ways refuse, the operation when it commits, and nothing of it has happened. */
 async function refusedByCommit(t, options, words = "") {
   const kv = await t.open();
-  await t.rejects(async () => kv.atomic().enqueue(1, options).commit(), TypeError, words);
+  const op = kv.atomic().set(["a"], 1).enqueue(1, options).set(["b"], 1);
+  await t.rejects(() => op.commit(), TypeError, words);
+  t.same(await t.all(kv.list({ prefix: [] })), []);
   await t.rejects(() => kv.enqueue(1, options), TypeError, words);
 }
 

@@ -33,6 +33,15 @@ export default [
       const kv = await t.open();
       const far = async () => kv.set(["a"], 1, { expireIn: 9e15 });
       await t.rejects(far, TypeError, "expireIn is too large");
+      const ops = [
+        kv.atomic().set(["b"], 1).set(["a"], 1, { expireIn: 9e15 }).set(["c"], 1),
+        kv.atomic().mutate({ type: "set", key: ["a"], value: 1, expireIn: 9e15 }),
+      ];
+      for (const op of ops) {
+        await t.rejects(() => op.commit(), TypeError, "expireIn is too large");
+        await t.rejects(() => op.commit(), TypeError, "expireIn is too large");
+      }
+      t.same(await t.all(kv.list({ prefix: [] })), []);
       await kv.set(["a"], 1, { expireIn: 8.2e15 });
       t.is(await t.value(kv, ["a"]), 1);
     },

@@ -79,8 +79,12 @@ export default [
       t.ok(back.length === 65536 && back.every((byte) => byte === 5));
       const words = "Value too large (max 65536 bytes)";
       await t.rejects(() => kv.set(["a"], new Uint8Array(65537)), TypeError, words);
-      const op = async () => kv.atomic().set(["a"], new Uint8Array(65537)).commit();
-      await t.rejects(op, TypeError, words);
+      for (const large of [new Uint8Array(65537), [new Uint8Array(65537)], "x".repeat(65537)]) {
+        const op = kv.atomic().set(["b"], 1).set(["c"], large).set(["d"], 1);
+        await t.rejects(() => op.commit(), TypeError, words);
+        await t.rejects(() => op.commit(), TypeError, words);
+      }
+      t.same(await t.ends(kv.list({ prefix: [] })), ["a"]);
     },
   },
   {
@@ -90,8 +94,8 @@ export default [
       await kv.enqueue(new Uint8Array(65000), { delay: 60_000 });
       const words = "enqueue payload too large (max 65536 bytes)";
       await t.rejects(() => kv.enqueue(new Uint8Array(65536)), TypeError, words);
-      const op = async () => kv.atomic().enqueue("x".repeat(65537)).commit();
-      await t.rejects(op, TypeError, words);
+      const op = kv.atomic().enqueue("x".repeat(65537));
+      await t.rejects(() => op.commit(), TypeError, words);
     },
   },
   {
