@@ -45,13 +45,15 @@ function run(name, source, { cwd = project } = {}) {
 
 test("the tarballs hold what they should and nothing else", (t) => {
   const compiled = main.files.filter((path) => path.startsWith("dist/"));
+  const pages = main.files.filter((path) => /^(?:docs|examples)\//.test(path));
   assert.deepEqual(
-    main.files.filter((path) => !path.startsWith("dist/")),
+    main.files.filter((path) => !path.startsWith("dist/") && !pages.includes(path)),
     [
       ...["CHANGELOG.md", "LICENSE", "README.md", "bin/openkv.js", "index.cjs", "index.d.mts"],
       ...["index.d.ts", "index.js", "index.mjs", "package.json"],
     ],
   );
+  assert.ok(pages.every((path) => /^(?:docs\/[\w-]+\.md|examples\/[\w-]+\.mjs)$/.test(path)), `${pages}`);
   for (const path of compiled.filter((path) => !["dist/native/binding.js", "dist/esm/package.json"].includes(path))) {
     const source = path.replace(/^dist\/(?:esm\/)?/, "js/").replace(/\.js$/, ".ts");
     assert.ok(existsSync(join(root, source)), `${path} has no source`);
@@ -77,6 +79,20 @@ test("the licences of all that is compiled in travel with the addon", () => {
   assert.match(text, /SQLite .* public domain/);
   assert.match(text, /Permission is hereby granted, free of charge/);
   assert.doesNotMatch(text, /proptest/, "tests are not compiled in");
+});
+
+// The declarations named pages that only the repository had.
+test("the pages and examples that the package names travel in it", () => {
+  const named = main.files
+    .filter((path) => /\.(?:d\.m?ts|js|cjs|mjs)$/.test(path))
+    .flatMap((path) => {
+      const text = readFileSync(join(installed, path), "utf8");
+      // By a URL it may be elsewhere.
+      const names = text.matchAll(/(?<![\w/.-])(?:docs\/[\w/-]+\.md|examples\/[\w/-]+\.mjs)\b/g);
+      return [...names].map(([name]) => name);
+    });
+  assert.ok(named.includes("docs/limits.md"));
+  for (const name of new Set(named)) assert.ok(main.files.includes(name), name);
 });
 
 test("the published manifest installs without running anything", () => {

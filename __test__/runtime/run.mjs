@@ -21,6 +21,7 @@ const programs = join(here, "run-programs.mjs");
 const files = join(here, "deno-files.mjs");
 const classes = join(here, "deno-classes.mjs");
 const move = join(here, "move.mjs");
+const permissions = join(here, "permissions.mjs");
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;
@@ -35,6 +36,7 @@ const runs = {
   },
   files: { command: () => deno(), scripts: [[...denoFlags, "--unstable-kv", files]] },
   classes: { command: () => deno(), scripts: [[...denoFlags, "--unstable-kv", classes]] },
+  permissions: { command: () => process.execPath, scripts: [[permissions]] },
   move: { command: () => process.execPath, scripts: process.platform === "win32" ? [] : [[move]] },
 };
 

@@ -90,7 +90,12 @@ const MUSL_MACHINES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: 
 
 function usesMusl(): boolean {
   const loader = `/lib/ld-musl-${MUSL_MACHINES[process.arch]}.so.1`;
-  return existsSync(loader) && !existsSync("/etc/ld.so.cache");
+  try {
+    return existsSync(loader) && !existsSync("/etc/ld.so.cache");
+  } catch {
+    // Deno, without permission to read there.
+    return false;
+  }
 }
 
 /** A file has no manifest: it tells its version itself. */
