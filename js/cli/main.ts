@@ -1,10 +1,8 @@
 // Duty: the command `openkv`: its table of commands, and what its exit says.
-//
-// Exit codes: 0 done; 1 it did not happen (nothing there, a check failed, the database refused);
-// 2 the command line is wrong; 130 interrupted.
 
 import { Command, CommanderError, Option } from "commander";
 import { addAtomicCommand } from "./commands/atomic.js";
+import { addCompletionCommand } from "./commands/completion.js";
 import { addCopyCommand } from "./commands/copy.js";
 import { addDeadCommands } from "./commands/dead.js";
 import { addEntryCommands } from "./commands/entry.js";
@@ -15,16 +13,14 @@ import { addQueueCommands } from "./commands/queues.js";
 import { addReadCommands } from "./commands/reads.js";
 import { addSearchCommands } from "./commands/search.js";
 import { addServeCommand } from "./commands/serve.js";
+import { addShellCommand } from "./commands/shell.js";
 import { addTenantCommands } from "./commands/tenants.js";
 import { addWriteCommands } from "./commands/writes.js";
+import { DONE, INTERRUPTED, NOT_DONE, WRONG_USAGE } from "./exit-codes.js";
 import { LiteralError } from "./literal.js";
+import { addManual } from "./manual.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 import { OutputError, fail } from "./output.js";
-
-const DONE = 0;
-const NOT_DONE = 1;
-const WRONG_USAGE = 2;
-const INTERRUPTED = 130;
 
 /** The whole command, without having looked at any argument. */
 export function makeProgram(): Command {
@@ -42,6 +38,7 @@ export function makeProgram(): Command {
     .addOption(new Option("--json-plain").hideHelp())
     .option("--no-color", "print without colours")
     .showHelpAfterError("(openkv --help tells how)")
+    .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   addReadCommands(program);
   addWriteCommands(program);
@@ -56,12 +53,15 @@ export function makeProgram(): Command {
   addMaintenanceCommands(program);
   addServeCommand(program);
   addTenantCommands(program);
+  addShellCommand(program, { makeProgram, run: outcome });
+  addCompletionCommand(program);
+  addManual(program);
   program.addHelpText(
     "after",
     `
-Keys are arrays, typed as in JavaScript: '["users", 42, 1n, true, u8"00ff"]'; a word alone is a
-key of one string. Values are typed the same way; beyond JSON5 there are 42n, u8"00ff", u64(42),
-date("2026-01-01"), undefined, NaN and Infinity.
+Keys are arrays, typed as in JavaScript, '["users", 42, 1n, true, u8"00ff"]', or a word for each part.
+Values are typed the same way; beyond JSON5 there are 42n, u8"00ff", u64(42), date("2026-01-01"),
+undefined, NaN and Infinity. A word that is none of these is a string.
 
 Examples:
   openkv -d app.sqlite3 set '["users", "ada"]' '{ name: "Ada", born: date("1815-12-10") }'
@@ -92,18 +92,19 @@ const JSON_FORMS: Readonly<Record<string, string>> = { lossless: "--json", plain
 
 /** Runs a command line, and leaves its exit code with the process. */
 export async function run(argv: readonly string[]): Promise<void> {
-  const code = await outcome(argv);
+  // Whoever prints is told by a promise, and there is nobody to tell that notes are not read.
+  process.stdout.on("error", () => {});
+  process.stderr.on("error", () => {});
+  const code = await outcome(makeProgram(), argv.slice(2));
   process.exitCode = code;
   // What waits for somebody who reads nothing, or writes nothing, is not waited for.
   if (code === INTERRUPTED) process.exit();
 }
 
-async function outcome(argv: readonly string[]): Promise<number> {
-  // Whoever prints is told by a promise, and there is nobody to tell that notes are not read.
-  process.stdout.on("error", () => {});
-  process.stderr.on("error", () => {});
+/** Runs the words behind the program's name; answers the exit code, and prints what went wrong. */
+async function outcome(program: Command, words: readonly string[]): Promise<number> {
   try {
-    await makeProgram().parseAsync(withForms(argv));
+    await program.parseAsync(withForms(words), { from: "user" });
     return DONE;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;

@@ -7,6 +7,7 @@ import { inspect } from "node:util";
 import type { KvChange, KvKey, KvSearchEntry } from "../types.js";
 import { visible } from "../key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
+import { isHeard } from "./hearing.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
 /** How to print. */
@@ -34,6 +35,7 @@ export class OutputError extends Error {
  */
 export function put(output: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
+    if (!isHeard()) return reject(new OutputError(Object.assign(new Error("nobody reads"), { code: "EPIPE" })));
     const told = (error?: Error | null): void => {
       if (error) reject(new OutputError(error));
       else resolve();
@@ -58,10 +60,12 @@ function printShown(lines: string): Promise<void> {
 
 /** Tells people of something beside the result. */
 export function note(line: string): void {
+  if (!isHeard()) return;
   process.stderr.write(`${visible(line)}\n`);
 }
 
 export function fail(message: string): void {
+  if (!isHeard()) return;
   process.stderr.write(`openkv: ${visible(message)}\n`);
 }
 

@@ -1,0 +1,139 @@
+// Duty: the shell: one open database, and commands that are typed or piped line by line.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { bin, contents, folderOfTests, openkv } from "./running.mjs";
+
+const { splitWords } = createRequire(import.meta.url)("../../dist/cli/words.js");
+const { placesOf, suggest } = createRequire(import.meta.url)("../../dist/cli/command-tree.js");
+const { makeProgram } = createRequire(import.meta.url)("../../dist/cli/main.js");
+const path = folderOfTests();
+
+test("a line is parted at spaces, but not inside quotes and brackets", () => {
+  const cases = [
+    ["", []],
+    ["  get   users  alice ", ["get", "users", "alice"]],
+    ['set ["users", 1] { name: "Ada L.", "b c": [1, 2] }', ["set", '["users", 1]', '{ name: "Ada L.", "b c": [1, 2] }']],
+    ["set '[\"a\"]' '{ b: 1 }'", ["set", '["a"]', "{ b: 1 }"]],
+    ['set k "two words"', ["set", "k", '"two words"']],
+    ["search p 'a OR b'", ["search", "p", "a OR b"]],
+    ["set k { a: 'it\\'s' }", ["set", "k", "{ a: 'it\\'s' }"]],
+    ['set k date("2026-01-01")', ["set", "k", 'date("2026-01-01")']],
+    ['set k "a\\"b"', ["set", "k", '"a\\"b"']],
+  ];
+  for (const [line, words] of cases) assert.deepEqual(splitWords(line), words, line);
+  for (const line of ["set [1", 'set "a', "set 'a"]) assert.throws(() => splitWords(line), { name: "LiteralError" }, line);
+});
+
+test("commands and options are offered where they may stand", () => {
+  const places = placesOf(makeProgram());
+  assert.deepEqual(suggest(places, [], "cou"), ["count"]);
+  assert.deepEqual(suggest(places, ["dead"], "p"), ["purge"]);
+  assert.deepEqual(suggest(places, ["list"], "--key"), ["--keys-only"]);
+  assert.deepEqual(suggest(places, ["serve", "--log"], "j"), ["json"]);
+  assert.deepEqual(suggest(places, ["get"], "us"), []);
+});
+
+test("lines from a pipe run on one database, and what fails ends nothing", async () => {
+  const db = path("piped.db");
+  const input = [
+    "# a comment",
+    'set ["users", 1] { name: "Ada" }',
+    "get nothing",
+    "",
+    "nonsense",
+    "set users 2 bob",
+    "count users --json",
+    "get users 2",
+    "exit",
+    "set users 3 never",
+  ].join("\n");
+  const { code, out, err } = await openkv("-d", db, "shell", { input });
+  assert.equal(code, 1);
+  assert.equal(out, '{"count":2}\n\'bob\'\n');
+  assert.match(err, /there is no such entry/);
+  assert.match(err, /unknown command 'nonsense'/);
+  assert.match(err, /openkv: 2 lines failed\n$/);
+  assert.deepEqual(await contents(db), [[["users", 1], { name: "Ada" }], [["users", 2], "bob"]]);
+  const good = await openkv("-d", db, "--json", "shell", { input: "get users 2\ncount\n" });
+  assert.equal(good.code, 0);
+  assert.equal(good.out.split("\n").length, 3);
+});
+
+test("a database in memory lives as long as its shell", async () => {
+  const { out } = await openkv("-d", ":memory:", "shell", { input: "set k 1\nsum k 2\nget k\n" });
+  assert.equal(out, "3\n");
+});
+
+test("what a shell cannot do is told", async () => {
+  const input = "shell\nset k --raw -\nimport -\natomic\ndelete --prefix k\n";
+  const { code, err } = await openkv("-d", path("told.db"), "shell", { input });
+  assert.equal(code, 1);
+  assert.equal(err.match(/the standard input is its own/g).length, 3);
+  assert.match(err, /this is a shell already/);
+  assert.match(err, /give --yes/);
+  assert.match(err, /5 lines failed/);
+});
+
+const withoutTerminal = spawnSync("python3", ["-c", "import pty"]).status !== 0 && "needs a terminal (python3's pty)";
+
+/** Types into the shell on a terminal: each text once the one before it was answered by `until`. */
+function typed(db, history, steps) {
+  const program = `
+import os, pty, sys, json, select
+steps = json.loads(sys.argv[1])
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+seen = b""
+def wait(text):
+    global seen
+    while text.encode() not in seen:
+        ready, _, _ = select.select([fd], [], [], 30)
+        if not ready: raise SystemExit("no " + text + " in " + repr(seen))
+        try: data = os.read(fd, 65536)
+        except OSError: break
+        if not data: break
+        seen += data
+    seen = seen[seen.find(text.encode()) + len(text):]
+for until, text in steps:
+    wait(until)
+    os.write(fd, text.encode())
+try:
+    while True:
+        data = os.read(fd, 65536)
+        if not data: break
+        seen += data
+except OSError: pass
+_, status = os.waitpid(pid, 0)
+print(os.waitstatus_to_exitcode(status))
+`;
+  const child = spawn("python3", ["-c", program, JSON.stringify(steps), process.execPath, bin, "-d", db, "shell"], {
+    env: { ...process.env, OPENKV_HISTORY: history, NO_COLOR: "1", TERM: "xterm" },
+  });
+  let [out, err] = ["", ""];
+  child.stdout.on("data", (data) => (out += data));
+  child.stderr.on("data", (data) => (err += data));
+  return new Promise((resolve) => child.on("close", () => resolve({ out: out.trim(), err })));
+}
+
+test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kept", { skip: withoutTerminal, timeout: 120_000 }, async () => {
+  const [db, history] = [path("terminal.db"), path("history")];
+  const { out, err } = await typed(db, history, [
+    ["openkv> ", "set k 'left\u0003"],
+    ["openkv> ", "set k kept\r"],
+    ["openkv> ", "watch k\r"],
+    ["'kept'", "\u0003"],
+    ["openkv> ", "wat\t k\u0015get k\r"],
+    ["'kept'", "\u0004"],
+  ]);
+  assert.equal(err, "");
+  assert.equal(out, "0");
+  assert.deepEqual(await contents(db), [[["k"], "kept"]]);
+  assert.ok(existsSync(history));
+  assert.deepEqual(readFileSync(history, "utf8").trim().split("\n").slice(-3), ["set k kept", "watch k", "get k"]);
+  assert.equal(statSync(history).mode & 0o777, 0o600);
+});

@@ -1,0 +1,175 @@
+// Duty: shell: one open database, and the commands of the program, a line each.
+// Invariant: a line that fails ends nothing; Ctrl-C ends the command or clears the line, Ctrl-D ends
+// the shell.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { type Interface, createInterface } from "node:readline";
+import type { Command } from "commander";
+import type { Kv } from "../../kv.js";
+import { placesOf, suggest } from "../command-tree.js";
+import { type GlobalOptions, share, withDatabase } from "../database.js";
+import { INTERRUPTED } from "../exit-codes.js";
+import { NotDone, WrongUsage } from "../outcome.js";
+import { hear } from "../hearing.js";
+import { fail, note } from "../output.js";
+import { splitWords } from "../words.js";
+
+/** The program, made anew for each line, and the way to run it. */
+export interface Lines {
+  makeProgram(): Command;
+  /** Runs a command line; answers its exit code, and prints what went wrong. */
+  run(program: Command, words: readonly string[]): Promise<number>;
+}
+
+export function addShellCommand(program: Command, lines: Lines): void {
+  program
+    .command("shell")
+    .description("open a database once, and run commands on it that are typed line by line, or piped")
+    .action(async (_: unknown, command: Command) => {
+      const options = command.optsWithGlobals<GlobalOptions>();
+      await withDatabase(command, "any", async (kv) => {
+        await new Shell(kv, options, lines).run();
+      });
+    });
+}
+
+/** Lines of the history that are kept. */
+const HISTORY_LINES_MAX = 1000;
+/** Read and written by its owner only: a line may hold what is secret. */
+const HISTORY_MODE = 0o600;
+/** How long a command that was interrupted may take to end before the prompt is there again. */
+const CANCEL_GRACE_MS = 500;
+const HELP = "a command in a line, as 'get users alice'; 'help' lists them; Ctrl-D or 'exit' ends";
+
+class Shell {
+  readonly #kv: Kv;
+  readonly #options: GlobalOptions;
+  readonly #lines: Lines;
+  readonly #isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  #reader: Interface;
+  /** Ends the command that runs. */
+  #cancel: (() => void) | undefined;
+  #failed = 0;
+
+  constructor(kv: Kv, options: GlobalOptions, lines: Lines) {
+    this.#kv = kv;
+    this.#options = options;
+    this.#lines = lines;
+    const places = placesOf(lines.makeProgram());
+    this.#reader = createInterface({
+      input: process.stdin,
+      ...(this.#isTerminal && { output: process.stdout }),
+      terminal: this.#isTerminal,
+      prompt: "openkv> ",
+      historySize: HISTORY_LINES_MAX,
+      removeHistoryDuplicates: true,
+      ...(this.#isTerminal && { history: readHistory() }),
+      completer: (line: string) => {
+        const words = line.trimStart().split(/\s+/);
+        const current = words.pop() ?? "";
+        return [suggest(places, words, current).map((name) => `${name} `), current];
+      },
+    });
+  }
+
+  async run(): Promise<void> {
+    const reader = this.#reader;
+    if (this.#isTerminal) {
+      note(HELP);
+      reader.on("history", (history: string[]) => writeHistory(history));
+      reader.on("SIGINT", () => this.#interrupt());
+      reader.prompt();
+    }
+    for await (const line of reader) {
+      if (["exit", "quit"].includes(line.trim())) break;
+      await this.#take(line);
+      if (this.#isTerminal) reader.prompt();
+    }
+    reader.close();
+    if (this.#failed > 0 && !this.#isTerminal) throw new NotDone(`${this.#failed} lines failed`);
+  }
+
+  async #take(line: string): Promise<void> {
+    let code: number;
+    try {
+      const words = splitWords(line);
+      // `#` begins a comment, as in a shell.
+      if (words.length === 0 || words[0]!.startsWith("#")) return;
+      if (words[0] === "shell") throw new WrongUsage("this is a shell already");
+      code = await this.#execute(words);
+    } catch (error) {
+      fail((error as Error).message);
+      code = 1;
+    }
+    if (code !== 0) this.#failed++;
+  }
+
+  async #execute(words: readonly string[]): Promise<number> {
+    const { db, token, json, jsonPlain, color } = this.#options;
+    const program = this.#lines.makeProgram();
+    share(program, { kv: this.#kv, db });
+    const given = [
+      ...(db === undefined ? [] : ["--db", db]),
+      ...(token === undefined ? [] : ["--token", token]),
+      ...(jsonPlain ? ["--json=plain"] : json ? ["--json"] : []),
+      ...(color ? [] : ["--no-color"]),
+    ];
+    const [heard, stopHearing] = hear((question) => this.#ask(question), () => this.#lines.run(program, [...given, ...words]));
+    const cancelled = new Promise<number>((resolve) => {
+      this.#cancel = () => {
+        // What a signal ends listens for it; what prints on finds nobody who reads.
+        process.emit("SIGINT");
+        stopHearing();
+        setTimeout(() => resolve(INTERRUPTED), CANCEL_GRACE_MS).unref();
+      };
+    });
+    try {
+      return await Promise.race([heard, cancelled]);
+    } finally {
+      this.#cancel = undefined;
+    }
+  }
+
+  #interrupt(): void {
+    if (this.#cancel !== undefined) return this.#cancel();
+    this.#reader.write(null, { ctrl: true, name: "e" });
+    this.#reader.write(null, { ctrl: true, name: "u" });
+    process.stdout.write("\n");
+    this.#reader.prompt();
+  }
+
+  /** null: nobody can be asked. */
+  #ask(question: string): Promise<string> | null {
+    if (!this.#isTerminal) return null;
+    return new Promise((resolve) => this.#reader.question(question, resolve));
+  }
+}
+
+/** `OPENKV_HISTORY`, empty for none, else a file of the user's. */
+function historyFile(): string {
+  return process.env.OPENKV_HISTORY ?? join(homedir(), ".openkv_history");
+}
+
+/** The newest first. */
+function readHistory(): string[] {
+  const file = historyFile();
+  if (file === "") return [];
+  try {
+    return readFileSync(file, "utf8").split("\n").filter((line) => line !== "").reverse();
+  } catch {
+    return [];
+  }
+}
+
+/** A history that cannot be written is no reason to end. */
+function writeHistory(history: readonly string[]): void {
+  const file = historyFile();
+  if (file === "") return;
+  try {
+    writeFileSync(file, `${[...history].reverse().join("\n")}\n`, { mode: HISTORY_MODE });
+  } catch {
+    return;
+  }
+}

@@ -1,0 +1,78 @@
+// Duty: what every command's --help ends with: examples, and the exit codes.
+
+import type { Command } from "commander";
+import { EXIT_CODES } from "./exit-codes.js";
+
+const ON = "openkv -d app.sqlite3";
+
+/** Examples by command; a test reads each with the program's parser. */
+export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  get: [`${ON} get users ada`, `${ON} get logo --raw > logo.png`],
+  list: [`${ON} list users --limit 10`, `${ON} list users --where '{ age: { $gte: 18 } }' --json=plain`],
+  count: [`${ON} count users --where '{ city: "Rome" }'`],
+  watch: [`${ON} watch counter`, `${ON} watch --prefix users --json`],
+  set: [
+    `${ON} set users ada '{ name: "Ada", born: date("1815-12-10") }'`,
+    `${ON} set session abc open --expire-in 3600000`,
+    `${ON} set logo --file logo.png`,
+  ],
+  delete: [`${ON} delete '["users", "ada"]'`, `${ON} delete --prefix sessions --where '{ age: { $gt: 7 } }' --yes`],
+  ttl: [`${ON} ttl session abc`],
+  touch: [`${ON} touch session abc --expire-in 3600000`],
+  persist: [`${ON} persist session abc`],
+  sum: [`${ON} sum page views 1n`, `${ON} sum stock bolts --min 0 -- -3`],
+  append: [`${ON} append log started '{ at: date("2026-01-01") }'`],
+  atomic: [
+    `${ON} atomic '{ check: ["seat", 7], versionstamp: null }' '{ set: ["seat", 7], value: "ada" }'`,
+    `${ON} atomic < steps.ndjson`,
+  ],
+  enqueue: [`${ON} enqueue '{ to: "ada" }' --queue mail --delay 60000`],
+  "queue list": [`${ON} queue list`],
+  "queue stats": [`${ON} queue stats mail`],
+  "queue receive": [`${ON} queue receive mail --wait 10000`],
+  "queue listen": [`${ON} queue listen mail --json`],
+  "dead list": [`${ON} dead list mail --limit 10`],
+  "dead get": [`${ON} dead get mail 17`],
+  "dead requeue": [`${ON} dead requeue mail 17`, `${ON} dead requeue mail --all`],
+  "dead delete": [`${ON} dead delete mail 17`],
+  "dead purge": [`${ON} dead purge mail --older-than 86400000`],
+  search: [`${ON} search products 'name:bik* NOT blue' --highlight`],
+  "index create": [`${ON} index create products name details.maker --tokenize porter`],
+  "index list": [`${ON} index list`],
+  "index drop": [`${ON} index drop products`],
+  export: [`${ON} export app.ndjson`, `${ON} export app.ndjson --resume`],
+  import: [`${ON} import app.ndjson`, `${ON} import - --prefix old < app.ndjson`],
+  copy: ["openkv copy app.sqlite3 other.sqlite3", "openkv copy app.sqlite3 backup.sqlite3 --if-newer"],
+  backup: [`${ON} backup app-monday.sqlite3`],
+  check: [`${ON} check`],
+  stats: [`${ON} stats --entries`],
+  vacuum: [`${ON} vacuum`],
+  shell: [`${ON} shell`, `${ON} shell < commands.txt`],
+  completion: [
+    "source <(openkv completion bash)",
+    "openkv completion fish > ~/.config/fish/completions/openkv.fish",
+  ],
+  serve: ["openkv serve --path app.sqlite3 --listen 127.0.0.1:4512"],
+  "db list": ["openkv db list --server http://127.0.0.1:4512"],
+  "db create": ["openkv db create shop --server http://127.0.0.1:4512 --quota-bytes 1000000000"],
+  "db show": ["openkv db show shop --server http://127.0.0.1:4512"],
+  "db quotas": ["openkv db quotas shop --server http://127.0.0.1:4512 --quota-watches 100"],
+  "db drop": ["openkv db drop shop --server http://127.0.0.1:4512 --yes"],
+  "token generate": ["export OPENKV_ACCESS_TOKEN=$(openkv token generate)"],
+  "token list": ["openkv token list shop --server http://127.0.0.1:4512"],
+  "token create": ["openkv token create shop --rights read --server http://127.0.0.1:4512"],
+  "token revoke": ["openkv token revoke shop 1 --server http://127.0.0.1:4512"],
+};
+
+/** Adds to every command what belongs to its page. */
+export function addManual(program: Command): void {
+  const codes = EXIT_CODES.map(([code, meaning]) => `  ${`${code}`.padEnd(5)}${meaning}`).join("\n");
+  const visit = (command: Command, path: string): void => {
+    for (const one of command.commands) visit(one, `${path} ${one.name()}`.trim());
+    if (command === program || command.commands.length > 0) return;
+    const examples = (EXAMPLES[path] ?? []).map((example) => `  ${example}`);
+    const shown = examples.length > 0 ? `\nExamples:\n${examples.join("\n")}\n` : "";
+    command.addHelpText("after", `${shown}\nExit codes:\n${codes}`);
+  };
+  visit(program, "");
+}
