@@ -441,6 +441,15 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
    */
   next(): Promise<IteratorResult<E, undefined>>;
 
+  /**
+   * All entries that are still to come, in memory at once: give a large list a `limit`. Rejects as
+   * {@link next}.
+   *
+   * @example
+   * const users = await kv.list<User>({ prefix: ["users"] }).toArray();
+   */
+  toArray(): Promise<E[]>;
+
   [Symbol.asyncIterator](): this;
 }
 
@@ -1096,6 +1105,8 @@ export interface KvTransactionKeyEntry {
 export interface KvTransactionListIterator<E> extends AsyncIterableIterator<E> {
   /** As {@link KvListIterator.cursor}; good in this transaction, in others and in {@link Kv.list}. */
   readonly cursor: string;
+  /** As {@link KvListIterator.toArray}. */
+  toArray(): Promise<E[]>;
 }
 
 /** One page in a transaction; otherwise a {@link KvPage}. */
@@ -1261,6 +1272,36 @@ export class Kv implements Disposable, AsyncDisposable {
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
+
+  /**
+   * As {@link get}, at once: blocks the thread while it reads. For files and `:memory:`.
+   *
+   * Sees every commit that was answered before, by any process. It cannot wait for a write of this
+   * handle whose promise has not resolved: such a write is seen, or not yet.
+   *
+   * @throws TypeError for an invalid key, consistency or unknown option; RangeError when the stored
+   *   value cannot be read; {@link BadResource} on a closed handle; {@link KvError} `UNSUPPORTED` for
+   *   a database behind a URL, `UNAVAILABLE` when another process keeps the file busy for longer than
+   *   `busyTimeout`.
+   *
+   * @example
+   * const theme = kv.getSync<string>(["settings", "theme"]).value ?? "dark";
+   */
+  getSync<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel },
+  ): KvEntryMaybe<T>;
+
+  /**
+   * As {@link getMany}, at once; otherwise as {@link getSync}.
+   *
+   * @example
+   * const [theme, font] = kv.getManySync<[string, string]>([["theme"], ["font"]]);
+   */
+  getManySync<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: KvConsistencyLevel },
+  ): { [K in keyof T]: KvEntryMaybe<T[K]> };
 
   /**
    * Stores a value: anything that `structuredClone` takes, and `Blob` and `File` by content; at

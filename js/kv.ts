@@ -15,6 +15,7 @@ import { listenQueue } from "./queue.js";
 import { paginate } from "./paginate.js";
 import { metrics } from "./metrics.js";
 import { checkpoint, stats, vacuum } from "./maintain.js";
+import { getManySync, getSync } from "./read-sync.js";
 import { getLater, getManyLater, getManyNow, getNow } from "./reads.js";
 import { COMMIT_VERSIONSTAMP } from "./records.js";
 import { closedError } from "./errors.js";
@@ -86,6 +87,20 @@ export class Kv {
       getManyNow(this.#session, keys, options) ??
       (await getManyLater(this.#session, keys, options));
     return entries as { [K in keyof T]: KvEntryMaybe<T[K]> };
+  }
+
+  getSync<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel },
+  ): KvEntryMaybe<T> {
+    return getSync(this.#session, key, options) as KvEntryMaybe<T>;
+  }
+
+  getManySync<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: KvConsistencyLevel },
+  ): { [K in keyof T]: KvEntryMaybe<T[K]> } {
+    return getManySync(this.#session, keys, options) as { [K in keyof T]: KvEntryMaybe<T[K]> };
   }
 
   set(

@@ -49,6 +49,16 @@ interface ListFor {
 
 const FOR_KV: ListFor = { method: "kv.list", passed: false };
 
+/** Where the language keeps what all asynchronous iterators have in common. */
+const ASYNC_ITERATOR: object = Object.getPrototypeOf(
+  Object.getPrototypeOf(async function* () {}.prototype),
+);
+
+/** Gives a class of iterators the helpers of the language, as far as the runtime has them. */
+export function inheritHelpers(prototype: object): void {
+  Object.setPrototypeOf(prototype, ASYNC_ITERATOR);
+}
+
 /** What reads the pages of a list that is no plain one. */
 export let scanOf: (list: KvListIterator<any, any>) => Scan | null;
 
@@ -168,6 +178,12 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  async toArray(): Promise<E[]> {
+    const entries: E[] = [];
+    for await (const entry of this) entries.push(entry);
+    return entries;
   }
 
   [Symbol.asyncIterator](): this {
@@ -363,6 +379,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   static {
     refuseArrayUse(this.prototype, "kv.list()");
     scanOf = (list) => list.#scan;
+    inheritHelpers(this.prototype);
   }
 
   #exhaust(): void {

@@ -130,6 +130,13 @@ export class Session implements TurnMember {
     turn();
   }
 
+  /** For a read that cannot wait for the next turn: gives up the snapshot, and has a new budget. */
+  renewBudget(): void {
+    if (!this.spent || this.remote || this.closed) return;
+    this.native.release();
+    this.spent = false;
+  }
+
   /**
    * For a read that was refused: the next turn, when that will be quicker than the asynchronous
    * lane, because many reads in a turn show that pages are warm. Null: take the lane. One turn of

@@ -14,7 +14,7 @@ import {
 import { encodeCursor } from "./codec/cursor.js";
 import { bytesOf } from "./key-bytes.js";
 import { refuseArrayUse } from "./list-misuse.js";
-import { KvListIterator, scanOf } from "./list.js";
+import { KvListIterator, inheritHelpers, scanOf } from "./list.js";
 import type { OwnEntry, Pending } from "./pending.js";
 import { type Bounds, type Selector, boundsOf, checkSelector, resume } from "./range.js";
 import type { ReadRange, ReadSet } from "./read-set.js";
@@ -99,8 +99,18 @@ export class TransactionList implements KvTransactionListIterator<any> {
     return this.#entries.return(undefined);
   }
 
+  async toArray(): Promise<any[]> {
+    const entries: any[] = [];
+    for await (const entry of this) entries.push(entry);
+    return entries;
+  }
+
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  static {
+    inheritHelpers(this.prototype);
   }
 
   async *#listed(): AsyncGenerator<any, undefined> {

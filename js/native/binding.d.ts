@@ -26,6 +26,7 @@ export interface NativeRemote {
 export interface NativeHandle {
   lane(): number;
   getMany(count: number, requestLen: number): number;
+  getBlocking(count: number, frame: Uint8Array, len: number): Buffer | null;
   page(requestLen: number, out: Uint8Array): number;
   release(): void;
   read(id: number, count: number, frame: Uint8Array, len: number): void;

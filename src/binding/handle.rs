@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use napi::Result;
-use napi::bindgen_prelude::BufferSlice;
+use napi::bindgen_prelude::{Buffer, BufferSlice};
 use napi_derive::napi;
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ use super::events::{Event, Events};
 use super::lane::{self, Code, Lane};
 use super::remote;
 use super::replies::{Reply, Settle};
-use super::scratch::Scratch;
+use super::scratch::{self, Scratch};
 use crate::backend::Database;
 use crate::call::{Call, carry_out, read};
 use crate::codec::Malformed;
@@ -204,6 +204,24 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn get_many(&mut self, count: u32, request_len: u32) -> i32 {
         self.read_now(|lane| lane.get_many(count as usize, request_len as usize))
+    }
+
+    /// The entries of `count` keys as point answers; `None`: see `takeError`. May block.
+    #[napi(catch_unwind)]
+    pub fn get_blocking(&mut self, count: u32, frame: &[u8], len: u32) -> Option<Buffer> {
+        let keys = match parse_keys(cut(frame, len), count as usize) {
+            Ok(keys) => keys,
+            Err(bug) => {
+                scratch::keep_error(&Error::internal(bug.to_string()));
+                return None;
+            }
+        };
+        let (busy, mut answer) = (self.busy, Err(Error::closed()));
+        self.read_now(|lane| {
+            answer = lane.get_blocking(&keys, busy);
+            0
+        });
+        answer.map(Buffer::from).inspect_err(scratch::keep_error).ok()
     }
 
     /// The rows of the range request in the scratch, into `out`.

@@ -3,13 +3,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::scratch::{self, Scratch};
 use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
+use crate::call::too_large;
 use crate::engine::{Reader, Snapshot};
 use crate::metrics::{Metrics, Tally};
-use crate::model::{Error, Kind, Range, Result, TURN_BUDGET_US};
+use crate::model::{
+    ANSWER_BYTES_MAX, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
+};
 
 /// What a sync read answers instead of a length. The numbers are the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +168,43 @@ impl Lane {
             }
             Ok(length(out.len()))
         })
+    }
+
+    /// The entries of the keys as point answers, whatever the turn's budget and the room in the
+    /// scratch are. Waits up to `busy` for another process.
+    pub(super) fn get_blocking(&mut self, keys: &[Key], busy: Duration) -> Result<Vec<u8>> {
+        let deadline = Instant::now() + busy;
+        let since = self.tally.begin();
+        let read = loop {
+            match self.get_all(keys) {
+                Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(SYNC_READ_RETRY_MS));
+                }
+                read => break read,
+            }
+        };
+        self.tally.end(false, keys.len() as u64, read.is_ok(), since);
+        read
+    }
+
+    fn get_all(&mut self, keys: &[Key]) -> Result<Vec<u8>> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let mut out = Vec::new();
+        self.reader.read(now_ms, &mut |snapshot| {
+            for key in keys {
+                let mut answer = Answer::new(&mut out);
+                snapshot.get(key.as_bytes(), &mut |row| {
+                    answer.push(&row, false);
+                })?;
+                answer.finish();
+                if out.len() > ANSWER_BYTES_MAX {
+                    return Err(too_large(ANSWER_BYTES_MAX));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(out)
     }
 
     /// The rows of the range request in the scratch, written into `out`.

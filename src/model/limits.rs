@@ -202,6 +202,9 @@ pub const BUSY_TIMEOUT_MS_DEFAULT: u64 = 5000;
 /// How long after the first synchronous read of a turn of the event loop reads leave the thread.
 pub const TURN_BUDGET_US: u64 = 800;
 
+/// How often a synchronous read that another process keeps from reading tries again.
+pub const SYNC_READ_RETRY_MS: u64 = 1;
+
 /// How often a process that waits for other processes' commits looks without being woken.
 pub const FOREIGN_POLL_MS: u64 = 1000;
 

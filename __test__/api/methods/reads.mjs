@@ -48,6 +48,30 @@ export default {
     ],
     misspelt: [[(kv) => kv.getMany([["a"]], { withexpiry: true }), /'withexpiry'/]],
   },
+  "Kv.getSync": {
+    closed: (kv) => kv.getSync(["a"]),
+    wrong: [
+      [(kv) => kv.getSync("a"), /expected: array/],
+      [(kv) => kv.getSync([{}]), PART],
+      [(kv) => kv.getSync(), /Invalid range/],
+      [(kv) => kv.getSync(["a"], { consistency: "weak" }), /unknown variant `weak`/],
+      [(kv) => kv.getSync(["a"], 5), /options must be an object/],
+    ],
+    over: [[(kv) => kv.getSync(LONG), KEY_READ]],
+    misspelt: [
+      [(kv) => kv.getSync(["a"], { consistancy: "strong" }), /unknown option 'consistancy'/],
+      [(kv) => kv.getSync(["a"], { withExpiry: true }), /unknown option 'withExpiry'/],
+    ],
+  },
+  "Kv.getManySync": {
+    closed: (kv) => kv.getManySync([["a"]]),
+    wrong: [
+      [(kv) => kv.getManySync("ab"), /array/],
+      [(kv) => kv.getManySync([["a"], [{}]]), PART],
+    ],
+    over: [[(kv) => kv.getManySync(keys(11)), /Too many ranges \(max 10\)/]],
+    misspelt: [[(kv) => kv.getManySync([], { consistancy: 1 }), /unknown option 'consistancy'/]],
+  },
   "Kv.ttl": {
     closed: (kv) => kv.ttl(["a"]),
     wrong: [[(kv) => kv.ttl("a"), /array/], [(kv) => kv.ttl([{}]), PART]],
@@ -79,6 +103,13 @@ export default {
   "KvListIterator.next": {
     of: (kv) => kv.list({ prefix: [] }),
     closed: (list) => list.next(),
+    wrong: NO_ARGUMENTS,
+    over: NO_ARGUMENTS,
+    misspelt: NO_ARGUMENTS,
+  },
+  "KvListIterator.toArray": {
+    of: (kv) => kv.list({ prefix: [] }),
+    closed: (list) => list.toArray(),
     wrong: NO_ARGUMENTS,
     over: NO_ARGUMENTS,
     misspelt: NO_ARGUMENTS,
