@@ -40,6 +40,21 @@ export type KvEntryKey = readonly KvEntryKeyPart[];
  */
 export type KvConsistencyLevel = "strong" | "eventual";
 
+/** What every call takes. */
+export interface KvCallOptions {
+  /**
+   * Gives the call up. When it is aborted already, nothing is done and the call rejects with its
+   * `reason`. When it is aborted later, the call rejects with the `reason` at once: a read is of no
+   * effect, and a write may still happen or not; read to find out. A list rejects every further
+   * `next()` with the reason; the stream of a watch ends.
+   *
+   * @example
+   * const signal = AbortSignal.timeout(500);
+   * const count = await kv.count({ prefix: ["users"] }, { signal });
+   */
+  signal?: AbortSignal;
+}
+
 /** An entry that exists. */
 export interface KvEntry<T> {
   /** A fresh array; yours to change. */
@@ -136,7 +151,7 @@ export interface KvChanges<T = unknown> {
 }
 
 /** Options of {@link Kv.list}. */
-export interface KvListOptions<T = unknown> {
+export interface KvListOptions<T = unknown> extends KvCallOptions {
   /** Most entries to yield, a positive integer. Default: all. */
   limit?: number;
   /** {@link KvListIterator.cursor} of an earlier list with the same selector: goes on after it. */
@@ -368,7 +383,7 @@ type FreePathStart =
   | ";" | "<" | "=" | ">" | "?" | "@" | "[" | "]" | "^" | "`" | "{" | "|" | "}" | "~";
 
 /** Options of {@link Kv.paginate}. An unknown name is a `TypeError`. */
-export interface KvPageOptions<T = unknown> {
+export interface KvPageOptions<T = unknown> extends KvCallOptions {
   /** Most entries of the page, 1 to 1000. Default: 100. */
   limit?: number;
   /** The `cursor` of the page before. */
@@ -401,7 +416,7 @@ export interface KvPage<T> {
 }
 
 /** Options of {@link Kv.deleteMany}. */
-export interface KvDeleteManyOptions<T = unknown> {
+export interface KvDeleteManyOptions<T = unknown> extends KvCallOptions {
   /** Only entries whose value meets these conditions. */
   where?: KvFilter<T>;
   /** Most entries to delete, a positive integer; those with the lowest keys, or named first. */
@@ -527,7 +542,7 @@ export interface KvSumOptions<N extends number | bigint = number | bigint>
 }
 
 /** What {@link Kv.createIndex} makes. */
-export interface KvIndexOptions {
+export interface KvIndexOptions extends KvCallOptions {
   /** The index covers the keys that extend this one. No two indexes have the same. */
   prefix: KvKey;
   /**
@@ -597,11 +612,11 @@ export interface KvIndex {
    * dropped before, {@link BadResource} when the handle is closed; the next opening of the file for
    * writing goes on building.
    */
-  ready(): Promise<void>;
+  ready(options?: KvCallOptions): Promise<void>;
 }
 
 /** Options of {@link Kv.search}. An unknown name is a `TypeError`. */
-export interface KvSearchOptions<T = unknown> {
+export interface KvSearchOptions<T = unknown> extends KvCallOptions {
   /** Most entries, 1 to 1000, counted after the filter. Default: 20. */
   limit?: number;
   /** Entries to leave out first, at most 1,000,000; not with `cursor`. Default: 0. */
@@ -752,22 +767,22 @@ export interface KvDeadLetters<T = any> {
    * const { messages, cursor } = await kv.queue("mail").dead.list({ limit: 20 });
    */
   list(
-    options?: { limit?: number; cursor?: string | null },
+    options?: { limit?: number; cursor?: string | null; signal?: AbortSignal },
   ): Promise<{ messages: KvDeadMessage<T>[]; cursor: string | null }>;
   /** One of them, `null` if there is none with this id. */
-  get(id: string): Promise<KvDeadMessage<T> | null>;
+  get(id: string, options?: KvCallOptions): Promise<KvDeadMessage<T> | null>;
   /**
    * Puts it back into its queue, due now, with its id, its whole `backoffSchedule` and no attempts.
    * Resolves to whether there was one.
    */
-  requeue(id: string): Promise<boolean>;
+  requeue(id: string, options?: KvCallOptions): Promise<boolean>;
   /** Forgets it. Resolves to whether there was one. */
-  delete(id: string): Promise<boolean>;
+  delete(id: string, options?: KvCallOptions): Promise<boolean>;
   /**
    * Forgets those that died more than `olderThan` ms ago, all of them when it is left out. Resolves
    * to how many. Done in bounded steps: writers wait for one of them at most.
    */
-  purge(options?: { olderThan?: number }): Promise<number>;
+  purge(options?: { olderThan?: number; signal?: AbortSignal }): Promise<number>;
 }
 
 /**
@@ -786,7 +801,7 @@ export interface KvQueue<T = any> {
    * @example
    * await kv.queue("mail").enqueue({ to: "ada" }, { delay: 5000, priority: 9 });
    */
-  enqueue(value: T, options?: KvQueueEnqueueOptions): Promise<KvCommitResult>;
+  enqueue(value: T, options?: KvQueueEnqueueOptions & KvCallOptions): Promise<KvCommitResult>;
 
   /**
    * Takes messages until `signal` aborts or the handle closes. A message is done when the handler
@@ -849,7 +864,7 @@ export interface KvQueue<T = any> {
   ): Promise<KvMessage<T> | null>;
 
   /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
-  stats(): Promise<KvQueueStats>;
+  stats(options?: KvCallOptions): Promise<KvQueueStats>;
 }
 
 /** Options of {@link AtomicOperation.enqueue} for a named queue. */
@@ -982,7 +997,7 @@ export class AtomicOperation {
    * is closed; with {@link KvError} when the database cannot write. Nothing was written then,
    * except that after `OUTCOME_UNKNOWN` only a read can tell.
    */
-  commit(): Promise<KvCommitResult | KvCommitRefusal>;
+  commit(options?: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal>;
 }
 
 /** What operations {@link KvMetrics} counts apart from each other. */
@@ -1142,13 +1157,13 @@ export interface KvTransaction {
   /** As {@link Kv.get}. An entry that is read twice is one object: change a copy. */
   get<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel },
+    options?: { consistency?: KvConsistencyLevel; signal?: AbortSignal },
   ): Promise<KvTransactionEntryMaybe<T>>;
 
   /** As {@link Kv.getMany}: those that are not known yet are read in one state of the database. */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel },
+    options?: { consistency?: KvConsistencyLevel; signal?: AbortSignal },
   ): Promise<{ [K in keyof T]: KvTransactionEntryMaybe<T[K]> }>;
 
   /**
@@ -1178,7 +1193,7 @@ export interface KvTransaction {
   ): KvTransactionListIterator<KvTransactionEntry<T>>;
 
   /** How many entries there are, or how many of them meet `where`; all are read, as by {@link list}. */
-  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> }): Promise<number>;
+  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> } & KvCallOptions): Promise<number>;
 
   /** As {@link Kv.paginate}, by {@link list}. */
   paginate<T = unknown>(
@@ -1250,11 +1265,11 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   get<T = unknown>(
     key: KvKey,
-    options: { consistency?: KvConsistencyLevel; withExpiry: true },
+    options: { consistency?: KvConsistencyLevel; withExpiry: true; signal?: AbortSignal },
   ): Promise<KvEntryMaybe<T> & KvExpiry>;
   get<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
+    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean; signal?: AbortSignal },
   ): Promise<KvEntryMaybe<T>>;
 
   /**
@@ -1266,11 +1281,11 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options: { consistency?: KvConsistencyLevel; withExpiry: true },
+    options: { consistency?: KvConsistencyLevel; withExpiry: true; signal?: AbortSignal },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> & KvExpiry }>;
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
+    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean; signal?: AbortSignal },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
 
   /**
@@ -1320,10 +1335,10 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * await kv.set(["session", id], { user }, { expireIn: 3_600_000 });
    */
-  set(key: KvKey, value: unknown, options?: KvExpireOptions): Promise<KvCommitResult>;
+  set(key: KvKey, value: unknown, options?: KvExpireOptions & KvCallOptions): Promise<KvCommitResult>;
 
   /** Removes an entry; an absent one is fine. Rejects as {@link set}. */
-  delete(key: KvKey): Promise<void>;
+  delete(key: KvKey, options?: KvCallOptions): Promise<void>;
 
   /**
    * A placeholder for a UUID of version 7 that the commit makes: {@link KvUuidV7}.
@@ -1344,7 +1359,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * const end = await kv.ttl(["session"]);
    * if (end !== null) console.log("ends in", end.expireAt.getTime() - Date.now(), "ms");
    */
-  ttl(key: KvKey): Promise<{ expireAt: Date } | null>;
+  ttl(key: KvKey, options?: KvCallOptions): Promise<{ expireAt: Date } | null>;
 
   /**
    * Moves the end of an entry, to `expireIn` milliseconds from now or to `expireAt`; `ok: false` when
@@ -1358,7 +1373,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { ok } = await kv.touch(["session"], { expireIn: 60_000 });
    * if (!ok) console.log("the session has ended");
    */
-  touch(key: KvKey, options: KvExpireOptions): Promise<KvCommitResult | KvCommitRefusal>;
+  touch(key: KvKey, options: KvExpireOptions & KvCallOptions): Promise<KvCommitResult | KvCommitRefusal>;
 
   /**
    * Removes the end of an entry, so that it stays until it is deleted; otherwise as {@link touch}.
@@ -1366,7 +1381,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * await kv.persist(["session"]);
    */
-  persist(key: KvKey): Promise<KvCommitResult | KvCommitRefusal>;
+  persist(key: KvKey, options?: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal>;
 
   /**
    * Runs a function and commits what it has written, all or nothing, under the condition that
@@ -1435,7 +1450,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const adults = await kv.count({ prefix: ["users"] }, { where: { age: { $gte: 18 } } });
    */
-  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> }): Promise<number>;
+  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> } & KvCallOptions): Promise<number>;
 
   /**
    * One page of a list. Pages are told apart by keys, so keys that come and go meanwhile shift
@@ -1486,7 +1501,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * await kv.enqueue({ send: "mail", to: "alice" }, { delay: 5000 });
    */
-  enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult>;
+  enqueue(value: unknown, options?: KvEnqueueOptions & KvCallOptions): Promise<KvCommitResult>;
 
   /**
    * Takes messages until the handle closes, up to a hundred at a time. A message is done when the
@@ -1494,12 +1509,16 @@ export class Kv implements Disposable, AsyncDisposable {
    * again as its `backoffSchedule` says, and at last stored under its `keysIfUndelivered`. While a
    * handler runs, nobody else gets its message.
    *
-   * Resolves after {@link close}. Keeps the process alive until then.
+   * Resolves after {@link close}, and when `signal` aborts, once the handlers that run have ended.
+   * Keeps the process alive until then.
    *
    * Rejects with `TypeError` when `handler` is no function, with `Error` "Queue already closed" on a
    * closed handle, on an aborted one with the signal's reason.
    */
-  listenQueue(handler: (value: any) => void | Promise<void>): Promise<void>;
+  listenQueue(
+    handler: (value: any) => void | Promise<void>,
+    options?: KvCallOptions,
+  ): Promise<void>;
 
   /**
    * The queue of that name. It needs no making: it is there as soon as a message is. Deno's queue,
@@ -1519,7 +1538,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * Follows up to ten keys: the stream yields the state of all of them first, then again whenever
    * one has changed, whoever changed it. Changes that come faster than they are read are merged:
    * the newest state is always yielded, states between may be left out. Ends when the handle
-   * closes.
+   * closes and when `signal` aborts.
    *
    * @param options.raw Yields also when nothing visible changed (a deletion of an absent key).
    * @throws TypeError for an invalid or an eleventh key, and for `since`, which is for a selector;
@@ -1530,14 +1549,15 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   watch<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { raw?: boolean },
+    options?: { raw?: boolean; signal?: AbortSignal },
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
 
   /**
    * Follows every committed change of the keys that a selector covers, whoever made it: the stream
    * yields batches of whole commits, in their order. All writes that are called after `watch` are
    * in it, and with `since` all after that versionstamp; the entries that are there already are
-   * not. Waits without cost while nothing changes; ends when the handle closes.
+   * not. Waits without cost while nothing changes; ends when the handle closes and
+   * when `signal` aborts.
    *
    * A batch is read from the file when it is asked for, so a slow reader costs no memory. One that
    * falls behind by more than the file's log holds (100,000 changes, 64 MiB, seven days) gets the
@@ -1563,7 +1583,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   watch<T = unknown>(
     selector: KvListSelector,
-    options?: { since?: string },
+    options?: { since?: string; signal?: AbortSignal },
   ): ReadableStream<KvChanges<T>>;
 
   /**
@@ -1597,7 +1617,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * for (const { name, state, documents } of await kv.listIndexes()) console.log(name, state);
    */
-  listIndexes(): Promise<KvIndexInfo[]>;
+  listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]>;
 
   /**
    * Drops the index of exactly this prefix, or (a string) of this name; false when there is none.
@@ -1606,7 +1626,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * await kv.dropIndex(["products"]);
    */
-  dropIndex(prefix: KvKey | string): Promise<boolean>;
+  dropIndex(prefix: KvKey | string, options?: KvCallOptions): Promise<boolean>;
 
   /**
    * Searches the entries under a prefix that has an index, or extends one that has. Index and
@@ -1646,7 +1666,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { databaseBytes, freePages, pageSize } = await kv.stats();
    * if (freePages * pageSize > databaseBytes / 2) await kv.vacuum();
    */
-  stats(options?: { entries?: boolean }): Promise<KvStats>;
+  stats(options?: { entries?: boolean; signal?: AbortSignal }): Promise<KvStats>;
 
   /**
    * What this process has done with the database since it opened it, over all handles on it, beside
@@ -1663,8 +1683,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { operations, conflicts } = await kv.metrics();
    * console.log(operations.get.count, operations.set.latency?.p99Ms, conflicts);
    */
-  metrics(options?: { format?: "object" }): Promise<KvMetrics>;
-  metrics(options: { format: "prometheus" }): Promise<string>;
+  metrics(options?: { format?: "object"; signal?: AbortSignal }): Promise<KvMetrics>;
+  metrics(options: { format: "prometheus"; signal?: AbortSignal }): Promise<string>;
 
   /**
    * Writes the file anew without the pages that are free in it. Writes of all processes wait
@@ -1679,7 +1699,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { beforeBytes, afterBytes } = await kv.vacuum();
    * console.log(`freed ${beforeBytes - afterBytes} bytes`);
    */
-  vacuum(): Promise<{ beforeBytes: number; afterBytes: number }>;
+  vacuum(options?: KvCallOptions): Promise<{ beforeBytes: number; afterBytes: number }>;
 
   /**
    * Moves what is only in the log (`-wal`) into the file, as far as readers let it; SQLite does so
@@ -1692,7 +1712,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const { logPages, movedPages } = await kv.checkpoint();
    */
-  checkpoint(): Promise<{ logPages: number; movedPages: number }>;
+  checkpoint(options?: KvCallOptions): Promise<{ logPages: number; movedPages: number }>;
 
   /**
    * Copies the database, as it is at one point in time, into a new file, while it is in use. The copy
@@ -1717,7 +1737,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const { ok, findings } = await kv.check();
    */
-  check(): Promise<{ ok: boolean; findings: string[] }>;
+  check(options?: KvCallOptions): Promise<{ ok: boolean; findings: string[] }>;
 
   /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve;

@@ -44,8 +44,10 @@ import { END_OPTIONS, type End, NO_END, checkEnd, checkSetEnd, endLater } from "
 import { checkTouch } from "./expiry.js";
 import { checkAtomicEnqueue } from "./queue-options.js";
 import { Session } from "./session.js";
+import { signalled } from "./signal.js";
 import type {
   AtomicCheck,
+  KvCallOptions,
   KvCommitRefusal,
   KvCommitResult,
   KvEnqueueOptions,
@@ -209,7 +211,14 @@ export class AtomicOperation {
     });
   }
 
-  async commit(): Promise<KvCommitResult | KvCommitRefusal> {
+  // The default keeps `commit.length` at 0, as in Deno.
+  async commit(
+    options: KvCallOptions | undefined = undefined,
+  ): Promise<KvCommitResult | KvCommitRefusal> {
+    // Deno ignores what is no object.
+    if (typeof options === "object" && options !== null) {
+      return await signalled("atomic().commit", options, () => this.commit());
+    }
     if (this.#failure !== undefined) throw this.#failure;
     const session = this.#session;
     const segments = this.#inOrder();

@@ -46,7 +46,7 @@ export function nameOf(given: unknown): string {
   return given.constructor?.name || "object";
 }
 
-const READ_OPTIONS = ["consistency", "withExpiry"];
+const READ_OPTIONS = ["consistency", "withExpiry", "signal"];
 const SET_OPTIONS = ["expireIn", "expireAt"];
 const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
 const NAMED_ONLY = ["queue", "at", "deduplicationKey", "priority", "deadRetention"] as const;
@@ -61,8 +61,9 @@ export const LIST_OPTIONS = [
   "keysOnly",
   "depth",
   "withExpiry",
+  "signal",
 ] as const;
-const WATCH_OPTIONS = ["raw"];
+const WATCH_OPTIONS = ["raw", "signal"];
 const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
 const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn", "expireAt"];
 

@@ -10,7 +10,7 @@ import type { Session } from "./session.js";
 import type { KvListSelector } from "./types.js";
 import { encodeWhere } from "./where.js";
 
-const OPTIONS = ["where"] as const;
+const OPTIONS = ["where", "signal"] as const;
 
 export async function count(
   session: Session,

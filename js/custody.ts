@@ -9,6 +9,7 @@ import { Writer } from "./codec/writer.js";
 import { readStamp } from "./frame.js";
 import { CALL_BACKUP, CALL_BACKUP_PROGRESS, CALL_CHECK, STAMP_BYTES } from "./native.js";
 import type { Session } from "./session.js";
+import { checkSignal } from "./signal.js";
 import type { KvBackup, KvBackupOptions } from "./types.js";
 
 /** How often a backup is asked how far it is. */
@@ -20,18 +21,16 @@ const NAME_BYTES = 8;
 export async function backup(
   session: Session,
   path: string,
-  given: KvBackupOptions | undefined,
+  options: KvBackupOptions | undefined,
 ): Promise<KvBackup> {
   if (typeof path !== "string" || path === "") {
     throw new TypeError(`kv.backup: path must be a file path: received ${nameOf(path)}`);
   }
-  const { onProgress, signal } = checkOptions("kv.backup", given, ["onProgress", "signal"]);
+  const { onProgress, signal: given } = checkOptions("kv.backup", options, ["onProgress", "signal"]);
   if (onProgress !== undefined && typeof onProgress !== "function") {
     throw new TypeError(`kv.backup: onProgress must be a function: received ${nameOf(onProgress)}`);
   }
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new TypeError(`kv.backup: signal must be an AbortSignal: received ${nameOf(signal)}`);
-  }
+  const signal = checkSignal("kv.backup", given);
   signal?.throwIfAborted();
   // The threads of a process have their backups in one table, and do not know of each other.
   const name = randomBytes(NAME_BYTES);

@@ -14,6 +14,7 @@ import {
 } from "./native.js";
 import { checkDeadList, checkId, checkPurge, cursorOf } from "./queue-options.js";
 import type { Session } from "./session.js";
+import { abortable, checkSignal, signalled } from "./signal.js";
 
 export interface DeadMessage {
   id: string;
@@ -38,7 +39,11 @@ export class DeadLetters {
     this.#queue = queue;
   }
 
-  async list(options?: unknown): Promise<{ messages: DeadMessage[]; cursor: string | null }> {
+  list(options?: unknown): Promise<{ messages: DeadMessage[]; cursor: string | null }> {
+    return abortable("kv.queue().dead.list", options, (rest) => this.#list(rest));
+  }
+
+  async #list(options: unknown): Promise<{ messages: DeadMessage[]; cursor: string | null }> {
     const { limit, after } = checkDeadList(options, this.#session.port.bounds);
     const frame = this.#frame();
     frame.u32(limit);
@@ -56,20 +61,29 @@ export class DeadLetters {
     return { messages, cursor: answer[4] === 1 ? cursor : null };
   }
 
-  async get(id: string): Promise<DeadMessage | null> {
-    const answer = await this.#about("get", CALL_DEAD_GET, id);
+  async get(id: string, options?: unknown): Promise<DeadMessage | null> {
+    const answer = await this.#about("get", CALL_DEAD_GET, id, options);
     return answer.length === 0 ? null : readDead(answer, 0).message;
   }
 
-  async requeue(id: string): Promise<boolean> {
-    return readU32(await this.#about("requeue", CALL_DEAD_REQUEUE, id), 0) > 0;
+  async requeue(id: string, options?: unknown): Promise<boolean> {
+    return readU32(await this.#about("requeue", CALL_DEAD_REQUEUE, id, options), 0) > 0;
   }
 
-  async delete(id: string): Promise<boolean> {
-    return readU32(await this.#about("delete", CALL_DEAD_DELETE, id), 0) > 0;
+  async delete(id: string, options?: unknown): Promise<boolean> {
+    return readU32(await this.#about("delete", CALL_DEAD_DELETE, id, options), 0) > 0;
   }
 
   async purge(options?: unknown): Promise<number> {
+    const method = "kv.queue().dead.purge";
+    let signal: AbortSignal | undefined;
+    if (typeof options === "object" && options !== null && "signal" in options) {
+      signal = checkSignal(method, options.signal);
+    }
+    return await abortable(method, options, (rest) => this.#purge(rest, signal));
+  }
+
+  async #purge(options: unknown, signal: AbortSignal | undefined): Promise<number> {
     const before = checkPurge(options);
     const step = this.#session.port.bounds.deadPurgeRowsMax;
     let purged = 0;
@@ -78,15 +92,16 @@ export class DeadLetters {
       frame.f64(before);
       const count = readU32(await call(this.#session, CALL_DEAD_PURGE, frame), 0);
       purged += count;
-      if (count < step) return purged;
+      if (count < step || signal?.aborted) return purged;
     }
   }
 
-  #about(method: string, verb: number, id: unknown): Promise<Buffer> {
-    const number = checkId(`kv.queue().dead.${method}`, id);
+  #about(name: string, verb: number, id: unknown, options: unknown): Promise<Buffer> {
+    const method = `kv.queue().dead.${name}`;
+    const number = checkId(method, id);
     const frame = this.#frame();
     frame.f64(number);
-    return call(this.#session, verb, frame);
+    return signalled(method, options, () => call(this.#session, verb, frame));
   }
 
   #frame(): Writer {

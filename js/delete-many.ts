@@ -13,7 +13,7 @@ import { Touched } from "./touched.js";
 import type { KvKey, KvListSelector } from "./types.js";
 import { encodeWhere } from "./where.js";
 
-const OPTIONS = ["where", "limit", "atomic"] as const;
+const OPTIONS = ["where", "limit", "atomic", "signal"] as const;
 /** Options that make a deletion smaller. */
 const NARROWING = ["where", "limit"] as const;
 /** Says that there is no limit. */

@@ -6,13 +6,14 @@ import { decodeValue } from "./codec/value/decode.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp, readU32 } from "./frame.js";
 import { CHANGE_SET, STAMP_BYTES } from "./native.js";
-import { Pulled } from "./pulled.js";
+import { Pulled, endedStream, streamOf } from "./pulled.js";
 import { boundsOf, checkSelector } from "./range.js";
 import { isStamp } from "./records.js";
 import type { Session } from "./session.js";
+import { checkSignal } from "./signal.js";
 import type { KvChange, KvChanges, KvListSelector } from "./types.js";
 
-const OPTIONS = ["since"] as const;
+const OPTIONS = ["since", "signal"] as const;
 
 /** What is no object is no selector either: then it was to be keys. */
 export function isSelector(watched: unknown): watched is KvListSelector {
@@ -24,7 +25,8 @@ export function feed(
   selector: KvListSelector,
   options: unknown,
 ): ReadableStream<KvChanges> {
-  const { since } = checkOptions("kv.watch", options, OPTIONS);
+  const { since, signal: given } = checkOptions("kv.watch", options, OPTIONS);
+  const signal = checkSignal("kv.watch", given);
   const checked = checkSelector("kv.watch", selector, OPTIONS);
   const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
   const writer = new Writer(128);
@@ -35,8 +37,7 @@ export function feed(
     writer.bytes(bound);
   }
   session.requireOpen();
-  // Nothing is fetched ahead: what waits is in the file, not in memory.
-  return new ReadableStream(new Feed(session, writer), { highWaterMark: 0 });
+  return signal?.aborted ? endedStream() : streamOf(new Feed(session, writer), signal);
 }
 
 function putStamp(writer: Writer, since: unknown): void {

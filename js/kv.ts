@@ -1,5 +1,6 @@
 // Duty: class Kv: the methods that users call, each one line to the file of its verb.
 
+import { AbortableList } from "./abortable-list.js";
 import { AtomicOperation } from "./atomic.js";
 import { KvUuidV7, MAKES_UUID } from "./codec/uuid.js";
 import { missingValue } from "./check.js";
@@ -22,14 +23,17 @@ import { closedError } from "./errors.js";
 import { search } from "./search.js";
 import { createIndex, dropIndex, listIndexes } from "./search-index.js";
 import { Session } from "./session.js";
+import { abortable, abortablePage, checkSignal, signalled } from "./signal.js";
 import type {
   KvBackup,
   KvBackupOptions,
+  KvCallOptions,
   KvChanges,
   KvCommitRefusal,
   KvCommitResult,
   KvConsistencyLevel,
   KvDeleteManyOptions,
+  KvEnqueueOptions,
   KvEntryMaybe,
   KvExpireOptions,
   KvFilter,
@@ -58,6 +62,12 @@ import { enqueue, remove, set } from "./writes.js";
 const DISPOSE: symbol = Symbol.dispose ?? Symbol.for("nodejs.dispose");
 const ASYNC_DISPOSE: symbol = Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose");
 
+interface ReadOptions {
+  consistency?: KvConsistencyLevel;
+  withExpiry?: boolean;
+  signal?: AbortSignal;
+}
+
 export class Kv {
   readonly #session: Session;
 
@@ -70,8 +80,11 @@ export class Kv {
 
   async get<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
+    options?: ReadOptions,
   ): Promise<any> {
+    if (options != null && options.signal !== undefined) {
+      return await abortable("kv.get", options, (rest) => this.get(key, rest));
+    }
     if (asksForExpiry(options)) return (await getEntries(this.#session, [key], options!))[0];
     const entry = getNow(this.#session, key, options);
     if (entry !== undefined) return entry as KvEntryMaybe<T>;
@@ -80,8 +93,11 @@ export class Kv {
 
   async getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean },
+    options?: ReadOptions,
   ): Promise<any> {
+    if (options != null && options.signal !== undefined) {
+      return await abortable("kv.getMany", options, (rest) => this.getMany<T>(keys, rest));
+    }
     if (asksForExpiry(options)) return await getEntries(this.#session, keys, options!);
     const entries =
       getManyNow(this.#session, keys, options) ??
@@ -106,39 +122,51 @@ export class Kv {
   set(
     key: KvKey,
     value: unknown,
-    options?: KvExpireOptions,
+    options?: KvExpireOptions & KvCallOptions,
   ): Promise<KvCommitResult> {
     if (arguments.length < 2) return Promise.reject(missingValue("kv.set"));
     return set(this.#session, key, value, options);
   }
 
-  delete(key: KvKey): Promise<void> {
-    return remove(this.#session, key);
+  // The default keeps `delete.length` at 1, as in Deno.
+  delete(key: KvKey, options: KvCallOptions | undefined = undefined): Promise<void> {
+    // Deno ignores what is no object.
+    if (typeof options !== "object" || options === null) return remove(this.#session, key);
+    return signalled("kv.delete", options, () => remove(this.#session, key));
   }
 
   list<T = unknown>(
     selector: KvListSelector,
     options: KvListOptions<any> = {},
   ): KvListIterator<T, any> {
-    return new KvListIterator<T, any>(this.#session, selector, options);
+    const session = this.#session;
+    const signal = options == null ? undefined : checkSignal("kv.list", options.signal);
+    return signal === undefined
+      ? new KvListIterator<T, any>(session, selector, options)
+      : new AbortableList<T, any>(session, selector, options, signal);
   }
 
-  count(selector: KvListSelector, options?: { where?: KvFilter<any> }): Promise<number> {
-    return count(this.#session, selector, options);
+  count(
+    selector: KvListSelector,
+    options?: { where?: KvFilter<any>; signal?: AbortSignal },
+  ): Promise<number> {
+    return abortable("kv.count", options, (rest) => count(this.#session, selector, rest));
   }
 
   paginate<T = unknown>(
     selector: KvListSelector | KvPaginateOptions<any>,
     options?: KvPageOptions<any>,
   ): Promise<KvPage<T>> {
-    return paginate<T>(this.#session, selector, options);
+    return abortablePage("kv.paginate", selector, options, (checked, rest) =>
+      paginate<T>(this.#session, checked, rest),
+    );
   }
 
   deleteMany(
     which: readonly KvKey[] | KvListSelector,
     options?: KvDeleteManyOptions<any>,
   ): Promise<{ count: number; versionstamp: string | null }> {
-    return deleteMany(this.#session, which, options);
+    return abortable("kv.deleteMany", options, (rest) => deleteMany(this.#session, which, rest));
   }
 
   atomic(): AtomicOperation {
@@ -147,35 +175,37 @@ export class Kv {
 
   enqueue(
     value: unknown,
-    options?: {
-      delay?: number;
-      keysIfUndelivered?: readonly KvKey[];
-      backoffSchedule?: readonly number[];
-    },
+    options?: KvEnqueueOptions & KvCallOptions,
   ): Promise<KvCommitResult> {
-    return enqueue(this.#session, value, options);
+    return abortable("kv.enqueue", options, (rest) => enqueue(this.#session, value, rest));
   }
 
   queue(...[name = "default", options]: [name?: string, options?: object]): KvQueue {
     return new KvQueue(this.#session, name, options);
   }
 
-  listenQueue(handler: (value: any) => void | Promise<void>): Promise<void> {
-    return listenQueue(this.#session, handler);
+  // The default keeps `listenQueue.length` at 1, as in Deno.
+  listenQueue(
+    handler: (value: any) => void | Promise<void>,
+    options: KvCallOptions | undefined = undefined,
+  ): Promise<void> {
+    // Deno ignores what is no object.
+    const given = typeof options === "object" ? options : undefined;
+    return listenQueue(this.#session, handler, given);
   }
 
   watch<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { raw?: boolean },
+    options?: { raw?: boolean; signal?: AbortSignal },
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
   watch<T = unknown>(
     selector: KvListSelector,
-    options?: { since?: string },
+    options?: { since?: string; signal?: AbortSignal },
   ): ReadableStream<KvChanges<T>>;
   watch(
     watched: readonly KvKey[] | KvListSelector,
     // The default keeps `watch.length` at 1, as in Deno.
-    options: { raw?: boolean; since?: string } = {},
+    options: { raw?: boolean; since?: string; signal?: AbortSignal } = {},
   ): ReadableStream<any> {
     return isSelector(watched)
       ? feed(this.#session, watched, options)
@@ -190,28 +220,31 @@ export class Kv {
     return new KvUuidV7(MAKES_UUID);
   }
 
-  ttl(key: KvKey): Promise<{ expireAt: Date } | null> {
-    return ttl(this.#session, key);
+  ttl(key: KvKey, options?: KvCallOptions): Promise<{ expireAt: Date } | null> {
+    return signalled("kv.ttl", options, () => ttl(this.#session, key));
   }
 
-  touch(key: KvKey, options: KvExpireOptions): Promise<KvCommitResult | KvCommitRefusal> {
-    return touch(this.#session, key, options);
+  touch(
+    key: KvKey,
+    options: KvExpireOptions & KvCallOptions,
+  ): Promise<KvCommitResult | KvCommitRefusal> {
+    return abortable("kv.touch", options, (rest) => touch(this.#session, key, rest));
   }
 
-  persist(key: KvKey): Promise<KvCommitResult | KvCommitRefusal> {
-    return persist(this.#session, key);
+  persist(key: KvKey, options?: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal> {
+    return signalled("kv.persist", options, () => persist(this.#session, key));
   }
 
-  createIndex(options: KvIndexOptions): Promise<KvIndex> {
-    return createIndex(this.#session, options);
+  createIndex(options: KvIndexOptions & KvCallOptions): Promise<KvIndex> {
+    return abortable("kv.createIndex", options, (rest) => createIndex(this.#session, rest));
   }
 
-  listIndexes(): Promise<KvIndexInfo[]> {
-    return listIndexes(this.#session);
+  listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]> {
+    return signalled("kv.listIndexes", options, () => listIndexes(this.#session));
   }
 
-  dropIndex(prefix: KvKey | string): Promise<boolean> {
-    return dropIndex(this.#session, prefix);
+  dropIndex(prefix: KvKey | string, options?: KvCallOptions): Promise<boolean> {
+    return signalled("kv.dropIndex", options, () => dropIndex(this.#session, prefix));
   }
 
   search<T = unknown>(
@@ -219,7 +252,11 @@ export class Kv {
     query: string,
     options?: KvSearchOptions<any>,
   ): Promise<KvSearchResult<T>> {
-    return search(this.#session, prefix, query, options) as Promise<KvSearchResult<T>>;
+    return abortable(
+      "kv.search",
+      options,
+      (rest) => search(this.#session, prefix, query, rest) as Promise<KvSearchResult<T>>,
+    );
   }
 
   transaction<T>(
@@ -229,30 +266,30 @@ export class Kv {
     return transaction(this.#session, run, options);
   }
 
-  stats(options?: { entries?: boolean }): Promise<KvStats> {
-    return stats(this.#session, options);
+  stats(options?: { entries?: boolean; signal?: AbortSignal }): Promise<KvStats> {
+    return abortable("kv.stats", options, (rest) => stats(this.#session, rest));
   }
 
-  metrics(options: { format: "prometheus" }): Promise<string>;
-  metrics(options?: { format?: "object" }): Promise<KvMetrics>;
-  metrics(options?: { format?: string }): Promise<KvMetrics | string> {
-    return metrics(this.#session, options);
+  metrics(options: { format: "prometheus"; signal?: AbortSignal }): Promise<string>;
+  metrics(options?: { format?: "object"; signal?: AbortSignal }): Promise<KvMetrics>;
+  metrics(options?: { format?: string; signal?: AbortSignal }): Promise<KvMetrics | string> {
+    return abortable("kv.metrics", options, (rest) => metrics(this.#session, rest));
   }
 
-  vacuum(): Promise<{ beforeBytes: number; afterBytes: number }> {
-    return vacuum(this.#session);
+  vacuum(options?: KvCallOptions): Promise<{ beforeBytes: number; afterBytes: number }> {
+    return signalled("kv.vacuum", options, () => vacuum(this.#session));
   }
 
-  checkpoint(): Promise<{ logPages: number; movedPages: number }> {
-    return checkpoint(this.#session);
+  checkpoint(options?: KvCallOptions): Promise<{ logPages: number; movedPages: number }> {
+    return signalled("kv.checkpoint", options, () => checkpoint(this.#session));
   }
 
   backup(path: string, options?: KvBackupOptions): Promise<KvBackup> {
     return backup(this.#session, path, options);
   }
 
-  check(): Promise<{ ok: boolean; findings: string[] }> {
-    return check(this.#session);
+  check(options?: KvCallOptions): Promise<{ ok: boolean; findings: string[] }> {
+    return signalled("kv.check", options, () => check(this.#session));
   }
 
   close(): void {

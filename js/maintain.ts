@@ -15,7 +15,7 @@ export async function checkpoint(
 }
 
 export async function stats(session: Session, options: unknown): Promise<KvStats> {
-  const { entries } = checkOptions("kv.stats", options, ["entries"]);
+  const { entries } = checkOptions("kv.stats", options, ["entries", "signal"]);
   if (entries !== undefined && typeof entries !== "boolean") {
     throw new TypeError(`kv.stats: entries must be a boolean: received ${nameOf(entries)}`);
   }

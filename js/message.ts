@@ -11,6 +11,7 @@ import type { Receiver } from "./port.js";
 import { checkExtend, checkNack, checkReceive } from "./queue-options.js";
 import { type RawMessage, putReason, readMessage, valueOf } from "./queue.js";
 import type { Session } from "./session.js";
+import { onAbort } from "./signal.js";
 
 /** Bytes of a received message before the message itself: its lock. */
 const LOCK_BYTES = 8;
@@ -152,7 +153,8 @@ class PendingReceive implements Receiver {
   #data: Buffer | null = null;
   #failure: Failure | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #signal: AbortSignal | undefined;
+  /** Forgets the signal. */
+  #disobey = (): void => {};
   #resolve!: () => void;
 
   constructor(session: Session) {
@@ -175,8 +177,7 @@ class PendingReceive implements Receiver {
       return;
     }
     if (waitMs > 0) this.#timer = setTimeout(this.#cancel, waitMs);
-    this.#signal = signal;
-    signal?.addEventListener("abort", this.#cancel);
+    if (signal !== undefined) this.#disobey = onAbort(signal, this.#cancel);
   }
 
   /** A message that is on its way already arrives all the same. */
@@ -196,7 +197,7 @@ class PendingReceive implements Receiver {
   #end(failure: Failure | null): void {
     this.#failure = failure;
     clearTimeout(this.#timer);
-    this.#signal?.removeEventListener("abort", this.#cancel);
+    this.#disobey();
     this.#session.port.forget(this.#id);
     this.#session.port.settled();
     this.#resolve();

@@ -8,7 +8,7 @@ import type { Session } from "./session.js";
 import type { KvMetrics } from "./types.js";
 
 export async function metrics(session: Session, options: unknown): Promise<KvMetrics | string> {
-  const { format = "object" } = checkOptions("kv.metrics", options, ["format"]);
+  const { format = "object" } = checkOptions("kv.metrics", options, ["format", "signal"]);
   if (format !== "object" && format !== "prometheus") {
     const given = typeof format === "string" ? JSON.stringify(format) : nameOf(format);
     throw new TypeError(

@@ -15,6 +15,7 @@ import {
 } from "./queue-options.js";
 import { Listener } from "./queue.js";
 import type { Session } from "./session.js";
+import { abortable, signalled } from "./signal.js";
 import type { KvCommitResult } from "./types.js";
 import { enqueueChecked } from "./writes.js";
 
@@ -43,9 +44,13 @@ export class KvQueue {
     this.dead = new DeadLetters(session, this.name);
   }
 
-  async enqueue(value: unknown, options?: unknown): Promise<KvCommitResult> {
-    const session = this.#session;
+  enqueue(value: unknown, options?: unknown): Promise<KvCommitResult> {
     const method = "kv.queue().enqueue";
+    return abortable(method, options, (rest) => this.#enqueue(value, rest, method));
+  }
+
+  async #enqueue(value: unknown, options: unknown, method: string): Promise<KvCommitResult> {
+    const session = this.#session;
     const { limits, port } = session;
     const retention = this.#deadRetention;
     const checked = checkNamedEnqueue(method, this.name, options, limits, port.bounds, retention);
@@ -73,19 +78,18 @@ export class KvQueue {
         }
       },
     });
-    const stop = () => listener.stop();
-    signal?.addEventListener("abort", stop);
-    await listener.ended;
-    if (signal?.aborted) await listener.finished();
-    signal?.removeEventListener("abort", stop);
-    listener.throwFailure();
+    await listener.until(signal);
   }
 
   receive(options?: unknown): Promise<KvMessage | null> {
     return receive(this.#session, this.name, options);
   }
 
-  async stats(): Promise<QueueStats> {
+  stats(options?: unknown): Promise<QueueStats> {
+    return signalled("kv.queue().stats", options, () => this.#stats());
+  }
+
+  async #stats(): Promise<QueueStats> {
     const frame = new Writer();
     putText(frame, this.name);
     const answer = await callBehindWrites(this.#session, CALL_QUEUE_STATS, frame);

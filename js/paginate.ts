@@ -6,7 +6,7 @@ import { checkSelector } from "./range.js";
 import type { Session } from "./session.js";
 import type { KvFilter, KvListOptions, KvListSelector, KvPage } from "./types.js";
 
-const OPTIONS = ["limit", "cursor", "reverse", "where"] as const;
+const OPTIONS = ["limit", "cursor", "reverse", "where", "signal"] as const;
 const BOUNDS = ["prefix", "start", "end"] as const;
 /** The older shape has both in one object. */
 const ALL_NAMES = [...BOUNDS, ...OPTIONS] as const;

@@ -9,6 +9,7 @@ import { WATCH } from "./native.js";
 import type { NativeHandle } from "./native/binding.js";
 import type { Port, Receiver } from "./port.js";
 import type { Session } from "./session.js";
+import { onAbort } from "./signal.js";
 
 /** Has the addon forget a stream. */
 type Forget = (native: NativeHandle, id: number) => void;
@@ -20,9 +21,13 @@ interface Abandoned {
   /** Weak: a handle that was dropped as well takes its streams with it. */
   readonly session: WeakRef<Session>;
   readonly forget: Forget;
+  /** Forgets the signal that ends the stream. */
+  disobey: () => void;
 }
 
-const abandoned = new FinalizationRegistry(({ id, port, session, forget }: Abandoned) => {
+const abandoned = new FinalizationRegistry((stream: Abandoned) => {
+  const { id, port, session, forget } = stream;
+  stream.disobey();
   port.forget(id);
   const here = session.deref();
   if (here !== undefined && !here.closed) forget(here.native, id);
@@ -48,7 +53,7 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
   /** The number by which the addon knows it: to be started by whoever extends this. */
   protected readonly id: number;
   readonly #link: Link;
-  readonly #forget: Forget;
+  readonly #abandoned: Abandoned;
   #stream!: ReadableStreamDefaultController<Item>;
   /** Resolves when what was asked for is here. */
   #arrived: (() => void) | null = null;
@@ -57,10 +62,12 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
   constructor(session: Session, forget: Forget) {
     const { port } = session;
     this.session = session;
-    this.#forget = forget;
     this.#link = new Link(this);
     this.id = port.register(this.#link);
-    abandoned.register(this, { id: this.id, port, session: new WeakRef(session), forget }, this);
+    const { id } = this;
+    const disobey = (): void => {};
+    this.#abandoned = { id, port, session: new WeakRef(session), forget, disobey };
+    abandoned.register(this, this.#abandoned, this);
   }
 
   /** Asks the addon for one more answer. */
@@ -85,6 +92,20 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
   cancel(): void {
     if (this.#ended) return;
     this.#stop();
+    this.#end();
+  }
+
+  /** From now on the signal ends the stream; what waits in a read sees the end. */
+  obey(signal: AbortSignal): void {
+    // A signal may outlive streams that nobody reads.
+    const here = new WeakRef(this);
+    this.#abandoned.disobey = onAbort(signal, () => here.deref()?.abort());
+  }
+
+  private abort(): void {
+    if (this.#ended) return;
+    this.#stop();
+    this.#stream.close();
     this.#end();
   }
 
@@ -118,11 +139,12 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
 
   #stop(): void {
     // A closed handle has forgotten it.
-    if (!this.session.closed) this.#forget(this.session.native, this.id);
+    if (!this.session.closed) this.#abandoned.forget(this.session.native, this.id);
   }
 
   #end(): void {
     this.#ended = true;
+    this.#abandoned.disobey();
     // The number may be another's before this is collected.
     abandoned.unregister(this);
     this.session.port.forget(this.id);
@@ -137,4 +159,18 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
     this.session.port.settled();
     arrived();
   }
+}
+
+/** The stream of a source. Nothing is fetched ahead: whoever reads gets what is new then. */
+export function streamOf<Item>(
+  source: Pulled<Item>,
+  signal: AbortSignal | undefined,
+): ReadableStream<Item> {
+  const stream = new ReadableStream<Item>(source, { highWaterMark: 0 });
+  if (signal !== undefined) source.obey(signal);
+  return stream;
+}
+
+export function endedStream<Item>(): ReadableStream<Item> {
+  return new ReadableStream({ start: (stream) => stream.close() });
 }

@@ -12,6 +12,7 @@ import {
 } from "./check.js";
 import { now } from "./clock.js";
 import type { OnError } from "./handler-failures.js";
+import { checkSignal } from "./signal.js";
 
 /** The bounds of the addon, by name. */
 type Bounds = Readonly<Record<string, number>>;
@@ -162,14 +163,6 @@ function checkLock(method: string, value: unknown, bounds: Bounds, otherwise: nu
   return optionalInteger(what, value, lockDurationMsMin, lockDurationMsMax, otherwise);
 }
 
-function checkSignal(method: string, signal: unknown): AbortSignal | undefined {
-  if (signal === undefined) return undefined;
-  if (!(signal instanceof AbortSignal)) {
-    throw new TypeError(`${method}: signal must be an AbortSignal: received ${nameOf(signal)}`);
-  }
-  return signal;
-}
-
 export interface ListenOptions {
   readonly credits: number;
   readonly lockMs: number;
@@ -252,7 +245,7 @@ export interface DeadListOptions {
 
 export function checkDeadList(options: unknown, bounds: Bounds): DeadListOptions {
   const method = "kv.queue().dead.list";
-  const { limit, cursor } = checkOptions(method, options, ["limit", "cursor"]);
+  const { limit, cursor } = checkOptions(method, options, ["limit", "cursor", "signal"]);
   const after = cursor == null ? ["", "0", "0"] : CURSOR.exec(String(cursor));
   if (after === null || (cursor != null && typeof cursor !== "string")) {
     throw new TypeError(`${method}: cursor must be one that list() gave: received ${
@@ -282,7 +275,7 @@ export function checkId(method: string, id: unknown): number {
 /** The time before which dead messages are purged. */
 export function checkPurge(options: unknown): number {
   const method = "kv.queue().dead.purge";
-  const { olderThan } = checkOptions(method, options, ["olderThan"]);
+  const { olderThan } = checkOptions(method, options, ["olderThan", "signal"]);
   const age = optionalInteger(`${method}: olderThan`, olderThan, 0, TIME_MS_MAX, undefined);
   return age === undefined ? TIME_MS_MAX : Math.max(0, now() - age);
 }

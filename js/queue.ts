@@ -5,7 +5,7 @@
 
 import { types } from "node:util";
 import { call } from "./call.js";
-import { wrongShape } from "./check.js";
+import { checkOptions, wrongShape } from "./check.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { ENCODING_CBOR } from "./codec/value/tags.js";
 import { Writer } from "./codec/writer.js";
@@ -14,6 +14,7 @@ import { putText, readU32 } from "./frame.js";
 import { CALL_TOLD, DELIVERY, DONE, FAILED, RETURNED } from "./native.js";
 import type { Receiver } from "./port.js";
 import type { Session } from "./session.js";
+import { checkSignal, onAbort } from "./signal.js";
 
 /** Messages that one listener of Deno's queue handles at a time. */
 const CREDITS = 100;
@@ -84,15 +85,22 @@ export interface Listening {
 
 type Handler = (value: unknown) => void | Promise<void>;
 
-export async function listenQueue(session: Session, handler: Handler): Promise<void> {
+export async function listenQueue(
+  session: Session,
+  handler: Handler,
+  options: unknown,
+): Promise<void> {
   // Each message would fail, again and again, until it is dropped.
   if (typeof handler !== "function") throw wrongShape("function", handler);
+  const given = checkOptions("kv.listenQueue", options, ["signal"]);
+  const signal = checkSignal("kv.listenQueue", given.signal);
   if (session.closed) {
     // Deno's: an error after close(), the end that every listener sees after dispose.
     if (session.disposed) return;
     if (session.aborted !== null) throw session.aborted.reason;
     throw new Error("Queue already closed");
   }
+  if (signal?.aborted) return;
   const listener = new Listener(session, {
     queue: "",
     credits: CREDITS,
@@ -109,8 +117,7 @@ export async function listenQueue(session: Session, handler: Handler): Promise<v
       }
     },
   });
-  await listener.ended;
-  listener.throwFailure();
+  await listener.until(signal);
 }
 
 export class Listener implements Receiver {
@@ -142,6 +149,15 @@ export class Listener implements Receiver {
     if (this.#stopped || this.#over || this.#session.closed) return;
     this.#stopped = true;
     this.#session.native.unlisten(this.#id);
+  }
+
+  /** Takes messages until the signal is aborted, and then waits for the handlers; or until close(). */
+  async until(signal: AbortSignal | undefined): Promise<void> {
+    const disobey = signal === undefined ? undefined : onAbort(signal, () => this.stop());
+    await this.ended;
+    if (signal?.aborted) await this.finished();
+    disobey?.();
+    this.throwFailure();
   }
 
   /** Waits for the handlers that run, and until a server elsewhere knows how they ended. */

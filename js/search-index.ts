@@ -10,7 +10,9 @@ import { KvError } from "./errors.js";
 import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "./native.js";
 import { Sized, putPrefix, putText } from "./search.js";
 import type { Session } from "./session.js";
+import { signalled } from "./signal.js";
 import type {
+  KvCallOptions,
   KvEntryKey,
   KvIndex,
   KvIndexInfo,
@@ -19,7 +21,7 @@ import type {
   KvKey,
 } from "./types.js";
 
-const OPTIONS = ["prefix", "fields", "tokenize", "prefixLengths", "name"] as const;
+const OPTIONS = ["prefix", "fields", "tokenize", "prefixLengths", "name", "signal"] as const;
 
 /** By their numbers in frames. */
 const TOKENIZERS = ["unicode61", "porter", "ascii"] as const;
@@ -156,8 +158,12 @@ class OpenIndex implements KvIndex {
     return this.#told();
   }
 
-  async ready(): Promise<void> {
-    for await (const _ of this.#follow());
+  ready(options?: KvCallOptions): Promise<void> {
+    return signalled("index.ready", options, () => this.#ready(options?.signal));
+  }
+
+  async #ready(signal: AbortSignal | undefined): Promise<void> {
+    for await (const _ of this.#follow()) if (signal?.aborted) return;
   }
 
   async *#told(): AsyncGenerator<KvIndexProgress, void, undefined> {

@@ -12,7 +12,7 @@ import type { Session } from "./session.js";
 import type { KvKey, KvSearchEntry, KvSearchOptions, KvSearchResult } from "./types.js";
 import { encodeWhere } from "./where.js";
 
-const OPTIONS = ["limit", "offset", "cursor", "where", "highlight"] as const;
+const OPTIONS = ["limit", "offset", "cursor", "where", "highlight", "signal"] as const;
 const HIGHLIGHT_OPTIONS = ["before", "after", "ellipsis", "terms"] as const;
 
 /** What a frame has room for; the bounds are held by Rust, in src/model/limits.rs. */

@@ -20,6 +20,7 @@ import { type Bounds, type Selector, boundsOf, checkSelector, resume } from "./r
 import type { ReadRange, ReadSet } from "./read-set.js";
 import type { ScannedEntry } from "./scan.js";
 import type { Session } from "./session.js";
+import { checkSignal, raced } from "./signal.js";
 import type { KvEntryKey, KvListSelector, KvTransactionListIterator } from "./types.js";
 import { encodeWhere } from "./where.js";
 
@@ -42,6 +43,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
   readonly #selector: Selector;
   readonly #bounds: Bounds;
   readonly #rows: KvListIterator<unknown, any>;
+  readonly #signal: AbortSignal | undefined;
   readonly #where: Buffer | null;
   readonly #options: ReturnType<typeof checkListOptions>;
   readonly #entries: AsyncGenerator<any, undefined>;
@@ -60,6 +62,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
       throw new TypeError(`${method}: reverse must be a boolean: received ${nameOf(reverse)}`);
     }
     checkConsistency(given.consistency);
+    this.#signal = checkSignal(method, given.signal);
     this.#tx = tx;
     this.#options = checkListOptions(given);
     this.#selector = checkSelector(method, selector, LIST_OPTIONS);
@@ -70,7 +73,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
       resume(this.#bounds, cursor, reverse === true, bound !== undefined);
     }
     // All rows of the range come, since all of them are checked; how many are yielded is counted here.
-    const { limit: _, ...page } = given;
+    const { limit: _, signal: __, ...page } = given;
     this.#rows = new KvListIterator(tx.session, this.#selector as KvListSelector, page as object, {
       method,
       passed: true,
@@ -92,7 +95,10 @@ export class TransactionList implements KvTransactionListIterator<any> {
   }
 
   next(): Promise<IteratorResult<any, undefined>> {
-    return this.#entries.next();
+    const signal = this.#signal;
+    return signal === undefined
+      ? this.#entries.next()
+      : raced(signal, () => this.#entries.next());
   }
 
   return(): Promise<IteratorResult<any, undefined>> {

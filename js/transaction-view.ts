@@ -13,6 +13,7 @@ import { ReadSet } from "./read-set.js";
 import { getLater, getManyLater, getManyNow, getNow, requireKey } from "./reads.js";
 import { isSuffixed } from "./records.js";
 import type { Session } from "./session.js";
+import { abortable, abortablePage } from "./signal.js";
 import { type ListedTransaction, TransactionList } from "./transaction-list.js";
 import type {
   KvCommitRefusal,
@@ -31,7 +32,13 @@ import type {
   KvU64,
 } from "./types.js";
 
-const COUNT_OPTIONS = ["where"] as const;
+interface ReadOptions {
+  consistency?: KvConsistencyLevel;
+  signal?: AbortSignal;
+}
+
+const READ_OPTIONS = ["consistency", "signal"] as const;
+const COUNT_OPTIONS = ["where", "signal"] as const;
 
 type Operand = bigint | number | KvU64;
 type Maybe = KvTransactionEntryMaybe<any>;
@@ -59,9 +66,12 @@ export class Transaction implements KvTransaction {
     this.#pending = new Pending(session, this.#reads);
   }
 
-  async get(key: KvKey, options?: { consistency?: KvConsistencyLevel }): Promise<Maybe> {
+  async get(key: KvKey, options?: ReadOptions): Promise<Maybe> {
     this.#requireActive();
-    checkConsistency(checkOptions("tx.get", options, ["consistency"]).consistency);
+    if (options?.signal !== undefined) {
+      return await abortable("tx.get", options, (rest) => this.get(key, rest));
+    }
+    checkConsistency(checkOptions("tx.get", options, READ_OPTIONS).consistency);
     const id = bytesOf(requireKey(key));
     if (this.#pending.has(id)) return entryOf(await this.#pending.entry(id));
     let entry = this.#entries.get(id);
@@ -81,10 +91,13 @@ export class Transaction implements KvTransaction {
 
   async getMany(
     keys: readonly KvKey[],
-    options?: { consistency?: KvConsistencyLevel },
+    options?: ReadOptions,
   ): Promise<any> {
     this.#requireActive();
-    checkConsistency(checkOptions("tx.getMany", options, ["consistency"]).consistency);
+    if (options?.signal !== undefined) {
+      return await abortable("tx.getMany", options, (rest) => this.getMany(keys, rest));
+    }
+    checkConsistency(checkOptions("tx.getMany", options, READ_OPTIONS).consistency);
     if (!Array.isArray(keys)) throw wrongShape("array", keys);
     const ids = keys.map((key) => bytesOf(requireKey(key)));
     const known = (id: string) => this.#pending.has(id) || this.#entries.has(id);
@@ -125,7 +138,14 @@ export class Transaction implements KvTransaction {
     return new TransactionList(listed, selector, options, method);
   }
 
-  async count(selector: KvListSelector, options?: { where?: KvFilter<any> }): Promise<number> {
+  async count(
+    selector: KvListSelector,
+    options?: { where?: KvFilter<any>; signal?: AbortSignal },
+  ): Promise<number> {
+    return await abortable("tx.count", options, (rest) => this.#count(selector, rest));
+  }
+
+  async #count(selector: KvListSelector, options: unknown): Promise<number> {
     const { where } = checkOptions("tx.count", options, COUNT_OPTIONS);
     checkSelector("tx.count", selector, COUNT_OPTIONS);
     const chosen = where === undefined ? {} : { where };
@@ -139,8 +159,9 @@ export class Transaction implements KvTransaction {
     selector: KvListSelector | KvPaginateOptions<any>,
     options?: KvPageOptions<any>,
   ): Promise<any> {
-    return pageOf("tx.paginate", selector, options, (checked, page) =>
-      this.#list(checked, page, "tx.paginate"),
+    const method = "tx.paginate";
+    return abortablePage(method, selector, options, (given, rest) =>
+      pageOf(method, given, rest, (checked, page) => this.#list(checked, page, method)),
     );
   }
 

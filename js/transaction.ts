@@ -6,6 +6,7 @@ import { checkOptions, nameOf } from "./check.js";
 import { clearTimeout, setTimeout } from "./clock.js";
 import { KvConflictError } from "./errors.js";
 import type { Session } from "./session.js";
+import { checkSignal } from "./signal.js";
 import { Transaction, commit, end, isBroken } from "./transaction-view.js";
 import type { KvTransaction, KvTransactionResult } from "./types.js";
 
@@ -22,7 +23,7 @@ export async function transaction<T>(
   }
   const given = checkOptions("kv.transaction", options, ["maxRetries", "signal"]);
   const maxRetries = checkRetries(given.maxRetries);
-  const signal = checkSignal(given.signal);
+  const signal = checkSignal("kv.transaction", given.signal);
   session.requireOpen();
   for (let lost = 1; ; lost++) {
     signal?.throwIfAborted();
@@ -72,11 +73,6 @@ function checkRetries(given: unknown): number {
   throw new TypeError(
     `kv.transaction: maxRetries must be a non-negative integer or Infinity: received ${told}`,
   );
-}
-
-function checkSignal(given: unknown): AbortSignal | undefined {
-  if (given === undefined || given instanceof AbortSignal) return given;
-  throw new TypeError(`kv.transaction: signal must be an AbortSignal: received ${nameOf(given)}`);
 }
 
 /** Waits; rejects with the signal's reason when it is aborted meanwhile. */

@@ -5,6 +5,7 @@ export type {
   AtomicCheck,
   KvBackup,
   KvBackupOptions,
+  KvCallOptions,
   KvChange,
   KvChanges,
   KvCommitRefusal,

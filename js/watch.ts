@@ -4,10 +4,11 @@ import { checkWatchOptions, overLimit, wrongShape } from "./check.js";
 import { decodeKey } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
 import { readU32 } from "./frame.js";
-import { Pulled } from "./pulled.js";
+import { Pulled, endedStream, streamOf } from "./pulled.js";
 import { skipAnswer } from "./read-batch.js";
 import { beforeKeys, pointAnswer, putKey } from "./reads.js";
 import type { Session } from "./session.js";
+import { checkSignal } from "./signal.js";
 import type { KvEntryMaybe, KvKey } from "./types.js";
 
 type State = KvEntryMaybe<unknown>[];
@@ -15,9 +16,10 @@ type State = KvEntryMaybe<unknown>[];
 export function watch(
   session: Session,
   keys: readonly KvKey[],
-  options: { raw?: boolean },
+  options: { raw?: boolean; signal?: AbortSignal },
 ): ReadableStream<State> {
   const raw = checkWatchOptions(options);
+  const signal = checkSignal("kv.watch", options.signal);
   if (!Array.isArray(keys)) throw wrongShape("array", keys);
   // Once: a getter of a key can change the array, and its iterator may yield others.
   const count = keys.length;
@@ -27,10 +29,8 @@ export function watch(
   const writer = new Writer();
   for (let i = 0; i < count; i++) putKey(session, writer, keys[i]);
   session.requireOpen();
-  if (count === 0) return new ReadableStream({ start: (stream) => stream.close() });
-  const watcher = new Watcher(session, count, writer, raw);
-  // Nothing is fetched ahead: whoever reads gets the newest state, not one that waited.
-  return new ReadableStream(watcher, { highWaterMark: 0 });
+  if (count === 0 || signal?.aborted) return endedStream();
+  return streamOf(new Watcher(session, count, writer, raw), signal);
 }
 
 class Watcher extends Pulled<State> {

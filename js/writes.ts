@@ -9,15 +9,19 @@ import { putPatches } from "./patches.js";
 import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } from "./records.js";
 import { MESSAGES, MUTATIONS, type Segment, commitLate } from "./segment.js";
 import type { Session } from "./session.js";
-import type { KvCommitRefusal, KvCommitResult, KvExpireOptions, KvKey } from "./types.js";
+import { abortable } from "./signal.js";
+import type { KvCallOptions, KvCommitRefusal, KvCommitResult, KvExpireOptions, KvKey } from "./types.js";
 import type { WriteBatch } from "./write-batch.js";
 
 export async function set(
   session: Session,
   key: KvKey,
   value: unknown,
-  options: KvExpireOptions | null | undefined,
+  options: (KvExpireOptions & KvCallOptions) | null | undefined,
 ): Promise<KvCommitResult> {
+  if (options != null && options.signal !== undefined) {
+    return await abortable("kv.set", options, (rest) => set(session, key, value, rest));
+  }
   const end = checkSetEnd(options);
   session.requireOpen();
   const batch = session.joinWrite();

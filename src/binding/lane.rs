@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::scratch::{self, Scratch};
-use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
 use crate::call::too_large;
+use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
 use crate::engine::{Reader, Snapshot};
 use crate::metrics::{Metrics, Tally};
 use crate::model::{

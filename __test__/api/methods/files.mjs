@@ -7,6 +7,13 @@ import { LONG, NO_ARGUMENTS, NO_HANDLE, NO_OPTIONS, NO_SIZE, PART } from "./expe
 const accessToken = "an-access-token";
 const valid = { prefix: ["x"], fields: ["t"] };
 const nothing = { wrong: NO_ARGUMENTS, over: NO_ARGUMENTS, misspelt: NO_ARGUMENTS };
+/** The row of a method that takes a signal, and nothing else. */
+const signalOnly = (call) => ({
+  closed: (target) => call(target),
+  wrong: [[(target) => call(target, 5), /options must be an object/]],
+  over: NO_SIZE,
+  misspelt: [[(target) => call(target, { sinal: 1 }), /unknown option 'sinal'/]],
+});
 /** An index that is not ready yet, as far as its object knows. */
 const index = async (kv) => {
   await kv.set(["x", 1], { t: "a" });
@@ -74,7 +81,7 @@ export default {
     ],
     misspelt: [[(kv) => kv.createIndex({ ...valid, feilds: [] }), /unknown option 'feilds'/]],
   },
-  "Kv.listIndexes": { closed: (kv) => kv.listIndexes(), ...nothing },
+  "Kv.listIndexes": signalOnly((kv, options) => kv.listIndexes(options)),
   "Kv.dropIndex": {
     closed: (kv) => kv.dropIndex([]),
     wrong: [
@@ -82,9 +89,9 @@ export default {
       [(kv) => kv.dropIndex([{}]), PART],
     ],
     over: [[(kv) => kv.dropIndex(LONG), /prefix too large/]],
-    misspelt: NO_OPTIONS,
+    misspelt: [[(kv) => kv.dropIndex(["x"], { sinal: 1 }), /unknown option 'sinal'/]],
   },
-  "KvIndex.ready": { of: index, closed: (made) => made.ready(), ...nothing },
+  "KvIndex.ready": { of: index, ...signalOnly((made, options) => made.ready(options)) },
   "KvIndex.progress": { of: index, closed: (made) => made.progress.next(), ...nothing },
   "Kv.stats": {
     closed: (kv) => kv.stats(),
@@ -104,9 +111,9 @@ export default {
     over: NO_SIZE,
     misspelt: [[(kv) => kv.metrics({ fromat: "object" }), /unknown option 'fromat'/]],
   },
-  "Kv.vacuum": { closed: (kv) => kv.vacuum(), ...nothing },
-  "Kv.checkpoint": { closed: (kv) => kv.checkpoint(), ...nothing },
-  "Kv.check": { closed: (kv) => kv.check(), ...nothing },
+  "Kv.vacuum": signalOnly((kv, options) => kv.vacuum(options)),
+  "Kv.checkpoint": signalOnly((kv, options) => kv.checkpoint(options)),
+  "Kv.check": signalOnly((kv, options) => kv.check(options)),
   "Kv.backup": {
     closed: (kv) => kv.backup(freshPath()),
     wrong: [

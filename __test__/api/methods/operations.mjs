@@ -159,6 +159,6 @@ export default {
       [(kv) => keys(13).reduce((op, key) => op.set(key, "x".repeat(65_000)), kv.atomic()).commit(),
         /Total mutation size too large \(max 819200 bytes\)/],
     ],
-    misspelt: NO_ARGUMENTS,
+    misspelt: [[(kv) => kv.atomic().commit({ sinal: 1 }), /unknown option 'sinal'/]],
   },
 };

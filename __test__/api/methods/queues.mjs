@@ -24,7 +24,7 @@ const byId = (name) => ({
     [(letters) => letters[name]("0"), /received "0"/],
   ],
   over: [[(letters) => letters[name]("9".repeat(17)), /id must be the id of a message/]],
-  misspelt: NO_OPTIONS,
+  misspelt: [[(letters) => letters[name]("1", { sinal: 1 }), /unknown option 'sinal'/]],
 });
 
 const lock = (call) => [
@@ -113,7 +113,7 @@ export default {
     closed: (q) => q.stats(),
     wrong: NO_ARGUMENTS,
     over: NO_ARGUMENTS,
-    misspelt: NO_ARGUMENTS,
+    misspelt: [[(q) => q.stats({ sinal: 1 }), /unknown option 'sinal'/]],
   },
   "KvDeadLetters.list": {
     of: dead,
@@ -180,6 +180,6 @@ export default {
     closed: [[(kv) => kv.listenQueue(() => {}), /^Error: Queue already closed/]],
     wrong: "as in Deno, a handler that is no function fails when a message comes",
     over: NO_SIZE,
-    misspelt: NO_OPTIONS,
+    misspelt: [[(kv) => kv.listenQueue(() => {}, { sinal: 1 }), /unknown option 'sinal'/]],
   },
 };

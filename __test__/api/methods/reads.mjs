@@ -76,7 +76,7 @@ export default {
     closed: (kv) => kv.ttl(["a"]),
     wrong: [[(kv) => kv.ttl("a"), /array/], [(kv) => kv.ttl([{}]), PART]],
     over: [[(kv) => kv.ttl(LONG), /Key too large/]],
-    misspelt: NO_OPTIONS,
+    misspelt: [[(kv) => kv.ttl(["a"], { sinal: 1 }), /unknown option 'sinal'/]],
   },
   "Kv.list": {
     closed: (kv) => first(kv.list({ prefix: [] })),

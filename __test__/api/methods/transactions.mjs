@@ -1,7 +1,7 @@
 // Duty: how a transaction and its methods refuse what they cannot do.
 
 import {
-  BIG, CLONED, KEY_READ, KEY_WRITE, LONG, NO_OPTIONS, PART, VALUE, keyOf, keys,
+  BIG, CLONED, KEY_READ, KEY_WRITE, LONG, NO_ARGUMENTS, NO_OPTIONS, PART, VALUE, keyOf, keys,
 } from "./expected.mjs";
 
 /** A call of a method inside a transaction. */
@@ -101,6 +101,12 @@ export default {
       [tx((tx) => tx.list({ prefix: [] }, { batchSize: 1001 }).next()), /Too many entries/],
     ],
     misspelt: [[tx((tx) => tx.list({ prefix: [] }, { limt: 1 })), /unknown option 'limt'/]],
+  },
+  "KvTransactionListIterator.toArray": {
+    closed: closing((tx) => tx.list({ prefix: [] }).toArray()),
+    wrong: NO_ARGUMENTS,
+    over: NO_ARGUMENTS,
+    misspelt: NO_ARGUMENTS,
   },
   "KvTransaction.count": {
     closed: closing((tx) => tx.count({ prefix: [] })),

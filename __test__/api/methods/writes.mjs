@@ -26,7 +26,7 @@ export default {
     closed: (kv) => kv.delete(["a"]),
     wrong: [[(kv) => kv.delete("a"), /expected: array/], [(kv) => kv.delete([]), /cannot be empty/]],
     over: [[(kv) => kv.delete(LONG), KEY_WRITE]],
-    misspelt: NO_OPTIONS,
+    misspelt: [[(kv) => kv.delete(["a"], { sinal: 1 }), /unknown option 'sinal'/]],
   },
   "Kv.deleteMany": {
     closed: (kv) => kv.deleteMany({ prefix: [] }),
@@ -65,7 +65,7 @@ export default {
     closed: (kv) => kv.persist(["a"]),
     wrong: [[(kv) => kv.persist("a"), /array/], [(kv) => kv.persist([]), /cannot be empty/]],
     over: [[(kv) => kv.persist(LONG), KEY_WRITE]],
-    misspelt: NO_OPTIONS,
+    misspelt: [[(kv) => kv.persist(["a"], { sinal: 1 }), /unknown option 'sinal'/]],
   },
   "Kv.enqueue": {
     closed: (kv) => kv.enqueue(1),

@@ -188,4 +188,24 @@ export default [
       await writer;
     },
   },
+  {
+    name: "an aborted signal gives up each call of Deno's",
+    denoDiffers: "it takes no signals",
+    async run(t) {
+      const kv = await t.open();
+      await kv.set(["a"], 1);
+      const signal = AbortSignal.abort(new RangeError("given up"));
+      const calls = [
+        () => kv.get(["a"], { signal }),
+        () => kv.getMany([["a"]], { signal }),
+        () => kv.set(["a"], 2, { signal }),
+        () => kv.delete(["a"], { signal }),
+        () => kv.list({ prefix: [] }, { signal }).next(),
+        () => kv.enqueue(1, { signal }),
+        () => kv.atomic().set(["a"], 2).commit({ signal }),
+      ];
+      for (const call of calls) await t.rejects(call, RangeError, "given up");
+      t.is(await t.value(kv, ["a"]), 1);
+    },
+  },
 ];

@@ -295,4 +295,19 @@ export default [
       await t.until(() => seen.items.at(-1)[0].value === "the key itself", "the news");
     },
   },
+  {
+    name: "a signal ends the stream",
+    denoDiffers: "it takes no signals",
+    async run(t) {
+      const kv = await t.open();
+      const controller = new AbortController();
+      const reader = kv.watch([["a"]], { signal: controller.signal }).getReader();
+      t.is((await reader.read()).done, false);
+      const pending = reader.read();
+      controller.abort();
+      const late = new Promise((resolve) => setTimeout(resolve, 1000, { done: false }));
+      t.is((await Promise.race([pending, late])).done, true);
+      kv.close();
+    },
+  },
 ];

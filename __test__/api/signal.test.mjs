@@ -1,0 +1,251 @@
+// Duty: the `signal` of every asynchronous call: aborted before, nothing is done; aborted later, the
+// call rejects with the reason; streams end; no listener stays on the signal.
+
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import { all, freshPath, onEveryKind, open } from "./databases.mjs";
+import { declaredMethods } from "./methods/declared.mjs";
+
+/** Each method as (kv, options) with what it needs, its options given last. */
+const CALLS = {
+  "Kv.get": (kv, options) => kv.get(["a"], options),
+  "Kv.getMany": (kv, options) => kv.getMany([["a"], ["b"]], options),
+  "Kv.set": (kv, options) => kv.set(["written"], 1, options),
+  "Kv.delete": (kv, options) => kv.delete(["a"], options),
+  "Kv.ttl": (kv, options) => kv.ttl(["a"], options),
+  "Kv.touch": (kv, options) => kv.touch(["a"], { expireIn: 5_000_000, ...options }),
+  "Kv.persist": (kv, options) => kv.persist(["a"], options),
+  "Kv.count": (kv, options) => kv.count({ prefix: [] }, options),
+  "Kv.paginate": (kv, options) => kv.paginate({ prefix: [], ...options }),
+  "Kv.deleteMany": (kv, options) => kv.deleteMany({ prefix: ["a"] }, options),
+  "Kv.enqueue": (kv, options) => kv.enqueue("message", options),
+  "Kv.search": (kv, options) => kv.search(["indexed"], "word", options),
+  "Kv.createIndex": (kv, options) =>
+    kv.createIndex({ prefix: ["other"], fields: ["name"], ...options }),
+  "Kv.listIndexes": (kv, options) => kv.listIndexes(options),
+  "Kv.dropIndex": (kv, options) => kv.dropIndex(["indexed"], options),
+  "Kv.stats": (kv, options) => kv.stats(options),
+  "Kv.metrics": (kv, options) => kv.metrics(options),
+  "Kv.vacuum": (kv, options) => kv.vacuum(options),
+  "Kv.checkpoint": (kv, options) => kv.checkpoint(options),
+  "Kv.check": (kv, options) => kv.check(options),
+  "Kv.transaction": (kv, options) =>
+    kv.transaction(async (tx) => void tx.set(["written"], (await tx.get(["a"])).value), options),
+  "KvTransaction.get": (kv, options) => kv.transaction((tx) => tx.get(["a"], options)),
+  "KvTransaction.getMany": (kv, options) => kv.transaction((tx) => tx.getMany([["a"]], options)),
+  "KvTransaction.count": (kv, options) =>
+    kv.transaction((tx) => tx.count({ prefix: [] }, options)),
+  "KvTransaction.paginate": (kv, options) =>
+    kv.transaction((tx) => tx.paginate({ prefix: [], ...options })),
+  "KvTransaction.list": (kv, options) =>
+    kv.transaction(async (tx) => void (await tx.list({ prefix: [] }, options).next())),
+  "KvTransactionListIterator.toArray": (kv, options) =>
+    kv.transaction((tx) => tx.list({ prefix: [] }, options).toArray()),
+  "KvListIterator.next": async (kv, options) => await kv.list({ prefix: [] }, options).next(),
+  "KvListIterator.toArray": async (kv, options) =>
+    await kv.list({ prefix: [] }, options).toArray(),
+  "AtomicOperation.commit": (kv, options) => kv.atomic().set(["written"], 1).commit(options),
+  "KvIndex.ready": async (kv, options) =>
+    (await kv.createIndex({ prefix: ["indexed"], fields: ["name"] })).ready(options),
+  "KvQueue.enqueue": (kv, options) => kv.queue().enqueue("message", options),
+  "KvQueue.receive": (kv, options) => kv.queue("empty").receive({ wait: 50, ...options }),
+  "KvQueue.stats": (kv, options) => kv.queue().stats(options),
+  "KvDeadLetters.list": (kv, options) => kv.queue().dead.list(options),
+  "KvDeadLetters.get": (kv, options) => kv.queue().dead.get("1", options),
+  "KvDeadLetters.requeue": (kv, options) => kv.queue().dead.requeue("1", options),
+  "KvDeadLetters.delete": (kv, options) => kv.queue().dead.delete("1", options),
+  "KvDeadLetters.purge": (kv, options) => kv.queue().dead.purge(options),
+};
+
+const OTHERS = {
+  "Kv.backup": "custody.test.mjs",
+  "Kv.listenQueue": "it resolves: below",
+  "KvQueue.listen": "it resolves: named-queues.test.mjs",
+  "Kv.close": "it always ends",
+  "Kv.[Symbol.asyncDispose]": "it always ends",
+  "KvMessage.ack": "settling is not given up",
+  "KvMessage.nack": "settling is not given up",
+  "KvMessage.extend": "settling is not given up",
+  "KvServer.close": "it always ends",
+  "KvServer.[Symbol.asyncDispose]": "it always ends",
+  openKv: "options.test.mjs of remote",
+  serve: "it takes no signal",
+};
+
+test("every method that answers a promise is here", () => {
+  const names = [...declaredMethods()].filter(([, promise]) => promise).map(([name]) => name);
+  const missing = names.filter((name) => !(name in CALLS) && !(name in OTHERS));
+  assert.deepEqual(missing, []);
+});
+
+async function contents(kv) {
+  const { queues } = await kv.metrics();
+  const ends = await all(kv.list({ prefix: [] }, { withExpiry: true }));
+  return { ends, queues, indexes: (await kv.listIndexes()).map(({ name }) => name) };
+}
+
+async function filled(fresh) {
+  const kv = await fresh();
+  await kv.set(["a"], { name: "word" }, { expireIn: 3_600_000 });
+  await kv.set(["indexed", 1], { name: "word" });
+  await (await kv.createIndex({ prefix: ["indexed"], fields: ["name"] })).ready();
+  return kv;
+}
+
+onEveryKind("signals", (fresh) => {
+  const reason = new Error("given up");
+
+  test("aborted before: each call rejects with the reason, and nothing is done", async () => {
+    const kv = await filled(fresh);
+    const before = await contents(kv);
+    const signal = AbortSignal.abort(reason);
+    for (const [name, call] of Object.entries(CALLS)) {
+      await assert.rejects(call(kv, { signal }), (error) => error === reason, name);
+    }
+    assert.deepEqual(await contents(kv), before);
+  });
+
+  test("aborted later: each call rejects with the reason, or has ended", async () => {
+    const kv = await filled(fresh);
+    for (const [name, call] of Object.entries(CALLS)) {
+      const controller = new AbortController();
+      const called = call(kv, { signal: controller.signal });
+      controller.abort(reason);
+      await assert.rejects(called, (error) => error === reason, name);
+      assert.equal(getEventListeners(controller.signal, "abort").length, 0, name);
+    }
+    await kv.set(["works"], 1);
+    assert.equal((await kv.get(["works"])).value, 1);
+  });
+
+  test("never aborted: each call does what it does without, and leaves no listener", async () => {
+    const kv = await filled(fresh);
+    const { signal } = new AbortController();
+    const outcome = (promise) => promise.then(() => "done", (error) => error.code ?? error);
+    for (const [name, call] of Object.entries(CALLS)) {
+      const expected = await outcome(call(kv, {}));
+      for (const given of [signal, undefined, null]) {
+        await kv.createIndex({ prefix: ["indexed"], fields: ["name"] });
+        assert.deepEqual(await outcome(call(kv, { signal: given })), expected, name);
+      }
+      assert.equal(getEventListeners(signal, "abort").length, 0, name);
+    }
+  });
+
+  test("what is no signal is a TypeError that says so", async () => {
+    const kv = await filled(fresh);
+    const before = await contents(kv);
+    for (const [name, call] of Object.entries(CALLS)) {
+      for (const signal of ["now", 5, {}, new AbortController()]) {
+        const run = async () => await call(kv, { signal });
+        await assert.rejects(run, { name: "TypeError", message: /signal must be an AbortSignal/ }, name);
+      }
+    }
+    assert.deepEqual(await contents(kv), before);
+  });
+
+  test("a watch and a feed end, also while they are read, and are forgotten", async () => {
+    const kv = await filled(fresh);
+    const ways = [
+      (signal) => kv.watch([["a"]], { signal }),
+      (signal) => kv.watch({ prefix: [] }, { signal }),
+    ];
+    for (const watch of ways) {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const reader = watch(signal).getReader();
+      if (watch === ways[0]) assert.equal((await reader.read()).done, false);
+      const pending = reader.read();
+      await kv.get(["a"]);
+      controller.abort(reason);
+      assert.deepEqual(await pending, { done: true, value: undefined });
+      assert.deepEqual(await reader.read(), { done: true, value: undefined });
+      const unread = new AbortController();
+      const stream = watch(unread.signal);
+      unread.abort();
+      for await (const _ of stream) assert.fail("it yields");
+      for await (const _ of watch(AbortSignal.abort())) assert.fail("it yields");
+      const cancelled = new AbortController();
+      await watch(cancelled.signal).cancel();
+      for (const used of [signal, unread.signal, cancelled.signal]) {
+        assert.equal(getEventListeners(used, "abort").length, 0);
+      }
+      assert.throws(() => watch("now"), /signal must be an AbortSignal/);
+    }
+    for (let tries = 0; ; tries++) {
+      const { watches, feeds } = await kv.metrics();
+      if (watches === 0 && feeds === 0) break;
+      assert.ok(tries < 200, `${watches} watches and ${feeds} feeds are left`);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  });
+
+  test("a list rejects from then on, and goes no further", async () => {
+    const kv = await fresh();
+    for (let i = 0; i < 100; i++) await kv.set(["n", i], i);
+    for (const options of [{}, { keysOnly: true }]) {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const list = kv.list({ prefix: ["n"] }, { ...options, signal });
+      const seen = [];
+      const reading = (async () => {
+        for await (const entry of list) {
+          seen.push(entry);
+          if (seen.length === 40) controller.abort(reason);
+        }
+      })();
+      await assert.rejects(reading, (error) => error === reason);
+      assert.equal(seen.length, 40);
+      await assert.rejects(list.toArray(), (error) => error === reason);
+      assert.equal(getEventListeners(signal, "abort").length, 0);
+    }
+  });
+
+  test("listenQueue resolves, after its handlers", async () => {
+    const kv = await fresh();
+    const controller = new AbortController();
+    let ended = false;
+    const listening = kv.listenQueue(
+      async () => {
+        controller.abort(reason);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        ended = true;
+      },
+      { signal: controller.signal },
+    );
+    await kv.enqueue("message");
+    await listening;
+    assert.ok(ended);
+    await kv.listenQueue(() => {}, { signal: AbortSignal.abort() });
+    await assert.rejects(kv.listenQueue(() => {}, { signal: 5 }), /signal must be an AbortSignal/);
+  });
+});
+
+test("10,000 calls leave nothing on a signal that lives long", async () => {
+  const kv = await open(freshPath());
+  await kv.set(["a"], 1);
+  const { signal } = new AbortController();
+  for (let round = 0; round < 100; round++) {
+    const calls = [];
+    for (let i = 0; i < 50; i++) calls.push(kv.get(["a"], { signal }));
+    for (let i = 0; i < 50; i++) calls.push(kv.set(["b", i], i, { signal }));
+    // Node takes more than ten listeners for a leak, and warns.
+    assert.equal(getEventListeners(signal, "abort").length, 1);
+    await Promise.all(calls);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  }
+});
+
+test("a signal that is aborted while a key is encoded gives the call up", async () => {
+  const kv = await open(":memory:");
+  const controller = new AbortController();
+  const key = ["a"];
+  Object.defineProperty(key, 0, {
+    get() {
+      controller.abort("in the getter");
+      return "a";
+    },
+  });
+  await assert.rejects(kv.get(key, { signal: controller.signal }), (r) => r === "in the getter");
+});
