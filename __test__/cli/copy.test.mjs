@@ -9,7 +9,9 @@ import { test } from "node:test";
 import { openKv, serve } from "../../index.mjs";
 import { contents, folderOfTests, openkv } from "./running.mjs";
 
-const { CommonHistory, verdict } = createRequire(import.meta.url)("../../dist/cli/copy-rule.js");
+const require = createRequire(import.meta.url);
+const { CommonHistory, verdict } = require("../../dist/cli/copy-rule.js");
+const { CopyBatch } = require("../../dist/cli/copy-batch.js");
 const path = folderOfTests();
 
 /** Writes entries, one commit each, `null` deletes. */
@@ -114,6 +116,23 @@ test("a copy to a server is held to the same", async () => {
   assert.deepEqual(JSON.parse((await copy("--skip-existing")).out), { copied: 251, kept: 1 });
   await server.close();
   assert.equal((await held(to)).b, "destination");
+});
+
+test("an entry that another program writes meanwhile is not replaced, and keeps no other out", async () => {
+  const kv = await openKv(":memory:");
+  const { versionstamp: compared } = await kv.set(["changed"], "compared");
+  await kv.set(["changed"], "newer");
+  await kv.set(["came"], "newer");
+  const batch = new CopyBatch(kv, 500, true);
+  const entry = (key) => ({ key: [key], value: "copied", versionstamp: compared });
+  await batch.add(entry("new"), null);
+  await batch.add(entry("changed"), compared);
+  await batch.add(entry("came"), null);
+  await batch.end();
+  assert.deepEqual([batch.copied, batch.lost], [1, 2]);
+  const values = await kv.getMany([["new"], ["changed"], ["came"]]);
+  assert.deepEqual(values.map(({ value }) => value), ["copied", "newer", "newer"]);
+  kv.close();
 });
 
 const stamp = (n) => (n === null ? null : n.toString(16).padStart(20, "0"));

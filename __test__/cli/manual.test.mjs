@@ -58,6 +58,17 @@ test("every command's --help has options, examples and exit codes", async () => 
   assert.deepEqual(Object.keys(EXAMPLES).sort(), names);
 });
 
+test("an option that takes a number tells its unit and its default", () => {
+  for (const [name, leaf] of leavesOf(makeProgram())) {
+    for (const { flags, description, mandatory } of leaf.options) {
+      const [, unit] = /<(ms|count|bytes|n|0-9|ms,ms\.\.\.|n,n\.\.\.)>/.exec(flags) ?? [];
+      if (unit === undefined || mandatory) continue;
+      assert.match(description, /\(default: .+\)/, `${name} ${flags}`);
+      if (unit === "ms") assert.match(description, /milliseconds/, `${name} ${flags}`);
+    }
+  }
+});
+
 /** As a shell would part it. */
 function wordsOf(line) {
   const bare = line.replace(/ [<>] .*$/, "").replace(/^.*(?:<|\$)\((.*)\)$/, "$1");

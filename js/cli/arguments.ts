@@ -90,10 +90,10 @@ export interface QuotaOptions {
 export function withQuotas(command: Command): Command {
   const quota = (flags: string, what: string): Option => new Option(flags, what).argParser(count);
   return command
-    .addOption(quota("--quota-bytes <bytes>", "size from which on writes that add are refused"))
-    .addOption(quota("--quota-operations <count>", "requests in a second"))
-    .addOption(quota("--quota-queue-depth <count>", "messages from which on no more are taken"))
-    .addOption(quota("--quota-watches <count>", "watches at one time"));
+    .addOption(quota("--quota-bytes <bytes>", "bytes from which on writes that add are refused (default: no bound)"))
+    .addOption(quota("--quota-operations <count>", "requests in a second (default: no bound)"))
+    .addOption(quota("--quota-queue-depth <count>", "messages from which on no more are taken (default: no bound)"))
+    .addOption(quota("--quota-watches <count>", "watches at one time (default: no bound)"));
 }
 
 export interface Quotas {

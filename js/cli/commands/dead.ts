@@ -19,7 +19,7 @@ export function addDeadCommands(program: Command): void {
     .command("list")
     .description("print them, those that died first in front")
     .argument("<name>", "the queue")
-    .option("-n, --limit <count>", "most messages", count)
+    .option("-n, --limit <count>", "most messages (default: all)", count)
     .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         for await (const message of all(kv.queue(name), limit)) await printDead(message, style);
@@ -61,7 +61,7 @@ export function addDeadCommands(program: Command): void {
     .command("purge")
     .description("forget those that died long ago, or all of them")
     .argument("<name>", "the queue")
-    .option("--older-than <ms>", "only those that died more than so long ago", count)
+    .option("--older-than <ms>", "only those that died more than so many milliseconds ago (default: all)", count)
     .option(...YES)
     .action(async (name: string, options: { olderThan?: number; yes?: boolean }, command: Command) => {
       const { olderThan, yes } = options;

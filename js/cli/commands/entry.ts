@@ -45,8 +45,8 @@ export function addEntryCommands(program: Command): void {
     .description("add to a number; without an entry it starts at 0, and a bigint becomes a 64-bit number")
     .usage("[options] <key...> <n>")
     .argument("<words...>", `${KEY_WORDS}; then what is added: a number, a bigint (5n) or u64(5)`)
-    .option("--min <n>", "the smallest result, of the type of what is added", parseLiteral)
-    .option("--max <n>", "the largest result, of the type of what is added", parseLiteral)
+    .option("--min <n>", "the smallest result, of the type of what is added (default: none)", parseLiteral)
+    .option("--max <n>", "the largest result, of the type of what is added (default: none)", parseLiteral)
     .option("--clamp", "store the bound in place of a result beyond it (default: the command fails)")
     .action(async (words: string[], options: KvSumOptions, command: Command) => {
       if (words.length < 2) command.error("error: missing argument 'n'");

@@ -43,12 +43,12 @@ export function addQueueCommands(program: Command): void {
     .command("receive")
     .description("print one message, which is then done; exit code 1 when none is due")
     .argument("<name>", "the queue")
-    .option("--wait <ms>", "wait so long for one", count)
+    .option("--wait <ms>", "milliseconds to wait for one (default: 0)", count)
     .option("--nack", "it was not handled: it is delivered again, by its schedule")
-    .option("--retry-in <ms>", "with --nack: after so long instead", count)
+    .option("--retry-in <ms>", "with --nack: milliseconds until then (default: by its schedule)", count)
     .option("--error <text>", "with --nack: what is kept if this is its death")
     .option("--keep", "leave it with nobody until its lock ends, then it is delivered again")
-    .option("--lock <ms>", "how long that is (default: 30000)", count)
+    .option("--lock <ms>", "milliseconds of its lock (default: 30000)", count)
     .action(async (name: string, options: ReceiveFlags, command: Command) => {
       const { nack, keep, retryIn, error } = options;
       if (nack && keep) command.error("error: give either --nack or --keep");
@@ -75,12 +75,12 @@ function addEnqueue(program: Command): void {
     .description("put a message into the queue of kv.enqueue(), or into a named one")
     .argument("<value>", "the message: a literal, or a word that is a string", parseWord)
     .option("--queue <name>", "the named queue")
-    .option("--delay <ms>", "milliseconds until the first delivery", count)
-    .option("--backoff <ms,ms...>", "waiting times before each new delivery of a failed message", counts)
+    .option("--delay <ms>", "milliseconds until the first delivery (default: 0)", count)
+    .option("--backoff <ms,ms...>", "milliseconds before each new delivery of a failed message (default: 100,1000,5000,30000,60000)", counts)
     .option("--keys-if-undelivered <key...>", "where it is stored when its last delivery failed", keys)
     .option("--key <text>", "with --queue: while a message with this key is there, another adds nothing")
-    .option("--priority <0-9>", "with --queue: the highest are delivered first", count)
-    .option("--dead-retention <ms>", "with --queue: how long it is kept when it is dead", count)
+    .option("--priority <0-9>", "with --queue: the highest are delivered first (default: 0)", count)
+    .option("--dead-retention <ms>", "with --queue: milliseconds for which it is kept when it is dead (default: until it is removed)", count)
     .action(async (value: unknown, options: EnqueueFlags, command: Command) => {
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
       const { key: deduplicationKey, priority, deadRetention } = options;

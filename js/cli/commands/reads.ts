@@ -49,7 +49,7 @@ export function addReadCommands(program: Command): void {
     .option("-n, --limit <count>", "most entries (default: all)", some)
     .option("-r, --reverse", "from the last key to the first")
     .option("-k, --keys-only", "keys without values")
-    .option("--depth <count>", "only keys with at most so many parts behind the prefix", count)
+    .option("--depth <count>", "only keys with at most so many parts behind the prefix (default: any)", count)
     .action(async (words: string[], options: ListOptions, command: Command) => {
       const prefix = keyOf(words);
       await withDatabase(command, "existing", async (kv, style) => {

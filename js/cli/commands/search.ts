@@ -17,7 +17,7 @@ export function addSearchCommands(program: Command): void {
     .argument("<query>", "words, \"a phrase\", bik*, a OR b, a NOT b, field:word");
   withWhere(search)
     .option("-n, --limit <count>", "most entries, up to 1000 (default: 20)", some)
-    .option("--offset <count>", "entries to leave out first", count)
+    .option("--offset <count>", "entries to leave out first (default: 0)", count)
     .option("--cursor <text>", "go on behind the result that told it")
     .option("--highlight", "show where it matched, in place of the value")
     .action(async (prefix: KvKey, query: string, options: SearchFlags, command: Command) => {
@@ -44,8 +44,8 @@ function addIndexCommands(program: Command): void {
     .description("make an index of the text in values, and wait until it is complete")
     .argument("<prefix>", "of the keys that extend this one", key)
     .argument("<field...>", "paths into the values: name details.maker")
-    .option("--tokenize <how>", "unicode61, porter or ascii")
-    .option("--prefix-lengths <n,n...>", "lengths for which beginnings of words are fast", counts)
+    .option("--tokenize <how>", "unicode61, porter or ascii (default: unicode61)")
+    .option("--prefix-lengths <n,n...>", "lengths in characters for which beginnings of words are fast (default: none)", counts)
     .option("--name <name>", "its name (default: made from the prefix)")
     .option("--no-wait", "do not wait; whoever opens the file next goes on building")
     .action(async (prefix: KvKey, fields: string[], options: CreateFlags, command: Command) => {

@@ -21,7 +21,7 @@ export function addServeCommand(program: Command): void {
     .option("--tls-cert <path>", "certificate with its chain, in PEM; without: clear text")
     .option("--tls-key <path>", "the key of the certificate, in PEM")
     .option("--readonly", "of a file: nobody may write")
-    .option("--data-token-ms <ms>", "how long an issued token is good (default: 900000)", count)
+    .option("--data-token-ms <ms>", "milliseconds for which an issued token is good (default: 900000)", count)
     .option("--connections-max <count>", "connections at one time (default: 4096)", count)
     .addOption(
       new Option("--log <form>", "what is told on standard error")

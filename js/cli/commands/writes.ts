@@ -50,7 +50,7 @@ export function addWriteCommands(program: Command): void {
     .argument("[key...]", "the keys", keys)
     .option("--prefix <key>", "instead of keys: all that extend this one", key);
   withWhere(withRange(removal))
-    .option("-n, --limit <count>", "with --prefix or --where: most entries", some)
+    .option("-n, --limit <count>", "with --prefix or --where: most entries (default: all)", some)
     .option("--atomic", "with --prefix or --where: all in one commit, or none")
     .option(...YES)
     .action(async (listed: KvKey[] | undefined, options: DeleteOptions, command: Command) => {
