@@ -5,6 +5,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
+import { openKv } from "../../index.mjs";
 import { bin, contents, folderOfTests, openkv } from "./running.mjs";
 
 const { splitWords } = createRequire(import.meta.url)("../../dist/cli/words.js");
@@ -78,6 +79,9 @@ test("what a shell cannot do is told", async () => {
   assert.match(err, /5 lines failed/);
 });
 
+/** More than a terminal shows before Ctrl-C is read. */
+const LISTED = 20_000;
+
 const withoutTerminal = spawnSync("python3", ["-c", "import pty"]).status !== 0 && "needs a terminal (python3's pty)";
 
 /** Types into the shell on a terminal: each text once the one before it was answered by `until`. */
@@ -88,9 +92,9 @@ steps = json.loads(sys.argv[1])
 pid, fd = pty.fork()
 if pid == 0:
     os.execvp(sys.argv[2], sys.argv[2:])
-seen = b""
+seen = everything = b""
 def wait(text):
-    global seen
+    global seen, everything
     while text.encode() not in seen:
         ready, _, _ = select.select([fd], [], [], 30)
         if not ready: raise SystemExit("no " + text + " in " + repr(seen))
@@ -98,6 +102,7 @@ def wait(text):
         except OSError: break
         if not data: break
         seen += data
+        everything += data
     seen = seen[seen.find(text.encode()) + len(text):]
 for until, text in steps:
     wait(until)
@@ -109,7 +114,7 @@ try:
         seen += data
 except OSError: pass
 _, status = os.waitpid(pid, 0)
-print(os.waitstatus_to_exitcode(status))
+print(json.dumps([os.waitstatus_to_exitcode(status), everything.decode(errors="replace")]))
 `;
   const child = spawn("python3", ["-c", program, JSON.stringify(steps), process.execPath, bin, "-d", db, "shell"], {
     env: { ...process.env, OPENKV_HISTORY: history, NO_COLOR: "1", TERM: "xterm" },
@@ -122,7 +127,14 @@ print(os.waitstatus_to_exitcode(status))
 
 test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kept", { skip: withoutTerminal, timeout: 120_000 }, async () => {
   const [db, history] = [path("terminal.db"), path("history")];
+  const kv = await openKv(db);
+  await Promise.all(Array.from({ length: LISTED }, (_, n) => kv.set(["n", n], "x".repeat(100))));
+  kv.close();
   const { out, err } = await typed(db, history, [
+    ["openkv> ", "list n\r"],
+    ['["n", 10]', "\u0003"],
+    ["openkv> ", "delete --prefix n\r"],
+    ["[y/N] ", "y\r"],
     ["openkv> ", "set k 'left\u0003"],
     ["openkv> ", "set k kept\r"],
     ["openkv> ", "watch k\r"],
@@ -131,7 +143,9 @@ test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kep
     ["'kept'", "\u0004"],
   ]);
   assert.equal(err, "");
-  assert.equal(out, "0");
+  const [code, screen] = JSON.parse(out);
+  assert.equal(code, 0);
+  assert.ok(!screen.includes(`["n", ${LISTED - 1}]`), "the list was printed to its end");
   assert.deepEqual(await contents(db), [[["k"], "kept"]]);
   assert.ok(existsSync(history));
   assert.deepEqual(readFileSync(history, "utf8").trim().split("\n").slice(-3), ["set k kept", "watch k", "get k"]);

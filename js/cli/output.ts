@@ -7,7 +7,7 @@ import { inspect } from "node:util";
 import type { KvChange, KvKey, KvSearchEntry } from "../types.js";
 import { visible } from "../key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
-import { isHeard } from "./hearing.js";
+import { askShell, isHeard } from "./hearing.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
 /** How to print. */
@@ -38,6 +38,8 @@ export function put(output: string | Uint8Array): Promise<void> {
     if (!isHeard()) return reject(new OutputError(Object.assign(new Error("nobody reads"), { code: "EPIPE" })));
     const told = (error?: Error | null): void => {
       if (error) reject(new OutputError(error));
+      // A terminal is written to at once: without a turn of the loop Ctrl-C would wait for the end.
+      else if (askShell() !== undefined) setImmediate(resolve);
       else resolve();
     };
     try {
