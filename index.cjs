@@ -11,6 +11,7 @@ module.exports.AtomicOperation = openkv.AtomicOperation;
 module.exports.KvListIterator = openkv.KvListIterator;
 module.exports.KvU64 = openkv.KvU64;
 module.exports.KvUuidV7 = openkv.KvUuidV7;
+module.exports.restore = openkv.restore;
 module.exports.serve = openkv.serve;
 module.exports.sizeOf = openkv.sizeOf;
 module.exports.KvError = openkv.KvError;

@@ -1766,6 +1766,34 @@ export interface KvBackupOptions {
   signal?: AbortSignal;
 }
 
+/** Options of {@link restore}. An unknown name is a `TypeError`. */
+export interface KvRestoreOptions extends KvBackupOptions {
+  /** Replaces what is there: the file, with its log. Default: false, which refuses. */
+  force?: boolean;
+}
+
+/**
+ * Puts a backup in the place of a database. Verifies the backup, copies it beside `path`, verifies the
+ * copy, and gives it the name at once: whatever happens meanwhile, `path` is what it was before, or
+ * the whole backup. The log of a file that is replaced is removed with it.
+ *
+ * @param backup A file that {@link Kv.backup} has made, or a copy of a closed database.
+ * @param path Where to; nobody may have it open.
+ *
+ * Rejects with `TypeError` when there is something at `path` and `force` is not `true`; with
+ * {@link KvError} `UNAVAILABLE` when `path` is open, here or in another process, or cannot be
+ * written, `CORRUPT` or `UNSUPPORTED` when `backup` is none; with the signal's reason when aborted.
+ *
+ * @example
+ * import { restore } from "openkv";
+ * await restore("backups/monday.sqlite3", "data/app.sqlite3", { force: true });
+ */
+export function restore(
+  backup: string,
+  path: string,
+  options?: KvRestoreOptions,
+): Promise<KvBackup>;
+
 /** A verified copy. */
 export interface KvBackup {
   /** Its size. */

@@ -6,6 +6,7 @@ export {
   KvListIterator,
   KvU64,
   KvUuidV7,
+  restore,
   serve,
   sizeOf,
   KvError,

@@ -43,12 +43,7 @@ export async function backup(
   try {
     const answer = await callBehindWrites(session, CALL_BACKUP, frame);
     follower.throwFailure();
-    return {
-      bytes: answer.readDoubleLE(0),
-      entries: answer.readDoubleLE(8),
-      versionstamp: readStamp(answer, 16),
-      sha256: answer.toString("hex", 16 + STAMP_BYTES),
-    };
+    return readCopied(answer);
   } catch (error) {
     signal?.throwIfAborted();
     follower.throwFailure();
@@ -57,6 +52,16 @@ export async function backup(
     follower.stop();
     signal?.removeEventListener("abort", end);
   }
+}
+
+/** What a verified copy has (src/codec/frame/copied.rs). */
+export function readCopied(answer: Buffer): KvBackup {
+  return {
+    bytes: answer.readDoubleLE(0),
+    entries: answer.readDoubleLE(8),
+    versionstamp: readStamp(answer, 16),
+    sha256: answer.toString("hex", 16 + STAMP_BYTES),
+  };
 }
 
 /** Asks a backup how far it is, as long as somebody wants to know. */

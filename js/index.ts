@@ -13,5 +13,6 @@ export {
 export { Kv } from "./kv.js";
 export { KvListIterator } from "./list.js";
 export { openKv } from "./open.js";
+export { restore } from "./restore.js";
 export { serve } from "./serve.js";
 export { sizeOf } from "./size.js";

@@ -2,10 +2,10 @@
 
 import { resolve, sep } from "node:path";
 import { checkOptions, nameOf } from "./check.js";
-import { CLOSED, type Failure, bugOf, errorOf, readFailure } from "./errors.js";
-import { REPLIED } from "./native.js";
+import { bugOf, errorOf } from "./errors.js";
+import { NativeAnswer } from "./native-answer.js";
 import type { NativeServer } from "./native/binding.js";
-import { type Port, type Receiver, port } from "./port.js";
+import { type Port, port } from "./port.js";
 import type { KvServer, ServeOptions } from "./types.js";
 
 /** What an option is: a type, the largest whole number, one of some words, or options of its own. */
@@ -35,7 +35,7 @@ const OPTIONS: Kinds = {
 export async function serve(options: ServeOptions): Promise<KvServer> {
   const given = check(options);
   const thread = port();
-  const started = new Pending(thread);
+  const started = new NativeAnswer(thread);
   let native: NativeServer;
   try {
     native = new thread.native.Server(thread.attachment, started.id, JSON.stringify(given));
@@ -109,7 +109,7 @@ class RunningServer implements KvServer {
   }
 
   async #close(): Promise<void> {
-    const closing = new Pending(this.#thread);
+    const closing = new NativeAnswer(this.#thread);
     try {
       this.#native.close(closing.id);
     } catch (error) {
@@ -127,43 +127,4 @@ class RunningServer implements KvServer {
 
 interface RunningServer {
   [Symbol.asyncDispose](): Promise<void>;
-}
-
-/** Waits for the one event of an id. */
-class Pending implements Receiver {
-  readonly id: number;
-  readonly answered: Promise<void>;
-  #data: Buffer = Buffer.alloc(0);
-  #failure: Failure | null = null;
-  #resolve!: () => void;
-  readonly #thread: Port;
-
-  constructor(thread: Port) {
-    this.#thread = thread;
-    this.answered = new Promise((resolve) => (this.#resolve = resolve));
-    this.id = thread.register(this);
-    thread.pending();
-  }
-
-  receive(kind: number, data: Buffer | null): void {
-    if (kind === REPLIED) {
-      if (data !== null) this.#data = data;
-      this.end(null);
-    } else {
-      this.end(data === null ? CLOSED : readFailure(data));
-    }
-  }
-
-  end(failure: Failure | null): void {
-    this.#failure = failure;
-    this.#thread.forget(this.id);
-    this.#thread.settled();
-    this.#resolve();
-  }
-
-  /** Throws where the caller's own stack shows. */
-  answer(): Buffer {
-    if (this.#failure !== null) throw errorOf(this.#failure);
-    return this.#data;
-  }
 }

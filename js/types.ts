@@ -31,6 +31,7 @@ export type {
   KvPage,
   KvPageOptions,
   KvPaginateOptions,
+  KvRestoreOptions,
   KvSumOptions,
   KvServer,
   KvU64,

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 
 use crate::backend::Database;
+use crate::engine;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::sqlite::{SqliteEngine, agree};
 use crate::model::{Encoding, Env, Error, Kind, Result};
@@ -159,6 +160,24 @@ fn open_file(
     stores.retain(|_, (store, _)| store.strong_count() > 0);
     stores.insert(place, (Arc::downgrade(&store), encoding));
     Ok(store)
+}
+
+/// Puts a copy of a backup at `to`, which nobody has open; see [`engine::sqlite::restore`].
+///
+/// # Errors
+/// As that.
+pub fn restore(
+    from: &Path,
+    to: &Path,
+    replace: bool,
+    step: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<engine::Backup> {
+    let open = [false, true].iter().any(|readonly| joined(to, *readonly).is_some());
+    if open {
+        let message = "is open in this process: close it first";
+        return Err(Error::new(Kind::Unavailable, format!("{} {message}", to.display())));
+    }
+    engine::sqlite::restore(from, to, replace, step)
 }
 
 fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Encoding)> {

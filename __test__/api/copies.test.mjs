@@ -117,7 +117,7 @@ describe("installed copies, each with an addon of its own, on one file", () => {
   const installed = ["one", "two"].map((name) => {
     const to = join(folder, name);
     mkdirSync(to);
-    for (const each of ["dist", "index.js", "package.json"]) {
+    for (const each of ["dist", "index.cjs", "index.js", "package.json"]) {
       cpSync(new URL(`../../${each}`, import.meta.url), join(to, each), { recursive: true });
     }
     return join(to, "index.js");

@@ -20,6 +20,7 @@ const NAMES = [
   "KvU64",
   "KvUuidV7",
   "openKv",
+  "restore",
   "serve",
   "sizeOf",
 ];

@@ -127,3 +127,17 @@ test("a backup is made and checked", async () => {
   assert.equal((await openkv("-d", db, "backup", path("backup-copy.db"))).code, 1);
   assert.deepEqual(await contents(path("backup-copy.db")), await contents(db));
 });
+
+test("a backup is restored, over a file only with --force", async () => {
+  const [db, copy] = [await filled("to-restore.db", ENTRIES), path("to-restore-copy.db")];
+  assert.equal((await openkv("-d", db, "backup", copy)).code, 0);
+  assert.equal((await openkv("-d", db, "set", "later", "1")).code, 0);
+  const refused = await openkv("restore", copy, db);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /exists already.*--force/);
+  const { code, out, err } = await openkv("restore", copy, db, "--force", "--json");
+  assert.deepEqual([code, err], [0, ""]);
+  assert.equal(JSON.parse(out).entries, ENTRIES.length);
+  assert.deepEqual(await contents(db), ENTRIES);
+  assert.equal((await openkv("restore", path("nothing"), path("nowhere.db"))).code, 1);
+});

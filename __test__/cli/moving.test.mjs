@@ -36,7 +36,8 @@ test("an export writes over nothing that it was not told to, and never over a da
   const db = await filled("export.db", ENTRIES);
   const [note, linked] = [path("note.txt"), path("linked.db")];
   writeFileSync(note, "mine");
-  linkSync(db, linked);
+  // A file with several hard links is not opened (not looked at on Windows).
+  (process.platform === "win32" ? linkSync : symlinkSync)(db, linked);
   const bytes = readFileSync(db);
   for (const [file, flags, why] of [
     [note, [], /note\.txt exists: give --resume .* or --force/],

@@ -11,6 +11,7 @@ import { addImportCommand } from "./commands/import.js";
 import { addMaintenanceCommands } from "./commands/maintain.js";
 import { addQueueCommands } from "./commands/queues.js";
 import { addReadCommands } from "./commands/reads.js";
+import { addRestoreCommand } from "./commands/restore.js";
 import { addSearchCommands } from "./commands/search.js";
 import { addServeCommand } from "./commands/serve.js";
 import { addShellCommand } from "./commands/shell.js";
@@ -51,6 +52,7 @@ export function makeProgram(): Command {
   addImportCommand(program);
   addCopyCommand(program);
   addMaintenanceCommands(program);
+  addRestoreCommand(program);
   addServeCommand(program);
   addTenantCommands(program);
   addShellCommand(program, { makeProgram, run: outcome });

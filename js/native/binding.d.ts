@@ -64,6 +64,22 @@ export interface NativeServer {
 /** Starts with options in JSON; REPLIED or CALL_FAILED comes with this id. */
 export const Server: new (attachment: number, id: number, options: string) => NativeServer;
 
+/** A restoration that is under way. */
+export interface NativeRestore {
+  /** Pages done, and pages in all. */
+  progress(): number[];
+  abandon(): void;
+}
+
+/** Starts by absolute paths; REPLIED with what was restored, or CALL_FAILED, comes with this id. */
+export const Restore: new (
+  attachment: number,
+  id: number,
+  from: string,
+  to: string,
+  replace: boolean,
+) => NativeRestore;
+
 export function attach(
   scratch: Uint8Array,
   onEvent: (kind: number, id: number, data: Buffer | null) => void,

@@ -21,6 +21,7 @@ mod log;
 mod pages;
 mod remote;
 mod replies;
+mod restore;
 mod scratch;
 mod server;
 

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::{Call, Reply};
 use crate::codec::Malformed;
+use crate::codec::frame::push_copied;
 
 /// Most findings of one examination.
 const FINDINGS_MAX: usize = 100;
@@ -48,10 +49,7 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
         match copied {
             Ok(copy) => {
                 let mut answer = Vec::new();
-                answer.extend_from_slice(&(copy.bytes as f64).to_le_bytes());
-                answer.extend_from_slice(&(copy.entries as f64).to_le_bytes());
-                answer.extend_from_slice(&copy.stamp.hex());
-                answer.extend_from_slice(&copy.digest);
+                push_copied(&mut answer, copy.bytes, copy.entries, copy.stamp, &copy.digest);
                 reply.good(answer);
             }
             Err(error) => reply.bad(error),

@@ -8,6 +8,7 @@
 mod answer;
 mod change;
 mod consume;
+mod copied;
 mod feed;
 mod outcome;
 mod queue;
@@ -25,6 +26,7 @@ pub use consume::{
     Consume, Held, Poll, parse_consume, parse_dealt, parse_held, parse_number, parse_poll,
     parse_received, push_consume, push_dealt, push_held, push_poll, push_settlement,
 };
+pub use copied::push_copied;
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use outcome::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{

@@ -1,6 +1,6 @@
 // Duty: how opening, serving, indexes and the care of files refuse what they cannot do.
 
-import { openKv, serve } from "../../../index.mjs";
+import { openKv, restore, serve } from "../../../index.mjs";
 import { freshPath } from "../databases.mjs";
 import { LONG, NO_ARGUMENTS, NO_HANDLE, NO_OPTIONS, NO_SIZE, PART } from "./expected.mjs";
 
@@ -53,6 +53,19 @@ export default {
     ],
     over: [[() => serve({ path: "a.db", accessToken, dataTokenMs: 1 }), /dataTokenMs must be/]],
     misspelt: [[() => serve({ path: "a.db", accesToken: "" }), /unknown option 'accesToken'/]],
+  },
+  restore: {
+    closed: NO_HANDLE,
+    wrong: [
+      [() => restore(), /backup must be a file path: received undefined/],
+      [() => restore("a.db", ""), /path must be a file path/],
+      [() => restore("a.db", "b.db", 5), /options must be an object/],
+      [() => restore("a.db", "b.db", { force: 1 }), /force must be a boolean/],
+      [() => restore("a.db", "b.db", { onProgress: 5 }), /onProgress must be a function/],
+      [() => restore("a.db", "b.db", { signal: {} }), /signal must be an AbortSignal/],
+    ],
+    over: NO_SIZE,
+    misspelt: [[() => restore("a.db", "b.db", { forse: true }), /unknown option 'forse'/]],
   },
   "KvServer.close": {
     of: serving,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::errors::failure;
+use super::identity::keep_log;
 use crate::model::{Error, Kind, PAGE_CACHE_KIB, Result};
 
 /// How long to leave a file alone that others are opening too.
@@ -30,12 +31,15 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     // path: URIs are not interpreted.
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
+    // If the log is another file's, none of it must get into this one.
+    keep_log(&connection, true)?;
     connection.busy_timeout(busy).map_err(failure)?;
     connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB).map_err(failure)?;
     connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
     if access == Access::Write {
         use_log(&connection, busy)?;
     }
+    keep_log(&connection, false)?;
     Ok(connection)
 }
 

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::connection::{self, Access};
 use super::errors::failure;
 use super::examine::examine;
+use super::identity;
 use super::reader::stamp;
 use super::unfinished::{Unfinished, taken};
 use crate::engine::Backup;
@@ -31,16 +32,26 @@ pub(super) fn backup(
     }
     let unfinished = Unfinished::beside(to);
     let source = connection::open(from, Access::Read, busy)?;
+    let copied = copied(&source, unfinished.path(), step)?;
+    drop(source);
+    let bytes = unfinished.finish(to)?;
+    Ok(Backup { bytes, ..copied })
+}
+
+/// Copies a file, and verifies the copy; what it has, but for its size.
+pub(super) fn copied(
+    source: &Connection,
+    to: &Path,
+    step: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Backup> {
     // One read transaction from here to the end: a state that stays, whoever commits meanwhile.
     source.execute_batch("BEGIN").map_err(failure)?;
-    let entries = count(&source)?;
-    let version = version(&source)?;
-    copy(&source, unfinished.path(), step)?;
-    let digest = digest(&source)?;
-    drop(source);
-    verify(unfinished.path(), digest)?;
-    let bytes = unfinished.finish(to)?;
-    Ok(Backup { bytes, entries, stamp: stamp(version), digest })
+    let entries = count(source)?;
+    let version = version(source)?;
+    copy(source, to, step)?;
+    let digest = digest(source)?;
+    verify(to, digest)?;
+    Ok(Backup { bytes: 0, entries, stamp: stamp(version), digest })
 }
 
 fn count(connection: &Connection) -> Result<u64> {
@@ -50,7 +61,8 @@ fn count(connection: &Connection) -> Result<u64> {
 }
 
 fn version(connection: &Connection) -> Result<i64> {
-    connection.query_row("SELECT version FROM data_version", [], |row| row.get(0)).map_err(failure)
+    let sql = "SELECT version FROM data_version WHERE k = 0";
+    connection.query_row(sql, [], |row| row.get(0)).map_err(failure)
 }
 
 fn copy(source: &Connection, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<()> {
@@ -65,11 +77,14 @@ fn copy(source: &Connection, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) 
             return Err(Error::new(Kind::Unavailable, "the backup was ended before it was done"));
         }
         match done {
-            StepResult::Done => return Ok(()),
+            StepResult::Done => break,
             // The source is held by a read transaction and the target is ours.
             _ => continue,
         }
     }
+    drop(copying);
+    // A log of the source's that is left beside the copy must not be taken for the copy's.
+    target.execute_batch(identity::RENEW).map_err(failure)
 }
 
 fn verify(path: &Path, expected: [u8; 32]) -> Result<()> {
@@ -103,8 +118,10 @@ fn digest(connection: &Connection) -> Result<[u8; 32]> {
         put(&mut hash, b't', name.as_bytes());
         // From the schema, and quoted as SQLite quotes names.
         let quoted = name.replace('"', "\"\"");
+        // Each file has a number of its own in another row of it.
+        let only = if name == "data_version" { "WHERE k = 0" } else { "" };
         let mut rows =
-            connection.prepare(&format!("SELECT * FROM \"{quoted}\"")).map_err(failure)?;
+            connection.prepare(&format!("SELECT * FROM \"{quoted}\" {only}")).map_err(failure)?;
         let columns = rows.column_count();
         let mut rows = rows.query([]).map_err(failure)?;
         while let Some(row) = rows.next().map_err(failure)? {

@@ -64,7 +64,7 @@ pub(super) fn examine(connection: &Connection, findings_max: usize) -> Result<Ve
 
 /// Keys are keys, values are values, numbers are numbers, and no row is newer than the file.
 fn check_rows(connection: &Connection, findings: &mut Findings) -> Result<()> {
-    let newest = "SELECT version FROM data_version";
+    let newest = "SELECT version FROM data_version WHERE k = 0";
     let newest = connection.query_row(newest, [], |row| integer(row, 0)).map_err(failure)?;
     if newest.is_none() {
         findings.add("the commit counter is not a number".into());

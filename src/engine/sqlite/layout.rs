@@ -135,7 +135,11 @@ pub(super) fn prepare(
         inspect(&transaction).map_err(failure)?
     };
     if !needs_writing(found)? {
-        return agreed(connection, wanted);
+        let encoding = agreed(connection, wanted)?;
+        if !readonly {
+            give_number(connection);
+        }
+        return Ok(encoding);
     }
     if readonly {
         let what = match found {
@@ -161,6 +165,26 @@ pub(super) fn prepare(
     let encoding = agreed(&transaction, wanted)?;
     transaction.commit().map_err(failure)?;
     Ok(encoding)
+}
+
+/// Gives a number to a file of which earlier versions have made none; if not now, then some other
+/// time.
+fn give_number(connection: &Connection) {
+    let sql = "SELECT 1 FROM data_version WHERE k = 1";
+    let missing = connection.query_row(sql, [], |_| Ok(())).optional();
+    if let Ok(None) = missing
+        && let Err(error) = connection.execute_batch(super::identity::ENSURE)
+    {
+        tracing::debug!(%error, "a file stays without a number");
+    }
+}
+
+/// Refuses a file that is none of ours, or of a newer format.
+pub(super) fn recognize(connection: &Connection) -> Result<()> {
+    match inspect(connection).map_err(failure)? {
+        Found::Empty => Err(Error::corrupt("the file is empty")),
+        found => needs_writing(found).map(drop),
+    }
 }
 
 /// The format of the file's values, if it is the one that was asked for.
@@ -229,6 +253,7 @@ fn migrate(
     for step in FORMAT_2 {
         transaction.execute_batch(step)?;
     }
+    transaction.execute_batch(super::identity::ENSURE)?;
     let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";
     transaction.execute(stamp, [FORMAT_VERSION]).map(drop)
 }

@@ -85,6 +85,16 @@ fn replace_calls() -> bool {
     }
 }
 
+/// Locks a whole main file against every connection; answers whether none has it open. The lock ends
+/// with the file.
+pub(super) fn exclude(file: &std::fs::File) -> bool {
+    use std::os::fd::AsRawFd;
+    let file = file.as_raw_fd();
+    let ofd = support::has_ofd_locks(file);
+    let command = if ofd { libc::F_OFD_SETLK } else { libc::F_SETLK };
+    call(file, command, &mut over(WRITE, main_file::ALL)).is_ok()
+}
+
 /// Device and number of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Inode(u64, u64);

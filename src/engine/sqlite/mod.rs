@@ -16,6 +16,7 @@ mod examine;
 mod feed;
 mod foreign;
 mod fulltext;
+mod identity;
 mod indexer;
 mod layout;
 #[cfg(unix)]
@@ -23,6 +24,7 @@ mod locks;
 mod measure;
 mod messages;
 mod reader;
+mod restore;
 mod rows;
 mod spill;
 mod statement;
@@ -33,7 +35,6 @@ mod wal_index;
 mod walk;
 mod writer;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,7 @@ use connection::Access;
 use foreign::OwnCommits;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 pub use reader::SqliteReader;
+pub use restore::restore;
 pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
@@ -88,7 +90,7 @@ impl SqliteEngine {
     ) -> Result<Self> {
         let access = if readonly { Access::Read } else { Access::Write };
         let named = |error: Error| {
-            let error = unopened::explain(error, path, access);
+            let error = identity::hint(unopened::explain(error, path, access), path);
             Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
         };
         #[cfg(unix)]
@@ -96,7 +98,14 @@ impl SqliteEngine {
             connection::refuse_links(path).map_err(named)?;
         }
         let mut first = connection::open(path, access, busy).map_err(named)?;
-        let encoding = layout::prepare(&mut first, readonly, wanted).map_err(named)?;
+        identity::keep_log(&first, true).map_err(named)?;
+        let prepared = identity::verify_log(&first, path)
+            .and_then(|()| layout::prepare(&mut first, readonly, wanted));
+        // A log that may be another file's stays as it is.
+        if !prepared.as_ref().is_err_and(|error| identity::may_be_a_strangers(error, path)) {
+            identity::keep_log(&first, false).map_err(named)?;
+        }
+        let encoding = prepared.map_err(named)?;
         first.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
         let last_to_close = Arc::new(Mutex::new(first));
         let (path, own) = (path.to_owned(), Arc::default());
@@ -110,9 +119,7 @@ impl SqliteEngine {
     }
 
     fn wal_path(&self) -> PathBuf {
-        let mut name = OsString::from(&self.path);
-        name.push("-wal");
-        name.into()
+        identity::log_of(&self.path)
     }
 }
 

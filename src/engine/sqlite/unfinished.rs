@@ -50,6 +50,19 @@ impl Unfinished {
         &self.path
     }
 
+    /// Gives it a name that is another file's, durably and at once; answers its size.
+    pub(super) fn replace(&self, to: &Path) -> Result<u64> {
+        let io = |error: std::io::Error| {
+            Error::new(Kind::Unavailable, format!("{}: {error}", to.display()))
+        };
+        let file = File::open(&self.path).map_err(io)?;
+        file.sync_all().map_err(io)?;
+        let bytes = file.metadata().map_err(io)?.len();
+        std::fs::rename(&self.path, to).map_err(io)?;
+        sync_folder_of(to);
+        Ok(bytes)
+    }
+
     /// Gives it its name, durably.
     ///
     /// # Errors
@@ -69,12 +82,17 @@ impl Unfinished {
             Err(_) if to.exists() => return Err(taken(to)),
             Err(_) => std::fs::rename(&self.path, to).map_err(io)?,
         }
-        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-            // Not every system syncs directories.
-            let _unsupported = folder.sync_all();
-        }
+        sync_folder_of(to);
         Ok(bytes)
+    }
+}
+
+/// Makes the names in a file's folder durable.
+pub(super) fn sync_folder_of(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        // Not every system syncs directories.
+        let _unsupported = folder.sync_all();
     }
 }
 

@@ -32,19 +32,7 @@ impl WalIndex {
     /// The mapping of a connection that has read in WAL mode; `None` if there is none (a database
     /// that is not in WAL mode, or a read-only medium).
     pub(super) fn of(connection: &Connection) -> Option<Self> {
-        let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
-        // SAFETY: the file control writes one pointer to `file`; "main" is a C string.
-        let code = unsafe {
-            ffi::sqlite3_file_control(
-                connection.handle(),
-                c"main".as_ptr(),
-                ffi::SQLITE_FCNTL_FILE_POINTER,
-                ptr::from_mut(&mut file).cast(),
-            )
-        };
-        if code != ffi::SQLITE_OK || file.is_null() {
-            return None;
-        }
+        let file = main_file(connection)?;
         let mut region: *mut std::ffi::c_void = ptr::null_mut();
         // SAFETY: `file` is the connection's open main file, whose methods SQLite has filled in;
         // region 0 is mapped for as long as the connection uses the log.
@@ -63,5 +51,33 @@ impl WalIndex {
     pub(super) fn header(self) -> Header {
         // SAFETY: the region is 32 KiB, page-aligned, and mapped (see `of`).
         std::array::from_fn(|word| unsafe { (*self.0.add(word)).load(Ordering::Acquire) })
+    }
+}
+
+/// The connection's open main file.
+fn main_file(connection: &Connection) -> Option<*mut ffi::sqlite3_file> {
+    let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
+    // SAFETY: the file control writes one pointer to `file`; "main" is a C string.
+    let code = unsafe {
+        ffi::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_FILE_POINTER,
+            ptr::from_mut(&mut file).cast(),
+        )
+    };
+    (code == ffi::SQLITE_OK && !file.is_null()).then_some(file)
+}
+
+/// Reads bytes of the main file as they are, whatever the log has in their place; SQLite's code.
+pub(super) fn read_main_file(connection: &Connection, at: i64, out: &mut [u8]) -> std::ffi::c_int {
+    let (Some(file), Ok(length)) = (main_file(connection), i32::try_from(out.len())) else {
+        return ffi::SQLITE_ERROR;
+    };
+    // SAFETY: `file` is the connection's open main file, whose methods SQLite has filled in, and there
+    // is room for as many bytes.
+    unsafe {
+        let read = (*file).pMethods.as_ref().and_then(|methods| methods.xRead);
+        read.map_or(ffi::SQLITE_ERROR, |read| read(file, out.as_mut_ptr().cast(), length, at))
     }
 }

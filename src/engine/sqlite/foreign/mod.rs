@@ -92,7 +92,7 @@ impl Looker {
         wake: Box<dyn Fn() + Send>,
     ) -> Result<Self> {
         let held = connection.lock();
-        let sql = "SELECT version FROM data_version";
+        let sql = "SELECT version FROM data_version WHERE k = 0";
         let mut counter = Counter(Statement::prepare(&held, sql)?);
         // The mapping exists once something was read.
         counter.read()?;

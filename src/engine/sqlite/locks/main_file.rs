@@ -20,6 +20,9 @@ const RESERVED_BYTE: libc::off_t = PENDING_BYTE + 1;
 const SHARED_FIRST: libc::off_t = PENDING_BYTE + 2;
 const SHARED_SIZE: libc::off_t = 510;
 
+/// All of them.
+pub(super) const ALL: (libc::off_t, libc::off_t) = (PENDING_BYTE, 2 + SHARED_SIZE);
+
 /// Each of them: start and length.
 const RANGES: [(libc::off_t, libc::off_t); 3] =
     [(PENDING_BYTE, 1), (RESERVED_BYTE, 1), (SHARED_FIRST, SHARED_SIZE)];

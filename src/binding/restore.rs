@@ -1,0 +1,70 @@
+//! A backup that is put in the place of a database, as JavaScript follows it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use napi::Result;
+use napi_derive::napi;
+
+use super::attachment;
+use super::events::Event;
+use super::replies::Reply;
+use crate::codec::frame::push_copied;
+use crate::open::restore;
+
+/// How far it has come, and whether it is to end.
+#[derive(Default)]
+struct Progress {
+    done: AtomicU64,
+    all: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// A restoration that is under way.
+#[napi]
+pub struct Restore {
+    progress: Arc<Progress>,
+}
+
+#[napi]
+impl Restore {
+    /// Starts it, by absolute paths; REPLIED with what was restored, as of a backup, or CALL_FAILED.
+    #[napi(constructor, catch_unwind)]
+    #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
+    pub fn new(attachment: u32, id: f64, from: String, to: String, replace: bool) -> Result<Self> {
+        let events = attachment::find(attachment)?.events;
+        let reply = Reply::new(events, id, Event::Replied, Event::CallFailed);
+        let progress = Arc::<Progress>::default();
+        let told = progress.clone();
+        std::thread::Builder::new().name("openkv-restore".into()).spawn(move || {
+            let restored = restore(Path::new(&from), Path::new(&to), replace, &mut |done, all| {
+                told.done.store(done, Ordering::Relaxed);
+                told.all.store(all, Ordering::Relaxed);
+                !told.ended.load(Ordering::Relaxed)
+            });
+            match restored {
+                Ok(copy) => {
+                    let mut answer = Vec::new();
+                    push_copied(&mut answer, copy.bytes, copy.entries, copy.stamp, &copy.digest);
+                    reply.good(Some(answer));
+                }
+                Err(error) => reply.bad(&error),
+            }
+        })?;
+        Ok(Self { progress })
+    }
+
+    /// Pages done, and pages in all: 0 as long as that is not known.
+    #[napi(catch_unwind)]
+    pub fn progress(&self) -> Vec<f64> {
+        let of = |pages: &AtomicU64| pages.load(Ordering::Relaxed) as f64;
+        vec![of(&self.progress.done), of(&self.progress.all)]
+    }
+
+    /// Ends it; CALL_FAILED comes, unless it is done already.
+    #[napi(catch_unwind)]
+    pub fn abandon(&self) {
+        self.progress.ended.store(true, Ordering::Relaxed);
+    }
+}

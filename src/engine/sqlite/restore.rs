@@ -1,0 +1,182 @@
+//! A backup put in the place of a database, or where there is none.
+//!
+//! Duty: verify the backup, copy it beside the target, and give the copy the target's name.
+//! Invariant: at any time there is under the target's name what was there before, or the whole backup.
+//! Never: take the place of a database that is open, or leave its log beside the backup.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::connection::{self, Access};
+use super::custody::copied;
+use super::errors::failure;
+use super::examine::examine;
+use super::unfinished::{Unfinished, sync_folder_of};
+use super::{identity, layout, unopened};
+use crate::engine::Backup;
+use crate::model::{Error, Kind, Result};
+
+/// The files that SQLite has beside a database.
+const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// How long to wait for a process that writes the backup.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Puts a copy of the file `from` at `to`; in the place of what is there only if `replace`.
+/// `step` hears of pages done and pages in all, and ends it by `false`; nothing is left behind then.
+///
+/// # Errors
+/// `Invalid` if there is something at `to` and it is not to be replaced; `Unavailable` if that is open;
+/// `Corrupt` or `Unsupported` for a file that is no sound backup.
+pub fn restore(
+    from: &Path,
+    to: &Path,
+    replace: bool,
+    step: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Backup> {
+    // What a symbolic link leads to is replaced, not the link.
+    let to = &to.canonicalize().unwrap_or_else(|_| to.to_owned());
+    if from.canonicalize().is_ok_and(|from| from == *to) {
+        return Err(Error::invalid(format!("{} cannot be restored to itself", to.display())));
+    }
+    let there = [""].iter().chain(&SIDES).map(|end| beside(to, end)).find(|file| file.exists());
+    if let Some(file) = there.filter(|_| !replace) {
+        return Err(Error::invalid(format!(
+            "{} exists already; name a file that does not, or have it replaced (force: true, --force)",
+            file.display()
+        )));
+    }
+    let named = |error: Error| {
+        let error = unopened::explain(error, from, Access::Read);
+        Error::new(error.kind(), format!("{}: {}", from.display(), error.message()))
+    };
+    let source = open_backup(from).map_err(named)?;
+    layout::recognize(&source).map_err(named)?;
+    let findings = examine(&source, 1).map_err(named)?;
+    if let Some(finding) = findings.first() {
+        let message = format!("the backup is damaged ({finding}); nothing was restored");
+        return Err(named(Error::corrupt(message)));
+    }
+    let old = to.exists().then(|| Excluded::new(to)).transpose()?;
+    let unfinished = Unfinished::beside(to);
+    let copied = copied(&source, unfinished.path(), step)?;
+    drop(source);
+    // Nobody opens the new file while the old one's log is beside it.
+    let new = Excluded::new(unfinished.path())?;
+    let bytes = unfinished.replace(to)?;
+    if let Some(old) = old {
+        old.end();
+    }
+    remove_sides(to)?;
+    drop(new);
+    Ok(Backup { bytes, ..copied })
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    name.into()
+}
+
+fn remove_sides(path: &Path) -> Result<()> {
+    for end in SIDES {
+        let file = beside(path, end);
+        match std::fs::remove_file(&file) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let why = format!(
+                    "the backup is restored, but {} of the file that was there before could not be \
+                     removed, which has to be done before it is opened: {error}",
+                    file.display()
+                );
+                return Err(Error::new(Kind::Unavailable, why));
+            }
+        }
+    }
+    sync_folder_of(path);
+    Ok(())
+}
+
+/// A backup that is at rest needs nothing beside it, and can be on a medium that cannot be written.
+fn open_backup(path: &Path) -> Result<Connection> {
+    if !path.is_file() {
+        return Err(Error::new(Kind::Unavailable, "there is no such file"));
+    }
+    if identity::has_log(path) {
+        let connection = connection::open(path, Access::Read, BUSY)?;
+        identity::verify_log(&connection, path)?;
+        return Ok(connection);
+    }
+    #[cfg(unix)]
+    super::locks::install();
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte));
+            }
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(uri, flags).map_err(failure)
+}
+
+/// A file that no other connection has open, of this process or another, and none gets to.
+struct Excluded {
+    file: File,
+}
+
+impl Excluded {
+    fn new(path: &Path) -> Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        #[cfg(windows)]
+        {
+            use std::os::windows::fs::OpenOptionsExt;
+            // Others may only remove and replace it.
+            const FILE_SHARE_DELETE: u32 = 4;
+            options.share_mode(FILE_SHARE_DELETE);
+        }
+        let open = || {
+            let message = "is open, in this process or another: close it there first";
+            Error::new(Kind::Unavailable, format!("{} {message}", path.display()))
+        };
+        let file = options.open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied if cfg!(unix) => {
+                let message = "may not be written by this process";
+                Error::new(Kind::Denied, format!("{} {message}", path.display()))
+            }
+            _ if cfg!(windows) => open(),
+            _ => Error::new(Kind::Unavailable, format!("{}: {error}", path.display())),
+        })?;
+        #[cfg(unix)]
+        if !super::locks::exclude(&file) {
+            return Err(open());
+        }
+        Ok(Self { file })
+    }
+
+    /// It has been replaced: a connection that opened it before, and waits for its lock, must find
+    /// that there is no database any more.
+    fn end(self) {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{FileExt, MetadataExt};
+            const REPLACED: &[u8] = b"replaced by a restored backup";
+            let nameless = self.file.metadata().is_ok_and(|file| file.nlink() == 0);
+            if nameless && let Err(error) = self.file.write_all_at(REPLACED, 0) {
+                tracing::warn!(%error, "marking a replaced file");
+            }
+        }
+        drop(self.file);
+    }
+}
