@@ -24,6 +24,7 @@ onEach("reads that take long", (fresh) => {
       kv.count(PREFIX, SLOW),
       kv.count(PREFIX, SLOW),
       kv.list(PREFIX, SLOW).next(),
+      kv.deleteMany(PREFIX, SLOW),
     ].map((read) => read.then(String, (error) => ends.push(error.name)));
     // More than a turn reads itself, so that the asynchronous lane answers some.
     const keys = Array.from({ length: 2000 }, () => kv.get(["a"]));
@@ -31,7 +32,7 @@ onEach("reads that take long", (fresh) => {
     assert.deepEqual(ends, [], "all of them are still under way");
     kv.close();
     await Promise.all(slow);
-    assert.deepEqual(ends, Array(3).fill("BadResource"));
+    assert.deepEqual(ends, Array(4).fill("BadResource"));
   });
 
   test("what is soon done is answered, also when the handle is closed meanwhile", async () => {

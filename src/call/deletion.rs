@@ -1,4 +1,9 @@
 //! Deletions of many entries: commit after commit, until all are gone.
+//!
+//! With a filter, entries are held against it before each commit, on a thread for long reads: no
+//! write waits for a filter, and it ends with its caller.
+
+mod look;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -7,10 +12,12 @@ use super::{Call, Fault, Reply};
 use crate::codec::frame::{deleted_answer, parse_deletion};
 use crate::filter::Filter;
 use crate::model::{
-    Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, Decision, Deleted, Deletion, Error, Key,
-    Limits, Result, Versionstamp, WriteParts,
+    Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, DELETE_WHOLE_ROWS_MAX,
+    DELETE_WHOLE_TRIES_MAX, Decision, Deleted, Deletion, Error, Key, Kind, Limits, Result,
+    Versionstamp, WriteParts,
 };
-use crate::store::Store;
+use crate::store::{ReadJob, Store};
+use look::Look;
 
 /// A deletion on its way.
 struct Progress {
@@ -26,16 +33,21 @@ struct Progress {
     keys: Vec<Key>,
     count: u64,
     stamp: Option<Versionstamp>,
+    /// With a filter: what goes on before each commit.
+    look: Option<Look>,
 }
 
 /// Frame: a deletion. Answer: f64 count, u8 whether anything was committed, stamp(20) of the last
 /// commit.
 pub(super) fn delete_many(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.deleteMany");
     let Call { store, reply, durable, busy, limits, .. } = call;
-    let (deletion, atomic) = match prepared(frame, &store) {
+    let (deletion, filter, atomic) = match prepared(frame, &store) {
         Ok(prepared) => prepared,
         Err(error) => return reply.bad(error),
     };
+    // What cannot be written need not be looked at: its commit says so.
+    let filter = filter.filter(|_| !store.is_readonly());
     let mut progress = Progress {
         store: Arc::downgrade(&store),
         reply,
@@ -47,22 +59,29 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
         keys: Vec::new(),
         count: 0,
         stamp: None,
+        look: filter.map(|filter| Look::new(filter, patience)),
     };
     if !atomic && let Among::Keys(keys) = &mut progress.deletion.among {
         progress.keys = std::mem::take(keys);
         progress.keys.reverse();
         progress.take_keys();
     }
-    progress.go_on(&store);
+    if progress.look.is_none() {
+        return progress.go_on(&store);
+    }
+    // Behind the writes that were handed over before, which it has to see.
+    let begin = move |_| match progress.store.upgrade() {
+        Some(store) => progress.look_on(&store),
+        None => progress.fail(Error::closed()),
+    };
+    store.commit(Vec::new(), false, busy, Box::new(begin));
 }
 
-fn prepared(frame: &[u8], store: &Store) -> Result<(Deletion, bool), Fault> {
+fn prepared(frame: &[u8], store: &Store) -> Result<(Deletion, Option<Filter>, bool), Fault> {
     let (mut deletion, atomic) = parse_deletion(frame)?;
     deletion.now_ms = store.now_ms();
-    if let Some(bytes) = &deletion.filter {
-        Filter::parse(bytes, deletion.now_ms)?;
-    }
-    Ok((deletion, atomic))
+    let filter = deletion.filter.as_deref().map(|bytes| Filter::parse(bytes, deletion.now_ms));
+    Ok((deletion, filter.transpose()?, atomic))
 }
 
 /// Why a deletion ends that has deleted so many by then.
@@ -83,9 +102,45 @@ impl Progress {
         self.deletion.among = Among::Keys(next);
     }
 
+    /// One step of a look, and behind the reads that wait by then the next one, or the commit.
+    fn look_on(self, store: &Arc<Store>) {
+        let Some(look) = &self.look else { return self.go_on(store) };
+        let patience = look.patience.clone();
+        let bounds = patience.clone();
+        let job: ReadJob = Box::new(move |snapshot| {
+            let mut this = self;
+            let rows_max = if this.atomic { DELETE_WHOLE_ROWS_MAX } else { DELETE_STEP_ROWS_MAX };
+            let most = this.deletion.count_max.min(rows_max);
+            let looked = bounds.check().and(snapshot).and_then(|snapshot| match &mut this.look {
+                Some(look) => look.step(snapshot, &this.deletion.among, (rows_max, most)),
+                None => Ok(true),
+            });
+            match (looked, this.store.upgrade()) {
+                (Err(error), _) => this.end(error),
+                (_, None) => this.fail(Error::closed()),
+                (Ok(false), Some(store)) => this.look_on(&store),
+                (Ok(true), Some(store)) => this.looked(&store),
+            }
+        });
+        store.read_long(patience, job);
+    }
+
+    /// A look has come to an end: the commit, if there is anything to delete.
+    fn looked(mut self, store: &Arc<Store>) {
+        // One commit is refused where there are more entries than it may look at.
+        let beyond = |look: &Look| self.atomic && look.bound.is_some();
+        if self.look.as_ref().is_none_or(|look| look.met > 0 || beyond(look)) {
+            return self.go_on(store);
+        }
+        let resume = self.look.as_mut().and_then(|look| look.bound.take());
+        self.committed(Deleted { count: 0, stamp: None, resume });
+    }
+
     /// One commit, and behind the writes that wait by then the next one.
-    fn go_on(self, store: &Store) {
-        let deletion = Deletion {
+    fn go_on(mut self, store: &Store) {
+        let known = self.look.as_mut().map(|look| std::mem::take(&mut look.known));
+        let mut deletion = Deletion {
+            known: known.unwrap_or_default(),
             count_max: match self.atomic {
                 true => self.deletion.count_max,
                 false => self.deletion.count_max.min(DELETE_STEP_ROWS_MAX),
@@ -96,6 +151,13 @@ impl Progress {
             },
             ..self.deletion.clone()
         };
+        // No further than it was looked.
+        let bound = self.look.as_ref().and_then(|look| look.bound.clone());
+        if let (Among::Span { end, .. }, Some(bound), false) =
+            (&mut deletion.among, bound, self.atomic)
+        {
+            *end = bound;
+        }
         let parts = WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() };
         let writes = vec![AtomicWrite::new(parts, &self.limits)];
         let (durable, busy) = (self.durable, self.busy);
@@ -104,46 +166,90 @@ impl Progress {
 
     fn decided(mut self, decisions: Vec<Decision>) {
         match decisions.into_iter().next() {
-            Some(Decision::Deleted(Deleted { count, stamp, resume })) => {
-                self.count += count as u64;
-                self.stamp = stamp.or(self.stamp);
-                let limit = &mut self.deletion.count_max;
-                if *limit != usize::MAX {
-                    *limit = limit.saturating_sub(count);
-                }
-                let more = match (&mut self.deletion.among, resume) {
-                    (Among::Keys(_), _) => !self.keys.is_empty(),
-                    (Among::Span { start, .. }, Some(resume)) => {
-                        *start = resume;
-                        true
-                    }
-                    (Among::Span { .. }, None) => false,
-                };
-                if !more || self.atomic || self.deletion.count_max == 0 {
-                    return self.reply.good(deleted_answer(self.count, self.stamp));
-                }
-                if matches!(self.deletion.among, Among::Keys(_)) {
-                    self.take_keys();
-                }
-                match self.store.upgrade() {
-                    Some(store) => self.go_on(&store),
-                    None => self.fail(Error::closed()),
-                }
+            Some(Decision::Deleted(done)) if self.atomic && done.resume.is_some() => {
+                self.try_again();
+            }
+            Some(Decision::Deleted(mut done)) => {
+                let bound = self.look.as_mut().and_then(|look| look.bound.take());
+                done.resume = done.resume.or(bound);
+                self.committed(done);
             }
             Some(Decision::Rejected(error)) => self.fail(error),
             _ => self.fail(Error::internal("a deletion was not decided")),
         }
     }
 
+    /// Too much has changed since it was looked at for a deletion in one commit.
+    fn try_again(mut self) {
+        let tries = self.look.as_mut().map_or(0, Look::start_again);
+        match self.store.upgrade() {
+            Some(store) if (1..DELETE_WHOLE_TRIES_MAX).contains(&tries) => self.look_on(&store),
+            Some(_) => self.fail(Error::new(
+                Kind::Unavailable,
+                format!(
+                    "kv.deleteMany: atomic: true: entries kept changing while they were held \
+                     against where ({DELETE_WHOLE_TRIES_MAX} tries); choose a smaller range, or \
+                     leave atomic out"
+                ),
+            )),
+            None => self.fail(Error::closed()),
+        }
+    }
+
+    fn committed(mut self, Deleted { count, stamp, resume }: Deleted) {
+        self.count += count as u64;
+        self.stamp = stamp.or(self.stamp);
+        let limit = &mut self.deletion.count_max;
+        if *limit != usize::MAX {
+            *limit = limit.saturating_sub(count);
+        }
+        let more = match (&mut self.deletion.among, resume) {
+            (Among::Keys(keys), Some(resume)) => {
+                // The first of them that was not looked at, and those behind it.
+                let done = keys.iter().position(|key| *key == resume).unwrap_or(keys.len());
+                self.keys.extend(keys.drain(done..).rev());
+                !self.keys.is_empty()
+            }
+            (Among::Keys(_), None) => !self.keys.is_empty(),
+            (Among::Span { start, .. }, Some(resume)) => {
+                *start = resume;
+                true
+            }
+            (Among::Span { .. }, None) => false,
+        };
+        if !more || self.atomic || self.deletion.count_max == 0 {
+            return self.reply.good(deleted_answer(self.count, self.stamp));
+        }
+        if matches!(self.deletion.among, Among::Keys(_)) {
+            self.take_keys();
+        }
+        if let Some(look) = &mut self.look {
+            look.start_again();
+        }
+        match self.store.upgrade() {
+            Some(store) => self.look_on(&store),
+            None => self.fail(Error::closed()),
+        }
+    }
+
     fn fail(self, error: Error) {
         self.reply.bad(fault(error, self.count));
+    }
+
+    /// A look has failed, or was ended.
+    fn end(self, error: Error) {
+        let ended = match (&self.look, self.count) {
+            (Some(look), 0) => Fault::of_long(&look.patience, error),
+            (Some(look), count) => fault(look.patience.check().err().unwrap_or(error), count),
+            (None, count) => fault(error, count),
+        };
+        self.reply.bad(ended);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Kind;
 
     /// A client asked a second time for all of a deletion of which a part was committed, since the
     /// file had been busy: more was deleted than its limit.

@@ -1,12 +1,19 @@
 //! Deletions of many entries: what a range holds is decided inside the transaction, in steps that
 //! leave room for the writes of others.
+//!
+//! A filter may take long over a value. So entries are held against it before the transaction, and
+//! what was found counts as long as the entry is of the same commit ([`Known`]); inside, only entries
+//! that have changed since are, up to [`DELETE_UNKNOWN_VISITS_MAX`].
+
+use std::cell::Cell;
 
 use super::evaluate::Evaluation;
 use super::left::Left;
 use crate::filter::Filter;
 use crate::model::{
-    Among, Beyond, DELETE_STEP_BYTES_MAX, DELETE_STEP_ROWS_MAX, DELETE_WHOLE_ROWS_MAX, Decision,
-    Deleted, Deletion, Error, Key, Kind, Result, Step, Versionstamp, Walk,
+    Among, Beyond, DELETE_STEP_ROWS_MAX, DELETE_UNKNOWN_VISITS_MAX, DELETE_WHOLE_ROWS_MAX,
+    Decision, Deleted, Deletion, Error, FILTER_VISIT_BYTES, Key, Kind, Known, Result, Step,
+    Versionstamp, Walk,
 };
 
 /// What a look at a range has found.
@@ -16,8 +23,17 @@ struct Found {
     doomed: Vec<Key>,
     /// The first key that was not looked at.
     resume: Option<Key>,
+    /// The filter has come by as many items as it may; `resume` is where.
+    spent: bool,
     /// Why the look ended early.
     failure: Option<Error>,
+}
+
+/// What values have to meet, what is known of them, and what the filter has cost so far.
+struct Judge<'f> {
+    filter: Option<&'f Filter>,
+    known: &'f Known,
+    visits: Cell<usize>,
 }
 
 impl Evaluation<'_> {
@@ -30,20 +46,25 @@ impl Evaluation<'_> {
                 Err(error) => return Ok(Decision::Rejected(error)),
             },
         };
-        let filter = filter.as_ref();
+        let (filter, known) = (filter.as_ref(), &deletion.known);
+        let judge = Judge { filter, known, visits: Cell::new(0) };
         let wanted = match deletion.beyond {
             Beyond::Resume => deletion.count_max,
             // One more, to see whether there is one.
             Beyond::Refuse(max) => deletion.count_max.min(max.saturating_add(1)),
         };
         let found = match deletion.among {
-            Among::Keys(keys) => self.choose_among(keys, filter, wanted)?,
+            Among::Keys(keys) => self.choose_among(keys, &judge, wanted)?,
             Among::Span { start, end } => {
-                self.choose_within(&start, &end, filter, wanted, deletion.beyond)?
+                self.choose_within((&start, &end), &judge, wanted, deletion.beyond)?
             }
         };
         if let Some(error) = found.failure {
             return Ok(Decision::Rejected(error));
+        }
+        if found.spent && deletion.beyond != Beyond::Resume {
+            let resume = found.resume;
+            return Ok(Decision::Deleted(Deleted { count: 0, stamp: None, resume }));
         }
         if let Beyond::Refuse(max) = deletion.beyond
             && (found.doomed.len() > max || found.resume.is_some())
@@ -64,105 +85,102 @@ impl Evaluation<'_> {
         Ok(Decision::Deleted(Deleted { count, stamp, resume: found.resume }))
     }
 
-    fn choose_among(
-        &mut self,
-        keys: Vec<Key>,
-        filter: Option<&Filter>,
-        wanted: usize,
-    ) -> Result<Found> {
+    fn choose_among(&mut self, keys: Vec<Key>, judge: &Judge<'_>, wanted: usize) -> Result<Found> {
         let mut found = Found::default();
         let mut met = std::collections::HashSet::new();
         for key in keys {
             if found.doomed.len() == wanted {
                 break;
             }
-            match self.chosen(&key, filter)? {
-                Ok(true) if met.insert(key.clone()) => found.doomed.push(key),
-                Ok(_) => {}
+            match self.chosen(&key, judge)? {
+                Ok(Some(true)) if met.insert(key.clone()) => found.doomed.push(key),
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(Found { resume: Some(key), spent: true, ..found }),
                 Err(error) => return Ok(Found { failure: Some(error), ..found }),
             }
         }
         Ok(found)
     }
 
-    /// Whether there is an entry under a key that meets the filter, by what the batch has left.
-    fn chosen(&mut self, key: &Key, filter: Option<&Filter>) -> Result<Result<bool>> {
-        let Some(filter) = filter else { return Ok(Ok(self.version_of(key)?.is_some())) };
+    /// Whether there is an entry under a key that meets the filter, by what the batch has left; `None`
+    /// when the filter would have to come by too many items to tell.
+    fn chosen(&mut self, key: &Key, judge: &Judge<'_>) -> Result<Result<Option<bool>>> {
+        let version = self.version_of(key)?;
+        let Some(filter) = judge.filter.filter(|_| version.is_some()) else {
+            return Ok(Ok(Some(version.is_some())));
+        };
+        if let Some((seen, met)) = judge.known.get(key)
+            && version == Some(*seen)
+        {
+            return Ok(Ok(Some(*met)));
+        }
         Ok(match self.entry_of(key)? {
-            Ok(None) => Ok(false),
-            Ok(Some(row)) => filter
-                .matches(row.value.encoding, &row.value.bytes)
-                .map_err(|error| unreadable(&error)),
+            Ok(None) => Ok(Some(false)),
+            Ok(Some(row)) => {
+                let value = &row.value;
+                let within = judge.spend(1 + value.bytes.len() / FILTER_VISIT_BYTES);
+                let met = || {
+                    filter.matches_while(value.encoding, &value.bytes, &|work| judge.spend(work))
+                };
+                if within { met().map_err(|error| unreadable(&error)) } else { Ok(None) }
+            }
             Err(error) => Err(error),
         })
     }
 
     fn choose_within(
         &mut self,
-        start: &Key,
-        end: &Key,
-        filter: Option<&Filter>,
+        (start, end): (&Key, &Key),
+        judge: &Judge<'_>,
         wanted: usize,
         beyond: Beyond,
     ) -> Result<Found> {
         let mut found = Found::default();
-        let (mut rows, mut bytes) = (0, 0);
+        let mut rows = 0;
         let rows_max = match beyond {
             Beyond::Resume => DELETE_STEP_ROWS_MAX,
             Beyond::Refuse(_) => DELETE_WHOLE_ROWS_MAX,
         };
         let touched = &self.rows;
-        let walk = Walk {
-            start: start.as_bytes(),
-            end: end.as_bytes(),
-            reverse: false,
-            values: filter.is_some(),
-        };
+        // Entries that have to be looked at again.
+        let mut open = Vec::new();
+        let walk =
+            Walk { start: start.as_bytes(), end: end.as_bytes(), reverse: false, values: false };
         self.base.walk(walk, &mut |seen| {
             let row = seen.row;
             if found.doomed.len() == wanted {
                 return Step::Stop;
             }
-            let spent = beyond == Beyond::Resume && bytes >= DELETE_STEP_BYTES_MAX;
-            if rows == rows_max || spent {
-                found.resume = Some(Key::from_encoded(row.key.to_vec()));
+            let key = Key::from_encoded(row.key.to_vec());
+            if rows == rows_max {
+                found.resume = Some(key);
                 return Step::Stop;
             }
             rows += 1;
-            bytes += row.value.len();
             // What the batch has touched is looked at below.
             if touched.contains_key(row.key) {
                 return Step::Next;
             }
-            let met = filter.map_or(Ok(true), |filter| filter.matches(row.encoding, row.value));
-            match met {
-                Ok(true) => found.doomed.push(Key::from_encoded(row.key.to_vec())),
-                Ok(false) => {}
-                Err(error) => {
-                    found.failure = Some(unreadable(&error));
-                    return Step::Stop;
-                }
+            match judge.verdict(&key, row.stamp.version()) {
+                Some(true) => found.doomed.push(key),
+                Some(false) => {}
+                None => open.push(key),
             }
             Step::Next
         })?;
-        if found.failure.is_some() {
-            return Ok(found);
-        }
         let last = found.resume.as_ref().unwrap_or(end);
         let within = |key: &&Key| start <= *key && *key < last;
-        let touched: Vec<Key> = self.rows.keys().filter(within).cloned().collect();
-        if !touched.is_empty() {
-            for key in touched {
-                match self.chosen(&key, filter)? {
-                    Ok(true) => found.doomed.push(key),
-                    Ok(false) => {}
-                    Err(error) => return Ok(Found { failure: Some(error), ..found }),
-                }
+        open.extend(self.rows.keys().filter(within).cloned());
+        if !open.is_empty() {
+            open.sort_unstable();
+            self.look_again(open, judge, &mut found)?;
+            if found.failure.is_some() {
+                return Ok(found);
             }
             found.doomed.sort_unstable();
             if found.doomed.len() > wanted {
                 found.doomed.truncate(wanted);
-                found.resume = None;
+                (found.resume, found.spent) = (None, false);
             }
         }
         if beyond == Beyond::Resume && found.doomed.len() == wanted {
@@ -174,6 +192,43 @@ impl Evaluation<'_> {
             });
         }
         Ok(found)
+    }
+
+    /// Decides the entries of these keys, in their order, as far as the filter may go.
+    fn look_again(&mut self, keys: Vec<Key>, judge: &Judge<'_>, found: &mut Found) -> Result<()> {
+        for key in keys {
+            match self.chosen(&key, judge)? {
+                Ok(Some(true)) => found.doomed.push(key),
+                Ok(Some(false)) => {}
+                Ok(None) => {
+                    found.doomed.retain(|doomed| *doomed < key);
+                    found.resume = Some(key);
+                    found.spent = true;
+                    break;
+                }
+                Err(error) => {
+                    found.failure = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Judge<'_> {
+    /// What is known of an entry of this commit without its value.
+    fn verdict(&self, key: &Key, version: u64) -> Option<bool> {
+        if self.filter.is_none() {
+            return Some(true);
+        }
+        self.known.get(key).filter(|(seen, _)| *seen == version).map(|(_, met)| *met)
+    }
+
+    /// Whether the filter may come by so many more items.
+    fn spend(&self, visits: usize) -> bool {
+        self.visits.set(self.visits.get().saturating_add(visits));
+        self.visits.get() <= DELETE_UNKNOWN_VISITS_MAX
     }
 }
 

@@ -144,6 +144,8 @@ macro_rules! all_laws {
                 walks_show_ends_and_jump
                 a_deletion_sees_its_batch
                 a_deletion_chooses_by_its_filter
+                a_deletion_looks_again_at_what_has_changed
+                a_deletion_does_not_keep_others_waiting_for_its_filter
                 a_deletion_is_bounded_or_refused
             }
             conflict {

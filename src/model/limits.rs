@@ -295,8 +295,13 @@ pub const SNIPPET_MARK_BYTES_MAX: usize = 256;
 /// Entries that one transaction of a deletion of many looks at, and so the most that it deletes.
 pub const DELETE_STEP_ROWS_MAX: usize = 2048;
 
-/// Bytes of values after which such a transaction ends.
-pub const DELETE_STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Items that the filter of a deletion may come by inside of one transaction, which keeps all other
+/// writes waiting: values are held against it before, and only those that have changed since once more.
+pub const DELETE_UNKNOWN_VISITS_MAX: usize = 2_000_000;
+
+/// How often a deletion in one transaction is tried when more entries change meanwhile than it may
+/// hold against its filter.
+pub const DELETE_WHOLE_TRIES_MAX: usize = 5;
 
 /// Entries that a deletion in one transaction, as was asked for, looks at.
 pub const DELETE_WHOLE_ROWS_MAX: usize = 100_000;

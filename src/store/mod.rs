@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+pub use crate::engine::Snapshot;
 use crate::engine::{Custody, Engine, Reader};
 use crate::metrics::Metrics;
 pub use crate::model::Ask;
@@ -136,6 +137,12 @@ impl Store {
             env,
             metrics,
         })
+    }
+
+    /// Whether it refuses writes.
+    #[must_use]
+    pub fn is_readonly(&self) -> bool {
+        self.readonly
     }
 
     /// The time by which entries are alive.

@@ -64,13 +64,25 @@ fn served() -> Served {
     served
 }
 
-/// How many counts have ended, and how many of them failed.
-fn counts(served: &Served) -> (u64, u64) {
+/// How many operations of a kind have ended, and how many of them failed.
+fn operations(served: &Served, kind: &str) -> (u64, u64) {
     let client = connect(served, READ);
     let picture = call(&client, Verb::Metrics, &[0]).expect("metrics");
     let picture: serde_json::Value = serde_json::from_slice(&picture).expect("JSON");
-    let count = &picture["operations"]["count"];
-    (count["count"].as_u64().unwrap_or(0), count["errors"].as_u64().unwrap_or(0))
+    let of = &picture["operations"][kind];
+    (of["count"].as_u64().unwrap_or(0), of["errors"].as_u64().unwrap_or(0))
+}
+
+/// As [`operations`], once so many have ended.
+fn ended(served: &Served, kind: &str, count: u64) -> (u64, u64) {
+    for _ in 0..500 {
+        let ended = operations(served, kind);
+        if ended.0 == count {
+            return ended;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("they go on: {:?}", operations(served, kind));
 }
 
 fn begin(session: &Session, verb: Verb, body: &[u8]) -> std::net::TcpStream {
@@ -88,24 +100,16 @@ fn begin(session: &Session, verb: Verb, body: &[u8]) -> std::net::TcpStream {
 fn others_read_while_a_count_goes_on_and_it_ends_with_its_client() {
     let served = served();
     let session = served.session("/", ACCESS);
-    assert_eq!(counts(&served), (0, 0));
+    assert_eq!(operations(&served, "count"), (0, 0));
     // More than there are threads for such.
     let slow: Vec<_> = (0..4).map(|_| begin(&session, Verb::Count, &slow_count(400))).collect();
     std::thread::sleep(Duration::from_millis(100));
     for _ in 0..10 {
         assert!(session.get("a").is_some());
     }
-    assert_eq!(counts(&served), (0, 0), "all of them are still under way");
+    assert_eq!(operations(&served, "count"), (0, 0), "all of them are still under way");
     drop(slow);
-    let mut ended = (0, 0);
-    for _ in 0..500 {
-        ended = counts(&served);
-        if ended.0 == 4 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(ended, (4, 4), "each has ended without an answer");
+    assert_eq!(ended(&served, "count", 4), (4, 4), "each has ended without an answer");
     // What is asked for then is answered.
     let client = connect(&served, ACCESS);
     assert_eq!(call(&client, Verb::Count, &count_all()), Ok(8_f64.to_le_bytes().to_vec()));
@@ -131,4 +135,26 @@ fn a_count_has_a_deadline() {
     assert_eq!(error.kind(), Kind::Unavailable);
     assert!(error.message().starts_with("kv.count: ended after 50 ms"), "{error}");
     assert_eq!(ask(&slow_count(1), Duration::from_secs(60)), Ok(0_f64.to_le_bytes().to_vec()));
+}
+
+/// A deletion by an expensive filter kept all writes waiting for 14.8 s, and went on when its client had
+/// gone.
+#[test]
+fn others_write_while_a_deletion_looks_and_it_ends_with_its_client() {
+    let served = served();
+    let session = served.session("/", ACCESS);
+    let count = slow_count(400);
+    // The same range and filter.
+    let (filter, span) = (&count[5 + 8 + 9..], &count[5 + 8..5 + 8 + 9]);
+    let frame = [&[8, 255, 255, 255, 255][..], filter, span].concat();
+    let slow = begin(&session, Verb::DeleteMany, &frame);
+    std::thread::sleep(Duration::from_millis(100));
+    for n in 0..10_u8 {
+        session.set("written", &[n]);
+    }
+    assert_eq!(operations(&served, "deleteMany"), (0, 0), "it is still under way");
+    drop(slow);
+    assert_eq!(ended(&served, "deleteMany", 1), (1, 1));
+    let client = connect(&served, ACCESS);
+    assert_eq!(call(&client, Verb::Count, &count_all()), Ok(9_f64.to_le_bytes().to_vec()));
 }

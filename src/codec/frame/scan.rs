@@ -3,7 +3,7 @@
 use super::Out;
 use super::reader::Reader;
 use crate::codec::Malformed;
-use crate::model::{Among, Beyond, Deletion, Key, Seen, Versionstamp};
+use crate::model::{Among, Beyond, Deletion, Key, Known, Seen, Versionstamp};
 
 const REVERSE: u8 = 1;
 const KEYS_ONLY: u8 = 2;
@@ -114,7 +114,8 @@ pub fn parse_deletion(bytes: &[u8]) -> Result<(Deletion, bool), Malformed> {
         }
     };
     reader.end()?;
-    let deletion = Deletion { among, filter, now_ms: 0, count_max, beyond: Beyond::Resume };
+    let (known, beyond) = (Known::new(), Beyond::Resume);
+    let deletion = Deletion { among, filter, known, now_ms: 0, count_max, beyond };
     Ok((deletion, flags & ATOMIC != 0))
 }
 

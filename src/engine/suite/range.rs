@@ -3,8 +3,8 @@
 use super::{NOW, apply_at, bytes, commit, committed, get, key, set, set_until, write};
 use crate::engine::{Engine, Reader, Work};
 use crate::model::{
-    Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, Decision, Deleted, Deletion, Encoding, Key,
-    Kind, Limits, Mutation, Step, Versionstamp, Walk, WriteParts,
+    Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, Decision, Deleted, Deletion, EncodedValue,
+    Encoding, Key, Kind, Known, Limits, Mutation, Step, Versionstamp, Walk, WriteParts,
 };
 
 /// Key, end, and length of the value of what a walk shows.
@@ -77,7 +77,8 @@ fn deletion(deletion: Deletion) -> AtomicWrite {
 
 fn within(start: &str, end: &str, count_max: usize) -> Deletion {
     let among = Among::Span { start: key(start), end: key(end) };
-    Deletion { among, filter: None, now_ms: NOW, count_max, beyond: Beyond::Resume }
+    let known = Known::new();
+    Deletion { among, filter: None, known, now_ms: NOW, count_max, beyond: Beyond::Resume }
 }
 
 fn deleted(count: usize, version: u64, resume: Option<&str>) -> Decision {
@@ -126,6 +127,68 @@ pub(super) fn a_deletion_chooses_by_its_filter(engine: &impl Engine) {
     let decisions = commit(&mut writer, vec![deletion(broken)]);
     assert!(matches!(&decisions[0], Decision::Rejected(error) if error.kind() == Kind::Invalid));
     assert_eq!(bytes(b"").encoding, Encoding::Bytes);
+}
+
+/// What was found out before the commit holds for entries of the same commit only.
+pub(super) fn a_deletion_looks_again_at_what_has_changed(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let values = vec![set("a", b"a"), set("b", b"b"), set("c", b"a"), set("d", b"b")];
+    commit(&mut writer, vec![write(vec![], values)]);
+    // All was held against { $startsWith: the byte "a" }; of two entries the opposite was told, so that
+    // it shows whether it was believed.
+    let told = [("a", false), ("b", true), ("c", true), ("d", false)];
+    let known: Known = told.iter().map(|(name, met)| (key(name), (1, *met))).collect();
+    let filter = Some(b"\xa1\x6b$startsWith\x41a".to_vec());
+    let changes = vec![set("c", b"b"), set("d", b"a"), set("e", b"a"), set("f", b"b")];
+    commit(&mut writer, vec![write(vec![], changes)]);
+    let of = |among| Deletion {
+        among,
+        filter: filter.clone(),
+        known: known.clone(),
+        ..within("a", "z", usize::MAX)
+    };
+    let keys = ["b", "c", "f", "missing"].map(key).to_vec();
+    assert_eq!(commit(&mut writer, vec![deletion(of(Among::Keys(keys)))]), [deleted(1, 3, None)]);
+    let all = Among::Span { start: key("a"), end: key("z") };
+    assert_eq!(commit(&mut writer, vec![deletion(of(all))]), [deleted(2, 4, None)]);
+    let left = ["a", "b", "c", "d", "e", "f"].map(|name| get(&mut reader, name).is_some());
+    assert_eq!(left, [true, false, true, false, false, true]);
+}
+
+/// A filter over large values kept all other writes waiting for 14.8 s.
+pub(super) fn a_deletion_does_not_keep_others_waiting_for_its_filter(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    // An array of 60,000 numbers, and a filter that walks through it forty times.
+    let array = [&[0x99, 0xea, 0x60][..], &[7; 60_000]].concat();
+    let value = |bytes: &[u8]| EncodedValue { encoding: Encoding::Cbor, bytes: bytes.to_vec() };
+    let set = |name: &str, bytes: &[u8]| Mutation::Set {
+        key: key(name),
+        suffixed: false,
+        value: value(bytes),
+        expire_at_ms: None,
+    };
+    let (seven, costly) = ([0x81, 7], array.as_slice());
+    let sets = vec![set("a", &seven), set("b", &seven), set("c", costly), set("d", &seven)];
+    let parts = WriteParts { mutations: sets, ..WriteParts::default() };
+    commit(&mut writer, vec![AtomicWrite::new(parts, &Limits::wide()).unwrap()]);
+    let eight = b"\xa1\x69$contains\x08".repeat(40);
+    let or = [b"\xa1\x63$or\x98\x29", &eight[..], b"\xa1\x69$contains\x07"].concat();
+    let of = |known: &Known| Deletion {
+        filter: Some(or.clone()),
+        known: known.clone(),
+        ..within("a", "z", usize::MAX)
+    };
+    // It ends in front of what would take too long; in one commit nothing is deleted then.
+    let none = Known::new();
+    let whole = Deletion { beyond: Beyond::Refuse(100), ..of(&none) };
+    let stopped =
+        |count, stamp| Decision::Deleted(Deleted { count, stamp, resume: Some(key("c")) });
+    assert_eq!(commit(&mut writer, vec![deletion(whole)]), [stopped(0, None)]);
+    let stamp = Some(Versionstamp::new(2));
+    assert_eq!(commit(&mut writer, vec![deletion(of(&none))]), [stopped(2, stamp)]);
+    let known = Known::from([(key("c"), (1, true))]);
+    let whole = Deletion { beyond: Beyond::Refuse(100), ..of(&known) };
+    assert_eq!(commit(&mut writer, vec![deletion(whole)]), [deleted(2, 3, None)]);
 }
 
 pub(super) fn a_deletion_is_bounded_or_refused(engine: &impl Engine) {

@@ -9,7 +9,7 @@ use crate::codec::cbor;
 use crate::engine::{Engine, GoesOn, Indexer, Reader, Work, Writer};
 use crate::model::{
     Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, Highlight, Hit,
-    HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Kind, Limits,
+    HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Kind, Known, Limits,
     Message, Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search, Tokenizer,
     Value, Wish, WriteParts,
 };
@@ -229,8 +229,14 @@ pub(super) fn an_index_follows_what_is_calculated_moved_deleted_and_left(engine:
     assert_eq!(found(&mut reader, "x OR y OR z"), [""; 0]);
 
     let among = Among::Span { start: at(""), end: at("b") };
-    let deletion =
-        Deletion { among, filter: None, now_ms: NOW, count_max: 9, beyond: Beyond::Resume };
+    let deletion = Deletion {
+        among,
+        filter: None,
+        known: Known::new(),
+        now_ms: NOW,
+        count_max: 9,
+        beyond: Beyond::Resume,
+    };
     let parts = WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() };
     commit(&mut writer, vec![AtomicWrite::new(parts, &Limits::default()).unwrap()]);
     assert_eq!(found(&mut reader, "w"), ["left"]);
