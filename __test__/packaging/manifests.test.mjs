@@ -27,6 +27,18 @@ test("the lock files name no registry", () => {
   }
 });
 
+// npm leaves out an optional package that the registry lacks, and `npm ci` then refuses the lock file.
+test("the lock files have every optional package", () => {
+  for (const folder of ["", "__test__/bundlers/", "__test__/runtime/"]) {
+    const { packages } = JSON.parse(read(`${folder}package-lock.json`));
+    const named = Object.values(packages).flatMap(({ optionalDependencies = {} }) => Object.keys(optionalDependencies));
+    for (const name of named) {
+      const locked = Object.keys(packages).some((path) => path.endsWith(`node_modules/${name}`));
+      assert.ok(locked, `${folder}package-lock.json: ${name}`);
+    }
+  }
+});
+
 test("npm/ holds what the platform table says, and nothing else", () => {
   for (const [path, text] of platformFiles()) {
     assert.equal(read(`npm/${path}`), text, `npm/${path}`);
