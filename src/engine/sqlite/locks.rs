@@ -157,6 +157,7 @@ unsafe extern "C" fn own_fcntl(file: c_int, command: c_int, argument: *mut c_voi
 }
 
 #[cfg(all(target_vendor = "apple", target_arch = "aarch64"))]
+#[expect(clippy::too_many_arguments, reason = "eight of them are in registers")]
 unsafe extern "C" fn own_fcntl(
     file: c_int,
     command: c_int,
