@@ -23,7 +23,10 @@ pub(super) fn explain(error: Error, path: &Path, access: Access) -> Error {
 fn reason(path: &Path, access: Access) -> Option<(Kind, String)> {
     if path.is_dir() {
         let example = path.join("kv.sqlite3");
-        let why = format!("is a folder: name a file, such as {}", example.display());
+        let why = format!(
+            "unable to open database file: it is a folder: name a file, such as {}",
+            example.display()
+        );
         return Some((Kind::Unavailable, why));
     }
     let folder = path.parent()?;
