@@ -217,7 +217,7 @@ export class AtomicOperation {
   ): Promise<KvCommitResult | KvCommitRefusal> {
     // Deno ignores what is no object.
     if (typeof options === "object" && options !== null) {
-      return await signalled("atomic().commit", options, () => this.commit());
+      return await this.#abortableCommit(options);
     }
     if (this.#failure !== undefined) throw this.#failure;
     const session = this.#session;
@@ -230,6 +230,11 @@ export class AtomicOperation {
     const index = batch.last;
     await batch.settled;
     return batch.result(index);
+  }
+
+  /** Apart: a closure in commit() would cost every call of it a place in memory. */
+  #abortableCommit(options: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal> {
+    return signalled("atomic().commit", options, () => this.commit());
   }
 
   then(): never {

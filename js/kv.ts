@@ -83,7 +83,7 @@ export class Kv {
     options?: ReadOptions,
   ): Promise<any> {
     if (options != null && options.signal !== undefined) {
-      return await abortable("kv.get", options, (rest) => this.get(key, rest));
+      return await this.#abortableGet(key, options);
     }
     if (asksForExpiry(options)) return (await getEntries(this.#session, [key], options!))[0];
     const entry = getNow(this.#session, key, options);
@@ -96,13 +96,26 @@ export class Kv {
     options?: ReadOptions,
   ): Promise<any> {
     if (options != null && options.signal !== undefined) {
-      return await abortable("kv.getMany", options, (rest) => this.getMany<T>(keys, rest));
+      return await this.#abortableGetMany(keys, options);
     }
     if (asksForExpiry(options)) return await getEntries(this.#session, keys, options!);
     const entries =
       getManyNow(this.#session, keys, options) ??
       (await getManyLater(this.#session, keys, options));
     return entries as { [K in keyof T]: KvEntryMaybe<T[K]> };
+  }
+
+  // Apart: a closure in get() would cost every call of it a place in memory.
+  #abortableGet(key: KvKey, options: ReadOptions): Promise<any> {
+    return abortable("kv.get", options, (rest) => this.get(key, rest));
+  }
+
+  #abortableGetMany(keys: readonly KvKey[], options: ReadOptions): Promise<any> {
+    return abortable("kv.getMany", options, (rest) => this.getMany(keys, rest));
+  }
+
+  #abortableDelete(key: KvKey, options: KvCallOptions): Promise<void> {
+    return signalled("kv.delete", options, () => remove(this.#session, key));
   }
 
   getSync<T = unknown>(
@@ -132,7 +145,7 @@ export class Kv {
   delete(key: KvKey, options: KvCallOptions | undefined = undefined): Promise<void> {
     // Deno ignores what is no object.
     if (typeof options !== "object" || options === null) return remove(this.#session, key);
-    return signalled("kv.delete", options, () => remove(this.#session, key));
+    return this.#abortableDelete(key, options);
   }
 
   list<T = unknown>(
