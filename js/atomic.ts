@@ -10,6 +10,7 @@ import {
   checkOptions,
   checkQueueOptions,
   missingValue,
+  noCheck,
   nameOf,
 } from "./check.js";
 import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
@@ -88,6 +89,10 @@ export class AtomicOperation {
     for (let i = 0; i < checks.length; i++) {
       const key = checks[i].key;
       const versionstamp = checks[i].versionstamp;
+      if (key === undefined) {
+        this.#keep(noCheck(checks[i]));
+        continue;
+      }
       checkCheck(checks[i]);
       this.#add(CHECKS, undefined, (writer) => {
         this.#tryKey(() => putCheck(writer, key, versionstamp, this.#session.limits));

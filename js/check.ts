@@ -3,7 +3,7 @@
 // limits.
 
 import { atCommit } from "./at-commit.js";
-import { printKey } from "./key-text.js";
+import { printGiven, printKey } from "./key-text.js";
 import { refuseMistaken, refuseUnknown } from "./names.js";
 import type { KvKey } from "./types.js";
 
@@ -11,8 +11,15 @@ import type { KvKey } from "./types.js";
 export type Limits = Readonly<Record<string, number>>;
 
 /** Deno's words for an argument of the wrong shape. */
-export function wrongShape(expected: string, given: unknown): TypeError {
-  return atCommit(new TypeError(`invalid type; expected: ${expected}, got: ${nameOf(given)}`));
+export function wrongShape(expected: string, given: unknown, remedy?: string): TypeError {
+  const words = `invalid type; expected: ${expected}, got: ${nameOf(given)}`;
+  return atCommit(new TypeError(remedy === undefined ? words : `${words}: ${remedy}`));
+}
+
+/** Something else where keys belong. */
+export function noKeys(method: string, given: unknown): TypeError {
+  const remedy = `${method}: keys are ${printGiven(given)}; write an array of keys: [["users", 1]]`;
+  return wrongShape("array", given, remedy);
 }
 
 /** A count or a size over a limit of the handle: Deno's words, and what to do. */
@@ -76,7 +83,7 @@ export function checkReadOptions(options: { consistency?: unknown; withExpiry?: 
 
 export function checkConsistency(level: unknown): void {
   if (level == null || level === "strong" || level === "eventual") return;
-  if (typeof level !== "string") throw wrongShape("enum", level);
+  if (typeof level !== "string") throw wrongShape("enum", level, 'consistency is "strong" or "eventual"');
   throw new TypeError(`unknown variant \`${level}\`, expected \`strong\` or \`eventual\``);
 }
 
@@ -92,6 +99,13 @@ export function checkExpireIn(expireIn: unknown): number | undefined {
     throw new TypeError(`expireIn must be a non-negative integer: received ${told(expireIn)}`);
   }
   return expireIn;
+}
+
+/** A check without a key; what was given may be the key itself. */
+export function noCheck(check: unknown): TypeError {
+  const key = Array.isArray(check) ? printKey(check) : '["users", 1]';
+  const told = `check was given ${printGiven(check)}, which has no key`;
+  return wrongShape("array", undefined, `${told}; write check({ key: ${key}, versionstamp: null })`);
 }
 
 /** Checks the names of an AtomicCheck; an entry is one. */
@@ -164,7 +178,10 @@ const MS_PER_DAY = 86_400_000;
 
 export function checkDelay(delay: unknown, limits: Limits): number {
   if (delay == null) return 0;
-  if (typeof delay !== "number" && typeof delay !== "bigint") throw wrongShape("integer", delay);
+  if (typeof delay !== "number" && typeof delay !== "bigint") {
+    const told = `delay is ${printGiven(delay)}, and no number of milliseconds`;
+    throw wrongShape("integer", delay, told);
+  }
   if (delay < 0) throw new TypeError(`Delay must be >= 0: received ${delay}`);
   if (delay > limits.delayMsMax) {
     const days = limits.delayMsMax / MS_PER_DAY;
@@ -177,7 +194,10 @@ export function checkDelay(delay: unknown, limits: Limits): number {
 
 export function checkUndelivered(keys: unknown): readonly KvKey[] {
   if (keys == null) return NO_KEYS;
-  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  if (!Array.isArray(keys)) {
+    const told = `keysIfUndelivered are ${printGiven(keys)}`;
+    throw wrongShape("array", keys, `${told}; write an array of keys: [["dead", 1]]`);
+  }
   return itemsOf<KvKey>(keys);
 }
 
@@ -196,7 +216,10 @@ export function checkBackoff(
   if (schedule === undefined) return otherwise;
   // Deno's: null is refused at the call, another type by the commit.
   if (schedule === null) throw new TypeError("backoffSchedule must be an array: received null");
-  if (!Array.isArray(schedule)) throw wrongShape("array", schedule);
+  if (!Array.isArray(schedule)) {
+    const told = `backoffSchedule is ${printGiven(schedule)}`;
+    throw wrongShape("array", schedule, `${told}; write an array of milliseconds: [1000, 5000]`);
+  }
   const most = limits.backoffIntervalsMax;
   if (schedule.length > most) {
     throw new TypeError(
@@ -204,7 +227,10 @@ export function checkBackoff(
     );
   }
   return itemsOf<unknown>(schedule).map((interval, index) => {
-    if (typeof interval !== "number") throw wrongShape("integer", interval);
+    if (typeof interval !== "number") {
+      const told = `backoffSchedule[${index}] is ${printGiven(interval)}`;
+      throw wrongShape("integer", interval, `${told}, and no number of milliseconds`);
+    }
     if (!(interval >= 0 && interval <= limits.backoffIntervalMsMax)) {
       throw new TypeError(`Invalid backoffSchedule, interval at index ${index} is invalid`);
     }

@@ -1,7 +1,7 @@
 // Duty: get and getMany with the ends of their entries.
 
 import { call } from "./call.js";
-import { checkReadOptions, overLimit, wrongShape } from "./check.js";
+import { checkReadOptions, noKeys, overLimit } from "./check.js";
 import { decodeKey } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
 import { readU32 } from "./frame.js";
@@ -33,7 +33,7 @@ export async function getEntries(
   options: object,
 ): Promise<Entry[]> {
   checkReadOptions(options);
-  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  if (!Array.isArray(keys)) throw noKeys("kv.getMany", keys);
   const count = keys.length;
   if (count > session.limits.rangesMax) {
     throw overLimit("Too many ranges", "rangesMax", session.limits, count);

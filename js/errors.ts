@@ -83,6 +83,9 @@ const CODES: Record<number, KvErrorCode> = {
   10: "UNSUPPORTED",
 };
 
+/** What to do about a closed handle. */
+const CLOSED_REMEDY = "this database handle is closed; open another one with openKv()";
+
 /** An error that has not been made yet: it is made where it is thrown. */
 export interface Failure {
   readonly kind: number;
@@ -103,7 +106,7 @@ export function errorOf({ kind, message }: Failure): Error {
 
 /** The error of every call on a closed handle. */
 export function closedError(): Error {
-  const error = new BadResource(CLOSED.message);
+  const error = new BadResource(`${CLOSED.message}: ${CLOSED_REMEDY}`);
   if (!(error instanceof KvError)) Object.assign(error, { code: "CLOSED" });
   return error;
 }

@@ -41,7 +41,7 @@ export function feed(
 }
 
 function putStamp(writer: Writer, since: unknown): void {
-  if (typeof since !== "string") throw wrongShape("string", since);
+  if (typeof since !== "string") throw wrongShape("string", since, "since is a versionstamp");
   if (!isStamp(since)) {
     const form = `twenty hexadecimal digits: received '${since}'`;
     throw new TypeError(`kv.watch: since must be a versionstamp, ${form}`);

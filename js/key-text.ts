@@ -17,6 +17,11 @@ export function printKey(key: unknown): string {
   return `${text}]`;
 }
 
+/** What was given where something else belongs, as {@link printKey} prints it. */
+export function printGiven(given: unknown): string {
+  return Array.isArray(given) ? printKey(given) : printPart(given);
+}
+
 /** A string as a literal, shortened, without characters that a terminal acts upon. */
 export function quote(text: string): string {
   const isLong = text.length > KEY_PRINT_CHARS_MAX;

@@ -6,6 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { nameOf } from "./check.js";
+import { printGiven } from "./key-text.js";
 import { KvError, unsupported } from "./errors.js";
 
 export const MEMORY = ":memory:";
@@ -30,7 +31,10 @@ export function locate(path: unknown, readonly: boolean): string {
   }
   if (typeof path === "string") return locateText(path);
   if (path instanceof URL) return locateText(path.href);
-  throw new TypeError(`Filename cannot be empty: received ${nameOf(path)}`);
+  throw new TypeError(
+    `Filename cannot be empty: received ${nameOf(path)} ${printGiven(path)}; ` +
+      'openKv takes a path, ":memory:", or a file:, http: or https: URL',
+  );
 }
 
 /** Whether it is the URL of a server: whatever else is located is no such text. */
@@ -40,7 +44,11 @@ export function isServer(located: string): boolean {
 
 function locateText(text: string): string {
   if (text === MEMORY) return text;
-  if (text === "") throw new TypeError("Filename cannot be empty");
+  if (text === "") {
+    throw new TypeError(
+      "Filename cannot be empty: the path is an empty string; leave it out for the default one",
+    );
+  }
   if (text.startsWith(":")) {
     throw new TypeError("Filename cannot start with ':' unless prefixed with './'");
   }

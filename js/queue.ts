@@ -91,7 +91,9 @@ export async function listenQueue(
   options: unknown,
 ): Promise<void> {
   // Each message would fail, again and again, until it is dropped.
-  if (typeof handler !== "function") throw wrongShape("function", handler);
+  if (typeof handler !== "function") {
+    throw wrongShape("function", handler, "kv.listenQueue needs a handler: (message) => { … }");
+  }
   const given = checkOptions("kv.listenQueue", options, ["signal"]);
   const signal = checkSignal("kv.listenQueue", given.signal);
   if (session.closed) {

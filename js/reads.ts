@@ -2,8 +2,8 @@
 // turn's budget is spent, the answer does not fit), the batch of the asynchronous lane.
 // Invariant: between encoding a request into the scratch and decoding its answer no user code runs.
 
-import { checkReadOptions, overLimit, wrongShape } from "./check.js";
-import { decodeKey, encodeKey } from "./codec/key.js";
+import { checkReadOptions, noKeys, overLimit } from "./check.js";
+import { decodeKey, encodeKey, noKey } from "./codec/key.js";
 import { decodeValue } from "./codec/value/decode.js";
 import { Writer } from "./codec/writer.js";
 import { readStamp, readU32 } from "./frame.js";
@@ -121,7 +121,7 @@ export function getManyNow(
   options: ReadOptions | null | undefined,
 ): KvEntryMaybe<unknown>[] | undefined {
   if (options != null) checkReadOptions(options);
-  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  if (!Array.isArray(keys)) throw noKeys("kv.getMany", keys);
   // Once: a getter of a key can change the array.
   const count = keys.length;
   const plain = encodeKeys(session, keys, count);
@@ -322,7 +322,7 @@ function valueOf(buf: Buffer, at: number, length: number): unknown {
 
 /** Deno's words when there is no key at all. */
 export function requireKey(key: KvKey): KvKey {
-  if (key == null) throw new TypeError("Invalid range");
+  if (key == null) throw new TypeError(`Invalid range: ${noKey(key)}`);
   return key;
 }
 

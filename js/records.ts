@@ -5,7 +5,7 @@
 import { atCommit } from "./at-commit.js";
 import type { Limits, QueueOptions } from "./check.js";
 import { overLimit, wrongShape } from "./check.js";
-import { encodeKey, encodeKeyParts } from "./codec/key.js";
+import { encodeKey, encodeKeyParts, noKey } from "./codec/key.js";
 import { encodeCbor, encodeValue } from "./codec/value/encode.js";
 import type { Writer } from "./codec/writer.js";
 import { putText } from "./frame.js";
@@ -23,7 +23,7 @@ import {
   STAMP_BYTES,
   SUFFIXED,
 } from "./native.js";
-import { printKey } from "./key-text.js";
+import { printGiven, printKey } from "./key-text.js";
 import { IN_KEY, IN_MESSAGE, IN_VALUE, endPlace } from "./patches.js";
 import type { KvKey } from "./types.js";
 
@@ -64,8 +64,8 @@ export function isSuffixed(key: KvKey): boolean {
 export function putKey(writer: Writer, key: KvKey, limits: Limits): void {
   const at = writer.pos;
   writer.u32(0);
-  // The words that Deno has for a write without a key are those of this read.
-  void key.length;
+  // Deno's words for a write without a key.
+  if (key == null) throw new TypeError(`Cannot read properties of ${key} (reading 'length'): ${noKey(key)}`);
   try {
     encodeKey(writer, key);
   } catch (error) {
@@ -152,12 +152,17 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
   if (versionstamp == null) {
     writer.u8(0);
   } else {
-    if (typeof versionstamp !== "string") throw wrongShape("string", versionstamp);
+    if (typeof versionstamp !== "string") {
+      const told = `the versionstamp of a check is ${printGiven(versionstamp)}`;
+      throw wrongShape("string", versionstamp, `${told}; use that of an entry, or null for none`);
+    }
     if (!isStamp(versionstamp)) throw new TypeError("Invalid check");
     writer.u8(1);
     writer.ascii(versionstamp);
   }
-  if (!Array.isArray(key)) throw wrongShape("array", key);
+  if (!Array.isArray(key)) {
+    throw wrongShape("array", key, noKey(key));
+  }
   putFixedKey(writer, key, limits, "check");
 }
 

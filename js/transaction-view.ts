@@ -3,7 +3,7 @@
 // Invariant: whatever a read answered is in the read set before its promise resolves.
 
 import { AtomicOperation, segmentsOf } from "./atomic.js";
-import { checkConsistency, checkOptions, missingValue, wrongShape } from "./check.js";
+import { checkConsistency, checkOptions, missingValue, noKeys } from "./check.js";
 import { KvUuidV7 } from "./codec/uuid.js";
 import { bytesOf, keyOf } from "./key-bytes.js";
 import { pageOf } from "./paginate.js";
@@ -98,7 +98,7 @@ export class Transaction implements KvTransaction {
       return await abortable("tx.getMany", options, (rest) => this.getMany(keys, rest));
     }
     checkConsistency(checkOptions("tx.getMany", options, READ_OPTIONS).consistency);
-    if (!Array.isArray(keys)) throw wrongShape("array", keys);
+    if (!Array.isArray(keys)) throw noKeys("tx.getMany", keys);
     const ids = keys.map((key) => bytesOf(requireKey(key)));
     const known = (id: string) => this.#pending.has(id) || this.#entries.has(id);
     const missing = [...new Set(ids.filter((id) => !known(id)))];

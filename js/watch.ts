@@ -1,6 +1,6 @@
 // Duty: watch: a stream of the states of some keys, pulled from the addon one state at a time.
 
-import { checkWatchOptions, overLimit, wrongShape } from "./check.js";
+import { checkWatchOptions, noKeys, overLimit } from "./check.js";
 import { decodeKey } from "./codec/key.js";
 import { Writer } from "./codec/writer.js";
 import { readU32 } from "./frame.js";
@@ -20,7 +20,7 @@ export function watch(
 ): ReadableStream<State> {
   const raw = checkWatchOptions(options);
   const signal = checkSignal("kv.watch", options.signal);
-  if (!Array.isArray(keys)) throw wrongShape("array", keys);
+  if (!Array.isArray(keys)) throw noKeys("kv.watch", keys);
   // Once: a getter of a key can change the array, and its iterator may yield others.
   const count = keys.length;
   if (count > session.limits.watchedKeysMax) {

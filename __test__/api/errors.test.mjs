@@ -35,7 +35,8 @@ test("every kind of record becomes its class and code", () => {
     [250, KvError, "KvError", "INTERNAL"],
   ];
   for (const [kind, type, name, code] of kinds) {
-    const words = kind === 6 ? "Bad resource ID" : `kind ${kind} – ünïcode`;
+    const closed = "Bad resource ID: this database handle is closed; open another one with openKv()";
+    const words = kind === 6 ? closed : `kind ${kind} – ünïcode`;
     const error = errorOf(readFailure(record(kind, words)));
     assert.equal(error.constructor, type);
     assert.ok(error instanceof Error);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { all, onEveryKind, open } from "./databases.mjs";
 
-const CLOSED = { name: "BadResource", code: "CLOSED", message: "Bad resource ID" };
+const CLOSED = { name: "BadResource", code: "CLOSED", message: /^Bad resource ID: / };
 const PART = /expected string, number, bigint, ArrayBufferView, boolean/;
 
 /** A key of so many encoded bytes: tag and terminator are two of them. */

@@ -90,7 +90,7 @@ test("an error about a limit tells the key and the option", async () => {
     "limits.valueBytesMax of openKv to allow it";
   await assert.rejects(kv.set(["a", 1, 2n, true], large), { name: "TypeError", message: told });
   const cases = [
-    [() => kv.atomic().set(["a"], large), /70000 bytes given for key \["a"\]; raise limits\.value/],
+    [() => kv.atomic().set(["a"], large).commit(), /70000 bytes given for key \["a"\]; raise limits\.value/],
     [() => kv.set(["k".repeat(3000)], 1), /3002 bytes given for key \["k{98}…; raise limits\.key/],
     [() => kv.get(["k".repeat(3000)]), /for key \["k{98}…; raise limits\.rangeKeyBytesMax/],
     [() => kv.enqueue(large), /limits\.messageBytesMax/],
@@ -102,7 +102,7 @@ test("an error about a limit tells the key and the option", async () => {
     [() => many(kv, 20, (op, n) => op.set([n], large.subarray(0, 60_000))), /commitBytesMax/],
     [() => many(kv, 50, (op, n) => op.set([n, "k".repeat(2000)], n)), /commitKeyBytesMax/],
     [() => appended(kv, [60_000, 9000]), /69\d+ bytes given for key \["l"\]; raise limits\.value/],
-    [() => kv.atomic().sum(["big"], 1n << 524_288n), /valueBytesMax/],
+    [() => kv.atomic().sum(["big"], 1n << 524_288n).commit(), /valueBytesMax/],
   ];
   for (const [call, words] of cases) {
     await assert.rejects(async () => await call(), { name: "TypeError", message: words }, String(call));

@@ -5,6 +5,7 @@
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
 import { arrayKind, isResizable, viewBuffer, viewBytes, viewOffset } from "./slots";
+import { printGiven, printKey } from "../key-text";
 import type { Writer } from "./writer";
 import { KvUuidV7, NIL_UUID, markUuid } from "./uuid";
 import { isWellFormed, latin1, readAscii, readUtf8, writeUtf8 } from "./text";
@@ -39,7 +40,9 @@ const PART_EXPECTED = "expected string, number, bigint, ArrayBufferView, boolean
  */
 export function encodeKey(writer: Writer, key: unknown): boolean {
   if (!Array.isArray(key)) {
-    throw new TypeError(`serde_v8 error: invalid type; expected: array, got: ${typeName(key)}`);
+    throw new TypeError(
+      `serde_v8 error: invalid type; expected: array, got: ${typeName(key)}: ${noKey(key)}`,
+    );
   }
   return encodeKeyParts(writer, key, key.length);
 }
@@ -51,8 +54,9 @@ export function encodeKey(writer: Writer, key: unknown): boolean {
 export function encodeKeyParts(writer: Writer, key: ArrayLike<unknown>, count: number): boolean {
   const start = writer.pos;
   let plain = true;
+  let i = 0;
   try {
-    for (let i = 0; i < count; i++) {
+    for (; i < count; i++) {
       const part = key[i];
       if (typeof part === "string") {
         if (!encodeString(writer, part)) plain = false;
@@ -66,26 +70,57 @@ export function encodeKeyParts(writer: Writer, key: ArrayLike<unknown>, count: n
         encodeBytes(writer, part);
         plain = false;
       } else {
-        encodePlaceholder(writer, part, start);
+        if (!encodePlaceholder(writer, part, start)) throw noPart(key, part, i);
         plain = false;
       }
     }
   } catch (error) {
     writer.pos = start;
     writer.marks = null;
+    if (error instanceof LongBigint) throw new TypeError(`${error.message}: part ${i} of the key`);
     throw error;
   }
   return plain;
 }
 
-/** The room of a UUID that the commit will make; the last thing that a part can be. */
-function encodePlaceholder(writer: Writer, part: unknown, start: number): void {
+/**
+ * The room of a UUID that the commit will make; the last thing that a part can be. False: it is none.
+ */
+function encodePlaceholder(writer: Writer, part: unknown, start: number): boolean {
   const placeholder =
     typeof part === "object" && part !== null ? KvUuidV7.numberOf(part) : undefined;
-  if (placeholder === undefined) throw new TypeError(PART_EXPECTED);
+  if (placeholder === undefined) return false;
   markUuid(writer, placeholder, writer.pos + 1 - start);
   encodeString(writer, NIL_UUID);
+  return true;
 }
+
+/** What is no key, and how a key is written. */
+export function noKey(given: unknown): string {
+  const isName = typeof given === "string" || typeof given === "number";
+  const example = isName ? printKey([given]) : '["users", 1]';
+  return `the key is ${printGiven(given)}; a key is an array of parts: write ${example}`;
+}
+
+/** What to write in place of a part that is none, by its kind. */
+const PART_REMEDIES: Readonly<Record<string, string>> = {
+  Array: "spread its items into the key",
+  Date: "use its toISOString() or getTime()",
+  Symbol: "commitVersionstamp() goes only to the end of a key that is set",
+  Undefined: "give it a value, or leave it out",
+  Null: "give it a value, or leave it out",
+};
+
+function noPart(key: ArrayLike<unknown>, part: unknown, index: number): TypeError {
+  const kind = Object.prototype.toString.call(part).slice(8, -1);
+  const remedy = PART_REMEDIES[kind] ?? "write one of these in its place";
+  return new TypeError(
+    `${PART_EXPECTED}: part ${index} of the key ${printKey(key)} is ${kind}; ${remedy}`,
+  );
+}
+
+/** A bigint that no key can have; {@link encodeKeyParts} says which part it is. */
+class LongBigint extends TypeError {}
 
 /** Returns whether the text comes back as it is. */
 function encodeString(writer: Writer, text: string): boolean {
@@ -150,7 +185,8 @@ function encodeBytes(writer: Writer, part: ArrayBufferView): void {
 
 /** The bytes under a view, by its internal slots: a subclass may have redefined the properties. */
 function bytesOf(view: ArrayBufferView): Uint8Array {
-  const buffer = viewBuffer(view);
+  const isData = arrayKind(view) === undefined;
+  const buffer = viewBuffer(view, isData);
   if (types.isSharedArrayBuffer(buffer)) {
     throw new TypeError(
       `serde_v8 error: invalid type; expected: buffer, got: ${arrayKind(view) ?? "DataView"}`,
@@ -159,7 +195,7 @@ function bytesOf(view: ArrayBufferView): Uint8Array {
   if (isResizable(buffer)) {
     throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
-  return new Uint8Array(buffer, viewOffset(view), viewBytes(view));
+  return new Uint8Array(buffer, viewOffset(view, isData), viewBytes(view, isData));
 }
 
 function encodeNumber(writer: Writer, value: number): void {
@@ -202,7 +238,7 @@ function encodeBigint(writer: Writer, value: bigint): void {
   const hex = magnitude.toString(16);
   const n = (hex.length + 1) >>> 1;
   if (n > KEY_BIGINT_BYTES_MAX) {
-    throw new TypeError("BigUint requires more than 255 bytes to be represented");
+    throw new LongBigint("BigUint requires more than 255 bytes to be represented");
   }
   writer.ensure(n + 2);
   const { buf } = writer;

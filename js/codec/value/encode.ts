@@ -13,6 +13,7 @@ import { type Mark, markUuid } from "../uuid";
 import type { Writer } from "../writer";
 import { writeBigint } from "./bigint";
 import type { Fill } from "./blob";
+import { placed } from "./culprit";
 import { notCloneable, proxyNotCloneable, tooLarge } from "./reject";
 import { type ShapeWriter, shapeWriter } from "./shapes";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
@@ -100,6 +101,8 @@ function encode(writer: Writer, value: unknown, bytesMax: number, known: boolean
   const encoder = idle.pop() ?? new Encoder();
   try {
     encoder.run(writer, value, bytesMax, known);
+  } catch (error) {
+    throw placed(error, value);
   } finally {
     encoder.reset();
     idle.push(encoder);

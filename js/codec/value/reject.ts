@@ -6,9 +6,21 @@ const FUNCTION_TEXT_MAX = 128;
 const FUNCTION_TEXT_HEAD = 111;
 const FUNCTION_TEXT_TAIL = 2;
 
+/** What a refusal is about, so that its place in the whole value can be found. */
+const blames = new WeakMap<object, { readonly value: unknown }>();
+
+function blame(error: TypeError, value: unknown): TypeError {
+  blames.set(error, { value });
+  return error;
+}
+
+export function blamedBy(error: unknown): { readonly value: unknown } | undefined {
+  return typeof error === "object" && error !== null ? blames.get(error) : undefined;
+}
+
 /** TypeError "<value> could not be cloned." */
 export function notCloneable(value: unknown): TypeError {
-  return new TypeError(`${describe(value)} could not be cloned.`);
+  return blame(new TypeError(`${describe(value)} could not be cloned.`), value);
 }
 
 /** How V8 names a value in an error without running any of its code. */
@@ -59,7 +71,7 @@ export function proxyNotCloneable(proxy: object): TypeError {
       : Array.isArray(proxy)
         ? "[object Array]"
         : "#<Object>";
-  return new TypeError(`${name} could not be cloned.`);
+  return blame(new TypeError(`${name} could not be cloned.`), proxy);
 }
 
 /**

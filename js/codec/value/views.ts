@@ -26,7 +26,7 @@ import { VIEW_BYTES, VIEW_TAGS } from "./tags";
 /** A buffer that the value holds, or holds a view of. */
 interface Seen {
   buffer: ArrayBuffer;
-  /** Its size when it was met; a getter of the value can resize it afterwards. */
+  /** Its size when it was written; a getter can resize it afterwards. Infinity: it has one size. */
   bytes: number;
   /** The view written as its own bytes at [at, end), as long as nothing else uses the buffer. */
   alone: { name: string; at: number; end: number; byteOffset: number; length: number } | null;
@@ -48,9 +48,10 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   const buffer = viewBuffer(view, isData);
   if (types.isSharedArrayBuffer(buffer))
     throw new Error("#<SharedArrayBuffer> could not be cloned.");
-  refuseDetached(buffer);
+  if (isData) refuseDetached(buffer);
   const byteOffset = viewOffset(view, isData);
   const byteLength = viewBytes(view, isData);
+  if (byteLength === 0) refuseDetached(buffer);
   if (view instanceof Buffer) {
     // Buffers share one pool; they are bytes and nothing else.
     encoder.bytes(new Uint8Array(buffer, byteOffset, byteLength));
@@ -63,7 +64,7 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
     writeAlone(encoder, name, new Uint8Array(buffer, byteOffset, byteLength));
     encoder.buffers.push({
       buffer,
-      bytes: bufferBytes(buffer),
+      bytes: Number.POSITIVE_INFINITY,
       object: -1,
       alone: { name, at, end: encoder.pos, byteOffset, length },
     });

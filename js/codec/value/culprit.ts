@@ -1,0 +1,74 @@
+/**
+ * Where in a value that part is which cannot be stored: looked for only when writing it has failed,
+ * so that a value that can be stored pays nothing for it.
+ */
+
+import { types } from "node:util";
+import { quote } from "../../key-text";
+import { blamedBy } from "./reject";
+
+/** Objects that are looked at before the search is given up. */
+const LOOKED_AT_MAX = 100_000;
+/** Most characters of a path in a message. */
+const PATH_CHARS_MAX = 200;
+
+const NAME = /^[\p{L}_$][\p{L}\p{N}_$]*$/u;
+const eachEntry = Map.prototype.forEach;
+const eachItem = Set.prototype.forEach;
+
+/** The error, with the place of what it is about; as it is when that is the whole value. */
+export function placed(error: unknown, root: unknown): unknown {
+  const blamed = blamedBy(error);
+  if (blamed === undefined || blamed.value === root) return error;
+  const path = pathTo(root, blamed.value);
+  if (path === null) return error;
+  const shown = path.length > PATH_CHARS_MAX ? `${path.slice(0, PATH_CHARS_MAX)}…` : path;
+  const words = (error as Error).message;
+  return new TypeError(`${words} It is at ${shown}: leave it out, or store plain data in its place`);
+}
+
+interface Place {
+  readonly object: object;
+  readonly path: string;
+}
+
+/** Runs no getter and no trap; null when the part is behind one, or too far away. */
+function pathTo(root: unknown, part: unknown): string | null {
+  if (typeof root !== "object" || root === null) return null;
+  const seen = new Set<object>([root]);
+  const places: Place[] = [{ object: root, path: "" }];
+  for (let i = 0; i < places.length && places.length < LOOKED_AT_MAX; i++) {
+    const { object, path } = places[i];
+    let found: string | null = null;
+    visit(object, (value, step) => {
+      if (value === part) found ??= path + step;
+      if (typeof value !== "object" || value === null || seen.has(value)) return;
+      if (types.isProxy(value)) return;
+      seen.add(value);
+      places.push({ object: value, path: path + step });
+    });
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** Everything that the object holds, with the step that leads there. */
+function visit(object: object, each: (value: unknown, step: string) => void): void {
+  const inArray = Array.isArray(object);
+  for (const name of Object.getOwnPropertyNames(object)) {
+    const property = Object.getOwnPropertyDescriptor(object, name);
+    if (property === undefined || !("value" in property)) continue;
+    const isIndex = inArray && /^\d/.test(name);
+    each(property.value, isIndex ? `[${name}]` : NAME.test(name) ? `.${name}` : `[${quote(name)}]`);
+  }
+  let count = 0;
+  if (types.isMap(object)) {
+    eachEntry.call(object, (value: unknown, key: unknown) => {
+      each(key, `.keys[${count}]`);
+      each(value, typeof key === "string" ? `.get(${quote(key)})` : `.values[${count}]`);
+      count++;
+    });
+  } else if (types.isSet(object)) {
+    eachItem.call(object, (value: unknown) => each(value, `.values[${count++}]`));
+  }
+}
