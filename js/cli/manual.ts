@@ -44,6 +44,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   import: [`${ON} import app.ndjson`, `${ON} import - --prefix old < app.ndjson`],
   copy: ["openkv copy app.sqlite3 other.sqlite3", "openkv copy app.sqlite3 backup.sqlite3 --if-newer"],
   backup: [`${ON} backup app-monday.sqlite3`],
+  restore: ["openkv restore app-monday.sqlite3 app.sqlite3"],
   check: [`${ON} check`],
   stats: [`${ON} stats --entries`],
   vacuum: [`${ON} vacuum`],
