@@ -70,6 +70,7 @@ const OTHERS = {
   "KvServer.close": "it always ends",
   "KvServer.[Symbol.asyncDispose]": "it always ends",
   openKv: "options.test.mjs of remote",
+  restore: "a file is put in place whole, or not at all",
   serve: "it takes no signal",
 };
 
