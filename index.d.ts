@@ -74,6 +74,36 @@ export interface KvCommitResult {
   versionstamp: string;
 }
 
+/** What became of a message that was enqueued. */
+export interface KvEnqueued {
+  /**
+   * The message's id, as its consumer sees it; that of the message that was there already, if this
+   * one was `deduplicated`. `null` where Deno's queue has no ids of this kind: in a file in common
+   * with Deno, and behind a server of another make.
+   */
+  id: string | null;
+  /** Whether its `deduplicationKey` was taken, and nothing was added. */
+  deduplicated: boolean;
+}
+
+/** A commit of one message. */
+export interface KvEnqueueResult extends KvCommitResult, KvEnqueued {}
+
+/** What is stored after a `sum`, `min` or `max`, or the length of the array after an `append`. */
+export type KvCalculated = KvU64 | bigint | number;
+
+/** A commit of an {@link AtomicOperation}. */
+export interface KvAtomicResult extends KvCommitResult {
+  /**
+   * With `commit({ values: true })`: for each `sum`, `min`, `max`, `append` and `prepend` of the
+   * operation, in the order of their calls, the number that is stored after it, or the length of the
+   * array. Of several on one key each has its own. Other changes have no place among them.
+   */
+  values?: KvCalculated[];
+  /** If the operation has messages: what became of each, in the order of their calls. */
+  messages?: KvEnqueued[];
+}
+
 /** A commit that did not happen, because a check failed. Nothing was written. */
 export interface KvCommitError {
   ok: false;
@@ -795,13 +825,14 @@ export interface KvQueue<T = any> {
   readonly dead: KvDeadLetters<T>;
 
   /**
-   * Adds a message. Resolves when it is durable; also when its `deduplicationKey` was taken, and
-   * nothing was added. Rejects as {@link Kv.set}.
+   * Adds a message. Resolves when it is durable, with its id; also when its `deduplicationKey` was
+   * taken, and nothing was added: then `deduplicated` is true, and the id is that of the message that
+   * is there. Rejects as {@link Kv.set}.
    *
    * @example
    * await kv.queue("mail").enqueue({ to: "ada" }, { delay: 5000, priority: 9 });
    */
-  enqueue(value: T, options?: KvQueueEnqueueOptions & KvCallOptions): Promise<KvCommitResult>;
+  enqueue(value: T, options?: KvQueueEnqueueOptions & KvCallOptions): Promise<KvEnqueueResult>;
 
   /**
    * Takes messages until `signal` aborts or the handle closes. A message is done when the handler
@@ -996,8 +1027,21 @@ export class AtomicOperation {
    * `max` over something that is not a number of its kind; with {@link BadResource} when the handle
    * is closed; with {@link KvError} when the database cannot write. Nothing was written then,
    * except that after `OUTCOME_UNKNOWN` only a read can tell.
+   *
+   * @param options.values Whether the result has `values`, what was calculated: nobody can write
+   *   between the calculation and this answer. Behind a server of another make it is refused as
+   *   `UNSUPPORTED`. Default: false.
+   *
+   * @example
+   * const result = await kv.atomic().sum(["ticket"], 1).commit({ values: true });
+   * if (result.ok) console.log("your number is", result.values[0]);
    */
-  commit(options?: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal>;
+  commit(
+    options: { values: true } & KvCallOptions,
+  ): Promise<(KvAtomicResult & { values: KvCalculated[] }) | KvCommitRefusal>;
+  commit(
+    options?: { values?: boolean } & KvCallOptions,
+  ): Promise<KvAtomicResult | KvCommitRefusal>;
 }
 
 /** What operations {@link KvMetrics} counts apart from each other. */
@@ -1144,6 +1188,8 @@ export interface KvTransactionOptions {
 
 /** What a transaction has come to. */
 export interface KvTransactionResult<T> extends KvCommitResult {
+  /** If it enqueued messages: what became of each, in the order of the calls. */
+  messages?: KvEnqueued[];
   /** What the function returned in the attempt that was committed. */
   value: T;
 }
@@ -1501,7 +1547,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * await kv.enqueue({ send: "mail", to: "alice" }, { delay: 5000 });
    */
-  enqueue(value: unknown, options?: KvEnqueueOptions & KvCallOptions): Promise<KvCommitResult>;
+  enqueue(value: unknown, options?: KvEnqueueOptions & KvCallOptions): Promise<KvEnqueueResult>;
 
   /**
    * Takes messages until the handle closes, up to a hundred at a time. A message is done when the

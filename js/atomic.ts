@@ -33,6 +33,7 @@ import {
   CHECKS,
   MESSAGES,
   MUTATIONS,
+  TELLS_VALUES,
   type Segment,
   commitLate,
   giveWriter,
@@ -45,12 +46,11 @@ import { END_OPTIONS, type End, NO_END, checkEnd, checkSetEnd, endLater } from "
 import { checkTouch } from "./expiry.js";
 import { checkAtomicEnqueue } from "./queue-options.js";
 import { Session } from "./session.js";
-import { signalled } from "./signal.js";
+import { abortable } from "./signal.js";
 import type {
   AtomicCheck,
-  KvCallOptions,
+  KvAtomicResult,
   KvCommitRefusal,
-  KvCommitResult,
   KvEnqueueOptions,
   KvExpireOptions,
   KvKey,
@@ -61,6 +61,7 @@ import type {
 } from "./types.js";
 
 type Operand = number | bigint | KvU64;
+type CommitOptions = { values?: boolean; signal?: AbortSignal };
 type ArrayMethod = "append" | "prepend";
 
 const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
@@ -217,16 +218,25 @@ export class AtomicOperation {
   }
 
   // The default keeps `commit.length` at 0, as in Deno.
-  async commit(
-    options: KvCallOptions | undefined = undefined,
-  ): Promise<KvCommitResult | KvCommitRefusal> {
+  commit(options: CommitOptions | undefined = undefined): Promise<any> {
     // Deno ignores what is no object.
-    if (typeof options === "object" && options !== null) {
-      return await this.#abortableCommit(options);
-    }
+    const has = typeof options === "object" && options !== null;
+    return has ? this.#commitWith(options) : this.#commit();
+  }
+
+  /** Apart: a closure in commit() would cost every call of it a place in memory. */
+  async #commitWith(options: CommitOptions): Promise<KvAtomicResult | KvCommitRefusal> {
+    const last = checkTellsValues(options) ? TELLS_VALUES : undefined;
+    const result = await abortable("atomic().commit", options, () => this.#commit(last));
+    if (last !== undefined && result.ok) result.values ??= [];
+    return result;
+  }
+
+  async #commit(last?: Segment): Promise<KvAtomicResult | KvCommitRefusal> {
     if (this.#failure !== undefined) throw this.#failure;
     const session = this.#session;
-    const segments = this.#inOrder();
+    const records = this.#inOrder();
+    const segments = last === undefined ? records : [...records, last];
     if (session.order.held !== 0 || isOpen(segments)) {
       const [batch, index] = await commitLate(session, segments.slice());
       return batch.result(index);
@@ -235,11 +245,6 @@ export class AtomicOperation {
     const index = batch.last;
     await batch.settled;
     return batch.result(index);
-  }
-
-  /** Apart: a closure in commit() would cost every call of it a place in memory. */
-  #abortableCommit(options: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal> {
-    return signalled("atomic().commit", options, () => this.commit());
   }
 
   then(): never {
@@ -333,6 +338,13 @@ export class AtomicOperation {
 function readMutation(mutation: KvMutation): { key: KvKey; type: string } {
   const key = mutation.key;
   return { key, type: mutation.type };
+}
+
+/** Whether the result is to tell what was calculated. */
+function checkTellsValues(options: CommitOptions): boolean {
+  const { values } = checkOptions("atomic().commit", options, ["values", "signal"]);
+  if (values === undefined || typeof values === "boolean") return values === true;
+  throw new TypeError(`atomic().commit: values must be a boolean: received ${nameOf(values)}`);
 }
 
 function requireValue(mutation: { type: string }): void {

@@ -72,7 +72,10 @@ async function retime(
     batch.abort();
     throw error;
   }
-  if (session.order.held !== 0) return await late(session, batch, start, MUTATIONS);
+  if (session.order.held !== 0) {
+    const [done, index] = await late(session, batch, start, MUTATIONS);
+    return done.result(index);
+  }
   const index = batch.commit();
   await batch.settled;
   return batch.result(index);

@@ -31,6 +31,7 @@ import type {
   KvChanges,
   KvCommitRefusal,
   KvCommitResult,
+  KvEnqueueResult,
   KvConsistencyLevel,
   KvDeleteManyOptions,
   KvEnqueueOptions,
@@ -189,7 +190,7 @@ export class Kv {
   enqueue(
     value: unknown,
     options?: KvEnqueueOptions & KvCallOptions,
-  ): Promise<KvCommitResult> {
+  ): Promise<KvEnqueueResult> {
     return abortable("kv.enqueue", options, (rest) => enqueue(this.#session, value, rest));
   }
 

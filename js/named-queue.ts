@@ -16,7 +16,7 @@ import {
 import { Listener } from "./queue.js";
 import type { Session } from "./session.js";
 import { abortable, signalled } from "./signal.js";
-import type { KvCommitResult } from "./types.js";
+import type { KvEnqueueResult } from "./types.js";
 import { enqueueChecked } from "./writes.js";
 
 type Handler = (value: any, message: any) => unknown;
@@ -44,12 +44,12 @@ export class KvQueue {
     this.dead = new DeadLetters(session, this.name);
   }
 
-  enqueue(value: unknown, options?: unknown): Promise<KvCommitResult> {
+  enqueue(value: unknown, options?: unknown): Promise<KvEnqueueResult> {
     const method = "kv.queue().enqueue";
     return abortable(method, options, (rest) => this.#enqueue(value, rest, method));
   }
 
-  async #enqueue(value: unknown, options: unknown, method: string): Promise<KvCommitResult> {
+  async #enqueue(value: unknown, options: unknown, method: string): Promise<KvEnqueueResult> {
     const session = this.#session;
     const { limits, port } = session;
     const retention = this.#deadRetention;

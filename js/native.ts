@@ -90,6 +90,7 @@ export const OP_RETIME = 10;
 export const OP_PATCHES = 11;
 export const OP_ENQUEUE_NAMED = 0x0e;
 export const OP_CHECK_RANGE = 12;
+export const OP_TELL = 0x0f;
 
 /** Flags of a SET record. */
 export const EXPIRES = 1;
@@ -100,11 +101,15 @@ export const APPEND_EXPIRES = 2;
 /** Flag of a RETIME: without an entry the write is lost. */
 export const REQUIRED = 2;
 
+/** Flag of a TELL: what the mutations have calculated. */
+export const TELL_VALUES = 1;
+
 /** Status of an outcome. */
 export const COMMITTED = 0;
 export const CHECK_FAILED = 1;
 export const COMMITTED_WITH = 3;
 export const CHECKS_FAILED = 4;
+export const COMMITTED_TELLING = 5;
 
 /** Types of a feed's changes: 0, and 1 for a deletion. */
 export const CHANGE_SET = 0;

@@ -8,6 +8,7 @@ import { endAfter } from "./end.js";
 import { type Fill, fillBlobs } from "./codec/value/blob.js";
 import { Writer } from "./codec/writer.js";
 import { putBytes } from "./frame.js";
+import { OP_TELL, TELL_VALUES } from "./native.js";
 import { timeOffsetOf } from "./records.js";
 import type { Session } from "./session.js";
 import { Touched } from "./touched.js";
@@ -30,6 +31,16 @@ export interface Segment {
   /** Contents still to come, at offsets in `buf`, where there is room for them. */
   fills: readonly Fill[] | null;
 }
+
+/** Asks for a result that tells what the mutations have calculated. Behind all other segments. */
+export const TELLS_VALUES: Segment = {
+  rank: MESSAGES + 1,
+  buf: Buffer.of(OP_TELL, TELL_VALUES),
+  start: 0,
+  end: 2,
+  afterMs: undefined,
+  fills: null,
+};
 
 /** Records of many operations share memory of this size. */
 const CHUNK_BYTES = 32 * 1024;

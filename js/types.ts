@@ -3,8 +3,10 @@
 
 export type {
   AtomicCheck,
+  KvAtomicResult,
   KvBackup,
   KvBackupOptions,
+  KvCalculated,
   KvCallOptions,
   KvChange,
   KvChanges,
@@ -13,6 +15,8 @@ export type {
   KvConsistencyLevel,
   KvDeleteManyOptions,
   KvEnqueueOptions,
+  KvEnqueueResult,
+  KvEnqueued,
   KvEntry,
   KvEntryKey,
   KvEntryMaybe,

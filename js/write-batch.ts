@@ -18,16 +18,18 @@ import {
   CHECKS_FAILED,
   CHECK_FAILED,
   COMMITTED,
+  COMMITTED_TELLING,
   COMMITTED_WITH,
   OP_END,
   SETTLED,
   STAMP_BYTES,
 } from "./native.js";
 import { forgetPatches } from "./patches.js";
+import { type Results, readResults, readUuids } from "./results.js";
 import type { Receiver } from "./port.js";
 import type { Ticket } from "./program-order.js";
 import type { Session } from "./session.js";
-import type { KvCommitRefusal, KvCommitResult } from "./types.js";
+import type { KvAtomicResult, KvCalculated, KvCommitRefusal, KvEnqueueResult } from "./types.js";
 
 /** A frame this long crosses at once, so that writing it overlaps with encoding the next. */
 const FRAME_BYTES_MAX = 256 * 1024;
@@ -35,10 +37,6 @@ const FRAME_BYTES_MAX = 256 * 1024;
 const SPARE_BYTES_MAX = 1024 * 1024;
 /** Writers that are kept: those of batches that are filled while others are under way. */
 const SPARE_WRITERS_MAX = 4;
-
-/** Bytes of a placeholder's number, and of it with its UUID. */
-const PLACEHOLDER_BYTES = 8;
-const RESOLVED_BYTES = PLACEHOLDER_BYTES + 36;
 
 /** The checks that did not hold, by their places among the checks of their write. */
 type Refused = number[];
@@ -60,8 +58,8 @@ export class WriteBatch implements Receiver {
   #count = 0;
   #crossed = false;
   #outcomes: (string | Refused | Failure)[] = [];
-  /** The UUIDs of the writes that made some, by the number of their outcome. */
-  #uuids: Map<number, Map<number, string>> | null = null;
+  /** What the writes tell that tell anything, by the number of their outcome. */
+  #results: Map<number, Results> | null = null;
   #id = 0;
   #resolve!: () => void;
   /** From the first write on. */
@@ -158,7 +156,10 @@ export class WriteBatch implements Receiver {
         at += STAMP_BYTES;
       } else if (status === COMMITTED_WITH) {
         this.#outcomes.push(readStamp(data, at));
-        at = this.#readUuids(data, at + STAMP_BYTES, i);
+        at = this.#tell(i, readUuids(data, at + STAMP_BYTES));
+      } else if (status === COMMITTED_TELLING) {
+        this.#outcomes.push(readStamp(data, at));
+        at = this.#tell(i, readResults(data, at + STAMP_BYTES));
       } else if (status === CHECK_FAILED) {
         this.#outcomes.push([]);
       } else if (status === CHECKS_FAILED) {
@@ -173,17 +174,10 @@ export class WriteBatch implements Receiver {
     this.#settle();
   }
 
-  /** Reads the UUIDs of a write; answers where they end. */
-  #readUuids(data: Buffer, start: number, index: number): number {
-    const uuids = new Map<number, string>();
-    let at = start + 4;
-    for (let left = data.readUInt32LE(start); left > 0; left--) {
-      const text = data.toString("latin1", at + PLACEHOLDER_BYTES, at + RESOLVED_BYTES);
-      uuids.set(Number(data.readBigUInt64LE(at)), text);
-      at += RESOLVED_BYTES;
-    }
-    (this.#uuids ??= new Map()).set(index, uuids);
-    return at;
+  /** Keeps what a write tells; answers where that ends. */
+  #tell(index: number, results: Results): number {
+    (this.#results ??= new Map()).set(index, results);
+    return results.end;
   }
 
   #fail(failure: Failure): void {
@@ -200,12 +194,25 @@ export class WriteBatch implements Receiver {
   }
 
   /** The result of write `index`. Throws what went wrong. */
-  result(index: number): KvCommitResult | KvCommitRefusal {
+  result(index: number): KvAtomicResult | KvCommitRefusal {
     const versionstamp = this.#outcome(index);
     if (typeof versionstamp !== "string") return { ok: false, failed: versionstamp };
-    const result: KvCommitResult = { ok: true, versionstamp };
-    const uuids = this.#uuids?.get(index);
-    if (uuids !== undefined) keepUuids(result, uuids);
+    const result: KvAtomicResult = { ok: true, versionstamp };
+    const told = this.#results?.get(index);
+    if (told === undefined) return result;
+    if (told.uuids !== undefined) keepUuids(result, told.uuids);
+    if (told.values !== undefined) result.values = told.values as KvCalculated[];
+    if (told.messages !== undefined) result.messages = told.messages;
+    return result;
+  }
+
+  /** The result of write `index`, which is one message. Throws what went wrong. */
+  enqueued(index: number): KvEnqueueResult {
+    const versionstamp = this.#outcome(index) as string;
+    const told = this.#results?.get(index);
+    const { id = null, deduplicated = false } = told?.messages?.[0] ?? {};
+    const result: KvEnqueueResult = { ok: true, versionstamp, id, deduplicated };
+    if (told?.uuids !== undefined) keepUuids(result, told.uuids);
     return result;
   }
 

@@ -10,7 +10,13 @@ import { putEnqueueHead, putKey, putMessage, putSetHead, putSetKey, putValue } f
 import { MESSAGES, MUTATIONS, type Segment, commitLate } from "./segment.js";
 import type { Session } from "./session.js";
 import { abortable } from "./signal.js";
-import type { KvCallOptions, KvCommitRefusal, KvCommitResult, KvExpireOptions, KvKey } from "./types.js";
+import type {
+  KvCallOptions,
+  KvCommitResult,
+  KvEnqueueResult,
+  KvExpireOptions,
+  KvKey,
+} from "./types.js";
 import type { WriteBatch } from "./write-batch.js";
 
 export async function set(
@@ -37,7 +43,8 @@ export async function set(
     throw error;
   }
   if (writer.fills !== null || session.order.held !== 0) {
-    return (await late(session, batch, start, MUTATIONS)) as KvCommitResult;
+    const [done, index] = await late(session, batch, start, MUTATIONS);
+    return done.result(index) as KvCommitResult;
   }
   const index = batch.commit();
   await batch.settled;
@@ -68,7 +75,8 @@ export async function remove(session: Session, key: KvKey): Promise<void> {
     throw error;
   }
   if (session.order.held !== 0) {
-    await late(session, batch, start, MUTATIONS);
+    const [done, index] = await late(session, batch, start, MUTATIONS);
+    done.requireCommitted(index);
     return;
   }
   const index = batch.commit();
@@ -80,7 +88,7 @@ export async function enqueue(
   session: Session,
   value: unknown,
   options: { delay?: number; keysIfUndelivered?: readonly KvKey[] } | null | undefined,
-): Promise<KvCommitResult> {
+): Promise<KvEnqueueResult> {
   return await enqueueChecked(session, value, checkQueueOptions(options, session.limits));
 }
 
@@ -89,7 +97,7 @@ export async function enqueueChecked(
   session: Session,
   value: unknown,
   checked: QueueOptions,
-): Promise<KvCommitResult> {
+): Promise<KvEnqueueResult> {
   session.requireOpen();
   const batch = session.joinWrite();
   const { writer } = batch;
@@ -104,25 +112,25 @@ export async function enqueueChecked(
     throw error;
   }
   if (writer.fills !== null || session.order.held !== 0) {
-    return (await late(session, batch, start, MESSAGES)) as KvCommitResult;
+    const [done, index] = await late(session, batch, start, MESSAGES);
+    return done.enqueued(index);
   }
   const index = batch.commit();
   await batch.settled;
-  return batch.result(index) as KvCommitResult;
+  return batch.enqueued(index);
 }
 
 /**
  * Takes the record that was just written out of the batch, and commits it later: it is not complete
  * yet, or may have to wait for earlier calls.
  */
-export async function late(
+export function late(
   session: Session,
   batch: WriteBatch,
   start: number,
   rank: number,
-): Promise<KvCommitResult | KvCommitRefusal> {
-  const [done, index] = await commitLate(session, [detach(batch, start, rank)]);
-  return done.result(index);
+): Promise<[WriteBatch, number]> {
+  return commitLate(session, [detach(batch, start, rank)]);
 }
 
 function detach(batch: WriteBatch, start: number, rank: number): Segment {

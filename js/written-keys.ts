@@ -20,6 +20,7 @@ import {
   OP_RETIME,
   OP_SET,
   OP_SUM,
+  OP_TELL,
   STAMP_BYTES,
   SUFFIXED,
 } from "./native.js";
@@ -102,6 +103,9 @@ export function visitKeys(buf: Buffer, at: number, end: number, visitor: KeyVisi
         }
         continue;
       }
+      case OP_TELL:
+        at++;
+        continue;
       case OP_ENQUEUE:
       case OP_ENQUEUE_NAMED:
         at = skipMessage(buf, at, op === OP_ENQUEUE_NAMED);

@@ -66,7 +66,10 @@ impl File {
         let parts = WriteParts { mutations, messages, ..WriteParts::default() };
         let write = AtomicWrite::new(parts, &Limits::default()).expect("within the limits");
         let decisions = self.apply(Work { writes: vec![write], ..Work::default() }, 1000);
-        assert!(matches!(decisions[..], [Decision::Committed(_)]), "{decisions:?}");
+        assert!(
+            matches!(decisions[..], [Decision::Committed(_) | Decision::CommittedWith(..)]),
+            "{decisions:?}"
+        );
     }
 
     fn value(&self, sql: &str) -> Value {

@@ -88,10 +88,14 @@ test("what the protocol has no place for is refused by name", async () => {
     [(op) => op.append(["l"], [1]), /for append and prepend/],
     [(op) => op.touch(["a"], end), /for touch and persist/],
     [(op) => op.set([kv.uuidv7()], 1), /for uuidv7\(\)/],
+    [(op) => ({ commit: () => op.sum(["n"], 1n).commit({ values: true }) }), /for commit\(\{ values: true \}\)/],
   ]) {
     await assert.rejects(add(kv.atomic()).commit(), { code: "UNSUPPORTED", message: words });
   }
   assert.equal(mock.requests.length, before);
+  // Its messages have no ids.
+  const { id, deduplicated } = await kv.enqueue(1);
+  assert.deepEqual([id, deduplicated], [null, false]);
 });
 
 describe("what is sent", () => {

@@ -6,7 +6,10 @@ import {
   AtomicOperation,
   BadResource,
   Kv,
+  type KvAtomicResult,
+  type KvCalculated,
   type KvCommitRefusal,
+  type KvEnqueueResult,
   type KvCommitResult,
   type KvEntry,
   type KvEntryMaybe,
@@ -104,7 +107,7 @@ export async function writing(kv: Kv): Promise<void> {
   same<typeof result.ok, true>(true);
   await kv.set(["log", kv.commitVersionstamp()], undefined);
   same<Awaited<ReturnType<Kv["delete"]>>, void>(true);
-  same<Awaited<ReturnType<Kv["enqueue"]>>, KvCommitResult>(true);
+  same<Awaited<ReturnType<Kv["enqueue"]>>, KvEnqueueResult>(true);
   await kv.enqueue({}, { delay: 5, keysIfUndelivered: [["a"]], backoffSchedule: [1, 2] });
   // @ts-expect-error a value is missing
   await kv.set(["a"]);
@@ -136,7 +139,10 @@ export async function atomically(kv: Kv, entry: KvEntryMaybe<User>): Promise<voi
     .delete(["b"])
     .enqueue("message", { delay: 1 });
   const result = await operation.commit();
-  same<typeof result, KvCommitResult | KvCommitRefusal>(true);
+  same<typeof result, KvAtomicResult | KvCommitRefusal>(true);
+  const telling = await operation.commit({ values: true });
+  if (telling.ok) same<typeof telling.values, KvCalculated[]>(true);
+  else same<typeof telling.failed, number[]>(true);
   if (result.ok) same<typeof result.versionstamp, string>(true);
   // @ts-expect-error a lost commit has no versionstamp
   else result.versionstamp;

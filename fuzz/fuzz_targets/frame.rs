@@ -183,6 +183,9 @@ fn write_bytes(parts: WriteParts) -> Vec<u8> {
         out.extend(sized(&message.value));
         out.extend(patch_bytes(&parts.patches, &[(2, Target::Message(at))]));
     }
+    if parts.tells_values {
+        out.extend([0x0f, 1]);
+    }
     out.push(0);
     out
 }

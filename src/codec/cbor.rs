@@ -19,7 +19,7 @@ mod view;
 
 use super::Malformed;
 
-pub use array::{joined, plain_items};
+pub use array::{array_length, joined, plain_items};
 pub use decode::decode;
 pub use encode::encode;
 pub use look::{GoesOn, Item, Look, Place, texts};

@@ -11,10 +11,10 @@ use super::conflict;
 use super::journal::Journal;
 use super::left::{Left, NewRow};
 use super::placeholders::Uuids;
-use crate::codec::key;
+use crate::codec::{cbor, key};
 use crate::model::{
     self, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
-    Resolved, Result, Seen, Step, Versionstamp, Walk, WriteParts, limit,
+    Resolved, Result, Results, Seen, Step, Tells, Versionstamp, Walk, WriteParts, limit,
 };
 
 /// An entry before the batch.
@@ -71,12 +71,19 @@ pub struct Evaluation<'b> {
     now_ms: i64,
     /// In the order of arrival, which is often that of the keys already.
     pub(super) rows: IndexMap<Key, Left, RandomState>,
-    messages: Vec<Message>,
+    /// With the number of the write that each is of.
+    messages: Vec<(usize, Message)>,
+    /// Writes so far, whatever became of them.
+    decided: usize,
     /// Randomness for UUIDs.
     seed: u64,
     uuids: Option<Uuids>,
     pub(super) journal: Journal,
 }
+
+/// The rows that change, in key order, and the messages to enqueue, each with the number of the write
+/// that it is of, counted from 0.
+pub type Effects = (Vec<(Key, Left)>, Vec<(usize, Message)>);
 
 /// What was under a key before a write touched it, to be put back if the write is rejected.
 type Undo = Vec<(Key, Option<Left>)>;
@@ -102,6 +109,7 @@ impl<'b> Evaluation<'b> {
             now_ms,
             rows,
             messages,
+            decided: 0,
             seed: 0,
             uuids: None,
             journal: Journal::default(),
@@ -175,6 +183,8 @@ impl<'b> Evaluation<'b> {
     /// Only what the base answers.
     pub fn decide(&mut self, write: AtomicWrite) -> Result<Decision> {
         let mut parts = write.into_parts();
+        let number = self.decided;
+        self.decided += 1;
         let failed = self.failed_checks(&parts)?;
         if !failed.is_empty() {
             return Ok(Decision::CheckFailed(failed));
@@ -183,16 +193,21 @@ impl<'b> Evaluation<'b> {
             return self.delete_many(*deletion);
         }
         let resolved = self.fill_in(&mut parts)?;
+        let mut results = Results { resolved, ..Results::default() };
         if let Err(reason) = self.all_accepted(&parts) {
             return Ok(Decision::Rejected(reason));
         }
-        let WriteParts { mutations, messages, .. } = parts;
+        let WriteParts { mutations, messages, tells_values, .. } = parts;
         let version = self.version + 1;
         let can_fail = mutations.iter().any(Mutation::can_fail);
         let mut undo = Undo::new();
         for mutation in mutations {
+            let tells = tells_values.then(|| mutation.tells()).flatten();
             match self.change(mutation, version)? {
                 Ok(Change::Leaves(key, left)) => {
+                    if let (Some(tells), Left::Stored(row)) = (tells, &left) {
+                        results.values.push(told(tells, &row.value));
+                    }
                     self.journal.note(&key, &left, version);
                     let keep = can_fail.then(|| key.clone());
                     let before = self.rows.insert(key, left);
@@ -211,13 +226,8 @@ impl<'b> Evaluation<'b> {
         }
         self.version = version;
         self.journal.keep(version);
-        self.messages.extend(messages);
-        let stamp = Versionstamp::new(version);
-        Ok(if resolved.is_empty() {
-            Decision::Committed(stamp)
-        } else {
-            Decision::CommittedWith(stamp, resolved)
-        })
+        self.messages.extend(messages.into_iter().map(|message| (number, message)));
+        Ok(Decision::committed(Versionstamp::new(version), results))
     }
 
     /// Whether there is a place for what a write brings with it. What a mutation makes of it is a
@@ -278,9 +288,9 @@ impl<'b> Evaluation<'b> {
         self.version
     }
 
-    /// The rows that change, in key order, and the messages to enqueue.
+    /// What the batch leaves behind.
     #[must_use]
-    pub fn into_effects(self) -> (Vec<(Key, Left)>, Vec<Message>) {
+    pub fn into_effects(self) -> Effects {
         let mut rows: Vec<_> = self.rows.into_iter().collect();
         rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         (rows, self.messages)
@@ -366,6 +376,18 @@ impl<'b> Evaluation<'b> {
                 }
                 (Entry::Vacant(_), _) => {}
             }
+        }
+    }
+}
+
+/// What is told of the value that a mutation has left.
+fn told(tells: Tells, value: &EncodedValue) -> EncodedValue {
+    match tells {
+        Tells::Number => value.clone(),
+        Tells::Length => {
+            let length = cbor::array_length(&value.bytes).unwrap_or(0);
+            let bytes = cbor::encode_number(f64::from(length));
+            EncodedValue { encoding: Encoding::Cbor, bytes }
         }
     }
 }

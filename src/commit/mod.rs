@@ -17,6 +17,6 @@ mod placeholders;
 mod queue;
 mod range;
 
-pub use evaluate::{Base, Evaluation, OldRow};
+pub use evaluate::{Base, Effects, Evaluation, OldRow};
 pub use left::{Left, NewRow};
 pub use queue::{Failure, Settled, settle};

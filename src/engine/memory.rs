@@ -297,8 +297,8 @@ impl Writer for MemoryWriter {
             tables.leave(key, left);
         }
         report.queued |= !messages.is_empty();
-        for message in messages {
-            tables.messages.enqueue(message, now_ms);
+        for (write, message) in messages {
+            report.enqueued(write, tables.messages.enqueue(message, now_ms));
         }
         for claim in &work.claims {
             report.deliveries.push(tables.messages.claim(claim, now_ms));

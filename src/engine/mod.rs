@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::model::{
-    AtomicWrite, Claim, DeadLetter, DeadOrder, Decision, Delivery, Key, QueueStats, Renewal,
-    Result, Row, Seen, Settlement, Step, Versionstamp, Walk,
+    AtomicWrite, Claim, DeadLetter, DeadOrder, Decision, Delivery, Enqueued, Key, QueueStats,
+    Renewal, Result, Row, Seen, Settlement, Step, Versionstamp, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -283,6 +283,15 @@ pub struct Report {
     pub purge_ahead: bool,
     /// How many pages were found in a cache, and how many were not.
     pub cache_looks: (u64, u64),
+}
+
+impl Report {
+    /// Notes what became of the next message of the write of that number.
+    fn enqueued(&mut self, write: usize, enqueued: Enqueued) {
+        if let Some(decision) = self.decisions.get_mut(write) {
+            decision.enqueued(enqueued);
+        }
+    }
 }
 
 /// The next times at which there is something to do, in ms since the epoch.

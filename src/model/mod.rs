@@ -29,8 +29,8 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
-    Ask, Claim, DeadLetter, DeadOrder, Delivery, Message, Outcome, QueueStats, Reason, Renewal,
-    Settlement,
+    Ask, Claim, DeadLetter, DeadOrder, Delivery, Enqueued, Message, Outcome, QueueStats, Reason,
+    Renewal, Settlement,
 };
 pub use range_check::RangeCheck;
 pub use read::{Range, Request, Row, Seen, Step, Walk};
@@ -42,4 +42,5 @@ pub use value::{
     FileProperties, JsString, Node, NodeId, Numeric, RegExp, Value, ViewClass, Window,
 };
 pub use versionstamp::Versionstamp;
-pub use write::{Arith, AtomicWrite, Check, Decision, Mutation, WriteParts};
+pub(crate) use write::Tells;
+pub use write::{Arith, AtomicWrite, Check, Decision, Mutation, Results, WriteParts};

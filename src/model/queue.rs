@@ -31,6 +31,15 @@ impl Message {
     }
 }
 
+/// What became of a message that was to be enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enqueued {
+    /// Its number, or that of the one that was there already; `None` where messages have none.
+    pub id: Option<i64>,
+    /// Whether one with its deduplication key was there already, and nothing was added.
+    pub deduplicated: bool,
+}
+
 /// A wish for messages of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {

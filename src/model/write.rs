@@ -1,8 +1,8 @@
 //! An atomic write: checks, mutations and messages that happen together or not at all.
 
 use super::{
-    Calculation, Deleted, Deletion, EncodedValue, Error, Key, Limits, Message, Patch, RangeCheck,
-    Resolved, Result, Versionstamp, limit,
+    Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message, Patch,
+    RangeCheck, Resolved, Result, Versionstamp, limit,
 };
 
 /// A condition on one key: its entry has this stamp, or (`None`) there is no entry.
@@ -98,6 +98,15 @@ pub enum Mutation {
     },
 }
 
+/// What there is to tell of what a mutation leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tells {
+    /// The number that is stored.
+    Number,
+    /// The length of the array that is stored.
+    Length,
+}
+
 /// Encoded bytes that a versionstamp adds to a key: tag, twenty digits, terminator.
 const SUFFIX_BYTES: usize = Versionstamp::HEX_BYTES + 2;
 
@@ -149,6 +158,16 @@ impl Mutation {
         *key = Key::from_encoded(bytes);
     }
 
+    /// What there is to tell of what it leaves.
+    #[must_use]
+    pub(crate) const fn tells(&self) -> Option<Tells> {
+        match self {
+            Self::Arith { .. } | Self::Calculate { .. } => Some(Tells::Number),
+            Self::Append { .. } => Some(Tells::Length),
+            Self::Set { .. } | Self::Delete { .. } | Self::Retime { .. } => None,
+        }
+    }
+
     /// The key, without a suffix.
     #[must_use]
     pub fn key(&self) -> &Key {
@@ -169,6 +188,7 @@ pub struct AtomicWrite {
     checks: Vec<Check>,
     ranges: Vec<RangeCheck>,
     mutations: Vec<Mutation>,
+    tells_values: bool,
     messages: Vec<Message>,
     patches: Vec<Patch>,
     deletion: Option<Box<Deletion>>,
@@ -184,6 +204,8 @@ pub struct WriteParts {
     pub ranges: Vec<RangeCheck>,
     /// Changes, in order.
     pub mutations: Vec<Mutation>,
+    /// Whether the results tell what the mutations have calculated.
+    pub tells_values: bool,
     /// Messages to enqueue.
     pub messages: Vec<Message>,
     /// Where UUIDs go.
@@ -210,7 +232,8 @@ impl AtomicWrite {
         limits: &Limits,
         tell: &dyn Fn(&Key) -> String,
     ) -> Result<Self> {
-        let WriteParts { checks, ranges, mutations, messages, patches, deletion } = parts;
+        let WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion } =
+            parts;
         limit::checks(checks.len() + ranges.len(), limits)?;
         limit::checked_rows(ranges.iter().map(|range| range.seen.len()).sum(), limits)?;
         limit::mutations(mutations.len() + messages.len(), limits)?;
@@ -244,7 +267,7 @@ impl AtomicWrite {
             }
         }
         limit::totals(bytes, key_bytes, limits)?;
-        Ok(Self { checks, ranges, mutations, messages, patches, deletion, bytes })
+        Ok(Self { checks, ranges, mutations, tells_values, messages, patches, deletion, bytes })
     }
 
     /// Bytes of keys, values and messages, for grouping.
@@ -263,6 +286,12 @@ impl AtomicWrite {
     #[must_use]
     pub fn ranges(&self) -> &[RangeCheck] {
         &self.ranges
+    }
+
+    /// Whether the results tell what the mutations have calculated.
+    #[must_use]
+    pub fn tells_values(&self) -> bool {
+        self.tells_values
     }
 
     /// Where it has UUIDs filled in.
@@ -285,8 +314,9 @@ impl AtomicWrite {
     /// Takes the write apart to carry it out.
     #[must_use]
     pub fn into_parts(self) -> WriteParts {
-        let Self { checks, ranges, mutations, messages, patches, deletion, .. } = self;
-        WriteParts { checks, ranges, mutations, messages, patches, deletion }
+        let Self { checks, ranges, mutations, tells_values, messages, patches, deletion, .. } =
+            self;
+        WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion }
     }
 
     /// Whether something in it is only known when it commits.
@@ -296,13 +326,55 @@ impl AtomicWrite {
     }
 }
 
+/// What a commit has made, beside its stamp.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Results {
+    /// UUIDs, by their placeholders.
+    pub resolved: Vec<Resolved>,
+    /// If the write asked for them: for each mutation that calculates or appends, in order, the number
+    /// that is stored after it, or the length of the array.
+    pub values: Vec<EncodedValue>,
+    /// What became of each message, in order.
+    pub enqueued: Vec<Enqueued>,
+}
+
+impl Results {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.resolved.is_empty() && self.values.is_empty() && self.enqueued.is_empty()
+    }
+}
+
+impl Decision {
+    /// A commit with what there is to tell of it.
+    #[must_use]
+    pub fn committed(stamp: Versionstamp, results: Results) -> Self {
+        if results.is_empty() {
+            Self::Committed(stamp)
+        } else {
+            Self::CommittedWith(stamp, Box::new(results))
+        }
+    }
+
+    /// Notes what became of the next message of a commit.
+    pub(crate) fn enqueued(&mut self, enqueued: Enqueued) {
+        if let Self::Committed(stamp) = self {
+            *self = Self::CommittedWith(*stamp, Box::default());
+        }
+        if let Self::CommittedWith(_, results) = self {
+            results.enqueued.push(enqueued);
+        }
+    }
+}
+
 /// How one write ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It happened, under this stamp.
     Committed(Versionstamp),
-    /// It happened, under this stamp, and these UUIDs were made for it.
-    CommittedWith(Versionstamp, Vec<Resolved>),
+    /// It happened, under this stamp, and there is this to tell of it.
+    CommittedWith(Versionstamp, Box<Results>),
     /// A deletion of many entries happened so far.
     Deleted(Deleted),
     /// These checks did not hold, counted with those of ranges behind the others; nothing happened and no stamp was used.

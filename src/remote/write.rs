@@ -14,8 +14,8 @@ use crate::codec::frame::parse_outcomes;
 use crate::connect::extension::{FRAMES, WRITE, with_count};
 use crate::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use crate::model::{
-    AtomicWrite, Decision, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Kind,
-    Limits, Result,
+    AtomicWrite, Decision, Enqueued, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX,
+    FRAMES_WRITES_MAX, Kind, Limits, Result, Results,
 };
 
 /// A write, and the same in a frame.
@@ -137,9 +137,10 @@ impl Room {
     fn of(framed: &Framed) -> Self {
         let (checks, mutations, messages) = framed.write.parts();
         let conditions = checks.len() + framed.write.ranges().len();
+        let tells = usize::from(framed.write.tells_values());
         // Each may have a record of placeholders behind it, and the end is one too.
         let places = framed.write.patches().len();
-        let records = conditions + 2 * (mutations.len() + messages.len()) + places + 1;
+        let records = conditions + 2 * (mutations.len() + messages.len()) + places + tells + 1;
         Self { writes: 1, bytes: framed.frame.len(), records }
     }
 
@@ -250,7 +251,8 @@ fn told_again(decision: Decision) -> Decision {
 
 async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
     let again = repeat::again(&write);
-    let checks = write.parts().0.len();
+    let (checks, _, messages) = write.parts();
+    let (checks, messages) = (checks.len(), messages.len());
     let question = Question::plain("atomic_write", false, again, write_request(write)?);
     let (answer, sent_before) = asker
         .ask(&question, |_, bytes| match read_answer(bytes) {
@@ -263,7 +265,11 @@ async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
         })
         .await?;
     match answer {
-        WriteAnswer::Committed(stamp) => Ok(Decision::Committed(stamp)),
+        // The protocol has numbers for messages neither, and deduplicates none.
+        WriteAnswer::Committed(stamp) => {
+            let enqueued = vec![Enqueued { id: None, deduplicated: false }; messages];
+            Ok(Decision::committed(stamp, Results { enqueued, ..Results::default() }))
+        }
         WriteAnswer::CheckFailed(_) if sent_before && again != Again::Harmless => Err(whose()),
         // Some servers do not say which. Of one check it is clear.
         WriteAnswer::CheckFailed(failed) if failed.is_empty() && checks == 1 => {

@@ -188,6 +188,7 @@ fn any_write(dice: &mut Dice, twins: &Twins, seen: &[Seen], messages: &mut u32) 
     let parts = WriteParts {
         checks: (0..few(dice, 3)).map(|_| any_check(dice, seen)).collect(),
         mutations: (0..few(dice, 6)).map(|_| any_mutation(dice, twins, seen)).collect(),
+        tells_values: dice.below(3) == 0,
         messages: (0..few(dice, 2)).map(|_| any_message(dice, messages, twins.now_ms)).collect(),
         ..WriteParts::default()
     };

@@ -8,7 +8,7 @@ use openkv::engine::memory::{MemoryEngine, MemoryReader, MemoryWriter};
 use openkv::engine::sqlite::{SqliteEngine, SqliteReader, SqliteWriter};
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
 use openkv::model::{
-    AtomicWrite, Claim, DeadLetter, Encoding, Key, LOCK_MS, Outcome, QueueStats, Renewal,
+    AtomicWrite, Claim, DeadLetter, Decision, Encoding, Key, LOCK_MS, Outcome, QueueStats, Renewal,
     Settlement, Versionstamp,
 };
 
@@ -140,6 +140,11 @@ impl<R: Reader, W: Writer> Twin<R, W> {
         for delivery in report.deliveries.iter_mut().flatten() {
             self.ids.insert(delivery.value.clone(), delivery.id);
             delivery.id = 0;
+        }
+        for decision in &mut report.decisions {
+            if let Decision::CommittedWith(_, results) = decision {
+                results.enqueued.iter_mut().for_each(|enqueued| enqueued.id = None);
+            }
         }
         report.touched.sort();
         report.touched.dedup();

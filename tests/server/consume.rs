@@ -45,7 +45,7 @@ fn enqueue_all(database: &Database, messages: Vec<Message>) {
     let reply = Box::new(move |decisions: Vec<Decision>| drop(tell.send(decisions)));
     database.store("here").expect("here").commit(vec![write], true, PATIENCE, reply);
     let decisions = told.recv_timeout(PATIENCE).expect("an answer");
-    assert!(matches!(decisions[..], [Decision::Committed(_)]), "{decisions:?}");
+    assert!(matches!(decisions[..], [Decision::CommittedWith(..)]), "{decisions:?}");
 }
 
 fn stats(database: &Database) -> QueueStats {

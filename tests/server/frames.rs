@@ -192,7 +192,7 @@ fn a_placeholder_is_in_text() {
     let kinds: Vec<_> = decisions
         .iter()
         .map(|decision| match decision {
-            Decision::CommittedWith(_, made) => Ok(made.len()),
+            Decision::CommittedWith(_, made) => Ok(made.resolved.len()),
             Decision::Rejected(error) => Err(error.kind()),
             other => panic!("{other:?}"),
         })

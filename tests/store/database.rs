@@ -150,7 +150,7 @@ impl Database {
     /// One write, which must succeed.
     pub(crate) fn must(&self, write: AtomicWrite) -> u64 {
         match self.commit(vec![write]).remove(0) {
-            Decision::Committed(stamp) => stamp.version(),
+            Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => stamp.version(),
             other => panic!("{other:?}"),
         }
     }

@@ -154,7 +154,10 @@ export default {
   },
   "AtomicOperation.commit": {
     closed: (kv) => kv.atomic().commit(),
-    wrong: [[async (kv) => await kv.atomic(), /did you forget to call 'commit\(\)'/]],
+    wrong: [
+      [async (kv) => await kv.atomic(), /did you forget to call 'commit\(\)'/],
+      [(kv) => kv.atomic().commit({ values: 5 }), /values must be a boolean: received number/],
+    ],
     over: [
       [(kv) => keys(13).reduce((op, key) => op.set(key, "x".repeat(65_000)), kv.atomic()).commit(),
         /Total mutation size too large \(max 819200 bytes\)/],

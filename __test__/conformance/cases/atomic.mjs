@@ -12,6 +12,26 @@ export default [
     },
   },
   {
+    name: "a commit tells what it has calculated, if asked",
+    denoDiffers: "Deno's commit takes no arguments",
+    async run(t) {
+      const kv = await t.open();
+      const op = kv.atomic().set(["a"], 1).sum(["n"], 2n).sum(["n"], 3n);
+      t.same((await op.commit({ values: true })).values.map(({ value }) => value), [2n, 5n]);
+      t.same(Object.keys(await op.commit()), ["ok", "versionstamp"]);
+    },
+  },
+  {
+    name: "a commit tells what became of its messages",
+    denoDiffers: "Deno's result is { ok, versionstamp } and no more",
+    async run(t) {
+      const kv = await t.open();
+      const { messages } = await kv.atomic().enqueue(1).set(["a"], 1).enqueue(2).commit();
+      t.same(messages.map(({ deduplicated }) => deduplicated), [false, false]);
+      t.ok(messages[0].id !== messages[1].id);
+    },
+  },
+  {
     name: "every method answers the operation itself",
     async run(t) {
       const op = (await t.open()).atomic();

@@ -26,12 +26,24 @@ const month = 30 * 24 * 3600 * 1000;
 
 export default [
   {
+    name: "the result names the message",
+    denoDiffers: "Deno's result is { ok, versionstamp } and no more",
+    async run(t) {
+      const kv = await t.open();
+      const first = await kv.enqueue(1);
+      t.same(Object.keys(first), ["ok", "versionstamp", "id", "deduplicated"]);
+      t.match(first.id, /^\d+$/);
+      t.is(first.deduplicated, false);
+      t.ok((await kv.enqueue(1)).id !== first.id);
+    },
+  },
+  {
     name: "answers ok and a versionstamp",
     async run(t) {
       const kv = await t.open();
       const before = await kv.set(["a"], 1);
       const result = await kv.enqueue("message");
-      t.same(Object.keys(result), ["ok", "versionstamp"]);
+      t.same(Object.keys(result).slice(0, 2), ["ok", "versionstamp"]);
       t.is(result.ok, true);
       t.ok(result.versionstamp > before.versionstamp);
       t.same(await t.all(kv.list({ prefix: ["message"] })), []);

@@ -150,10 +150,10 @@ export default [
     async run(t) {
       const kv = await t.open();
       for (const name of ["sum", "min", "max"]) {
-        await kv.set([name], new t.KvU64(1n), { expireIn: 100 });
+        await kv.set([name], new t.KvU64(1n), { expireIn: 2000 });
         await kv.atomic()[name]([name], 1n).commit();
       }
-      await t.sleep(150);
+      await t.sleep(2100);
       t.same(await t.all(kv.list({ prefix: [] })), []);
     },
   },

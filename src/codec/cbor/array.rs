@@ -1,6 +1,8 @@
 //! Arrays put end to end without decoding what is in them.
 
+use super::decode::decode;
 use super::head::{Head, Reader, TAG_SHAREABLE, Writer};
+use crate::model::Node;
 
 /// The first byte of tags 28 and 29, and their second: how a value begins to share objects.
 const TAG_ONE_BYTE: u8 = 0xd8;
@@ -27,6 +29,19 @@ pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
     }
     let Head::Array(count) = head else { return None };
     Some(Items { count, bytes: bytes.get(reader.at()..)?, shareable })
+}
+
+/// The length of an array, with holes and further properties or without; `None` for any other value.
+#[must_use]
+pub fn array_length(bytes: &[u8]) -> Option<u32> {
+    if let Some(items) = plain_items(bytes) {
+        return u32::try_from(items.count).ok();
+    }
+    let value = decode(bytes).ok()?;
+    match value.node(value.root_id())? {
+        Node::SparseArray { length, .. } => Some(*length),
+        _ => None,
+    }
 }
 
 impl Items<'_> {
@@ -72,6 +87,18 @@ mod tests {
         let all = joined(one, plain_items(&many).unwrap());
         assert_eq!(all[..4], [0x98, 24, 0x01, 0xf6]);
         assert_eq!(all.len(), 26);
+    }
+
+    #[test]
+    fn arrays_of_every_kind_have_a_length() {
+        assert_eq!(array_length(&[0x82, 1, 2]), Some(2));
+        // An array that holds itself, and [ , ] with a name beside its hole.
+        assert_eq!(array_length(&[0xd8, 28, 0x81, 0xd8, 29, 0]), Some(1));
+        let hole = [0xd8, 27, 0x83, 0x65, b'A', b'r', b'r', b'a', b'y', 1, 0xa0];
+        assert_eq!(array_length(&hole), Some(1));
+        for other in [&[0xa0][..], &[0x01], &[], &[0xf6]] {
+            assert_eq!(array_length(other), None);
+        }
     }
 
     #[test]

@@ -2,14 +2,20 @@
 
 use super::answer::{error, push_error, stamp};
 use super::reader::Reader;
+use super::write::parse_value;
 use crate::codec::{Malformed, uuid};
-use crate::model::{Decision, Resolved, Versionstamp};
+use crate::model::{Decision, EncodedValue, Enqueued, Resolved, Results, Versionstamp};
 
 const COMMITTED: u8 = 0;
 const CHECK_FAILED: u8 = 1;
 const REJECTED: u8 = 2;
 const COMMITTED_WITH: u8 = 3;
 const CHECKS_FAILED: u8 = 4;
+const COMMITTED_TELLING: u8 = 5;
+
+/// Flags of what became of a message.
+const DEDUPLICATED: u8 = 1;
+const HAS_ID: u8 = 2;
 
 /// Appends the outcomes of writes.
 pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
@@ -21,6 +27,11 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
                 push_count(out, failed.len());
                 failed.iter().for_each(|at| push_count(out, *at));
             }
+            Decision::CommittedWith(stamp, results) if !is_plain(results) => {
+                out.push(COMMITTED_TELLING);
+                out.extend_from_slice(&stamp.hex());
+                push_results(out, results);
+            }
             decision => push_plain(out, decision),
         }
     }
@@ -31,16 +42,42 @@ pub fn push_plain_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
     decisions.iter().for_each(|decision| push_plain(out, decision));
 }
 
+/// Whether the UUIDs are all that there is to tell.
+fn is_plain(results: &Results) -> bool {
+    results.values.is_empty() && results.enqueued.is_empty()
+}
+
+fn push_results(out: &mut Vec<u8>, results: &Results) {
+    let Results { resolved, values, enqueued } = results;
+    push_resolved(out, resolved);
+    push_count(out, values.len());
+    for EncodedValue { encoding, bytes } in values {
+        out.push(encoding.id());
+        push_count(out, bytes.len());
+        out.extend_from_slice(bytes);
+    }
+    push_count(out, enqueued.len());
+    for Enqueued { id, deduplicated } in enqueued {
+        let has_id = if id.is_some() { HAS_ID } else { 0 };
+        let deduplicated = if *deduplicated { DEDUPLICATED } else { 0 };
+        out.push(has_id | deduplicated);
+        out.extend(id.iter().flat_map(|id| (*id as f64).to_le_bytes()));
+    }
+}
+
 fn push_plain(out: &mut Vec<u8>, decision: &Decision) {
     match decision {
         Decision::Committed(stamp) => {
             out.push(COMMITTED);
             out.extend_from_slice(&stamp.hex());
         }
-        Decision::CommittedWith(stamp, resolved) => {
-            out.push(COMMITTED_WITH);
+        Decision::CommittedWith(stamp, results) => {
+            let Results { resolved, .. } = results.as_ref();
+            out.push(if resolved.is_empty() { COMMITTED } else { COMMITTED_WITH });
             out.extend_from_slice(&stamp.hex());
-            push_resolved(out, resolved);
+            if !resolved.is_empty() {
+                push_resolved(out, resolved);
+            }
         }
         // The answer to a call, which takes it apart itself.
         Decision::Deleted(_) => {}
@@ -79,7 +116,13 @@ pub fn parse_outcomes(bytes: &[u8], count: usize) -> Result<Vec<Decision>, Malfo
             REJECTED => Decision::Rejected(error(&mut reader)?),
             COMMITTED_WITH => {
                 let stamp = stamp(&mut reader)?;
-                Decision::CommittedWith(stamp, parse_resolved(&mut reader)?)
+                let results =
+                    Results { resolved: parse_resolved(&mut reader)?, ..Results::default() };
+                Decision::CommittedWith(stamp, Box::new(results))
+            }
+            COMMITTED_TELLING => {
+                let stamp = stamp(&mut reader)?;
+                Decision::CommittedWith(stamp, Box::new(parse_results(&mut reader)?))
             }
             _ => return Err(reader.refused("an unknown outcome")),
         });
@@ -95,6 +138,26 @@ fn parse_failed(reader: &mut Reader<'_>) -> Result<Vec<usize>, Malformed> {
         failed.push(reader.u32()? as usize);
     }
     Ok(failed)
+}
+
+fn parse_results(reader: &mut Reader<'_>) -> Result<Results, Malformed> {
+    let resolved = parse_resolved(reader)?;
+    let count = reader.u32()? as usize;
+    let mut values = reader.room(count, 5);
+    for _ in 0..count {
+        values.push(parse_value(reader)?);
+    }
+    let count = reader.u32()? as usize;
+    let mut enqueued = reader.room(count, 1);
+    for _ in 0..count {
+        let flags = reader.u8()?;
+        if flags & !(DEDUPLICATED | HAS_ID) != 0 {
+            return Err(reader.refused("unknown flags of a message"));
+        }
+        let id = if flags & HAS_ID != 0 { Some(reader.time_ms()?) } else { None };
+        enqueued.push(Enqueued { id, deduplicated: flags & DEDUPLICATED != 0 });
+    }
+    Ok(Results { resolved, values, enqueued })
 }
 
 fn parse_resolved(reader: &mut Reader<'_>) -> Result<Vec<Resolved>, Malformed> {
@@ -116,12 +179,27 @@ mod tests {
 
     fn decisions() -> Vec<Decision> {
         let uuid = 0x0192_3456_789a_7bcd_8ef0_1234_5678_9abc;
+        let resolved = vec![Resolved { placeholder: 7, uuid }];
         vec![
             Decision::Committed(Versionstamp::new(5)),
             Decision::CheckFailed(Vec::new()),
             Decision::CheckFailed(vec![0, 300]),
             Decision::Rejected(Error::closed()),
-            Decision::CommittedWith(Versionstamp::new(6), vec![Resolved { placeholder: 7, uuid }]),
+            Decision::committed(
+                Versionstamp::new(6),
+                Results { resolved: resolved.clone(), ..Results::default() },
+            ),
+            Decision::committed(
+                Versionstamp::new(7),
+                Results {
+                    resolved,
+                    values: vec![EncodedValue::le64(7)],
+                    enqueued: vec![
+                        Enqueued { id: Some(1 << 40), deduplicated: true },
+                        Enqueued { id: None, deduplicated: false },
+                    ],
+                },
+            ),
         ]
     }
 
@@ -138,11 +216,15 @@ mod tests {
     }
 
     #[test]
-    fn plain_outcomes_leave_out_which_checks_failed() {
+    fn plain_outcomes_leave_out_what_their_reader_does_not_know() {
         let mut decisions = decisions();
         let mut frame = Vec::new();
         push_plain_outcomes(&mut frame, &decisions);
         decisions[2] = Decision::CheckFailed(Vec::new());
+        if let Decision::CommittedWith(_, results) = &mut decisions[5] {
+            results.values.clear();
+            results.enqueued.clear();
+        }
         assert_eq!(parse_outcomes(&frame, decisions.len()), Ok(decisions));
     }
 }

@@ -24,6 +24,10 @@ const RETIME: u8 = 10;
 const PATCH: u8 = 11;
 const ENQUEUE_NAMED: u8 = 0x0e;
 const CHECK_RANGE: u8 = 12;
+const TELL: u8 = 0x0f;
+
+/// Flag of a TELL: what the mutations have calculated.
+const VALUES: u8 = 1;
 
 /// Flag of a SET: the time of its end follows.
 const EXPIRES: u8 = 1;
@@ -109,6 +113,12 @@ fn parse_write(
             CALCULATE => parts.mutations.push(change::calculate(reader, max)?),
             APPEND => parts.mutations.push(change::append(reader, max)?),
             RETIME => parts.mutations.push(change::retime(reader)?),
+            TELL => {
+                if reader.u8()? != VALUES {
+                    return Err(reader.refused("unknown flags of what is to be told"));
+                }
+                parts.tells_values = true;
+            }
             PATCH => change::patches(reader, left, &mut parts)?,
             _ => return Err(reader.refused("an unknown operation")),
         }

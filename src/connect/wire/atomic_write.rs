@@ -33,11 +33,13 @@ pub enum WriteAnswer {
 /// # Errors
 /// `Unsupported` for what the protocol has no place for; as [`to_wire`].
 pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
-    let WriteParts { checks, ranges, mutations, messages, patches, deletion } = write.into_parts();
+    let parts = write.into_parts();
+    let WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion } = parts;
     let beyond = [
         (!ranges.is_empty(), "lists of a transaction"),
         (!patches.is_empty(), "uuidv7()"),
         (deletion.is_some(), "deleteMany"),
+        (tells_values, "commit({ values: true })"),
     ];
     if let Some((_, what)) = beyond.into_iter().find(|(is_there, _)| *is_there) {
         return Err(lacking_for(what));

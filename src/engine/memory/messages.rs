@@ -7,8 +7,8 @@ use std::ops::Bound;
 use crate::commit::{Failure, Settled, settle};
 use crate::engine::Report;
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Claim, DeadLetter, DeadOrder, Delivery, EncodedValue, Encoding, Key,
-    Message, Outcome, QueueStats, Reason, Renewal, Settlement,
+    CLAIM_MESSAGES_MAX, Claim, DeadLetter, DeadOrder, Delivery, EncodedValue, Encoding, Enqueued,
+    Key, Message, Outcome, QueueStats, Reason, Renewal, Settlement,
 };
 
 /// What dead messages leave behind: keys and the value that goes under them.
@@ -58,14 +58,15 @@ struct Dead {
 }
 
 impl Messages {
-    pub(super) fn enqueue(&mut self, message: Message, now_ms: i64) {
+    pub(super) fn enqueue(&mut self, message: Message, now_ms: i64) -> Enqueued {
         if let Some(key) = key_of(&message)
-            && self.keys.contains_key(&key)
+            && let Some(id) = self.keys.get(&key)
         {
-            return;
+            return Enqueued { id: Some(*id), deduplicated: true };
         }
         self.last_id += 1;
         self.insert(self.last_id, message, now_ms);
+        Enqueued { id: Some(self.last_id), deduplicated: false }
     }
 
     fn insert(&mut self, id: i64, message: Message, now_ms: i64) {

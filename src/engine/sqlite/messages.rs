@@ -9,8 +9,8 @@ use super::statement::{Run, Statement};
 use crate::commit::{Failure, Settled, settle};
 use crate::engine::Report;
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Claim, DeadOrder, Delivery, EncodedValue, Encoding, Key, LOCK_GRACE_MS,
-    Message, Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement,
+    CLAIM_MESSAGES_MAX, Claim, DeadOrder, Delivery, EncodedValue, Encoding, Enqueued, Key,
+    LOCK_GRACE_MS, Message, Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement,
 };
 
 /// What format 2 makes of the queue. Waiting messages are found in the order in which they are
@@ -48,6 +48,8 @@ CREATE UNIQUE INDEX openkv_queue_dedup ON openkv_queue (queue, dedup) WHERE dedu
 /// The statements that touch `openkv_queue`.
 pub(super) struct Messages {
     insert: Statement,
+    /// The message with a deduplication key.
+    same: Statement,
     held: Statement,
     lost: Statement,
     put_off: Statement,
@@ -103,6 +105,7 @@ impl Messages {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
                  ON CONFLICT (queue, dedup) WHERE dedup IS NOT NULL DO NOTHING",
             )?,
+            same: prepare("SELECT id FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
             held: prepare(queued_where!("id = ?1 AND lock = ?2 AND lock <> 0"))?,
             lost: prepare(queued_where!(
                 "lock <> 0 AND queue = ?1 AND lock_end_ms <= ?2 ORDER BY lock_end_ms, id LIMIT ?3"
@@ -154,9 +157,10 @@ impl Messages {
         })
     }
 
-    pub(super) fn enqueue(&mut self, message: &Message, now_ms: i64) -> Result<()> {
+    pub(super) fn enqueue(&mut self, message: &Message, now_ms: i64) -> Result<Enqueued> {
         if let Some(deno) = self.deno_of(message.is_named()) {
-            return deno.enqueue(message);
+            deno.enqueue(message)?;
+            return Ok(Enqueued { id: None, deduplicated: false });
         }
         let backoff = pack_intervals(&message.backoff_ms);
         let undelivered = pack_keys(&message.keys_if_undelivered);
@@ -170,11 +174,15 @@ impl Messages {
             .blob(7, &backoff)
             .blob(8, &undelivered)
             .blob(9, &message.value);
-        // None for a deduplication key that another message has.
-        if run.changes()? > 0 {
+        if let Some(id) = run.inserted()? {
             self.depths.came(&message.queue);
+            return Ok(Enqueued { id: Some(id), deduplicated: false });
         }
-        Ok(())
+        // Another message has its deduplication key.
+        let key = message.deduplication_key.as_deref();
+        let mut run = self.same.run().text(1, &message.queue).text_or_null(2, key);
+        let id = run.step()?.then(|| run.column_int(0));
+        Ok(Enqueued { id, deduplicated: true })
     }
 
     /// Deletes a message whose lock still holds; `false` when there is no such.

@@ -185,6 +185,18 @@ impl<'b> Run<'_, 'b> {
         Ok(usize::try_from(changed).unwrap_or(0))
     }
 
+    /// Steps to the end of an INSERT of one row; answers its id, `None` if nothing was inserted.
+    pub(super) fn inserted(mut self) -> Result<Option<i64>> {
+        while self.step()? {}
+        // SAFETY: the statement, and so its connection, live as long as this run.
+        let db = unsafe { ffi::sqlite3_db_handle(self.raw) };
+        // SAFETY: as above.
+        let changed = unsafe { ffi::sqlite3_changes64(db) };
+        // SAFETY: as above.
+        let id = unsafe { ffi::sqlite3_last_insert_rowid(db) };
+        Ok((changed > 0).then_some(id))
+    }
+
     /// An integer column of the current row; `None` where it is NULL.
     pub(super) fn column_int_or_null(&self, at: c_int) -> Option<i64> {
         (!self.column_is_null(at)).then(|| self.column_int(at))

@@ -184,8 +184,8 @@ impl SqliteWriter {
             report.touched.push(key);
         }
         report.queued |= !messages.is_empty();
-        for message in &messages {
-            self.messages.enqueue(message, now_ms)?;
+        for (write, message) in &messages {
+            report.enqueued(*write, self.messages.enqueue(message, now_ms)?);
         }
         for claim in &work.claims {
             report.deliveries.push(self.messages.claim(claim, now_ms)?);

@@ -106,7 +106,8 @@ pub(super) fn scans_are_ordered_and_stop_when_told(engine: &impl Engine) {
 }
 
 fn uuids_of(decision: &Decision) -> Vec<u128> {
-    let Decision::CommittedWith(_, resolved) = decision else { panic!("{decision:?}") };
+    let Decision::CommittedWith(_, results) = decision else { panic!("{decision:?}") };
+    let resolved = &results.resolved;
     resolved.iter().map(|resolved| resolved.uuid).collect()
 }
 
