@@ -690,8 +690,10 @@ export interface KvEnqueueOptions {
   /** Where the message is stored when its last delivery failed, at most ten keys. Default: none. */
   keysIfUndelivered?: readonly KvKey[];
   /**
-   * Waiting times before each new delivery of a failed message, in milliseconds: at most five, each
-   * at most an hour. Default: `[100, 1000, 5000, 30000, 60000]`.
+   * Waiting times before each new delivery of a failed message, in milliseconds: at most
+   * `limits.backoffIntervalsMax` of them (five unless {@link openKv} says otherwise), each at most
+   * `limits.backoffIntervalMsMax` (an hour). Default: `[100, 1000, 5000, 30000, 60000]`, as far as
+   * these limits allow it.
    */
   backoffSchedule?: readonly number[];
 }
@@ -703,8 +705,8 @@ export interface KvQueueEnqueueOptions {
   /** When it may first be delivered: a date, or ms since the epoch. Not together with `delay`. */
   at?: Date | number;
   /**
-   * Waiting times before each new delivery of a failed message, in milliseconds: at most five, each
-   * at most an hour. A message that fails when none is left is dead. Default:
+   * Waiting times before each new delivery of a failed message, in milliseconds; how many and how
+   * long as of {@link KvEnqueueOptions}. A message that fails when none is left is dead. Default:
    * `[1000, 5000, 10000]`.
    */
   backoffSchedule?: readonly number[];
@@ -849,7 +851,8 @@ export interface KvQueue<T = any> {
    *
    * @param options.concurrency Messages handled at a time, 1 to 1000. Default: 10.
    * @param options.lockDuration How long after a consumer has died its message is delivered again,
-   *   in ms, 100 to 86400000 (a day). Default: 5000.
+   *   in ms, 100 to 86400000 (a day). Default: 5000, less than that of {@link receive}: the lock is
+   *   renewed while the handler runs, so it only has to outlast a pause of the process.
    * @param options.onError Called with what a handler threw, and its message, at each failure.
    *   Default: the first failure of a listener is a warning of the process, the others are silent.
    * @param options.signal Ends the listening.
@@ -880,7 +883,8 @@ export interface KvQueue<T = any> {
    * `DENIED` on a read-only one.
    *
    * @param options.lockDuration How long the message is yours, in ms, 100 to 86400000 (a day).
-   *   Default: 30000.
+   *   Default: 30000, more than that of {@link listen}: nothing renews this lock but
+   *   {@link KvMessage.extend}, so it has to outlast the work.
    * @param options.wait 0 to 86400000. Default: 0.
    *
    * @example
@@ -1182,6 +1186,12 @@ export interface KvTransactionOptions {
    * is aborted. Default: 10.
    */
   maxRetries?: number;
+  /**
+   * How long it waits before it is run again, in milliseconds, 0 to 3600000 (an hour): after the
+   * first conflict a random time below `initial`, after each further one below twice as much, never
+   * more than `max`. Default: `{ initial: 2, max: 250 }`.
+   */
+  retryDelay?: { initial?: number; max?: number };
   /** Ends the transaction between two steps; it rejects with the signal's reason. */
   signal?: AbortSignal;
 }
@@ -2080,9 +2090,23 @@ export class KvError extends Error {
   readonly code: KvErrorCode;
 }
 
-/** A transaction lost to others in every one of its tries: try later. `code` is `"CONFLICT"`. */
+/**
+ * A transaction lost to others in every one of its tries: try later. `code` is `"CONFLICT"`.
+ *
+ * @example
+ * try {
+ *   await kv.transaction(transfer, { maxRetries: 3, retryDelay: { initial: 10 } });
+ * } catch (error) {
+ *   if (!(error instanceof KvConflictError)) throw error;
+ *   console.log("too busy:", error.keys, error.ranges);
+ * }
+ */
 export class KvConflictError extends KvError {
   private constructor();
+  /** The keys that the last try had read by themselves and others have changed meanwhile. */
+  readonly keys: KvEntryKey[];
+  /** The selectors of the lists of the last try in whose range others have changed something. */
+  readonly ranges: KvListSelector[];
 }
 
 /**

@@ -158,7 +158,10 @@ export function checkQueueOptions(
   options: GivenQueueOptions | null | undefined,
   limits: Limits,
 ): QueueOptions {
-  if (options == null) return QUEUE_DEFAULTS;
+  if (options == null) {
+    const backoffMs = checkBackoff(undefined, limits);
+    return backoffMs === BACKOFF_DEFAULT_MS ? QUEUE_DEFAULTS : { ...QUEUE_DEFAULTS, backoffMs };
+  }
   refuseMistaken(options, ENQUEUE_OPTIONS);
   const name = NAMED_ONLY.find((name) => options[name] !== undefined);
   if (name !== undefined) {
@@ -213,7 +216,7 @@ export function checkBackoff(
   limits: Limits,
   otherwise: readonly number[] = BACKOFF_DEFAULT_MS,
 ): readonly number[] {
-  if (schedule === undefined) return otherwise;
+  if (schedule === undefined) return withinLimits(otherwise, limits);
   // Deno's: null is refused at the call, another type by the commit.
   if (schedule === null) throw new TypeError("backoffSchedule must be an array: received null");
   if (!Array.isArray(schedule)) {
@@ -223,7 +226,8 @@ export function checkBackoff(
   const most = limits.backoffIntervalsMax;
   if (schedule.length > most) {
     throw new TypeError(
-      `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given`,
+      `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given; ` +
+        "raise limits.backoffIntervalsMax of openKv to allow it",
     );
   }
   return itemsOf<unknown>(schedule).map((interval, index) => {
@@ -236,6 +240,13 @@ export function checkBackoff(
     }
     return Math.trunc(interval);
   });
+}
+
+/** A schedule that nobody has asked for, as far as the handle's limits allow it. */
+function withinLimits(schedule: readonly number[], limits: Limits): readonly number[] {
+  const { backoffIntervalsMax: most, backoffIntervalMsMax: longest } = limits;
+  const fits = schedule.length <= most && schedule.every((interval) => interval <= longest);
+  return fits ? schedule : schedule.slice(0, most).map((ms) => Math.min(ms, longest));
 }
 
 /** Checked options of a list. */

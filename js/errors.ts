@@ -2,6 +2,8 @@
 // Never: a native error or stack in front of a caller. Records carry a kind and words; the error
 // is made here, where the caller's own stack shows.
 
+import type { KvEntryKey, KvListSelector } from "./types.js";
+
 /** What a caller can do about a {@link KvError}; the codes are API, the messages are not. */
 export type KvErrorCode =
   | "CONFLICT"
@@ -25,10 +27,23 @@ export class KvError extends Error {
 }
 nameOnPrototype(KvError, "KvError");
 
+/** What others have changed under a transaction. */
+export interface Conflict {
+  readonly keys: KvEntryKey[];
+  readonly ranges: KvListSelector[];
+}
+
 /** A transaction lost to others in every one of its tries. */
 export class KvConflictError extends KvError {
-  constructor(message: string) {
+  /** The keys that were read by themselves and have changed, in the last try. */
+  readonly keys: KvEntryKey[];
+  /** The selectors of the lists in whose range something has changed, in the last try. */
+  readonly ranges: KvListSelector[];
+
+  constructor(message: string, { keys, ranges }: Conflict) {
     super("CONFLICT", message);
+    this.keys = keys;
+    this.ranges = ranges;
   }
 }
 nameOnPrototype(KvConflictError, "KvConflictError");

@@ -4,8 +4,11 @@
 
 import type { Limits } from "./check.js";
 import { Writer } from "./codec/writer.js";
+import type { Conflict } from "./errors.js";
+import { keyOf } from "./key-bytes.js";
 import { OP_CHECK, OP_CHECK_RANGE } from "./native.js";
 import { CHECKS, type Segment } from "./segment.js";
+import type { KvListSelector } from "./types.js";
 
 /** A range that was listed, as far as the list has come. */
 export class ReadRange {
@@ -13,12 +16,21 @@ export class ReadRange {
   readonly #start: string;
   readonly #end: string;
   readonly #reverse: boolean;
+  /** What was listed. */
+  readonly selector: KvListSelector;
   #rows: { key: string; stamp: string }[] = [];
   /** The last key that the list has come to; null before the first. */
   #last: string | null = null;
   #whole = false;
 
-  constructor(set: ReadSet, start: string, end: string, reverse: boolean) {
+  constructor(
+    set: ReadSet,
+    start: string,
+    end: string,
+    reverse: boolean,
+    selector: KvListSelector,
+  ) {
+    this.selector = selector;
     this.#set = set;
     this.#start = start;
     this.#end = end;
@@ -72,8 +84,8 @@ export class ReadSet {
   readonly #stamps = new Map<string, string | null>();
   readonly #ranges: ReadRange[] = [];
   #rows = 0;
-  /** Two reads of one key have met different entries: the commit cannot succeed. */
-  broken = false;
+  /** A key of which two reads have met different entries: the commit cannot succeed. */
+  #broken: string | null = null;
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -83,7 +95,12 @@ export class ReadSet {
   note(key: string, stamp: string | null): void {
     const before = this.#stamps.get(key);
     if (before === undefined) this.#stamps.set(key, stamp);
-    else if (before !== stamp) this.broken = true;
+    else if (before !== stamp) this.#broken = key;
+  }
+
+  /** Whether two reads of one key have met different entries. */
+  get broken(): boolean {
+    return this.#broken !== null;
   }
 
   /** A key was read by itself. */
@@ -95,8 +112,8 @@ export class ReadSet {
   }
 
   /** A list is about to begin. */
-  range(start: string, end: string, reverse: boolean): ReadRange {
-    const range = new ReadRange(this, start, end, reverse);
+  range(start: string, end: string, reverse: boolean, selector: KvListSelector): ReadRange {
+    const range = new ReadRange(this, start, end, reverse, selector);
     this.#ranges.push(range);
     this.#countCheck();
     return range;
@@ -115,6 +132,19 @@ export class ReadSet {
     if (given > most) throw overLimit("Too many checks", "checksMax", most, given);
   }
 
+  /** What has changed: by the checks that failed, counted as {@link checks} writes them. */
+  conflict(failed: readonly number[]): Conflict {
+    if (this.#broken !== null) return { keys: [keyOf(this.#broken)], ranges: [] };
+    const points = [...this.#points.keys()];
+    const ranges = this.#ranges.filter(({ used }) => used);
+    return {
+      keys: failed.filter((at) => at < points.length).map((at) => keyOf(points[at])),
+      ranges: failed
+        .filter((at) => at >= points.length)
+        .map((at) => bare(ranges[at - points.length].selector)),
+    };
+  }
+
   /** The records of the checks; null when nothing was read. */
   checks(): Segment | null {
     const writer = new Writer();
@@ -129,6 +159,12 @@ export class ReadSet {
     const { buf, pos } = writer;
     return { rank: CHECKS, buf, start: 0, end: pos, afterMs: undefined, fills: null };
   }
+}
+
+/** A selector without the bounds that it does not have. */
+function bare(selector: KvListSelector): KvListSelector {
+  const bounds = Object.entries(selector).filter(([, bound]) => bound !== undefined);
+  return Object.fromEntries(bounds) as KvListSelector;
 }
 
 /** A byte string with its length. */

@@ -129,7 +129,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
       this.#exhausted = true;
       return;
     }
-    const range: ReadRange = tx.reads.range(start, end, reverse);
+    const range: ReadRange = tx.reads.range(start, end, reverse, this.#selector as KvListSelector);
     const before = (a: string, b: string) => (reverse ? a > b : a < b);
     let head: Head | null | undefined;
     let last: string | null = null;

@@ -4,6 +4,7 @@
 
 import { AtomicOperation, segmentsOf } from "./atomic.js";
 import { checkConsistency, checkOptions, missingValue, noKeys } from "./check.js";
+import type { Conflict } from "./errors.js";
 import { KvUuidV7 } from "./codec/uuid.js";
 import { bytesOf, keyOf } from "./key-bytes.js";
 import { pageOf } from "./paginate.js";
@@ -45,6 +46,8 @@ type Maybe = KvTransactionEntryMaybe<any>;
 
 /** Whether two reads of one key have met different entries. */
 export let isBroken: (tx: Transaction) => boolean;
+/** What others have changed, by the places of the checks that failed. */
+export let conflictOf: (tx: Transaction, failed: readonly number[]) => Conflict;
 /** Ends it: nothing is read or written from now on. */
 export let end: (tx: Transaction) => void;
 /** Commits what was written under checks of what was read; once, after its end. */
@@ -242,6 +245,7 @@ export class Transaction implements KvTransaction {
 
   static {
     isBroken = (tx) => tx.#reads.broken;
+    conflictOf = (tx, failed) => tx.#reads.conflict(failed);
     end = (tx) => {
       tx.#ended = true;
     };

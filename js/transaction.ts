@@ -1,13 +1,14 @@
 // Duty: kv.transaction: runs a function over a view of the database, commits what it has written
 // under checks of all that it has read, and starts over when somebody else was faster.
 
-import { backoffMs } from "./backoff.js";
+import { RETRY_DELAY_DEFAULT, RETRY_DELAY_MS_MAX, type RetryDelay, backoffMs } from "./backoff.js";
 import { checkOptions, nameOf } from "./check.js";
 import { clearTimeout, setTimeout } from "./clock.js";
-import { KvConflictError } from "./errors.js";
+import { type Conflict, KvConflictError } from "./errors.js";
+import { printKey } from "./key-text.js";
 import type { Session } from "./session.js";
 import { checkSignal } from "./signal.js";
-import { Transaction, commit, end, isBroken } from "./transaction-view.js";
+import { Transaction, commit, conflictOf, end, isBroken } from "./transaction-view.js";
 import type { KvTransaction, KvTransactionResult } from "./types.js";
 
 /** Tries after the first one, when the caller does not say. */
@@ -21,47 +22,82 @@ export async function transaction<T>(
   if (typeof run !== "function") {
     throw new TypeError(`kv.transaction: expected a function: received ${nameOf(run)}`);
   }
-  const given = checkOptions("kv.transaction", options, ["maxRetries", "signal"]);
+  const given = checkOptions("kv.transaction", options, ["maxRetries", "retryDelay", "signal"]);
   const maxRetries = checkRetries(given.maxRetries);
+  const retryDelay = checkRetryDelay(given.retryDelay);
   const signal = checkSignal("kv.transaction", given.signal);
   session.requireOpen();
   for (let lost = 1; ; lost++) {
     signal?.throwIfAborted();
     const tx = new Transaction(session);
     const done = await attempt(tx, run, signal);
-    if (done !== null) return done;
+    if (!("keys" in done)) return done;
     if (lost > maxRetries) {
       throw new KvConflictError(
         `kv.transaction: each of its ${lost} attempts met a change of what it had read ` +
-          `(maxRetries: ${maxRetries}); try again later, raise maxRetries, or read less`,
+          `(maxRetries: ${maxRetries})${told(done)}; try again later, raise maxRetries, or read less`,
+        done,
       );
     }
-    await pause(backoffMs(lost, Math.random()), signal);
+    await pause(backoffMs(lost, Math.random(), retryDelay), signal);
   }
 }
 
-/** Null: somebody else was faster. */
+/** The result, or what somebody else has changed meanwhile. */
 async function attempt<T>(
   tx: Transaction,
   run: (tx: KvTransaction) => T | Promise<T>,
   signal: AbortSignal | undefined,
-): Promise<KvTransactionResult<T> | null> {
+): Promise<KvTransactionResult<T> | Conflict> {
   let value: T;
   try {
     value = await run(tx);
   } catch (error) {
     // What it threw over states that never were together says nothing.
-    if (isBroken(tx)) return null;
+    if (isBroken(tx)) return conflictOf(tx, []);
     throw error;
   } finally {
     end(tx);
   }
-  if (isBroken(tx)) return null;
+  if (isBroken(tx)) return conflictOf(tx, []);
   signal?.throwIfAborted();
   const result = await commit(tx);
-  if (!result.ok) return null;
+  if (!result.ok) return conflictOf(tx, result.failed);
   // The same object: placeholders know the result that they are of.
   return Object.assign(result, { value });
+}
+
+/** What has changed last, for people. */
+function told({ keys, ranges }: Conflict): string {
+  const more = keys.length + ranges.length - 1;
+  if (more < 0) return "";
+  const first = keys.length > 0 ? `key ${printKey(keys[0])}` : "a range that it has listed";
+  return `, last of ${first}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function checkRetryDelay(given: unknown): RetryDelay {
+  if (given === undefined) return RETRY_DELAY_DEFAULT;
+  const method = "kv.transaction: retryDelay";
+  const { initial, max } = checkOptions(method, given, ["initial", "max"]);
+  const maxMs = checkMs(`${method}.max`, max);
+  const initialMs = checkMs(`${method}.initial`, initial);
+  if (initialMs !== undefined && maxMs !== undefined && initialMs > maxMs) {
+    throw new TypeError(`${method}: initial (${initialMs}) is above max (${maxMs})`);
+  }
+  const otherwise = RETRY_DELAY_DEFAULT;
+  return {
+    initialMs: initialMs ?? Math.min(otherwise.initialMs, maxMs ?? otherwise.initialMs),
+    maxMs: maxMs ?? Math.max(otherwise.maxMs, initialMs ?? 0),
+  };
+}
+
+function checkMs(what: string, given: unknown): number | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === "number" && given >= 0 && given <= RETRY_DELAY_MS_MAX) return given;
+  const shown = typeof given === "number" ? String(given) : nameOf(given);
+  throw new TypeError(
+    `${what} must be milliseconds from 0 to ${RETRY_DELAY_MS_MAX}: received ${shown}`,
+  );
 }
 
 function checkRetries(given: unknown): number {

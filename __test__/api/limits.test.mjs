@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
+import { openKv } from "../../index.mjs";
 
 const require = createRequire(import.meta.url);
 const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
@@ -35,4 +36,18 @@ test("the default busy timeout is Rust's, and the one that index.d.ts tells", ()
   const [, ms] = /BUSY_TIMEOUT_MS_DEFAULT: u64 = (\d+)/.exec(read("src/model/limits.rs"));
   assert.match(read("js/open.ts"), new RegExp(`BUSY_TIMEOUT_MS_DEFAULT = ${ms};`));
   assert.match(read("index.d.ts"), new RegExp(`UNAVAILABLE\`\\. Default: ${ms}\\.`));
+});
+
+test("a default backoff schedule is cut to the limits of the handle", async () => {
+  const limits = { backoffIntervalsMax: 2, backoffIntervalMsMax: 500 };
+  const kv = await openKv(":memory:", { limits });
+  for (const enqueue of [
+    () => kv.enqueue(1),
+    () => kv.enqueue(1, {}),
+    () => kv.queue("q").enqueue(1),
+    () => kv.atomic().enqueue(1).enqueue(1, { queue: "q" }).commit(),
+  ]) assert.equal((await enqueue()).ok, true);
+  const words = /max 2 intervals allowed: 3 given; raise limits\.backoffIntervalsMax of openKv/;
+  await assert.rejects(kv.enqueue(1, { backoffSchedule: [1, 1, 1] }), words);
+  kv.close();
 });

@@ -214,6 +214,71 @@ onEveryKind("transactions", (fresh) => {
     assert.equal((await kv.get(["a"])).value, null);
   });
 
+  test("a conflict names the keys and the lists that others have changed", async () => {
+    const kv = await fresh();
+    const range = { start: ["r", 1], end: ["r", 5] };
+    const lost = async (tx, change) => {
+      await tx.getMany([["a"], ["b"], ["c"]]);
+      for await (const _ of tx.list({ prefix: ["empty"] }));
+      for await (const _ of tx.list(range));
+      tx.list({ prefix: ["never begun"] });
+      await change;
+    };
+    const conflict = async (...keys) => {
+      const run = (tx) => lost(tx, null).then(() => Promise.all(keys.map((key) => kv.set(key, 1))));
+      return await kv.transaction(run, { maxRetries: 0 }).then(assert.fail, (error) => {
+        assert.ok(error instanceof KvConflictError);
+        return [error.keys, error.ranges];
+      });
+    };
+    assert.deepEqual(await conflict(["c"], ["a"]), [[["a"], ["c"]], []]);
+    assert.deepEqual(await conflict(["empty", 1]), [[], [{ prefix: ["empty"] }]]);
+    assert.deepEqual(await conflict(["r", 3], ["b"]), [[["b"]], [range]]);
+    assert.deepEqual(await conflict(["r", 3], ["empty", 2]), [[], [{ prefix: ["empty"] }, range]]);
+    // Two reads of one key that met different entries.
+    const broken = kv.transaction(async (tx) => {
+      await tx.get(["a"]);
+      await kv.set(["a"], 2);
+      for await (const _ of tx.list({ prefix: [] }));
+    }, { maxRetries: 0 });
+    await assert.rejects(broken, { code: "CONFLICT", keys: [["a"]], ranges: [] });
+  });
+
+  test("retryDelay bounds the pauses", async () => {
+    const kv = await fresh();
+    let attempts = 0;
+    const never = async (tx) => {
+      attempts++;
+      await tx.get(["a"]);
+      await kv.set(["a"], attempts);
+    };
+    // Ten doublings of an hour would not end before the test does.
+    for (const retryDelay of [{ initial: 0 }, { max: 0 }, { initial: 0, max: 3_600_000 }, {}]) {
+      attempts = 0;
+      await assert.rejects(kv.transaction(never, { maxRetries: 5, retryDelay }), KvConflictError);
+      assert.equal(attempts, 6);
+    }
+    const controller = new AbortController();
+    attempts = 0;
+    const long = kv.transaction(async (tx) => {
+      await never(tx);
+      setTimeout(() => controller.abort(), 50);
+    }, { retryDelay: { initial: 3_600_000 }, signal: controller.signal });
+    await assert.rejects(long, { name: "AbortError" });
+    assert.ok(attempts <= 2, "it waited");
+    for (const [retryDelay, words] of [
+      [5, /retryDelay: options must be an object/],
+      [{ first: 5 }, /retryDelay: unknown option 'first'/],
+      [{ initial: -1 }, /retryDelay\.initial must be milliseconds from 0 to 3600000: received -1/],
+      [{ max: "5" }, /retryDelay\.max must be milliseconds .*: received string/],
+      [{ max: Infinity }, /received Infinity/],
+      [{ initial: 300, max: 200 }, /initial \(300\) is above max \(200\)/],
+    ]) {
+      const refused = { name: "TypeError", message: words };
+      await assert.rejects(kv.transaction(() => {}, { retryDelay }), refused);
+    }
+  });
+
   test("spent retries are a KvConflictError, and the signal ends the wait", async () => {
     const kv = await fresh();
     let attempts = 0;
@@ -226,7 +291,8 @@ onEveryKind("transactions", (fresh) => {
     await assert.rejects(kv.transaction(never, { maxRetries: 2 }), (error) => {
       assert.ok(error instanceof KvConflictError);
       assert.equal(error.code, "CONFLICT");
-      assert.match(error.message, /3 attempts .*maxRetries: 2/);
+      assert.match(error.message, /3 attempts .*maxRetries: 2\), last of key \["a"\];/);
+      assert.deepEqual([error.keys, error.ranges], [[["a"]], []]);
       return true;
     });
     assert.equal(attempts, 3);
@@ -472,11 +538,11 @@ test("two handles on one file see each other's conflicts", async () => {
 
 test("pauses are random, double, and have a bound", async () => {
   const { createRequire } = await import("node:module");
-  const { backoffMs, BACKOFF_MS_MAX, BACKOFF_MS_MIN } = createRequire(import.meta.url)(
-    "../../dist/backoff.js",
-  );
-  assert.equal(backoffMs(1, 0), 0);
-  assert.equal(backoffMs(1, 0.5), BACKOFF_MS_MIN / 2);
-  assert.equal(backoffMs(3, 0.5), BACKOFF_MS_MIN * 2);
-  assert.equal(backoffMs(5000, 0.5), BACKOFF_MS_MAX / 2);
+  const { backoffMs, RETRY_DELAY_DEFAULT } = createRequire(import.meta.url)("../../dist/backoff.js");
+  const { initialMs, maxMs } = RETRY_DELAY_DEFAULT;
+  assert.equal(backoffMs(1, 0, RETRY_DELAY_DEFAULT), 0);
+  assert.equal(backoffMs(1, 0.5, RETRY_DELAY_DEFAULT), initialMs / 2);
+  assert.equal(backoffMs(3, 0.5, RETRY_DELAY_DEFAULT), initialMs * 2);
+  assert.equal(backoffMs(5000, 0.5, RETRY_DELAY_DEFAULT), maxMs / 2);
+  assert.equal(backoffMs(5000, 0.5, { initialMs: 0, maxMs: 100 }), 0);
 });

@@ -46,6 +46,7 @@ export default {
       [(kv) => kv.transaction(() => {}, 5), /options must be an object/],
       [(kv) => kv.transaction(() => {}, { maxRetries: "5" }), /maxRetries must be/],
       [(kv) => kv.transaction(() => {}, { signal: {} }), /signal must be an AbortSignal/],
+      [(kv) => kv.transaction(() => {}, { retryDelay: { max: "5" } }), /retryDelay\.max must be/],
     ],
     over: [
       [(kv) => kv.transaction(() => {}, { maxRetries: -1 }), /maxRetries must be/],
