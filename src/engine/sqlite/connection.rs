@@ -38,9 +38,45 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
     if access == Access::Write {
         use_log(&connection, busy)?;
+        #[cfg(unix)]
+        refuse_fallback(path, &connection, busy)?;
     }
     keep_log(&connection, false)?;
     Ok(connection)
+}
+
+/// SQLite opens the file or its log for reading only if it could not be opened for writing, whatever
+/// the reason: a writer that began while descriptors were used up would write nothing for as long as
+/// it lives.
+///
+/// # Errors
+/// `Unavailable` for files that this process may write; those that it may not are SQLite's to refuse.
+#[cfg(unix)]
+fn refuse_fallback(path: &Path, connection: &Connection, busy: Duration) -> Result<()> {
+    let is_readonly = connection.is_readonly("main").map_err(failure)?;
+    // A log for reading only is refused before the lock is tried for.
+    connection.busy_timeout(Duration::ZERO).map_err(failure)?;
+    let begun = connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
+    connection.busy_timeout(busy).map_err(failure)?;
+    let code = begun.err().and_then(|error| error.sqlite_error_code());
+    let is_readonly = is_readonly || code == Some(ErrorCode::ReadOnly);
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if !is_readonly || is_denied(path) || is_denied(Path::new(&log)) {
+        return Ok(());
+    }
+    let reason = "the file could not be opened for writing, though it may be written; open it again, \
+                  and see whether the process has used up its file descriptors (ulimit -n)";
+    Err(Error::new(Kind::Unavailable, reason))
+}
+
+/// Whether there is such a file, and this process may not write it.
+#[cfg(unix)]
+fn is_denied(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(name) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return true };
+    // SAFETY: the name is a C string.
+    path.exists() && unsafe { libc::access(name.as_ptr(), libc::W_OK) } != 0
 }
 
 /// Refuses to write a file that has several names. The log is beside the name by which a file is
