@@ -1142,6 +1142,30 @@ export interface KvStats {
   freePages: number;
   /** Of the last commit. */
   versionstamp: string;
+  /**
+   * What the database does in the background and cannot do now. It is tried again by itself, at
+   * most two seconds after the last try, and leaves the list when it succeeds. Empty if all is well.
+   */
+  failing: KvFailingPart[];
+}
+
+/** A part of {@link KvStats.failing}. */
+export interface KvFailingPart {
+  /**
+   * - `"externalCommits"`: noticing other processes' commits; meanwhile the file is read ten times a
+   *   second;
+   * - `"announcements"`: the operating system's announcements of writes to the file; meanwhile it is
+   *   looked at fifty times a second;
+   * - `"streams"`: reading the states of watches and the changes of feeds;
+   * - `"agenda"`: asking the file what is due: messages, ends of entries, indexes to be built;
+   * - `"sweep"`: deleting entries that have ended;
+   * - `"indexes"`: building search indexes.
+   */
+  part: string;
+  /** When it first failed. */
+  since: Date;
+  /** Why it failed last. */
+  error: Error;
 }
 
 /** An entry as a transaction reads it. */

@@ -2,10 +2,12 @@
 
 import { checkOptions, nameOf } from "./check.js";
 import { Writer } from "./codec/writer.js";
+import { errorOf, failureBytes, readFailure } from "./errors.js";
+import { readU32 } from "./frame.js";
 import { CALL_CHECKPOINT, CALL_STATS, CALL_VACUUM, STAMP_BYTES } from "./native.js";
 import { call, callBehindWrites } from "./call.js";
 import type { Session } from "./session.js";
-import type { KvStats } from "./types.js";
+import type { KvFailingPart, KvStats } from "./types.js";
 
 export async function checkpoint(
   session: Session,
@@ -29,12 +31,28 @@ export async function stats(session: Session, options: unknown): Promise<KvStats
     pageSize: number(3),
     freePages: number(4),
     versionstamp: answer.toString("latin1", STAMP_AT, STAMP_AT + STAMP_BYTES),
+    failing: readFailing(answer, STAMP_AT + STAMP_BYTES),
   };
   return answer[0] === 1 ? { entries: number(0), ...stats } : stats;
 }
 
 /** Behind the flag and five numbers. */
 const STAMP_AT = 41;
+
+/** The background parts that do not work, to the end of the answer. */
+function readFailing(answer: Buffer, start: number): KvFailingPart[] {
+  const failing: KvFailingPart[] = [];
+  for (let at = start; at < answer.length; ) {
+    const nameAt = at + 4;
+    const sinceAt = nameAt + readU32(answer, at);
+    const part = answer.toString("utf8", nameAt, sinceAt);
+    const since = new Date(answer.readDoubleLE(sinceAt));
+    const errorAt = sinceAt + 8;
+    failing.push({ part, since, error: errorOf(readFailure(answer, errorAt)) });
+    at = errorAt + failureBytes(answer, errorAt);
+  }
+  return failing;
+}
 
 export async function vacuum(
   session: Session,

@@ -43,6 +43,7 @@ export type {
   KvSearchOptions,
   KvSearchResult,
   KvMetrics,
+  KvFailingPart,
   KvStats,
   KvTransaction,
   KvTransactionEntry,

@@ -15,6 +15,7 @@ onEveryKind("looking after a database", (fresh) => {
     assert.equal(stats.entries, 2);
     assert.ok(stats.versionstamp >= versionstamp);
     assert.equal("entries" in (await kv.stats()), false);
+    assert.deepEqual((await kv.stats()).failing, []);
   });
 
   test("arguments, and a closed handle", async () => {

@@ -93,7 +93,8 @@ impl Handle {
         let database = wish.and_then(|wish| Ok((wish, self.database()?)));
         let listening = match database {
             Ok((wish, Database::Store(store))) => {
-                store.listen(wish, credits as usize, Box::new(deliver))
+                let lost = move |error| over.fail(&told, id, &error);
+                store.listen_until(wish, credits as usize, Box::new(deliver), Box::new(lost))
             }
             Ok((wish, Database::Remote(client))) => {
                 let over = move |why: Result<(), Error>| match why {

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use super::Call;
 use super::scan::count_all;
+use crate::codec::frame::push_error;
 use crate::model::Error;
+use crate::store::Failing;
 
 /// Answer: u32 pages in the log, u32 pages of them moved.
 pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
@@ -20,7 +22,8 @@ pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
 }
 
 /// Frame: u8 whether to count. Answer: u8 whether it was counted, f64 entries, f64 bytes of the
-/// database, of the log, of a page, f64 free pages, stamp(20) of the last commit.
+/// database, of the log, of a page, f64 free pages, stamp(20) of the last commit; then for each
+/// background part that does not work to the end: sized name, f64 since when, error record.
 pub(super) fn stats(frame: &[u8], call: Call) {
     let patience = call.patience("kv.stats");
     let Call { store, reply, .. } = call;
@@ -34,6 +37,7 @@ pub(super) fn stats(frame: &[u8], call: Call) {
             Ok(stats) => stats,
             Err(error) => return reply.bad(error),
         };
+        let failing = later.upgrade().map_or_else(Vec::new, |store| store.failing());
         let tell = move |entries: Option<u64>| {
             let mut out = vec![u8::from(entries.is_some())];
             let sizes = [stats.database_bytes, stats.log_bytes, stats.page_bytes];
@@ -42,6 +46,13 @@ pub(super) fn stats(frame: &[u8], call: Call) {
                 out.extend((number as f64).to_le_bytes());
             }
             out.extend(stats.stamp.hex());
+            for Failing { part, error, since_ms } in &failing {
+                let name = part.name().as_bytes();
+                out.extend((name.len() as u32).to_le_bytes());
+                out.extend(name);
+                out.extend((*since_ms as f64).to_le_bytes());
+                push_error(&mut out, error);
+            }
             out
         };
         match later.upgrade() {

@@ -84,12 +84,35 @@ pub struct Backup {
 }
 
 /// Keeps a [`Engine::watch_foreign`] going; dropping it ends the watch.
-pub struct ForeignWatch(#[expect(dead_code, reason = "held for its drop")] Box<dyn Send>);
+pub struct ForeignWatch(Box<dyn Foreign>);
+
+/// Ends a watch when it is dropped.
+pub trait Foreign: Send {
+    /// What the operating system refuses, so that the watch polls instead.
+    fn refusal(&self) -> Option<Refusal> {
+        None
+    }
+}
+
+/// What the operating system refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// In its words.
+    pub reason: String,
+    /// Since when.
+    pub since: Instant,
+}
 
 impl ForeignWatch {
     /// Wraps whatever ends the watch when it is dropped.
-    pub fn new(guard: impl Send + 'static) -> Self {
+    pub fn new(guard: impl Foreign + 'static) -> Self {
         Self(Box::new(guard))
+    }
+
+    /// As [`Foreign::refusal`].
+    #[must_use]
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.0.refusal()
     }
 }
 

@@ -186,6 +186,19 @@ pub const SWEEP_JOINED_ROWS_MAX: usize = 32;
 /// being asked for.
 pub const FRUITLESS_PAUSE_MS: i64 = 250;
 
+/// How long a background part that has failed waits before it tries again; twice as long after each
+/// further failure.
+pub const BACKGROUND_PAUSE_MS: u64 = 100;
+
+/// The longest of these pauses.
+pub const BACKGROUND_PAUSE_MS_MAX: u64 = 2000;
+
+/// How often the commit counter is read while other processes' commits cannot be watched for.
+pub const BACKGROUND_POLL_MS: u64 = 100;
+
+/// How long the tries of a background part may fail before callers who depend on it get its error.
+pub const BACKGROUND_FAILING_MS_MAX: u64 = 5000;
+
 /// How long the writer thread stays awake after answering: waking it costs a quarter of this, and
 /// whoever was answered often writes again at once.
 pub const WRITER_LINGER_US: u64 = 50;

@@ -5,10 +5,13 @@ use super::inbox::Inbox;
 use super::listener::Listener;
 use super::queue::{Deliver, Elsewhere, Receive, Wish};
 use crate::engine::{Report, Work};
-use crate::model::{Ask, LOCK_RENEWAL_MS, Outcome, Reason, Result};
+use crate::model::{Ask, Error, LOCK_RENEWAL_MS, Outcome, Reason, Result};
 
 /// Is told whether the message was still the asker's.
 pub type Reply = Box<dyn FnOnce(Result<bool>) + Send>;
+
+/// Gets the error with which a listener ends by itself.
+pub type Lost = Box<dyn FnOnce(Error) + Send>;
 
 /// An [`Ask`] and who waits for its answer.
 pub(super) struct Asked {
@@ -49,7 +52,13 @@ impl Asked {
 }
 
 impl Inbox {
-    pub(super) fn listen(&self, wish: Wish, credits: usize, deliver: Deliver) -> Result<Id> {
+    pub(super) fn listen(
+        &self,
+        wish: Wish,
+        credits: usize,
+        deliver: Deliver,
+        lost: Lost,
+    ) -> Result<Id> {
         // Deno's lock has a renewal of its own; others are renewed three times a lock.
         let renewal_ms = if wish.queue.is_empty() { LOCK_RENEWAL_MS } else { wish.lock_ms / 3 };
         let mut waiting = self.waiting.lock();
@@ -57,6 +66,7 @@ impl Inbox {
             return Err(error);
         }
         let id = waiting.consumers.listen(wish, credits, renewal_ms, deliver);
+        waiting.lost.insert(id, lost);
         drop(waiting);
         self.nudge();
         Ok(id)
@@ -89,14 +99,31 @@ impl Inbox {
 
     pub(super) fn stop_listening(&self, id: Id) -> bool {
         let now_ms = self.env.now_ms();
-        let (was_open, _finished) = self.waiting.lock().consumers.end(id, now_ms, Listener::stop);
+        let mut waiting = self.waiting.lock();
+        let (was_open, finished) = waiting.consumers.end(id, now_ms, Listener::stop);
+        let told = waiting.lost.remove(&id);
+        drop(waiting);
+        drop((finished, told));
         was_open
+    }
+
+    /// Ends all listeners of this process, for which there is no hope of messages: they are told.
+    /// Answers how many there were.
+    pub(super) fn refuse_listeners(&self, error: &Error) -> usize {
+        let lost = std::mem::take(&mut self.waiting.lock().lost);
+        let ended = lost.keys().filter(|id| self.stop_listening(**id)).count();
+        lost.into_values().for_each(|lost| lost(error.clone()));
+        ended
     }
 
     pub(super) fn unlisten(&self, id: Id) -> bool {
         let now_ms = self.env.now_ms();
         let leave = |listener: &mut Listener| listener.leave(now_ms);
-        let (was_open, _finished) = self.waiting.lock().consumers.end(id, now_ms, leave);
+        let mut waiting = self.waiting.lock();
+        let (was_open, finished) = waiting.consumers.end(id, now_ms, leave);
+        let told = waiting.lost.remove(&id);
+        drop(waiting);
+        drop((finished, told));
         was_open
     }
 

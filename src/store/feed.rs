@@ -11,10 +11,12 @@ mod batch;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::Id;
+use super::health::{Health, Part, Tries, may_pass};
 use super::read::{ReadJob, Reads, Room};
 pub use batch::Batch;
 
@@ -73,6 +75,7 @@ pub(super) struct Feeds {
     registry: Mutex<Registry>,
     reads: Reads,
     env: Arc<dyn Env>,
+    health: Arc<Health>,
     myself: Weak<Feeds>,
 }
 
@@ -91,6 +94,8 @@ struct Feed {
     peeking: bool,
     /// How long a batch may get, if that is bounded.
     room: Option<Arc<dyn Room>>,
+    /// Looks on end that have failed.
+    tries: Tries,
 }
 
 /// What there is after a feed's position, as far as known.
@@ -146,11 +151,12 @@ enum State {
 }
 
 impl Feeds {
-    pub(super) fn new(reads: Reads, env: Arc<dyn Env>) -> Arc<Self> {
+    pub(super) fn new(reads: Reads, env: Arc<dyn Env>, health: Arc<Health>) -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             registry: Mutex::default(),
             reads,
             env,
+            health,
             myself: myself.clone(),
         })
     }
@@ -166,8 +172,8 @@ impl Feeds {
         registry.next_id += 1;
         let id = registry.next_id;
         let (range, place) = (Arc::new(range), Place::Opening(since));
-        let (state, news) = (State::Idle, News::None);
-        registry.feeds.insert(id, Feed { range, place, state, news, peeking: false, room });
+        let (state, news, tries) = (State::Idle, News::None, Tries::default());
+        registry.feeds.insert(id, Feed { range, place, state, news, peeking: false, room, tries });
         id
     }
 
@@ -227,6 +233,9 @@ impl Feeds {
     pub(super) fn cancel(&self, id: Id) -> bool {
         let removed = self.registry.lock().feeds.remove(&id);
         let was_there = removed.is_some();
+        if removed.as_ref().is_some_and(|feed| feed.tries.have_failed()) {
+            self.health.works(Part::Streams);
+        }
         if let Some(Feed { state: State::Asked(reply), .. }) = removed {
             reply(Ok(None));
         }
@@ -278,6 +287,34 @@ impl Feeds {
         for job in jobs {
             self.send(Some(job));
         }
+    }
+
+    /// Nobody can know whether there is news: whoever waits for it is told.
+    pub(super) fn refuse_all(&self, error: &Error) {
+        let mut told = Vec::new();
+        for feed in self.registry.lock().feeds.values_mut() {
+            match std::mem::replace(&mut feed.state, State::Idle) {
+                State::Asked(reply) => {
+                    feed.heard(News::Perhaps);
+                    told.push(reply);
+                }
+                other => feed.state = other,
+            }
+        }
+        told.into_iter().for_each(|reply| reply(Err(error.clone())));
+    }
+
+    /// Another look at a feed whose last one has failed, if it is still asked.
+    fn look_after(&self, id: Id, pause: Duration) {
+        let myself = self.myself.clone();
+        let again = Box::new(move |_snapshot: Result<&mut dyn Snapshot>| {
+            let Some(feeds) = myself.upgrade() else { return };
+            let mut registry = feeds.registry.lock();
+            let job = registry.feeds.get_mut(&id).and_then(|feed| feeds.follow(id, feed));
+            drop(registry);
+            feeds.send(job);
+        });
+        self.reads.send_after(pause, self.env.clone(), again);
     }
 
     /// Ends everything.
@@ -380,12 +417,31 @@ impl Feeds {
                 return;
             }
             (Some(feed), Err(error)) => {
-                feed.state = State::Idle;
                 // What could not be read is still to be told.
                 feed.heard(News::Perhaps);
+                // One that could not be opened, and one whose room is bounded, is asked again.
+                if may_pass(&error) && after.is_some() && feed.room.is_none() {
+                    let now = Instant::now();
+                    self.health.failed(Part::Streams, &error, self.env.now_ms());
+                    let pause = feed.tries.failed(now);
+                    if !feed.tries.is_lost(now) {
+                        feed.state = State::Asked(reply);
+                        drop(registry);
+                        self.look_after(id, pause);
+                        return;
+                    }
+                    // Its caller is told.
+                    feed.tries = Tries::default();
+                    self.health.works(Part::Streams);
+                }
+                feed.state = State::Idle;
                 Err(error)
             }
             (Some(feed), Ok((batch, more))) => {
+                if feed.tries.have_failed() {
+                    feed.tries = Tries::default();
+                    self.health.works(Part::Streams);
+                }
                 // Commits elsewhere may have moved the position on while somebody looked.
                 let moved = match feed.place {
                     Place::At(position) => position,

@@ -2,13 +2,15 @@
 //!
 //! Invariant: what is taken in is answered, by the writer thread or, once that is gone, by a refusal.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::consume::Asked;
+use super::Id;
+use super::consume::{Asked, Lost};
 use super::queue::Consumers;
 use crate::engine::Writer;
 use crate::model::{AtomicWrite, Decision, Env, Error, Kind, Result, Settlement, WRITER_LINGER_US};
@@ -48,6 +50,8 @@ pub(super) struct Waiting {
     /// Settlements and renewals whose outcome somebody waits for.
     pub(super) asked: Vec<Asked>,
     pub(super) consumers: Consumers,
+    /// What is told to listeners that end by themselves.
+    pub(super) lost: HashMap<Id, Lost>,
     /// The file may have changed: look at its agenda again.
     pub(super) nudged: bool,
     /// Why nothing is taken; `None` while the writer thread serves.
@@ -65,6 +69,7 @@ impl Inbox {
             settlements: Vec::new(),
             asked: Vec::new(),
             consumers: Consumers::new(env.random() >> 1),
+            lost: HashMap::new(),
             nudged: false,
             refusal: Some(Error::new(Kind::Denied, reason)),
             closing: false,

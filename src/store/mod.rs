@@ -14,8 +14,10 @@
 //! | foreign | exists while something watches: notices other processes' commits |
 
 mod consume;
+mod external;
 mod feed;
 mod group;
+mod health;
 mod inbox;
 mod listener;
 mod long;
@@ -30,20 +32,23 @@ mod scan;
 mod watch;
 mod write;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 pub use crate::engine::Snapshot;
-use crate::engine::{Custody, Engine, Reader};
+use crate::engine::{Custody, Engine, Reader, Refusal};
 use crate::metrics::Metrics;
 pub use crate::model::Ask;
-use crate::model::{AtomicWrite, DeadOrder, Decision, Env, Key, KeyRange, Outcome, Reason, Result};
-pub use consume::Reply;
+use crate::model::{
+    AtomicWrite, DeadOrder, Decision, Env, Error, Key, KeyRange, Kind, Outcome, Reason, Result,
+};
+pub use consume::{Lost, Reply};
 pub use feed::{Batch, FeedReply, OpenedReply};
+pub use health::{Failing, Part};
 pub use inbox::{Order, Submission};
 pub use patience::{Closing, Patience, Wanted};
 pub use preview::Preview;
@@ -73,6 +78,7 @@ pub struct Store {
     receives: AtomicBool,
     env: Arc<dyn Env>,
     metrics: Arc<Metrics>,
+    health: Arc<health::Health>,
 }
 
 impl Store {
@@ -86,24 +92,13 @@ impl Store {
         let (reads, reader) = read::Reads::start(engine.reader()?, metrics.clone())?;
         let mut threads = vec![reader];
         let writes = Arc::new(inbox::Inbox::new(env.clone()));
-        let feeds = feed::Feeds::new(reads.clone(), env.clone());
+        let health = Arc::<health::Health>::default();
+        let feeds = feed::Feeds::new(reads.clone(), env.clone(), health.clone());
         let watches = {
-            let feeds = Arc::downgrade(&feeds);
             let (engine, writes) = (Arc::downgrade(&engine), Arc::downgrade(&writes));
-            watch::Watches::new(reads.clone(), env.clone(), move |watches| {
-                let Some(engine) = engine.upgrade() else { return Ok(None) };
-                let (writes, feeds) = (writes.clone(), feeds.clone());
-                engine.watch_foreign(Box::new(move || {
-                    if let Some(feeds) = feeds.upgrade() {
-                        feeds.wake_all();
-                    }
-                    if let Some(watches) = watches.upgrade() {
-                        watches.wake_all();
-                    }
-                    if let Some(writes) = writes.upgrade() {
-                        writes.nudge();
-                    }
-                }))
+            let feeds = Arc::downgrade(&feeds);
+            watch::Watches::new(reads.clone(), env.clone(), health.clone(), |watches| {
+                means(engine, (watches, feeds, writes))
             })
         };
         let readers = engine.clone();
@@ -113,7 +108,7 @@ impl Store {
             let (writer, make_reader) = (engine.writer()?, make_reader.clone());
             threads.push(write::start(
                 writes.clone(),
-                (watches.clone(), feeds.clone(), metrics.clone()),
+                (watches.clone(), feeds.clone(), metrics.clone(), health.clone()),
                 writer,
                 make_reader,
             )?);
@@ -136,6 +131,7 @@ impl Store {
             receives,
             env,
             metrics,
+            health,
         })
     }
 
@@ -143,6 +139,21 @@ impl Store {
     #[must_use]
     pub fn is_readonly(&self) -> bool {
         self.readonly
+    }
+
+    /// The background parts that do not do their work. They try again by themselves.
+    #[must_use]
+    pub fn failing(&self) -> Vec<Failing> {
+        let mut failing = self.health.failing();
+        if let Some(Refusal { reason, since }) = self.watches.external().refusal() {
+            let ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+            failing.push(Failing {
+                part: Part::Announcements,
+                error: Error::new(Kind::Unavailable, reason),
+                since_ms: self.env.now_ms().saturating_sub(ms),
+            });
+        }
+        failing
     }
 
     /// The time by which entries are alive.
@@ -306,7 +317,7 @@ impl Store {
                 opening.answer(last);
             }));
         }
-        self.watches.hold_foreign();
+        self.watches.external().hold();
         id
     }
 
@@ -326,7 +337,7 @@ impl Store {
     /// Ends a feed; a reply that waits gets `None`.
     pub fn feed_cancel(&self, id: Id) {
         if self.feeds.cancel(id) {
-            self.watches.release_foreign();
+            self.watches.external().release();
         }
     }
 
@@ -335,8 +346,23 @@ impl Store {
     /// # Errors
     /// `Denied` on a read-only database; `Internal` after the writer thread has panicked.
     pub fn listen(&self, wish: Wish, credits: usize, deliver: Deliver) -> Result<Id> {
-        let id = self.writes.listen(wish, credits, deliver)?;
-        self.watches.hold_foreign();
+        self.listen_until(wish, credits, deliver, Box::new(drop))
+    }
+
+    /// As [`Store::listen`]; `lost` is called when the store can no longer learn of messages, behind
+    /// which nothing is delivered.
+    ///
+    /// # Errors
+    /// As [`Store::listen`].
+    pub fn listen_until(
+        &self,
+        wish: Wish,
+        credits: usize,
+        deliver: Deliver,
+        lost: Lost,
+    ) -> Result<Id> {
+        let id = self.writes.listen(wish, credits, deliver, lost)?;
+        self.watches.external().hold();
         Ok(id)
     }
 
@@ -349,7 +375,7 @@ impl Store {
     /// As [`Store::listen`].
     pub fn listen_for(&self, elsewhere: Elsewhere, deliver: Deliver) -> Result<Id> {
         let id = self.writes.listen_for(elsewhere, deliver)?;
-        self.watches.hold_foreign();
+        self.watches.external().hold();
         Ok(id)
     }
 
@@ -381,7 +407,7 @@ impl Store {
     pub fn receive(&self, id: Id, wish: Wish, once: bool, reply: Receive) {
         // Kept from the first wait on: whoever receives once will again, and starting costs more.
         if !once && !self.receives.swap(true, Ordering::Relaxed) {
-            self.watches.hold_foreign();
+            self.watches.external().hold();
         }
         self.writes.receive(id, wish, once, reply);
     }
@@ -433,7 +459,7 @@ impl Store {
     /// Stops consuming. What is being handled keeps its lock until it is settled.
     pub fn stop_listening(&self, listener: Id) {
         if self.writes.stop_listening(listener) {
-            self.watches.release_foreign();
+            self.watches.external().release();
         }
     }
 
@@ -441,8 +467,49 @@ impl Store {
     /// settled, but its lock is no longer renewed.
     pub fn unlisten(&self, listener: Id) {
         if self.writes.unlisten(listener) {
-            self.watches.release_foreign();
+            self.watches.external().release();
         }
+    }
+}
+
+/// What can be done about other processes' commits.
+fn means<E: Engine>(
+    engine: Weak<E>,
+    (watches, feeds, writes): (Weak<watch::Watches>, Weak<feed::Feeds>, Weak<inbox::Inbox>),
+) -> external::Means {
+    let told = (watches.clone(), feeds.clone(), writes.clone());
+    let wake = Arc::new(move || {
+        if let Some(feeds) = feeds.upgrade() {
+            feeds.wake_all();
+        }
+        if let Some(watches) = watches.upgrade() {
+            watches.wake_all();
+        }
+        if let Some(writes) = writes.upgrade() {
+            writes.nudge();
+        }
+    });
+    let woken = wake.clone();
+    let begin = move || {
+        let Some(engine) = engine.upgrade() else { return Ok(None) };
+        let wake = wake.clone();
+        engine.watch_foreign(Box::new(move || wake()))
+    };
+    let lost = move |error: &Error| {
+        let (watches, feeds, writes) = &told;
+        if let Some(feeds) = feeds.upgrade() {
+            feeds.refuse_all(error);
+        }
+        let Some(watches) = watches.upgrade() else { return };
+        watches.refuse_all(error);
+        if let Some(writes) = writes.upgrade() {
+            watches.refuse_listeners(&writes, error);
+        }
+    };
+    external::Means {
+        begin: Box::new(begin),
+        wake: Box::new(move || woken()),
+        lost: Box::new(lost),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -24,7 +25,18 @@ pub trait Room: Send + Sync {
 }
 
 /// A job on its way, and the clock that it is read by.
-type Sent = (Arc<dyn Env>, ReadJob);
+struct Sent {
+    job: ReadJob,
+    env: Arc<dyn Env>,
+    /// Not before this time.
+    at: Option<Instant>,
+}
+
+impl Sent {
+    fn is_due(&self) -> bool {
+        self.at.is_none_or(|at| at <= Instant::now())
+    }
+}
 
 /// The way to the reader thread.
 #[derive(Clone)]
@@ -45,10 +57,20 @@ impl Reads {
 
     /// Runs the job when those before it are done; at once, and without a snapshot, when closed.
     pub(super) fn send(&self, env: Arc<dyn Env>, job: ReadJob) {
+        self.hand_over(Sent { job, env, at: None });
+    }
+
+    /// As [`Self::send`], after a while; on closing without a snapshot.
+    pub(super) fn send_after(&self, wait: Duration, env: Arc<dyn Env>, job: ReadJob) {
+        let at = (!wait.is_zero()).then(|| Instant::now() + wait);
+        self.hand_over(Sent { job, env, at });
+    }
+
+    fn hand_over(&self, sent: Sent) {
         let jobs = self.0.lock().clone();
         let unsent = match jobs {
-            Some(jobs) => jobs.send((env, job)).err().map(|unsent| unsent.0.1),
-            None => Some(job),
+            Some(jobs) => jobs.send(sent).err().map(|unsent| unsent.0.job),
+            None => Some(sent.job),
         };
         if let Some(job) = unsent {
             job(Err(Error::closed()));
@@ -61,23 +83,56 @@ impl Reads {
 }
 
 fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
-    while let Ok(first) = waiting.recv() {
+    let mut later = Vec::new();
+    while let Some(first) = next(waiting, &mut later) {
         let mut next = Some(first);
-        while let Some((env, job)) = next {
-            // A job that panics is dropped, which its reply notices; the thread is there for all
-            // others, and closing is the only end that `send` knows.
-            let answered = catch_unwind(AssertUnwindSafe(|| {
-                answer(&mut reader, env.now_ms(), job);
-            }));
-            if answered.is_err() {
-                tracing::error!("a read ended by a panic; please report this");
-                reader.release();
+        while let Some(sent) = next {
+            if sent.is_due() {
+                serve_one(&mut reader, sent.env.now_ms(), sent.job);
+            } else {
+                later.push(sent);
             }
-            next = waiting.try_recv().ok();
+            next = due(&mut later).or_else(|| waiting.try_recv().ok());
         }
         // A snapshot is kept only while jobs follow each other: a held one blocks checkpoints.
         reader.release();
         metrics.cached(reader.take_cache_looks());
+    }
+    for Sent { job, .. } in later {
+        job(Err(Error::closed()));
+    }
+}
+
+/// One of those that were to wait, if its time has come.
+fn due(later: &mut Vec<Sent>) -> Option<Sent> {
+    let place = later.iter().position(Sent::is_due)?;
+    Some(later.swap_remove(place))
+}
+
+/// Waits for a job, or until one of those that were to wait is due; `None` when closed.
+fn next(waiting: &Receiver<Sent>, later: &mut Vec<Sent>) -> Option<Sent> {
+    loop {
+        if let Some(sent) = due(later) {
+            return Some(sent);
+        }
+        let Some(at) = later.iter().filter_map(|sent| sent.at).min() else {
+            return waiting.recv().ok();
+        };
+        match waiting.recv_timeout(at.saturating_duration_since(Instant::now())) {
+            Ok(sent) => return Some(sent),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// A job that panics is dropped, which its reply notices; the thread is there for all others, and
+/// closing is the only end that `send` knows.
+fn serve_one(reader: &mut impl Reader, now_ms: i64, job: ReadJob) {
+    let answered = catch_unwind(AssertUnwindSafe(|| answer(reader, now_ms, job)));
+    if answered.is_err() {
+        tracing::error!("a read ended by a panic; please report this");
+        reader.release();
     }
 }
 

@@ -10,13 +10,17 @@ mod known;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::Id;
+use super::external::{External, Means};
+use super::health::{Health, Part, Tries, may_pass};
+use super::inbox::Inbox;
 use super::read::{ReadJob, Reads, Room};
-use crate::engine::ForeignWatch;
-use crate::model::{EncodedValue, Env, Key, Result, Versionstamp};
+use crate::engine::Snapshot;
+use crate::model::{EncodedValue, Env, Error, Key, Result, Versionstamp};
 use known::{Changed, Known, Span};
 
 /// An entry of a watched key.
@@ -31,14 +35,13 @@ pub struct Entry {
 /// Gets the entries of the watched keys, all of one snapshot; `None` when the watch has ended.
 pub type WatchReply = Box<dyn FnOnce(Result<Option<Vec<Option<Entry>>>>) + Send>;
 
-type StartForeign = Box<dyn Fn(Weak<Watches>) -> Result<Option<ForeignWatch>> + Send + Sync>;
-
 /// All watches of a store.
 pub(super) struct Watches {
     registry: Mutex<Registry>,
     reads: Reads,
     env: Arc<dyn Env>,
-    start_foreign: StartForeign,
+    external: Arc<External>,
+    health: Arc<Health>,
     myself: Weak<Watches>,
 }
 
@@ -50,16 +53,6 @@ struct Registry {
     by_key: HashMap<Key, Vec<(Id, usize)>>,
     /// The commits that were announced one after the other, with nobody else's between them.
     announced: Span,
-    /// Watches and listeners that want to know of other processes.
-    holders: usize,
-    foreign: Option<ForeignWatch>,
-    closed: bool,
-}
-
-impl Registry {
-    fn wants_foreign(&self) -> bool {
-        self.holders > 0 && self.foreign.is_none() && !self.closed
-    }
 }
 
 struct Watch {
@@ -79,6 +72,8 @@ struct Watch {
     changed: Changed,
     /// What the last read has found, if it is worth keeping and nobody is looking.
     known: Option<Known>,
+    /// Looks on end that have failed.
+    tries: Tries,
 }
 
 enum State {
@@ -94,15 +89,25 @@ impl Watches {
     pub(super) fn new(
         reads: Reads,
         env: Arc<dyn Env>,
-        start_foreign: impl Fn(Weak<Self>) -> Result<Option<ForeignWatch>> + Send + Sync + 'static,
+        health: Arc<Health>,
+        means: impl FnOnce(Weak<Self>) -> Means,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|myself| Self {
-            registry: Mutex::default(),
-            reads,
-            env,
-            start_foreign: Box::new(start_foreign),
-            myself: myself.clone(),
+        Arc::new_cyclic(|myself| {
+            let means = means(myself.clone());
+            Self {
+                registry: Mutex::default(),
+                external: External::new(reads.clone(), env.clone(), health.clone(), means),
+                reads,
+                env,
+                health,
+                myself: myself.clone(),
+            }
         })
+    }
+
+    /// What notices other processes' commits.
+    pub(super) fn external(&self) -> &External {
+        &self.external
     }
 
     pub(super) fn add(&self, keys: Vec<Key>, raw: bool, room: Option<Arc<dyn Room>>) -> Id {
@@ -123,11 +128,12 @@ impl Watches {
                 touched: false,
                 changed: Changed::default(),
                 known: None,
+                tries: Tries::default(),
             };
             registry.watches.insert(id, watch);
             id
         };
-        self.hold_foreign();
+        self.external.hold();
         id
     }
 
@@ -163,7 +169,10 @@ impl Watches {
             removed
         };
         if let Some(watch) = removed {
-            self.release_foreign();
+            self.external.release();
+            if watch.tries.have_failed() {
+                self.health.works(Part::Streams);
+            }
             if let State::Asked(reply) = watch.state {
                 reply(Ok(None));
             }
@@ -210,67 +219,60 @@ impl Watches {
     /// Ends everything.
     pub(super) fn close(&self) {
         let ids: Vec<Id> = {
-            let mut registry = self.registry.lock();
-            registry.closed = true;
+            let registry = self.registry.lock();
             registry.watches.keys().copied().collect()
         };
         for id in ids {
             self.cancel(id);
         }
-        let foreign = self.registry.lock().foreign.take();
-        drop(foreign);
+        self.external.close();
     }
 
-    /// Somebody wants to know of other processes' commits.
-    pub(super) fn hold_foreign(&self) {
-        let mut registry = self.registry.lock();
-        registry.holders += 1;
-        if registry.holders > 1 {
-            return;
-        }
-        drop(registry);
-        // Opening a connection and a thread is the reader thread's to do, not the caller's.
-        let myself = self.myself.clone();
-        self.reads.send(
-            self.env.clone(),
-            Box::new(move |_snapshot| {
-                if let Some(watches) = myself.upgrade() {
-                    watches.start_foreign();
+    /// Nobody can know whether there is news: whoever waits for it is told.
+    pub(super) fn refuse_all(&self, error: &Error) {
+        let mut told = Vec::new();
+        for watch in self.registry.lock().watches.values_mut() {
+            match std::mem::replace(&mut watch.state, State::Idle) {
+                State::Asked(reply) => {
+                    watch.dirty = true;
+                    told.push(reply);
                 }
-            }),
-        );
-    }
-
-    /// One who wanted to know no longer does.
-    pub(super) fn release_foreign(&self) {
-        let mut registry = self.registry.lock();
-        registry.holders = registry.holders.saturating_sub(1);
-        let unused = if registry.holders == 0 { registry.foreign.take() } else { None };
-        drop(registry);
-        if let Some(unused) = unused {
-            // Ending it waits for its thread: again not the caller's to do.
-            self.reads.send(self.env.clone(), Box::new(move |_snapshot| drop(unused)));
-        }
-    }
-
-    fn start_foreign(&self) {
-        if !self.registry.lock().wants_foreign() {
-            return;
-        }
-        match (self.start_foreign)(self.myself.clone()) {
-            // Whoever asked for it reads after this, on this same thread, so there is nobody to wake
-            // for what was committed meanwhile.
-            Ok(mut foreign) => {
-                let mut registry = self.registry.lock();
-                // Starting takes a moment, in which all who wanted it may have gone.
-                if registry.wants_foreign() {
-                    std::mem::swap(&mut registry.foreign, &mut foreign);
-                }
-                drop(registry);
-                drop(foreign);
+                other => watch.state = other,
             }
-            Err(error) => tracing::error!(%error, "watching for other processes"),
         }
+        told.into_iter().for_each(|reply| reply(Err(error.clone())));
+    }
+
+    /// Ends the listeners of this process: there is no hope of messages.
+    pub(super) fn refuse_listeners(&self, writes: &Inbox, error: &Error) {
+        let ended = writes.refuse_listeners(error);
+        (0..ended).for_each(|_| self.external.release());
+    }
+
+    /// Has looks taken on the reader thread.
+    pub(super) fn send_all(&self, looks: Vec<ReadJob>) {
+        for look in looks {
+            self.send(Some(look));
+        }
+    }
+
+    fn later(&self, id: Id, pause: Duration) {
+        let myself = self.myself.clone();
+        let again = Box::new(move |_snapshot: Result<&mut dyn Snapshot>| {
+            if let Some(watches) = myself.upgrade() {
+                watches.look_again(id);
+            }
+        });
+        self.reads.send_after(pause, self.env.clone(), again);
+    }
+
+    /// Another look at a watch whose last one has failed, if it is still asked.
+    fn look_again(&self, id: Id) {
+        let look = {
+            let mut registry = self.registry.lock();
+            registry.watches.get_mut(&id).and_then(|watch| self.look(id, watch))
+        };
+        self.send(look);
     }
 
     /// Never under the registry's lock: a closed reader runs what it gets at once.
@@ -330,13 +332,32 @@ impl Watches {
             match (watch, found) {
                 (None, _) => Ok(None),
                 (Some(watch), Err(error)) => {
-                    watch.state = State::Idle;
                     // What could not be read is still to be told.
                     watch.dirty = true;
                     watch.touched |= touched;
+                    // Who bounds the room for an answer asks again by itself.
+                    if may_pass(&error) && watch.room.is_none() {
+                        let now = Instant::now();
+                        self.health.failed(Part::Streams, &error, self.env.now_ms());
+                        let pause = watch.tries.failed(now);
+                        if !watch.tries.is_lost(now) {
+                            watch.state = State::Asked(reply);
+                            drop(registry);
+                            self.later(id, pause);
+                            return;
+                        }
+                        // Its caller is told.
+                        watch.tries = Tries::default();
+                        self.health.works(Part::Streams);
+                    }
+                    watch.state = State::Idle;
                     Err(error)
                 }
                 (Some(watch), Ok((entries, known))) => {
+                    if watch.tries.have_failed() {
+                        watch.tries = Tries::default();
+                        self.health.works(Part::Streams);
+                    }
                     watch.known = known;
                     let stamps: Vec<_> =
                         entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();

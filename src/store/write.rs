@@ -17,6 +17,7 @@ use super::MakeReader;
 use super::consume::Asked;
 use super::feed::Feeds;
 use super::group::Group;
+use super::health::{Health, Part, Tries};
 use super::inbox::{Inbox, Order, Waiting};
 use super::outlook::{Done, Outlook};
 use super::queue::{Consumers, Dealt};
@@ -33,7 +34,7 @@ use sweep::Pace;
 
 pub(super) fn start<W: Writer + 'static>(
     inbox: Arc<Inbox>,
-    (watches, feeds, metrics): (Arc<Watches>, Arc<Feeds>, Arc<Metrics>),
+    (watches, feeds, metrics, health): (Arc<Watches>, Arc<Feeds>, Arc<Metrics>, Arc<Health>),
     writer: W,
     make_reader: MakeReader,
 ) -> Result<JoinHandle<()>> {
@@ -43,6 +44,7 @@ pub(super) fn start<W: Writer + 'static>(
         watches,
         feeds,
         metrics,
+        health,
         writer,
         make_reader,
         reader: None,
@@ -50,6 +52,7 @@ pub(super) fn start<W: Writer + 'static>(
         pace: Pace::default(),
         build_ms: None,
         owed: Vec::new(),
+        asking: Tries::default(),
         retry_ms: 0,
         closing: false,
         settled_alone: false,
@@ -76,6 +79,7 @@ struct Scribe<W> {
     watches: Arc<Watches>,
     feeds: Arc<Feeds>,
     metrics: Arc<Metrics>,
+    health: Arc<Health>,
     writer: W,
     make_reader: MakeReader,
     /// For watches; opened when the first one needs it.
@@ -89,6 +93,8 @@ struct Scribe<W> {
     /// Ends of deliveries whose transaction failed, and deliveries that found nobody; they go with
     /// the next transaction.
     owed: Vec<Settlement>,
+    /// Questions on end for what is due that have failed.
+    asking: Tries,
     /// When there is to be one for them alone, or for locks that could not be renewed.
     retry_ms: i64,
     /// The last try for what is owed is under way.
@@ -191,7 +197,9 @@ impl<W: Writer> Scribe<W> {
             return;
         }
         let deadline = Instant::now() + Duration::from_millis(INDEX_BUILD_BUSY_MS);
-        self.build_ms = match self.writer.build_indexes(now_ms, deadline) {
+        let built = self.writer.build_indexes(now_ms, deadline);
+        self.health.note(Part::Indexes, &built, now_ms);
+        self.build_ms = match built {
             Ok(more) => more.then_some(now_ms),
             Err(error) => {
                 tracing::warn!(%error, "building an index");
@@ -391,14 +399,17 @@ impl<W: Writer> Scribe<W> {
         if self.reader.is_none() {
             match (self.make_reader)() {
                 Ok(reader) => self.reader = Some(reader),
-                Err(error) => tracing::warn!(%error, "opening a reader for watches"),
+                Err(error) => {
+                    // The reader thread has one; the next commit tries again.
+                    tracing::warn!(%error, "opening a reader for watches");
+                    return self.watches.send_all(looks);
+                }
             }
         }
         let now_ms = self.inbox.env.now_ms();
         for look in looks {
-            match &mut self.reader {
-                Some(reader) => answer(reader.as_mut(), now_ms, look),
-                None => look(Err(Error::new(Kind::Unavailable, "a watch could not be read"))),
+            if let Some(reader) = &mut self.reader {
+                answer(reader.as_mut(), now_ms, look);
             }
         }
         // A held snapshot would keep the next checkpoint from finishing.
@@ -413,8 +424,18 @@ impl<W: Writer> Scribe<W> {
         if !self.outlook.is_stale(now_ms) {
             return;
         }
-        match self.writer.agenda() {
+        let agenda = self.writer.agenda();
+        self.health.note(Part::Agenda, &agenda, now_ms);
+        match agenda {
             Ok(agenda) => {
+                // What there is no more to do of, by other processes perhaps, does not fail.
+                let ends = [agenda.expiry_ms, agenda.purge_ms];
+                if !ends.into_iter().flatten().any(|at| at <= now_ms) {
+                    self.health.works(Part::Sweep);
+                }
+                if !agenda.building {
+                    self.health.works(Part::Indexes);
+                }
                 self.outlook.set(&agenda, now_ms);
                 self.build_ms = agenda.building.then(|| self.build_ms.unwrap_or(now_ms));
                 self.look_at_queues(now_ms);
@@ -423,7 +444,18 @@ impl<W: Writer> Scribe<W> {
             Err(error) => {
                 tracing::warn!(%error, "reading the agenda");
                 self.back_off(now_ms);
+                self.could_not_ask(&error);
             }
+        }
+    }
+
+    /// What is due is not known. Listeners that would wait for ever are told after a while.
+    fn could_not_ask(&mut self, error: &Error) {
+        let now = Instant::now();
+        self.asking.failed(now);
+        if self.asking.is_lost(now) {
+            self.asking = Tries::default();
+            self.watches.refuse_listeners(&self.inbox, error);
         }
     }
 
@@ -434,11 +466,14 @@ impl<W: Writer> Scribe<W> {
             match self.writer.message_agenda(queue) {
                 Ok(at) => self.outlook.set_queue(queue, at),
                 Err(error) => {
+                    self.health.failed(Part::Agenda, &error, now_ms);
                     tracing::warn!(%error, "reading the agenda of a queue");
                     self.back_off(now_ms);
+                    self.could_not_ask(&error);
                     return;
                 }
             }
         }
+        self.asking = Tries::default();
     }
 }

@@ -10,6 +10,7 @@ use openkv::engine::{Report, Work};
 use openkv::model::{
     Decision, Error, FRUITLESS_PAUSE_MS, KeyRange, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result,
 };
+use openkv::store::Part;
 
 use crate::database::{Database, START_MS, deno};
 use crate::faulty::{Faulty, Plan};
@@ -454,4 +455,66 @@ fn a_panic_while_reading_is_one_reply_lost() {
     let waiting = database.next(watch);
     database.must(write(vec![set("a", b"2")]));
     assert_eq!(waiting.get(), Ok(Some(vec![Some(b"2".to_vec())])));
+}
+
+/// Nobody was told, and a watch that waited heard of no other process as long as it lived.
+#[test]
+fn a_watch_for_other_processes_that_cannot_begin_is_named_tried_again_and_replaced_by_polling() {
+    let broken = Broken::default();
+    broken.set(true);
+    let check = broken.clone();
+    let before_foreign = move |_, (): &()| check.check();
+    let plan = Plan { before_foreign: Box::new(before_foreign), ..Plan::default() };
+    let (database, plan) = over(plan);
+    let watch = database.watch(&["a"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
+    let waiting = database.next(watch);
+    until(|| plan.foreign.load(Ordering::SeqCst) > 2);
+    let [failing] = &database.store().failing()[..] else { panic!("one part fails") };
+    assert_eq!((failing.part, failing.error.kind()), (Part::ExternalCommits, Kind::Unavailable));
+    assert_eq!(plan.foreign_open.load(Ordering::SeqCst), 0);
+    broken.set(false);
+    until(|| plan.foreign_open.load(Ordering::SeqCst) == 1);
+    until(|| database.store().failing().is_empty());
+    database.must(write(vec![set("a", b"1")]));
+    assert_eq!(waiting.get(), Ok(Some(vec![Some(b"1".to_vec())])));
+}
+
+/// It waits for ever for what nobody can notice any more.
+#[test]
+fn who_waits_is_told_when_other_processes_cannot_even_be_polled_for() {
+    let broken = Broken::default();
+    let (foreign, reads) = (broken.clone(), broken.clone());
+    broken.set(true);
+    let plan = Plan {
+        before_foreign: Box::new(move |_, (): &()| match foreign.0.load(Ordering::SeqCst) {
+            true => Err(Error::new(Kind::Unavailable, "no thread")),
+            false => Ok(()),
+        }),
+        before_read: Box::new(move |count, (): &()| match count {
+            // The first reads are the watch's beginning and its first state.
+            0..=1 => Ok(()),
+            _ => reads.check(),
+        }),
+        ..Plan::default()
+    };
+    let (database, _plan) = over(plan);
+    let watch = database.watch(&["a"]);
+    assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
+    let error = database.next(watch).get().unwrap_err();
+    assert_eq!(error.kind(), Kind::Unavailable);
+    assert!(error.message().contains("the disk is full"), "{error}");
+    broken.set(false);
+    let waiting = database.next(watch);
+    database.must(write(vec![set("a", b"1")]));
+    assert_eq!(waiting.get(), Ok(Some(vec![Some(b"1".to_vec())])));
+}
+
+/// Waits for what another thread does; ends by itself.
+fn until(is_so: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(std::time::Instant::now() < deadline, "it did not come to pass");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

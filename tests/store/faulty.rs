@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use openkv::engine::{
-    Agenda, Backup, Checkpoint, Custody, Engine, ForeignWatch, GoesOn, Indexer, Ordered, Reader,
-    Report, Snapshot, Vacuumed, Work, Writer,
+    Agenda, Backup, Checkpoint, Custody, Engine, Foreign, ForeignWatch, GoesOn, Indexer, Ordered,
+    Reader, Report, Snapshot, Vacuumed, Work, Writer,
 };
 use openkv::model::{DeadOrder, IndexChoice, IndexInfo, IndexSpec, Result};
 
@@ -86,16 +86,21 @@ impl<E: Engine> Engine for Faulty<E> {
         (self.1.before_foreign)(self.1.foreign.fetch_add(1, Ordering::SeqCst), &())?;
         let watch = self.0.watch_foreign(wake)?;
         self.1.foreign_open.fetch_add(1, Ordering::SeqCst);
-        Ok(Some(ForeignWatch::new((watch, Open(self.1.clone())))))
+        Ok(Some(ForeignWatch::new(Open { plan: self.1.clone(), _watch: watch })))
     }
 }
 
 /// Counted until it is dropped.
-struct Open(Arc<Plan>);
+struct Open {
+    plan: Arc<Plan>,
+    _watch: Option<ForeignWatch>,
+}
+
+impl Foreign for Open {}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.foreign_open.fetch_sub(1, Ordering::SeqCst);
+        self.plan.foreign_open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Done, Scribe};
+use super::{Done, Part, Scribe};
 use crate::engine::{Work, Writer};
 use crate::model::{DEAD_PURGE_ROWS_MAX, Kind, SWEEP_ROWS_MAX, SWEEP_ROWS_MIN, SWEEP_STEP_US};
 
@@ -36,7 +36,9 @@ impl<W: Writer> Scribe<W> {
 
     fn step(&mut self, work: Work, now_ms: i64) {
         let done = Done::of(&work, &[], now_ms);
-        match self.writer.apply(work, now_ms, Instant::now()) {
+        let swept = self.writer.apply(work, now_ms, Instant::now());
+        self.health.note(Part::Sweep, &swept, now_ms);
+        match swept {
             Ok(mut report) => {
                 if report.sweep_more {
                     self.pace.took(report.worked);

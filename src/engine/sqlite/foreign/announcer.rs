@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use notify::{Event, EventHandler, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::schedule::{FileId, retry_delay, tick};
+use crate::engine::Refusal;
 
 /// How long further announcements are left to the operating system, which merges those that wait:
 /// each of our own commits is several, and they must not cost as much as the commit.
@@ -36,6 +37,10 @@ pub(super) struct Announcer<Tell> {
     announced: HashMap<PathBuf, FileId>,
     /// Files that the operating system has refused to announce.
     refused: HashMap<PathBuf, FileId>,
+    /// Why, at its last try, and since when it refuses anything.
+    refusal: Option<Refusal>,
+    /// Something about this has changed.
+    news: bool,
     refusals: u32,
     retry_at: Option<Instant>,
 }
@@ -47,9 +52,28 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
             watcher: None,
             announced: HashMap::new(),
             refused: HashMap::new(),
+            refusal: None,
+            news: false,
             refusals: 0,
             retry_at: None,
         }
+    }
+
+    /// What is refused, if that has changed since the last call.
+    pub(super) fn take_news(&mut self) -> Option<HashMap<PathBuf, Refusal>> {
+        if !std::mem::take(&mut self.news) {
+            return None;
+        }
+        if self.refused.is_empty() {
+            self.refusal = None;
+        }
+        let refusal = self.refusal.iter();
+        let refused = self.refused.keys();
+        Some(
+            refused
+                .flat_map(|path| refusal.clone().map(|why| (path.clone(), why.clone())))
+                .collect(),
+        )
     }
 
     /// How long files may go without a look.
@@ -64,19 +88,19 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
 
     /// A file is watched on behalf of this registration, or of none any more.
     pub(super) fn follow(&mut self, path: PathBuf, registration: Option<FileId>, now: Instant) {
+        self.news |= self.refused.remove(&path).is_some();
         if self.announced.get(&path).copied() == registration {
-            self.refused.remove(&path);
             return;
         }
         if self.announced.remove(&path).is_some() {
             // If the file is gone, so is the watch.
             let _ended = self.attempt(now, |watcher| watcher.unwatch(&path));
         }
-        self.refused.remove(&path);
         let Some(registration) = registration else { return };
         // While the operating system refuses, it is asked at the time of the next try only.
         if self.retry_at.is_some_and(|at| at > now) {
             self.refused.insert(path, registration);
+            self.news = true;
         } else {
             self.add(path, registration, now);
         }
@@ -88,6 +112,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
             return;
         }
         self.retry_at = None;
+        self.news = true;
         let mut refused = std::mem::take(&mut self.refused).into_iter();
         for (path, registration) in refused.by_ref() {
             self.add(path, registration, now);
@@ -107,16 +132,20 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
                 self.announced.insert(path, registration);
             }
             Err(error) => {
-                self.refuse(path, registration, &error, now);
+                self.refuse(path, registration, &reason_of(error), now);
             }
         }
     }
 
-    fn refuse(&mut self, path: PathBuf, registration: FileId, error: &notify::Error, now: Instant) {
+    fn refuse(&mut self, path: PathBuf, registration: FileId, reason: &str, now: Instant) {
         if self.refusals == 0 {
-            tracing::warn!(%error, path = %path.display(), "no file notifications; polling");
+            tracing::warn!(%reason, path = %path.display(), "no file notifications; polling");
         }
         self.refused.insert(path, registration);
+        self.news = true;
+        let reason = reason.to_owned();
+        let since = self.refusal.as_ref().map_or(now, |refusal| refusal.since);
+        self.refusal = Some(Refusal { reason, since });
         if self.retry_at.is_none_or(|at| at <= now) {
             self.refusals = self.refusals.saturating_add(1);
             self.retry_at = Some(now + retry_delay(self.refusals));
@@ -141,14 +170,20 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
             }
             Err(_panic) => {
                 let _same_panic = catch_unwind(AssertUnwindSafe(|| drop(watcher)));
-                let error = notify::Error::generic("the file watcher's thread does not run");
+                let reason = "the file watcher's thread does not run";
                 for (path, registration) in std::mem::take(&mut self.announced) {
-                    self.refuse(path, registration, &error, now);
+                    self.refuse(path, registration, reason, now);
                 }
-                Err(error)
+                Err(notify::Error::generic(reason))
             }
         }
     }
+}
+
+/// Without the path, which not everybody may know who asks for the reason.
+fn reason_of(mut error: notify::Error) -> String {
+    error.paths.clear();
+    error.to_string()
 }
 
 impl<Tell> Drop for Announcer<Tell> {

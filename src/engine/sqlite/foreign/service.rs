@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::announcer::{Announced, Announcer};
 use super::schedule::{Due, FileId, Schedule};
+use crate::engine::{Foreign, Refusal};
 use crate::model::{Error, FOREIGN_LINGER_MS, Kind, Result};
 
 /// Looks at a file. It waits for nothing: all other files wait for it.
@@ -46,6 +47,8 @@ struct Registered {
     altered: Vec<(PathBuf, Option<FileId>)>,
     announced: HashSet<PathBuf>,
     all_announced: bool,
+    /// What the operating system refuses to announce, by path, and why.
+    refused: HashMap<PathBuf, Refusal>,
     /// The thread is there.
     running: bool,
 }
@@ -84,6 +87,12 @@ pub(super) fn register(path: PathBuf, look: Look) -> Result<Registration> {
 pub(super) struct Registration {
     id: FileId,
     file: Arc<File>,
+}
+
+impl Foreign for Registration {
+    fn refusal(&self) -> Option<Refusal> {
+        SERVICE.registered.lock().refused.get(&self.file.path).cloned()
+    }
 }
 
 impl Drop for Registration {
@@ -190,6 +199,9 @@ impl Service {
                 announcer.follow(path, registration, now);
             }
             announcer.retry(now);
+            if let Some(refused) = announcer.take_news() {
+                self.registered.lock().refused = refused;
+            }
             round.left.into_iter().for_each(|file| schedule.left(file));
             // Behind the beginning of its announcements: from here on nothing is missed.
             let now = Instant::now();

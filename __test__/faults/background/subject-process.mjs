@@ -1,0 +1,93 @@
+// The test's side of subject.mjs and faults.c.
+
+import { spawnSync } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { guard, startChild } from "../../processes/children.mjs";
+
+/** Far more than anything takes that a test waits for; catches hangs. */
+const HANG_MS = 30_000;
+
+/** Kinds of calls, as faults.c counts them. */
+export const KINDS = { open: 1, map: 2, thread: 4, read: 8, notify: 16 };
+
+const glibc = process.report.getReport().header.glibcVersionRuntime !== undefined;
+/** Why such a process cannot be started here; false if it can. */
+export const skip =
+  process.platform !== "linux" || !glibc
+    ? "calls are made to fail through glibc's LD_PRELOAD"
+    : spawnSync("cc", ["--version"]).status !== 0 && "the library that makes calls fail needs cc";
+
+const SUBJECT = new URL("subject.mjs", import.meta.url);
+const FAULTS = fileURLToPath(new URL("faults.c", import.meta.url));
+
+/** Starts a subject. Its `folder` goes with it. */
+export async function startSubject() {
+  const folder = mkdtempSync(join(tmpdir(), "openkv-faults-"));
+  const library = join(folder, "faults.so");
+  const built = spawnSync("cc", ["-shared", "-fPIC", "-O1", "-o", library, FAULTS, "-ldl"]);
+  if (built.status !== 0) throw new Error(`faults.c does not compile: ${built.stderr}`);
+  const controlPath = join(folder, "control");
+  writeFileSync(controlPath, new Uint8Array(16));
+  const control = openSync(controlPath, "r+");
+
+  const said = [];
+  const looks = new Set();
+  const env = { ...process.env, LD_PRELOAD: library, OPENKV_TEST_FAULTS: controlPath };
+  const onLine = (line) => {
+    said.push(JSON.parse(line));
+    for (const look of looks) look();
+  };
+  const child = startChild(SUBJECT, {}, { onLine, spawn: { env } });
+
+  /** The first thing said, not taken before, that `wanted` wants. */
+  function hear(wanted, what) {
+    let look;
+    const heard = new Promise((resolve, reject) => {
+      look = () => {
+        const at = said.findIndex(wanted);
+        if (at >= 0) resolve(said.splice(at, 1)[0]);
+      };
+      child.ended.then(() => reject(new Error(`the process ended: ${child.stderr}`)));
+      looks.add(look);
+      look();
+    });
+    return guard(heard, HANG_MS, `${what}; said: ${JSON.stringify(said.slice(-5))}`)
+      .finally(() => looks.delete(look));
+  }
+
+  await hear((it) => it.ready, "the process is ready");
+  return {
+    folder,
+    said,
+    hear,
+    child,
+    async do(does, rest = {}) {
+      child.say(JSON.stringify({ does, ...rest }));
+      const answer = await hear((it) => "answer" in it || "refused" in it, `it does ${does}`);
+      if ("refused" in answer) throw Object.assign(new Error(answer.message), { code: answer.refused });
+      return answer.answer;
+    },
+    /** From here on `times` calls of these kinds fail, from the `first` on. */
+    arm(kinds, first = 1, times = 0x3fffffff) {
+      writeSync(control, new Uint8Array(new Int32Array([0, first, times, 0]).buffer), 0, 16, 0);
+      writeSync(control, new Uint8Array(new Int32Array([kinds]).buffer), 0, 4, 0);
+    },
+    /** Nothing fails any more; answers how many calls there were. */
+    disarm() {
+      writeSync(control, new Uint8Array(4), 0, 4, 0);
+      const calls = new Int32Array(1);
+      readSync(control, new Uint8Array(calls.buffer), 0, 4, 12);
+      return calls[0];
+    },
+    async end() {
+      child.kill();
+      await child.ended;
+      closeSync(control);
+      rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+}

@@ -1,0 +1,161 @@
+//! Which background parts of a store do not do their work, and when they try again.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::model::{
+    BACKGROUND_FAILING_MS_MAX, BACKGROUND_PAUSE_MS, BACKGROUND_PAUSE_MS_MAX, Error, Kind,
+};
+
+/// What a store does without being called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Learning of other processes' commits.
+    ExternalCommits,
+    /// The operating system's announcements of writes to the file; without them it is polled.
+    Announcements,
+    /// Reading the states of watches and the batches of change feeds.
+    Streams,
+    /// Asking the file what is due: messages, ends of entries, indexes to build.
+    Agenda,
+    /// Deleting entries that have ended, and dead messages whose retention is over.
+    Sweep,
+    /// Building search indexes.
+    Indexes,
+}
+
+impl Part {
+    /// As callers see it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ExternalCommits => "externalCommits",
+            Self::Announcements => "announcements",
+            Self::Streams => "streams",
+            Self::Agenda => "agenda",
+            Self::Sweep => "sweep",
+            Self::Indexes => "indexes",
+        }
+    }
+}
+
+/// A part that does not do its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// Which.
+    pub part: Part,
+    /// Why, at its last try.
+    pub error: Error,
+    /// Since when, in ms since the epoch.
+    pub since_ms: i64,
+}
+
+/// The parts of a store that do not do their work.
+#[derive(Default)]
+pub(super) struct Health(Mutex<BTreeMap<Part, (Error, i64)>>);
+
+impl Health {
+    /// A part has failed at a try.
+    pub(super) fn failed(&self, part: Part, error: &Error, now_ms: i64) {
+        self.0.lock().entry(part).or_insert_with(|| (error.clone(), now_ms)).0 = error.clone();
+    }
+
+    /// A part does its work, or has none.
+    pub(super) fn works(&self, part: Part) {
+        self.0.lock().remove(&part);
+    }
+
+    /// As [`Self::failed`] or [`Self::works`].
+    pub(super) fn note<T>(&self, part: Part, done: &Result<T, Error>, now_ms: i64) {
+        match done {
+            Ok(_) => self.works(part),
+            Err(error) => self.failed(part, error, now_ms),
+        }
+    }
+
+    /// Those that do not, by part.
+    pub(super) fn failing(&self) -> Vec<Failing> {
+        let failing = |(part, (error, since_ms)): (&Part, &(Error, i64))| Failing {
+            part: *part,
+            error: error.clone(),
+            since_ms: *since_ms,
+        };
+        self.0.lock().iter().map(failing).collect()
+    }
+}
+
+/// How long to wait after so many failures on end.
+fn pause(failures: u32) -> Duration {
+    let doubled = BACKGROUND_PAUSE_MS.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    Duration::from_millis(doubled.min(BACKGROUND_PAUSE_MS_MAX))
+}
+
+/// Tries on end that have failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tries {
+    failures: u32,
+    since: Option<Instant>,
+}
+
+impl Tries {
+    /// One more has failed: how long to wait for the next.
+    pub(super) fn failed(&mut self, now: Instant) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        self.since.get_or_insert(now);
+        pause(self.failures)
+    }
+
+    /// Whether the last one has.
+    pub(super) fn have_failed(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Whether callers are to be told, since all tries have failed for so long.
+    pub(super) fn is_lost(&self, now: Instant) -> bool {
+        let most = Duration::from_millis(BACKGROUND_FAILING_MS_MAX);
+        self.since.is_some_and(|since| now.saturating_duration_since(since) >= most)
+    }
+}
+
+/// Whether what failed with this may succeed at another try.
+pub(super) fn may_pass(error: &Error) -> bool {
+    error.kind() == Kind::Unavailable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_bound() {
+        assert_eq!(pause(1), Duration::from_millis(BACKGROUND_PAUSE_MS));
+        assert_eq!(pause(2), Duration::from_millis(BACKGROUND_PAUSE_MS * 2));
+        assert_eq!(pause(u32::MAX), Duration::from_millis(BACKGROUND_PAUSE_MS_MAX));
+    }
+
+    #[test]
+    fn callers_are_told_when_all_tries_of_a_while_have_failed() {
+        let start = Instant::now();
+        let most = Duration::from_millis(BACKGROUND_FAILING_MS_MAX);
+        let mut tries = Tries::default();
+        assert!(!tries.is_lost(start + most));
+        tries.failed(start);
+        tries.failed(start + most / 2);
+        assert!(!tries.is_lost(start + most - Duration::from_millis(1)));
+        assert!(tries.is_lost(start + most));
+    }
+
+    #[test]
+    fn a_part_is_named_since_its_first_failure_and_by_its_last_until_it_works() {
+        let health = Health::default();
+        let error = |text: &str| Error::new(Kind::Unavailable, text);
+        health.failed(Part::Sweep, &error("first"), 5);
+        health.failed(Part::Sweep, &error("last"), 9);
+        let failing = Failing { part: Part::Sweep, error: error("last"), since_ms: 5 };
+        assert_eq!(health.failing(), [failing]);
+        health.note(Part::Sweep, &Ok(()), 10);
+        assert_eq!(health.failing(), []);
+    }
+}
