@@ -6,8 +6,9 @@
 // which nothing changed costs what cargo needs to see that: well under a second.
 
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, renameSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { addonFile, platformOfTarget } from "./platforms.mjs";
@@ -36,6 +37,9 @@ export function buildAddon({ target, profile = "release", zig = false } = {}) {
   mkdirSync(nativeDir, { recursive: true });
   const placed = join(nativeDir, file);
   place(built, placed);
+  if (profile === "release") {
+    refuseMachinePaths(placed);
+  }
   place(join(root, "scripts", "native-loader.js"), join(nativeDir, "binding.js"));
   return placed;
 }
@@ -65,11 +69,7 @@ function compile(triple, cross, profile, zig) {
   if (cross) {
     args.push("--target", zig && triple.endsWith("-linux-gnu") ? `${triple}.${GLIBC_MIN}` : triple);
   }
-  const env = { ...process.env };
-  if (triple.endsWith("-musl")) {
-    // A shared library that Node loads has to use the C library that Node uses.
-    env.RUSTFLAGS = `${env.RUSTFLAGS ?? ""} -C target-feature=-crt-static`.trim();
-  }
+  const env = environment(triple, profile);
   const { error, status, signal, stdout } = spawnSync(zig ? "cargo-zigbuild" : "cargo", args, {
     cwd: root,
     env,
@@ -82,6 +82,55 @@ function compile(triple, cross, profile, zig) {
     fail(`cargo could not build the addon (${how}).`);
   }
   return libraryIn(stdout);
+}
+
+/** The environment of cargo: flags for the target, and no paths of this machine in a release. */
+function environment(triple, profile) {
+  const env = { ...process.env };
+  const flags = (env.RUSTFLAGS ?? "").split(" ").filter((flag) => flag !== "");
+  if (triple.endsWith("-musl")) {
+    // A shared library that Node loads has to use the C library that Node uses.
+    flags.push("-C", "target-feature=-crt-static");
+  }
+  if (profile === "release") {
+    const remapped = machineFolders().map(([from, to]) => [from, to].join("="));
+    flags.push(...remapped.map((pair) => `--remap-path-prefix=${pair}`));
+    // What build scripts compile as C has the same paths in its messages.
+    env.CFLAGS = [env.CFLAGS, ...remapped.map((pair) => `-ffile-prefix-map=${pair}`)].join(" ").trim();
+    if (process.platform === "win32") delete env.CFLAGS;
+  }
+  // Unlike RUSTFLAGS it takes folders with a space in their names.
+  env.CARGO_ENCODED_RUSTFLAGS = flags.join("\x1f");
+  delete env.RUSTFLAGS;
+  return env;
+}
+
+/** Folders of this machine whose names rustc would write into messages, and what it writes instead. */
+function machineFolders() {
+  const cargo = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
+  const sources = join(cargo, "registry", "src");
+  // The folder's name has the registry's in it; it exists once the sources are there.
+  spawnSync("cargo", ["fetch", "--locked"], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
+  const registries = existsSync(sources) ? readdirSync(sources) : [];
+  return [
+    [homedir(), "home"],
+    [cargo, "cargo"],
+    [root, "openkv"],
+    // The last prefix that fits is the one that counts.
+    ...registries.map((registry) => [join(sources, registry), "crates"]),
+  ];
+}
+
+/** Fails if a release names a folder of the machine that built it. */
+function refuseMachinePaths(file) {
+  const bytes = readFileSync(file);
+  for (const [folder] of machineFolders()) {
+    const at = bytes.indexOf(`${folder}${sep}`);
+    if (at >= 0) {
+      const found = bytes.toString("latin1", at, at + 200).replace(/[^ -~].*/s, "");
+      fail(`${basename(file)} names a folder of this machine: ${found}`);
+    }
+  }
 }
 
 function libraryIn(messages) {
