@@ -47,12 +47,12 @@ export function writeBlob(encoder: Encoder, blob: Blob): void {
 
 /** What a File has beyond a Blob; null when it only looks like one. */
 function fileOf(blob: Blob): { name: string; lastModified: number } | null {
-  if (files === undefined || !Object.prototype.isPrototypeOf.call(files.prototype, blob)) return null;
+  if (typeof File !== "function" || !(blob instanceof File)) return null;
   try {
-    return {
-      name: nameOf!.call(blob) as string,
-      lastModified: modifiedOf!.call(blob) as number,
-    };
+    const name = nameOf!.call(blob) as unknown;
+    const lastModified = modifiedOf!.call(blob) as unknown;
+    if (typeof name !== "string" || typeof lastModified !== "number") return null;
+    return { name, lastModified };
   } catch {
     return null;
   }
