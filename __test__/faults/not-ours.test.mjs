@@ -157,7 +157,8 @@ test("paths that cannot be a file", async (t) => {
   mkdirSync(join(directory, "folder"));
   const examiner = startExaminer(t);
   const folder = join(directory, "folder");
-  assertRefused(await examiner.examine(folder), "UNAVAILABLE", /unable to open database file: it is a folder: name a file, such as .*folder/);
+  const why = /unable to open database file: it is a folder: name a file, such as .*folder/;
+  assertRefused(await examiner.examine(folder), "UNAVAILABLE", why);
   assertRefused(await examiner.examine(join(file, "below a file")), "UNAVAILABLE");
   assertRefused(await examiner.examine(loop), "UNAVAILABLE");
   assertRefused(await examiner.examine(nowhere), "UNAVAILABLE");

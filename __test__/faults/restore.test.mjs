@@ -33,7 +33,8 @@ function killedAfter(file, program) {
     ${program}
     process.kill(process.pid, "SIGKILL");
     await new Promise(() => setTimeout(() => {}, 1e6));`;
-  const { signal, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
+  const args = ["--input-type=module", "-e", source];
+  const { signal, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
   assert.equal(signal, "SIGKILL", stderr);
 }
 
@@ -105,7 +106,8 @@ test("an older backup under the log of another backup is refused", async () => {
 
 test("restore puts the backup there, and the log away", async () => {
   const { file, copy } = await crashed("restored");
-  await assert.rejects(restore(copy, file), { name: "TypeError", message: /exists already.*force: true/ });
+  const taken = { name: "TypeError", message: /exists already.*force: true/ };
+  await assert.rejects(restore(copy, file), taken);
   const told = await restore(copy, file, { force: true, onProgress() {} });
   assert.equal(told.entries, 20);
   assert.match(told.sha256, /^[0-9a-f]{64}$/);
@@ -130,10 +132,11 @@ test("a log alone is something that is there", async () => {
 });
 
 test("a database that is open is not replaced", async () => {
+  const open = { code: "UNAVAILABLE", message: /is open/ };
   const { file, copy } = await crashed("open");
   for (const options of [{}, { readonly: true }]) {
     const kv = await openKv(file, options);
-    await assert.rejects(restore(copy, file, { force: true }), { code: "UNAVAILABLE", message: /is open/ });
+    await assert.rejects(restore(copy, file, { force: true }), open);
     assert.equal((await kv.get(["k", 15])).value, "after");
     await kv.close();
   }
@@ -143,7 +146,7 @@ test("a database that is open is not replaced", async () => {
     process.stdin.on("data", () => kv.close()).on("end", () => {});`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", source]);
   await once(child.stdout, "data");
-  await assert.rejects(restore(copy, file, { force: true }), { code: "UNAVAILABLE", message: /is open/ });
+  await assert.rejects(restore(copy, file, { force: true }), open);
   child.stdin.end("close");
   await once(child, "exit");
   await restore(copy, file, { force: true });
