@@ -118,11 +118,11 @@ pub fn parse_outcomes(bytes: &[u8], count: usize) -> Result<Vec<Decision>, Malfo
                 let stamp = stamp(&mut reader)?;
                 let results =
                     Results { resolved: parse_resolved(&mut reader)?, ..Results::default() };
-                Decision::CommittedWith(stamp, Box::new(results))
+                Decision::committed(stamp, results)
             }
             COMMITTED_TELLING => {
                 let stamp = stamp(&mut reader)?;
-                Decision::CommittedWith(stamp, Box::new(parse_results(&mut reader)?))
+                Decision::committed(stamp, parse_results(&mut reader)?)
             }
             _ => return Err(reader.refused("an unknown outcome")),
         });
@@ -212,6 +212,15 @@ mod tests {
         assert_eq!(parse_outcomes(&frame, count), Ok(decisions));
         for len in 0..frame.len() {
             assert!(parse_outcomes(&frame[..len], count).is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn an_outcome_that_tells_nothing_is_a_plain_one() {
+        for (status, counts) in [(COMMITTED_WITH, 1), (COMMITTED_TELLING, 3)] {
+            let stamp = Versionstamp::new(5);
+            let frame = [&[status][..], &stamp.hex(), &vec![0; 4 * counts]].concat();
+            assert_eq!(parse_outcomes(&frame, 1), Ok(vec![Decision::Committed(stamp)]));
         }
     }
 
