@@ -1822,16 +1822,27 @@ export class Kv implements Disposable, AsyncDisposable {
   /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve;
    * reads that are under way may be rejected with {@link BadResource}, as later calls are. Watches
-   * end and listeners resolve; handlers that run may finish. Returns when the file is released, if
-   * this was its last handle in the process.
+   * end and listeners resolve; handlers that run may finish. A value whose `Blob` is still being read,
+   * or that waits for a `deleteMany`, is rejected with {@link BadResource}.
+   *
+   * Returns at once. The promise resolves when the file is released, if this was its last handle in
+   * the process, and never rejects; it need not be awaited. Opening the file again in this process
+   * waits for that, and the end of the process does for at most 10 seconds.
    *
    * @throws {@link BadResource} when it is closed already.
+   *
+   * @example
+   * await kv.close();
+   * await unlink("app.sqlite3");
    */
-  close(): void;
+  close(): Promise<void>;
 
-  /** Closes the handle, if it is open: `using kv = await openKv()`. */
+  /**
+   * Closes the handle, if it is open: `using kv = await openKv()`. Waits for the release of the file
+   * for at most 500 ms; `await using` waits without blocking.
+   */
   [Symbol.dispose](): void;
-  /** As `Symbol.dispose`. */
+  /** Closes the handle, if it is open, and waits for what {@link Kv.close} waits for. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 

@@ -71,6 +71,8 @@ interface ReadOptions {
 
 export class Kv {
   readonly #session: Session;
+  /** Resolves when the database is closed, once that was asked for. */
+  #closed: Promise<void> = Promise.resolve();
 
   constructor(session: Session) {
     if (!(session instanceof Session)) {
@@ -306,25 +308,27 @@ export class Kv {
     return signalled("kv.check", options, () => check(this.#session));
   }
 
-  close(): void {
+  close(): Promise<void> {
     if (this.#session.closed) throw closedError();
-    this.#session.close();
+    return (this.#closed = this.#session.close());
   }
 
-  #dispose(): void {
-    if (this.#session.closed) return;
+  #dispose(): Promise<void> {
+    if (this.#session.closed) return this.#closed;
     this.#session.disposed = true;
-    this.#session.close();
+    return (this.#closed = this.#session.close());
   }
 
   static {
     const define = (name: symbol, value: (this: Kv) => unknown) =>
       Object.defineProperty(this.prototype, name, { value, writable: true, configurable: true });
     define(DISPOSE, function dispose() {
-      this.#dispose();
+      const isOpen = !this.#session.closed;
+      void this.#dispose();
+      if (isOpen) this.#session.port.native.waitClosed(false);
     });
     define(ASYNC_DISPOSE, async function asyncDispose() {
-      this.#dispose();
+      await this.#dispose();
     });
   }
 }

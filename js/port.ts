@@ -4,6 +4,7 @@
 // Invariant: the addon's port is referenced exactly while something is pending.
 
 import { setImmediate } from "./clock.js";
+import process from "node:process";
 import { Writer } from "./codec/writer.js";
 import type * as Binding from "./native/binding.js";
 import { loadBinding } from "./native/load.js";
@@ -53,6 +54,7 @@ export class Port {
   readonly #receivers = new Map<number, Receiver>();
   #lastId = 0;
   #pending = 0;
+  #closesBeforeExit = false;
   #turn: TurnMember[] = [];
 
   constructor(native: typeof Binding) {
@@ -115,6 +117,13 @@ export class Port {
 
   settled(): void {
     if (--this.#pending === 0) this.native.unref(this.attachment);
+  }
+
+  /** From now on a process that exits waits, for a bounded time, for what is being closed. */
+  closeBeforeExit(): void {
+    if (this.#closesBeforeExit) return;
+    this.#closesBeforeExit = true;
+    process.once("exit", () => this.native.waitClosed(true));
   }
 
   /** Calls `endTurn` when the event loop turns. A member adds itself once per turn. */

@@ -105,7 +105,7 @@ export class Session implements TurnMember {
     if (this.closed) return;
     this.aborted = { reason };
     this.native.abandon();
-    this.close();
+    void this.close();
   }
 
   /**
@@ -191,12 +191,41 @@ export class Session implements TurnMember {
     this.#writeBatch?.flush();
   }
 
-  /** Closes the handle. What was called before is handed over first, and completed. */
-  close(): void {
+  /**
+   * Closes the handle. What was called before is handed over first, and completed. Resolves when the
+   * database is closed, if this was its last handle; never rejects.
+   */
+  close(): Promise<void> {
     this.#disobey();
     this.flush();
     this.closed = true;
-    this.native.close();
+    return new Closing(this.port).start(this.native);
+  }
+}
+
+/** Waits for the one event that says that a database is closed. */
+class Closing implements Receiver {
+  readonly #port: Port;
+  readonly #id: number;
+  #resolve!: () => void;
+
+  constructor(port: Port) {
+    this.#port = port;
+    this.#id = port.register(this);
+  }
+
+  start(native: NativeHandle): Promise<void> {
+    this.#port.pending();
+    this.#port.closeBeforeExit();
+    const closed = new Promise<void>((resolve) => (this.#resolve = resolve));
+    native.close(this.#id);
+    return closed;
+  }
+
+  receive(): void {
+    this.#port.forget(this.#id);
+    this.#port.settled();
+    this.#resolve();
   }
 }
 

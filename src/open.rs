@@ -1,13 +1,13 @@
 //! The composition root: from a path or URL and options to a database; all handles on a
 //! file share one store.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use crate::backend::Database;
 use crate::engine;
@@ -65,11 +65,17 @@ impl Env for System {
 /// The stores of this process and the formats of their values, by file.
 static STORES: LazyLock<Mutex<HashMap<Place, Opened>>> = LazyLock::new(Mutex::default);
 
+/// The stores that are being closed, by number, with their places if they have files.
+static CLOSING: Mutex<BTreeMap<u64, Option<Place>>> = Mutex::new(BTreeMap::new());
+
+/// Told whenever one of [`CLOSING`] is closed.
+static CLOSED: Condvar = Condvar::new();
+
 /// A store, and how its file's values are encoded.
 type Opened = (Weak<Store>, Encoding);
 
 /// What makes two paths the same open database.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
     path: PathBuf,
     /// Which file stands at the path: a deleted and recreated one is another.
@@ -127,6 +133,7 @@ fn open_file(
     busy: Duration,
     wanted: Option<Encoding>,
 ) -> Result<Arc<Store>> {
+    wait_closed_at(path);
     if let Some((store, encoding)) = joined(path, readonly) {
         let named = |error: Error| {
             Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
@@ -172,12 +179,88 @@ pub fn restore(
     replace: bool,
     step: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<engine::Backup> {
+    wait_closed_at(to);
     let open = [false, true].iter().any(|readonly| joined(to, *readonly).is_some());
     if open {
         let message = "is open in this process: close it first";
         return Err(Error::new(Kind::Unavailable, format!("{} {message}", to.display())));
     }
     engine::sqlite::restore(from, to, replace, step)
+}
+
+/// Lets go of a database. If nobody else has it, a thread of its own completes what was handed over
+/// and closes it; `closed` is called after that. Whoever opens the file again waits for it.
+pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
+    let Database::Store(store) = database else {
+        drop(database);
+        return closed();
+    };
+    // An opening that comes now finds the store, or that it is being closed.
+    let stores = STORES.lock();
+    let of_it = |(_, (known, _)): &(&Place, &Opened)| known.as_ptr() == Arc::as_ptr(&store);
+    let place = stores.iter().find(of_it).map(|(place, _)| place.clone());
+    let Some(store) = Arc::into_inner(store) else {
+        drop(stores);
+        return closed();
+    };
+    let closing = Closing::begin(place);
+    drop(stores);
+    // If no thread can be started, it is closed here, where the job is dropped.
+    let job = move || {
+        drop(store);
+        drop(closing);
+        closed();
+    };
+    if let Err(error) = std::thread::Builder::new().name("openkv-close".into()).spawn(job) {
+        tracing::warn!(%error, "starting a thread that closes a database");
+    }
+}
+
+/// Waits until all stores are closed that are being closed now, at most so long.
+pub fn wait_closed(longest: Duration) {
+    let deadline = Instant::now() + longest;
+    let mut closing = CLOSING.lock();
+    let last = closing.keys().next_back().copied().unwrap_or(0);
+    while closing.range(..=last).next().is_some() {
+        if CLOSED.wait_until(&mut closing, deadline).timed_out() {
+            return;
+        }
+    }
+}
+
+/// A store is being closed, until this is dropped.
+struct Closing(u64);
+
+impl Closing {
+    fn begin(place: Option<Place>) -> Self {
+        let mut closing = CLOSING.lock();
+        let number = closing.keys().next_back().map_or(1, |last| last + 1);
+        closing.insert(number, place);
+        Self(number)
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        CLOSING.lock().remove(&self.0);
+        CLOSED.notify_all();
+    }
+}
+
+/// Waits for the stores on a file that are being closed: what was handed over to them comes first.
+fn wait_closed_at(path: &Path) {
+    let mut closing = CLOSING.lock();
+    while !closing.is_empty() {
+        let at = |known: &Option<Place>| {
+            known.as_ref().is_some_and(|known| {
+                [true, false].into_iter().any(|ro| Place::of(path, ro).as_ref() == Some(known))
+            })
+        };
+        if !closing.values().any(at) {
+            return;
+        }
+        CLOSED.wait(&mut closing);
+    }
 }
 
 fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Encoding)> {

@@ -43,8 +43,8 @@ for (const addon of [false, true]) {
       const keys = [];
       for await (const entry of a.list({ prefix: [] })) keys.push(entry.key[0]);
       assert.deepEqual(keys, ["alice", "bobby"]);
-      a.close();
-      b.close();
+      await a.close();
+      await b.close();
     });
 
     test("a larger answer makes only the asker's scratch larger", { timeout: 20_000 }, async () => {
@@ -57,8 +57,8 @@ for (const addon of [false, true]) {
         assert.equal((await a.get(["large"])).value.length, 3 * 1024 * 1024);
         assert.equal((await b.get(["large"])).value, "small");
       }
-      a.close();
-      b.close();
+      await a.close();
+      await b.close();
     });
 
     test("each takes the 64-bit integers of the other", { timeout: 20_000 }, async () => {
@@ -88,7 +88,7 @@ for (const addon of [false, true]) {
         await assert.rejects(async () => await kv.atomic().sum(["n"], given).commit(), TypeError);
       }
       await assert.rejects(kv.set(["like"], new Proxy(foreign, {})), TypeError);
-      kv.close();
+      await kv.close();
     });
 
     test("each is told of its own events", { timeout: 20_000 }, async () => {
@@ -96,15 +96,15 @@ for (const addon of [false, true]) {
       const first = await one.openKv(":memory:");
       const b = await two.openKv(":memory:");
       const a = await one.openKv(":memory:");
-      first.close();
+      await first.close();
       assert.equal(await a.count({ prefix: [] }), 0);
       const watched = a.watch([["k"]]).getReader();
       assert.equal((await watched.read()).value[0].value, null);
       await b.set(["k"], "of b");
       await a.set(["k"], "of a");
       assert.equal((await watched.read()).value[0].value, "of a");
-      a.close();
-      b.close();
+      await a.close();
+      await b.close();
     });
   });
 }
@@ -145,7 +145,7 @@ describe("installed copies, each with an addon of its own, on one file", () => {
     assert.equal((await kv.get(["sum"])).value.value, BigInt(names.length * COMMITS));
     for (const name of names) assert.equal(await kv.count({ prefix: [name] }), COMMITS);
     assert.deepEqual((await kv.check()).findings, []);
-    kv.close();
+    await kv.close();
   }
 
   test("on one thread, which see each other's commits", { timeout: 60_000 }, async () => {
@@ -163,12 +163,12 @@ describe("installed copies, each with an addon of its own, on one file", () => {
     await seen.cancel();
     const stamps = await Promise.all([commit(one, a, "a"), commit(two, b, "b")]);
     // Closing one must not take the other's locks with it.
-    a.close();
+    await a.close();
     stamps.push(await commit(two, b, "c"));
     const c = await one.openKv(path);
     stamps.push(...(await Promise.all([commit(one, c, "d"), commit(two, b, "e")])));
-    b.close();
-    c.close();
+    await b.close();
+    await c.close();
     await verify(one, path, stamps.flat(), ["a", "b", "c", "d", "e"]);
   });
 
@@ -183,7 +183,7 @@ describe("installed copies, each with an addon of its own, on one file", () => {
       ${commit}
       two.openKv(workerData.path).then(async (kv) => {
         const stamps = await commit(two, kv, "b");
-        kv.close();
+        await kv.close();
         parentPort.postMessage(stamps);
       });`;
     const a = await one.openKv(path);
@@ -192,7 +192,7 @@ describe("installed copies, each with an addon of its own, on one file", () => {
     const ours = await commit(one, a, "a");
     const stamps = [...ours, ...(await theirs)[0]];
     await exited;
-    a.close();
+    await a.close();
     await verify(one, path, stamps, ["a", "b"]);
   });
 });

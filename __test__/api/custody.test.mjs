@@ -39,8 +39,8 @@ test("a backup is the database at one point in time, while others write", async 
   assert.equal(count("before"), 50);
   assert.ok(entries.every(({ versionstamp }) => versionstamp <= copy.versionstamp));
   assert.deepEqual(await copied.check(), { ok: true, findings: [] });
-  copied.close();
-  kv.close();
+  await copied.close();
+  await kv.close();
   assert.deepEqual(readdirSync(folder).filter((name) => /unfinished|wal|shm/.test(name)), []);
 });
 
@@ -53,7 +53,7 @@ test("the same contents have the same hash", async () => {
   await kv.set(["k"], { v: 2 });
   const third = await kv.backup(path("same3.db"));
   assert.notEqual(third.sha256, first.sha256);
-  kv.close();
+  await kv.close();
 });
 
 test("a backup that is ended leaves nothing behind", async () => {
@@ -69,7 +69,7 @@ test("a backup that is ended leaves nothing behind", async () => {
   await assert.rejects(backup, /enough/);
   assert.ok(!existsSync(path("ended-copy.db")));
   assert.deepEqual(readdirSync(folder).filter((name) => name.includes("unfinished")), []);
-  kv.close();
+  await kv.close();
 });
 
 // It was an unhandled rejection, and the end of the process.
@@ -84,7 +84,7 @@ test("what onProgress throws ends the backup, which rejects with it", async () =
     await assert.rejects(kv.backup(path(`${name}-copy.db`), { onProgress }), /no more/);
   }
   assert.deepEqual(readdirSync(folder).filter((name) => name.includes("unfinished")), []);
-  kv.close();
+  await kv.close();
 });
 
 const BACKUP_WORKER = `
@@ -98,7 +98,7 @@ const BACKUP_WORKER = `
       setImmediate(() => parentPort.postMessage("begun"));
       parentPort.once("message", () => controller.abort(new Error("enough")));
       const answer = await backup.then(({ entries }) => entries, (error) => error.message);
-      kv.close();
+      await kv.close();
       parentPort.postMessage(answer);
     });
     parentPort.postMessage("open");
@@ -124,7 +124,7 @@ test("a backup that is ended ends no other thread's", async () => {
   first.worker.postMessage("end");
   assert.deepEqual([await first.next(), await second.next()], ["enough", 301]);
   for (const { worker } of [first, second]) await worker.terminate();
-  kv.close();
+  await kv.close();
 });
 
 test("what cannot be is refused, and says why", async () => {
@@ -136,11 +136,11 @@ test("what cannot be is refused, and says why", async () => {
   await assert.rejects(kv.backup(path("x"), { signal: 1 }), /signal must be an AbortSignal/);
   await assert.rejects(kv.backup(path("x"), { onProgress: 1 }), /onProgress must be a function/);
   await assert.rejects(kv.backup(path("no/such/folder/x")), { code: "UNAVAILABLE" });
-  kv.close();
+  await kv.close();
   await assert.rejects(kv.backup(path("x")), { name: "BadResource" });
   await assert.rejects(kv.check(), { name: "BadResource" });
   const memory = await openKv(":memory:");
   await assert.rejects(memory.backup(path("x")), { code: "UNSUPPORTED" });
   assert.deepEqual(await memory.check(), { ok: true, findings: [] });
-  memory.close();
+  await memory.close();
 });

@@ -55,7 +55,7 @@ test("a KvError shows its code, and its name is not a property of its own", () =
 
 test("a BadResource is a KvError outside Deno", async () => {
   const kv = await openKv(":memory:");
-  kv.close();
+  await kv.close();
   await assert.rejects(kv.get(["a"]), BadResource);
   await assert.rejects(kv.get(["a"]), KvError);
 });

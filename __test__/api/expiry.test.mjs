@@ -219,7 +219,7 @@ onEveryKind("ends", (fresh) => {
     await assert.rejects(kv.persist(["k".repeat(3000)]), /Key too large for write/);
     assert.throws(() => kv.atomic().touch(["a"], {}), /atomic\(\)\.touch: expireIn/);
     await assert.rejects(kv.atomic().persist(["a", {}]).commit(), TypeError);
-    kv.close();
+    await kv.close();
     const closed = { name: "BadResource", code: "CLOSED" };
     await assert.rejects(kv.ttl(["a"]), closed);
     await assert.rejects(kv.touch(["a"], { expireIn: 5 }), closed);

@@ -39,7 +39,7 @@ test("an instance belongs to the class of both", async () => {
   assert.ok(kv instanceof imported.Kv);
   assert.ok(kv.atomic() instanceof imported.AtomicOperation);
   assert.ok(kv.list({ prefix: [] }) instanceof imported.KvListIterator);
-  kv.close();
+  await kv.close();
 });
 
 test("functions take as many arguments as Deno's", async () => {

@@ -128,7 +128,7 @@ onEveryKind("fake timers", (fresh) => {
     const kv = await fresh();
     await withoutTime(async () => {
       const written = kv.set(["a"], 1);
-      kv.close();
+      await kv.close();
       assert.equal((await written).ok, true);
       await assert.rejects(kv.get(["a"]), { name: "BadResource" });
     });

@@ -159,7 +159,7 @@ function feeds(fresh, { elsewhere = false } = {}) {
     await kv.set(["a", 1], 1);
     assert.equal((await closed.read()).value.changes.length, 1);
     const last = closed.read();
-    kv.close();
+    await kv.close();
     assert.deepEqual(await last, { done: true, value: undefined });
   });
 
@@ -235,7 +235,7 @@ describe("feeds: what is refused", () => {
 
   test("a closed handle", async () => {
     const kv = await openKv(":memory:");
-    kv.close();
+    await kv.close();
     assert.throws(() => kv.watch({ prefix: [] }), { name: "BadResource" });
   });
 

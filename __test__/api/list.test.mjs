@@ -178,7 +178,7 @@ test("close mid-iteration: what is buffered is yielded, then BadResource", async
   const kv = await filled(await openKv(":memory:"), 100);
   const iterator = kv.list(rows);
   await iterator.next();
-  kv.close();
+  await kv.close();
   let yielded = 1;
   await assert.rejects(async () => {
     for await (const { value } of iterator) assert.equal(value.i, yielded++);
@@ -193,7 +193,7 @@ test("close while next() waits for the asynchronous lane", async () => {
   const iterator = kv.list(rows);
   await spendTurn(kv);
   const waiting = [iterator.next(), iterator.next(), kv.get(["row", 1]), kv.getMany([["row", 2]])];
-  kv.close();
+  await kv.close();
   const outcomes = await Promise.allSettled(waiting);
   for (const { status, reason } of outcomes) {
     if (status === "rejected") assert.equal(reason.name, "BadResource");

@@ -24,7 +24,7 @@ onEveryKind("looking after a database", (fresh) => {
     await assert.rejects(kv.stats({ entries: 1 }), /entries must be a boolean/);
     await assert.rejects(kv.stats(5), TypeError);
     await kv.vacuum();
-    kv.close();
+    await kv.close();
     await assert.rejects(kv.stats(), { name: "BadResource" });
     await assert.rejects(kv.vacuum(), { name: "BadResource" });
   });

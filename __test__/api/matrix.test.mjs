@@ -317,7 +317,7 @@ test("on a closed handle every call is a BadResource, and nothing else happens",
   const kv = await openKv(":memory:");
   const operation = kv.atomic().set(["a"], 1);
   const iterator = kv.list({ prefix: [] });
-  kv.close();
+  await kv.close();
   const calls = {
     get: () => kv.get(["a"]),
     getMany: () => kv.getMany([["a"]]),
@@ -349,12 +349,12 @@ test("a handler that is no function is refused before it takes a message", async
     await assert.rejects(kv.listenQueue(handler), { name: "TypeError", message: /expected: function/ });
   }
   assert.equal(await new Promise((resolve) => void kv.listenQueue(resolve)), "kept");
-  kv.close();
+  await kv.close();
 });
 
 test("wrong arguments on a closed handle are told all the same", async () => {
   const kv = await openKv(":memory:");
-  kv.close();
+  await kv.close();
   await assert.rejects(kv.get("a"), TypeError);
   await assert.rejects(kv.set(["a"], 1, { expireIn: -1 }), TypeError);
   assert.throws(() => kv.list({}), TypeError);

@@ -96,7 +96,7 @@ onEveryKind("metrics", (fresh) => {
     assert.equal(families.get("openkv_operations_total").type, "counter");
     await keys.cancel();
     await feed.cancel();
-    kv.close();
+    await kv.close();
     await listening;
   });
 
@@ -107,7 +107,7 @@ onEveryKind("metrics", (fresh) => {
     await assert.rejects(kv.metrics({ format: 1 }), TypeError);
     await assert.rejects(kv.metrics(5), TypeError);
     assert.equal((await kv.metrics({ format: "object" })).commits, 0);
-    kv.close();
+    await kv.close();
     await assert.rejects(kv.metrics(), { name: "BadResource" });
   });
 });

@@ -287,7 +287,7 @@ onEveryKind("named queues", (fresh) => {
     const message = await queue.receive();
     const waiting = assert.rejects(queue.receive({ wait: 60_000 }), CLOSED);
     const listening = queue.listen(() => {});
-    kv.close();
+    await kv.close();
     await Promise.all([listening, waiting]);
     const calls = [
       queue.enqueue(1), queue.listen(() => {}), queue.receive(), queue.stats(),

@@ -316,7 +316,7 @@ describe("names of one file", { skip: links }, () => {
       });
       const reader = await open(name, { readonly: true });
       assert.equal((await reader.get(["a"])).value, 1);
-      reader.close();
+      await reader.close();
     }
     rmSync(path);
     assert.equal((await (await open(other)).get(["a"])).value, 1);

@@ -87,7 +87,7 @@ test("what is refused is refused with its reason, and nothing is deleted", async
 
 test("a closed handle", async () => {
   const kv = await openKv(":memory:");
-  kv.close();
+  await kv.close();
   await assert.rejects(kv.count(PREFIX), CLOSED);
   await assert.rejects(kv.paginate(PREFIX), CLOSED);
   await assert.rejects(kv.deleteMany(PREFIX), CLOSED);
@@ -252,5 +252,5 @@ test("paginate goes on behind the start of a range whose end extends it", async 
     cursor = page.cursor;
   }
   assert.deepEqual(pages, [["a"], ["a", "b"], ["a", 1]]);
-  kv.close();
+  await kv.close();
 });

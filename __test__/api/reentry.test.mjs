@@ -157,5 +157,5 @@ test("inspecting a half-built operation from its own value's getter", async () =
   operation.set(["b"], { get x() { seen = inspect(operation); return 1; } });
   assert.match(seen, /delete\(\[ 'a' \]\)$/);
   assert.match(inspect(operation), /set\(\[ 'b' \], \{ x: 1 \}\)$/);
-  kv.close();
+  await kv.close();
 });

@@ -284,7 +284,7 @@ onEveryKind("search", (fresh) => {
 
 test("on a closed handle every call is a BadResource", async () => {
   const kv = await openKv(":memory:");
-  kv.close();
+  await kv.close();
   const closed = { name: "BadResource", code: "CLOSED" };
   await assert.rejects(kv.createIndex({ prefix: [], fields: ["a"] }), closed);
   await assert.rejects(kv.listIndexes(), closed);
@@ -299,7 +299,7 @@ test("two handles and a read-only one see one index; it is there after opening a
   await first.createIndex({ prefix: ["s"], fields: ["t"] });
   await second.set(["s", 1], { t: "shared" });
   assert.deepEqual(names(await first.search(["s"], "shared")), [1]);
-  first.close();
+  await first.close();
   const reader = await open(path, { readonly: true });
   assert.deepEqual(names(await reader.search(["s"], "shared")), [1]);
   await assert.rejects(reader.createIndex({ prefix: ["r"], fields: ["t"] }), { code: "DENIED" });

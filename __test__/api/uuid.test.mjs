@@ -141,7 +141,7 @@ test("UUIDs rise through closing and through processes", async () => {
     const out = execFileSync(process.execPath, ["--input-type=module", "-e", child]);
     uuids.push(out.toString().trim());
     uuids.push(id.uuidIn(await kv.set(["parent", id], 1)));
-    kv.close();
+    await kv.close();
   }
   assert.equal(new Set(uuids).size, 6);
   assert.deepEqual(uuids, uuids.toSorted());

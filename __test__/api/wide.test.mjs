@@ -79,7 +79,7 @@ for (const path of [":memory:", "file"]) {
     await kv.enqueue(value.subarray(0, 64 * MIB - 5));
     const message = await new Promise((resolve) => void kv.listenQueue(resolve));
     assert.equal(message.length, 64 * MIB - 5);
-    kv.close();
+    await kv.close();
   });
 }
 

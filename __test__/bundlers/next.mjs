@@ -22,7 +22,7 @@ export async function GET() {
     const kv = await openKv("./next.sqlite3");
     await kv.atomic().sum(["visits"], 1).commit();
     const { value } = await kv.get(["visits"]);
-    kv.close();
+    await kv.close();
     return Response.json({ visits: value });
   } catch (error) {
     return Response.json({ code: error.code, message: error.message });

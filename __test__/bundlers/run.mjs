@@ -36,7 +36,7 @@ async function main() {
   const [a, n] = await kv.getMany([["a"], ["n"]]);
   console.log(kv instanceof classes.Kv, n.value instanceof classes.KvU64, a.value.get("b"), n.value.value);
   console.log(classes.Kv === Kv, classes.KvU64 === KvU64);
-  kv.close();
+  await kv.close();
 }
 
 main().catch((error) => {

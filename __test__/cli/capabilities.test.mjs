@@ -18,7 +18,7 @@ async function people(name) {
   const db = path(name);
   const kv = await openKv(db);
   for (const [key, value] of PEOPLE) await kv.set(key, value);
-  kv.close();
+  await kv.close();
   return { db, database: ["-d", db], on: (...args) => openkv("-d", db, ...args) };
 }
 
@@ -91,7 +91,7 @@ test("watch of a prefix tells every change, and goes on where it was", async () 
   assert.deepEqual([set.type, set.value], ["set", { type: "bigint", value: "5" }]);
   assert.equal(await ended(later, "SIGINT"), 0);
   await follower.cancel();
-  kv.close();
+  await kv.close();
 });
 
 onBoth("messages go into named queues and come out", async (people) => {
@@ -177,7 +177,7 @@ test("what ends keeps its end through export, import and copy", async () => {
   for (const name of ["ends.db", "ends2.db", "ends3.db", "ends4.db", "ends5.db"]) {
     const kv = await openKv(path(name));
     ends.push((await kv.ttl(["k"]))?.expireAt.getTime());
-    kv.close();
+    await kv.close();
   }
   for (const end of ends) assert.ok(Math.abs(end - ends[0]) < 1000, `${ends}`);
 });
@@ -192,7 +192,7 @@ test("a copy and an import can be files of Deno's kind", async () => {
     // Only a file that has this encoding is opened by that name.
     const kv = await openKv(file, { encoding: "v8" });
     assert.deepEqual((await kv.get(PEOPLE[0][0])).value, PEOPLE[0][1]);
-    kv.close();
+    await kv.close();
   }
   assert.equal((await openkv("copy", db, path("bad.db"), "--encoding", "json")).code, 2);
 });

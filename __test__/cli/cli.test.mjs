@@ -12,7 +12,7 @@ const path = folderOfTests();
 async function filled(name, entries) {
   const kv = await openKv(path(name));
   for (const [key, value] of entries) await kv.set(key, value);
-  kv.close();
+  await kv.close();
   return path(name);
 }
 
@@ -111,7 +111,7 @@ test("watch tells of changes until it is interrupted", async () => {
   const more = lines(2);
   await kv.set(["k"], 2);
   await more;
-  kv.close();
+  await kv.close();
   child.kill("SIGINT");
   const code = await new Promise((resolve) => child.on("close", resolve));
   assert.equal(code, 0);

@@ -45,7 +45,7 @@ test("nothing that is stored reaches the terminal as a control character", async
   await failing();
   await kv.set(["docs", BAD], { [`t`]: `word ${BAD} and more\nin two lines` });
   await (await kv.createIndex({ prefix: ["docs"], fields: ["t"], name: BAD })).ready();
-  kv.close();
+  await kv.close();
 
   const key = `["${JSON.stringify(BAD).slice(1, -1).replace("\x7f", "\\x7f").replace("\x9b", "\\x9b").replace("\u0085", "\\x85")}", "string"]`;
   const commands = [
@@ -76,7 +76,7 @@ test("what is printed of a key, typed again, is the same key", async () => {
   const file = path("again.db");
   const kv = await openKv(file);
   await kv.set([BAD, 1], "found");
-  kv.close();
+  await kv.close();
   const { out } = await openkv("-d", file, "list");
   const key = /^\[.*?\](?= @)/.exec(out)[0];
   assert.match((await openkv("-d", file, "get", key)).out, /found/);

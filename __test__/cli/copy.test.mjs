@@ -20,7 +20,7 @@ async function write(db, entries) {
   for (const [key, value] of Object.entries(entries)) {
     await (value === null ? kv.delete([key]) : kv.set([key], value));
   }
-  kv.close();
+  await kv.close();
 }
 
 async function held(db) {

@@ -85,7 +85,7 @@ test("an atomic operation happens as a whole, or not at all", async () => {
   const kv = await openKv(db);
   assert.equal((await kv.queue("mail").stats()).pending, 1);
   assert.notEqual(await kv.ttl(["n"]), null);
-  kv.close();
+  await kv.close();
 });
 
 test("every verb has what it needs", async () => {

@@ -23,7 +23,7 @@ const path = folderOfTests();
 async function filled(name, entries) {
   const kv = await openKv(path(name), { limits: "wide" });
   for (const [key, value] of entries) await kv.set(key, value);
-  kv.close();
+  await kv.close();
   return path(name);
 }
 
@@ -223,7 +223,7 @@ test("commits of a copy are bounded by what its values really are", async () => 
   const kv = await openKv(path("objects2.db"));
   const stamps = new Set();
   for await (const { versionstamp } of kv.list({ prefix: [] })) stamps.add(versionstamp);
-  kv.close();
+  await kv.close();
   assert.ok(stamps.size >= 6, `3 MB in ${stamps.size} commits`);
 });
 
@@ -253,7 +253,7 @@ test("the first signal ends an import that waits for its input", { timeout: 30_0
   assert.equal(await ended(child, "SIGINT"), 130);
   assert.match(err, /interrupted\n$/);
   assert.equal(await kv.count({ prefix: [] }), 501);
-  kv.close();
+  await kv.close();
 });
 
 test("the first signal ends an export whose reader does nothing", { timeout: 30_000 }, async (t) => {

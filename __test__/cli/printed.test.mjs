@@ -22,7 +22,7 @@ test("a message that nobody could read is delivered again", async () => {
     assert.equal(exit, code, err);
     assert.equal((await kv.queue(verb).stats()).total, 1, verb);
   }
-  kv.close();
+  await kv.close();
 });
 
 test("a message is kept when the device is full", { skip: withoutShell || !existsSync("/dev/full") }, async () => {
@@ -32,7 +32,7 @@ test("a message is kept when the device is full", { skip: withoutShell || !exist
   assert.equal(code, 1);
   assert.match(err, /could not be written: ENOSPC.*: message 1 is not done/);
   assert.equal((await kv.queue("m").stats()).total, 1);
-  kv.close();
+  await kv.close();
 });
 
 test("serve ends well when nobody reads what it tells", async () => {

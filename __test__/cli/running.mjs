@@ -23,7 +23,7 @@ export async function contents(file) {
   const kv = await openKv(file);
   const entries = [];
   for await (const { key, value } of kv.list({ prefix: [] })) entries.push([key, value]);
-  kv.close();
+  await kv.close();
   return entries;
 }
 

@@ -39,7 +39,7 @@ test("a file is served until the process is told to end", async () => {
   const kv = await openKv(large);
   // More than one commit takes: keys of 82 kB, values of 4 MB.
   for (let i = 0; i < 80; i++) await kv.set(["copy", i, "x".repeat(1500)], { text: "y".repeat(50_000) });
-  kv.close();
+  await kv.close();
   assert.equal((await on("copy", large, url)).code, 0);
   assert.equal((await on("count", "copy")).out, "80\n");
   assert.equal(await ended(child, "SIGTERM"), 0);

@@ -50,7 +50,7 @@ test("bytes, text and JSON go from one command into the other", { skip: withoutS
   await kv.set(["text"], "two\nlines\n");
   await kv.set(["json"], value);
   await kv.set(["any"], new Map([[1n, new Date(0)]]));
-  kv.close();
+  await kv.close();
   const on = `$OPENKV -d ${db}`;
   for (const line of [
     `${on} get bytes --raw | ${on} set copy bytes --raw -`,

@@ -75,7 +75,7 @@ export class Context {
 
   /** Closes the handle and opens its file again. */
   async reopen(kv) {
-    kv.close();
+    await kv.close();
     return await this.#openAt(this.#paths.get(kv));
   }
 
@@ -93,7 +93,7 @@ export class Context {
   async closeAll() {
     for (const kv of this.#handles) {
       try {
-        kv.close();
+        await kv.close();
       } catch (error) {
         if (error.name !== "BadResource") throw error;
       }

@@ -11,4 +11,4 @@ const { blob, file } = value;
 console.log(
   JSON.stringify([blob.type, await blob.text(), file.type, file.name, await file.text()]),
 );
-kv.close();
+await kv.close();

@@ -51,7 +51,7 @@ async function contents(path) {
   for await (const { key, value } of kv.list({ prefix: [] })) {
     found.push([key, value]);
   }
-  kv.close();
+  await kv.close();
   return found;
 }
 

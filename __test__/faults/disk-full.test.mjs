@@ -54,7 +54,7 @@ async function fill(t, { how, path, ballast, command }, durability) {
     if (key[2] === "b") stamps.delete(key[1]);
   }
   assert.deepEqual([...stamps.keys()], [], "acknowledged, and lost");
-  kv.close();
+  await kv.close();
   const probe = openProbe();
   assert.deepEqual(await probe.damage(path), []);
   probe.close();

@@ -132,7 +132,7 @@ test("an export tells what a Blob holds", async () => {
   let text = "";
   for await (const { bytes } of exportChunks(kv)) text += bytes;
   assert.equal(await decodeLine(text).value.text(), "contents");
-  kv.close();
+  await kv.close();
 });
 
 test("lines that are no entry are refused, and say where", () => {
@@ -183,11 +183,11 @@ test("an import is the same however its bytes come in pieces", async () => {
     assert.deepEqual(counts, { imported: values.length, skipped: 0, failed: 0 }, `${size}`);
     assert.equal(done, whole.length + 1, "the last line counts an end that it lacks");
     for (const [n, value] of values.entries()) assert.equal((await kv.get(["v", n])).value, value);
-    kv.close();
+    await kv.close();
   }
   const kv = await openKv(":memory:");
   await assert.rejects(importLines(kv, [Buffer.from([0x7b, 0xff, 0x7d, 0x0a])]), /UTF-8/);
-  kv.close();
+  await kv.close();
 });
 
 /** Lines as a stream; what is behind the first waits for a turn of the event loop. */
@@ -203,7 +203,7 @@ test("an import that leaves what is there tells why it cannot store", async () =
   const { importLines } = require("../../dist/interchange/import.js");
   const { openKv } = require("../../index.js");
   const kv = await openKv(":memory:");
-  kv.close();
+  await kv.close();
   const later = () => new Promise((resolve) => setTimeout(resolve, 20));
   const lines = stream([line(["a"], 1), line(["b"], 2)], later);
   await assert.rejects(importLines(kv, lines, { overwrite: false }), { name: "BadResource" });
@@ -218,5 +218,5 @@ test("commits of an import keep to the bytes of keys and values that every serve
   const values = Array.from({ length: 40 }, (_, n) => line(["v", n], "値".repeat(20_000)));
   const counts = await importLines(kv, stream([...keys, ...values]));
   assert.deepEqual(counts, { imported: 160, skipped: 0, failed: 0 });
-  kv.close();
+  await kv.close();
 });

@@ -152,7 +152,7 @@ test("an ES module stores and a CommonJS module reads, on one file", () => {
        const kv = await openKv("./kv.sqlite3");
        const [a, n] = await kv.getMany([["a"], ["n"]]);
        console.log(kv instanceof Kv, a.value.get("b"), n.value instanceof KvU64, n.value.value);
-       kv.close();
+       await kv.close();
      })();`,
   );
   assert.equal(output, "true 1n true 42n");
@@ -164,7 +164,7 @@ test("the types resolve for ES modules and CommonJS", () => {
     export async function main(): Promise<bigint> {
       const kv: Kv = await openKv(":memory:");
       const entry = await kv.get<KvU64>(["n"]);
-      kv.close();
+      await kv.close();
       return entry.value === null ? 0n : entry.value.value;
     }`;
   writeFileSync(join(project, "consumer.mts"), source);

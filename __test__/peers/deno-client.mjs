@@ -68,6 +68,6 @@ assert.deepEqual(second.value, { from: "deno" });
 await kv.set(["deno", "watched"], "news");
 assert.equal((await reader.read()).value[0].value, "news");
 await reader.cancel();
-kv.close();
+await kv.close();
 console.log("deno client: ok");
 Deno.exit(0);

@@ -16,7 +16,7 @@ export async function operations(url, accessToken, which) {
       failures.push(`${name}: ${error.stack}`);
     }
   }
-  kv.close();
+  await kv.close();
   return failures;
 }
 

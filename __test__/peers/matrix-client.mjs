@@ -26,7 +26,7 @@ const others = [
 let compared = 0;
 await (step === "write" ? write() : read());
 console.log(JSON.stringify({ done: true, compared }));
-kv.close();
+await kv.close();
 process.exit(0);
 
 async function open() {

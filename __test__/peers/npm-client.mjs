@@ -35,6 +35,6 @@ await kv.set(["npm", "watched"], "more");
 assert.equal((await reader.read()).value[0].value, "more");
 await reader.cancel();
 await assert.rejects(openKv(SERVER_URL, { accessToken: "not the token" }).then((kv) => kv.get(["a"])));
-kv.close();
+await kv.close();
 console.log("npm client: ok");
 process.exit();

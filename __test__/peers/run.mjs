@@ -64,5 +64,5 @@ async function look() {
   assert.equal((await kv.get(["deno", "u64"])).value.value, 7n);
   const message = await new Promise((resolve) => void kv.listenQueue(resolve));
   assert.deepEqual(message, { from: "npm" });
-  kv.close();
+  await kv.close();
 }

@@ -46,7 +46,7 @@ export async function round({ processes, transactions }) {
     const audits = [];
     for await (const { key } of kv.list({ prefix: ["total"] })) audits.push(key[1]);
     if (audits.join() !== String(ACCOUNTS * BALANCE)) faults.push(`audits saw ${audits}`);
-    kv.close();
+    await kv.close();
     return faults;
   } finally {
     rmSync(directory, { recursive: true, force: true });

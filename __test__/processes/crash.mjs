@@ -101,7 +101,7 @@ async function finish({ directory, path, model }) {
   const kv = await openKv(path, { durability });
   await drain(kv, model);
   await verify(kv, model, Date.now(), new Random(seed, "last"));
-  kv.close();
+  await kv.close();
   for (const what of await probe.damage(path)) model.fault(`damaged at the end: ${what}`);
   for (const [name, count] of Object.entries({ ...model.counts, messages: model.handled.size })) {
     totals[name] = (totals[name] ?? 0) + count;

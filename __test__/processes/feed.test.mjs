@@ -57,7 +57,7 @@ test("a feed goes on where it was when its process ended", async (t) => {
   const reader = first.watch({ prefix: [] }).getReader();
   await first.set(["a"], 1);
   const { value } = await reader.read();
-  first.close();
+  await first.close();
 
   const peer = await startPeer(t, path);
   await peer.do("set", { key: ["b"], value: 2 });

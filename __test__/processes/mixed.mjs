@@ -82,7 +82,7 @@ async function run() {
     if (child.stderr !== "") faults.push(`process ${id} said on stderr: ${child.stderr}`);
   }
   await compare(done);
-  kv.close();
+  await kv.close();
   console.log(
     Object.entries(done)
       .map(([name, count]) => `${String(count).padStart(9)} ${name}`)

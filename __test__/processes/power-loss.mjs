@@ -131,7 +131,7 @@ async function lose(name, acts, cut, random, label) {
     model.fault(`a feed was told of ${model.told}, which is lost`);
   const kv = await guard(openKv(path), HANG_MS, "opening after a power loss");
   await guard(verify(kv, model, Date.now(), random), HANG_MS, "reading after a power loss");
-  kv.close();
+  await kv.close();
   for (const what of await probe.damage(path)) model.fault(`damaged: ${what}`);
   totals.acknowledged += model.counts.acknowledged;
   if (model.faults.length > 0) fail(model.faults, `at cut ${cut} of ${acts.length}`);

@@ -88,7 +88,7 @@ export async function killConsumers(path, messages, options) {
   const { total, dead } = await queue.stats();
   for (const { child } of consumers) child.hangUp();
   await Promise.all(consumers.map(({ child }) => child.ended));
-  kv.close();
+  await kv.close();
   assert.deepEqual({ total, dead }, { total: 0, dead: 0 });
   assert.ok(latest <= LATE_MS_MAX, `taken over ${latest} ms after the lock's end`);
   return { takenOver, latest };

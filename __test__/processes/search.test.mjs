@@ -35,7 +35,7 @@ test("a build whose process is killed is finished by the next one, exactly", asy
     for (let i = at; i < at + 500; i++) batch.set(["d", i], { t: `old number${i}` });
     await batch.commit();
   }
-  kv.close();
+  await kv.close();
   const child = program(
     path,
     `await kv.createIndex({ prefix: ["d"], fields: ["t"] });
@@ -59,7 +59,7 @@ test("a build whose process is killed is finished by the next one, exactly", asy
   for (const i of [0, 6, 3000, ENTRIES - 1]) {
     assert.deepEqual((await kv.search(["d"], `number${i}`)).entries[0].key, ["d", i]);
   }
-  kv.close();
+  await kv.close();
 });
 
 test("a process that was open before an index keeps it exact", async () => {
@@ -82,5 +82,5 @@ test("a process that was open before an index keeps it exact", async () => {
   await once(child, "close");
   const { entries } = await kv.search(["d"], "word");
   assert.deepEqual(entries.map(({ key }) => key[1]).sort(), ["after", "before"]);
-  kv.close();
+  await kv.close();
 });

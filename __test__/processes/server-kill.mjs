@@ -47,7 +47,7 @@ export async function killServer(path, kills) {
   const queue = kv.queue("work");
   const empty = async () => (await queue.stats()).total === 0;
   await told.until("every message is handled", empty);
-  kv.close();
+  await kv.close();
   for (const client of clients) client.hangUp();
   const ends = await Promise.all(clients.map(({ ended }) => ended));
   clients.forEach(({ stderr }, id) => assert.equal(stderr, "", `client ${id}`));

@@ -48,7 +48,7 @@ console.log(
   `idle with 100 watches, 100 feeds and a listener: ${((user + system) / 1000).toFixed(1)} ms of CPU ` +
     `in ${(ms / 1000).toFixed(1)} s (${percent.toFixed(2)} %)`,
 );
-kv.close();
+await kv.close();
 observer.hangUp();
 await observer.ended;
 

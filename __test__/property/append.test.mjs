@@ -88,7 +88,7 @@ test("arrays grow as push and unshift have it", () =>
         assert.equal("name" in value, "name" in model);
       }
     }
-    kv.close();
+    await kv.close();
   }));
 
 test("what is no array is refused, and stays", async () => {
@@ -105,5 +105,5 @@ test("what is no array is refused, and stays", async () => {
     assert.deepEqual(await kv.get(["v"]), before);
   }
   assert.equal((await kv.get(["beside"])).versionstamp, null);
-  kv.close();
+  await kv.close();
 });

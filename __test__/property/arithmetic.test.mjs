@@ -113,7 +113,7 @@ test(`${STEPS} random calculations`, () =>
         assert.deepStrictEqual((await kv.get(["n"])).value, result, JSON.stringify(told, print));
       }
     }
-    kv.close();
+    await kv.close();
   }));
 
 function print(name, value) {

@@ -39,7 +39,7 @@ test("300 random keys have the bytes that Deno gave them", async () => {
     assert.equal(hex, golden[value].hex);
     assert.equal(difference(key, keys[value]), null);
   }
-  kv.close();
+  await kv.close();
 });
 
 test(`${KEYS} random keys list in the order of their meaning, both ways`, () =>
@@ -57,7 +57,7 @@ test(`${KEYS} random keys list in the order of their meaning, both ways`, () =>
     const backwards = [];
     for await (const { key } of kv.list({ prefix: [] }, { reverse: true })) backwards.push(key);
     assert.equal(difference(backwards.reverse(), unique), null);
-    kv.close();
+    await kv.close();
   }));
 
 test("the order of two keys is the order of their bytes", () =>
@@ -75,5 +75,5 @@ test("the order of two keys is the order of their bytes", () =>
       assert.deepEqual(values, order === 0 ? ["b"] : order < 0 ? ["a", "b"] : ["b", "a"]);
       await kv.atomic().delete(a).delete(b).commit();
     }
-    kv.close();
+    await kv.close();
   }));

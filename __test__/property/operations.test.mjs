@@ -20,7 +20,7 @@ test(`${STEPS} random operations on a database in memory`, () =>
     const kv = await openKv(":memory:");
     const run = new Run(random, { pick: () => kv });
     await run.steps(STEPS);
-    kv.close();
+    await kv.close();
   }));
 
 test(`${STEPS} random operations through ${HANDLES} handles on one file, closed and opened`, () =>

@@ -36,7 +36,7 @@ for (const kind of ["memory", "file"]) {
       }
       for (let round = 0; round < ROUNDS; round++) await read(kv, model, random);
       for (let round = 0; round < 12; round++) await remove(kv, model, random);
-      kv.close();
+      await kv.close();
       rmSync(folder, { recursive: true });
     }));
 }

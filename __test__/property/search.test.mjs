@@ -132,6 +132,6 @@ for (const [name, path] of [["memory", ":memory:"], ["file", join(folder, "kv.sq
         assert.ok((await kv.listIndexes())[0].documents <= documents);
       }
       assert.deepEqual(await kv.check(), { ok: true, findings: [] });
-      kv.close();
+      await kv.close();
     }));
 }

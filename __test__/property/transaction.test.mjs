@@ -31,7 +31,7 @@ for (const kind of ["memory", "file"]) {
         await showsItsOwn(kv, model, random);
         await isLostToChanges(kv, model, random);
       }
-      kv.close();
+      await kv.close();
       rmSync(folder, { recursive: true });
     }));
 }

@@ -45,7 +45,7 @@ test(`${VALUES} random values through set, get and list`, () =>
       }
     }
     assert.ok(compared > VALUES * 0.9, `v8 could read ${compared} of its own`);
-    kv.close();
+    await kv.close();
   }));
 
 // Found by random operations: when a value had exactly as many objects as the encoder remembers in
@@ -64,7 +64,7 @@ test("6000 small values, several to a commit, know nothing of each other", () =>
         assert.equal(difference(back, value), null, `commit ${i}, value ${j}`);
       }
     }
-    kv.close();
+    await kv.close();
   }));
 
 test("storing what was read gives it again", () =>
@@ -77,7 +77,7 @@ test("storing what was read gives it again", () =>
       const { value: second } = await kv.get(["b"]);
       assert.equal(difference(second, first), null, `value ${i}`);
     }
-    kv.close();
+    await kv.close();
   }));
 
 test(`${MESSAGES} random messages through the queue`, () =>
@@ -111,7 +111,7 @@ test("values of every encoding and size side by side survive a reopening", () =>
     });
     let kv = await openKv(path);
     await Promise.all(made.map((value, i) => kv.set(["v", i], value)));
-    kv.close();
+    await kv.close();
     kv = await openKv(path);
     let count = 0;
     for await (const { key, value } of kv.list({ prefix: ["v"] })) {
@@ -119,6 +119,6 @@ test("values of every encoding and size side by side survive a reopening", () =>
       count++;
     }
     assert.equal(count, made.length);
-    kv.close();
+    await kv.close();
     rmSync(folder, { recursive: true });
   }));

@@ -60,7 +60,7 @@ for (const h2 of [false, true]) {
       let last;
       do last = await next();
       while (last[0] !== 4);
-      kv.close();
+      await kv.close();
       assert.deepEqual(await reader.read(), { done: true, value: undefined });
     });
 
@@ -278,7 +278,7 @@ test("a closed handle rejects, and what was called before close is completed", a
   const mock = await start();
   const kv = await connect(mock);
   const write = kv.set(["a"], 1);
-  kv.close();
+  await kv.close();
   assert.equal((await write).ok, true);
   await assert.rejects(kv.get(["a"]), { name: "BadResource" });
   await assert.rejects(kv.set(["a"], 1), { name: "BadResource" });

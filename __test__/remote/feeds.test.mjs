@@ -201,7 +201,7 @@ describe("a server of openkv's", () => {
     await until(20);
     for (const reader of readers.slice(0, 10)) await reader.cancel();
     await until(10);
-    kv.close();
+    await kv.close();
     await until(0);
     for (const { done } of await Promise.all(asked)) assert.equal(done, true);
   });

@@ -532,7 +532,7 @@ describe("watches", { concurrency: true }, () => {
     mock.scripts.watch = failWith(500);
     const read = kv.watch([["a"]]).getReader().read();
     await sleep(50);
-    kv.close();
+    await kv.close();
     assert.equal((await read).done, true);
   });
 });

@@ -176,7 +176,7 @@ describe("a signal", () => {
   test("a handle that is closed is not aborted any more", async () => {
     const { kv, abort } = await abortable();
     const write = kv.set(["a"], 1);
-    kv.close();
+    await kv.close();
     abort();
     assert.equal((await write).ok, true);
     await assert.rejects(kv.get(["a"]), { code: "CLOSED" });
@@ -275,7 +275,7 @@ describe("in a process of its own", { concurrency: 3 }, () => {
       for (let i = 0; i < 100; i++) {
         const kv = await openKv(${JSON.stringify(mock.url)});
         await kv.get(["a"]);
-        kv.close();
+        await kv.close();
       }
       for (let i = 0; i < 200 && count() > before; i++) await new Promise((r) => setTimeout(r, 20));
       console.log(count() - before);`;

@@ -263,7 +263,7 @@ test("a listener that is stopped gives back what was on its way", async () => {
     // The server commits it on its own, long before the locks end.
     const isFree = async () => (await local.queue("work").stats()).processing === 0;
     await until(isFree, `the return of round ${round}`);
-    kv.close();
+    await kv.close();
   }
   for (let message; (message = await local.queue("work").receive()) !== null;) {
     assert.equal(message.attempts, 1, "nobody had seen it");
@@ -301,7 +301,7 @@ test("close() ends listeners and waits; what was settled before counts", async (
   const listening = kv.queue("work").listen(() => void done++, { concurrency: 20 });
   await until(() => done === 20, "all handled");
   const waiting = assert.rejects(kv.queue("none").receive({ wait: 60_000 }), { code: "CLOSED" });
-  kv.close();
+  await kv.close();
   await Promise.all([listening, waiting]);
   assert.equal((await local.queue("work").stats()).total, 0);
 });
@@ -319,7 +319,7 @@ test("Deno's queue: listenQueue, at once and after failures", async () => {
   assert.deepEqual(seen, [{ n: 1n }, { n: 1n }]);
   await local.atomic().enqueue("in a commit").commit();
   await until(() => seen.length === 3, "the message of a commit");
-  kv.close();
+  await kv.close();
   await ended;
 });
 

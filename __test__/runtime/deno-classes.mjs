@@ -49,7 +49,7 @@ for (const [name, check] of Object.entries(checks)) {
     console.log(`FAIL ${name}\n${error.stack}`);
   }
 }
-kv.close();
+await kv.close();
 denos.close();
 console.log(`${Object.keys(checks).length - failed} passed, ${failed} failed`);
 Deno.exit(failed === 0 ? 0 : 1);

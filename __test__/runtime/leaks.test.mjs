@@ -66,7 +66,7 @@ test("400 handles opened and closed leave no threads and no open files", { skip 
       const reader = kv.watch([["a"]]).getReader();
       await reader.read();
       const listening = kv.listenQueue(() => {});
-      kv.close();
+      await kv.close();
       await listening;
     }
     await use(folder + "/same");
@@ -187,7 +187,7 @@ test("abandoned watches, lists and operations are collected", { skip }, async ()
       const things = [kv.watch([["a"]]), kv.list({ prefix: [] }), kv.atomic().set(["a"], 1)];
       await things[1].next();
       for (const thing of [kv, ...things]) registry.register(thing);
-      kv.close();
+      await kv.close();
     }
     for (let i = 0; i < 25; i++) await leave();
     for (let i = 0; i < 100 && collected < 100; i++) { gc(); await sleep(20); }

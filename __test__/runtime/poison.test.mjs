@@ -75,7 +75,7 @@ test("a message that cannot be read fails, and harms no other", async () => {
     assert.deepEqual(got, ["behind it", "after it"]);
     // Delivered twice: at once, and after its one backoff of 20 ms.
     assert.equal(errors.filter((text) => text.includes("Exception in queue handler")).length, 2);
-    kv.close();
+    await kv.close();
     await listening;
   } finally {
     console.error = log;

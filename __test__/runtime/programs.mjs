@@ -64,7 +64,7 @@ export const programs = [
       const { value } = await kv.get(["from main"]);
       await kv.set(["from thread"], value + 1);
       parentPort.postMessage("set");
-      kv.close();
+      await kv.close();
     });
     await new Promise((resolve) => worker.once("message", resolve));
     const { value } = await kv.get(["from thread"]);
@@ -128,7 +128,7 @@ export const programs = [
       for (let i = 0; i < 25; i++) {
         await Promise.all([1, 2, 3, 4].map(() => kv.atomic().sum(["n"], 1n).commit()));
       }
-      kv.close();
+      await kv.close();
       parentPort.postMessage("done");
     }));
     const done = workers.map((worker) => new Promise((resolve) => worker.once("message", resolve)));

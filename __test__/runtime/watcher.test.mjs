@@ -85,7 +85,7 @@ test("files that are watched share one watcher and its threads, and sleep", { sk
 test("watches that come and go begin and end no watchers", { skip }, async () => {
   const { base, most } = await run(`
     const kv = await watched(folder + "/kv");
-    kv.close();
+    await kv.close();
     const other = await openKv(folder + "/other");
     const base = count();
     const most = { watchers: 0, threads: 0, files: 0 };
@@ -116,7 +116,7 @@ test("a file that is opened again under its old name is announced again", { skip
       spawn(process.execPath, ["--eval", script, folder + "/kv", String(i)], { stdio: "inherit" });
       const { value } = await reader.read();
       if (value[0].value === i) looks++;
-      kv.close();
+      await kv.close();
     }
     const result = { looks };`);
   assert.equal(looks, 3);

@@ -74,7 +74,7 @@ export async function killUnderLoad(kills) {
   const kv = await openKv(path);
   const stored = new Set();
   for await (const { key } of kv.list({ prefix: ["k"] })) stored.add(JSON.stringify(key));
-  kv.close();
+  await kv.close();
   const lost = acknowledged.filter((key) => !stored.has(JSON.stringify(key)));
   assert.deepEqual(lost, [], "acknowledged commits are lost");
   rmSync(folder, { recursive: true, force: true });

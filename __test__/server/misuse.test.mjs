@@ -63,7 +63,7 @@ async function served() {
   const kv = await openKv(server.url, { accessToken, timeout: PATIENCE_MS });
   await kv.set(["behaves"], 1);
   assert.equal((await kv.get(["behaves"])).value, 1);
-  kv.close();
+  await kv.close();
 }
 
 /** The head of a request on the data path. */
@@ -205,7 +205,7 @@ describe("a server is misused", { concurrency: true }, () => {
     await until(() => gone.every((port) => !connected(port)), "the server lets go of all of them");
     for (const { socket } of greedy) socket.destroy();
     for (let n = 0; n < 300; n++) await kv.delete(["large", n]);
-    kv.close();
+    await kv.close();
   });
 
   test("a head that is too long: 431 (REQUEST_HEAD_BYTES_MAX)", async () => {

@@ -80,7 +80,7 @@ test("the process's own handles and the server share the file", async () => {
   assert.equal((await remote.get(["a"])).value, 1);
   await remote.atomic().sum(["n"], 2n).commit();
   assert.equal((await kv.get(["n"])).value.value, 2n);
-  kv.close();
+  await kv.close();
 });
 
 test("close waits for the same end each time, and the port is free then", async () => {

@@ -131,6 +131,6 @@ export async function withDatabase<T>(
   try {
     return await work(kv, styleOf(command));
   } finally {
-    kv.close();
+    await kv.close();
   }
 }

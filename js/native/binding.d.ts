@@ -45,7 +45,7 @@ export interface NativeHandle {
   receive(id: number, lockMs: number, once: boolean, queue: Uint8Array, len: number): void;
   receiveCancel(id: number): void;
   abandon(): void;
-  close(): void;
+  close(id: number): void;
 }
 
 /** Starts to open; OPENED or OPEN_FAILED comes with this id. */
@@ -91,4 +91,5 @@ export function unref(attachment: number): void;
 export function limits(set?: string): Record<string, number>;
 export function bounds(): Record<string, number>;
 export function takeError(): Buffer;
+export function waitClosed(atExit: boolean): void;
 export function version(): string;

@@ -25,7 +25,7 @@ use crate::engine::Reader;
 use crate::model::{
     self, ANSWER_BYTES_MAX, Error, FRAMES_PAGE_BYTES, LONG_READ_MS_MAX, Limits, Row,
 };
-use crate::open::{Target, open_unless};
+use crate::open::{Target, close, open_unless};
 use crate::remote::{Abandon, CommitReply};
 use crate::store::{Closing, Entry, Id, Store, WatchReply};
 
@@ -361,14 +361,23 @@ impl Handle {
         self.abandon.now();
     }
 
-    /// Ends watches, listeners and reads that take long, and lets go of the store, completing what was
-    /// handed over. Waits for that if this was the store's last handle.
+    /// Ends watches, listeners and reads that take long, and lets go of the store. If this was its last
+    /// handle, what was handed over is completed on a thread of its own; REPLIED when it is closed.
     #[napi(catch_unwind)]
-    pub fn close(&mut self) {
+    pub fn close(&mut self, id: f64) {
+        let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
+        match self.end() {
+            Some(database) => close(database, move || reply.good(None)),
+            None => reply.good(None),
+        }
+    }
+
+    /// Ends all that belongs to the handle; answers its database, the first time.
+    fn end(&mut self) -> Option<Database> {
         self.pick_up();
         self.closed = true;
         self.closing.begin();
-        let Some((database, number)) = self.open.take() else { return };
+        let (database, number) = self.open.take()?;
         lane::close(number);
         for (id, watch) in self.watches.drain() {
             match &database {
@@ -389,13 +398,15 @@ impl Handle {
         if let Database::Store(store) = &database {
             self.settling = Arc::downgrade(store);
         }
+        Some(database)
     }
 }
 
-/// A handle that was dropped without being closed: as if it had been.
+/// A handle that was dropped without being closed, by the end of its thread or the collector: closed
+/// here and now, since nothing may come later.
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.close();
+        drop(self.end());
     }
 }
 

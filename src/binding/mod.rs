@@ -4,7 +4,7 @@
 //! Invariant: a failure crosses as a value (a negative code or an error record), never as a thrown
 //! error; every request gets exactly one event, even if the code that should answer it panics.
 //! Never: a JavaScript object per entry, a blocking call on the JavaScript thread other than
-//! `close` and reads inside the turn's budget.
+//! `waitClosed` and reads inside the turn's budget.
 //!
 //! Every export catches panics, which must not cross into C: JavaScript sees them thrown.
 
@@ -26,12 +26,13 @@ mod scratch;
 mod server;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use napi::bindgen_prelude::{Buffer, Env, Function, Object};
 use napi::{JsValue, Result};
 use napi_derive::napi;
 
-use crate::model::{Limits, VALUE_DEPTH_MAX};
+use crate::model::{DISPOSE_WAIT_MS_MAX, EXIT_WAIT_MS_MAX, Limits, VALUE_DEPTH_MAX};
 
 /// Once per copy of the package's JavaScript on a thread: where its sync reads find their request and
 /// leave their answer, and who is told of everything of its that ends later. Answers the number by
@@ -81,6 +82,14 @@ pub fn bounds() -> HashMap<String, f64> {
 #[must_use]
 pub fn take_error() -> Buffer {
     scratch::take_error().into()
+}
+
+/// Waits, for a bounded time, until all databases of the process are closed that are being closed:
+/// at the end of the process for longer than where a block of code ends.
+#[napi(catch_unwind)]
+pub fn wait_closed(at_exit: bool) {
+    let longest_ms = if at_exit { EXIT_WAIT_MS_MAX } else { DISPOSE_WAIT_MS_MAX };
+    crate::open::wait_closed(Duration::from_millis(longest_ms));
 }
 
 /// The version of this addon.

@@ -551,6 +551,12 @@ pub const DATABASE_WATCHES_MAX: u32 = 10_000;
 /// processes.
 pub const DROP_WAIT_MS_MAX: u64 = 2 * BUSY_TIMEOUT_MS_DEFAULT;
 
+/// How long `Symbol.dispose` of a handle waits for the handle's database to be closed.
+pub const DISPOSE_WAIT_MS_MAX: u64 = 500;
+
+/// How long the end of a process waits for databases that are being closed: as dropping one.
+pub const EXIT_WAIT_MS_MAX: u64 = DROP_WAIT_MS_MAX;
+
 /// How long a client may take to notice that its connection ends, on which nothing is under way.
 pub const FAREWELL_MS_MAX: u64 = 1000;
 

@@ -15,11 +15,21 @@ const methods = {
 
 export default [
   {
-    name: "close answers undefined, a second close is a BadResource",
+    name: "a second close is a BadResource at the call",
     async run(t) {
       const kv = await t.open();
-      t.is(kv.close(), undefined);
+      kv.close();
       t.throws(() => kv.close(), "BadResource", "Bad resource ID");
+    },
+  },
+  {
+    name: "close answers a promise of its end",
+    denoDiffers: "Deno closes while the caller waits",
+    async run(t) {
+      const kv = await t.open();
+      const closed = kv.close();
+      t.ok(closed instanceof Promise);
+      t.is(await closed, undefined);
     },
   },
   {

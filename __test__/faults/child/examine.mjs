@@ -35,7 +35,7 @@ async function answer({ path, options, does }) {
       if (does === "create") await write(kv);
       else await use(kv, answer, does === "read");
     } finally {
-      kv.close();
+      await kv.close();
     }
   } catch (error) {
     answer.open = told("open", error);

@@ -41,7 +41,7 @@ if (ballast) {
   for (let n = COMMITS_MAX; n < COMMITS_MAX + 10; n++) recovered = (await commit(n)) && recovered;
   await check(kv, "after room was made");
 }
-kv.close();
+await kv.close();
 const again = await openKv(path).catch((error) => void note(error));
 if (again) {
   await check(again, "opened again");

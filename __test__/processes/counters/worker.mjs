@@ -35,5 +35,5 @@ for (let n = 0; n < transactions; n++) {
   if (n % 8 === 0) jobs.push(audit());
   await Promise.all(jobs);
 }
-kv.close();
+await kv.close();
 tell("done");

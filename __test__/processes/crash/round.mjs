@@ -61,7 +61,7 @@ export async function round(file, random) {
   );
   await guard(verify(kv, model, killed, random), HANG_MS, "reading the file");
   if (!probeFirst && random.oneIn(2)) await check(file, "while it was open again");
-  kv.close();
+  await kv.close();
   if (!probeFirst) await check(file, "after it was opened again and closed");
   return style;
 }

@@ -44,7 +44,7 @@ listen(async (word) => {
     tell("WATCHED");
   }
   if (word === "close") {
-    kv.close();
+    await kv.close();
     await listening.catch((error) => worker.fault(`listenQueue was rejected: ${error}`));
     tell(`CLOSED ${JSON.stringify({ handled: done.handled ?? 0 })}`);
     // Nothing may keep this process alive now: its end is part of the test.

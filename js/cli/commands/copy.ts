@@ -54,10 +54,10 @@ export function addCopyCommand(program: Command): void {
           const batch = new CopyBatch(writer, most, rule !== "replace");
           await copyAll({ from: reader, to: writer, prefix, rule }, batch, styleOf(command).json);
         } finally {
-          writer.close();
+          await writer.close();
         }
       } finally {
-        reader.close();
+        await reader.close();
       }
     });
 }
