@@ -193,7 +193,7 @@ test("close while next() waits for the asynchronous lane", async () => {
   const iterator = kv.list(rows);
   await spendTurn(kv);
   const waiting = [iterator.next(), iterator.next(), kv.get(["row", 1]), kv.getMany([["row", 2]])];
-  await kv.close();
+  kv.close();
   const outcomes = await Promise.allSettled(waiting);
   for (const { status, reason } of outcomes) {
     if (status === "rejected") assert.equal(reason.name, "BadResource");
@@ -249,5 +249,5 @@ async function writeRaw(path, kv, [text, number], value) {
     const written = await kv.get([text, number]).then(() => false, () => true);
     if (written) break;
   }
-  handle.close();
+  handle.close(3);
 }

@@ -16,6 +16,7 @@ const { Writer } = require("../../dist/codec/writer.js");
 
 const HANDLE_ID = 1;
 const WRITE_ID = 2;
+const CLOSE_ID = 9;
 const OP_ENQUEUE = 7;
 const END = 0;
 /** A CBOR "break" on its own: no value. */
@@ -45,7 +46,7 @@ async function enqueueRaw(path, value, deadKey) {
   // Nobody hears that it has opened; a write before that is refused.
   await new Promise((resolve) => setTimeout(resolve, 500));
   handle.write(WRITE_ID, 1, writer.buf, writer.pos);
-  handle.close();
+  handle.close(CLOSE_ID);
 }
 
 test("a message that cannot be read fails, and harms no other", async () => {

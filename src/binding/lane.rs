@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::minder::Minded;
 use super::scratch::{self, Scratch};
 use crate::call::too_large;
 use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
@@ -33,7 +34,8 @@ thread_local! {
 /// Opens a lane on this thread, whose requests and answers are in `scratch`; answers its number.
 pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>, scratch: Rc<Scratch>) -> usize {
     LANES.with_borrow_mut(|lanes| {
-        let lane = Some(Lane { reader, scratch, turn_us: None, tally: Tally::new(metrics) });
+        let (reader, tally) = (Minded::new(reader), Tally::new(metrics));
+        let lane = Some(Lane { reader, scratch, turn_us: None, turns: 0, tally });
         let free = lanes.iter_mut().position(|place| place.is_none());
         let number = free.unwrap_or(lanes.len());
         match lanes.get_mut(number) {
@@ -59,12 +61,20 @@ pub(super) fn with(number: usize, read: impl FnOnce(&mut Lane) -> i32) -> i32 {
     })
 }
 
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.reader.forget();
+    }
+}
+
 /// A reader with the turn's clock.
 pub(super) struct Lane {
-    reader: Box<dyn Reader>,
+    reader: Arc<Minded>,
     scratch: Rc<Scratch>,
     /// When this turn's first read was, in µs since the epoch.
     turn_us: Option<u64>,
+    /// Turns with reads so far.
+    turns: u64,
     tally: Tally,
 }
 
@@ -72,20 +82,27 @@ impl Lane {
     /// The turn is over.
     pub(super) fn release(&mut self) {
         self.turn_us = None;
-        self.reader.release();
+        self.reader.end_turn();
         self.count();
     }
 
     /// Shares what was counted in this turn.
     pub(super) fn count(&mut self) {
-        self.tally.turn_ended(self.reader.take_cache_looks());
+        self.tally.turn_ended(self.reader.reader().take_cache_looks());
     }
 
     /// The time in ms, or `None` when this turn's budget is spent.
     fn admit(&mut self) -> Option<i64> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_us = now.as_secs() * 1_000_000 + u64::from(now.subsec_micros());
-        let since = *self.turn_us.get_or_insert(now_us);
+        let since = match self.turn_us {
+            Some(since) => since,
+            None => {
+                self.turns += 1;
+                self.reader.begin_turn(self.turns);
+                *self.turn_us.insert(now_us)
+            }
+        };
         // A clock that was set back spends the budget.
         let spent = now_us.checked_sub(since).is_none_or(|spent| spent > TURN_BUDGET_US);
         if spent { None } else { i64::try_from(now_us / 1000).ok() }
@@ -100,7 +117,7 @@ impl Lane {
         let Some(now_ms) = self.admit() else { return Code::WouldBlock as i32 };
         let since = self.tally.begin();
         let mut answer = Code::Error as i32;
-        let read = self.reader.read(now_ms, &mut |snapshot| {
+        let read = self.reader.reader().read(now_ms, &mut |snapshot| {
             answer = job(snapshot)?;
             Ok(())
         });
@@ -191,7 +208,10 @@ impl Lane {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let mut out = Vec::new();
-        self.reader.read(now_ms, &mut |snapshot| {
+        // It waits for no turn, and the turn may be long.
+        self.turns += 1;
+        self.reader.begin_turn(self.turns);
+        self.reader.reader().read(now_ms, &mut |snapshot| {
             for key in keys {
                 let mut answer = Answer::new(&mut out);
                 snapshot.get(key.as_bytes(), &mut |row| {

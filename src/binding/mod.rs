@@ -18,6 +18,7 @@ mod get;
 mod handle;
 mod lane;
 mod log;
+mod minder;
 mod pages;
 mod remote;
 mod replies;

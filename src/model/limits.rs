@@ -551,6 +551,29 @@ pub const DATABASE_WATCHES_MAX: u32 = 10_000;
 /// processes.
 pub const DROP_WAIT_MS_MAX: u64 = 2 * BUSY_TIMEOUT_MS_DEFAULT;
 
+/// How long a lane keeps a snapshot when the turn of the event loop in which it read does not end,
+/// and how often that is looked at: at most twice as long.
+pub const LANE_HELD_MS_MAX: u64 = 100;
+
+/// How long the reader thread keeps a snapshot while reads follow each other.
+pub const READER_HELD_MS_MAX: u64 = 10;
+
+/// From this length on a writer waits for readers, so that the log is begun anew.
+pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How much longer the log gets before a writer that waited in vain waits again.
+pub const WAL_RETRY_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What the file of the log is cut to when the log is begun anew.
+pub const WAL_KEPT_BYTES: i64 = 16 * 1024 * 1024;
+
+/// How long a writer waits for readers, so that the log is begun anew: turns of event loops end and
+/// snapshots are released meanwhile. Twice as long after each try in vain.
+pub const WAL_RESTART_WAIT_MS: u64 = 50;
+
+/// How often that wait is doubled.
+pub const WAL_RESTART_DOUBLINGS_MAX: u32 = 4;
+
 /// How long `Symbol.dispose` of a handle waits for the handle's database to be closed.
 pub const DISPOSE_WAIT_MS_MAX: u64 = 500;
 

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
-use crate::model::{Env, Error, Kind, Result};
+use crate::model::{Env, Error, Kind, READER_HELD_MS_MAX, Result};
 
 /// What is to be done with a snapshot. It is called once; an error means that there is none.
 pub type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
@@ -86,6 +86,7 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
     let mut later = Vec::new();
     while let Some(first) = next(waiting, &mut later) {
         let mut next = Some(first);
+        let mut held = Instant::now();
         while let Some(sent) = next {
             if sent.is_due() {
                 serve_one(&mut reader, sent.env.now_ms(), sent.job);
@@ -93,6 +94,11 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
                 later.push(sent);
             }
             next = due(&mut later).or_else(|| waiting.try_recv().ok());
+            // Else the log could not be begun anew for as long as reads follow each other.
+            if held.elapsed() > Duration::from_millis(READER_HELD_MS_MAX) {
+                reader.release();
+                held = Instant::now();
+            }
         }
         // A snapshot is kept only while jobs follow each other: a held one blocks checkpoints.
         reader.release();

@@ -21,6 +21,7 @@ mod indexer;
 mod layout;
 #[cfg(unix)]
 mod locks;
+mod log_length;
 mod measure;
 mod messages;
 mod reader;

@@ -47,6 +47,12 @@ impl WalIndex {
         (!region.is_null()).then_some(Self(region.cast_const().cast()))
     }
 
+    /// Frames in the log; a page each.
+    pub(super) fn frames(self) -> u32 {
+        // The third word begins with it. A torn one is another number of frames, for once.
+        (self.header()[2] & u64::from(u32::MAX)) as u32
+    }
+
     /// The header as it stands now. A header caught while it is being rewritten equals no other.
     pub(super) fn header(self) -> Header {
         // SAFETY: the region is 32 KiB, page-aligned, and mapped (see `of`).

@@ -9,6 +9,7 @@ use super::cache;
 use super::feed::FeedWriter;
 use super::foreign::OwnCommits;
 use super::fulltext::Catalog;
+use super::log_length::LogLength;
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
@@ -28,6 +29,7 @@ pub struct SqliteWriter {
     rows: Rows,
     messages: Messages,
     feed: FeedWriter,
+    log_length: LogLength,
     /// What all writers of the file have to look after, as last seen.
     features: i64,
     /// The format of the file's values.
@@ -76,6 +78,7 @@ impl SqliteWriter {
             rows: Rows::new(&connection, file)?,
             messages: Messages::new(&connection, file)?,
             feed: FeedWriter::new(&connection)?,
+            log_length: LogLength::new(&connection)?,
             features: UNSEEN,
             file,
             left: 0,
@@ -330,6 +333,10 @@ impl Writer for SqliteWriter {
         let (mut report, version) = done?;
         self.own.left(version);
         report.cache_looks = cache::taken(&self.connection);
+        // It is committed, whatever becomes of the log.
+        if let Err(error) = self.log_length.mind(&self.connection) {
+            tracing::warn!(%error, "beginning the log anew");
+        }
         Ok(report)
     }
 

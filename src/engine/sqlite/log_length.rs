@@ -1,0 +1,70 @@
+//! How long the log may get.
+//!
+//! SQLite moves the log into the file by itself, but begins it anew only at a moment in which nobody
+//! reads from it. Readers that come and go all the time leave no such moment: the log grew by
+//! hundreds of megabytes in seconds. Above a bound the writer makes one: it lets nobody write, moves
+//! everything, and waits until all readers have ended the snapshots that they hold.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::errors::failure;
+use super::statement::Statement;
+use super::wal_index::WalIndex;
+use crate::model::{
+    Result, WAL_BYTES_MAX, WAL_KEPT_BYTES, WAL_RESTART_DOUBLINGS_MAX, WAL_RESTART_WAIT_MS,
+    WAL_RETRY_BYTES,
+};
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+
+/// Keeps the log of a writer's connection short.
+pub(super) struct LogLength {
+    restart: Statement,
+    index: Option<WalIndex>,
+    /// The length at which it was last tried in vain.
+    tried_bytes: u64,
+    /// How often in a row.
+    tries: u32,
+}
+
+impl LogLength {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES).map_err(failure)?;
+        let restart = Statement::prepare(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+        Ok(Self { restart, index: None, tried_bytes: 0, tries: 0 })
+    }
+
+    /// To be called behind a commit.
+    pub(super) fn mind(&mut self, connection: &Connection) -> Result<()> {
+        if self.index.is_none() {
+            self.index = WalIndex::of(connection);
+        }
+        let bytes = self.index.map_or(0, |index| u64::from(index.frames()) * PAGE_BYTES);
+        if bytes < WAL_BYTES_MAX {
+            (self.tried_bytes, self.tries) = (0, 0);
+            return Ok(());
+        }
+        if self.tried_bytes > 0 && bytes < self.tried_bytes.saturating_add(WAL_RETRY_BYTES) {
+            return Ok(());
+        }
+        self.tried_bytes = bytes;
+        let wait_ms = WAL_RESTART_WAIT_MS << self.tries.min(WAL_RESTART_DOUBLINGS_MAX);
+        self.tries += 1;
+        connection.busy_timeout(Duration::from_millis(wait_ms)).map_err(failure)?;
+        let done = self.restart();
+        connection.busy_timeout(Duration::ZERO).map_err(failure)?;
+        if done? {
+            (self.tried_bytes, self.tries) = (0, 0);
+        }
+        Ok(())
+    }
+
+    /// Whether the next commit begins the log anew.
+    fn restart(&mut self) -> Result<bool> {
+        let mut run = self.restart.run();
+        Ok(run.step()? && run.column_int(0) == 0)
+    }
+}
