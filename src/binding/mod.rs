@@ -33,7 +33,7 @@ use napi::bindgen_prelude::{Buffer, Env, Function, Object};
 use napi::{JsValue, Result};
 use napi_derive::napi;
 
-use crate::model::{DISPOSE_WAIT_MS_MAX, EXIT_WAIT_MS_MAX, Limits, VALUE_DEPTH_MAX};
+use crate::model::{DISPOSE_WAIT_MS_MAX, DROP_WAIT_MS_MAX, Limits, VALUE_DEPTH_MAX};
 
 /// Once per copy of the package's JavaScript on a thread: where its sync reads find their request and
 /// leave their answer, and who is told of everything of its that ends later. Answers the number by
@@ -89,7 +89,7 @@ pub fn take_error() -> Buffer {
 /// at the end of the process for longer than where a block of code ends.
 #[napi(catch_unwind)]
 pub fn wait_closed(at_exit: bool) {
-    let longest_ms = if at_exit { EXIT_WAIT_MS_MAX } else { DISPOSE_WAIT_MS_MAX };
+    let longest_ms = if at_exit { DROP_WAIT_MS_MAX } else { DISPOSE_WAIT_MS_MAX };
     crate::open::wait_closed(Duration::from_millis(longest_ms));
 }
 

@@ -561,11 +561,8 @@ pub const READER_HELD_MS_MAX: u64 = 10;
 /// From this length on a writer waits for readers, so that the log is begun anew.
 pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How much longer the log gets before a writer that waited in vain waits again.
-pub const WAL_RETRY_BYTES: u64 = 16 * 1024 * 1024;
-
-/// What the file of the log is cut to when the log is begun anew.
-pub const WAL_KEPT_BYTES: i64 = 16 * 1024 * 1024;
+/// What the file of the log is cut to when it is begun anew, and how much longer it gets between tries.
+pub const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
 
 /// How long a writer waits for readers, so that the log is begun anew: turns of event loops end and
 /// snapshots are released meanwhile. Twice as long after each try in vain.
@@ -576,9 +573,6 @@ pub const WAL_RESTART_DOUBLINGS_MAX: u32 = 4;
 
 /// How long `Symbol.dispose` of a handle waits for the handle's database to be closed.
 pub const DISPOSE_WAIT_MS_MAX: u64 = 500;
-
-/// How long the end of a process waits for databases that are being closed: as dropping one.
-pub const EXIT_WAIT_MS_MAX: u64 = DROP_WAIT_MS_MAX;
 
 /// How long a client may take to notice that its connection ends, on which nothing is under way.
 pub const FAREWELL_MS_MAX: u64 = 1000;

@@ -14,7 +14,6 @@ use super::statement::Statement;
 use super::wal_index::WalIndex;
 use crate::model::{
     Result, WAL_BYTES_MAX, WAL_KEPT_BYTES, WAL_RESTART_DOUBLINGS_MAX, WAL_RESTART_WAIT_MS,
-    WAL_RETRY_BYTES,
 };
 
 /// Bytes of a page.
@@ -47,7 +46,7 @@ impl LogLength {
             (self.tried_bytes, self.tries) = (0, 0);
             return Ok(());
         }
-        if self.tried_bytes > 0 && bytes < self.tried_bytes.saturating_add(WAL_RETRY_BYTES) {
+        if self.tried_bytes > 0 && bytes < self.tried_bytes.saturating_add(WAL_KEPT_BYTES.into()) {
             return Ok(());
         }
         self.tried_bytes = bytes;
