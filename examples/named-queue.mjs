@@ -46,7 +46,13 @@ await first.nack({ delay: 0, error: new Error("not by hand") });
 
 // The others, and this one again, by a listener; any number of processes may listen.
 const stop = new AbortController();
-const listening = mail.listen(send, { concurrency: 1, signal: stop.signal });
+const listening = mail.listen(send, {
+  concurrency: 1,
+  signal: stop.signal,
+  onError: (error, { value, attempts }) => {
+    console.log(`Attempt ${attempts} for ${value.to} failed: ${error.message}.`);
+  },
+});
 await through(3);
 console.log(`Sent: ${sent.toSorted().join("; ")}.`);
 

@@ -287,7 +287,7 @@ export async function ending(kv: Kv): Promise<void> {
     void scoped;
     void later;
   }
-  same<ReturnType<Kv["close"]>, void>(true);
+  same<ReturnType<Kv["close"]>, Promise<void>>(true);
 }
 
 export function failing(error: unknown): KvErrorCode | undefined {

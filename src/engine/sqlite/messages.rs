@@ -9,8 +9,9 @@ use super::statement::{Run, Statement};
 use crate::commit::{Failure, Settled, settle};
 use crate::engine::Report;
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Claim, DeadOrder, Delivery, EncodedValue, Encoding, Enqueued, Key,
-    LOCK_GRACE_MS, Message, Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement,
+    CLAIM_MESSAGES_MAX, Claim, DeadOrder, Delivery, EncodedValue, Encoding, Enqueued,
+    FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, Message, Outcome, PRIORITY_MAX, Reason, Renewal,
+    Result, Settlement,
 };
 
 /// What format 2 makes of the queue. Waiting messages are found in the order in which they are
@@ -272,9 +273,11 @@ impl Messages {
 
     /// Puts off the ends of locks that have run out: their consumers could not renew them. Half a
     /// millisecond marks such an end, which is not put off again before its holder has renewed it.
-    pub(super) fn put_off_lost(&mut self, queue: &str, now_ms: i64) -> Result<()> {
-        let run = self.put_off.run().text(1, queue).int(2, now_ms);
-        run.int(3, now_ms + LOCK_GRACE_MS).finish()
+    pub(super) fn put_off_lost(&mut self, claim: &Claim, now_ms: i64) -> Result<()> {
+        // Holders renew a lock after a third of it, and consumers of one queue mostly ask for alike.
+        let grace_ms = (claim.lock_ms / 3).clamp(2 * FRUITLESS_PAUSE_MS, LOCK_GRACE_MS);
+        let run = self.put_off.run().text(1, &claim.queue).int(2, now_ms);
+        run.int(3, now_ms + grace_ms).finish()
     }
 
     /// Fails the deliveries whose lock has run out: their consumer is gone.

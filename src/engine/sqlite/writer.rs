@@ -16,7 +16,9 @@ use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::Evaluation;
 use crate::engine::{Agenda, Checkpoint, Ordered, Report, Vacuumed, Work, Writer};
-use crate::model::{Change, DeadOrder, Encoding, Error, Key, Kind, LOCK_GRACE_MS, Result};
+use crate::model::{
+    Change, DeadOrder, Encoding, Error, KEPT_OUT_MS_MIN, Key, Kind, LOCK_GRACE_MS, Result,
+};
 
 /// Carries out work on the file.
 pub struct SqliteWriter {
@@ -113,17 +115,17 @@ impl SqliteWriter {
                     std::thread::sleep(self.pause());
                 }
                 done => {
-                    let waited = asked.map_or(0, |asked| asked.elapsed().as_millis());
-                    if asked.is_some() {
+                    let waited = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+                    if waited >= Duration::from_millis(KEPT_OUT_MS_MIN) {
                         self.waited = Some(Instant::now());
                     }
-                    return done.map(|()| i64::try_from(waited).unwrap_or(0));
+                    return done.map(|()| i64::try_from(waited.as_millis()).unwrap_or(0));
                 }
             }
         }
     }
 
-    /// Whether other processes kept the lock a moment ago. Then consumers that live may have had no
+    /// Whether other processes kept the file for long, a moment ago. Then consumers that live may have had no
     /// chance to renew their locks; they wait for the file like this writer, and renew now.
     fn was_kept_out(&self) -> bool {
         let grace = Duration::from_millis(LOCK_GRACE_MS.unsigned_abs());
@@ -150,7 +152,7 @@ impl SqliteWriter {
         report.renewed = self.messages.renew(&work.renewals, now_ms)?;
         if self.was_kept_out() {
             for claim in &work.claims {
-                self.messages.put_off_lost(&claim.queue, now_ms)?;
+                self.messages.put_off_lost(claim, now_ms)?;
             }
         }
         // Else it is not synced, and nothing was lost when it was looked at: the next one will see.
