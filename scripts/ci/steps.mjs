@@ -24,7 +24,7 @@ export function steps(root) {
     node("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
     node("runtimes", npmCi(root, "__test__/runtime")),
     node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
-    node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"] }),
+    node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"], minutes: 15 }),
     node("peers", npmCi(root, "__test__/peers")),
     node("bundler-packages", npmCi(root, "__test__/bundlers")),
     node("bundlers", ["node", "__test__/bundlers/run.mjs"], {
