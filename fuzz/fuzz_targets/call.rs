@@ -46,6 +46,7 @@ fn answer(work: impl FnOnce(Call)) -> Result<Vec<u8>, Fault> {
         busy: Duration::from_secs(1),
         limits: Limits::default(),
         answer_bytes_max: 1 << 20,
+        long_most: Duration::from_secs(10),
     };
     work(call);
     told.recv().expect("an answer")
