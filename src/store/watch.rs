@@ -74,6 +74,8 @@ struct Watch {
     known: Option<Known>,
     /// Looks on end that have failed.
     tries: Tries,
+    /// Number of the last look that was begun.
+    looks: u64,
 }
 
 enum State {
@@ -129,6 +131,7 @@ impl Watches {
                 changed: Changed::default(),
                 known: None,
                 tries: Tries::default(),
+                looks: 0,
             };
             registry.watches.insert(id, watch);
             id
@@ -291,6 +294,8 @@ impl Watches {
             return None;
         };
         watch.dirty = false;
+        watch.looks += 1;
+        let number = watch.looks;
         let touched = watch.raw && std::mem::take(&mut watch.touched);
         let (keys, myself) = (watch.keys.clone(), self.myself.clone());
         let room = watch.room.clone();
@@ -300,7 +305,7 @@ impl Watches {
                     let known = |version| watches.known(id, version);
                     known::read(snapshot, &keys, room.as_deref(), known)
                 });
-                watches.looked(id, found, touched, reply);
+                watches.looked((id, number), found, touched, reply);
             }
             None => reply(Ok(None)),
         }))
@@ -321,7 +326,7 @@ impl Watches {
 
     fn looked(
         &self,
-        id: Id,
+        (id, number): (Id, u64),
         found: Result<(Vec<Option<Entry>>, Option<Known>)>,
         touched: bool,
         reply: WatchReply,
@@ -331,6 +336,17 @@ impl Watches {
             let watch = registry.watches.get_mut(&id);
             match (watch, found) {
                 (None, _) => Ok(None),
+                // Asked again meanwhile: what this look found is for the newer question.
+                (Some(watch), _)
+                    if watch.looks != number || !matches!(watch.state, State::Reading) =>
+                {
+                    watch.dirty = true;
+                    watch.touched |= touched;
+                    let look = self.look(id, watch);
+                    drop(registry);
+                    self.send(look);
+                    return;
+                }
                 (Some(watch), Err(error)) => {
                     // What could not be read is still to be told.
                     watch.dirty = true;
