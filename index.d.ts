@@ -7,25 +7,25 @@
  * One part of a key. Parts sort by type first: bytes < strings < bigints < numbers < `false` <
  * `true`; then by value, strings in UTF-8 order.
  *
- * Any `ArrayBufferView` is taken as its bytes and read back as a `Uint8Array`. The symbol is only
- * {@link Kv.commitVersionstamp}'s, and only as the last part of a key that is set.
+ * Any `ArrayBufferView` counts as its bytes and is read back as a `Uint8Array`. A symbol must be
+ * that of {@link Kv.commitVersionstamp}, and the last part of a key that is set.
  */
 export type KvKeyPart = Uint8Array | string | number | bigint | boolean | symbol | KvUuidV7;
 
 /**
- * A key: its parts, from the general to the particular. Keys are ordered part by part, and a key
- * sorts before its extensions. At most 2048 bytes when encoded; a written key is not empty.
+ * A key: an array of parts, from the general to the particular. Keys are ordered part by part; a
+ * key sorts before its extensions. At most 2048 bytes when encoded. A written key is not empty.
  *
  * @example
  * const key: KvKey = ["users", "alice", 42];
  */
 export type KvKey = readonly KvKeyPart[];
 
-/** One part of a key that was read: what {@link KvKeyPart} comes back as. */
+/** One part of a key that was read: the form in which a {@link KvKeyPart} is returned. */
 export type KvEntryKeyPart = Uint8Array | string | number | bigint | boolean;
 
 /**
- * A key that was read. It is a {@link KvKey}, and its parts are never symbols or placeholders.
+ * A key that was read: a {@link KvKey} whose parts are never symbols or placeholders.
  *
  * @example
  * const { key } = await kv.get<User>(["users", "alice"]);
@@ -35,18 +35,19 @@ export type KvEntryKeyPart = Uint8Array | string | number | bigint | boolean;
 export type KvEntryKey = readonly KvEntryKeyPart[];
 
 /**
- * How fresh a read must be. Both levels mean the same on a local database: every read sees all
+ * The consistency of a read. On a local database both levels are the same: every read sees all
  * commits that were acknowledged before it started.
  */
 export type KvConsistencyLevel = "strong" | "eventual";
 
-/** What every call takes. */
+/** Options of every asynchronous call. */
 export interface KvCallOptions {
   /**
-   * Gives the call up. When it is aborted already, nothing is done and the call rejects with its
-   * `reason`. When it is aborted later, the call rejects with the `reason` at once: a read is of no
-   * effect, and a write may still happen or not; read to find out. A list rejects every further
-   * `next()` with the reason; the stream of a watch ends.
+   * Cancels the call. If it is aborted before the call, nothing happens and the call rejects with
+   * its `reason`. If it is aborted later, the call rejects with the `reason` at once: a read has no
+   * further effect, and a write may still happen or not; read to find out. Long work ends within
+   * one of its steps, at a server too; the commits of a `deleteMany` up to then stay. A list
+   * rejects every further `next()` with the reason; the stream of a watch ends.
    *
    * @example
    * const signal = AbortSignal.timeout(500);
@@ -57,7 +58,7 @@ export interface KvCallOptions {
 
 /** An entry that exists. */
 export interface KvEntry<T> {
-  /** A fresh array; yours to change. */
+  /** A new array; the caller may change it. */
   key: KvEntryKey;
   value: T;
   /** Twenty hexadecimal digits, larger for every later commit. */
@@ -74,33 +75,36 @@ export interface KvCommitResult {
   versionstamp: string;
 }
 
-/** What became of a message that was enqueued. */
+/** The result of enqueueing a message. */
 export interface KvEnqueued {
   /**
-   * The message's id, as its consumer sees it; that of the message that was there already, if this
-   * one was `deduplicated`. `null` where Deno's queue has no ids of this kind: in a file in common
-   * with Deno, and behind a server of another make.
+   * The message's id, as its consumer sees it; the id of the existing message if this one was
+   * `deduplicated`. `null` where Deno's queue has no such ids: in a file in common with Deno, and
+   * behind a server that is not openkv's.
    */
   id: string | null;
-  /** Whether its `deduplicationKey` was taken, and nothing was added. */
+  /** True if its `deduplicationKey` was taken and nothing was added. */
   deduplicated: boolean;
 }
 
 /** A commit of one message. */
 export interface KvEnqueueResult extends KvCommitResult, KvEnqueued {}
 
-/** What is stored after a `sum`, `min` or `max`, or the length of the array after an `append`. */
+/**
+ * The number that is stored after a `sum`, `min` or `max`, or the length of the array after an
+ * `append` or `prepend`.
+ */
 export type KvCalculated = KvU64 | bigint | number;
 
 /** A commit of an {@link AtomicOperation}. */
 export interface KvAtomicResult extends KvCommitResult {
   /**
    * With `commit({ values: true })`: for each `sum`, `min`, `max`, `append` and `prepend` of the
-   * operation, in the order of their calls, the number that is stored after it, or the length of the
-   * array. Of several on one key each has its own. Other changes have no place among them.
+   * operation, in the order of their calls, the number that is stored after it, or the length of
+   * the array. Several changes of one key have a result each. Other mutations have none.
    */
   values?: KvCalculated[];
-  /** If the operation has messages: what became of each, in the order of their calls. */
+  /** If the operation has messages: the result of each, in the order of their calls. */
   messages?: KvEnqueued[];
 }
 
@@ -110,7 +114,7 @@ export interface KvCommitError {
 }
 
 /**
- * A {@link KvCommitError} that says why.
+ * A {@link KvCommitError} with the reason.
  *
  * @example
  * const result = await kv.atomic().check(from, to).set(["moved"], true).commit();
@@ -118,16 +122,16 @@ export interface KvCommitError {
  */
 export interface KvCommitRefusal extends KvCommitError {
   /**
-   * The checks that failed: all of them, as their places in the order in which the operation was
-   * given them, from 0. Empty for {@link Kv.touch} and {@link Kv.persist}, which have none, and over
-   * a server of another make that does not say which of several checks failed.
+   * The indexes, from 0, of all checks that failed, in the order in which the operation was given
+   * them. Empty for {@link Kv.touch} and {@link Kv.persist}, which have no checks, and behind a
+   * server that is not openkv's and does not say which of several checks failed.
    */
   failed: number[];
 }
 
 /**
- * What an entry must still be for a commit to happen: the versionstamp that was read, or `null` for
- * "there is none". An entry from {@link Kv.get} is a check.
+ * A condition of a commit: the entry still has this versionstamp, or with `null` there is no entry.
+ * An entry from {@link Kv.get} is a check.
  */
 export interface AtomicCheck {
   key: KvKey;
@@ -138,24 +142,22 @@ export interface AtomicCheck {
  * One change of one key, for {@link AtomicOperation.mutate}.
  *
  * - `set` stores the value. `expireIn` and `expireAt` are those of {@link KvExpireOptions}.
- * - `delete` removes the entry; an absent one is fine.
- * - `sum`, `min`, `max` combine a `KvU64` with the stored `KvU64`, and store the operand where
- *   there is none. A sum wraps around at 2^64. `sum` also adds bigint to bigint and number to
- *   number, and a bigint of 0…2^64 − 1 to a `KvU64`, which stays one. Any other pair rejects the
- *   commit with a `TypeError`.
+ * - `delete` removes the entry, if there is one.
+ * - `sum`, `min`, `max` combine a `KvU64` with the stored `KvU64`, and store the operand if there
+ *   is no entry. A sum wraps around at 2^64. `sum` also adds bigint to bigint and number to number,
+ *   and a bigint of 0…2^64 − 1 to a `KvU64`, which stays one. Any other pair rejects the commit
+ *   with a `TypeError`.
  */
-export type KvMutation =
-  & { key: KvKey }
-  & (
-    | ({ type: "set"; value: unknown } & KvExpireOptions)
-    | { type: "delete" }
-    | { type: "sum"; value: KvU64 | bigint | number }
-    | { type: "min"; value: KvU64 }
-    | { type: "max"; value: KvU64 }
-  );
+export type KvMutation = { key: KvKey } & (
+  | ({ type: "set"; value: unknown } & KvExpireOptions)
+  | { type: "delete" }
+  | { type: "sum"; value: KvU64 | bigint | number }
+  | { type: "min"; value: KvU64 }
+  | { type: "max"; value: KvU64 }
+);
 
 /**
- * Which keys a list covers: those that extend `prefix` (never the prefix itself), those from
+ * The keys that a list covers: the keys that extend `prefix` (never the prefix itself), those from
  * `start` (included) to `end` (excluded), or the part of a prefix from `start` or up to `end`.
  */
 export type KvListSelector =
@@ -164,7 +166,7 @@ export type KvListSelector =
   | { prefix: KvKey; end: KvKey }
   | { start: KvKey; end: KvKey };
 
-/** What a commit did to one key. */
+/** The change of one key by a commit. */
 export type KvChange<T> =
   | { type: "set"; key: KvEntryKey; value: T; versionstamp: string }
   | { type: "delete"; key: KvEntryKey; value: null; versionstamp: string };
@@ -172,11 +174,14 @@ export type KvChange<T> =
 /** A batch of a feed ({@link Kv.watch} over a selector): whole commits, in their order. */
 export interface KvChanges<T = unknown> {
   /**
-   * Never empty, and no key twice in one commit. Deletions of absent keys are among them, and the
-   * ends of entries that expired, as soon as they are swept.
+   * Never empty. No key occurs twice in one commit. Deletions of absent keys are included. An
+   * expired entry is a deletion, as soon as it is swept.
    */
   changes: KvChange<T>[];
-  /** Everything up to here has been told: `since` of a feed that is to go on after this batch. */
+  /**
+   * The feed has yielded everything up to this commit. Pass it as `since` to continue after this
+   * batch.
+   */
   versionstamp: string;
 }
 
@@ -184,9 +189,12 @@ export interface KvChanges<T = unknown> {
 export interface KvListOptions<T = unknown> extends KvCallOptions {
   /** Most entries to yield, a positive integer. Default: all. */
   limit?: number;
-  /** {@link KvListIterator.cursor} of an earlier list with the same selector: goes on after it. */
+  /**
+   * {@link KvListIterator.cursor} of an earlier list with the same selector: the list continues
+   * after it.
+   */
   cursor?: string;
-  /** From the last key to the first. Default: false. */
+  /** Lists from the last key to the first. Default: false. */
   reverse?: boolean;
   /** Default: `"strong"`. */
   consistency?: KvConsistencyLevel;
@@ -195,13 +203,13 @@ export interface KvListOptions<T = unknown> extends KvCallOptions {
    * Each read sees one state of the database. Default: grows from 32 to 500.
    */
   batchSize?: number;
-  /** Only entries whose value meets these conditions; see {@link KvFilter}. Default: all. */
+  /** Only entries whose value matches; see {@link KvFilter}. Default: all. */
   where?: KvFilter<T>;
-  /** Entries without `value`, which is then neither read nor sent. Default: false. */
+  /** Entries without `value`; the value is neither read nor sent. Default: false. */
   keysOnly?: boolean;
   /**
-   * Only entries whose key has at most so many parts behind the prefix, a positive integer. What is
-   * deeper is jumped over, not read. Needs a `prefix`. Default: all.
+   * Only entries whose key has at most this many parts behind the prefix, a positive integer.
+   * Deeper entries are skipped without being read. Requires a `prefix`. Default: all.
    */
   depth?: number;
   /** Entries with `expireAt`, see {@link KvExpiry}. Default: false. */
@@ -210,19 +218,19 @@ export interface KvListOptions<T = unknown> extends KvCallOptions {
 
 /** An entry of a list with `keysOnly: true`. */
 export interface KvKeyEntry {
-  /** A fresh array; yours to change. */
+  /** A new array; the caller may change it. */
   key: KvEntryKey;
   /** Twenty hexadecimal digits, larger for every later commit. */
   versionstamp: string;
 }
 
-/** What `withExpiry: true` adds to an entry. */
+/** The property that `withExpiry: true` adds to an entry. */
 export interface KvExpiry {
-  /** When the entry ends; `null` when it stays, or is absent. */
+  /** When the entry expires; `null` if it does not expire or is absent. */
   expireAt: Date | null;
 }
 
-/** What a filter compares with: a value, or a time ({@link KvFilterNow}). */
+/** An operand of a filter: a value, or a time ({@link KvFilterNow}). */
 export type KvFilterValue =
   | null
   | boolean
@@ -237,20 +245,22 @@ export type KvFilterValue =
 export type KvFilterNow = { $now: true; $offset?: number } | { $now: { $offset?: number } };
 
 /**
- * What a value of type `V` has to be. Several operators are all to hold. Where `V` is `any` or
- * `unknown`, every operand is accepted.
+ * Conditions on a value of type `V`. All operators must hold. If `V` is `any` or `unknown`, every
+ * operand is accepted.
  */
 export interface KvFilterComparison<V = unknown> {
   /** The same value. Numbers and bigints compare exactly; other types never equal each other. */
   $eq?: FilterEqual<V>;
   /** Not `$eq`. */
   $ne?: FilterEqual<V>;
-  /** Greater, of a like type: numbers and bigints, strings by UTF-8, dates, booleans, bytes. */
+  /**
+   * Greater, among comparable types: numbers and bigints, strings by UTF-8, dates, booleans, bytes.
+   */
   $gt?: FilterOrdered<V>;
   $gte?: FilterOrdered<V>;
   $lt?: FilterOrdered<V>;
   $lte?: FilterOrdered<V>;
-  /** From the first to the second, both included. */
+  /** Between the first and the second, both included. */
   $between?: readonly [FilterOrdered<V>, FilterOrdered<V>];
   /** One of these. */
   $in?: readonly FilterEqual<V>[];
@@ -261,24 +271,27 @@ export interface KvFilterComparison<V = unknown> {
   $notContains?: FilterPart<V>;
   $startsWith?: FilterAffix<V>;
   $endsWith?: FilterAffix<V>;
-  /** As `$eq`, `$contains` and so on for strings, in any case (Unicode's full case folding). */
+  /**
+   * As `$eq`, `$contains` and so on, for strings without regard to case (Unicode's full case
+   * folding).
+   */
   $eqi?: FilterText<V>;
   $nei?: FilterText<V>;
   $containsi?: FilterText<V>;
   $notContainsi?: FilterText<V>;
   $startsWithi?: FilterText<V>;
   $endsWithi?: FilterText<V>;
-  /** Whether it is `null`, `undefined` or not there. */
+  /** True: the value is `null`, `undefined` or absent. */
   $null?: boolean;
-  /** Whether it is as for `$null`, or a string, array, object, `Map`, `Set` or bytes without contents. */
+  /** True: as `$null`, or an empty string, array, object, `Map`, `Set` or bytes. */
   $empty?: boolean;
   /** Not `$empty`. */
   $notEmpty?: boolean;
-  /** Whether it is there, be it `null`. */
+  /** True: the value is present, `null` included. */
   $exists?: boolean;
 }
 
-/** A {@link KvFilterComparison}, and comparisons combined. */
+/** A {@link KvFilterComparison}, and combinations of comparisons. */
 export interface KvFilterCondition<V = unknown> extends KvFilterComparison<V> {
   $and?: readonly KvFilterCondition<V>[];
   $or?: readonly KvFilterCondition<V>[];
@@ -286,16 +299,16 @@ export interface KvFilterCondition<V = unknown> extends KvFilterComparison<V> {
 }
 
 /**
- * Conditions on values, decided in Rust on their stored bytes. A name is a path: dots step into
- * objects, Maps and arrays (by index or, where there is no such, over the elements, one of which has
- * to do); a backslash makes a dot or dollar part of the name. A value behind a path is to be equal.
- * Operators at the top are about the whole value. All conditions are to hold. At most 32 levels and
- * 1000 conditions and operands.
+ * Conditions on values, evaluated in Rust on their stored bytes. A property name is a path: dots
+ * step into objects, Maps and arrays (by index or, without such an index, into the elements, one of
+ * which must match); a backslash makes a dot or dollar part of the name. A value behind a path
+ * means equality. Operators at the top apply to the whole value. All conditions must hold. At most
+ * 32 levels and 1000 conditions and operands.
  *
- * `T` is the type of the values. Paths of up to three names and their operands are checked against
- * it; longer paths, and keys of a `Map` or `Record`, are free. Where `T` is `unknown` the operators
- * are checked, and a path has to begin with a visible ASCII character. `KvFilter<any>` is checked
- * when it is used.
+ * `T` is the type of the values. TypeScript checks paths of up to three names and their operands;
+ * it does not check longer paths, nor keys of a `Map` or `Record`. If `T` is `unknown`, it checks
+ * the operators, and a path has to begin with a visible ASCII character. `KvFilter<any>` is checked
+ * at run time.
  *
  * @example
  * const adults: KvFilter<{ age: number; address: { city: string } }> = {
@@ -305,51 +318,69 @@ export interface KvFilterCondition<V = unknown> extends KvFilterComparison<V> {
  */
 export type KvFilter<T = unknown> = 0 extends 1 & T
   ? { [path: string]: any }
-  :
-    & KvFilterComparison<T>
-    & {
+  : KvFilterComparison<T> & {
       $and?: readonly KvFilter<T>[];
       $or?: readonly KvFilter<T>[];
       $not?: KvFilter<T>;
-    }
-    & (IsFree<T> extends true ? { [P in FreePath]?: FilterOperand<unknown> }
-      : { [P in FilterPaths<T, "", FilterDepth> as P[0]]?: FilterOperand<P[1]> });
+    } & (IsFree<T> extends true
+        ? { [P in FreePath]?: FilterOperand<unknown> }
+        : { [P in FilterPaths<T, "", FilterDepth> as P[0]]?: FilterOperand<P[1]> });
 
-/** What stands behind a path: a value that is to be equal, or conditions. */
+/** The operand of a path: a value, which means equality, or conditions. */
 type FilterOperand<V> = FilterEqual<V> | KvFilterCondition<V>;
 
 /** Whether a type says nothing of its values: `any`, `unknown`, `object`, `{}`. */
-type IsFree<V> = unknown extends V ? true
-  : [V] extends [object] ? ([object] extends [V] ? true : false)
-  : false;
+type IsFree<V> = unknown extends V
+  ? true
+  : [V] extends [object]
+    ? [object] extends [V]
+      ? true
+      : false
+    : false;
 
 /** The operands that a `V` can be equal to; `null` for what may be missing. */
 type FilterEqual<V> = IsFree<V> extends true ? KvFilterValue : FilterEqualTo<V>;
-type FilterEqualTo<V> = V extends null | undefined ? null
-  : V extends string | boolean ? V
-  : V extends number ? V | bigint
-  : V extends bigint | KvU64 ? number | bigint
-  : V extends Date ? Date | KvFilterNow
-  : V extends ArrayBufferView ? Uint8Array
-  : never;
+type FilterEqualTo<V> = V extends null | undefined
+  ? null
+  : V extends string | boolean
+    ? V
+    : V extends number
+      ? V | bigint
+      : V extends bigint | KvU64
+        ? number | bigint
+        : V extends Date
+          ? Date | KvFilterNow
+          : V extends ArrayBufferView
+            ? Uint8Array
+            : never;
 
 /** The operands that a `V` has an order with. */
 type FilterOrdered<V> = IsFree<V> extends true ? NonNullable<KvFilterValue> : FilterOrderedBy<V>;
-type FilterOrderedBy<V> = V extends string ? string
-  : V extends boolean ? boolean
-  : V extends number | bigint | KvU64 ? number | bigint
-  : V extends Date ? Date | KvFilterNow
-  : V extends ArrayBufferView ? Uint8Array
-  : never;
+type FilterOrderedBy<V> = V extends string
+  ? string
+  : V extends boolean
+    ? boolean
+    : V extends number | bigint | KvU64
+      ? number | bigint
+      : V extends Date
+        ? Date | KvFilterNow
+        : V extends ArrayBufferView
+          ? Uint8Array
+          : never;
 
 /** The operands that a `V` can contain. */
 type FilterPart<V> = IsFree<V> extends true ? KvFilterValue : FilterPartOf<V>;
-type FilterPartOf<V> = V extends string ? string
-  : V extends ArrayBufferView ? Uint8Array
-  : V extends readonly (infer Item)[] ? FilterEqual<Item>
-  : V extends ReadonlyMap<unknown, unknown> ? never
-  : V extends ReadonlySet<infer Item> ? FilterEqual<Item>
-  : never;
+type FilterPartOf<V> = V extends string
+  ? string
+  : V extends ArrayBufferView
+    ? Uint8Array
+    : V extends readonly (infer Item)[]
+      ? FilterEqual<Item>
+      : V extends ReadonlyMap<unknown, unknown>
+        ? never
+        : V extends ReadonlySet<infer Item>
+          ? FilterEqual<Item>
+          : never;
 
 /** The operands that a `V` can begin and end with. */
 type FilterAffix<V> = IsFree<V> extends true ? string | Uint8Array : FilterAffixOf<V>;
@@ -377,32 +408,47 @@ type FilterLeaf =
   | ((...given: never) => unknown);
 
 /** The paths into a `T` with the types behind them, as pairs; `Start` is in front of them. */
-type FilterPaths<T, Start extends string, Depth extends readonly unknown[]> = IsFree<T> extends true
-  ? [FreeFrom<Start>, any]
-  : T extends ReadonlyMap<unknown, infer Item> ? [FreeFrom<Start>, Item extends FilterLeaf ? Item : any]
-  : T extends FilterLeaf ? never
-  : Depth extends readonly [unknown, ...infer Rest]
-    ? T extends readonly (infer Item)[]
-      // `${number}` would also be "0.1", which are two steps.
-      ? | [`${Start}${bigint}`, Item]
-        | FilterPaths<Item, `${Start}${bigint}.`, Rest>
-        | (Item extends readonly unknown[] ? never : FilterPaths<Item, Start, Depth>)
-    : { [K in keyof T & (string | number)]-?: FilterName<T[K], K, Start, Rest> }[keyof T & (string | number)]
-  : [FreeFrom<Start>, any];
+type FilterPaths<T, Start extends string, Depth extends readonly unknown[]> =
+  IsFree<T> extends true
+    ? [FreeFrom<Start>, any]
+    : T extends ReadonlyMap<unknown, infer Item>
+      ? [FreeFrom<Start>, Item extends FilterLeaf ? Item : any]
+      : T extends FilterLeaf
+        ? never
+        : Depth extends readonly [unknown, ...infer Rest]
+          ? T extends readonly (infer Item)[]
+            ? // `${number}` would also be "0.1", which are two steps.
+                | [`${Start}${bigint}`, Item]
+                | FilterPaths<Item, `${Start}${bigint}.`, Rest>
+                | (Item extends readonly unknown[] ? never : FilterPaths<Item, Start, Depth>)
+            : { [K in keyof T & (string | number)]-?: FilterName<T[K], K, Start, Rest> }[keyof T &
+                (string | number)]
+          : [FreeFrom<Start>, any];
 
 /** The paths that begin with one name. */
-type FilterName<V, K extends string | number, Start extends string, Rest extends readonly unknown[]> =
-  string extends K ? [FreeFrom<Start>, V extends FilterLeaf ? V : any]
-    : V extends (...given: never) => unknown ? never
+type FilterName<
+  V,
+  K extends string | number,
+  Start extends string,
+  Rest extends readonly unknown[],
+> = string extends K
+  ? [FreeFrom<Start>, V extends FilterLeaf ? V : any]
+  : V extends (...given: never) => unknown
+    ? never
     : [`${Start}${Escaped<`${K}`>}`, V] | FilterPaths<V, `${Start}${Escaped<`${K}`>}.`, Rest>;
 
 /** A name with a backslash before what would mean something else in a path. */
-type Escaped<K extends string> = K extends `$${infer Rest}` ? `\\$${EscapedDots<Rest>}` : EscapedDots<K>;
-type EscapedDots<K extends string> = K extends `${infer A}.${infer B}` ? `${A}\\.${EscapedDots<B>}` : K;
+type Escaped<K extends string> = K extends `$${infer Rest}`
+  ? `\\$${EscapedDots<Rest>}`
+  : EscapedDots<K>;
+type EscapedDots<K extends string> = K extends `${infer A}.${infer B}`
+  ? `${A}\\.${EscapedDots<B>}`
+  : K;
 
-/** Any path that goes on after `Start`; at the beginning of a filter none that is an operator. */
+/** Any path that continues after `Start`; at the beginning of a filter, no operator. */
 type FreeFrom<Start extends string> = Start extends "" ? FreePath : `${Start}${string}`;
 type FreePath = `${FreePathStart}${string}`;
+// biome-ignore format: the characters in rows
 type FreePathStart =
   | "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i" | "j" | "k" | "l" | "m"
   | "n" | "o" | "p" | "q" | "r" | "s" | "t" | "u" | "v" | "w" | "x" | "y" | "z"
@@ -416,11 +462,11 @@ type FreePathStart =
 export interface KvPageOptions<T = unknown> extends KvCallOptions {
   /** Most entries of the page, 1 to 1000. Default: 100. */
   limit?: number;
-  /** The `cursor` of the page before. */
+  /** The `cursor` of the previous page. */
   cursor?: string | null;
-  /** From the last key to the first. Default: false. */
+  /** Lists from the last key to the first. Default: false. */
   reverse?: boolean;
-  /** Only entries whose value meets these conditions. */
+  /** Only entries whose value matches this filter. */
   where?: KvFilter<T>;
 }
 
@@ -439,7 +485,7 @@ export interface KvPaginateOptions<T = unknown> extends KvPageOptions<T> {
 /** One page. */
 export interface KvPage<T> {
   entries: KvEntry<T>[];
-  /** Where the next page goes on; `null` when there is none. */
+  /** Where the next page continues; `null` if there is none. */
   cursor: string | null;
   /** Whether there is at least one more entry. */
   hasMore: boolean;
@@ -447,26 +493,29 @@ export interface KvPage<T> {
 
 /** Options of {@link Kv.deleteMany}. */
 export interface KvDeleteManyOptions<T = unknown> extends KvCallOptions {
-  /** Only entries whose value meets these conditions. */
+  /** Only entries whose value matches this filter. */
   where?: KvFilter<T>;
-  /** Most entries to delete, a positive integer; those with the lowest keys, or named first. */
+  /**
+   * Most entries to delete, a positive integer: those with the lowest keys, or the first of an
+   * array.
+   */
   limit?: number;
   /**
-   * All in one commit. Rejects with `TypeError`, and deletes nothing, when there are more than
-   * `limits.mutationsMax` entries to delete. Default: false.
+   * Deletes all in one commit. Rejects with `TypeError`, and deletes nothing, if there are more
+   * than `limits.mutationsMax` entries to delete. Default: false.
    */
   atomic?: boolean;
 }
 
 /**
- * The entries of a list, in key order. It is its own iterator: after `break` it goes on where it
- * stopped. Calls of `next()` that overlap are answered in order, each with an entry of its own.
+ * The entries of a list, in key order. The list is its own iterator: after `break` it continues
+ * where it stopped. Overlapping calls of `next()` resolve in order, each with a different entry.
  */
 export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<E> {
   private constructor();
 
   /**
-   * Where a later list goes on after the entry yielded last: pass it as `cursor`. `""` when the
+   * The position after the last yielded entry: pass it as `cursor` to a later list. `""` when the
    * list is exhausted. The same string as Deno KV's.
    *
    * @throws Error before the first `next()`, unless the list was itself opened with a cursor.
@@ -479,7 +528,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   get cursor(): string;
 
   /**
-   * The next entry.
+   * Returns the next entry.
    *
    * Rejects with `TypeError` when a bound, the cursor or the consistency is invalid, with
    * {@link BadResource} when the handle was closed and no entry is buffered.
@@ -487,7 +536,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   next(): Promise<IteratorResult<E, undefined>>;
 
   /**
-   * All entries that are still to come, in memory at once: give a large list a `limit`. Rejects as
+   * Returns all remaining entries, in memory at once: give a large list a `limit`. Rejects as
    * {@link next}.
    *
    * @example
@@ -499,11 +548,11 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 }
 
 /**
- * An unsigned 64-bit integer that {@link AtomicOperation.sum} and its kin can change without
- * reading it first.
+ * An unsigned 64-bit integer, which {@link AtomicOperation.sum}, `min` and `max` change without a
+ * read before.
  *
- * Under Deno with `--unstable-kv` this is `Deno.KvU64` itself. An instance of the `KvU64` of another
- * copy of this package is taken as one of this copy. Values that are read are instances of this class.
+ * Under Deno with `--unstable-kv` this is `Deno.KvU64` itself. An instance of another copy of this
+ * package counts as an instance of this copy. Values that are read are instances of this class.
  *
  * @example
  * await kv.set(["visits"], new KvU64(0n));
@@ -520,18 +569,19 @@ export class KvU64 {
 }
 
 /**
- * Stands for a UUID of version 7 that is made when a commit happens: made by {@link Kv.uuidv7}, used
- * as any part of a key that is written and anywhere inside a value. One placeholder is the same UUID
- * in everything that one commit writes, two are different ones, and what later commits of a database
- * make sorts after what earlier ones made, whatever clocks do. Committed again, it is a new UUID.
+ * A placeholder for a UUID of version 7 that the commit makes. {@link Kv.uuidv7} returns it; it can
+ * be any part of a key that is written, and anywhere inside a value. One placeholder becomes the
+ * same UUID in everything that one commit writes; two placeholders become different ones. UUIDs of
+ * later commits of a database sort after those of earlier commits, whatever clocks do. Committed
+ * again, a placeholder becomes a new UUID.
  *
- * It has no text before: building a string or JSON from one is a `TypeError`.
+ * It has no text: to build a string or JSON from it is a `TypeError`.
  */
 export class KvUuidV7 {
   private constructor();
 
   /**
-   * The UUID that it became in the commit of that result.
+   * Returns the UUID that it became in the commit of that result.
    *
    * @throws TypeError when the commit did not use it.
    */
@@ -541,39 +591,41 @@ export class KvUuidV7 {
 }
 
 /**
- * When an entry ends that is written. At most one of the two: both are a `TypeError`.
+ * When a written entry expires. At most one of the two: both are a `TypeError`.
  *
  * @example
  * const midnight = new Date(new Date().setHours(24, 0, 0, 0));
  * await kv.set(["coupon"], "ABC", { expireAt: midnight });
  */
 export interface KvExpireOptions {
-  /** Milliseconds from the commit to the end, a non-negative integer. 0: it is absent at once. */
+  /**
+   * Milliseconds from the commit to the expiry, a non-negative integer. 0: the entry is absent at
+   * once.
+   */
   expireIn?: number;
   /**
-   * The end itself: a date, or milliseconds since the epoch. If it has passed, the entry is absent
-   * at once, and so is the one that was there before. `null` says as little as leaving it out.
+   * The time of the expiry: a date, or milliseconds since the epoch. If it has passed, the entry is
+   * absent at once, and the previous entry is gone. `null` means the same as leaving it out.
    */
   expireAt?: Date | number | null;
 }
 
-/** Options of {@link AtomicOperation.sum}; the bounds are of the type of what is added. */
-export interface KvSumOptions<N extends number | bigint = number | bigint>
-  extends KvExpireOptions {
+/** Options of {@link AtomicOperation.sum}; the bounds have the type of the operand. */
+export interface KvSumOptions<N extends number | bigint = number | bigint> extends KvExpireOptions {
   /** The smallest result. Default: none. */
   min?: N;
   /** The largest result. Default: none. */
   max?: N;
   /**
    * Stores the bound in place of a result beyond it, and keeps a `KvU64` within 0…2^64 − 1.
-   * Default: false, the commit fails.
+   * Default: false, which fails the commit.
    */
   clamp?: boolean;
 }
 
-/** What {@link Kv.createIndex} makes. */
+/** Options of {@link Kv.createIndex}. */
 export interface KvIndexOptions extends KvCallOptions {
-  /** The index covers the keys that extend this one. No two indexes have the same. */
+  /** The index covers the keys that extend this one. No two indexes have the same prefix. */
   prefix: KvKey;
   /**
    * Paths into the values, at most 32: names separated by dots (`"details.maker"`), which step into
@@ -587,15 +639,15 @@ export interface KvIndexOptions extends KvCallOptions {
    */
   tokenize?: "unicode61" | "porter" | "ascii";
   /**
-   * Lengths in characters (1 to 32, at most 4 of them) for which beginnings of terms are indexed, so
-   * that queries like `ab*` of these lengths are as fast as whole terms. Default: none.
+   * Lengths in characters (1 to 32, at most 4 of them) of indexed beginnings of terms: queries like
+   * `ab*` of these lengths are as fast as whole terms. Default: none.
    */
   prefixLengths?: readonly number[];
   /** A name, 1 to 256 bytes. Default: made from the prefix. */
   name?: string;
 }
 
-/** A full-text index as {@link Kv.listIndexes} tells it. */
+/** A full-text index, as {@link Kv.listIndexes} returns it. */
 export interface KvIndexInfo {
   name: string;
   prefix: KvEntryKey;
@@ -604,43 +656,43 @@ export interface KvIndexInfo {
   prefixLengths: readonly number[];
   /** `"building"` while entries older than the index are still being added. */
   state: "building" | "ready";
-  /** How many of those have been looked at. */
+  /** The number of those that have been read. */
   indexed: number;
-  /** Entries in the index: those with text in any of the fields. */
+  /** The number of entries with text in any of the fields. */
   documents: number;
 }
 
-/** How far building an index has come. */
+/** The progress of building an index. */
 export interface KvIndexProgress {
-  /** Entries looked at that are older than the index. */
+  /** The number of read entries that are older than the index. */
   indexed: number;
   /**
-   * About how many there are to be looked at: the entries under the prefix, counted once beside the
-   * building; `null` until they are. Never less than `indexed`, and equal to it when `done`.
+   * About how many there are in all: the entries under the prefix, counted once during the
+   * building; `null` until then. Never less than `indexed`, and equal to it when `done`.
    */
   total: number | null;
   /** The index is complete. */
   done: boolean;
 }
 
-/** A full-text index that was just made, or was there. */
+/** A full-text index that was created or existed. */
 export interface KvIndex {
   readonly name: string;
   readonly prefix: KvEntryKey;
   readonly fields: readonly string[];
   readonly tokenize: "unicode61" | "porter" | "ascii";
   readonly prefixLengths: readonly number[];
-  /** As of the last look, by `progress` or `ready`. */
+  /** As of the last `progress` or `ready`. */
   readonly state: "building" | "ready";
   /**
-   * Yields how far building has come whenever it has moved, and `done: true` at last. Each use is an
-   * iterator of its own.
+   * Yields the progress of the building when it changes, and `done: true` at the end. Each use is a
+   * new iterator.
    */
   readonly progress: AsyncIterableIterator<KvIndexProgress>;
   /**
-   * Resolves when the index is complete. Rejects with {@link KvError} of code `CONFLICT` when it is
-   * dropped before, {@link BadResource} when the handle is closed; the next opening of the file for
-   * writing goes on building.
+   * Resolves when the index is complete. Rejects with {@link KvError} of code `CONFLICT` if the
+   * index is dropped before, with {@link BadResource} if the handle is closed; the next opening of
+   * the file for writing continues the building.
    */
   ready(options?: KvCallOptions): Promise<void>;
 }
@@ -649,34 +701,36 @@ export interface KvIndex {
 export interface KvSearchOptions<T = unknown> extends KvCallOptions {
   /** Most entries, 1 to 1000, counted after the filter. Default: 20. */
   limit?: number;
-  /** Entries to leave out first, at most 1,000,000; not with `cursor`. Default: 0. */
+  /** Entries to skip first, at most 1,000,000; not together with `cursor`. Default: 0. */
   offset?: number;
-  /** {@link KvSearchResult.cursor} of a result for the same query: goes on after it. */
+  /**
+   * {@link KvSearchResult.cursor} of a result for the same query: the search continues after it.
+   */
   cursor?: string | null;
-  /** Only entries whose values meet this filter. */
+  /** Only entries whose value matches this filter. */
   where?: KvFilter<T>;
   /**
-   * Adds {@link KvSearchEntry.highlights}: `true`, or an object with what goes in front of a match
-   * (default `<b>`), behind it (`</b>`) and for text left out (`…`), each at most 256 bytes, and the
-   * most terms of a snippet (1 to 64, default 32). The text between is as it was stored: escape it
-   * before it becomes HTML.
+   * Adds {@link KvSearchEntry.highlights}: `true`, or an object with the text before a match
+   * (default `<b>`), after it (`</b>`) and in place of omitted text (`…`), each at most 256 bytes,
+   * and the most terms of a snippet (1 to 64, default 32). The text between is as it was stored:
+   * escape it before it becomes HTML.
    */
   highlight?: boolean | { before?: string; after?: string; ellipsis?: string; terms?: number };
 }
 
-/** An entry that was found. */
+/** An entry that a search found. */
 export interface KvSearchEntry<T> extends KvEntry<T> {
   /** BM25: larger is better. Comparable within one result only. */
   score: number;
-  /** With `highlight`: a snippet for each field in which something matched. */
+  /** With `highlight`: a snippet of each field with a match. */
   highlights?: Record<string, string>;
 }
 
-/** A page of what was found. */
+/** A page of a search. */
 export interface KvSearchResult<T> {
   /** Best first; equal scores in the order in which they were indexed. */
   entries: KvSearchEntry<T>[];
-  /** Where the next page goes on; `null` at the end. */
+  /** Where the next page continues; `null` at the end. */
   cursor: string | null;
   hasMore: boolean;
   /** False while the index is being built: older entries may be missing. */
@@ -685,9 +739,14 @@ export interface KvSearchResult<T> {
 
 /** Options of {@link Kv.enqueue}. */
 export interface KvEnqueueOptions {
-  /** From the commit to the first delivery, in milliseconds, at most 30 days. Default: 0. */
+  /**
+   * The time from the commit to the first delivery, in milliseconds, at most 30 days. Default: 0.
+   */
   delay?: number;
-  /** Where the message is stored when its last delivery failed, at most ten keys. Default: none. */
+  /**
+   * The keys under which the value is stored when the last delivery has failed, at most ten.
+   * Default: none.
+   */
   keysIfUndelivered?: readonly KvKey[];
   /**
    * Waiting times before each new delivery of a failed message, in milliseconds: at most
@@ -700,67 +759,72 @@ export interface KvEnqueueOptions {
 
 /** Options of {@link KvQueue.enqueue}. An unknown name is a `TypeError`. */
 export interface KvQueueEnqueueOptions {
-  /** From the commit to the first delivery, in milliseconds, at most 30 days. Default: 0. */
+  /**
+   * The time from the commit to the first delivery, in milliseconds, at most 30 days. Default: 0.
+   */
   delay?: number;
-  /** When it may first be delivered: a date, or ms since the epoch. Not together with `delay`. */
+  /** The time of the first delivery: a date, or ms since the epoch. Not together with `delay`. */
   at?: Date | number;
   /**
-   * Waiting times before each new delivery of a failed message, in milliseconds; how many and how
-   * long as of {@link KvEnqueueOptions}. A message that fails when none is left is dead. Default:
-   * `[1000, 5000, 10000]`.
+   * Waiting times before each new delivery of a failed message, in milliseconds; their number and
+   * length are limited as in {@link KvEnqueueOptions}. A message that fails when none is left is
+   * dead. Default: `[1000, 5000, 10000]`.
    */
   backoffSchedule?: readonly number[];
-  /** Where its value is stored as well when it dies, at most ten keys. Default: none. */
+  /** The keys under which its value is stored when it dies, at most ten. Default: none. */
   keysIfUndelivered?: readonly KvKey[];
   /**
-   * As long as a message with this key is in the queue, neither done nor dead, another one adds
-   * nothing. Not empty, at most 1024 bytes in UTF-8. Default: none.
+   * While a message with this key is in the queue, neither done nor dead, another one adds nothing.
+   * Not empty, at most 1024 bytes in UTF-8. Default: none.
    */
   deduplicationKey?: string;
-  /** 0 to 9: of the messages that are due, the highest are delivered first. Default: 0. */
+  /**
+   * 0 to 9: of the due messages, those with the highest priority are delivered first. Default: 0.
+   */
   priority?: number;
-  /** How long it is kept when it is dead, in milliseconds. Default: that of {@link Kv.queue}. */
+  /** How long a dead message is kept, in milliseconds. Default: that of {@link Kv.queue}. */
   deadRetention?: number;
 }
 
-/** What a message is to the handler of {@link KvQueue.listen}. */
+/** A message, as the handler of {@link KvQueue.listen} gets it. */
 export interface KvMessageInfo<T = any> {
-  /** Its number as text, which no other message of the database ever has. */
+  /** Its number as text; no other message of the database ever has the same. */
   readonly id: string;
   readonly value: T;
-  /** How often it has been handed out, this time included. */
+  /** How often it has been delivered, this time included. */
   readonly attempts: number;
   readonly enqueuedAt: Date;
 }
 
 /**
- * A message that {@link KvQueue.receive} gave. It is yours, and hidden from everybody else, until
- * its lock ends; the lock is not renewed by itself. Each method resolves to whether the message was
- * still yours: `false` when its lock ran out and it went to somebody else, or when it was settled
- * before; nothing has happened then.
+ * A message from {@link KvQueue.receive}. Until its lock expires, no other consumer gets it; the
+ * lock is not renewed automatically. Each method resolves to whether the message was still yours:
+ * `false` if its lock expired and another consumer got it, or if it was settled before; nothing has
+ * happened then.
  *
- * They reject with {@link BadResource} on a closed handle and with {@link KvError} when the database
- * cannot write; the message is then still yours, as long as its lock holds.
+ * They reject with {@link BadResource} on a closed handle and with {@link KvError} if the database
+ * cannot write; the message is then still yours, while its lock holds.
  */
 export interface KvMessage<T = any> extends KvMessageInfo<T> {
-  /** It is handled: it is removed. Resolves when that is durable. */
+  /** Acknowledges the message: it is removed. Resolves when that is durable. */
   ack(): Promise<boolean>;
   /**
-   * It was not handled: it is delivered again after the next interval of its `backoffSchedule`, or
-   * after `delay` ms instead. Either way it costs an interval; when none is left the message dies.
+   * Reports a failure: the message is delivered again after the next interval of its
+   * `backoffSchedule`, or after `delay` ms instead. Both use up an interval; if none is left, the
+   * message dies.
    *
-   * @param options.error What is kept if this is its death: an `Error`, or anything as text.
+   * @param options.error Kept with the dead letter: an `Error`, or any value as text.
    */
   nack(options?: { delay?: number; error?: unknown }): Promise<boolean>;
-  /** Its lock ends `ms` from now, 100 to 86400000 (a day). */
+  /** Sets the expiry of its lock to `ms` from now, 100 to 86400000 (a day). */
   extend(ms: number): Promise<boolean>;
 }
 
-/** How many messages of a queue are in which state. */
+/** The number of messages of a queue in each state. */
 export interface KvQueueStats {
-  /** Due, and with nobody. */
+  /** Due, and without a consumer. */
   pending: number;
-  /** Not due yet: delayed, or waiting for their next try. */
+  /** Not due yet: delayed, or waiting for the next retry. */
   delayed: number;
   /** With a consumer whose lock holds. */
   processing: number;
@@ -772,10 +836,13 @@ export interface KvQueueStats {
 
 /** A message for which no interval of its `backoffSchedule` was left. */
 export interface KvDeadMessage<T = any> {
-  /** The id that it had as a message. */
+  /** The id of the message. */
   id: string;
   value: T;
-  /** What its last delivery failed with; the name is `"LockExpired"` when its consumer vanished. */
+  /**
+   * The error of its last delivery; the name is `"LockExpired"` if the lock of its consumer
+   * expired.
+   */
   error: { name: string; message: string };
   attempts: number;
   enqueuedAt: Date;
@@ -790,46 +857,49 @@ export interface KvDeadMessage<T = any> {
  */
 export interface KvDeadLetters<T = any> {
   /**
-   * A page of them, those that died first in front. `cursor` goes on behind the page, and is `null`
-   * at the end.
+   * Returns a page of dead letters, in the order of their deaths. `cursor` continues behind the
+   * page, and is `null` at the end.
    *
    * @param options.limit 1 to 1000. Default: 100.
    *
    * @example
    * const { messages, cursor } = await kv.queue("mail").dead.list({ limit: 20 });
    */
-  list(
-    options?: { limit?: number; cursor?: string | null; signal?: AbortSignal },
-  ): Promise<{ messages: KvDeadMessage<T>[]; cursor: string | null }>;
-  /** One of them, `null` if there is none with this id. */
+  list(options?: {
+    limit?: number;
+    cursor?: string | null;
+    signal?: AbortSignal;
+  }): Promise<{ messages: KvDeadMessage<T>[]; cursor: string | null }>;
+  /** Returns one of them, or `null` if there is none with this id. */
   get(id: string, options?: KvCallOptions): Promise<KvDeadMessage<T> | null>;
   /**
-   * Puts it back into its queue, due now, with its id, its whole `backoffSchedule` and no attempts.
-   * Resolves to whether there was one.
+   * Puts a dead letter back into its queue, due now, with its id, its whole `backoffSchedule` and
+   * no attempts. Resolves to whether there was one.
    */
   requeue(id: string, options?: KvCallOptions): Promise<boolean>;
-  /** Forgets it. Resolves to whether there was one. */
+  /** Deletes a dead letter. Resolves to whether there was one. */
   delete(id: string, options?: KvCallOptions): Promise<boolean>;
   /**
-   * Forgets those that died more than `olderThan` ms ago, all of them when it is left out. Resolves
-   * to how many. Done in bounded steps: writers wait for one of them at most.
+   * Deletes the dead letters that died more than `olderThan` ms ago, or all of them without
+   * `olderThan`. Resolves to their number. It works in bounded steps: writers wait for one of them
+   * at most.
    */
   purge(options?: { olderThan?: number; signal?: AbortSignal }): Promise<number>;
 }
 
 /**
- * A named queue. Messages are delivered at least once, to one consumer at a time, whichever process
- * on the file it is in: by priority, then due time, then in the order of their enqueueing.
+ * A named queue. Messages are delivered at least once, to one consumer at a time, in any process on
+ * the file: by priority, then due time, then in the order of enqueueing.
  */
 export interface KvQueue<T = any> {
   readonly name: string;
-  /** Its dead messages. */
+  /** Its dead letters. */
   readonly dead: KvDeadLetters<T>;
 
   /**
-   * Adds a message. Resolves when it is durable, with its id; also when its `deduplicationKey` was
-   * taken, and nothing was added: then `deduplicated` is true, and the id is that of the message that
-   * is there. Rejects as {@link Kv.set}.
+   * Adds a message. Resolves with its id when it is durable. If its `deduplicationKey` was taken,
+   * nothing is added: then `deduplicated` is true, and the id is that of the existing message.
+   * Rejects as {@link Kv.set}.
    *
    * @example
    * await kv.queue("mail").enqueue({ to: "ada" }, { delay: 5000, priority: 9 });
@@ -837,24 +907,26 @@ export interface KvQueue<T = any> {
   enqueue(value: T, options?: KvQueueEnqueueOptions & KvCallOptions): Promise<KvEnqueueResult>;
 
   /**
-   * Takes messages until `signal` aborts or the handle closes. A message is done when the handler
-   * returns or its promise resolves. When it throws or rejects, or the process dies, the message is
-   * delivered again as its `backoffSchedule` says, and is at last dead; what was thrown is kept with
-   * it, and reported as `options.onError` says. While a handler runs its message's lock is renewed,
-   * so that nobody else gets it. Listeners, in any process, share the work in turn.
+   * Handles messages until `signal` aborts or the handle closes. A message is done when the handler
+   * returns or its promise resolves. If the handler throws or rejects, or the process dies, the
+   * message is delivered again as its `backoffSchedule` says, and is dead when no interval is left;
+   * the error is kept with it, and reported as `options.onError` says. While a handler runs, the
+   * lock of its message is renewed, so no other consumer gets it. Listeners in all processes share
+   * the work in turn.
    *
-   * Resolves when it takes no more: after `signal` aborts, once the handlers that run have ended;
-   * after {@link Kv.close} at once. Keeps the process alive until then.
+   * Resolves after `signal` aborts, when the running handlers have ended; after {@link Kv.close} at
+   * once. Keeps the process alive until then.
    *
    * Rejects with {@link BadResource} on a closed handle, with `TypeError` for a wrong argument, with
    * {@link KvError} of code `DENIED` on a read-only one.
    *
    * @param options.concurrency Messages handled at a time, 1 to 1000. Default: 10.
-   * @param options.lockDuration How long after a consumer has died its message is delivered again,
-   *   in ms, 100 to 86400000 (a day). Default: 5000, less than that of {@link receive}: the lock is
-   *   renewed while the handler runs, so it only has to outlast a pause of the process.
-   * @param options.onError Called with what a handler threw, and its message, at each failure.
-   *   Default: the first failure of a listener is a warning of the process, the others are silent.
+   * @param options.lockDuration The time after which the message of a dead consumer is delivered
+   *   again, in ms, 100 to 86400000 (a day). Default: 5000, less than that of {@link receive}: the
+   *   lock is renewed while the handler runs, so it only has to outlast a pause of the process.
+   * @param options.onError Called with the error of a handler, and its message, at each failure.
+   *   Default: the first failure of a listener is a warning of the process; later ones are not
+   *   reported.
    * @param options.signal Ends the listening.
    *
    * @example
@@ -875,16 +947,16 @@ export interface KvQueue<T = any> {
   ): Promise<void>;
 
   /**
-   * Takes one message, `null` if none is due. With `wait`, waits so many ms for one; nobody polls
-   * meanwhile.
+   * Takes one message; resolves to `null` if none is due. With `wait`, waits that many ms for one,
+   * without polling.
    *
-   * Rejects with {@link BadResource} on a handle that is closed or closes meanwhile, with the reason
-   * of `signal` when that aborts, with `TypeError` for a wrong argument, with {@link KvError} of code
-   * `DENIED` on a read-only one.
+   * Rejects with {@link BadResource} if the handle is closed or closes meanwhile, with the reason
+   * of `signal` if it aborts, with `TypeError` for a wrong argument, with {@link KvError} of code
+   * `DENIED` on a read-only handle.
    *
-   * @param options.lockDuration How long the message is yours, in ms, 100 to 86400000 (a day).
-   *   Default: 30000, more than that of {@link listen}: nothing renews this lock but
-   *   {@link KvMessage.extend}, so it has to outlast the work.
+   * @param options.lockDuration The duration of the lock, in ms, 100 to 86400000 (a day). Default:
+   *   30000, more than that of {@link listen}: only {@link KvMessage.extend} renews this lock, so
+   *   it has to outlast the work.
    * @param options.wait 0 to 86400000. Default: 0.
    *
    * @example
@@ -894,9 +966,11 @@ export interface KvQueue<T = any> {
    *   await message.ack();
    * }
    */
-  receive(
-    options?: { lockDuration?: number; wait?: number; signal?: AbortSignal },
-  ): Promise<KvMessage<T> | null>;
+  receive(options?: {
+    lockDuration?: number;
+    wait?: number;
+    signal?: AbortSignal;
+  }): Promise<KvMessage<T> | null>;
 
   /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
   stats(options?: KvCallOptions): Promise<KvQueueStats>;
@@ -909,13 +983,14 @@ export interface KvNamedEnqueueOptions extends KvQueueEnqueueOptions {
 }
 
 /**
- * Checks, changes and messages that happen together or not at all. Every method but `commit`
- * returns the operation, so that calls can be chained. Keys and values are encoded when they are
- * passed: what is changed later changes nothing here.
+ * Checks, mutations and messages that are committed together or not at all. Every method but
+ * `commit` returns the operation, so calls can be chained. Keys and values are encoded when they
+ * are passed: later changes of the objects have no effect.
  *
  * Nothing happens before {@link AtomicOperation.commit}; the operation is not a promise, and
- * awaiting it is a `TypeError`. As in Deno, what cannot be stored and invalid options throw at the
- * call; an invalid key, and a value, message or `expireIn` over its limit, reject the commit.
+ * awaiting it is a `TypeError`. As in Deno, values that cannot be stored and invalid options throw
+ * at the call; an invalid key, and a value, message or `expireIn` over its limit, reject the
+ * commit.
  *
  * @example
  * const from = await kv.get<number>(["account", "a"]);
@@ -923,20 +998,20 @@ export interface KvNamedEnqueueOptions extends KvQueueEnqueueOptions {
  *   .check(from)
  *   .set(["account", "a"], from.value! - 10)
  *   .commit();
- * if (!result.ok) console.log("somebody was faster: read again and retry");
+ * if (!result.ok) console.log("another writer was faster: read again and retry");
  */
 export class AtomicOperation {
   private constructor();
 
   /**
-   * Adds conditions; all of them must hold for the commit to happen.
+   * Adds checks; the commit happens only if all of them hold.
    *
    * @throws TypeError when one is null or undefined.
    */
   check(...checks: AtomicCheck[]): this;
 
   /**
-   * Adds changes, carried out in order.
+   * Adds mutations, which happen in order.
    *
    * @throws TypeError when a `type` is unknown, a `value` is missing or too much, or cannot be
    *   stored.
@@ -944,14 +1019,15 @@ export class AtomicOperation {
   mutate(...mutations: KvMutation[]): this;
 
   /**
-   * Adds `n` to the stored number. The entry keeps its end, unless the options say another one. (By
-   * `mutate({ type: "sum" })` it has none afterwards, as in Deno.)
+   * Adds `n` to the stored number. The entry keeps its expiry, unless the options set another one.
+   * (After `mutate({ type: "sum" })` it has none, as in Deno.)
    *
-   * A bigint goes with a {@link KvU64}, which stays one, and with a bigint of any size, exactly. A
-   * number goes with a number. Without an entry `n` itself is stored: a bigint within 0…2^64 − 1 as
-   * a `KvU64` if there are no bounds, else as it is. Without bounds a `KvU64` wraps around at
-   * 2^64 when a bigint of that range is added, as in Deno; any other result that does not fit it
-   * fails the commit, as does one beyond `min` or `max`, and a number that is not finite.
+   * A bigint can be added to a {@link KvU64}, which stays a `KvU64`, and to a bigint of any size,
+   * exactly. A number can be added to a number. Without an entry `n` itself is stored: a bigint
+   * within 0…2^64 − 1 as a `KvU64` if there are no bounds, else unchanged. Without bounds a `KvU64`
+   * wraps around at 2^64 when a bigint of that range is added, as in Deno; any other result that
+   * does not fit it fails the commit, as does one beyond `min` or `max`, and a number that is not
+   * finite.
    *
    * @throws TypeError when `n` is no bigint, finite number or `KvU64`, for an unknown option, and for
    *   a bound of another type than `n`; RangeError when `min` is above `max`.
@@ -969,10 +1045,10 @@ export class AtomicOperation {
   max(key: KvKey, n: bigint | number | KvU64, options?: KvExpireOptions): this;
 
   /**
-   * Puts items behind those of the stored array, or stores them when there is no entry. This happens
-   * inside the commit: nothing is read before, and nothing is lost to others. The entry keeps its
-   * end, unless the options say another one. The commit fails with `TypeError` when something else than an array is stored, or the result
-   * is over `limits.valueBytesMax`.
+   * Adds items to the end of the stored array, or stores them if there is no entry. This happens
+   * inside the commit: nothing is read before, and concurrent appends all take effect. The entry
+   * keeps its expiry, unless the options set another one. The commit fails with `TypeError` if the
+   * stored value is no array, or the result is over `limits.valueBytesMax`.
    *
    * @throws TypeError when `items` is no array, or cannot be stored, and for an unknown option.
    *
@@ -981,32 +1057,32 @@ export class AtomicOperation {
    */
   append(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this;
 
-  /** Puts items in front of those of the stored array; otherwise as {@link append}. */
+  /** Adds items to the beginning of the stored array; otherwise as {@link append}. */
   prepend(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this;
 
   /**
    * Stores a value.
    *
-   * @param options When the entry ends. Default: stays.
-   * @throws TypeError when the value cannot be stored, or for an option that is not what
-   *   {@link KvExpireOptions} says.
+   * @param options When the entry expires. Default: never.
+   * @throws TypeError when the value cannot be stored, or for an option that {@link
+   *   KvExpireOptions} does not allow.
    */
   set(key: KvKey, value: unknown, options?: KvExpireOptions): this;
 
-  /** Removes an entry; an absent one is fine. */
+  /** Removes an entry, if there is one. */
   delete(key: KvKey): this;
 
   /**
-   * Moves the end of an entry, to `expireIn` milliseconds after the commit or to `expireAt`; an absent
-   * entry is fine.
-   * Neither its value nor its versionstamp changes: checks on it hold, and watches say nothing.
+   * Sets the expiry of an entry, to `expireIn` milliseconds after the commit or to `expireAt`; does
+   * nothing if there is no entry. Its value and its versionstamp do not change: checks on it hold,
+   * and watches yield nothing.
    *
-   * @throws TypeError when neither is there, for one that is not what {@link KvExpireOptions} says, or
-   *   for an unknown option.
+   * @throws TypeError when neither is given, for a value that {@link KvExpireOptions} does not
+   *   allow, or for an unknown option.
    */
   touch(key: KvKey, options: KvExpireOptions): this;
 
-  /** Removes the end of an entry, so that it stays; otherwise as {@link touch}. */
+  /** Removes the expiry of an entry; otherwise as {@link touch}. */
   persist(key: KvKey): this;
 
   /**
@@ -1024,17 +1100,17 @@ export class AtomicOperation {
   enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions): this;
 
   /**
-   * Carries everything out, or nothing: `{ ok: false }` when a check failed. May be called again;
-   * then it happens again. An operation without contents commits too, and takes a versionstamp.
+   * Commits the operation: everything happens, or nothing. Resolves to `{ ok: false }` if a check
+   * failed. A second call commits it again. An empty operation commits too, and takes a
+   * versionstamp.
    *
    * Rejects with `TypeError` for an invalid key or check, for a limit, and for a `sum`, `min` or
    * `max` over something that is not a number of its kind; with {@link BadResource} when the handle
-   * is closed; with {@link KvError} when the database cannot write. Nothing was written then,
-   * except that after `OUTCOME_UNKNOWN` only a read can tell.
+   * is closed; with {@link KvError} when the database cannot write. Nothing was written then; only
+   * after `OUTCOME_UNKNOWN` the write may have happened.
    *
-   * @param options.values Whether the result has `values`, what was calculated: nobody can write
-   *   between the calculation and this answer. Behind a server of another make it is refused as
-   *   `UNSUPPORTED`. Default: false.
+   * @param options.values Whether the result has `values`, the calculated results, of the state of
+   *   this commit. Behind a server that is not openkv's, `UNSUPPORTED`. Default: false.
    *
    * @example
    * const result = await kv.atomic().sum(["ticket"], 1).commit({ values: true });
@@ -1043,12 +1119,10 @@ export class AtomicOperation {
   commit(
     options: { values: true } & KvCallOptions,
   ): Promise<(KvAtomicResult & { values: KvCalculated[] }) | KvCommitRefusal>;
-  commit(
-    options?: { values?: boolean } & KvCallOptions,
-  ): Promise<KvAtomicResult | KvCommitRefusal>;
+  commit(options?: { values?: boolean } & KvCallOptions): Promise<KvAtomicResult | KvCommitRefusal>;
 }
 
-/** What operations {@link KvMetrics} counts apart from each other. */
+/** The kinds of operations that {@link KvMetrics} counts. */
 export type KvOperationName =
   | "get"
   | "getWithExpiry"
@@ -1068,13 +1142,13 @@ export type KvOperationName =
   | "checkpoint"
   | "vacuum";
 
-/** Operations of one kind, since the database was opened in this process. */
+/** Counters of one kind of operation, since the database was opened in this process. */
 export interface KvOperationMetrics {
-  /** Operations that were answered, with an error too. */
+  /** Operations that were answered, errors included. */
   count: number;
-  /** Those of them that were answered with an error. A lost check is none. */
+  /** Operations that ended with an error. A failed check is no error. */
   errors: number;
-  /** Times in ms; `null` as long as none was measured. One of 32 reads is. */
+  /** Times in ms; `null` until one was measured. One of 32 reads is measured. */
   latency: {
     samples: number;
     sumMs: number;
@@ -1085,19 +1159,21 @@ export interface KvOperationMetrics {
   } | null;
 }
 
-/** What {@link Kv.metrics} tells of this process and, from `queues` on, of the file. */
+/**
+ * The result of {@link Kv.metrics}: counters of this process and, from `queues` on, of the file.
+ */
 export interface KvMetrics {
   operations: Record<KvOperationName, KvOperationMetrics>;
-  /** Writes that happened. */
+  /** Writes that were committed. */
   commits: number;
-  /** Writes that were lost to a check. */
+  /** Writes whose check failed. */
   conflicts: number;
-  /** Writes that could not be carried out. */
+  /** Writes that were refused or failed. */
   rejections: number;
   transactions: {
     /** Transactions that failed as a whole. */
     failures: number;
-    /** How many writes one transaction carried out (group commit); `null` before the first. */
+    /** Writes that shared one transaction (group commit); `null` before the first. */
     writes: {
       count: number;
       sum: number;
@@ -1113,13 +1189,13 @@ export interface KvMetrics {
   feeds: number;
   /** Listeners of queues. */
   listeners: number;
-  /** What became of looks at pages of the file; `hitRate` is `null` before the first. */
+  /** Reads of pages by SQLite's page caches; `hitRate` is `null` before the first. */
   cache: { hits: number; misses: number; hitRate: number | null };
-  /** Messages of each queue that has any; `""` is that of {@link Kv.enqueue}. At most 1000 queues. */
-  queues: Record<
-    string,
-    { pending: number; delayed: number; processing: number; dead: number }
-  >;
+  /**
+   * Messages of each queue that has any; `""` is the queue of {@link Kv.enqueue}. At most 1000
+   * queues.
+   */
+  queues: Record<string, { pending: number; delayed: number; processing: number; dead: number }>;
   /** Search indexes by name. */
   indexes: Record<string, { documents: number; building: boolean }>;
   /** Bytes of the database; 0 for `:memory:`. */
@@ -1128,23 +1204,23 @@ export interface KvMetrics {
   walBytes: number;
 }
 
-/** What {@link Kv.stats} tells. */
+/** The result of {@link Kv.stats}. */
 export interface KvStats {
-  /** Entries that have not ended; only when asked for. */
+  /** Entries that have not expired; only with `entries: true`. */
   entries?: number;
-  /** Bytes of the database: used and free pages, whether they are in the file or in its log yet. */
+  /** Bytes of the database: used and free pages, in the file and in its log. */
   databaseBytes: number;
   /** Bytes of the log beside the file. */
   walBytes: number;
   /** Bytes of a page. */
   pageSize: number;
-  /** Pages that are free: for later writes, or to be taken out by {@link Kv.vacuum}. */
+  /** Free pages, for later writes; {@link Kv.vacuum} removes them. */
   freePages: number;
-  /** Of the last commit. */
+  /** The versionstamp of the last commit. */
   versionstamp: string;
   /**
-   * What the database does in the background and cannot do now. It is tried again by itself, at
-   * most two seconds after the last try, and leaves the list when it succeeds. Empty if all is well.
+   * Background work that fails now. The database tries it again, at most two seconds after the last
+   * attempt, and removes it from the list when it succeeds. Empty if nothing fails.
    */
   failing: KvFailingPart[];
 }
@@ -1152,19 +1228,19 @@ export interface KvStats {
 /** A part of {@link KvStats.failing}. */
 export interface KvFailingPart {
   /**
-   * - `"externalCommits"`: noticing other processes' commits; meanwhile the file is read ten times a
-   *   second;
-   * - `"announcements"`: the operating system's announcements of writes to the file; meanwhile it is
-   *   looked at fifty times a second;
+   * - `"externalCommits"`: noticing commits of other processes; meanwhile the file is read ten
+   *   times a second;
+   * - `"announcements"`: the operating system's announcements of writes to the file; meanwhile the
+   *   file is polled fifty times a second;
    * - `"streams"`: reading the states of watches and the changes of feeds;
-   * - `"agenda"`: asking the file what is due: messages, ends of entries, indexes to be built;
-   * - `"sweep"`: deleting entries that have ended;
+   * - `"agenda"`: looking for due work in the file: messages, expired entries, indexes to build;
+   * - `"sweep"`: deleting expired entries;
    * - `"indexes"`: building search indexes.
    */
   part: string;
   /** When it first failed. */
   since: Date;
-  /** Why it failed last. */
+  /** The error of the last attempt. */
   error: Error;
 }
 
@@ -1172,11 +1248,11 @@ export interface KvFailingPart {
 export interface KvTransactionEntry<T = unknown> {
   key: KvEntryKey;
   value: T;
-  /** `null` for what the transaction itself has written: it gets its versionstamp by the commit. */
+  /** `null` for a write of the transaction itself: the commit assigns its versionstamp. */
   versionstamp: string | null;
 }
 
-/** As {@link KvTransactionEntry}, or nothing: then value and versionstamp are `null`. */
+/** As {@link KvTransactionEntry}, or absent: then value and versionstamp are `null`. */
 export type KvTransactionEntryMaybe<T = unknown> =
   | KvTransactionEntry<T>
   | { key: KvEntryKey; value: null; versionstamp: null };
@@ -1190,7 +1266,9 @@ export interface KvTransactionKeyEntry {
 
 /** The entries of a list in a transaction, in key order. */
 export interface KvTransactionListIterator<E> extends AsyncIterableIterator<E> {
-  /** As {@link KvListIterator.cursor}; good in this transaction, in others and in {@link Kv.list}. */
+  /**
+   * As {@link KvListIterator.cursor}; valid in this transaction, in others and in {@link Kv.list}.
+   */
   readonly cursor: string;
   /** As {@link KvListIterator.toArray}. */
   toArray(): Promise<E[]>;
@@ -1206,32 +1284,32 @@ export interface KvTransactionPage<T> {
 /** Options of {@link Kv.transaction}. */
 export interface KvTransactionOptions {
   /**
-   * How often the function is run again after a conflict; `Infinity`: until it succeeds or `signal`
-   * is aborted. Default: 10.
+   * How often the function runs again after a conflict; `Infinity`: until it succeeds or `signal`
+   * aborts. Default: 10.
    */
   maxRetries?: number;
   /**
-   * How long it waits before it is run again, in milliseconds, 0 to 3600000 (an hour): after the
-   * first conflict a random time below `initial`, after each further one below twice as much, never
-   * more than `max`. Default: `{ initial: 2, max: 250 }`.
+   * The pause before the function runs again, in milliseconds, 0 to 3600000 (an hour): after the
+   * first conflict a random time below `initial`, after each further conflict below twice as much,
+   * never more than `max`. Default: `{ initial: 2, max: 250 }`.
    */
   retryDelay?: { initial?: number; max?: number };
   /** Ends the transaction between two steps; it rejects with the signal's reason. */
   signal?: AbortSignal;
 }
 
-/** What a transaction has come to. */
+/** The result of a transaction. */
 export interface KvTransactionResult<T> extends KvCommitResult {
-  /** If it enqueued messages: what became of each, in the order of the calls. */
+  /** If it enqueued messages: the result of each, in the order of the calls. */
   messages?: KvEnqueued[];
-  /** What the function returned in the attempt that was committed. */
+  /** The return value of the function in the committed attempt. */
   value: T;
 }
 
 /**
- * What the function of {@link Kv.transaction} works with. Reads are remembered, so that a key reads
- * the same each time, and show what the transaction has written; writes happen at the end, in one
- * commit. Methods throw a `TypeError` once the function has returned.
+ * The argument of the function of {@link Kv.transaction}. Reads are remembered, so a key reads the
+ * same each time, and include the transaction's own writes. Writes happen at the end, in one
+ * commit. After the function has returned, every method throws a `TypeError`.
  */
 export interface KvTransaction {
   /** As {@link Kv.get}. An entry that is read twice is one object: change a copy. */
@@ -1240,17 +1318,19 @@ export interface KvTransaction {
     options?: { consistency?: KvConsistencyLevel; signal?: AbortSignal },
   ): Promise<KvTransactionEntryMaybe<T>>;
 
-  /** As {@link Kv.getMany}: those that are not known yet are read in one state of the database. */
+  /**
+   * As {@link Kv.getMany}: keys that were not read before are read in one state of the database.
+   */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { consistency?: KvConsistencyLevel; signal?: AbortSignal },
   ): Promise<{ [K in keyof T]: KvTransactionEntryMaybe<T[K]> }>;
 
   /**
-   * As {@link Kv.list}. The commit fails on any change in the range that was listed, up to where
-   * the list was left: also when a key has appeared there, and with `where` or `depth` also on a
-   * change of what they left out, which is read and counts towards `checkedRowsMax` as well.
-   * `expireAt` of what the transaction has written is as if it were committed now.
+   * As {@link Kv.list}. The commit fails after any change in the listed range, up to where the list
+   * was left: also if a key has appeared there. Entries that `where` or `depth` skip are read too:
+   * their changes are conflicts, and they count towards `checkedRowsMax`. `expireAt` of the
+   * transaction's own writes is as if it were committed now.
    *
    * @throws TypeError when the selector has no usable combination of bounds, or for an option that
    *   is not known or of the wrong type.
@@ -1272,8 +1352,11 @@ export interface KvTransaction {
     options?: KvListOptions<T>,
   ): KvTransactionListIterator<KvTransactionEntry<T>>;
 
-  /** How many entries there are, or how many of them meet `where`; all are read, as by {@link list}. */
-  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> } & KvCallOptions): Promise<number>;
+  /** Counts the entries, or those that match `where`; all are read, as by {@link list}. */
+  count<T = unknown>(
+    selector: KvListSelector,
+    options?: { where?: KvFilter<T> } & KvCallOptions,
+  ): Promise<number>;
 
   /** As {@link Kv.paginate}, by {@link list}. */
   paginate<T = unknown>(
@@ -1287,7 +1370,7 @@ export interface KvTransaction {
   set(key: KvKey, value: unknown, options?: KvExpireOptions): this;
   /** As {@link AtomicOperation.delete}. */
   delete(key: KvKey): this;
-  /** As {@link AtomicOperation.sum}; not a read, so that concurrent sums do not conflict. */
+  /** As {@link AtomicOperation.sum}; it is no read, so concurrent sums do not conflict. */
   sum(key: KvKey, n: bigint | KvU64, options?: KvSumOptions<bigint>): this;
   sum(key: KvKey, n: number, options?: KvSumOptions<number>): this;
   /** As {@link AtomicOperation.min}. */
@@ -1309,7 +1392,7 @@ export interface KvTransaction {
 }
 
 /**
- * What {@link Kv} and {@link KvTransaction} read with, for functions that take either. As in a
+ * The read methods of {@link Kv} and {@link KvTransaction}, for functions that take either. As in a
  * transaction, the versionstamp of an entry may be `null`.
  *
  * @example
@@ -1322,18 +1405,18 @@ export interface KvTransaction {
 export type KvReader = Pick<KvTransaction, "get" | "getMany" | "list" | "count" | "paginate">;
 
 /**
- * A database. Made by {@link openKv}; several handles may be open on one file, in one process or
- * many. A handle does not keep the process alive; a pending call, `listenQueue` or watch read does.
+ * A handle on a database, from {@link openKv}. Several handles may be open on one file, in one
+ * process or many. A handle does not keep the process alive; a pending call, `listenQueue` or read
+ * of a watch does.
  *
- * Calls of one handle keep program order: a read sees every write that was called before it, awaited
- * or not, and writes that touch the same key are carried out in the order of their calls.
+ * Calls of one handle keep program order: a read sees every write that was called before it,
+ * awaited or not, and writes that touch the same key happen in the order of their calls.
  */
 export class Kv implements Disposable, AsyncDisposable {
   private constructor();
 
   /**
-   * Reads one entry. One that is absent or expired has value and versionstamp `null`, and is the
-   * same as for a key that was never written.
+   * Reads one entry. An absent or expired entry has value and versionstamp `null`.
    *
    * Rejects with `TypeError` for an invalid key or consistency, `RangeError` when the stored value
    * cannot be read, {@link BadResource} on a closed handle, {@link KvError} when the file cannot be
@@ -1369,7 +1452,8 @@ export class Kv implements Disposable, AsyncDisposable {
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
 
   /**
-   * As {@link get}, at once: blocks the thread while it reads. For files and `:memory:`.
+   * As {@link get}, but returns at once and blocks the thread while it reads. For files and
+   * `:memory:`.
    *
    * Sees every commit that was answered before, by any process. It cannot wait for a write of this
    * handle whose promise has not resolved: such a write is seen, or not yet.
@@ -1382,13 +1466,10 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const theme = kv.getSync<string>(["settings", "theme"]).value ?? "dark";
    */
-  getSync<T = unknown>(
-    key: KvKey,
-    options?: { consistency?: KvConsistencyLevel },
-  ): KvEntryMaybe<T>;
+  getSync<T = unknown>(key: KvKey, options?: { consistency?: KvConsistencyLevel }): KvEntryMaybe<T>;
 
   /**
-   * As {@link getMany}, at once; otherwise as {@link getSync}.
+   * As {@link getMany}, but returns at once; otherwise as {@link getSync}.
    *
    * @example
    * const [theme, font] = kv.getManySync<[string, string]>([["theme"], ["font"]]);
@@ -1399,29 +1480,33 @@ export class Kv implements Disposable, AsyncDisposable {
   ): { [K in keyof T]: KvEntryMaybe<T[K]> };
 
   /**
-   * Stores a value: anything that `structuredClone` takes, and `Blob` and `File` by content; at
-   * most 64 KiB when encoded. It is encoded at the call. Resolves when it is durable, as `openKv`'s
-   * `durability` says.
+   * Stores a value: any value that `structuredClone` accepts, and `Blob` and `File` by content; at
+   * most 64 KiB when encoded (`limits.valueBytesMax`). The value is encoded at the call. Resolves
+   * when it is durable, as `durability` of {@link openKv} says.
    *
-   * When the key ends with {@link commitVersionstamp}'s symbol, the commit's versionstamp takes its
-   * place.
+   * If the key ends with the symbol of {@link commitVersionstamp}, the versionstamp of the commit
+   * replaces it.
    *
    * Rejects with `TypeError` for an invalid key or option, a value that cannot be stored, or a
    * limit; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
    *
-   * @param options When the entry ends: `expireIn` milliseconds from now, or `expireAt` a moment.
-   *   Default: stays.
+   * @param options When the entry expires: `expireIn` milliseconds from now, or at `expireAt`.
+   *   Default: never.
    *
    * @example
    * await kv.set(["session", id], { user }, { expireIn: 3_600_000 });
    */
-  set(key: KvKey, value: unknown, options?: KvExpireOptions & KvCallOptions): Promise<KvCommitResult>;
+  set(
+    key: KvKey,
+    value: unknown,
+    options?: KvExpireOptions & KvCallOptions,
+  ): Promise<KvCommitResult>;
 
-  /** Removes an entry; an absent one is fine. Rejects as {@link set}. */
+  /** Removes an entry, if there is one. Rejects as {@link set}. */
   delete(key: KvKey, options?: KvCallOptions): Promise<void>;
 
   /**
-   * A placeholder for a UUID of version 7 that the commit makes: {@link KvUuidV7}.
+   * Returns a placeholder for a UUID of version 7 that the commit makes: {@link KvUuidV7}.
    *
    * @example
    * const id = kv.uuidv7();
@@ -1431,32 +1516,36 @@ export class Kv implements Disposable, AsyncDisposable {
   uuidv7(): KvUuidV7;
 
   /**
-   * When an entry ends; `null` when it does not end, or there is none. Its value is not read.
-   * Rejects as {@link get}.
+   * Returns when an entry expires; `null` if it does not expire or does not exist. Its value is not
+   * read. Rejects as {@link get}.
    *
    * @example
    * await kv.set(["session"], "s", { expireIn: 60_000 });
    * const end = await kv.ttl(["session"]);
-   * if (end !== null) console.log("ends in", end.expireAt.getTime() - Date.now(), "ms");
+   * if (end !== null) console.log("expires in", end.expireAt.getTime() - Date.now(), "ms");
    */
   ttl(key: KvKey, options?: KvCallOptions): Promise<{ expireAt: Date } | null>;
 
   /**
-   * Moves the end of an entry, to `expireIn` milliseconds from now or to `expireAt`; `ok: false` when
-   * there is no entry. Its value is not written again, and its versionstamp stays: checks on it hold, and
-   * watches say nothing. The versionstamp in the result is that of the commit.
+   * Sets the expiry of an entry, to `expireIn` milliseconds from now or to `expireAt`; `ok: false`
+   * if there is no entry. Its value is not written again, and its versionstamp stays: checks on it
+   * hold, and watches yield nothing. The versionstamp in the result is that of the commit.
    *
-   * Rejects with `TypeError` for an invalid key, when neither is there, for one that is not what
-   * {@link KvExpireOptions} says, or an unknown option; else as {@link set}.
+   * Rejects with `TypeError` for an invalid key, if neither is given, for a value that {@link
+   * KvExpireOptions} does not allow, or an unknown option; else as {@link set}.
    *
    * @example
    * const { ok } = await kv.touch(["session"], { expireIn: 60_000 });
-   * if (!ok) console.log("the session has ended");
+   * if (!ok) console.log("the session has expired");
    */
-  touch(key: KvKey, options: KvExpireOptions & KvCallOptions): Promise<KvCommitResult | KvCommitRefusal>;
+  touch(
+    key: KvKey,
+    options: KvExpireOptions & KvCallOptions,
+  ): Promise<KvCommitResult | KvCommitRefusal>;
 
   /**
-   * Removes the end of an entry, so that it stays until it is deleted; otherwise as {@link touch}.
+   * Removes the expiry of an entry, which then stays until it is deleted; otherwise as {@link
+   * touch}.
    *
    * @example
    * await kv.persist(["session"]);
@@ -1464,19 +1553,18 @@ export class Kv implements Disposable, AsyncDisposable {
   persist(key: KvKey, options?: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal>;
 
   /**
-   * Runs a function and commits what it has written, all or nothing, under the condition that
-   * everything it has read is still as it was: entries, absent entries, and whole ranges that it
-   * has listed. If something has changed, the function is run again from the start, after a short
-   * random pause that grows with each attempt; so it may run several times, and should change
-   * nothing but through `tx`. What it throws is thrown, and nothing is written.
+   * Runs a function and commits its writes, all or nothing, on condition that everything it has
+   * read is unchanged: entries, absent entries, and the ranges that it has listed. If another
+   * writer has changed something, the function runs again from the start, after a short random
+   * pause that grows with each attempt. So it may run several times, and should have no effects but
+   * through `tx`. If it throws, the promise rejects with its error, and nothing is written.
    *
-   * Without writes it is a commit of checks alone, and the values read belong to one state of the
-   * database.
+   * Without writes it is a commit of checks alone: its reads were one state of the database.
    *
-   * Rejects with {@link KvConflictError} when every attempt met a change; with `TypeError` for an
+   * Rejects with {@link KvConflictError} if every attempt had a conflict; with `TypeError` for an
    * argument or option of the wrong kind, and for more reads than `checksMax` or more listed
-   * entries than `checkedRowsMax`; with the reason of an aborted `signal`; else as
-   * {@link AtomicOperation.commit}.
+   * entries than `checkedRowsMax`; with the reason of an aborted `signal`; else as {@link
+   * AtomicOperation.commit}.
    *
    * @example
    * const { value: left } = await kv.transaction(async (tx) => {
@@ -1494,12 +1582,12 @@ export class Kv implements Disposable, AsyncDisposable {
   /**
    * Lists entries in key order.
    *
-   * With `where`, `keysOnly`, `depth` or `withExpiry` entries are chosen in Rust, and read in steps
-   * of up to 8192 looked at, between which other reads have their turn.
+   * With `where`, `keysOnly`, `depth` or `withExpiry`, Rust selects the entries, in steps that read
+   * up to 8192 of them; other reads run between the steps.
    *
-   * @throws TypeError when the selector has no usable combination of bounds or an unknown property, or
-   *   `where`, `keysOnly`, `depth` or `withExpiry` is of the wrong type. What is wrong inside `where` rejects the first
-   *   `next()`, and is named by its path.
+   * @throws TypeError when the selector has no usable combination of bounds or an unknown property,
+   *   or `where`, `keysOnly`, `depth` or `withExpiry` is of the wrong type. A mistake inside
+   *   `where` rejects the first `next()` with its path.
    * @throws Error when `limit` or `batchSize` is not a positive integer.
    *
    * @example
@@ -1520,9 +1608,8 @@ export class Kv implements Disposable, AsyncDisposable {
   list<T = unknown>(selector: KvListSelector, options?: KvListOptions<T>): KvListIterator<T>;
 
   /**
-   * How many entries there are, or how many of them meet `where`. Counted in Rust, in steps of up to
-   * 8192 entries between which other reads have their turn: what is committed meanwhile may be
-   * counted or not.
+   * Counts the entries, or those that match `where`, in Rust, in steps of up to 8192 entries; other
+   * reads run between the steps. A commit during the count may be counted or not.
    *
    * Rejects with `TypeError` for an invalid selector, `where` or unknown option; with {@link KvError}
    * of code `UNAVAILABLE` after 5 minutes (one minute at a server); else as {@link get}.
@@ -1530,11 +1617,14 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const adults = await kv.count({ prefix: ["users"] }, { where: { age: { $gte: 18 } } });
    */
-  count<T = unknown>(selector: KvListSelector, options?: { where?: KvFilter<T> } & KvCallOptions): Promise<number>;
+  count<T = unknown>(
+    selector: KvListSelector,
+    options?: { where?: KvFilter<T> } & KvCallOptions,
+  ): Promise<number>;
 
   /**
-   * One page of a list. Pages are told apart by keys, so keys that come and go meanwhile shift
-   * nothing: no entry that stays is skipped or comes twice.
+   * Returns one page of a list. A cursor is a key, so keys that are added or deleted meanwhile
+   * shift nothing: no entry that stays is skipped or comes twice.
    *
    * Rejects with `TypeError` for an invalid selector, limit, cursor, `where` or unknown option; else
    * as {@link get}.
@@ -1552,14 +1642,15 @@ export class Kv implements Disposable, AsyncDisposable {
   paginate<T = unknown>(options: KvPaginateOptions<T>): Promise<KvPage<T>>;
 
   /**
-   * Deletes the entries of keys, or those of a selector. Answers how many there were, and the
-   * versionstamp of the last commit, `null` when nothing was deleted. A large deletion is many
-   * commits of up to 2048 entries, between which others write: each of them is all or nothing, the
-   * whole is not, unless `atomic: true`.
+   * Deletes the entries of keys, or those of a selector. Returns their number, and the versionstamp
+   * of the last commit, `null` if nothing was deleted. A large deletion is many commits of up to
+   * 2048 entries, between which other writers commit: each of them is all or nothing, the whole is
+   * not, unless `atomic: true`.
    *
    * Rejects with `TypeError` for an invalid key, selector or `where`, for an unknown option or
-   * property, and for a bound, `where` or `limit` that is there and `undefined`, since more would be
-   * deleted without it; else as {@link set}, and then says how many entries have been deleted before.
+   * property, and for a bound, `where` or `limit` that is present and `undefined`, since more would
+   * be deleted without it; else as {@link set}, with the number of entries that were deleted
+   * before.
    *
    * @example
    * const { count } = await kv.deleteMany({ prefix: ["sessions"] }, {
@@ -1571,12 +1662,15 @@ export class Kv implements Disposable, AsyncDisposable {
     options?: KvDeleteManyOptions<T>,
   ): Promise<{ count: number; versionstamp: string | null }>;
 
-  /** Starts a group of checks, changes and messages that happen together or not at all. */
+  /**
+   * Starts an operation: checks, mutations and messages that are committed together or not at all.
+   */
   atomic(): AtomicOperation;
 
   /**
-   * A message for {@link listenQueue}. Resolves when it is durable. Delivered at least once, to one
-   * listener, in this process or another one on the same file. Rejects as {@link set}.
+   * Adds a message for {@link listenQueue}. Resolves when it is durable. The message is delivered
+   * at least once, to one listener at a time, in this process or another one on the same file.
+   * Rejects as {@link set}.
    *
    * @example
    * await kv.enqueue({ send: "mail", to: "alice" }, { delay: 5000 });
@@ -1584,12 +1678,12 @@ export class Kv implements Disposable, AsyncDisposable {
   enqueue(value: unknown, options?: KvEnqueueOptions & KvCallOptions): Promise<KvEnqueueResult>;
 
   /**
-   * Takes messages until the handle closes, up to a hundred at a time. A message is done when the
-   * handler returns or its promise resolves. When it throws or rejects, the message is delivered
-   * again as its `backoffSchedule` says, and at last stored under its `keysIfUndelivered`. While a
-   * handler runs, nobody else gets its message.
+   * Handles messages until the handle closes, up to a hundred at a time. A message is done when the
+   * handler returns or its promise resolves. If it throws or rejects, the message is delivered
+   * again as its `backoffSchedule` says; when no interval is left, its value is stored under its
+   * `keysIfUndelivered`. While a handler runs, no other consumer gets its message.
    *
-   * Resolves after {@link close}, and when `signal` aborts, once the handlers that run have ended.
+   * Resolves after {@link close}, and after `signal` aborts, when the running handlers have ended.
    * Keeps the process alive until then.
    *
    * Rejects with `TypeError` when `handler` is no function, with `Error` "Queue already closed" on a
@@ -1601,12 +1695,13 @@ export class Kv implements Disposable, AsyncDisposable {
   ): Promise<void>;
 
   /**
-   * The queue of that name. It needs no making: it is there as soon as a message is. Deno's queue,
-   * that of {@link enqueue} and {@link listenQueue}, is none of them, nor is it `"default"`.
+   * Returns the queue of that name. A queue exists when it has a message and need not be created.
+   * Deno's queue, that of {@link enqueue} and {@link listenQueue}, is a different one, also from
+   * `"default"`.
    *
    * @param name Not empty, at most 256 bytes in UTF-8. Default: `"default"`.
-   * @param options.deadRetention How long dead messages are kept that are enqueued by this object,
-   *   in milliseconds, 0 to a hundred years. Default: until somebody removes them.
+   * @param options.deadRetention How long dead letters of messages that this object enqueues are
+   *   kept, in milliseconds, 0 to a hundred years. Default: until a caller deletes them.
    * @throws TypeError for a wrong argument, {@link BadResource} on a closed handle.
    *
    * @example
@@ -1615,12 +1710,13 @@ export class Kv implements Disposable, AsyncDisposable {
   queue<T = any>(name?: string, options?: { deadRetention?: number }): KvQueue<T>;
 
   /**
-   * Follows up to ten keys: the stream yields the state of all of them first, then again whenever
-   * one has changed, whoever changed it. Changes that come faster than they are read are merged:
-   * the newest state is always yielded, states between may be left out. Ends when the handle
-   * closes and when `signal` aborts.
+   * Watches up to ten keys (`limits.watchedKeysMax`): the stream yields the state of all of them
+   * first, then again when one has changed, by any process. Changes that are faster than the reader
+   * are merged: the newest state is always yielded, states in between may be left out. Ends when
+   * the handle closes and when `signal` aborts.
    *
-   * @param options.raw Yields also when nothing visible changed (a deletion of an absent key).
+   * @param options.raw Yields also after a commit without a visible change (a deletion of an absent
+   *   key).
    * @throws TypeError for an invalid or an eleventh key, and for `since`, which is for a selector;
    *   {@link BadResource} on a closed handle.
    *
@@ -1633,24 +1729,23 @@ export class Kv implements Disposable, AsyncDisposable {
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
 
   /**
-   * Follows every committed change of the keys that a selector covers, whoever made it: the stream
-   * yields batches of whole commits, in their order. All writes that are called after `watch` are
-   * in it, and with `since` all after that versionstamp; the entries that are there already are
-   * not. Waits without cost while nothing changes; ends when the handle closes and
-   * when `signal` aborts.
+   * Yields every committed change of the keys that a selector covers, by any process: batches of
+   * whole commits, in their order. It contains all writes that are called after `watch`, and with
+   * `since` all after that versionstamp; it does not contain existing entries. Waits without
+   * polling; ends when the handle closes and when `signal` aborts.
    *
-   * A batch is read from the file when it is asked for, so a slow reader costs no memory. One that
-   * falls behind by more than the file's log holds (100,000 changes, 64 MiB, seven days) gets the
-   * last change of each key only; one that falls behind by 100,000 deletions more than that is too
-   * late. The first feed makes the file log its changes from then on.
+   * A batch is read from the file when the reader asks for it, so a slow reader costs no memory. A
+   * reader that falls behind by more than the log of the file holds (100,000 changes, 64 MiB, seven
+   * days) gets the last change of each key only; a reader that falls behind by 100,000 deletions
+   * more is too late. After the first feed, the file logs its changes.
    *
-   * @param options.since Goes on after this versionstamp, of an earlier batch, entry or commit.
+   * @param options.since Continues after this versionstamp, of an earlier batch, entry or commit.
    * @throws TypeError when the selector has no usable combination of bounds, `since` is no
    *   versionstamp, or an option is unknown; {@link BadResource} on a closed handle.
    *
-   * Reading rejects with {@link KvFeedGapError} when the changes after `since` are no longer all
-   * known (or `since` is not of this database): read the present state, and follow from there. With
-   * {@link KvError} `DENIED` on a read-only handle of a file that does not log changes yet.
+   * Reading rejects with {@link KvFeedGapError} if the changes after `since` are no longer complete
+   * (or `since` is not of this database): read the present state, and watch from there. With {@link
+   * KvError} `DENIED` on a read-only handle of a file that does not log changes yet.
    *
    * @example
    * for await (const { changes, versionstamp } of kv.watch({ prefix: ["users"] }, { since })) {
@@ -1667,7 +1762,8 @@ export class Kv implements Disposable, AsyncDisposable {
   ): ReadableStream<KvChanges<T>>;
 
   /**
-   * A symbol that stands for the versionstamp of the commit, as the last part of a key that is set.
+   * Returns a symbol that the commit replaces by its versionstamp, as the last part of a key that
+   * is set.
    *
    * @example
    * await kv.set(["log", kv.commitVersionstamp()], "entries in commit order");
@@ -1675,11 +1771,11 @@ export class Kv implements Disposable, AsyncDisposable {
   commitVersionstamp(): symbol;
 
   /**
-   * Makes a full-text index over the entries under a prefix. From the moment the promise resolves
-   * every commit keeps it exact: what a commit writes is found by every search that starts after it.
-   * Entries that were there before are indexed in the background, between reads and writes, also
-   * after a crash; see {@link KvIndex.progress}. An index that exists with the same description is
-   * answered as it is, so this may be called at every start.
+   * Creates a full-text index over the entries under a prefix. When the promise has resolved, every
+   * commit keeps the index exact: a search finds what was committed before it started. Older
+   * entries are indexed in the background, between reads and writes, also after a crash; see {@link
+   * KvIndex.progress}. If an index with the same description exists, it is returned, so a program
+   * may call this at every start.
    *
    * Rejects with `TypeError` for an invalid option, and when another index has the prefix or the
    * name; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
@@ -1691,8 +1787,8 @@ export class Kv implements Disposable, AsyncDisposable {
   createIndex(options: KvIndexOptions): Promise<KvIndex>;
 
   /**
-   * All full-text indexes, in the order of their names. Counts their documents, which takes time in
-   * proportion to their number. Rejects as {@link get}.
+   * Returns all full-text indexes, in the order of their names. It counts their documents, which
+   * takes time in proportion to their number. Rejects as {@link get}.
    *
    * @example
    * for (const { name, state, documents } of await kv.listIndexes()) console.log(name, state);
@@ -1700,8 +1796,8 @@ export class Kv implements Disposable, AsyncDisposable {
   listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]>;
 
   /**
-   * Drops the index of exactly this prefix, or (a string) of this name; false when there is none.
-   * The entries stay. Rejects with `TypeError` for anything else; otherwise as {@link createIndex}.
+   * Drops the index of exactly this prefix, or (a string) of this name; false if there is none. The
+   * entries stay. Rejects with `TypeError` for anything else; otherwise as {@link createIndex}.
    *
    * @example
    * await kv.dropIndex(["products"]);
@@ -1709,8 +1805,8 @@ export class Kv implements Disposable, AsyncDisposable {
   dropIndex(prefix: KvKey | string, options?: KvCallOptions): Promise<boolean>;
 
   /**
-   * Searches the entries under a prefix that has an index, or extends one that has. Index and
-   * entries are read in one state of the database.
+   * Searches the entries under a prefix that has an index, or extends a prefix that has one. Index
+   * and entries are read in one state of the database.
    *
    * The query is FTS5's language: `red bike` (both), `"red bike"` (side by side), `bik*`, `a OR b`,
    * `a NOT b`, `a AND (b OR c)`, `NEAR(a b, 5)`, `^a` (at the start of a field), `name:red`,
@@ -1718,9 +1814,9 @@ export class Kv implements Disposable, AsyncDisposable {
    * `_` are put in double quotes.
    *
    * Rejects with `TypeError` for a malformed query, naming the position and what was expected
-   * there, for an unknown field or option, and when no index covers the prefix;
-   * {@link BadResource} on a closed handle; {@link KvError} when the file cannot be read, and with
-   * code `UNAVAILABLE` when it takes longer than 5 minutes (one minute at a server).
+   * there, for an unknown field or option, and when no index covers the prefix; {@link BadResource}
+   * on a closed handle; {@link KvError} when the file cannot be read, and with code `UNAVAILABLE`
+   * when the search takes longer than 5 minutes (one minute at a server).
    *
    * @example
    * const { entries } = await kv.search<Product>(["products"], "name:bik* AND red", {
@@ -1736,9 +1832,8 @@ export class Kv implements Disposable, AsyncDisposable {
   ): Promise<KvSearchResult<T>>;
 
   /**
-   * How large the database is. All but `entries` is at hand and costs nothing to speak of; with
-   * `entries: true` every entry is visited, on a thread of its own. Zeros for `:memory:`, which has
-   * no pages.
+   * Returns the size of the database. `entries: true` reads every entry, on a thread of its own;
+   * all other numbers cost almost nothing. Bytes and pages are 0 for `:memory:`.
    *
    * Rejects with `TypeError` for an unknown option or one of the wrong type; else as {@link get}.
    *
@@ -1749,12 +1844,12 @@ export class Kv implements Disposable, AsyncDisposable {
   stats(options?: { entries?: boolean; signal?: AbortSignal }): Promise<KvStats>;
 
   /**
-   * What this process has done with the database since it opened it, over all handles on it, beside
-   * the depths of queues and the sizes of indexes and files. With `format: "prometheus"` as text in
-   * Prometheus' exposition format 0.0.4, every name beginning with `openkv_`.
+   * Returns what this process has done with the database since it opened it, over all its handles,
+   * with the depths of queues and the sizes of indexes and files. `format: "prometheus"` returns
+   * text in Prometheus' exposition format 0.0.4; every name begins with `openkv_`.
    *
-   * Counting takes no time that could be measured. Asking counts the waiting messages and the
-   * indexed documents, on a thread of its own: every few seconds is often enough.
+   * Counting takes no measurable time. A call of `metrics` counts the waiting messages and the
+   * indexed documents, on a thread of its own: call it every few seconds at most.
    *
    * Rejects with `TypeError` for an unknown option or format; {@link BadResource} on a closed
    * handle; {@link KvError} `UNSUPPORTED` for a database behind a URL whose server is not openkv's.
@@ -1767,9 +1862,8 @@ export class Kv implements Disposable, AsyncDisposable {
   metrics(options: { format: "prometheus"; signal?: AbortSignal }): Promise<string>;
 
   /**
-   * Writes the file anew without the pages that are free in it. Writes of all processes wait
-   * meanwhile, reads do not; it needs room for a copy of the database on the disk. Nothing happens
-   * for `:memory:`.
+   * Rewrites the file without its free pages. Writes of all processes wait meanwhile, reads do not.
+   * The disk needs space for a copy of the database. Does nothing for `:memory:`.
    *
    * Rejects with {@link KvError}: `UNAVAILABLE` when another process writes for longer than
    * `busyTimeout` or the disk is full, `DENIED` on a `readonly` handle; {@link BadResource} on a
@@ -1782,9 +1876,9 @@ export class Kv implements Disposable, AsyncDisposable {
   vacuum(options?: KvCallOptions): Promise<{ beforeBytes: number; afterBytes: number }>;
 
   /**
-   * Moves what is only in the log (`-wal`) into the file, as far as readers let it; SQLite does so
-   * by itself about every 4 MiB. Answers how many pages (4096 bytes) the log held, and how many of
-   * them are in the file now. `:memory:` has no log: both are 0.
+   * Moves the log (`-wal`) into the file, as far as readers allow it; SQLite does so by itself
+   * about every 4 MiB. Returns how many pages (4096 bytes) the log had, and how many of them are in
+   * the file now. `:memory:` has no log: both are 0.
    *
    * Rejects with {@link BadResource} on a closed handle, {@link KvError} when the file cannot be
    * written.
@@ -1795,15 +1889,16 @@ export class Kv implements Disposable, AsyncDisposable {
   checkpoint(options?: KvCallOptions): Promise<{ logPages: number; movedPages: number }>;
 
   /**
-   * Copies the database, as it is at one point in time, into a new file, while it is in use. The copy
-   * is verified before it gets its name: opened again, examined, and its contents compared.
+   * Copies the database at one point in time into a new file, while it is in use. The copy is
+   * verified before it gets its name: it is opened, checked, and its contents are compared.
    *
    * @param path A file that does not exist yet.
    *
-   * Rejects with `TypeError` for a path that exists or an invalid option, with `signal`'s reason when
-   * it is aborted (nothing is left behind then), with {@link KvError} of code `UNSUPPORTED` for
-   * `:memory:` and for a database behind a URL, `CORRUPT` when the copy is not what it should be,
-   * `UNAVAILABLE` and `DENIED` when it cannot be written, {@link BadResource} on a closed handle.
+   * Rejects with `TypeError` for a path that exists or an invalid option, with `signal`'s reason
+   * when it is aborted (nothing is left behind then), with {@link KvError} of code `UNSUPPORTED`
+   * for `:memory:` and for a database behind a URL, `CORRUPT` when the copy differs from the
+   * database, `UNAVAILABLE` and `DENIED` when it cannot be written, {@link BadResource} on a closed
+   * handle.
    *
    * @example
    * const { entries, sha256 } = await kv.backup("backups/monday.sqlite3");
@@ -1811,8 +1906,8 @@ export class Kv implements Disposable, AsyncDisposable {
   backup(path: string, options?: KvBackupOptions): Promise<KvBackup>;
 
   /**
-   * Examines the file: SQLite's own check of its pages, then of every key, value and time. Takes as
-   * long as the file is large, and stops nobody. At most 100 findings.
+   * Checks the file: its pages by SQLite's own check, then every key, value and time. The time is
+   * in proportion to the size of the file; other calls do not wait. At most 100 findings.
    *
    * @example
    * const { ok, findings } = await kv.check();
@@ -1820,14 +1915,14 @@ export class Kv implements Disposable, AsyncDisposable {
   check(options?: KvCallOptions): Promise<{ ok: boolean; findings: string[] }>;
 
   /**
-   * Closes the handle. Writes that were called before are completed, and their promises resolve;
-   * reads that are under way may be rejected with {@link BadResource}, as later calls are. Watches
-   * end and listeners resolve; handlers that run may finish. A value whose `Blob` is still being read,
-   * or that waits for a `deleteMany`, is rejected with {@link BadResource}.
+   * Closes the handle. Writes that were called before are completed, and their promises resolve.
+   * Reads in progress may reject with {@link BadResource}; later calls do. Watches end and
+   * listeners resolve; running handlers may finish. A write that waits for a `Blob` or for a
+   * `deleteMany` rejects with {@link BadResource}.
    *
    * Returns at once. The promise resolves when the file is released, if this was its last handle in
-   * the process, and never rejects; it need not be awaited. Opening the file again in this process
-   * waits for that, and the end of the process does for at most 10 seconds.
+   * the process, and never rejects; it need not be awaited. A new opening of the file in this
+   * process waits for the release, and the end of the process waits for at most 10 seconds.
    *
    * @throws {@link BadResource} when it is closed already.
    *
@@ -1842,38 +1937,38 @@ export class Kv implements Disposable, AsyncDisposable {
    * for at most 500 ms; `await using` waits without blocking.
    */
   [Symbol.dispose](): void;
-  /** Closes the handle, if it is open, and waits for what {@link Kv.close} waits for. */
+  /** Closes the handle, if it is open, and resolves as {@link Kv.close} does. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Options of {@link Kv.backup}. An unknown name is a `TypeError`. */
 export interface KvBackupOptions {
   /**
-   * Told now and then how many pages (4096 bytes) are copied. What it throws ends the backup, which
-   * rejects with it; a copy that was complete by then stays.
+   * Called now and then with the number of copied pages (4096 bytes). If it throws, the backup ends
+   * and rejects with that error; a copy that was complete by then stays.
    */
   onProgress?: (progress: { pagesDone: number; pages: number }) => void;
-  /** Ends the backup; nothing is left behind. */
+  /** Cancels the backup; nothing is left behind. */
   signal?: AbortSignal;
 }
 
 /** Options of {@link restore}. An unknown name is a `TypeError`. */
 export interface KvRestoreOptions extends KvBackupOptions {
-  /** Replaces what is there: the file, with its log. Default: false, which refuses. */
+  /** Replaces an existing file, with its log. Default: false, which refuses. */
   force?: boolean;
 }
 
 /**
- * Puts a backup in the place of a database. Verifies the backup, copies it beside `path`, verifies the
- * copy, and gives it the name at once: whatever happens meanwhile, `path` is what it was before, or
- * the whole backup. The log of a file that is replaced is removed with it.
+ * Replaces a database by a backup. Verifies the backup, copies it beside `path`, verifies the copy,
+ * and renames it: at every moment `path` is either the old database or the complete backup. The log
+ * of a replaced file is removed with it.
  *
- * @param backup A file that {@link Kv.backup} has made, or a copy of a closed database.
- * @param path Where to; nobody may have it open.
+ * @param backup A file from {@link Kv.backup}, or a copy of a closed database.
+ * @param path The database; no process may have it open.
  *
- * Rejects with `TypeError` when there is something at `path` and `force` is not `true`; with
- * {@link KvError} `UNAVAILABLE` when `path` is open, here or in another process, or cannot be
- * written, `CORRUPT` or `UNSUPPORTED` when `backup` is none; with the signal's reason when aborted.
+ * Rejects with `TypeError` when `path` exists and `force` is not `true`; with {@link KvError}
+ * `UNAVAILABLE` when `path` is open, here or in another process, or cannot be written, `CORRUPT` or
+ * `UNSUPPORTED` when `backup` is no backup; with the signal's reason when aborted.
  *
  * @example
  * import { restore } from "openkv";
@@ -1889,7 +1984,7 @@ export function restore(
 export interface KvBackup {
   /** Its size. */
   bytes: number;
-  /** Entries in it, ended ones included. */
+  /** Entries in it, expired ones included. */
   entries: number;
   /** Its last commit. */
   versionstamp: string;
@@ -1897,7 +1992,7 @@ export interface KvBackup {
   sha256: string;
 }
 
-/** Every bound of a handle. The defaults are Deno KV's. Sizes are of encoded bytes. */
+/** Every limit of a handle. The defaults are Deno KV's. Sizes are in encoded bytes. */
 export interface KvLimits {
   /** Key of a check, a change or an undelivered message. Default: 2048. */
   keyBytesMax: number;
@@ -1913,7 +2008,7 @@ export interface KvLimits {
   rowsMax: number;
   /** Checks of one commit. Default: 100. */
   checksMax: number;
-  /** Entries met by the lists of one transaction. Default: 1000. */
+  /** Entries that the lists of one transaction read. Default: 1000. */
   checkedRowsMax: number;
   /** Changes and messages of one commit. Default: 1000. */
   mutationsMax: number;
@@ -1936,51 +2031,54 @@ export interface KvLimits {
 /** Options of {@link openKv}. An unknown name is a `TypeError`. */
 export interface OpenKvOptions {
   /**
-   * What an acknowledged write survives. `"full"`: power loss. `"normal"`: a crash of the process;
-   * a power loss may take the last commits, never the file. Default: `"full"`.
+   * The durability of an acknowledged write. `"full"`: it survives a power loss. `"normal"`: it survives a crash of the
+   * process; a power loss may lose the last commits, never the file. Default: `"full"`.
    */
   durability?: "full" | "normal";
   /**
-   * Opens an existing file and refuses every write with code `DENIED`. Readers share memory in files
-   * beside it (`-wal`, `-shm`), which whoever opens it first makes: where this process may not write
-   * the folder either, it opens while somebody else has the file open, else it is `DENIED`. Default:
-   * false.
+   * Opens an existing file and refuses every write with code `DENIED`. Readers share memory in
+   * files beside it (`-wal`, `-shm`), which the first opening creates: if this process may not
+   * write the folder either, it can open the file only while another process has it open, else it
+   * is `DENIED`. Default: false.
    */
   readonly?: boolean;
   /**
-   * How long to wait for another process that holds the file, in milliseconds; then a call fails
-   * with code `UNAVAILABLE`. Default: 5000. What this process wrote before is waited for as well.
+   * How long a call waits for another process that holds the file, in milliseconds; then it fails
+   * with code `UNAVAILABLE`. Default: 5000. The time includes waiting for earlier writes of this
+   * process.
    */
   busyTimeout?: number;
   /**
-   * For a file only: how its values are written. `"cbor"`, the default of a new file, has a place
-   * for every value; `"v8"` is the format of Deno KV, so that Deno can open the file too, and has
-   * none for `Blob` and `File` (docs/deno-files.md). A file keeps what it was made with, and one that
-   * Deno made is `"v8"`: left out, it is whatever the file has; anything else is a `TypeError`.
+   * For a file only: the encoding of its values. `"cbor"`, the default of a new file, has a form
+   * for every value. `"v8"` is the format of Deno KV, so that Deno can open the file too; it has no
+   * form for `Blob` and `File` (docs/deno-files.md). A file keeps the encoding that it was created
+   * with; a file of Deno is `"v8"`. Without the option the file's own is used; another one is a
+   * `TypeError`.
    */
   encoding?: "cbor" | "v8";
   /**
-   * Bounds: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for databases
-   * that stay with openkv; or single ones by name, the others being Deno's. `valueBytesMax` and
-   * `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them unless it is given.
+   * Limits: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for
+   * databases that need not run on Deno; or single limits by name, the others being Deno's.
+   * `valueBytesMax` and `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them
+   * unless it is given.
    */
   limits?: Partial<KvLimits> | "deno" | "wide";
   /**
-   * For a URL only: what shows a server who asks. Visible ASCII characters. Default: what
-   * `OPENKV_ACCESS_TOKEN`, else `DENO_KV_ACCESS_TOKEN` in the environment holds; a `TypeError` when
-   * there is none.
+   * For a URL only: the access token, in visible ASCII characters. Default: `OPENKV_ACCESS_TOKEN`,
+   * else `DENO_KV_ACCESS_TOKEN` in the environment; a `TypeError` without any.
    */
   accessToken?: string;
   /**
    * For a URL only: how long opening, and every later call, may take with all its retries, in
    * milliseconds; then it fails with code `UNAVAILABLE`, or `OUTCOME_UNKNOWN` for a write that may
-   * have happened. A watch goes on for as long as it is read. Default: 10000.
+   * have happened. A watch continues for as long as it is read. Default: 10000.
    */
   timeout?: number;
   /**
-   * For a URL only: gives up what is under way, and closes the handle. Opening, reads, writes that
-   * were not sent yet and all later calls reject with the signal's reason; a write that may have been
-   * carried out with {@link KvOutcomeUnknownError}; streams of watches error with the reason.
+   * For a URL only: cancels all calls in progress, and closes the handle. Opening, reads, writes
+   * that were not sent yet and all later calls reject with the signal's reason; a write that may
+   * have happened rejects with {@link KvOutcomeUnknownError}; streams of watches fail with the
+   * reason.
    */
   signal?: AbortSignal;
 }
@@ -1991,14 +2089,14 @@ export interface OpenKvOptions {
  * @param path
  * - a file path, relative to the working directory; the file and its directories are created
  * - a `file:` URL, as a string or object
- * - an `http:` or `https:` URL: a database elsewhere, which a KV Connect server offers (docs/remote.md)
- * - `":memory:"`: a private database that ends with its handle
- * - left out: what `OPENKV_URL` in the environment names, else `.openkv/kv.sqlite3` beside the
- *   nearest `package.json` or `deno.json` above the working directory
+ * - an `http:` or `https:` URL: a remote database of a KV Connect server (docs/remote.md)
+ * - `":memory:"`: a private database in memory that ends with its handle
+ * - left out: the path or URL in `OPENKV_URL`, else `.openkv/kv.sqlite3` beside the nearest
+ *   `package.json` or `deno.json` above the working directory
  *
  * Rejects with `TypeError` for an invalid path or option; with {@link KvError} of code `DENIED`,
- * `CORRUPT` or `UNAVAILABLE` when the file or server cannot be opened, `UNSUPPORTED` for a URL of a
- * kind that this version does not know, and a server that speaks another version of KV Connect.
+ * `CORRUPT` or `UNAVAILABLE` when the file or server cannot be opened, `UNSUPPORTED` for a kind of
+ * URL that this version does not know, and for a server that speaks another version of KV Connect.
  *
  * @example
  * import { openKv } from "openkv";
@@ -2007,13 +2105,16 @@ export interface OpenKvOptions {
  */
 export function openKv(path?: string | URL | null, options?: OpenKvOptions): Promise<Kv>;
 
-/** Bounds of one database of a server. What is left out is not bounded, but for watches (10,000). */
+/**
+ * Quotas of one database of a server. A quota that is left out is not bounded, except watches
+ * (10,000).
+ */
 export interface ServerQuotas {
-  /** Size of the database's files, in bytes, from which on writes that add are refused. */
+  /** Size of the database's files, in bytes, beyond which writes that store are refused. */
   bytes?: number;
-  /** Requests in a second; as many may come at once. */
+  /** Requests in a second; this many may come at once. */
   operationsPerSecond?: number;
-  /** Messages in the queue from which on no more are taken. */
+  /** Messages in a queue beyond which enqueueing is refused. */
   queueDepth?: number;
   /** Watches at one time. */
   watches?: number;
@@ -2021,42 +2122,47 @@ export interface ServerQuotas {
 
 /** Options of {@link serve}. An unknown name is a `TypeError`. */
 export interface ServeOptions {
-  /** A file, which is one database; or a folder of many, which exists or ends with a separator. */
+  /**
+   * A file, which is one database; or a folder of many databases: it exists, or the path ends with
+   * a separator.
+   */
   path: string;
-  /** Address and port; port 0 is any that is free. Default: `"127.0.0.1:4512"`. */
+  /** Address and port; port 0 chooses a free port. Default: `"127.0.0.1:4512"`. */
   listen?: string;
   /** Of a file, required: the token that may read and write. At least 12 visible ASCII characters. */
   accessToken?: string;
   /** Of a file: a token that may only read. */
   readToken?: string;
-  /** Of a folder, required: the token of the admin API, which makes databases and their tokens. */
+  /**
+   * Of a folder, required: the token of the admin API, which creates databases and their tokens.
+   */
   adminToken?: string;
   /** Paths of a certificate (with its chain) and of its key, in PEM. Without: clear text. */
   tls?: { cert: string; key: string };
-  /** Of a file: nobody may write. Default: false. */
+  /** Of a file: no client may write. Default: false. */
   readonly?: boolean;
-  /** Of a file: its bounds. Databases of a folder get theirs by the admin API. */
+  /** Of a file: its quotas. Databases of a folder get theirs by the admin API. */
   quotas?: ServerQuotas;
-  /** How long an issued token of the data path is good, in milliseconds. Default: 15 minutes. */
+  /** How long a token of the data path is valid, in milliseconds. Default: 15 minutes. */
   dataTokenMs?: number;
   /**
-   * Connections at one time. A new one takes the place of the oldest one that has never shown a valid
-   * token; if all have shown one, it waits. Default: 4096.
+   * Connections at one time. A new connection replaces the oldest one that has never presented a
+   * valid token; if all have presented one, it waits. Default: 4096.
    */
   connectionsMax?: number;
-  /** What is written to standard error. Default: `"none"`. */
+  /** The log on standard error. Default: `"none"`. */
   log?: "none" | "text" | "json";
 }
 
 /** A running server. It keeps the process alive until it is closed. */
 export interface KvServer {
-  /** What clients on this machine open. */
+  /** The URL for clients on this machine. */
   readonly url: string;
   /** The port that it listens on. */
   readonly port: number;
   /**
-   * Takes no more connections, answers what is under way (for at most 10 seconds), ends watches and
-   * closes the databases. A second call waits for the same end.
+   * Accepts no more connections, answers requests in progress (for at most 10 seconds), ends
+   * watches and closes the databases. A second call waits for the same end.
    */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -2066,8 +2172,8 @@ export interface KvServer {
  * Serves databases over KV Connect, Deno KV's network protocol, to Deno, to the npm and Python
  * clients, and to `openKv(url)`. See docs/server.md.
  *
- * Rejects with `TypeError` for options that make no sense, naming the option; with {@link KvError}
- * of code `UNAVAILABLE` or `DENIED` for an address, file or folder that cannot be used.
+ * Rejects with `TypeError` for invalid options, naming the option; with {@link KvError} of code
+ * `UNAVAILABLE` or `DENIED` for an address, file or folder that cannot be used.
  *
  * @example
  * import { openKv, serve } from "openkv";
@@ -2081,10 +2187,10 @@ export interface KvServer {
 export function serve(options: ServeOptions): Promise<KvServer>;
 
 /**
- * Bytes that the limits count: `sizeOf(value)` those of a value (`valueBytesMax`), `sizeOf.key(key)`
- * those of a key (`keyBytesMax`).
+ * The size in bytes that the limits count: `sizeOf(value)` of a value (`valueBytesMax`),
+ * `sizeOf.key(key)` of a key (`keyBytesMax`).
  *
- * @throws TypeError for what cannot be stored.
+ * @throws TypeError for a value or key that cannot be stored.
  *
  * @example
  * if (sizeOf(profile) > 65_536) throw new Error("too large to be stored");
@@ -2095,17 +2201,18 @@ export const sizeOf: {
 };
 
 /**
- * What a caller can do about a {@link KvError}. Codes are stable, messages are not.
+ * The code of a {@link KvError}: what the caller can do. Codes are stable, messages are not.
  *
- * - `CONFLICT`: somebody else changed what was read. Read again and retry.
- * - `UNAVAILABLE`: not now: busy, disk full, too many open files. Nothing was done; retry later.
+ * - `CONFLICT`: another writer changed what was read. Read again and retry.
+ * - `UNAVAILABLE`: not possible now: busy, disk full, too many open files. Nothing was done; retry
+ *   later.
  * - `OUTCOME_UNKNOWN`: the write may or may not have happened ({@link KvOutcomeUnknownError}). Read
  *   to find out.
  * - `CLOSED`: the handle is closed ({@link BadResource}).
  * - `DENIED`: this process may not read or write the file.
  * - `CORRUPT`: the file is damaged, or not a database of this kind.
  * - `INTERNAL`: a bug of openkv; report it.
- * - `UNSUPPORTED`: understood, but not offered by this version.
+ * - `UNSUPPORTED`: a valid request that this version or database does not offer.
  * - `FEED_GAP`: the change feed no longer reaches back that far ({@link KvFeedGapError}).
  */
 export type KvErrorCode =
@@ -2119,14 +2226,14 @@ export type KvErrorCode =
   | "UNSUPPORTED"
   | "FEED_GAP";
 
-/** A failure of the database, rather than of a call's arguments (those are `TypeError`). */
+/** A failure of the database. Wrong arguments are a `TypeError` instead. */
 export class KvError extends Error {
   protected constructor();
   readonly code: KvErrorCode;
 }
 
 /**
- * A transaction lost to others in every one of its tries: try later. `code` is `"CONFLICT"`.
+ * Every attempt of a transaction had a conflict: try later. `code` is `"CONFLICT"`.
  *
  * @example
  * try {
@@ -2138,15 +2245,21 @@ export class KvError extends Error {
  */
 export class KvConflictError extends KvError {
   private constructor();
-  /** The keys that the last try had read by themselves and others have changed meanwhile. */
+  /**
+   * The keys that the last attempt had read by `get` or `getMany` and other writers have changed
+   * meanwhile.
+   */
   readonly keys: KvEntryKey[];
-  /** The selectors of the lists of the last try in whose range others have changed something. */
+  /**
+   * The selectors of the lists of the last attempt in whose range other writers have changed
+   * something.
+   */
   readonly ranges: KvListSelector[];
 }
 
 /**
- * A write may or may not have happened: its answer was lost on the way, and sending it again could
- * have done it twice. Read to find out. `code` is `"OUTCOME_UNKNOWN"`.
+ * A write may or may not have happened: its answer was lost, and to send it again could write
+ * twice. Read to find out. `code` is `"OUTCOME_UNKNOWN"`.
  *
  * @example
  * try {
@@ -2161,21 +2274,21 @@ export class KvOutcomeUnknownError extends KvError {
 }
 
 /**
- * The change feed no longer reaches back to where it was to go on. Read the present state, and
- * follow from its versionstamp. `code` is `"FEED_GAP"`.
+ * The change feed no longer reaches back to where it should continue. Read the present state, and
+ * watch from its versionstamp. `code` is `"FEED_GAP"`.
  */
 export class KvFeedGapError extends KvError {
   private constructor();
 }
 
 /**
- * A call on a closed handle. Under Deno this is `Deno.errors.BadResource`; elsewhere a
- * {@link KvError}. `name` is `"BadResource"` and `code` is `"CLOSED"` everywhere.
+ * A call on a closed handle. Under Deno this is `Deno.errors.BadResource`; in other
+ * runtimes a {@link KvError}. `name` is `"BadResource"` and `code` is `"CLOSED"` everywhere.
  */
 export class BadResource extends Error {
   private constructor();
   readonly code: "CLOSED";
 }
 
-// Without this, the types above that are not exported would be.
+// biome-ignore lint/complexity/noUselessEmptyExport: without it, the types above that are not exported would be.
 export {};

@@ -45,7 +45,10 @@ async function filled(path, durability) {
 
 const ways = {
   async append(kv, key, n) {
-    await kv.atomic().append(key, [item(n)]).commit();
+    await kv
+      .atomic()
+      .append(key, [item(n)])
+      .commit();
   },
   async "get + push + check + set"(kv, key, n) {
     const entry = await kv.get(key);

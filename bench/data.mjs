@@ -59,7 +59,13 @@ export function largeValue(i) {
   if (object === undefined) {
     const rows = [];
     for (let r = 0; r < LARGE_ROWS; r++) {
-      rows.push({ sku: `sku-${digits(r)}`, title: `Article ${r}`, price: r + 0.25, stock: r, at: 0 });
+      rows.push({
+        sku: `sku-${digits(r)}`,
+        title: `Article ${r}`,
+        price: r + 0.25,
+        stock: r,
+        at: 0,
+      });
     }
     object = largeObjects[slot] = { id: i, kind: "order", rows };
   }

@@ -20,7 +20,9 @@ export function peersAreInstalled() {
 /** Installs them; better-sqlite3 may have to be compiled, which takes some two minutes. */
 export function installPeers() {
   if (peersAreInstalled()) return;
-  process.stderr.write("Installing the peers into bench/node_modules (once, up to two minutes) ...\n");
+  process.stderr.write(
+    "Installing the peers into bench/node_modules (once, up to two minutes) ...\n",
+  );
   const result = spawnSync("npm install --no-audit --no-fund", {
     cwd: directory,
     shell: true,

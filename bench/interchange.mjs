@@ -29,7 +29,7 @@ const AT_ONCE = 5000;
 const RATE_MIN = 200_000;
 const RESIDENT_MB_MAX = 200;
 const SAMPLE_MS = 20;
-const command = fileURLToPath(new URL("../bin/openkv.js", import.meta.url));
+const command = fileURLToPath(new URL("../dist/cli/openkv.js", import.meta.url));
 
 const directory = dataDirectory(options.dir);
 const from = join(directory, "from.sqlite3");
@@ -56,7 +56,9 @@ for (let round = 0; round < Number(options.rounds); round++) {
   for (const end of ["", "-wal", "-shm"]) rmSync(to + end, { force: true });
 }
 console.log(`Machine: ${machineLine(directory)}.`);
-console.log(`${entries.toLocaleString("en")} entries, ${Math.round(statSync(text).size / 1e6)} MB of NDJSON`);
+console.log(
+  `${entries.toLocaleString("en")} entries, ${Math.round(statSync(text).size / 1e6)} MB of NDJSON`,
+);
 for (const [what, runs] of Object.entries(results)) {
   const rates = runs.map(({ ms }) => entries / (ms / 1000));
   const show = (n) => Math.round(n).toLocaleString("en");

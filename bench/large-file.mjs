@@ -32,7 +32,10 @@ else await beside(process.argv[2]);
 
 async function measure() {
   const { values } = parseArgs({
-    options: { gb: { type: "string", default: "10" }, folder: { type: "string", default: tmpdir() } },
+    options: {
+      gb: { type: "string", default: "10" },
+      folder: { type: "string", default: tmpdir() },
+    },
   });
   const folder = mkdtempSync(join(values.folder, "openkv-large-"));
   process.on("SIGINT", () => process.exit(130));
@@ -59,8 +62,13 @@ async function fill(kv, bytes) {
   await kv.createIndex({ prefix: ["text"], fields: ["text"] });
   const word = () => `w${Math.floor(Math.random() ** 3 * 20_000)}`;
   for (let n = 0; n < TEXTS; n += BATCH) {
-    const texts = Array.from({ length: BATCH }, (_, at) => [n + at, Array.from({ length: WORDS }, word)]);
-    await Promise.all(texts.map(([key, words]) => kv.set(["text", key], { text: words.join(" ") })));
+    const texts = Array.from({ length: BATCH }, (_, at) => [
+      n + at,
+      Array.from({ length: WORDS }, word),
+    ]);
+    await Promise.all(
+      texts.map(([key, words]) => kv.set(["text", key], { text: words.join(" ") })),
+    );
   }
   const values = Math.ceil(bytes / VALUE_BYTES);
   for (let n = 0; n < values; n += BATCH) {
@@ -102,13 +110,16 @@ async function beside(path) {
   let [stopped, twice, handled] = [false, 0, 0];
   const stop = new AbortController();
   process.on("message", () => (stopped = true));
-  const listening = queue.listen(async (id) => {
-    if (held.has(id)) twice++;
-    held.add(id);
-    await sleep(LOCK_MS / 2);
-    held.delete(id);
-    handled++;
-  }, { concurrency: 100, lockDuration: LOCK_MS, signal: stop.signal });
+  const listening = queue.listen(
+    async (id) => {
+      if (held.has(id)) twice++;
+      held.add(id);
+      await sleep(LOCK_MS / 2);
+      held.delete(id);
+      handled++;
+    },
+    { concurrency: 100, lockDuration: LOCK_MS, signal: stop.signal },
+  );
   await kv.set(["beside"], 0);
   process.send("ready");
   const times = [];

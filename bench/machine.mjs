@@ -1,6 +1,14 @@
 // What the numbers were measured on, and where the databases lie.
 
-import { closeSync, fdatasyncSync, mkdirSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  writeSync,
+} from "node:fs";
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

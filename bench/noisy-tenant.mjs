@@ -53,7 +53,10 @@ async function main() {
     const answer = await fetch(`${server.url}/v1/admin/databases`, {
       method: "POST",
       headers: { authorization: `Bearer ${adminToken}` },
-      body: JSON.stringify({ name, quotas: name === "noisy" ? { operationsPerSecond: QUOTA } : {} }),
+      body: JSON.stringify({
+        name,
+        quotas: name === "noisy" ? { operationsPerSecond: QUOTA } : {},
+      }),
     });
     token[name] = (await answer.json()).token;
   }
@@ -61,10 +64,18 @@ async function main() {
   for (let n = 0; n < 1000; n++) kv.set(["entry", n], { n });
   await kv.set(["entry", 1000], {});
 
-  const noise = { url: `${server.url}/noisy`, accessToken: token.noisy, inFlight: Number(options["in-flight"]) };
-  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), "--noise", JSON.stringify(noise)], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
+  const noise = {
+    url: `${server.url}/noisy`,
+    accessToken: token.noisy,
+    inFlight: Number(options["in-flight"]),
+  };
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(import.meta.url), "--noise", JSON.stringify(noise)],
+    {
+      stdio: ["pipe", "pipe", "inherit"],
+    },
+  );
   setPriority(child.pid, 19);
   let told = {};
   child.stdout.on("data", (line) => (told = JSON.parse(line.toString().trim().split("\n").at(-1))));
@@ -110,7 +121,10 @@ async function main() {
 async function turn(kv, ms, into) {
   const end = performance.now() + ms;
   for (let n = 0; performance.now() < end; n++) {
-    for (const [kind, run] of [["get", () => kv.get(["entry", n % 1000])], ["set", () => kv.set(["entry", n % 1000], { n })]]) {
+    for (const [kind, run] of [
+      ["get", () => kv.get(["entry", n % 1000])],
+      ["set", () => kv.set(["entry", n % 1000], { n })],
+    ]) {
       const start = performance.now();
       await run();
       into[kind].push(performance.now() - start);
@@ -121,7 +135,11 @@ async function turn(kv, ms, into) {
 
 /** The noisy tenant: told "on" and "off", it tells how often it was refused. */
 async function makeNoise({ url, accessToken, inFlight }) {
-  const offer = { method: "POST", headers: { authorization: `Bearer ${accessToken}` }, body: '{"supportedVersions":[3]}' };
+  const offer = {
+    method: "POST",
+    headers: { authorization: `Bearer ${accessToken}` },
+    body: '{"supportedVersions":[3]}',
+  };
   const { token, databaseId } = await (await fetch(url, offer)).json();
   const headers = {
     ":method": "POST",

@@ -55,8 +55,3 @@ export function commandOf(peer, script, nodeArguments = []) {
   const program = here(`./node_modules/deno/deno${process.platform === "win32" ? ".exe" : ""}`);
   return [program, ["run", "--quiet", "--allow-all", "--unstable-kv", "--no-config", script]];
 }
-
-/** Whether openkv has been built: its addon is not part of a clone. */
-export function openkvIsBuilt() {
-  return existsSync(here("../dist/index.js")) && existsSync(here("../dist/native/binding.js"));
-}

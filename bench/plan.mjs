@@ -29,7 +29,11 @@ export const WORKLOADS = [
     "deno-kv": 1.2,
     "better-sqlite3": 0.85,
   }),
-  { ...row("watch", "watch: set to event, p50", "watch", { deno: 0.5 }), unit: "µs", better: "less" },
+  {
+    ...row("watch", "watch: set to event, p50", "watch", { deno: 0.5 }),
+    unit: "µs",
+    better: "less",
+  },
   row("queue", "enqueue + listenQueue, messages", "queue", { deno: 8 }),
   row("queue-named", "named queue: enqueue + receive + ack, 100 in flight", "queue", { deno: 5 }),
 ];

@@ -40,7 +40,9 @@ for (let report = 1; report <= REPORTS; report++) {
   while (written < until) {
     const pending = [];
     for (let n = 0; n < inFlight && written < until; n++, written++) {
-      pending.push(kv.set(["rows", written], { id: written, name: `row ${written}`, at: Date.now() }));
+      pending.push(
+        kv.set(["rows", written], { id: written, name: `row ${written}`, at: Date.now() }),
+      );
     }
     await Promise.all(pending);
     peak = Math.max(peak, rssMb());

@@ -8,9 +8,10 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { build } from "../scripts/build.mjs";
 import { installPeers } from "./install.mjs";
 import { DEFAULT_DIRECTORY, dataDirectory, machineLine } from "./machine.mjs";
-import { canRun, commandOf, openkvIsBuilt, PEERS, versionOf } from "./peers.mjs";
+import { canRun, commandOf, PEERS, versionOf } from "./peers.mjs";
 import { FULL, QUICK, WORKLOADS } from "./plan.mjs";
 import { cpuTable, numberTable, ratioTable, score, short, summary } from "./report.mjs";
 
@@ -20,6 +21,7 @@ const USAGE = `node bench/run.mjs [options]
   --peers NAMES    only these stores, by commas, or "all": ${PEERS.map((p) => p.name).join(" ")}
   --trials N       trials per store and workload
   --seconds S      measured time of one trial
+  --no-build       measure the addon that is built, instead of building the release profile
   --dir DIRECTORY  where the databases are made (default: bench/.data)
   --json FILE      also write every trial to a file
   --cpu            also print processor time per operation
@@ -35,6 +37,7 @@ const options = parseArgs({
     peers: { type: "string" },
     trials: { type: "string" },
     seconds: { type: "string" },
+    "no-build": { type: "boolean", default: false },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     json: { type: "string" },
     cpu: { type: "boolean", default: false },
@@ -68,9 +71,11 @@ const plan = { ...(options.quick ? QUICK : FULL) };
 if (options.trials) plan.trials = Number(options.trials);
 if (options.seconds) plan.ms = Number(options.seconds) * 1000;
 
-if (peers.some((peer) => peer.name === "openkv") && !openkvIsBuilt()) {
-  process.stderr.write("openkv is not built (`npm run build`): only its peers are measured.\n");
-  peers = peers.filter((peer) => peer.name !== "openkv");
+const measuresOpenkv = peers.some((peer) => peer.name === "openkv");
+const addon = options["no-build"] ? "as it was built" : "release profile";
+if (measuresOpenkv && !options["no-build"]) {
+  process.stderr.write("Building the release profile, which takes minutes the first time.\n");
+  build({ profile: "release" });
 }
 installPeers();
 
@@ -109,10 +114,12 @@ const progress = process.stderr.isTTY
 const directory = dataDirectory(resolve(options.dir));
 const machine = machineLine(directory);
 const trials = [];
-const total = plan.trials * workloads.reduce(
-  (sum, workload) => sum + peers.filter((peer) => canRun(peer, workload)).length,
-  0,
-);
+const total =
+  plan.trials *
+  workloads.reduce(
+    (sum, workload) => sum + peers.filter((peer) => canRun(peer, workload)).length,
+    0,
+  );
 
 for (let round = 0; round < plan.trials; round++) {
   for (const workload of workloads) {
@@ -158,9 +165,9 @@ const setup =
 
 console.log(`Command: \`${command}\``);
 console.log(`Machine: ${machine}.`);
-console.log(`Stores: ${versions}.`);
+console.log(`Stores: ${versions}.${measuresOpenkv ? ` openkv's addon: ${addon}.` : ""}`);
 console.log(`${setup}\n`);
-if (peers.some((peer) => peer.name === "openkv")) {
+if (measuresOpenkv) {
   const { met, missed } = score(results, peers);
   console.log("Ratio of medians, openkv ÷ the other; in brackets the target.\n");
   console.log(`${ratioTable(results, peers)}\n`);
@@ -176,6 +183,9 @@ for (const t of extras) {
 }
 
 if (options.json) {
-  writeFileSync(options.json, `${JSON.stringify({ command, machine, versions, plan, trials }, null, 2)}\n`);
+  writeFileSync(
+    options.json,
+    `${JSON.stringify({ command, machine, versions, addon, plan, trials }, null, 2)}\n`,
+  );
 }
 if (trials.some((t) => t.error)) process.exitCode = 1;

@@ -49,7 +49,13 @@ const servers = {
 };
 if (options.alone) delete servers.denokv;
 
-const value = (n) => ({ id: n, name: `name ${n}`, email: `user${n}@example.com`, age: n % 90, ok: true });
+const value = (n) => ({
+  id: n,
+  name: `name ${n}`,
+  email: `user${n}@example.com`,
+  age: n % 90,
+  ok: true,
+});
 
 /** Operations per second of 64 callers, each of which does one after the other. */
 async function rate({ pid }, operation) {
@@ -65,7 +71,10 @@ async function rate({ pid }, operation) {
   const [before, start, busy] = [done, performance.now(), processorMs(pid)];
   await pause(measuredMs);
   const [operations, ms] = [done - before, performance.now() - start];
-  const result = { value: (operations / ms) * 1000, cpu: ((processorMs(pid) - busy) / operations) * 1000 };
+  const result = {
+    value: (operations / ms) * 1000,
+    cpu: ((processorMs(pid) - busy) / operations) * 1000,
+  };
   stopped = true;
   await Promise.all(callers);
   return result;
@@ -81,7 +90,9 @@ const workloads = {
     aimed: "≥ 3",
     async run({ kv, pid }) {
       for (let n = 0; n < KEYS; n += FILL_AT_ONCE) {
-        await Promise.all(Array.from({ length: FILL_AT_ONCE }, (_, m) => kv.set(["user", n + m], value(n + m))));
+        await Promise.all(
+          Array.from({ length: FILL_AT_ONCE }, (_, m) => kv.set(["user", n + m], value(n + m))),
+        );
       }
       let at = 0;
       return rate({ pid }, async () => {
@@ -137,7 +148,9 @@ for (const [name, { title, run, aim, aimed }] of Object.entries(workloads)) {
   if (options.alone) console.log(`${title}: ${shown}`);
   else {
     const ratio = middle(results.openkv) / middle(results.denokv);
-    console.log(`${title}: ${shown}; ratio ${ratio.toFixed(2)} (${aimed}) ${aim(ratio) ? "✓" : "✗"}`);
+    console.log(
+      `${title}: ${shown}; ratio ${ratio.toFixed(2)} (${aimed}) ${aim(ratio) ? "✓" : "✗"}`,
+    );
   }
 }
 if (only.includes("idle")) {
@@ -168,6 +181,9 @@ function middle(list) {
 function figure(list) {
   const round = (n) => Math.round(n).toLocaleString("en");
   const values = list.map(({ value }) => value);
-  const cpu = list[0].cpu > 0 ? `, ${median(list.map((each) => each.cpu)).toFixed(0)} µs of processor each` : "";
+  const cpu =
+    list[0].cpu > 0
+      ? `, ${median(list.map((each) => each.cpu)).toFixed(0)} µs of processor each`
+      : "";
   return `${round(middle(list))} (${round(Math.min(...values))} – ${round(Math.max(...values))}${cpu})`;
 }

@@ -106,7 +106,15 @@ console.log(`Machine: ${machineLine(probe)}.\n`);
 const rows = [];
 for (const count of sizes) rows.push(await measure(count));
 
-const heads = ["keys", "get/s", "set/s", "500 sets in flight/s", "file MB", "WAL MB", "system page cache MB"];
+const heads = [
+  "keys",
+  "get/s",
+  "set/s",
+  "500 sets in flight/s",
+  "file MB",
+  "WAL MB",
+  "system page cache MB",
+];
 console.log(`| ${heads.join(" | ")} |\n|${" --- |".repeat(heads.length)}`);
 for (const row of rows) {
   const relative = (name) => `${short(row[name])} (${(row[name] / rows[0][name]).toFixed(2)}×)`;

@@ -1,5 +1,5 @@
-// Duty: move money between accounts without ever making or losing any, whoever else is moving
-// some at the same time. Both balances are read, both are checked, both are written in one commit.
+// Duty: move money between accounts without creating or losing any, beside concurrent transfers. Both
+// balances are read, both are checked, both are written in one commit.
 //
 //   node examples/bank-transfer.mjs [database file]
 
@@ -36,7 +36,7 @@ async function transfer(from, to, amount) {
     if (ok) {
       return;
     }
-    // Somebody changed one of the balances in between: read them again.
+    // Another writer changed one of the balances in between: read them again.
     conflicts++;
   }
   throw new Error(`gave up after ${ATTEMPTS_MAX} conflicts`);

@@ -29,7 +29,7 @@ async function follow(count) {
       if (type === "set") copy.prices.set(key[1], value);
       else copy.prices.delete(key[1]);
     }
-    // Batch by batch: after a crash in between, its changes come again, and change nothing.
+    // Batch by batch: after a crash in between, its changes are yielded again and have no effect.
     copy.since = batch.versionstamp;
     seen += batch.changes.length;
     if (seen >= count) break;
@@ -47,7 +47,7 @@ await kv.atomic().set(["price", "tea"], 4).delete(["price", "milk"]).commit();
 await following;
 console.log(`Followed: ${[...copy.prices].map((pair) => pair.join(" ")).join(", ")}.`);
 
-// While nobody follows, things go on.
+// Changes happen while no reader follows.
 await kv.set(["price", "tea"], 5);
 await kv.delete(["price", "coffee"]);
 await follow(2);

@@ -1,5 +1,5 @@
-// Duty: send mail from a queue of its own: urgent mail first, no reminder twice, what fails is tried
-// again, and what fails for good is kept, looked at and sent once the cause is mended.
+// Duty: send mail from a named queue: urgent mail first, no reminder twice. A failed message is
+// retried; a dead letter is kept, inspected and requeued when the cause is removed.
 //
 //   node examples/named-queue.mjs [database file]
 
@@ -30,7 +30,7 @@ async function through(count) {
 
 const retries = { backoffSchedule: [5, 5] };
 await mail.enqueue({ to: "ann", text: "news" }, retries);
-// As long as a reminder waits, another one adds nothing.
+// While a reminder waits, another one adds nothing.
 for (let i = 0; i < 3; i++) {
   await mail.enqueue({ to: "bob", text: "a reminder" }, { deduplicationKey: "bob", ...retries });
 }
@@ -39,7 +39,7 @@ await mail.enqueue({ to: "eve", text: "an alarm" }, { priority: 9, ...retries })
 const { pending } = await mail.stats();
 console.log(`${pending} mails wait.`);
 
-// One by hand: it is ours until its lock ends, and the most urgent one.
+// Receive one message: the most urgent one. It is ours until its lock expires.
 const first = await mail.receive({ lockDuration: 30_000 });
 console.log(`First comes ${first.value.text} to ${first.value.to}.`);
 await first.nack({ delay: 0, error: new Error("not by hand") });

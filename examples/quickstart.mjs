@@ -23,7 +23,7 @@ for await (const { key, value } of kv.list({ prefix: ["users"] })) {
   console.log(`Listed: ${key.join("/")} is ${value.name}.`);
 }
 
-// A commit happens whole or not at all, and only if what it checks is still as it was read.
+// A commit happens completely or not at all, and only if the checked entry is unchanged.
 const renamed = { ...ada.value, name: "Ada Lovelace" };
 const first = await kv.atomic().check(ada).set(ada.key, renamed).commit();
 const second = await kv.atomic().check(ada).set(ada.key, { name: "too late" }).commit();
@@ -33,13 +33,13 @@ console.log(`First writer: ${outcome(first)}. Second, who had read the same: ${o
 await Promise.all(Array.from({ length: 1000 }, () => kv.atomic().sum(["visits"], 1n).commit()));
 console.log(`Counted ${(await kv.get(["visits"])).value} visits.`);
 
-// A value can end by itself.
+// An entry can expire.
 await kv.set(["session", "s1"], "short-lived", { expireIn: 50 });
 await new Promise((resolve) => setTimeout(resolve, 400));
 const session = (await kv.get(["session", "s1"])).value;
 console.log(`After its time, the session is ${session === null ? "gone" : "still there"}.`);
 
-// What was answered is on the disk.
+// Every acknowledged write is on the disk.
 kv.close();
 kv = await openKv(path);
 const again = await kv.get(["users", "ada"]);

@@ -10,7 +10,11 @@ const kv = await openKv(process.argv[2] ?? ":memory:");
 await kv.set(["notes", 1], { title: "Bread", text: "Mix flour, water and salt." });
 await kv.set(["notes", 2], { title: "Soup", text: "Boil water. Add salt and leeks." });
 
-const index = await kv.createIndex({ prefix: ["notes"], fields: ["title", "text"], tokenize: "porter" });
+const index = await kv.createIndex({
+  prefix: ["notes"],
+  fields: ["title", "text"],
+  tokenize: "porter",
+});
 await index.ready();
 
 const show = async (query, options) => {
@@ -23,8 +27,12 @@ const show = async (query, options) => {
 await show("water salt");
 await show("boiling OR title:bread");
 
-// What is written is found at once, what is deleted is not.
-await kv.atomic().set(["notes", 3], { title: "Tea", text: "Hot water." }).delete(["notes", 1]).commit();
+// A search finds new entries at once, and deleted ones no more.
+await kv
+  .atomic()
+  .set(["notes", 3], { title: "Tea", text: "Hot water." })
+  .delete(["notes", 1])
+  .commit();
 await show("water NOT leek");
 
 const [soup] = await show("leek", { highlight: { before: "[", after: "]" } });

@@ -1,6 +1,6 @@
-// Duty: book seats so that nobody gets one that is taken and no row is sold beyond its limit,
-// however many buyers come at once. The function of a transaction reads and writes as if it had the
-// database for itself; when somebody else was faster, it is run again.
+// Duty: book seats so that no seat is sold twice and no row is sold beyond its limit, however many
+// buyers come at once. The function of a transaction reads and writes as if no other writer existed;
+// after a conflict it runs again.
 //
 //   node examples/transaction.mjs [database file]
 
@@ -18,7 +18,7 @@ async function book(row, buyer) {
   const { value: seat } = await kv.transaction(
     async (tx) => {
       runs++;
-      // Whoever else books in this row meanwhile, also a seat that nobody had yet: a conflict.
+      // Another booking in this row is a conflict, also one of a seat that was free.
       const taken = await tx.count({ prefix: ["seats", row] });
       if (taken === SEATS) return null;
       tx.set(["seats", row, taken + 1], buyer);
@@ -46,15 +46,22 @@ const seats = await Promise.all(
 );
 const booked = seats.filter((seat) => seat !== null).length;
 console.log(`${BUYERS} buyers at once: ${booked} booked, ${BUYERS - booked} found the row full.`);
-console.log(`Sold: ${(await kv.get(["sold"])).value}. Tickets to send: ${
-  (await kv.queue("tickets").stats()).pending
-}.`);
+console.log(
+  `Sold: ${(await kv.get(["sold"])).value}. Tickets to send: ${
+    (await kv.queue("tickets").stats()).pending
+  }.`,
+);
 console.log(`The function ran ${runs} times, ${runs - BUYERS} of them after a conflict.`);
 
-const [front, back] = [["seats", "front", 1], ["seats", "back", 1]];
+const [front, back] = [
+  ["seats", "front", 1],
+  ["seats", "back", 1],
+];
 const before = (await kv.getMany([front, back])).map(({ value }) => value);
 await swap(front, back);
 const after = (await kv.getMany([back, front])).map(({ value }) => value);
 console.log(`Swapped: ${before.join() === after.join()}.`);
-await swap(front, ["seats", "front", 99]).catch(({ message }) => console.log(`Refused: ${message}.`));
+await swap(front, ["seats", "front", 99]).catch(({ message }) =>
+  console.log(`Refused: ${message}.`),
+);
 kv.close();

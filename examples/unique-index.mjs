@@ -34,7 +34,7 @@ async function getUserByEmail(email) {
     return null;
   }
   const { value: user } = await kv.get(userKey(id));
-  // The address may have moved to somebody else between the two reads.
+  // The address may have moved to another user between the two reads.
   return user?.email.toLowerCase() === email.toLowerCase() ? user : null;
 }
 

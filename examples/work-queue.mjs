@@ -44,7 +44,7 @@ async function handle({ nonce, id, amount }) {
     .set(["orders", id], { amount, state: "paid" })
     .sum(["revenue"], BigInt(amount))
     .commit();
-  // Some handlers fail after their work is done, so their messages come again.
+  // Some handlers fail after their work is done, so their messages are delivered again.
   if (FAILING.has(id)) {
     throw new Error(`order ${id}: failing on purpose, after the commit`);
   }

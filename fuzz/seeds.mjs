@@ -8,7 +8,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const vectors = (name) => JSON.parse(readFileSync(join(here, "..", "vectors", `${name}.json`)));
+const vectors = (name) =>
+  JSON.parse(readFileSync(join(here, "..", "tests", "vectors", `${name}.json`)));
 const bytes = (text) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const sized = (...parts) => parts.map((part) => Buffer.concat([Buffer.of(part.length), part]));
 
@@ -25,20 +26,6 @@ function keySeeds() {
 function cborSeeds() {
   const { values, invalid, notShortest } = vectors("values");
   return [...values, ...invalid, ...notShortest].map(({ hex }) => bytes(hex));
-}
-
-/** Kind of selector, start, end and key, each after its length; then a cursor. */
-function cursorSeeds() {
-  const { cursors, invalid } = vectors("cursors");
-  const valid = cursors.flatMap(({ key, common, cursor }) => {
-    const whole = bytes(key);
-    const start = whole.subarray(0, common);
-    return [0, 1, 2, 3].map((kind) =>
-      Buffer.concat([...sized(Buffer.of(kind), start, whole, whole), Buffer.from(cursor)]),
-    );
-  });
-  const refused = invalid.map(({ cursor }) => Buffer.from(`\x01\x00\x00\x00\x00${cursor}`));
-  return [...valid, ...refused];
 }
 
 /** Kind of frame and its count in two bytes, then a frame of js/native/contract.md. */
@@ -58,7 +45,7 @@ function frameSeeds() {
   ].map(bytes);
 }
 
-/** The verb in one byte (0: a write), then its frame. */
+/** The command in one byte (0: a write), then its frame. */
 function callSeeds() {
   const key = "03000000 026100";
   const range = "00000000 01000000 ff";
@@ -96,7 +83,9 @@ function callSeeds() {
 /** What Deno, Node and openkv have written; and maps in maps, of which nothing ever comes. */
 function v8Seeds() {
   const { values } = vectors("v8");
-  const nested = [300, 600, 1100].map((depth) => Buffer.from([0xff, 0x0f, ...Array(depth).fill(0x3b)]));
+  const nested = [300, 600, 1100].map((depth) =>
+    Buffer.from([0xff, 0x0f, ...Array(depth).fill(0x3b)]),
+  );
   return [
     ...values.flatMap(({ deno, node, written }) => [deno, node ?? deno, written].map(bytes)),
     ...nested,
@@ -156,6 +145,7 @@ function cbor(value) {
 
 /** A filter in CBOR behind its length, then a value. */
 function filterSeeds() {
+  // biome-ignore format: operators in rows
   const operands = {
     $eq: 1, $ne: null, $gt: 1, $gte: 1, $lt: "b", $lte: "b", $between: [1, 5], $in: [1, "a"],
     $nin: [1, "a"], $contains: "a", $notContains: "a", $startsWith: "a", $endsWith: "a", $eqi: "A",
@@ -170,7 +160,11 @@ function filterSeeds() {
     { $and: [{ a: 1 }, { $not: { b: { $gt: 1 } } }], $or: [{ a: 1 }, { b: 2 }] },
     { a: { $and: [{ $gte: 1 }, { $not: { $gt: 5 } }] } },
     { a: { $gte: { $now: true, $offset: -5 } }, b: { $lt: { $now: { $offset: 5 } } } },
-    { $like: 1 }, { a: { $between: 1 } }, { $and: 5 }, {}, [],
+    { $like: 1 },
+    { a: { $between: 1 } },
+    { $and: 5 },
+    {},
+    [],
   ].map(cbor);
   const values = vectors("values").values.map(({ hex }) => bytes(hex));
   const own = [{ a: [1, "abc"], b: 2 }, { a: { 0: "A" } }, [{ a: 1 }], "abc", 3].map(cbor);
@@ -182,6 +176,7 @@ function filterSeeds() {
 
 /** Queries as users write them, and what is wrong with some. */
 function querySeeds() {
+  // biome-ignore format: queries in rows
   return [
     "red bike", '"red bike"', "bik*", '"red b" *', "a OR b", "a NOT b", "a AND (b OR c)", "a + b",
     "NEAR(a b)", "NEAR(a b + c, 5)", "^a", "name: ^a", "name:red", "details.maker:volvo",
@@ -196,7 +191,6 @@ const corpora = {
   query: querySeeds(),
   key: keySeeds(),
   cbor: cborSeeds(),
-  cursor: cursorSeeds(),
   frame: frameSeeds(),
   v8: v8Seeds(),
   connect: connectSeeds(),

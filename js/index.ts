@@ -1,6 +1,6 @@
-// The table of contents: what index.cjs and index.mjs give out, and the entry of bundlers.
+// Duty: the table of contents: what index.cjs and index.mjs export, and the entry of bundlers.
 
-export { AtomicOperation } from "./atomic.js";
+export { AtomicOperation } from "./atomic/atomic.js";
 export { KvU64 } from "./codec/u64.js";
 export { KvUuidV7 } from "./codec/uuid.js";
 export {
@@ -9,10 +9,10 @@ export {
   KvError,
   KvFeedGapError,
   KvOutcomeUnknownError,
-} from "./errors.js";
-export { Kv } from "./kv.js";
-export { KvListIterator } from "./list.js";
-export { openKv } from "./open.js";
-export { restore } from "./restore.js";
-export { serve } from "./serve.js";
-export { sizeOf } from "./size.js";
+} from "./model/errors.js";
+export { Kv } from "./api/kv.js";
+export { KvListIterator } from "./read/list.js";
+export { openKv } from "./api/open.js";
+export { restore } from "./maintenance/restore.js";
+export { serve } from "./api/serve.js";
+export { sizeOf } from "./api/size.js";

@@ -25,7 +25,11 @@ export function reference() {
   const visit = (command, path) => {
     for (const one of command.commands) visit(one, [...path, one.name()]);
     if (command.commands.length > 0) return;
-    parts.push(`### \`${path.join(" ")} ${command.usage()}\`\n`, `${sentence(command.description())}\n`, table(command));
+    parts.push(
+      `### \`${path.join(" ")} ${command.usage()}\`\n`,
+      `${sentence(command.description())}\n`,
+      table(command),
+    );
   };
   visit(program, ["openkv"]);
   return parts.filter((part) => part !== "").join("\n");
@@ -51,7 +55,9 @@ function table(command) {
 function told({ description, argChoices, defaultValue, envVar }) {
   const facts = [
     ...(argChoices ? [`one of ${argChoices.join(", ")}`] : []),
-    ...(defaultValue === undefined || typeof defaultValue === "boolean" ? [] : [`default: ${defaultValue}`]),
+    ...(defaultValue === undefined || typeof defaultValue === "boolean"
+      ? []
+      : [`default: ${defaultValue}`]),
     ...(envVar ? [`env: ${envVar}`] : []),
   ];
   const text = facts.length > 0 ? `${description} (${facts.join("; ")})` : description;

@@ -47,6 +47,7 @@ function loadPackage(name, expect) {
         throw noPackage(name);
     }
   } catch (error) {
+    // biome-ignore lint/complexity/noUselessCatch: bundlers pass over what is missing inside of a try.
     throw error;
   }
 }

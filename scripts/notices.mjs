@@ -31,16 +31,21 @@ export function notices(target) {
       byText.set(text, [...(byText.get(text) ?? []), `${crate.name} ${crate.version}`]);
     }
   }
-  const list = crates.map(({ name, version, license, repository }) =>
-    `- ${name} ${version}: ${license ?? "see its licence below"}${repository ? `, ${repository}` : ""}`
+  const list = crates.map(
+    ({ name, version, license, repository }) =>
+      `- ${name} ${version}: ${license ?? "see its licence below"}${repository ? `, ${repository}` : ""}`,
   );
-  const texts = [...byText].map(([text, names]) => `${"-".repeat(80)}\n${names.join(", ")}\n\n${text}`);
-  return [
-    "openkv's native addon contains the following software.",
-    BESIDE_CRATES,
-    list.join("\n"),
-    ...texts,
-  ].join("\n\n") + "\n";
+  const texts = [...byText].map(
+    ([text, names]) => `${"-".repeat(80)}\n${names.join(", ")}\n\n${text}`,
+  );
+  return (
+    [
+      "openkv's native addon contains the following software.",
+      BESIDE_CRATES,
+      list.join("\n"),
+      ...texts,
+    ].join("\n\n") + "\n"
+  );
 }
 
 /** Every crate that is linked into the addon, by name. */
@@ -49,7 +54,7 @@ function linkedCrates(target) {
   const nodes = new Map(resolve.nodes.map((node) => [node.id, node]));
   const found = new Set();
   const waiting = [resolve.root];
-  for (let id; (id = waiting.pop()) !== undefined;) {
+  for (let id; (id = waiting.pop()) !== undefined; ) {
     for (const { pkg, dep_kinds: kinds } of nodes.get(id).deps) {
       if (kinds.some(({ kind }) => kind === null) && !found.has(pkg)) {
         found.add(pkg);
@@ -83,6 +88,7 @@ function licenceTexts({ license, manifest_path: manifest }) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const host = () => /^host: (\S+)$/m.exec(spawnSync("rustc", ["-vV"], { encoding: "utf8" }).stdout)[1];
+  const host = () =>
+    /^host: (\S+)$/m.exec(spawnSync("rustc", ["-vV"], { encoding: "utf8" }).stdout)[1];
   process.stdout.write(notices(process.argv[2] ?? host()));
 }

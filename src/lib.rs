@@ -2,37 +2,39 @@
 //!
 //! This crate is the native half of the npm package `openkv`. From the bottom up:
 //!
-//! | room | duty |
+//! | module | duty |
 //! |---|---|
 //! | [`model`] | nouns, limits, errors; no I/O and no byte formats |
-//! | [`codec`] | bytes ⇄ model; total, hostile bytes give `Err` |
-//! | [`search`] | which text a value has, and what a query means; pure |
-//! | [`filter`] | which values a read is about, decided on their bytes |
+//! | [`codec`] | bytes ⇄ model; total: invalid bytes give `Err` |
+//! | [`search`] | the text of a value and the meaning of a query; pure |
+//! | [`filter`] | the conditions of `where`, decided on encoded values |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
-//! | [`engine`] | where rows live: SQLite, memory; one trait, one suite of laws |
-//! | [`metrics`] | what a database counts about itself, and how that is shown |
-//! | [`store`] | one database as a process has it: its threads, watches, queue |
-//! | [`call`] | requests that are neither hot nor a stream, over a store |
+//! | [`engine`] | the store of rows: SQLite, memory; one trait, one test suite |
+//! | [`metrics`] | the counters of a database and their output |
+//! | [`store`] | one open local database: its threads, watches, queues |
+//! | [`call`] | commands, executed by a store |
+//! | [`protocol`] | openkv's own wire format: frames of the binding and of its network extension |
 //! | [`connect`] | KV Connect's messages ⇄ model; total, both ends of the protocol |
-//! | [`remote`] | a database elsewhere, as a KV Connect client has it |
-//! | [`backend`] | the closed choice of a store here and a database elsewhere |
+//! | [`remote`] | a remote database, as a KV Connect client |
+//! | [`database`] | the closed choice of a store or a remote database |
 //! | [`open`] | from a path or URL and options to a database |
-//! | [`server`] | the KV Connect server: databases of this machine for whoever has a token |
-//! | `binding` | JavaScript ⇄ Rust, the only room that names `napi` |
+//! | [`server`] | the KV Connect server: local databases for clients with a token |
+//! | `binding` | JavaScript ⇄ Rust, the only module that names `napi` |
 
-// Not in tests: there Node-API's macros register nothing, and no Node is there to call.
-pub mod backend;
+// Tests have no Node.js to load the addon, and Node-API's macros register nothing.
 #[cfg(all(feature = "napi", not(test)))]
 mod binding;
 pub mod call;
 pub mod codec;
 pub mod commit;
 pub mod connect;
+pub mod database;
 pub mod engine;
 pub mod filter;
 pub mod metrics;
 pub mod model;
 pub mod open;
+pub mod protocol;
 pub mod remote;
 pub mod search;
 pub mod server;

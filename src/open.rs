@@ -1,5 +1,5 @@
-//! The composition root: from a path or URL and options to a database; all handles on a
-//! file share one store.
+//! The composition root: from a path or URL and options to a database. All handles on a file share
+//! one store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::backend::Database;
+use crate::database::Database;
 use crate::engine;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::sqlite::{SqliteEngine, agree};
@@ -17,27 +17,28 @@ use crate::model::{Encoding, Env, Error, Kind, Result};
 use crate::remote::{Abandon, Client};
 use crate::store::Store;
 
-/// What is to be opened.
+/// What to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A database of its own in memory.
+    /// A new database in memory.
     Memory,
     /// A file, by absolute path.
     File {
-        /// Where it is; its directory is created if need be.
+        /// The path; its directory is created if it is missing.
         path: PathBuf,
-        /// Whether it must not be written.
+        /// Whether writes are refused.
         readonly: bool,
         /// Longest wait for other processes while opening.
         busy: Duration,
-        /// The format of a new file's values, and of any other's: `Cbor`, or `V8`, for Deno.
+        /// The encoding of values in a new file: `Cbor`, or `V8` for Deno. It must match that of an
+        /// existing file, if given.
         encoding: Option<Encoding>,
     },
-    /// A database elsewhere, that a server offers by KV Connect.
+    /// A remote database, served by KV Connect.
     Url {
-        /// The URL of its metadata exchange.
+        /// The URL of the metadata exchange.
         url: String,
-        /// What shows who asks.
+        /// The access token.
         access_token: String,
         /// Longest time of opening and of every later call, with all their retries.
         timeout: Duration,
@@ -62,23 +63,23 @@ impl Env for System {
     }
 }
 
-/// The stores of this process and the formats of their values, by file.
+/// The stores of this process and the encodings of their values, by file.
 static STORES: LazyLock<Mutex<HashMap<Place, Opened>>> = LazyLock::new(Mutex::default);
 
-/// The stores that are being closed, by number, with their places if they have files.
+/// The stores that are closing, by number, with their places if they have files.
 static CLOSING: Mutex<BTreeMap<u64, Option<Place>>> = Mutex::new(BTreeMap::new());
 
-/// Told whenever one of [`CLOSING`] is closed.
+/// Notified whenever one of [`CLOSING`] is closed.
 static CLOSED: Condvar = Condvar::new();
 
-/// A store, and how its file's values are encoded.
+/// A store and the encoding of its file's values.
 type Opened = (Weak<Store>, Encoding);
 
-/// What makes two paths the same open database.
+/// The identity of an open database: two paths with the same place share a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
     path: PathBuf,
-    /// Which file stands at the path: a deleted and recreated one is another.
+    /// The identity of the file at the path: a file that is deleted and created again is another.
     file: Option<(u64, u64)>,
     readonly: bool,
 }
@@ -105,15 +106,17 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 /// Opens a database, or joins the store that this process already has on it.
 ///
 /// # Errors
-/// As [`SqliteEngine::open`] and [`Client::open`]; `Unavailable` if the directory cannot be created.
+/// As [`SqliteEngine::open`] and [`Client::open`]; `Unavailable` if the directory cannot be
+/// created.
 pub fn open(target: &Target) -> Result<Database> {
     open_unless(target, Abandon::default())
 }
 
-/// As [`open`], of what somebody else may abandon: only a database elsewhere takes notice.
+/// As [`open`], with a signal that cancels the opening of a remote database. A local database
+/// ignores it.
 ///
 /// # Errors
-/// As [`open`]; `Closed` when it was abandoned.
+/// As [`open`]; `Closed` when cancelled.
 #[tracing::instrument(level = "debug", skip_all)]
 pub fn open_unless(target: &Target, abandon: Abandon) -> Result<Database> {
     match target {
@@ -169,10 +172,10 @@ fn open_file(
     Ok(store)
 }
 
-/// Puts a copy of a backup at `to`, which nobody has open; see [`engine::sqlite::restore`].
+/// Copies a backup to `to`, which must not be open; see [`engine::sqlite::restore`].
 ///
 /// # Errors
-/// As that.
+/// As [`engine::sqlite::restore`].
 pub fn restore(
     from: &Path,
     to: &Path,
@@ -188,14 +191,15 @@ pub fn restore(
     engine::sqlite::restore(from, to, replace, step)
 }
 
-/// Lets go of a database. If nobody else has it, a thread of its own completes what was handed over
-/// and closes it; `closed` is called after that. Whoever opens the file again waits for it.
+/// Closes a handle's share of a database. If it was the last one, a thread of its own completes the
+/// submitted work, closes the database and then calls `closed`. A later opening of the file waits
+/// for that.
 pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     let Database::Store(store) = database else {
         drop(database);
         return closed();
     };
-    // An opening that comes now finds the store, or that it is being closed.
+    // A concurrent opening finds either the store or its closing.
     let stores = STORES.lock();
     let of_it = |(_, (known, _)): &(&Place, &Opened)| known.as_ptr() == Arc::as_ptr(&store);
     let place = stores.iter().find(of_it).map(|(place, _)| place.clone());
@@ -205,7 +209,7 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     };
     let closing = Closing::begin(place);
     drop(stores);
-    // If no thread can be started, it is closed here, where the job is dropped.
+    // If no thread can be started, dropping the job here closes the database.
     let job = move || {
         drop(store);
         drop(closing);
@@ -216,7 +220,7 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Waits until all stores are closed that are being closed now, at most so long.
+/// Waits until all stores that are closing now are closed, at most this long.
 pub fn wait_closed(longest: Duration) {
     let deadline = Instant::now() + longest;
     let mut closing = CLOSING.lock();
@@ -228,7 +232,7 @@ pub fn wait_closed(longest: Duration) {
     }
 }
 
-/// A store is being closed, until this is dropped.
+/// Marks a store as closing until it is dropped.
 struct Closing(u64);
 
 impl Closing {
@@ -247,7 +251,7 @@ impl Drop for Closing {
     }
 }
 
-/// Waits for the stores on a file that are being closed: what was handed over to them comes first.
+/// Waits for closing stores on a file, because their submitted work comes first.
 fn wait_closed_at(path: &Path) {
     let mut closing = CLOSING.lock();
     while !closing.is_empty() {

@@ -1,5 +1,5 @@
 //! Files that Deno has made become files of both, and what Deno does to them later is noticed.
-//! `vectors/files/deno.sqlite3` is such a file.
+//! `tests/vectors/files/deno.sqlite3` is such a file.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 fn denos(directory: &Path) -> PathBuf {
     let path = directory.join("deno.sqlite3");
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/files/deno.sqlite3");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/files/deno.sqlite3");
     std::fs::copy(kept, &path).expect("a copy");
     path
 }
@@ -174,13 +174,13 @@ fn messages_wait_where_deno_finds_them() {
     assert_eq!(waiting(&path, "queue"), row(100, "[7,8]"));
     assert_eq!(claim(&engine, 99), []);
     let mut writer = engine.writer().expect("a writer");
-    assert_eq!(writer.message_agenda("").expect("asked"), Some(100));
+    assert_eq!(writer.next_message_ms("").expect("asked"), Some(100));
 
     // Unseen, failed, lost, failed for the last time.
     let first = claim(&engine, 100).pop().expect("a message");
     assert_eq!(first.value, [0xf6]);
     assert!(waiting(&path, "queue").is_empty());
-    assert_eq!(writer.message_agenda("").expect("asked"), Some(100 + LOCK_MS));
+    assert_eq!(writer.next_message_ms("").expect("asked"), Some(100 + LOCK_MS));
     end(&engine, &first, Outcome::Returned, 101);
     assert_eq!(waiting(&path, "queue"), row(100, "[7,8]"));
     let second = claim(&engine, 102).pop().expect("again");

@@ -117,7 +117,6 @@ fn constants_are_those_of_the_code() {
         ("DENO_RUNNING_MS", DENO_RUNNING_MS),
     ]
     .into();
-    assert_eq!(SPILLED, Encoding::SPILLED_FLAG);
     let page = page();
     let rows = table_after(&page, "## 3. File");
     let shown: BTreeMap<&str, i64> =

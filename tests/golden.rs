@@ -1,4 +1,4 @@
-//! Golden bytes: `vectors/` is read by the JavaScript codecs too, and keeps the two alike.
+//! Golden bytes: `tests/vectors/` is read by the JavaScript codecs too, and keeps the two alike.
 //!
 //! Every accepted form must come back as the very same bytes, and every refused one be refused.
 
@@ -6,7 +6,6 @@
 
 use std::path::Path;
 
-use openkv::codec::cursor::Selector;
 use openkv::codec::{cbor, key};
 use serde_json::Value as Json;
 
@@ -14,7 +13,7 @@ use serde_json::Value as Json;
 const NEEDS_A_REGEXP_COMPILER: &str = "RegExp with a bad source";
 
 fn vectors(file: &str) -> Json {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }
@@ -65,24 +64,5 @@ fn values() {
     for (name, case) in cases(&file, "invalid").chain(cases(&file, "notShortest")) {
         let taken = cbor::decode(&bytes(case, "hex")).is_ok();
         assert_eq!(taken, name == NEEDS_A_REGEXP_COMPILER, "{name}");
-    }
-}
-
-#[test]
-fn cursors() {
-    let file = vectors("cursors.json");
-    for (name, case) in cases(&file, "cursors") {
-        let key = bytes(case, "key");
-        let common = case["common"].as_u64().and_then(|len| usize::try_from(len).ok()).expect(name);
-        let selector = Selector::prefix(&key[..common], None, None);
-        let cursor = case["cursor"].as_str().expect(name);
-        assert_eq!(selector.cursor(&key).as_deref(), Some(cursor), "{name}");
-        let (_, end) = selector.resume(cursor, true).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(end, key, "{name}");
-    }
-    for (name, case) in cases(&file, "invalid") {
-        let cursor = case["cursor"].as_str().expect(name);
-        let error = Selector::prefix(b"", None, None).resume(cursor, false).expect_err(name);
-        assert_eq!(error.what(), "invalid cursor", "{name}");
     }
 }

@@ -1,5 +1,5 @@
 //! Files of every format that was ever released become files of the present one, with all that was
-//! in them. `vectors/files/` keeps one of each, all with the same contents.
+//! in them. `tests/vectors/files/` keeps one of each, all with the same contents.
 
 #![expect(
     clippy::expect_used,
@@ -17,7 +17,7 @@ use openkv::model::{Encoding, KeyPart, Kind};
 use rusqlite::Connection;
 
 fn kept(format: i64) -> PathBuf {
-    let name = format!("vectors/files/format-{format}.sqlite3");
+    let name = format!("tests/vectors/files/format-{format}.sqlite3");
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 

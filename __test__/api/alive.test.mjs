@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { describe, test } from "node:test";
+import { argumentsFor } from "../kit/program.mjs";
 import { freshPath } from "./databases.mjs";
 
 /** A hang guard, and for how long a process that should stay is watched. */
@@ -17,8 +18,7 @@ const opening = (path) => `
 /** Runs a program; how it ended, and what it said. `null` as code: it was still there. */
 function run(path, program, waitMs = END_MS_MAX) {
   return new Promise((resolve) => {
-    const args = ["--input-type=module", "--eval", opening(path) + program];
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, argumentsFor(opening(path) + program), { stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
     let timer;
     const hear = (text) => {

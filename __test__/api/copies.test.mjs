@@ -7,12 +7,12 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
+import { newFolder } from "../kit/folder.mjs";
 
 const require = createRequire(import.meta.url);
 
@@ -113,7 +113,7 @@ for (const addon of [false, true]) {
 // of 2,000 commits, all answered with `ok: true`, one thousand were gone.
 describe("installed copies, each with an addon of its own, on one file", () => {
   const COMMITS = 1000;
-  const folder = mkdtempSync(join(tmpdir(), "openkv-copies-"));
+  const folder = newFolder("copies");
   const installed = ["one", "two"].map((name) => {
     const to = join(folder, name);
     mkdirSync(to);
@@ -125,7 +125,7 @@ describe("installed copies, each with an addon of its own, on one file", () => {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   /** Commits that overlap, each a sum of one key and a key of its own; their versionstamps. */
-  async function commit({ KvU64 }, kv, name) {
+  async function commit(_module, kv, name) {
     const stamps = [];
     for (let n = 0; n < COMMITS; n += 50) {
       const some = Array.from({ length: 50 }, (_, at) =>

@@ -1,20 +1,19 @@
 // Duty: fresh databases for the tests of this folder, in memory, on a file, and behind a URL that
 // our own server answers; closed afterwards.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe } from "node:test";
-import { openKv, serve } from "../../index.mjs";
+import { describe } from "node:test";
+import { newFolder } from "../kit/folder.mjs";
+import { open, startServer } from "../kit/server.mjs";
 
-const handles = [];
-const servers = [];
+export { open };
+
 let made;
 let files = 0;
 
 /** A folder of this test file's own. */
 export function folder() {
-  made ??= mkdtempSync(join(tmpdir(), "openkv-api-"));
+  made ??= newFolder("api");
   return made;
 }
 
@@ -23,24 +22,11 @@ export function freshPath() {
   return join(folder(), `${files++}.sqlite3`);
 }
 
-/** Opens a database that is closed when the file's tests have run. */
-export async function open(path, options) {
-  const kv = await openKv(path, options);
-  handles.push(kv);
-  return kv;
-}
-
 /** Runs `suite(fresh)` for each kind of database; `fresh(options)` opens an empty one. */
 export function onEach(name, suite) {
   describe(`${name}, in memory`, () => suite((options) => open(":memory:", options)));
   describe(`${name}, on a file`, () => suite((options) => open(freshPath(), options)));
 }
-
-after(async () => {
-  for (const kv of handles) kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
-  await Promise.all(servers.map((server) => server.close()));
-  if (made !== undefined) rmSync(made, { recursive: true, force: true });
-});
 
 /** The same behind the URL of a server of its own; the suite is told that it is `elsewhere`. */
 export function onServed(name, suite) {
@@ -56,8 +42,7 @@ export function onEveryKind(name, suite) {
 
 async function served(options) {
   const accessToken = "the-token-of-these-tests";
-  const server = await serve({ path: freshPath(), accessToken, listen: "127.0.0.1:0" });
-  servers.push(server);
+  const server = await startServer({ path: freshPath(), accessToken });
   return [server.url, { accessToken, ...options }];
 }
 

@@ -110,7 +110,8 @@ function lyingValue(random) {
       const text = "a".repeat(random(30));
       class LyingBlob extends Blob {
         get size() {
-          return LENGTHS[random(LENGTHS.length)];
+          // Deno itself reads a Blob by its size, and fails if that lies.
+          return globalThis.Deno ? super.size : LENGTHS[random(LENGTHS.length)];
         }
         get type() {
           return { length: 5, charCodeAt: () => 300 };

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { argumentsFor } from "../kit/program.mjs";
 import { freshPath } from "./databases.mjs";
 
 const entry = new URL("../../index.mjs", import.meta.url).href;
@@ -12,12 +13,12 @@ function told(filter) {
   const env = { ...process.env, OPENKV_LOG: filter };
   if (filter === undefined) delete env.OPENKV_LOG;
   const program = `import { openKv } from "${entry}";
-    const kv = await openKv(process.argv[1]);
+    const kv = await openKv(${JSON.stringify(freshPath())});
     await kv.set(["k"], 1);
     await kv.checkpoint();
     kv.close();`;
-  const args = ["--input-type=module", "--eval", program, freshPath()];
-  const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: "utf8" });
+  const options = { env, encoding: "utf8" };
+  const { status, stderr } = spawnSync(process.execPath, argumentsFor(program), options);
   assert.equal(status, 0, stderr);
   return stderr;
 }

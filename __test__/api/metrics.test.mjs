@@ -92,6 +92,10 @@ onEveryKind("metrics", (fresh) => {
     assert.equal(value("openkv_queue_messages", { queue: "mail", state: "delayed" }), 1);
     assert.equal(value("openkv_index_documents", { index: 'odd "name"\\' }), 1);
     assert.equal(value("openkv_watchers", { kind: "feed" }), 1);
+    const parts = families.get("openkv_background_failing").samples;
+    assert.deepEqual(parts.map(({ labels, value }) => [labels.part, value]), [
+      "externalCommits", "announcements", "streams", "agenda", "sweep", "indexes",
+    ].map((part) => [part, 0]));
     assert.equal(families.get("openkv_operation_duration_seconds").type, "summary");
     assert.equal(families.get("openkv_operations_total").type, "counter");
     await keys.cancel();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../kit/time.mjs";
 import { all, onEveryKind } from "./databases.mjs";
 
 /** `Promise.withResolvers`, which Node 20 lacks. */
@@ -138,7 +138,7 @@ onEveryKind("named queues", (fresh) => {
     const kv = await fresh();
     const queue = kv.queue("slow");
     const waiting = queue.receive({ wait: 60_000 });
-    await queue.enqueue("here", { delay: 20 });
+    await queue.enqueue("here", { delay: 500 });
     assert.equal((await queue.stats()).delayed, 1);
     assert.equal((await waiting).value, "here");
     assert.equal(await queue.receive({ wait: 10 }), null);

@@ -17,6 +17,7 @@ import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { KvError, openKv } from "../../index.mjs";
+import { argumentsFor } from "../kit/program.mjs";
 import { folder, freshPath, open } from "./databases.mjs";
 
 const run = promisify(execFile);
@@ -132,13 +133,13 @@ describe("without a path", () => {
   const program = `
     import { openKv } from ${JSON.stringify(new URL("../../index.mjs", import.meta.url).href)};
     const kv = await openKv();
-    await kv.set(["here"], process.argv[1] ?? 1);
+    await kv.set(["here"], 1);
     kv.close();
   `;
   const runIn = async (cwd, env = {}) => {
     const { OPENKV_URL: _, ...inherited } = process.env;
     const options = { cwd, env: { ...inherited, ...env }, timeout: 60_000 };
-    await run(process.execPath, ["--input-type=module", "--eval", program], options);
+    await run(process.execPath, argumentsFor(program), options);
   };
   const here = async (path) => (await (await open(path)).get(["here"])).value;
 

@@ -59,7 +59,7 @@ const CALLS = {
 };
 
 const OTHERS = {
-  "Kv.backup": "custody.test.mjs",
+  "Kv.backup": "backup.test.mjs",
   "Kv.listenQueue": "it resolves: below",
   "KvQueue.listen": "it resolves: named-queues.test.mjs",
   "Kv.close": "it always ends",

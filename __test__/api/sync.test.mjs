@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
 import { KvU64 } from "../../index.mjs";
+import { argumentsFor } from "../kit/program.mjs";
 import { freshPath, onEach, onServed, open } from "./databases.mjs";
 
 onEach("getSync", (fresh) => {
@@ -121,7 +122,7 @@ test("getSync sees what another process has committed", { timeout: 30_000 }, asy
       process.stdout.write("set\\n");
     });
     process.stdout.write("open\\n");`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", source]);
+  const child = spawn(process.execPath, argumentsFor(source));
   try {
     await once(child.stdout, "data");
     for (let n = 1; n <= 20; n++) {

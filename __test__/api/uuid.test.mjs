@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { KvUuidV7, openKv } from "../../index.mjs";
+import { argumentsFor } from "../kit/program.mjs";
 import { freshPath, onEveryKind, open } from "./databases.mjs";
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -138,7 +139,7 @@ test("UUIDs rise through closing and through processes", async () => {
     const kv = await openKv(path);
     const id = kv.uuidv7();
     uuids.push(id.uuidIn(await kv.set(["parent", id], 1)));
-    const out = execFileSync(process.execPath, ["--input-type=module", "-e", child]);
+    const out = execFileSync(process.execPath, argumentsFor(child));
     uuids.push(out.toString().trim());
     uuids.push(id.uuidIn(await kv.set(["parent", id], 1)));
     await kv.close();

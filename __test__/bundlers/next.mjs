@@ -5,11 +5,11 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pack } from "../../scripts/pack.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { freePort } from "../kit/port.mjs";
 
 const NEXT = ["next@16", "react@19", "react-dom@19"];
 const ANSWER_MS_MAX = 60_000;
@@ -33,7 +33,7 @@ const LAYOUT = "export default ({ children }) => <html><body>{children}</body></
 
 const page = readFileSync(new URL("../../docs/bundlers.md", import.meta.url), "utf8");
 const [, configuration] = /```js\n(\/\/ next\.config\.mjs\n.*?)```/s.exec(page);
-const folder = mkdtempSync(join(tmpdir(), "openkv-next-"));
+const folder = newFolder("next");
 const site = join(folder, "site");
 try {
   const tarballs = pack({ out: join(folder, "tarballs") }).map(({ file }) => file);
@@ -58,7 +58,7 @@ async function answersOf(source) {
   writeFileSync(join(site, "next.config.mjs"), source);
   rmSync(join(site, ".next"), { recursive: true, force: true });
   execute("npx", ["next", "build"]);
-  const moved = mkdtempSync(join(tmpdir(), "openkv-next-moved-"));
+  const moved = newFolder("next-moved");
   cpSync(join(site, ".next", "standalone"), moved, { recursive: true, verbatimSymlinks: true });
   const port = await freePort();
   const env = { ...process.env, PORT: `${port}`, HOSTNAME: "127.0.0.1" };
@@ -82,15 +82,6 @@ async function answer(url) {
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   }
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
 }
 
 function execute(command, args) {

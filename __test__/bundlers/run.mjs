@@ -7,12 +7,12 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pack } from "../../scripts/pack.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const shell = process.platform === "win32";
@@ -47,7 +47,7 @@ main().catch((error) => {
 const CLASSES = `const { Kv, KvU64 } = require("openkv"); exports.classes = { Kv, KvU64 };\n`;
 const PRINTED = "true true 1n 42n\ntrue true\n";
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-bundlers-"));
+const folder = newFolder("bundlers");
 const project = join(folder, "project");
 const installed = join(project, "node_modules");
 
@@ -61,8 +61,6 @@ before(() => {
   const { status, stderr } = spawnSync("npm", args, { cwd: project, encoding: "utf8", shell });
   assert.equal(status, 0, stderr);
 });
-after(() => rmSync(folder, { recursive: true, force: true }));
-
 for (const [at, { name, build, runtime, carries }] of bundles.entries()) {
   test(name, async () => {
     const out = join(project, `dist-${at}`);

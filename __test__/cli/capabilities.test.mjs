@@ -1,8 +1,9 @@
 // Duty: the commands on counting, filters, feeds, queues, search and the file.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { openKv, serve } from "../../index.mjs";
+import { startServer } from "../kit/server.mjs";
 import { ended, folderOfTests, linesOf, openkv, start } from "./running.mjs";
 
 const path = folderOfTests();
@@ -22,15 +23,11 @@ async function people(name) {
   return { db, database: ["-d", db], on: (...args) => openkv("-d", db, ...args) };
 }
 
-const servers = [];
-after(() => Promise.all(servers.map((server) => server.close())));
-
 /** The same behind a URL. */
 async function served(name) {
   const { db } = await people(name);
   const accessToken = "the-token-of-these-tests";
-  const server = await serve({ path: db, accessToken, listen: "127.0.0.1:0" });
-  servers.push(server);
+  const server = await startServer({ path: db, accessToken });
   const database = ["-d", server.url, "--token", accessToken];
   return { db, database, on: (...args) => openkv(...database, ...args) };
 }
@@ -57,7 +54,7 @@ onBoth("entries are counted and listed by conditions and depth", async (people) 
   assert.match(adults.out, /^\["people", "ada"\] @\w{20}\n {2}\{ name: 'Ada'.*\n$/);
   assert.deepEqual(shallow.out.match(/^\[.*\]/gm), ['["people", "ada"]', '["people", "bob"]']);
   assert.equal(bad.code, 2);
-  assert.match(bad.err, /conditions are an object/);
+  assert.match(bad.err, /conditions must be an object/);
 });
 
 onBoth("many are deleted only when that was meant", async (people) => {

@@ -2,18 +2,18 @@
 // what its files hold then.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
-export const bin = fileURLToPath(new URL("../../bin/openkv.js", import.meta.url));
+export const bin = fileURLToPath(new URL("../../dist/cli/openkv.js", import.meta.url));
 
 /** A folder that ends with the tests of the file. */
 export function folderOfTests() {
-  const folder = mkdtempSync(join(tmpdir(), "openkv-cli-"));
+  const folder = newFolder("cli");
   after(() => rmSync(folder, { recursive: true, force: true }));
   return (name) => join(folder, name);
 }

@@ -141,7 +141,7 @@ test("get and list tell when an entry ends", async () => {
     on("list", "--keys-only"),
   ]);
   assert.equal(got.out, "1\n");
-  assert.match(got.err, /^ends at \d{4}-\d\d-\d\dT\S+Z\n$/);
+  assert.match(got.err, /^expires at \d{4}-\d\d-\d\dT\S+Z\n$/);
   assert.equal(stays.err, "");
   for (const { out } of [listed, keys]) {
     assert.match(out, /^\["k"\] @\w{20} until \d{4}-\S+Z\n/);

@@ -11,10 +11,9 @@
 //
 // Ends with the line "N passed, N failed, N skipped"; exit code 1 when something failed.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { newFolder } from "../kit/folder.mjs";
 import { Context, Skip } from "./context.mjs";
 import { loadSubject, runtime } from "./subject.mjs";
 import { shelves } from "./suite.mjs";
@@ -30,7 +29,7 @@ const CASES_AT_ONCE = 12;
 
 const options = parse(process.argv.slice(2));
 const subject = await loadSubject(options.oracle);
-const folder = mkdtempSync(join(tmpdir(), "openkv-conformance-"));
+const folder = newFolder("conformance");
 const totals = { passed: 0, failed: 0, skipped: 0 };
 const asNoted = [];
 const started = Date.now();
@@ -46,7 +45,6 @@ const alone = tasks.filter((task) => task.case.alone);
 await Promise.all(Array.from({ length: CASES_AT_ONCE }, () => drain(together)));
 await drain(alone);
 
-rmSync(folder, { recursive: true, force: true });
 if (options.oracle) console.log(`${asNoted.length} differ from Deno as noted`);
 const seconds = ((Date.now() - started) / 1000).toFixed(1);
 console.log(`${subject.name} on ${runtime}, ${seconds} s`);

@@ -6,10 +6,11 @@ import { copyFileSync } from "node:fs";
 import { test } from "node:test";
 import { KvU64, openKv } from "../../index.mjs";
 import { freshPath, open } from "../api/databases.mjs";
+import { until } from "../kit/time.mjs";
 import { fill, verify } from "./matrix.mjs";
 
 const u64 = (n) => new KvU64(n);
-const kept = new URL("../../vectors/files/deno.sqlite3", import.meta.url);
+const kept = new URL("../../tests/vectors/files/deno.sqlite3", import.meta.url);
 
 function copyOfDenos() {
   const path = freshPath();
@@ -113,12 +114,9 @@ test("messages that Deno has enqueued are delivered, retried and left under thei
   const seen = await listen(kv, 4, () => { throw new Error("not now"); });
   assert.deepEqual(seen.filter((value) => value === "second"), ["second"]);
   assert.deepEqual(seen.filter((value) => value.job === 1).length, 3);
-  const until = async (key, value) => {
-    while ((await kv.get(key)).value === null) await new Promise((r) => setTimeout(r, 5));
-    assert.deepEqual((await kv.get(key)).value, value);
-  };
-  await until(["dead", 1], { job: 1 });
-  await until(["dead", 2], "second");
+  const left = (key) => until(async () => (await kv.get(key)).value, `${key} is left`);
+  assert.deepEqual(await left(["dead", 1]), { job: 1 });
+  assert.equal(await left(["dead", 2]), "second");
 });
 
 test("what is enqueued in a file for Deno is delivered there", async () => {

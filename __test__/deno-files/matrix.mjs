@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { assertSame } from "../codec/graph.mjs";
 
-const json = new URL("../../vectors/v8.json", import.meta.url);
+const json = new URL("../../tests/vectors/v8.json", import.meta.url);
 const { values } = JSON.parse(readFileSync(json, "utf8"));
 const withoutFloat16 = typeof Float16Array === "undefined";
 

@@ -4,19 +4,17 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
-const bin = fileURLToPath(new URL("../../bin/openkv.js", import.meta.url));
+const bin = fileURLToPath(new URL("../../dist/cli/openkv.js", import.meta.url));
 const read = (name) =>
   readFileSync(new URL(`../../examples/deploy/${name}`, import.meta.url), "utf8");
-const scratch = mkdtempSync(join(tmpdir(), "openkv-deploy-"));
-after(() => rmSync(scratch, { recursive: true, force: true }));
-
+const scratch = newFolder("deploy");
 const adminToken = "the-admin-token-of-the-deployments";
 /** A hang guard. */
 const PATIENCE_MS = 60_000;

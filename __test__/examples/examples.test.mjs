@@ -2,17 +2,15 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
 const examples = fileURLToPath(new URL("../../examples/", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "openkv-examples-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
-
+const folder = newFolder("examples");
 /** A hang guard: every example ends in well under a second on an idle machine. */
 const EXAMPLE_TIMEOUT_MS = 120_000;
 

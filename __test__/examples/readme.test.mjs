@@ -1,25 +1,16 @@
-// Duty: the quickstart in README.md works when it is pasted into an empty project.
+// Duty: the quickstart in README.md works when it is pasted into an empty project; the pages link to
+// files and headings that exist.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, test } from "node:test";
+import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { newFolder } from "../kit/folder.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const project = mkdtempSync(join(tmpdir(), "openkv-readme-"));
-after(() => rmSync(project, { recursive: true, force: true }));
-
+const project = newFolder("readme");
 test("the quickstart runs, and again on its own data", () => {
   const [, source] = /```js\n(.*?)```/s.exec(readFileSync(join(root, "README.md"), "utf8"));
   const [, name] = /^\/\/ (\S+\.mjs)$/m.exec(source);
@@ -54,11 +45,43 @@ test("the commands of the README are scripts of the manifest", () => {
   assert.ok("start" in scripts && "test" in scripts);
 });
 
-test("every file that README and CONTRIBUTING link to exists", () => {
-  for (const page of ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]) {
+const decisions = readdirSync(join(root, "docs/decisions")).map((name) => `docs/decisions/${name}`);
+const docs = readdirSync(join(root, "docs"))
+  .filter((name) => name.endsWith(".md"))
+  .map((name) => `docs/${name}`);
+
+test("README has at most 160 lines", () => {
+  assert.ok(readFileSync(join(root, "README.md"), "utf8").split("\n").length <= 161);
+});
+
+test("the index of the docs names every page", () => {
+  const index = readFileSync(join(root, "docs/README.md"), "utf8");
+  for (const page of docs) {
+    if (page !== "docs/README.md") assert.ok(index.includes(`](${basename(page)}`), page);
+  }
+});
+
+/** The anchors of a page, as GitHub makes them from its headings. */
+function anchorsOf(path) {
+  const headings = readFileSync(path, "utf8").matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, text]) =>
+    text
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+test("every file and heading that a page links to exists", () => {
+  for (const page of ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...docs, ...decisions]) {
     const text = readFileSync(join(root, page), "utf8");
-    for (const [, link] of text.matchAll(/\]\(([^)#\s]+)\)/g)) {
-      assert.ok(link.startsWith("https://") || existsSync(join(root, link)), `${page}: ${link}`);
+    for (const [, link] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (link.startsWith("https://")) continue;
+      const [file, anchor] = link.split("#");
+      const target = file === "" ? join(root, page) : join(root, dirname(page), file);
+      assert.ok(existsSync(target), `${page}: ${link}`);
+      if (anchor !== undefined) assert.ok(anchorsOf(target).includes(anchor), `${page}: ${link}`);
     }
   }
 });

@@ -9,10 +9,10 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
+import { sleep } from "../kit/time.mjs";
 import { openKv } from "../processes/target.mjs";
 import { KINDS, startSubject } from "./background/subject-process.mjs";
 

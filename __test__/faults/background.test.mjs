@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 
+import { sleep } from "../kit/time.mjs";
 import { openKv } from "../processes/target.mjs";
 import { failEach, failOne } from "./background.mjs";
 import { KINDS, skip, startSubject } from "./background/subject-process.mjs";
@@ -57,6 +57,8 @@ describe("background parts", { concurrency: 4 }, () => {
       assert.notEqual(failing.message, "");
       assert.ok(failing.since >= before - 1000 && failing.since <= Date.now() + 1000);
       assert.deepEqual(others, []);
+      const text = await subject.do("metrics");
+      assert.match(text, new RegExp(`^openkv_background_failing\\{part="${part}"\\} 1$`, "m"));
       subject.disarm();
       for (let i = 0; (await subject.do("stats")).length > 0; i++) {
         assert.ok(i < 200, "it was not tried again");
@@ -65,6 +67,16 @@ describe("background parts", { concurrency: 4 }, () => {
       await subject.do("close");
       await subject.do("open", { path });
     }
+  });
+
+  test("a file that no thread can open is UNAVAILABLE, and opens later", { skip }, async (t) => {
+    const subject = await withSubject(t);
+    const path = join(subject.folder, "kv");
+    subject.arm(KINDS.thread);
+    await assert.rejects(subject.do("open", { path }), { code: "UNAVAILABLE", message: /openkv-open/ });
+    subject.disarm();
+    await subject.do("open", { path });
+    await subject.do("set", { key: ["a"], value: 1 });
   });
 
   test("callers get an error when nothing can be read for long, and may call again", { skip }, async (t) => {
@@ -77,7 +89,7 @@ describe("background parts", { concurrency: 4 }, () => {
     await sleep(300);
     await subject.do("close");
     await subject.do("open", { path });
-    const which = ["watch", "feed", "listen"];
+    const which = ["watch", "feed", "listen", "receive"];
     subject.arm(KINDS.thread);
     await subject.do("start", { which });
     await subject.hear((it) => it.heard === "watch" && it.value === null, "the state at first");
@@ -93,6 +105,7 @@ describe("background parts", { concurrency: 4 }, () => {
     await subject.do("start", { which });
     await sleep(500);
     await kv.atomic().set(["a"], 2).set(["f", 1], 2).enqueue(2).commit();
+    await kv.queue("mail").enqueue(2);
     for (const name of which) {
       await subject.hear((it) => it.heard === name && it.value === 2, `${name} hears again`);
     }

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { guard, startChild } from "../processes/children.mjs";
+import { guard } from "../kit/time.mjs";
+import { startChild } from "../processes/children.mjs";
 import { openProbe } from "../processes/probe.mjs";
 import { openKv } from "../processes/target.mjs";
 import { limitedFiles, smallDisk } from "./child/small-disk.mjs";

@@ -5,24 +5,14 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import {
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 
 import { KvError, openKv, restore } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-restore-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder("restore");
 const path = (name) => join(folder, name);
 const index = JSON.stringify(new URL("../../index.mjs", import.meta.url).href);
 

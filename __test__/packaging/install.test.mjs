@@ -3,16 +3,16 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pack } from "../../scripts/pack.mjs";
 import { packageName, platforms } from "../../scripts/platforms.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "openkv-packaging-"));
+const folder = newFolder("packaging");
 const project = join(folder, "project");
 const installed = join(project, "node_modules", "openkv");
 let main;
@@ -26,8 +26,6 @@ before(() => {
   writeFileSync(join(project, "package.json"), '{ "name": "project", "private": true }\n');
   install(project, [main.file, platform.file]);
 });
-after(() => rmSync(folder, { recursive: true, force: true }));
-
 function install(cwd, tarballs) {
   const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...tarballs];
   const shell = process.platform === "win32";
@@ -49,7 +47,7 @@ test("the tarballs hold what they should and nothing else", (t) => {
   assert.deepEqual(
     main.files.filter((path) => !path.startsWith("dist/") && !pages.includes(path)),
     [
-      ...["CHANGELOG.md", "LICENSE", "README.md", "bin/openkv.js", "index.cjs", "index.d.mts"],
+      ...["CHANGELOG.md", "LICENSE", "README.md", "index.cjs", "index.d.mts"],
       ...["index.d.ts", "index.js", "index.mjs", "package.json"],
     ],
   );

@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { CLONE_PROFILE } from "../../scripts/build-addon.mjs";
 import { platformFiles } from "../../scripts/platform-packages.mjs";
 import { PLATFORM_SCOPE, addonFile, packageName, platforms } from "../../scripts/platforms.mjs";
 
@@ -116,6 +117,18 @@ test("the release workflow builds every platform once", () => {
     const uses = workflow.split("\n").filter((line) => line.includes(`target: ${rust}`));
     assert.equal(uses.length, 1, rust);
   }
+});
+
+test("a clone builds the quick profile; releases and benchmarks build the release profile", () => {
+  const { scripts } = JSON.parse(read("package.json"));
+  const quick = `--profile ${CLONE_PROFILE}`;
+  assert.equal(scripts["build:addon"], `node scripts/build-addon.mjs ${quick}`);
+  assert.match(read("scripts/build.mjs"), /build\(\{ profile = CLONE_PROFILE \} = \{\}\)/);
+  assert.match(read(".github/workflows/release.yml"), /build-addon\.mjs --profile release /);
+  assert.match(read("bench/run.mjs"), /build\(\{ profile: "release" \}\)/);
+  const profile = (name) => read("Cargo.toml").split(`[profile.${name}]`)[1].split("\n[")[0];
+  assert.match(profile("release"), /^lto = "fat"$/m);
+  assert.match(profile(CLONE_PROFILE), /^lto = "off"$/m);
 });
 
 test("a build without cargo says what to install, and who needs it", () => {

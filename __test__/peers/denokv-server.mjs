@@ -5,9 +5,9 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../processes/free-port.mjs";
+import { freePort } from "../kit/port.mjs";
+import { sleep } from "../kit/time.mjs";
 
 const VERSION = "0.14.0";
 /** Where it is kept: beside what cargo builds, so that a clean checkout has none. */

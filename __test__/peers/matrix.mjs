@@ -6,12 +6,11 @@
 //   npm run test:denokv              Deno's, which is installed when it is missing: minutes
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { serve } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { bun, deno } from "../runtime/binaries.mjs";
 import { installDenokv, startDenokv } from "./denokv-server.mjs";
 import { operations } from "./denokv-operations.mjs";
@@ -32,7 +31,7 @@ const clients = {
   "deno's own": [deno(), denoFlags, "deno"],
 };
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-denokv-"));
+const folder = newFolder("denokv");
 const accessToken = "token-of-the-matrix";
 const path = join(folder, "kv.sqlite3");
 const server =
@@ -53,7 +52,6 @@ for (const reader of Object.keys(clients)) {
 for (const [what, why] of found) fail(`${what}: ${why}`);
 for (const why of await operations(server.url, accessToken, which)) fail(why);
 await server.close();
-rmSync(folder, { recursive: true, force: true });
 console.log(failed ? "failed" : "no difference");
 process.exitCode = failed ? 1 : 0;
 

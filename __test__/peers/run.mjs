@@ -6,17 +6,16 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openKv, serve } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { deno } from "../runtime/binaries.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const RUN_MS_MAX = 60_000;
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-peers-"));
+const folder = newFolder("peers");
 const path = join(folder, "kv.sqlite3");
 const accessToken = "token-of-the-peers";
 const server = await serve({ path, listen: "127.0.0.1:0", accessToken });
@@ -34,7 +33,6 @@ for (const [name, command, args] of runs) {
 }
 await server.close();
 await look();
-rmSync(folder, { recursive: true, force: true });
 process.exitCode = failed ? 1 : 0;
 
 function run(command, args) {

@@ -87,6 +87,15 @@ class Child {
     this.#child.kill("SIGKILL");
   }
 
+  /** Stops it until {@link resume}, as a busy machine does; Windows cannot, and lets it run. */
+  pause() {
+    if (process.platform !== "win32") this.#child.kill("SIGSTOP");
+  }
+
+  resume() {
+    if (process.platform !== "win32") this.#child.kill("SIGCONT");
+  }
+
   /** One line to its standard input. */
   say(line) {
     this.#child.stdin.write(line + "\n");
@@ -109,21 +118,4 @@ class Child {
     if (waiter) waiter.resolve(line);
     else this.#lines.push(line);
   }
-}
-
-/**
- * `promise`, or a rejection that names `what` after `ms`: for hangs, never for speed.
- *
- * @template T
- * @param {Promise<T>} promise
- * @param {number} ms
- * @param {string} what
- * @returns {Promise<T>}
- */
-export function guard(promise, ms, what) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`nothing happened within ${ms} ms: ${what}`)), ms);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

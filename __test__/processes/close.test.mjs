@@ -3,24 +3,19 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openKv } from "../../index.mjs";
+import { freshPaths } from "../kit/folder.mjs";
+import { sleep } from "../kit/time.mjs";
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-close-"));
+const freshPath = freshPaths("close");
 const children = [];
 const library = new URL("../../index.mjs", import.meta.url).href;
-let files = 0;
 
 after(() => {
   for (const child of children) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
 });
-
-const freshPath = () => join(folder, `${files++}.sqlite3`);
 
 function run(program) {
   const code = `import { openKv } from ${JSON.stringify(library)};\n${program}`;

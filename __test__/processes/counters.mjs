@@ -4,13 +4,14 @@
 //
 //   node counters.mjs [--rounds 20] [--processes 2] [--transactions 100]
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 
-import { guard, startChild } from "./children.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { guard } from "../kit/time.mjs";
+import { startChild } from "./children.mjs";
 import { openKv } from "./target.mjs";
 
 const WORKER = new URL("counters/worker.mjs", import.meta.url);
@@ -21,7 +22,7 @@ const BALANCE = 100;
 
 /** One round in a fresh file; answers what is wrong. */
 export async function round({ processes, transactions }) {
-  const directory = mkdtempSync(join(tmpdir(), "openkv-counters-"));
+  const directory = newFolder("counters");
   try {
     const path = join(directory, "kv.sqlite3");
     const kv = await openKv(path);

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { guard } from "./children.mjs";
+import { HANG_MS, guard } from "../kit/time.mjs";
 import { newPath } from "./peer/file.mjs";
-import { HANG_MS, startPeer } from "./peer/start.mjs";
+import { startPeer } from "./peer/start.mjs";
 import { openKv } from "./target.mjs";
 
 /** Reads changes until one satisfies `last`. */
@@ -22,7 +22,7 @@ const ROUNDS = 4;
 const SETS = 40;
 
 test("what killed processes were told is durable is in the feed, once and in order", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const kv = await openKv(path);
   t.after(() => kv[Symbol.dispose]());
   const reader = kv.watch({ prefix: ["k"] }).getReader();
@@ -52,7 +52,7 @@ test("what killed processes were told is durable is in the feed, once and in ord
 });
 
 test("a feed goes on where it was when its process ended", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const first = await openKv(path);
   const reader = first.watch({ prefix: [] }).getReader();
   await first.set(["a"], 1);

@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
 /** WAL_BYTES_MAX of src/model/limits.rs. */
 const BOUND_BYTES = 64 * 1024 * 1024;
@@ -17,13 +17,12 @@ const WRITTEN_BYTES = 5 * BOUND_BYTES;
 const COMMIT_ENTRIES = 100;
 const VALUE_BYTES = 40_000;
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-log-"));
+const folder = newFolder("log");
 const library = new URL("../../index.mjs", import.meta.url).href;
 const children = [];
 
 after(() => {
   for (const child of children) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** A process that runs this over an open handle; resolves when it has said that it reads. */

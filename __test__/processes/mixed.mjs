@@ -5,13 +5,13 @@
 //
 //   node mixed.mjs [--seconds 10] [--processes 8] [--seed text] [--loads sum,list,...]
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
-import { guard, startChild } from "./children.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { guard, sleep } from "../kit/time.mjs";
+import { startChild } from "./children.mjs";
 import {
   ACCOUNTS,
   BALANCE,
@@ -37,7 +37,7 @@ const { values } = parseArgs({
     loads: { type: "string" },
   },
 });
-const directory = mkdtempSync(join(tmpdir(), "openkv-mixed-"));
+const directory = newFolder("mixed");
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
 const path = join(directory, "kv.sqlite3");
 console.log(`${values.processes} processes, ${values.seconds} s, seed ${values.seed}`);

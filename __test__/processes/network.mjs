@@ -8,14 +8,13 @@
 //   node __test__/processes/network.mjs [--seconds 60]
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { newFolder } from "../kit/folder.mjs";
+import { guard, sleep } from "../kit/time.mjs";
 import { kill, spawnServer } from "../server/children.mjs";
-import { guard, startChild } from "./children.mjs";
+import { startChild } from "./children.mjs";
 import { startLink } from "./network/link.mjs";
 import { ACCOUNTS, BALANCE, CLIENTS } from "./network/plan.mjs";
 import { openKv } from "./target.mjs";
@@ -175,8 +174,7 @@ class Told {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const { values } = parseArgs({ options: { seconds: { type: "string", default: "60" } } });
-  const folder = mkdtempSync(join(tmpdir(), "openkv-network-"));
+  const folder = newFolder("network");
   console.log(await badNetwork(join(folder, "kv.sqlite3"), Number(values.seconds)));
-  rmSync(folder, { recursive: true, force: true });
   process.exit();
 }

@@ -8,18 +8,18 @@
 // commits may be gone, but those that are there are the first ones, each whole. Linux with glibc
 // only: the recorder is loaded with LD_PRELOAD.
 
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
-import { guard, startChild } from "./children.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { guard, sleep } from "../kit/time.mjs";
+import { startChild } from "./children.mjs";
 import { Model } from "./crash/model.mjs";
 import { Random } from "./crash/random.mjs";
 import { verify } from "./crash/verify.mjs";
-import { leave, readTape, saidBefore } from "./power/tape.mjs";
-import { openProbe, tapeLibrary } from "./probe.mjs";
+import { leave, readWriteLog, saidBefore } from "./power/write-log.mjs";
+import { openProbe, writeLogLibrary } from "./probe.mjs";
 import { openKv } from "./target.mjs";
 
 const WRITER = new URL("crash/writer.mjs", import.meta.url);
@@ -44,7 +44,7 @@ console.log(
   `${values.runs} runs of ${cuts} power losses each, seed ${seed}, durability ${durability}`,
 );
 
-const directory = mkdtempSync(join(tmpdir(), "openkv-power-"));
+const directory = newFolder("power");
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
 const probe = openProbe();
 const totals = { acknowledged: 0, lost: 0, "unsynced acts": 0 };
@@ -79,7 +79,7 @@ async function record(name, random) {
   const path = join(directory, "recorded", "kv.sqlite3");
   rmSync(join(directory, "recorded"), { recursive: true, force: true });
   mkdirSync(join(directory, "recorded"));
-  const tape = join(directory, "recorded", "tape");
+  const log = join(directory, "recorded", "write-log");
   let commits = 0;
   let enough;
   const worked = new Promise((resolve) => (enough = resolve));
@@ -101,7 +101,14 @@ async function record(name, random) {
       onLine: (line) => {
         if (line[0] === "A" && ++commits === COMMITS_MIN) enough();
       },
-      spawn: { env: { ...process.env, LD_PRELOAD: tapeLibrary(), TAPE_OF: path, TAPE_TO: tape } },
+      spawn: {
+        env: {
+          ...process.env,
+          LD_PRELOAD: writeLogLibrary(),
+          WRITE_LOG_OF: path,
+          WRITE_LOG_TO: log,
+        },
+      },
     },
   );
   await guard(Promise.race([worked, child.ended]), HANG_MS, "the recorded process commits");
@@ -109,7 +116,7 @@ async function record(name, random) {
   child.kill();
   await child.ended;
   if (child.stderr !== "") fail([`the recorded process said: ${child.stderr}`]);
-  const acts = readTape(readFileSync(tape));
+  const acts = readWriteLog(readFileSync(log));
   if (!acts.some(({ kind }) => kind === "sync"))
     fail(["nothing was recorded: is the C library another one?"]);
   return acts;

@@ -22,8 +22,8 @@ export function openProbe() {
 }
 
 /** What records a process for ./power-loss.mjs; built with the probe. */
-export function tapeLibrary() {
-  return `${TARGET}debug/libtape.so`;
+export function writeLogLibrary() {
+  return `${TARGET}debug/libwrite_log.so`;
 }
 
 class Probe {

@@ -7,13 +7,12 @@
 //   node __test__/processes/queue-kill.mjs [--rounds 20] [--messages 120] [--served]
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { guard, startChild } from "./children.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { guard, sleep } from "../kit/time.mjs";
+import { startChild } from "./children.mjs";
 import { openKv, serve } from "./target.mjs";
 
 const CONSUMER = new URL("./queue-kill/consumer.mjs", import.meta.url);
@@ -102,12 +101,11 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
       served: { type: "boolean", default: false },
     },
   });
-  const folder = mkdtempSync(join(tmpdir(), "openkv-queue-kill-"));
+  const folder = newFolder("queue-kill");
   for (let round = 1; round <= Number(values.rounds); round++) {
     const path = join(folder, `${round}.sqlite3`);
     const kill = values.served ? killClients : killConsumers;
     const { takenOver, latest } = await kill(path, Number(values.messages));
     console.log(`round ${round}: ${takenOver} taken over, at most ${latest} ms after the lock`);
   }
-  rmSync(folder, { recursive: true, force: true });
 }

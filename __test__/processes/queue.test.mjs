@@ -2,11 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 
-import { guard } from "./children.mjs";
+import { HANG_MS, guard, sleep } from "../kit/time.mjs";
 import { newPath } from "./peer/file.mjs";
-import { HANG_MS, startPeer } from "./peer/start.mjs";
+import { startPeer } from "./peer/start.mjs";
 import { openKv } from "./target.mjs";
 
 /** A message's lock: hidden from other consumers for this long after the last sign of life. */
@@ -33,7 +32,7 @@ function listenOn(t, kv) {
 }
 
 test("a message of another process is handled here", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const kv = await openKv(path);
   const { handled, next } = listenOn(t, kv);
   const peer = await startPeer(t, path);
@@ -49,7 +48,7 @@ test("a message of another process is handled here", async (t) => {
 });
 
 test("a delayed message of a process that is gone is handled here", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const kv = await openKv(path);
   const { handled, next } = listenOn(t, kv);
   const peer = await startPeer(t, path);
@@ -63,7 +62,7 @@ test("a delayed message of a process that is gone is handled here", async (t) =>
 });
 
 test("many messages over several processes: each is handled by one of them", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const kv = await openKv(path);
   t.after(() => kv[Symbol.dispose]());
   const peers = await Promise.all([startPeer(t, path), startPeer(t, path), startPeer(t, path)]);
@@ -86,7 +85,7 @@ test("many messages over several processes: each is handled by one of them", asy
 });
 
 test("a handler that outlasts the lock keeps its message to itself", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const busy = await startPeer(t, path);
   const idle = await startPeer(t, path);
   await busy.do("handle", { ms: LOCK_MS + 3000 });
@@ -110,7 +109,7 @@ test("a handler that outlasts the lock keeps its message to itself", async (t) =
 });
 
 test("the message of a consumer that is killed goes to another process", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const doomed = await startPeer(t, path);
   await doomed.do("handle", { ms: 10 * HANG_MS });
   await doomed.do("enqueue", { message: "orphan" });
@@ -129,7 +128,7 @@ test("the message of a consumer that is killed goes to another process", async (
 });
 
 test("a message whose consumer closes its handle is not lost", async (t) => {
-  const path = newPath(t);
+  const path = newPath();
   const leaving = await startPeer(t, path);
   await leaving.do("handle", { ms: 200 });
   await leaving.do("enqueue", { message: "m" });

@@ -4,15 +4,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-search-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
-
+const folder = newFolder("search");
 const ENTRIES = 6000;
 
 const entry = new URL("../../index.mjs", import.meta.url).href;

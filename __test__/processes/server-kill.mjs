@@ -5,14 +5,13 @@
 //   node __test__/processes/server-kill.mjs [--rounds 20] [--kills 4]
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { newFolder } from "../kit/folder.mjs";
+import { guard, sleep } from "../kit/time.mjs";
 import { kill, spawnServer } from "../server/children.mjs";
-import { guard, startChild } from "./children.mjs";
+import { startChild } from "./children.mjs";
 import { openKv } from "./target.mjs";
 
 const CLIENT = new URL("./server-kill/client.mjs", import.meta.url);
@@ -128,10 +127,9 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
       kills: { type: "string", default: "4" },
     },
   });
-  const folder = mkdtempSync(join(tmpdir(), "openkv-server-kill-"));
+  const folder = newFolder("server-kill");
   for (let round = 1; round <= Number(values.rounds); round++) {
     const path = join(folder, `${round}.sqlite3`);
     console.log(`round ${round}:`, await killServer(path, Number(values.kills)));
   }
-  rmSync(folder, { recursive: true, force: true });
 }

@@ -5,13 +5,13 @@
 //
 //   node watch-latency.mjs [--rounds 1000] [--pause 5] [--idle 10]
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
-import { guard, startChild } from "./children.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { guard, sleep } from "../kit/time.mjs";
+import { startChild } from "./children.mjs";
 import { openKv } from "./target.mjs";
 
 const OBSERVER = new URL("peer/observer.mjs", import.meta.url);
@@ -24,7 +24,7 @@ const { values } = parseArgs({
     idle: { type: "string", default: "10" },
   },
 });
-const directory = mkdtempSync(join(tmpdir(), "openkv-latency-"));
+const directory = newFolder("latency");
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
 const path = join(directory, "kv.sqlite3");
 

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { guard } from "./children.mjs";
+import { HANG_MS, guard } from "../kit/time.mjs";
 import { newPath } from "./peer/file.mjs";
-import { HANG_MS, startPeer } from "./peer/start.mjs";
+import { startPeer } from "./peer/start.mjs";
 import { openKv } from "./target.mjs";
 
 /** Reads events until one satisfies `wanted`. */
@@ -18,7 +18,7 @@ async function until(reader, wanted, what) {
 }
 
 async function setUp(t) {
-  const path = newPath(t);
+  const path = newPath();
   const kv = await openKv(path);
   t.after(() => kv[Symbol.dispose]());
   return { kv, peer: await startPeer(t, path) };

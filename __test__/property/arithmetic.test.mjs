@@ -116,6 +116,6 @@ test(`${STEPS} random calculations`, () =>
     await kv.close();
   }));
 
-function print(name, value) {
+function print(_name, value) {
   return typeof value === "bigint" ? `${value}n` : value;
 }

@@ -1,12 +1,12 @@
 // Duty: random operations through random handles answer what the naive model answers.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { KvU64, openKv } from "../../index.mjs";
 import { difference } from "../conformance/compare.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { compareKeys, randomKey, randomPart } from "./keys.mjs";
 import { Model } from "./model.mjs";
 import { seeded } from "./random.mjs";
@@ -25,7 +25,7 @@ test(`${STEPS} random operations on a database in memory`, () =>
 
 test(`${STEPS} random operations through ${HANDLES} handles on one file, closed and opened`, () =>
   seeded("file", async (random) => {
-    const folder = mkdtempSync(join(tmpdir(), "openkv-property-"));
+    const folder = newFolder("property");
     const path = join(folder, "kv.sqlite3");
     const handles = [];
     for (let i = 0; i < HANDLES; i++) handles.push(await openKv(path));

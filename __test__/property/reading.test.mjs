@@ -2,12 +2,12 @@
 // JavaScript do, over random entries, in memory and on a file.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { compareKeys } from "./keys.mjs";
 import { Model } from "./model.mjs";
 import { seeded } from "./random.mjs";
@@ -24,7 +24,7 @@ const PADDING = "x".repeat(2000);
 for (const kind of ["memory", "file"]) {
   test(`${ROUNDS} random reads of ${ENTRIES} entries, ${kind}`, () =>
     seeded(`reading ${kind}`, async (random) => {
-      const folder = mkdtempSync(join(tmpdir(), "openkv-property-"));
+      const folder = newFolder("property");
       const kv = await openKv(kind === "memory" ? ":memory:" : join(folder, "kv.sqlite3"));
       const model = new Model();
       for (let i = 0; i < ENTRIES; i++) {

@@ -2,16 +2,13 @@
 // an index that followed them is the one that is made anew.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { seeded } from "./random.mjs";
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-search-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
-
+const folder = newFolder("search");
 const WORDS = ["ash", "birch", "cedar", "elm", "fir", "hazel"];
 const ROUNDS = 60;
 const IDS = 30;

@@ -3,12 +3,12 @@
 // have walked.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { compareKeys } from "./keys.mjs";
 import { Model } from "./model.mjs";
 import { seeded } from "./random.mjs";
@@ -23,7 +23,7 @@ const randomKey = (random) => random.list(random.int(1, 4), () => random.pick(PA
 for (const kind of ["memory", "file"]) {
   test(`${ROUNDS} random transactions over ${ENTRIES} entries, ${kind}`, () =>
     seeded(`transaction ${kind}`, async (random) => {
-      const folder = mkdtempSync(join(tmpdir(), "openkv-property-"));
+      const folder = newFolder("property");
       const kv = await openKv(kind === "memory" ? ":memory:" : join(folder, "kv.sqlite3"));
       const model = new Model();
       for (let i = 0; i < ENTRIES; i++) await put(kv, model, randomKey(random), random);

@@ -2,13 +2,13 @@
 // own structured clone gives them.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import v8 from "node:v8";
 import { KvU64, openKv } from "../../index.mjs";
 import { difference } from "../conformance/compare.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { seeded } from "./random.mjs";
 import { randomValue } from "./values.mjs";
 
@@ -98,7 +98,7 @@ test(`${MESSAGES} random messages through the queue`, () =>
 
 test("values of every encoding and size side by side survive a reopening", () =>
   seeded("sizes", async (random) => {
-    const folder = mkdtempSync(join(tmpdir(), "openkv-property-"));
+    const folder = newFolder("property");
     const path = join(folder, "kv.sqlite3");
     const made = random.list(150, () => {
       const size = Math.floor(2 ** (random.unit() * 15.9));

@@ -3,27 +3,23 @@
 // is tested by __test__/api and __test__/conformance, behind a URL too.)
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { openKv, serve } from "../../index.mjs";
+import { freshPaths } from "../kit/folder.mjs";
 import { lossy } from "./lossy.mjs";
 
 const ACCESS_TOKEN = "access-token-of-a-file";
 const READ_TOKEN = "read-token-of-a-file";
-const folder = mkdtempSync(join(tmpdir(), "openkv-extension-"));
+const freshPath = freshPaths("extension");
 const open = [];
-let files = 0;
 
 after(async () => {
   for (const each of open.toReversed()) await each.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** A server, the way to it, and a handle that goes that way. */
 async function served({ accessToken = ACCESS_TOKEN, ...options } = {}) {
-  const path = join(folder, `${files++}.sqlite3`);
+  const path = freshPath();
   const tokens = { accessToken: ACCESS_TOKEN, readToken: READ_TOKEN };
   const server = await serve({ path, listen: "127.0.0.1:0", ...tokens });
   const link = await lossy(server.url);

@@ -5,28 +5,19 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { KvFeedGapError, openKv } from "../../index.mjs";
+import { guard, sleep, until } from "../kit/time.mjs";
 import { startPeer } from "../processes/peer/start.mjs";
 import { kill, spawnServer } from "../server/children.mjs";
 import { accessToken, adminToken, connect, folder, freshPath, serveFile, start } from "../server/serving.mjs";
 import { connect as connectTo, frame, reply, start as startMock } from "./mock.mjs";
 import { startWay } from "./unreliable.mjs";
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const GUARD_MS = 20_000;
-
-/** Fails rather than hangs. */
-function guard(promise, what) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} never came`)), GUARD_MS);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
 
 /** Reads changes until `count` are there. */
 async function take(reader, count, changes = []) {
   while (changes.length < count) {
-    const { value, done } = await guard(reader.read(), "a batch");
+    const { value, done } = await guard(reader.read(), GUARD_MS, "a batch");
     assert.equal(done, false, "the feed has ended");
     changes.push(...value.changes);
   }
@@ -86,7 +77,7 @@ describe("a server of openkv's", () => {
       });
     }
     await kv.set(["k", "end"], "end");
-    await guard(reading, "the end");
+    await guard(reading, GUARD_MS, "the end");
     const local = await openKv(path);
     t.after(() => local.close());
     const since = "00000000000000000000";
@@ -155,7 +146,7 @@ describe("a server of openkv's", () => {
     const { versionstamp: since } = await kv.set(["k", 1], 1);
     await kv.delete(["k", 1]);
     const reader = kv.watch({ prefix: ["k"] }, { since }).getReader();
-    await assert.rejects(guard(reader.read(), "a gap"), (error) => {
+    await assert.rejects(guard(reader.read(), GUARD_MS, "a gap"), (error) => {
       assert.ok(error instanceof KvFeedGapError, String(error));
       assert.match(error.message, new RegExp(`from ${since}.*read the present state`));
       return true;
@@ -179,7 +170,7 @@ describe("a server of openkv's", () => {
       told = await Promise.race([first.then(() => true), sleep(50)]);
     }
     assert.equal((await ask("DELETE", `/shop/tokens/${read.id}`)).ok, true);
-    await assert.rejects(guard(drain(reader), "the end"), { code: "DENIED" });
+    await assert.rejects(guard(drain(reader), GUARD_MS, "the end"), { code: "DENIED" });
   });
 
   test("cancel() and close() leave nothing open at the server", async () => {
@@ -189,20 +180,15 @@ describe("a server of openkv's", () => {
     const body = '{"name":"shop"}';
     const { token } = await (await fetch(databases, { method: "POST", headers, body })).json();
     const watches = async () => (await (await fetch(`${databases}/shop`, { headers })).json()).watches;
-    const until = async (count) => {
-      for (let left = 1000; (await watches()) !== count; left--) {
-        assert.ok(left > 0, `${await watches()} are open`);
-        await sleep(10);
-      }
-    };
+    const open = (count) => until(async () => (await watches()) === count, `${count} are open`);
     const kv = await connect(server, token, "/shop");
     const readers = numbers(20).map((n) => kv.watch({ prefix: [n] }).getReader());
     const asked = readers.map((reader) => reader.read());
-    await until(20);
+    await open(20);
     for (const reader of readers.slice(0, 10)) await reader.cancel();
-    await until(10);
+    await open(10);
     await kv.close();
-    await until(0);
+    await open(0);
     for (const { done } of await Promise.all(asked)) assert.equal(done, true);
   });
 
@@ -287,7 +273,7 @@ describe("other servers", { concurrency: true }, () => {
       const kv = await connectTo(mock);
       const reader = kv.watch({ prefix: ["k"] }).getReader();
       await kv.set(["k"], 1);
-      await assert.rejects(guard(reader.read(), "an answer"), (error) => {
+      await assert.rejects(guard(reader.read(), GUARD_MS, "an answer"), (error) => {
         assert.equal(error.code, "UNSUPPORTED");
         assert.match(error.message, /change feeds/);
         return true;
@@ -337,7 +323,7 @@ describe("other servers", { concurrency: true }, () => {
   for (const [name, frames] of Object.entries(strange)) {
     test(`${name}: CORRUPT`, async () => {
       const reader = await watching(await offering(() => ({ frames })));
-      await assert.rejects(guard(drain(reader), "an error"), { code: "CORRUPT" });
+      await assert.rejects(guard(drain(reader), GUARD_MS, "an error"), { code: "CORRUPT" });
     });
   }
 
@@ -348,7 +334,7 @@ describe("other servers", { concurrency: true }, () => {
     }));
     const reader = await watching(mock);
     assert.equal((await take(reader, 1)).length, 1);
-    await assert.rejects(guard(reader.read(), "an error"), (error) => {
+    await assert.rejects(guard(reader.read(), GUARD_MS, "an error"), (error) => {
       assert.ok(error instanceof KvFeedGapError);
       assert.equal(error.message, "too late: read");
       return true;

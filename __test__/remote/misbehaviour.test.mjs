@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { KvOutcomeUnknownError, openKv } from "../../index.mjs";
+import { sleep } from "../kit/time.mjs";
 import { ACCESS_TOKEN, connect, cut, frame, reply, start } from "./mock.mjs";
 import { fields, message } from "./protobuf.mjs";
 
@@ -11,7 +12,6 @@ const PROTOBUF = "application/x-protobuf";
 const TIMEOUT = 1500;
 const AT_ONCE = 25;
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 /** Only what is to run into the timeout has a short one. */
 const patience = (code) => (code === "UNAVAILABLE" ? TIMEOUT : 10_000);
 /** An answer that never comes. */
@@ -114,6 +114,7 @@ describe("opening", { concurrency: true }, () => {
     mock.scripts.metadata = (_, response, __, count) =>
       count < 3 && reply(response, 502, "text/plain", "Oh.");
     await connect(mock);
+    assert.equal(mock.counts.metadata, 3);
   });
 });
 
@@ -143,6 +144,8 @@ describe("reads", { concurrency: true }, () => {
         }),
       );
     }
+    assert.equal(mock.counts.snapshot_read, 2 * seen.size);
+    assert.ok(cutAt >= length && seen.size >= length, `${cutAt} cuts of ${length} bytes`);
   });
 
   test("an answer that ends early, and says that it is whole: CORRUPT", async () => {

@@ -3,55 +3,31 @@
 // and the conformance cases ask behind a URL too.)
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { openKv, serve } from "../../index.mjs";
+import { freshPaths } from "../kit/folder.mjs";
+import { open, startServer } from "../kit/server.mjs";
+import { sleep, until } from "../kit/time.mjs";
 import { lossy } from "./lossy.mjs";
 import { connect, reply, start } from "./mock.mjs";
 
 const ACCESS_TOKEN = "access-token-of-a-file";
 const READ_TOKEN = "read-token-of-a-file";
-const folder = mkdtempSync(join(tmpdir(), "openkv-queues-"));
-const handles = [];
+const freshPath = freshPaths("queues");
 const links = [];
-const servers = [];
-let files = 0;
 
-after(async () => {
-  for (const kv of handles) kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
-  await Promise.all(links.map((link) => link.close()));
-  await Promise.all(servers.map((server) => server.close()));
-  rmSync(folder, { recursive: true, force: true });
-});
+after(() => Promise.all(links.map((link) => link.close())));
 
 /** A server, the file that it has, and ways to it: `client()` goes straight, `kv` by a link. */
 async function served(options = {}) {
-  const path = join(folder, `${files++}.sqlite3`);
+  const path = freshPath();
   const tokens = { accessToken: ACCESS_TOKEN, readToken: READ_TOKEN };
-  const server = await serve({ path, listen: "127.0.0.1:0", ...tokens, ...options });
+  const server = await startServer({ path, ...tokens, ...options });
   const link = await lossy(server.url);
-  const way = async (url, accessToken = ACCESS_TOKEN) => {
-    const kv = await openKv(url, { accessToken });
-    handles.push(kv);
-    return kv;
-  };
-  servers.push(server);
   links.push(link);
-  const local = await openKv(path);
-  handles.push(local);
+  const way = (url, accessToken = ACCESS_TOKEN) => open(url, { accessToken });
+  const local = await open(path);
   const client = (token) => way(server.url, token);
   return { server, link, local, client, kv: await way(link.url) };
-}
-
-/** Waits until it is so; the guard is against hanging. */
-async function until(isSo, what) {
-  for (let left = 1500; !(await isSo()); left--) {
-    assert.ok(left > 0, what);
-    await sleep(20);
-  }
 }
 
 const enqueue = async (kv, count, options) => {

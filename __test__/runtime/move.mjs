@@ -1,14 +1,14 @@
-// Duty: the blocks of README's "Move from Deno" do what they say when they are pasted into a shell,
+// Duty: the blocks of docs/migrate-from-deno.md do what they say when they are pasted into a shell,
 // one after the other, in an empty project with openkv installed. Not on Windows.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../processes/free-port.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { freePort } from "../kit/port.mjs";
 import { deno } from "./binaries.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
@@ -21,16 +21,17 @@ const TOLD = [
   /imported 1 [^]*Map\(1\)[^]*Grace[^]*exported 2 /,
 ];
 
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const section = readme.slice(readme.indexOf("## Move from Deno"), readme.indexOf("## Speed"));
-const blocks = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, text]) => text);
+const page = readFileSync(join(root, "docs", "migrate-from-deno.md"), "utf8");
+const blocks = [...page.matchAll(/```sh\n(.*?)```/gs)].map(([, text]) => text);
 assert.equal(blocks.length, TOLD.length);
 
-const project = mkdtempSync(join(tmpdir(), "openkv-move-"));
+const project = newFolder("move");
 const bin = join(project, "node_modules", ".bin");
 mkdirSync(bin, { recursive: true });
 symlinkSync(root, join(project, "node_modules", "openkv"), "junction");
-symlinkSync(join(root, "bin", "openkv.js"), join(bin, "openkv"));
+// npm makes the file executable when it installs the package; a clone's is not.
+const command = join(root, "dist", "cli", "openkv.js");
+writeFileSync(join(bin, "openkv"), `#!/bin/sh\nexec node "${command}" "$@"\n`, { mode: 0o755 });
 symlinkSync(deno(), join(bin, "deno"));
 writeFileSync(join(project, "package.json"), '{ "type": "module" }\n');
 const port = await freePort();

@@ -4,13 +4,13 @@
 // Ends with the line "N passed, N failed".
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pack } from "../../scripts/pack.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { deno } from "./binaries.mjs";
 
-const folder = mkdtempSync(join(tmpdir(), "openkv-deno-"));
+const folder = newFolder("deno");
 const page = readFileSync(new URL("../../docs/deno.md", import.meta.url), "utf8");
 const [, app] = /```js\n(\/\/ app\.mjs\n.*?)```/s.exec(page);
 const open = (argument) => `

@@ -2,12 +2,12 @@
 // its way to the dead letters, and the messages behind it are handled.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
 
 const require = createRequire(import.meta.url);
 const binding = require("../../dist/native/binding.js");
@@ -50,7 +50,7 @@ async function enqueueRaw(path, value, deadKey) {
 }
 
 test("a message that cannot be read fails, and harms no other", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "openkv-poison-"));
+  const folder = newFolder("poison");
   const path = join(folder, "kv.sqlite3");
   const kv = await openKv(path);
   const errors = [];

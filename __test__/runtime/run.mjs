@@ -1,15 +1,16 @@
-// Duty: what `npm test` does in Node.js, in the other runtimes: the conformance cases and the
-// programs of this folder in Bun and in Deno, and the cases against Deno's own KV.
+// Duty: what `npm test` does in Node.js, in the other runtimes: the conformance cases, the programs
+// of this folder and the tests of `__test__/api` in Bun and in Deno, and the cases against Deno's own KV.
 //
 //   npm run test:runtime                          all of them
 //   npm run test:runtime -- --in bun              one of them: bun, deno, oracle, files (that
 //                                                 Deno and openkv have in common), classes
-//                                                 (likewise), or move (README's "Move from Deno")
-//   npm run test:runtime -- --only "queue: "      what follows goes to the runners as it stands
+//                                                 (likewise), or move (docs/migrate-from-deno.md)
+//   npm run test:runtime -- --only "queue: "      only cases, programs and tests with such a name
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
 
 import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,14 +23,30 @@ const files = join(here, "deno-files.mjs");
 const classes = join(here, "deno-classes.mjs");
 const move = join(here, "move.mjs");
 const permissions = join(here, "permissions.mjs");
+const api = join(here, "..", "api");
+const apiTests = readdirSync(api).filter((name) => name.endsWith(".test.mjs")).map((name) => join(api, name));
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;
+/** A hang guard for one test, in Bun, whose own is five seconds. */
+const TEST_MS_MAX = 60_000;
 
 const denoFlags = ["run", "-A", "--quiet", "--no-lock"];
 const runs = {
-  bun: { command: () => bun(), scripts: [[cases], [programs]] },
-  deno: { command: () => deno(), scripts: [[...denoFlags, cases], [...denoFlags, programs]] },
+  bun: {
+    command: () => bun(),
+    scripts: [[cases], [programs], ["test", `--timeout=${TEST_MS_MAX}`, ...apiTests]],
+    onlyTests: "--test-name-pattern",
+  },
+  deno: {
+    command: () => deno(),
+    scripts: [
+      [...denoFlags, cases],
+      [...denoFlags, programs],
+      ["test", ...denoFlags.slice(1), "--no-check", "--parallel", "--reporter=dot", ...apiTests],
+    ],
+    onlyTests: "--filter",
+  },
   oracle: {
     command: () => deno(),
     scripts: [[...denoFlags, "--unstable-kv", cases, "--oracle"]],
@@ -52,13 +69,14 @@ for (const name of chosen) {
 const closing = [];
 let failed = false;
 for (const name of chosen) {
-  const { command, scripts } = runs[name];
+  const { command, scripts, onlyTests } = runs[name];
   for (const script of scripts) {
-    const kinds = { [cases]: "cases", [programs]: "programs" };
+    const kinds = { [cases]: "cases", [programs]: "programs", test: "api" };
     const kind = kinds[script.find((part) => part in kinds)] ?? "";
+    const more = kind === "api" ? args.map((arg) => (arg === "--only" ? onlyTests : arg)) : args;
     const what = `${name} ${kind}`.trim();
     console.log(`\n--- ${what} ---`);
-    const { status, last } = await run(command(), script);
+    const { status, last } = await run(command(), [...script, ...more]);
     failed ||= status !== 0;
     closing.push(`${what.padEnd(15)} ${status === 0 ? last : `${last} (exit ${status})`}`);
   }
@@ -69,7 +87,7 @@ process.exit(failed ? 1 : 0);
 /** Runs a script; answers the exit code (or the signal) and the last line that was printed. */
 function run(command, script) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, [...script, ...args], {
+    const child = spawn(command, script, {
       stdio: ["ignore", "pipe", "pipe"],
       timeout: RUN_MS_MAX,
       env: {
@@ -90,7 +108,10 @@ function run(command, script) {
     child.on("close", (code, signal) => {
       const status = code ?? signal;
       if (status !== 0) process.stderr.write(errors.slice(-8000));
-      resolve({ status, last: out.trimEnd().split("\n").at(-1) || "printed nothing" });
+      // Bun's test runner writes to standard error.
+      const lines = `${out}\n${errors}`.trimEnd().split("\n");
+      const last = lines.findLast((line) => /\d passed|^Ran \d/.test(line));
+      resolve({ status, last: last ?? "printed no result" });
     });
   });
 }

@@ -3,11 +3,10 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, rmSync } from "node:fs";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { newFolder } from "../kit/folder.mjs";
 
 /** A hang guard for one program. */
 const PROGRAM_MS_MAX = 120_000;
@@ -20,7 +19,7 @@ const index = new URL("../../index.mjs", import.meta.url).href;
 
 /** Runs a program in a process of its own; answers the `result` that it leaves. */
 async function run(program) {
-  const folder = mkdtempSync(join(tmpdir(), "openkv-watcher-"));
+  const folder = newFolder("watcher");
   const source = `
     import { readdirSync, readFileSync, readlinkSync } from "node:fs";
     import { openKv } from ${JSON.stringify(index)};
@@ -62,6 +61,8 @@ test("files that are watched share one watcher and its threads, and sleep", { sk
   const { base, one, all, woken } = await run(`
     const base = count();
     const kvs = [await watched(folder + "/first")];
+    // The watcher and its second thread start in the background.
+    while (count().watchers === base.watchers) await sleep(20);
     await sleep(100);
     const one = count();
     for (let i = 0; i < ${files}; i++) kvs.push(await watched(folder + "/" + i));

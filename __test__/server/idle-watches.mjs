@@ -5,10 +5,10 @@
 // Exits with 1 when they are 50 MB or more, or 50 ms of a processor's second. Linux only, where
 // /proc tells.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { idleWatches } from "../../bench/workloads/idle-watches.mjs";
+import { newFolder } from "../kit/folder.mjs";
 import { kill, spawnServer } from "./children.mjs";
 
 const GROWN_MB_MAX = 50;
@@ -17,7 +17,7 @@ const count = Number(process.argv[2] ?? 1000);
 const accessToken = "token-of-idle-watches";
 
 for (const kind of ["watches", "feeds"]) {
-  const folder = mkdtempSync(join(tmpdir(), "openkv-idle-"));
+  const folder = newFolder("idle");
   const path = join(folder, "kv.sqlite3");
   const server = await spawnServer({ path, accessToken, listen: "127.0.0.1:0" });
   const { text, grown = 0, used = 0 } = await idleWatches({ ...server, accessToken }, kind, count);

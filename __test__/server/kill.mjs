@@ -4,12 +4,12 @@
 //   node __test__/server/kill.mjs [kills]       20 without a number
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { sleep } from "../kit/time.mjs";
 import { kill, spawnServer } from "./children.mjs";
 
 const CLIENTS = 4;
@@ -17,7 +17,7 @@ const WRITES_IN_FLIGHT = 8;
 const accessToken = "token-of-the-killed-server";
 
 export async function killUnderLoad(kills) {
-  const folder = mkdtempSync(join(tmpdir(), "openkv-kill-"));
+  const folder = newFolder("kill");
   const path = join(folder, "kv.sqlite3");
   let server = await spawnServer({ path, accessToken, listen: "127.0.0.1:0" });
   const { url } = server;

@@ -4,14 +4,14 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import http2 from "node:http2";
 import net from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
+import { sleep, until } from "../kit/time.mjs";
 import { message } from "../remote/protobuf.mjs";
 import { kill, spawnServer } from "./children.mjs";
 
@@ -30,7 +30,7 @@ let headers;
 let resting;
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "openkv-misuse-"));
+  folder = newFolder("misuse");
   const path = join(folder, "kv.sqlite3");
   server = await spawnServer({ path, accessToken, listen: "127.0.0.1:0", connectionsMax: CONNECTIONS_MAX });
   address = new URL(server.url);
@@ -51,7 +51,6 @@ before(async () => {
 
 after(async () => {
   await kill(server);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const files = () => (onLinux ? readdirSync(`/proc/${server.pid}/fd`).length : 0);
@@ -89,15 +88,6 @@ const rangeOf = (limit) =>
 
 /** The end of a session, with or without a word. */
 const closing = (session) => new Promise((resolve) => session.on("close", resolve));
-
-/** Waits until it holds; fails when it never does. */
-async function until(holds, what) {
-  const end = Date.now() + PATIENCE_MS;
-  while (!holds()) {
-    assert.ok(Date.now() < end, `${what} within ${PATIENCE_MS} ms`);
-    await sleep(50);
-  }
-}
 
 /** Writes a byte now and then, until the other end has enough of it. */
 async function drip(told, bytes, everyMs) {

@@ -3,19 +3,18 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { newFolder } from "../kit/folder.mjs";
 import { deno } from "../runtime/binaries.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const uses = fileURLToPath(new URL("deno/uses.ts", import.meta.url));
 
-test("Deno takes our types for its own", { timeout: 120_000 }, (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "openkv-deno-types-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+test("Deno takes our types for its own", { timeout: 120_000 }, () => {
+  const folder = newFolder("deno-types");
   const installed = join(folder, "node_modules", "openkv");
   mkdirSync(installed, { recursive: true });
   for (const name of ["package.json", "index.js", "index.mjs", "index.d.ts", "index.d.mts"]) {

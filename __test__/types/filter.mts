@@ -1,13 +1,13 @@
 // Duty: what a filter accepts by the type of the values, and the type that handles and transactions
 // have in common. Compiled, never run.
 
-import {
-  type Kv,
-  type KvFilter,
-  type KvListIterator,
-  type KvListOptions,
-  type KvReader,
-  type KvTransaction,
+import type {
+  Kv,
+  KvFilter,
+  KvListIterator,
+  KvListOptions,
+  KvReader,
+  KvTransaction,
   KvU64,
 } from "openkv";
 

@@ -16,13 +16,15 @@ export const kv = {
     async function burst(messages) {
       let left = messages;
       const start = performance.now();
-      await Promise.all(Array.from({ length: NAMED_IN_FLIGHT }, async () => {
-        while (left-- > 0) {
-          await queue.enqueue({ n: left, task: "resize", at: Date.now() });
-          const message = await queue.receive({ wait: 10_000 });
-          expect(await message.ack(), "ack");
-        }
-      }));
+      await Promise.all(
+        Array.from({ length: NAMED_IN_FLIGHT }, async () => {
+          while (left-- > 0) {
+            await queue.enqueue({ n: left, task: "resize", at: Date.now() });
+            const message = await queue.receive({ wait: 10_000 });
+            expect(await message.ack(), "ack");
+          }
+        }),
+      );
       return performance.now() - start;
     }
     await burst(Math.ceil(window.messages / 10));

@@ -47,14 +47,21 @@ async function write(kv, texts) {
 
 const perSecond = (start) => Math.round((DOCUMENTS / (performance.now() - start)) * 1000);
 const print = (what, value, unit, ratio) =>
-  console.log(`${what.padEnd(44)} ${String(value).padStart(9)} ${unit}  ${ratio.toFixed(2)}× target`);
+  console.log(
+    `${what.padEnd(44)} ${String(value).padStart(9)} ${unit}  ${ratio.toFixed(2)}× target`,
+  );
 
 async function run(directory) {
   const texts = documents();
   const built = await openKv(join(directory, "built.sqlite3"));
   let start = performance.now();
   await write(built, texts);
-  print("documents written without an index", perSecond(start), "/s", perSecond(start) / INDEXED_TARGET);
+  print(
+    "documents written without an index",
+    perSecond(start),
+    "/s",
+    perSecond(start) / INDEXED_TARGET,
+  );
   start = performance.now();
   const index = await built.createIndex({ prefix: ["docs"], fields: ["text"] });
   await index.ready();

@@ -14,7 +14,10 @@ export const kv = {
     async function once() {
       written += 1;
       const start = performance.now();
-      const [result, event] = await Promise.all([store.set(WATCHED, { n: written }), reader.read()]);
+      const [result, event] = await Promise.all([
+        store.set(WATCHED, { n: written }),
+        reader.read(),
+      ]);
       const elapsedMs = performance.now() - start;
       expect(result.ok && event.value[0].value.n === written, "watch");
       return elapsedMs * 1000;

@@ -1,5 +1,5 @@
-//! What a stranger's frame does to a database: every call is answered, and by no bug; what is written
-//! can be read by everybody. The first byte is a verb, or 0 for a write.
+//! What an untrusted frame does to a database: every call is answered, and by no bug; what is written
+//! can be read by everybody. The first byte is a command, or 0 for a write.
 
 #![no_main]
 
@@ -8,8 +8,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use openkv::call::{Call, Fault, Reply, carry_out, read, vet};
-use openkv::codec::frame::{Verb, parse_answers, parse_writes_apart};
+use openkv::call::{Call, Fault, Reply, carry_out, read, validate_untrusted};
+use openkv::protocol::Command;
+use openkv::protocol::frame::{parse_answers, parse_writes_apart};
 use openkv::codec::{cbor, key};
 use openkv::model::{Decision, Encoding, Key, Kind, Limits, Range};
 use openkv::open::{Target, open};
@@ -58,17 +59,17 @@ fn everything() -> Range {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&verb, frame)) = data.split_first() else { return };
-    if verb == 0 {
+    let Some((&command, frame)) = data.split_first() else { return };
+    if command == 0 {
         return write(frame);
     }
-    let Some(verb) = Verb::from_number(verb.into()) else { return };
-    if matches!(verb, Verb::Backup | Verb::BackupProgress) {
+    let Some(command) = Command::from_number(command.into()) else { return };
+    if matches!(command, Command::Backup | Command::BackupProgress) {
         return;
     }
-    if let Err(Fault::Told(error)) = answer(|call| carry_out(verb, frame, call)) {
-        assert_ne!(error.kind(), Kind::Internal, "{verb:?}: {error}");
-        assert_ne!(error.kind(), Kind::Corrupt, "{verb:?}: {error}");
+    if let Err(Fault::Failed(error)) = answer(|call| carry_out(command, frame, call)) {
+        assert_ne!(error.kind(), Kind::Internal, "{command:?}: {error}");
+        assert_ne!(error.kind(), Kind::Corrupt, "{command:?}: {error}");
     }
 });
 
@@ -78,10 +79,11 @@ fn write(data: &[u8]) {
     let Ok(writes) = parse_writes_apart(frame, count.into(), &limits, RECORDS_MAX) else { return };
     let store = database();
     let now_ms = store.now_ms();
-    let vetted = writes.into_iter().map(|(write, _)| write.and_then(|w| vet(w, &limits, now_ms)));
+    let validate = |write| validate_untrusted(write, &limits, now_ms);
+    let validated = writes.into_iter().map(|(write, _)| write.and_then(validate));
     let (tell, told) = channel();
     let reply = Box::new(move |decisions| drop(tell.send(decisions)));
-    store.commit(vetted.collect(), false, Duration::from_secs(1), reply);
+    store.commit(validated.collect(), false, Duration::from_secs(1), reply);
     for decision in told.recv().expect("decisions") {
         if let Decision::Rejected(error) = decision {
             assert_ne!(error.kind(), Kind::Internal, "{error}");

@@ -4,14 +4,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use openkv::codec::frame::{parse_outcomes, push_outcomes};
-use openkv::connect::extension;
-use openkv::connect::frames::Frames;
+use openkv::protocol::frame::{parse_outcomes, push_outcomes};
+use openkv::protocol::extension;
+use openkv::codec::framing::Frames;
 use openkv::connect::metadata;
-use openkv::connect::state;
+use openkv::protocol::state;
 use openkv::connect::versions::Version;
 use openkv::connect::wire::{atomic_write, snapshot_read, watch};
-use openkv::connect::{consume, feed};
+use openkv::protocol::{consume, feed};
 use openkv::model::{Key, KeyRange, Limits, Range};
 use openkv_fuzz::within;
 
@@ -77,9 +77,9 @@ fuzz_target!(|data: &[u8]| {
         9 => {
             let range = KeyRange { start: Key::default(), end: Key::from_encoded(vec![0xff]) };
             let read = feed::read_message(body, &range, None);
-            if let Ok(feed::FeedMessage::Told(told, changes)) = read {
+            if let Ok(feed::FeedMessage::Changes(told, changes)) = read {
                 let again = feed::write_batch(told, &changes).expect("what was read");
-                let told = feed::FeedMessage::Told(told, changes);
+                let told = feed::FeedMessage::Changes(told, changes);
                 assert_eq!(feed::read_message(&again[4..], &range, None), Ok(told));
             }
         }
@@ -117,10 +117,10 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         14 => {
-            if let Ok(consume::ConsumeMessage::Dealt(dealt)) = consume::read_message(body, false) {
-                let again = consume::write_dealt(dealt.iter()).expect("what was read");
-                let dealt = consume::ConsumeMessage::Dealt(dealt);
-                assert_eq!(consume::read_message(&again[4..], false), Ok(dealt));
+            if let Ok(consume::ConsumeMessage::Dispatched(dispatched)) = consume::read_message(body, false) {
+                let again = consume::write_dispatched(dispatched.iter()).expect("what was read");
+                let dispatched = consume::ConsumeMessage::Dispatched(dispatched);
+                assert_eq!(consume::read_message(&again[4..], false), Ok(dispatched));
             }
             drop(consume::read_message(body, true));
         }

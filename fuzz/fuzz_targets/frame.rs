@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use openkv::codec::cbor::{encode_bigint, encode_number};
-use openkv::codec::frame::{Answer, Fill, Out, parse_keys, parse_ranges, parse_writes};
+use openkv::protocol::frame::{Answer, Fill, Out, parse_keys, parse_ranges, parse_writes};
 use openkv::model::{
     Arith, AtomicWrite, Calculation, EncodedValue, Encoding, Key, Limits, Mutation, Numeric,
     Operand, Patch, Range, Row, Target, Versionstamp, WriteParts,
@@ -122,7 +122,7 @@ fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
             let flags = u8::from(*front) | u8::from(expire_at_ms.is_some()) << 1;
             [vec![9, flags], end_bytes(*expire_at_ms), sized_key(key), sized(items)].concat()
         }
-        Mutation::Retime { key, expire_at_ms, required } => {
+        Mutation::SetExpiry { key, expire_at_ms, required } => {
             let flags = u8::from(expire_at_ms.is_some()) | u8::from(*required) << 1;
             [vec![10, flags], end_bytes(*expire_at_ms), sized_key(key)].concat()
         }

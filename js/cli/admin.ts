@@ -1,19 +1,19 @@
-// Duty: the admin API of a server: which server, which token, and what its answers mean.
+// Duty: the client of the admin API of a server.
 
 import type { Command } from "commander";
 import type { GlobalOptions } from "./database.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 
-/** A token of a database, as the server tells it. */
+/** A token of a database in an answer. */
 export interface TokenView {
   id: string;
   rights: string;
   createdAt: string;
-  /** Once, when it was just made. */
+  /** Only in the answer that creates it. */
   token?: string;
 }
 
-/** A database, as the server tells it. */
+/** A database in an answer. */
 export interface DatabaseView {
   name: string;
   databaseId: string;
@@ -23,11 +23,11 @@ export interface DatabaseView {
   watches: number;
   quotas: Record<string, number>;
   tokens: TokenView[];
-  /** Once, when it was just made. */
+  /** Only in the answer that creates it. */
   token?: string;
 }
 
-/** How long an answer may take. */
+/** Time limit of a request. */
 const ANSWER_MS_MAX = 30_000;
 
 export interface AdminOptions {

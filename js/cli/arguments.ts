@@ -1,8 +1,8 @@
-// Duty: arguments and options as they are typed, to what the API takes. What cannot be read is wrong
-// usage, told before anything is opened.
+// Duty: parses arguments and options for the API. One that cannot be parsed is wrong usage, reported
+// before a database is opened.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { KvFilter, KvKey, KvListSelector } from "../types.js";
+import type { KvFilter, KvKey, KvListSelector } from "../model/types.js";
 import { LiteralError, parseKey, parseLiteral } from "./literal.js";
 
 export const key = (text: string): KvKey => parseKey(text) as KvKey;
@@ -26,7 +26,7 @@ export function count(text: string): number {
   return n;
 }
 
-/** A whole number of which there is at least one. */
+/** A whole number of at least 1. */
 export function some(text: string): number {
   const n = count(text);
   if (n === 0) throw new InvalidArgumentError("Give at least 1.");
@@ -41,8 +41,9 @@ export function counts(text: string): number[] {
 /** Conditions on values: an object literal. */
 export function filter(text: string): KvFilter {
   const parsed = parseLiteral(text);
-  if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as KvFilter;
-  throw new LiteralError("conditions are an object, as { age: { $gte: 18 } }; this is none", text, 0);
+  if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed))
+    return parsed as KvFilter;
+  throw new LiteralError("conditions must be an object, as { age: { $gte: 18 } }", text, 0);
 }
 
 /** The bounds that several commands take beside a prefix. */
@@ -70,13 +71,16 @@ export function selectorOf(prefix: KvKey, { start, end }: RangeOptions): KvListS
   return { prefix, ...(start && { start }), ...(end && { end }) } as KvListSelector;
 }
 
-/** What confirms a command that cannot be undone. */
-export const YES: readonly [string, string] = ["-y, --yes", "do not ask; needed where nobody can be asked"];
+/** The option that confirms an irreversible command. */
+export const YES: readonly [string, string] = [
+  "-y, --yes",
+  "do not ask; required without a terminal",
+];
 
-/** How the values of a file that a command makes are written. */
+/** The encoding of the values of a file that a command creates. */
 export const ENCODING: readonly [string, string] = [
   "--encoding <how>",
-  "of a file that is made: cbor, or v8, which Deno opens (default: cbor)",
+  "of a new file: cbor, or v8, which Deno opens (default: cbor)",
 ];
 
 /** Bounds of one served database. */
@@ -90,9 +94,19 @@ export interface QuotaOptions {
 export function withQuotas(command: Command): Command {
   const quota = (flags: string, what: string): Option => new Option(flags, what).argParser(count);
   return command
-    .addOption(quota("--quota-bytes <bytes>", "bytes from which on writes that add are refused (default: no bound)"))
-    .addOption(quota("--quota-operations <count>", "requests in a second (default: no bound)"))
-    .addOption(quota("--quota-queue-depth <count>", "messages from which on no more are taken (default: no bound)"))
+    .addOption(
+      quota(
+        "--quota-bytes <bytes>",
+        "bytes at which writes that add are refused (default: no bound)",
+      ),
+    )
+    .addOption(quota("--quota-operations <count>", "requests per second (default: no bound)"))
+    .addOption(
+      quota(
+        "--quota-queue-depth <count>",
+        "messages at which new ones are refused (default: no bound)",
+      ),
+    )
     .addOption(quota("--quota-watches <count>", "watches at one time (default: no bound)"));
 }
 
@@ -103,7 +117,7 @@ export interface Quotas {
   watches?: number;
 }
 
-/** What was given of them, by the API's names. */
+/** The given ones, by the names of the API. */
 export function quotasOf(options: QuotaOptions): Quotas {
   return {
     ...(options.quotaBytes !== undefined && { bytes: options.quotaBytes }),

@@ -1,21 +1,21 @@
-// Duty: an atomic operation as it is written down, to the calls that make it: one object for each
-// check, mutation or message, with a verb and what belongs to it.
-// Invariant: an unknown or missing property is wrong usage, told before anything is opened.
+// Duty: turns the description of an atomic operation into calls: one object for each check, mutation
+// or message, with a method and its properties.
+// Invariant: an unknown or missing property is wrong usage, reported before a database is opened.
 
-import type { AtomicOperation } from "../atomic.js";
-import type { KvKey } from "../types.js";
+import type { AtomicOperation } from "../atomic/atomic.js";
+import type { KvKey } from "../model/types.js";
 import { parseLiteral } from "./literal.js";
 import { WrongUsage } from "./outcome.js";
 
 /** One check, mutation or message. */
 export interface Step {
-  readonly verb: string;
+  readonly method: string;
   /** The key, of `enqueue` the message. */
   readonly of: unknown;
   readonly rest: Readonly<Record<string, unknown>>;
 }
 
-interface Verb {
+interface Method {
   readonly required: readonly string[];
   readonly optional: readonly string[];
   apply(operation: AtomicOperation, of: never, rest: never): void;
@@ -23,33 +23,62 @@ interface Verb {
 
 type Limited = { value: never; min?: never; max?: never; clamp?: boolean };
 
-/** Every verb, with the properties that stand beside it. */
-export const VERBS: Readonly<Record<string, Verb>> = {
-  check: verb(["versionstamp"], [], (operation, key: KvKey, { versionstamp }: { versionstamp: string | null }) =>
-    operation.check({ key, versionstamp })),
-  set: verb(["value"], ["expireIn"], (operation, key: KvKey, { value, ...options }: { value: unknown }) =>
-    operation.set(key, value, options)),
-  delete: verb([], [], (operation, key: KvKey) => operation.delete(key)),
-  sum: verb(["value"], ["min", "max", "clamp"], (operation, key: KvKey, { value, ...options }: Limited) =>
-    operation.sum(key, value, options)),
-  min: verb(["value"], [], (operation, key: KvKey, { value }: Limited) => operation.min(key, value)),
-  max: verb(["value"], [], (operation, key: KvKey, { value }: Limited) => operation.max(key, value)),
-  append: verb(["items"], [], (operation, key: KvKey, { items }: { items: unknown[] }) => operation.append(key, items)),
-  prepend: verb(["items"], [], (operation, key: KvKey, { items }: { items: unknown[] }) => operation.prepend(key, items)),
-  touch: verb(["expireIn"], [], (operation, key: KvKey, options: { expireIn: number }) => operation.touch(key, options)),
-  persist: verb([], [], (operation, key: KvKey) => operation.persist(key)),
-  enqueue: verb(
+/** Every method, with the properties that stand beside it. */
+export const METHODS: Readonly<Record<string, Method>> = {
+  check: method(
+    ["versionstamp"],
     [],
-    ["queue", "delay", "backoffSchedule", "keysIfUndelivered", "deduplicationKey", "priority", "deadRetention"],
+    (operation, key: KvKey, { versionstamp }: { versionstamp: string | null }) =>
+      operation.check({ key, versionstamp }),
+  ),
+  set: method(
+    ["value"],
+    ["expireIn"],
+    (operation, key: KvKey, { value, ...options }: { value: unknown }) =>
+      operation.set(key, value, options),
+  ),
+  delete: method([], [], (operation, key: KvKey) => operation.delete(key)),
+  sum: method(
+    ["value"],
+    ["min", "max", "clamp"],
+    (operation, key: KvKey, { value, ...options }: Limited) => operation.sum(key, value, options),
+  ),
+  min: method(["value"], [], (operation, key: KvKey, { value }: Limited) =>
+    operation.min(key, value),
+  ),
+  max: method(["value"], [], (operation, key: KvKey, { value }: Limited) =>
+    operation.max(key, value),
+  ),
+  append: method(["items"], [], (operation, key: KvKey, { items }: { items: unknown[] }) =>
+    operation.append(key, items),
+  ),
+  prepend: method(["items"], [], (operation, key: KvKey, { items }: { items: unknown[] }) =>
+    operation.prepend(key, items),
+  ),
+  touch: method(["expireIn"], [], (operation, key: KvKey, options: { expireIn: number }) =>
+    operation.touch(key, options),
+  ),
+  persist: method([], [], (operation, key: KvKey) => operation.persist(key)),
+  enqueue: method(
+    [],
+    [
+      "queue",
+      "delay",
+      "backoffSchedule",
+      "keysIfUndelivered",
+      "deduplicationKey",
+      "priority",
+      "deadRetention",
+    ],
     (operation, message: unknown, options: object) => operation.enqueue(message, options),
   ),
 };
 
-function verb<K, R>(
+function method<K, R>(
   required: readonly string[],
   optional: readonly string[],
   apply: (operation: AtomicOperation, of: K, rest: R) => unknown,
-): Verb {
+): Method {
   return { required, optional, apply: (operation, of, rest) => void apply(operation, of, rest) };
 }
 
@@ -71,26 +100,29 @@ function stepOf(described: unknown, at: number): Step {
   if (typeof described !== "object" || described === null || Array.isArray(described)) {
     throw wrong('a step is an object, as { set: ["a"], value: 1 }');
   }
-  const [name, ...others] = Object.keys(described).filter((property) => Object.hasOwn(VERBS, property) && isVerbOf(described, property));
+  const [name, ...others] = Object.keys(described).filter(
+    (property) => Object.hasOwn(METHODS, property) && isMethodOf(described, property),
+  );
   if (name === undefined || others.length > 0) {
-    throw wrong(`it has one of ${Object.keys(VERBS).join(", ")}`);
+    throw wrong(`it has one of ${Object.keys(METHODS).join(", ")}`);
   }
   const { [name]: of, ...rest } = described as Record<string, unknown>;
-  const { required, optional } = VERBS[name]!;
+  const { required, optional } = METHODS[name]!;
   for (const property of required) {
     if (!Object.hasOwn(rest, property)) throw wrong(`${name} needs ${property}`);
   }
   for (const property of Object.keys(rest)) {
     if (![...required, ...optional].includes(property)) throw wrong(`${name} has no ${property}`);
   }
-  return { verb: name, of: name === "enqueue" || typeof of !== "string" ? of : [of], rest };
+  return { method: name, of: name === "enqueue" || typeof of !== "string" ? of : [of], rest };
 }
 
-/** `min` and `max` are verbs, and bounds of a sum. */
-function isVerbOf(described: object, property: string): boolean {
+/** `min` and `max` are methods, and bounds of a sum. */
+function isMethodOf(described: object, property: string): boolean {
   return !(Object.hasOwn(described, "sum") && (property === "min" || property === "max"));
 }
 
 export function applySteps(operation: AtomicOperation, steps: readonly Step[]): void {
-  for (const { verb: name, of, rest } of steps) VERBS[name]!.apply(operation, of as never, rest as never);
+  for (const { method: name, of, rest } of steps)
+    METHODS[name]!.apply(operation, of as never, rest as never);
 }

@@ -26,7 +26,10 @@ export function placesOf(program: Command): Place[] {
   const shared = optionsOf(program);
   const places: Place[] = [];
   const visit = (command: Command, path: string): void => {
-    const commands = command.commands.map((one) => ({ name: one.name(), description: one.description() }));
+    const commands = command.commands.map((one) => ({
+      name: one.name(),
+      description: one.description(),
+    }));
     const options = command === program ? shared : [...optionsOf(command), ...shared];
     places.push({ path, commands, options });
     for (const one of command.commands) visit(one, `${path} ${one.name()}`.trim());
@@ -36,18 +39,29 @@ export function placesOf(program: Command): Place[] {
 }
 
 function optionsOf(command: Command): OfferedOption[] {
-  const help: OfferedOption = { name: "--help", description: "print help", choices: [], takesValue: false };
-  const own = command.options.filter(({ hidden }) => !hidden).flatMap((option): OfferedOption[] => {
-    const { description, argChoices: choices = [] } = option;
-    const takesValue = option.required || option.optional;
-    const names = [option.long, option.short].filter((name) => name != null);
-    return names.map((name) => ({ name, description, choices, takesValue }));
-  });
+  const help: OfferedOption = {
+    name: "--help",
+    description: "print help",
+    choices: [],
+    takesValue: false,
+  };
+  const own = command.options
+    .filter(({ hidden }) => !hidden)
+    .flatMap((option): OfferedOption[] => {
+      const { description, argChoices: choices = [] } = option;
+      const takesValue = option.required || option.optional;
+      const names = [option.long, option.short].filter((name) => name != null);
+      return names.map((name) => ({ name, description, choices, takesValue }));
+    });
   return command.parent === null ? [...own, help] : own;
 }
 
 /** What may stand where `current` is begun, behind `words`. */
-export function suggest(places: readonly Place[], words: readonly string[], current: string): string[] {
+export function suggest(
+  places: readonly Place[],
+  words: readonly string[],
+  current: string,
+): string[] {
   let place = places[0]!;
   let expected: OfferedOption | undefined;
   for (const word of words) {

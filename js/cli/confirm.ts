@@ -1,10 +1,10 @@
-// Duty: asking before what cannot be undone. Where nobody can be asked, it has to have been said.
+// Duty: asks before an irreversible command. Without a terminal, the command line must confirm it.
 
 import { createInterface } from "node:readline/promises";
 import { askShell } from "./hearing.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 
-/** Returns when it is to be done; else ends the command. */
+/** Returns if the user agrees; otherwise ends the command. */
 export async function confirm(what: string, yes: boolean | undefined): Promise<void> {
   if (yes === true) return;
   const question = `${what}? [y/N] `;

@@ -1,17 +1,16 @@
-// Duty: entries on their way into the destination of a copy: many to a commit, several commits at
-// once.
-// Invariant: with checks, an entry that the destination got meanwhile is not replaced, and keeps no
-// other entry out.
+// Duty: writes the entries of a copy into the destination: many in a commit, several commits at once.
+// Invariant: with checks, an entry that another writer has added to the destination is not replaced,
+// and does not prevent the copy of other entries.
 
-import type { AtomicOperation } from "../atomic.js";
+import type { AtomicOperation } from "../atomic/atomic.js";
 import type { ExportedEntry } from "../interchange/encode.js";
-import type { Kv } from "../kv.js";
-import { sizeOf } from "../size.js";
+import type { Kv } from "../api/kv.js";
+import { sizeOf } from "../api/size.js";
 
 const COPY_BYTES_MAX = 512 * 1024;
 /** Below `commitKeyBytesMax` of every server. */
 const COPY_KEY_BYTES_MAX = 64 * 1024;
-/** Commits on their way at once. */
+/** Most commits under way. */
 const COPY_COMMITS_MAX = 4;
 
 /** An entry, and the versionstamp of the one that it may replace; null for none. */
@@ -23,7 +22,7 @@ interface Item {
 export class CopyBatch {
   /** Entries that were handed over. */
   copied = 0;
-  /** Entries of them that another writer was faster with. */
+  /** Entries that another writer has changed first. */
   lost = 0;
   readonly #to: Kv;
   readonly #entriesMax: number;

@@ -30,7 +30,8 @@ export class CommonHistory {
 
   add({ source, destination }: Pair): void {
     if (source !== null && source > this.#sourceLast) this.#sourceLast = source;
-    if (destination !== null && destination > this.#destinationLast) this.#destinationLast = destination;
+    if (destination !== null && destination > this.#destinationLast)
+      this.#destinationLast = destination;
     if (source !== null && destination !== null) this.#met = true;
     if (source !== null && source === destination) {
       if (this.#shared === null || source > this.#shared) this.#shared = source;
@@ -54,8 +55,10 @@ export class CommonHistory {
   get last(): string | null {
     if (this.#shared === null) return null;
     // One side only went on: all that the other has is in common.
-    if (this.#sourceOwn === null || this.#sourceOwn > this.#destinationLast) return this.#destinationLast;
-    if (this.#destinationOwn === null || this.#destinationOwn > this.#sourceLast) return this.#sourceLast;
+    if (this.#sourceOwn === null || this.#sourceOwn > this.#destinationLast)
+      return this.#destinationLast;
+    if (this.#destinationOwn === null || this.#destinationOwn > this.#sourceLast)
+      return this.#sourceLast;
     return this.#shared;
   }
 }
@@ -65,7 +68,12 @@ function lower(one: string | null, other: string): string {
 }
 
 /** `common`: {@link CommonHistory.last}; only the rule `if-newer` needs it. */
-export function verdict(rule: CopyRule, source: string, destination: string | null, common: string | null): Verdict {
+export function verdict(
+  rule: CopyRule,
+  source: string,
+  destination: string | null,
+  common: string | null,
+): Verdict {
   if (destination === null || rule === "replace") return "copy";
   if (rule !== "if-newer" || common === null || source === destination) return "keep";
   if (source <= common) return "keep";

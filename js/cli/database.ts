@@ -2,10 +2,10 @@
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 import type { Command } from "commander";
-import { Kv } from "../kv.js";
-import { MEMORY, isServer, locate } from "../location.js";
-import { openKv } from "../open.js";
-import type { OpenKvOptions } from "../types.js";
+import type { Kv } from "../api/kv.js";
+import { MEMORY, isServer, locate } from "../arguments/location.js";
+import { openKv } from "../api/open.js";
+import type { OpenKvOptions } from "../model/types.js";
 import { NotDone, WrongUsage, asUsage } from "./outcome.js";
 import type { Style } from "./output.js";
 
@@ -30,8 +30,16 @@ const LIMITS = {
 };
 
 export function styleOf(command: Command): Style {
-  const { json = false, jsonPlain: plain = false, color } = command.optsWithGlobals<GlobalOptions>();
-  return { json: json || plain, plain, color: color && process.stdout.isTTY === true && !process.env.NO_COLOR };
+  const {
+    json = false,
+    jsonPlain: plain = false,
+    color,
+  } = command.optsWithGlobals<GlobalOptions>();
+  return {
+    json: json || plain,
+    plain,
+    color: color && process.stdout.isTTY === true && !process.env.NO_COLOR,
+  };
 }
 
 /** Where a database is that was typed: as `openKv` finds it, without making its folder. */
@@ -65,7 +73,9 @@ export function identityOf(located: string): string {
 
 /** Whether two paths lead to one file that exists. */
 export function sameFile(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
+  const [one, other] = [a, b].map((path) =>
+    statSync(path, { bigint: true, throwIfNoEntry: false }),
+  );
   return one !== undefined && other !== undefined && one.dev === other.dev && one.ino === other.ino;
 }
 
@@ -109,7 +119,8 @@ function programOf(command: Command): Command {
 
 /** Throws where the standard input is the shell's. */
 export function readsInput(command: Command): void {
-  if (sharing.has(programOf(command))) throw new WrongUsage("in a shell the standard input is its own: name a file");
+  if (sharing.has(programOf(command)))
+    throw new WrongUsage("in a shell the standard input is its own: name a file");
 }
 
 /** Whether a command may make the database that it names. */
@@ -126,7 +137,8 @@ export async function withDatabase<T>(
   const shared = sharing.get(programOf(command));
   if (shared !== undefined && shared.db === db) return await work(shared.kv, styleOf(command));
   if (wanted === "existing") requireExisting(located(db));
-  const given = token === undefined ? options : ({ ...options, accessToken: token } as OpenKvOptions);
+  const given =
+    token === undefined ? options : ({ ...options, accessToken: token } as OpenKvOptions);
   const kv = await openTyped(db, given);
   try {
     return await work(kv, styleOf(command));

@@ -7,7 +7,10 @@ export const INTERRUPTED = 130;
 
 export const EXIT_CODES: readonly (readonly [number, string])[] = [
   [DONE, "done"],
-  [NOT_DONE, "it did not happen: no such entry, a check failed, the database refused, lines were not stored"],
+  [
+    NOT_DONE,
+    "it did not happen: no such entry, a check failed, the database refused, lines were not stored",
+  ],
   [WRONG_USAGE, "the command line is wrong, and nothing was done"],
   [INTERRUPTED, "interrupted"],
 ];

@@ -3,7 +3,7 @@
 
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { NdjsonError, decodeLine } from "../interchange/decode.js";
-import type { KvKey } from "../types.js";
+import type { KvKey } from "../model/types.js";
 import { sameFile } from "./database.js";
 import { NotDone } from "./outcome.js";
 
@@ -32,7 +32,8 @@ export async function openExportFile(
   // A pipe or a device holds nothing that could be lost.
   if (!found.isFile()) return { handle: await open(file, "w"), after: undefined };
   if (sameFile(file, source)) throw new NotDone(`${file} is the database that is to be exported`);
-  if (await isDatabase(file)) throw new NotDone(`${file} is a database, which no export writes over`);
+  if (await isDatabase(file))
+    throw new NotDone(`${file} is a database, which no export writes over`);
   if (resume) return await goOn(file, found.size);
   if (force) return { handle: await open(file, "w"), after: undefined };
   throw new NotDone(`${file} exists: give --resume to go on with it, or --force to write over it`);

@@ -21,7 +21,8 @@ export function parseKey(...words: string[]): unknown[] {
   const parsed = words.map(parseWord);
   if (words.length === 1 && Array.isArray(parsed[0])) return parsed[0];
   for (const [at, part] of parsed.entries()) {
-    if (Array.isArray(part)) throw new LiteralError("a key is one array or words, not both", words[at]!, 0);
+    if (Array.isArray(part))
+      throw new LiteralError("a key is one array or words, not both", words[at]!, 0);
   }
   return parsed;
 }
@@ -142,7 +143,12 @@ class Parser {
       const c = this.#text[this.#at];
       const name = c === '"' || c === "'" ? this.#string() : this.#name();
       this.#expect(":");
-      const property = { value: this.value(), writable: true, enumerable: true, configurable: true };
+      const property = {
+        value: this.value(),
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      };
       Object.defineProperty(made, name, property);
       if (this.#passes("}")) break;
       this.#expect(",");

@@ -34,8 +34,14 @@ export function makeProgram(): Command {
         "OPENKV_URL",
       ),
     )
-    .option("--token <token>", "access token of a database that is opened by URL (default: OPENKV_ACCESS_TOKEN)")
-    .option("--json", "print JSON, one entry a line: lossless; with --json=plain as jq and others know it")
+    .option(
+      "--token <token>",
+      "access token of a database that is opened by URL (default: OPENKV_ACCESS_TOKEN)",
+    )
+    .option(
+      "--json",
+      "print JSON, one entry a line: lossless; with --json=plain as jq and others know it",
+    )
     .addOption(new Option("--json-plain").hideHelp())
     .option("--no-color", "print without colours")
     .showHelpAfterError("(openkv --help tells how)")
@@ -85,7 +91,8 @@ function withForms(argv: readonly string[]): string[] {
   return argv.map((word, at) => {
     if (!word.startsWith("--json=") || (end !== -1 && at > end)) return word;
     const form = JSON_FORMS[word.slice("--json=".length)];
-    if (form === undefined) throw new WrongUsage(`${word}: the forms are --json, --json=lossless and --json=plain`);
+    if (form === undefined)
+      throw new WrongUsage(`${word}: the forms are --json, --json=lossless and --json=plain`);
     return form;
   });
 }
@@ -94,16 +101,16 @@ const JSON_FORMS: Readonly<Record<string, string>> = { lossless: "--json", plain
 
 /** Runs a command line, and leaves its exit code with the process. */
 export async function run(argv: readonly string[]): Promise<void> {
-  // Whoever prints is told by a promise, and there is nobody to tell that notes are not read.
+  // Writes to standard output report errors by their promise. Errors of notes are ignored.
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
   const code = await outcome(makeProgram(), argv.slice(2));
   process.exitCode = code;
-  // What waits for somebody who reads nothing, or writes nothing, is not waited for.
+  // An interrupted command may still wait for input or output. The process does not wait for it.
   if (code === INTERRUPTED) process.exit();
 }
 
-/** Runs the words behind the program's name; answers the exit code, and prints what went wrong. */
+/** Runs the words behind the program's name, prints the error, and returns the exit code. */
 async function outcome(program: Command, words: readonly string[]): Promise<number> {
   try {
     await program.parseAsync(withForms(words), { from: "user" });

@@ -8,7 +8,10 @@ const ON = "openkv -d app.sqlite3";
 /** Examples by command; a test reads each with the program's parser. */
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   get: [`${ON} get users ada`, `${ON} get logo --raw > logo.png`],
-  list: [`${ON} list users --limit 10`, `${ON} list users --where '{ age: { $gte: 18 } }' --json=plain`],
+  list: [
+    `${ON} list users --limit 10`,
+    `${ON} list users --where '{ age: { $gte: 18 } }' --json=plain`,
+  ],
   count: [`${ON} count users --where '{ city: "Rome" }'`],
   watch: [`${ON} watch counter`, `${ON} watch --prefix users --json`],
   set: [
@@ -16,7 +19,10 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     `${ON} set session abc open --expire-in 3600000`,
     `${ON} set logo --file logo.png`,
   ],
-  delete: [`${ON} delete '["users", "ada"]'`, `${ON} delete --prefix sessions --where '{ age: { $gt: 7 } }' --yes`],
+  delete: [
+    `${ON} delete '["users", "ada"]'`,
+    `${ON} delete --prefix sessions --where '{ age: { $gt: 7 } }' --yes`,
+  ],
   ttl: [`${ON} ttl session abc`],
   touch: [`${ON} touch session abc --expire-in 3600000`],
   persist: [`${ON} persist session abc`],
@@ -42,7 +48,10 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "index drop": [`${ON} index drop products`],
   export: [`${ON} export app.ndjson`, `${ON} export app.ndjson --resume`],
   import: [`${ON} import app.ndjson`, `${ON} import - --prefix old < app.ndjson`],
-  copy: ["openkv copy app.sqlite3 other.sqlite3", "openkv copy app.sqlite3 backup.sqlite3 --if-newer"],
+  copy: [
+    "openkv copy app.sqlite3 other.sqlite3",
+    "openkv copy app.sqlite3 backup.sqlite3 --if-newer",
+  ],
   backup: [`${ON} backup app-monday.sqlite3`],
   restore: ["openkv restore app-monday.sqlite3 app.sqlite3"],
   check: [`${ON} check`],
@@ -67,7 +76,9 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
 
 /** Adds to every command what belongs to its page. */
 export function addManual(program: Command): void {
-  const codes = EXIT_CODES.map(([code, meaning]) => `  ${`${code}`.padEnd(5)}${meaning}`).join("\n");
+  const codes = EXIT_CODES.map(([code, meaning]) => `  ${`${code}`.padEnd(5)}${meaning}`).join(
+    "\n",
+  );
   const visit = (command: Command, path: string): void => {
     for (const one of command.commands) visit(one, `${path} ${one.name()}`.trim());
     if (command === program || command.commands.length > 0) return;

@@ -1,5 +1,4 @@
-// Duty: how a command says that it did not happen, or was not understood; and that it was told to
-// end.
+// Duty: the errors of a command that failed or was not understood, and the signal that ends it.
 
 /** Ends a command with exit code 1, or 130 when it was interrupted. */
 export class NotDone extends Error {
@@ -11,10 +10,10 @@ export class NotDone extends Error {
   }
 }
 
-/** Ends a command with exit code 2: what was typed means nothing, whatever the database holds. */
+/** Ends a command with exit code 2: the command line is wrong, whatever the database holds. */
 export class WrongUsage extends Error {}
 
-/** What is checked before anything is opened is about what was typed: its TypeErrors say so. */
+/** Runs checks before a database is opened: their TypeErrors are about the command line. */
 export async function asUsage<T>(check: () => T | Promise<T>): Promise<T> {
   try {
     return await check();
@@ -36,7 +35,7 @@ export function untilInterrupted(): { signal: AbortSignal; release: () => void }
   return { signal: controller.signal, release };
 }
 
-/** The end of some work, or the signal's reason at once: nobody reads, but everybody can be stopped. */
+/** Resolves with the work, or rejects with the reason of the signal as soon as it is aborted. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let stop!: () => void;
   const aborted = new Promise<never>((_, reject) => {

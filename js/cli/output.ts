@@ -1,11 +1,11 @@
-// Duty: what is printed, and how: for people with colours where a terminal takes them, or as JSON, one
-// entry a line, lossless or plain.
-// Invariant: a control character on the terminal is of this file's colours and layout; one in a
-// stored string, or in an error's message, is printed as its escape.
+// Duty: prints results: for people, with colours if the terminal has them, or as JSON, one entry a
+// line, lossless or plain.
+// Invariant: all control characters on the terminal come from this file. One in a stored string, or in
+// the message of an error, is printed as its escape.
 
 import { inspect } from "node:util";
-import type { KvChange, KvKey, KvSearchEntry } from "../types.js";
-import { visible } from "../key-text.js";
+import type { KvChange, KvKey, KvSearchEntry } from "../model/types.js";
+import { visible } from "../codec/key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
 import { askShell, isHeard } from "./hearing.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
@@ -18,9 +18,9 @@ export interface Style {
   readonly color: boolean;
 }
 
-/** What was to be printed was not. */
+/** The output could not be written. */
 export class OutputError extends Error {
-  /** Whether nobody reads any more, as behind `| head`. */
+  /** Whether the reader has closed the pipe, as `| head` does. */
   readonly readerGone: boolean;
 
   constructor(cause: NodeJS.ErrnoException) {
@@ -30,15 +30,16 @@ export class OutputError extends Error {
 }
 
 /**
- * Writes to the standard output. Resolves once the system has it: what is done for having been
- * printed waits for that. Rejects with {@link OutputError}.
+ * Writes to the standard output. Resolves once the system has accepted it: an acknowledgement of what
+ * was printed waits for that. Rejects with {@link OutputError}.
  */
 export function put(output: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (!isHeard()) return reject(new OutputError(Object.assign(new Error("nobody reads"), { code: "EPIPE" })));
+    if (!isHeard())
+      return reject(new OutputError(Object.assign(new Error("nobody reads"), { code: "EPIPE" })));
     const told = (error?: Error | null): void => {
       if (error) reject(new OutputError(error));
-      // A terminal is written to at once: without a turn of the loop Ctrl-C would wait for the end.
+      // Writes to a terminal are synchronous. Without a turn of the loop Ctrl-C would have no effect.
       else if (askShell() !== undefined) setImmediate(resolve);
       else resolve();
     };
@@ -60,7 +61,7 @@ function printShown(lines: string): Promise<void> {
   return put(`${lines}\n`);
 }
 
-/** Tells people of something beside the result. */
+/** Prints a note on standard error. */
 export function note(line: string): void {
   if (!isHeard()) return;
   process.stderr.write(`${visible(line)}\n`);
@@ -103,8 +104,12 @@ export function printKey(
   style: Style,
 ): Promise<void> {
   const { key, versionstamp, expireAt } = entry;
-  if (!style.json) return printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}${ending(entry)}`);
-  const end = expireAt == null ? "" : `,"expireAt":${style.plain ? JSON.stringify(expireAt) : expireAt.getTime()}`;
+  if (!style.json)
+    return printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)}${ending(entry)}`);
+  const end =
+    expireAt == null
+      ? ""
+      : `,"expireAt":${style.plain ? JSON.stringify(expireAt) : expireAt.getTime()}`;
   return print(`{"key":${keyOf(key, style)},"versionstamp":"${versionstamp}"${end}}`);
 }
 
@@ -128,23 +133,30 @@ export async function printChange(change: KvChange<unknown>, style: Style): Prom
   }
 }
 
-/** A value with plain facts about it: of a message, or of an entry that was found. */
+/** A value with facts about it: a message, or a search result. */
 export async function printValued(
   facts: Readonly<Record<string, unknown>>,
   value: unknown,
   style: Style,
 ): Promise<void> {
   if (style.json) {
-    return await print(`${JSON.stringify(facts).slice(0, -1)},"value":${await valueOf(value, style)}}`);
+    return await print(
+      `${JSON.stringify(facts).slice(0, -1)},"value":${await valueOf(value, style)}}`,
+    );
   }
   const told = Object.entries(facts).map(([name, fact]) => {
-    const text = fact instanceof Date ? fact.toISOString() : typeof fact === "string" ? fact : show(fact, UNSTYLED);
+    const text =
+      fact instanceof Date
+        ? fact.toISOString()
+        : typeof fact === "string"
+          ? fact
+          : show(fact, UNSTYLED);
     return `${name} ${text}`;
   });
   await printShown(`${dim(told.join("  "), style)}\n${indented(show(value, style))}`);
 }
 
-/** An entry that a search has found. */
+/** A search result. */
 export async function printFound(entry: KvSearchEntry<unknown>, style: Style): Promise<void> {
   const { score, highlights } = entry;
   if (style.json) {
@@ -153,7 +165,9 @@ export async function printFound(entry: KvSearchEntry<unknown>, style: Style): P
   }
   const { key, value } = entry;
   const head = `${showKey(key, style)} ${dim(`@${entry.versionstamp} score ${score.toPrecision(4)}`, style)}`;
-  const below = Object.entries(highlights ?? {}).map(([field, text]) => visible(`${field}: ${text}`, true));
+  const below = Object.entries(highlights ?? {}).map(([field, text]) =>
+    visible(`${field}: ${text}`, true),
+  );
   const shown = highlights === undefined ? [show(value, style)] : below;
   await printShown([head, ...shown.map(indented)].join("\n"));
 }
@@ -173,7 +187,11 @@ export async function printValue(value: unknown, style: Style): Promise<void> {
 /** A record of plain facts: aligned names and values, or one line of JSON. */
 export function printFacts(facts: Readonly<Record<string, unknown>>, style: Style): Promise<void> {
   if (style.json) {
-    return print(JSON.stringify(facts, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)));
+    return print(
+      JSON.stringify(facts, (_, value: unknown) =>
+        typeof value === "bigint" ? `${value}` : value,
+      ),
+    );
   }
   const width = Math.max(...Object.keys(facts).map((name) => name.length));
   const lines = Object.entries(facts).map(([name, value]) => {

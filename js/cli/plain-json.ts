@@ -1,18 +1,25 @@
 // Duty: entries and values as plain JSON, for jq and other programs that know only JSON.
-// Invariant: lossy by the rules of docs/cli.md, which a test compares; never an error: what JSON
-// cannot say is null or text.
+// Invariant: lossy by the rules of docs/cli.md, which a test compares; never an error: values
+// that JSON does not have become null or text.
 
 import { KvU64 } from "../codec/u64.js";
 import type { ExportedEntry } from "../interchange/encode.js";
 
 /** An entry as one line. */
-export async function plainLine({ key, value, versionstamp, expireAt }: ExportedEntry): Promise<string> {
+export async function plainLine({
+  key,
+  value,
+  versionstamp,
+  expireAt,
+}: ExportedEntry): Promise<string> {
   const end = expireAt == null ? "" : `,"expireAt":"${expireAt.toISOString()}"`;
   return `{"key":${plainKey(key)},"value":${await plainValue(value)},"versionstamp":"${versionstamp}"${end}}`;
 }
 
 export function plainKey(key: readonly unknown[]): string {
-  return JSON.stringify(key.map((part) => (part instanceof Uint8Array ? base64(part) : simple(part))));
+  return JSON.stringify(
+    key.map((part) => (part instanceof Uint8Array ? base64(part) : simple(part))),
+  );
 }
 
 export async function plainValue(value: unknown): Promise<string> {
@@ -27,11 +34,13 @@ async function plain(value: unknown, within: readonly object[]): Promise<unknown
   if (value instanceof RegExp) return `${value}`;
   if (value instanceof Error) return { name: value.name, message: value.message };
   if (value instanceof Blob) return base64(new Uint8Array(await value.arrayBuffer()));
-  if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) return base64(new Uint8Array(value));
+  if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer)
+    return base64(new Uint8Array(value));
   if (value instanceof Uint8Array || value instanceof DataView) return base64(value);
-  if (value instanceof Number || value instanceof String || value instanceof Boolean) return value.valueOf();
+  if (value instanceof Number || value instanceof String || value instanceof Boolean)
+    return value.valueOf();
   if (value instanceof BigInt) return simple(value.valueOf());
-  // A value that holds itself has no end.
+  // A cycle would not end.
   if (within.includes(value)) return null;
   const inner = [...within, value];
   if (ArrayBuffer.isView(value)) return [...(value as Int8Array)].map(simple);
@@ -43,7 +52,12 @@ async function plain(value: unknown, within: readonly object[]): Promise<unknown
   const pairs = value instanceof Map ? [...value] : Object.entries(value);
   const made: Record<string, unknown> = {};
   for (const [name, held] of pairs) {
-    const property = { value: await plain(held, inner), enumerable: true, configurable: true, writable: true };
+    const property = {
+      value: await plain(held, inner),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    };
     if (held !== undefined) Object.defineProperty(made, name, property);
   }
   return made;
@@ -58,7 +72,9 @@ async function each(items: readonly unknown[], within: readonly object[]): Promi
 /** A bigint is a number as long as a number holds it exactly. */
 function simple(value: unknown): unknown {
   if (typeof value !== "bigint") return value;
-  return BigInt.asIntN(54, value) === value && Number.isSafeInteger(Number(value)) ? Number(value) : `${value}`;
+  return BigInt.asIntN(54, value) === value && Number.isSafeInteger(Number(value))
+    ? Number(value)
+    : `${value}`;
 }
 
 function base64({ buffer, byteOffset, byteLength }: ArrayBufferView): string {

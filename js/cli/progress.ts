@@ -1,5 +1,5 @@
-// Duty: how far a long command has come: a line on the terminal, rewritten a few times a second.
-// Never: anything on a stream that is no terminal.
+// Duty: the progress of a long command: a line on the terminal, rewritten a few times a second.
+// Never: output on a stream that is not a terminal.
 
 const REDRAW_MS = 100;
 const BAR_CELLS = 24;
@@ -21,7 +21,7 @@ export class Progress {
     this.#shown = process.stderr.isTTY === true;
   }
 
-  /** How much there is to do has become known. */
+  /** Sets the total once it is known. */
   expect(total: number | undefined): void {
     this.#total = total;
   }
@@ -36,7 +36,7 @@ export class Progress {
     process.stderr.write(`\r\u001b[2K${line}`);
   }
 
-  /** Clears the line, and answers the summary of it all. */
+  /** Clears the line, and returns a summary. */
   end(entries: number, nowMs = Date.now()): string {
     if (this.#shown) process.stderr.write("\r\u001b[2K");
     const seconds = (nowMs - this.#startMs) / 1000;

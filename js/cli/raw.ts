@@ -5,7 +5,7 @@ import { WrongUsage } from "./outcome.js";
 import { put } from "./output.js";
 import { plainValue } from "./plain-json.js";
 
-/** What bytes that are read become. */
+/** The types of a value that is read from bytes. */
 export const KINDS = ["bytes", "text", "json", "entry"] as const;
 export type Kind = (typeof KINDS)[number];
 

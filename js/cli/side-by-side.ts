@@ -2,9 +2,9 @@
 
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
-import { KvError } from "../errors.js";
-import type { Kv } from "../kv.js";
-import type { KvKey } from "../types.js";
+import { KvError } from "../model/errors.js";
+import type { Kv } from "../api/kv.js";
+import type { KvKey } from "../model/types.js";
 
 /** What is compared of an entry. */
 interface Stamped {
@@ -78,7 +78,11 @@ class Side<T extends Stamped> {
 }
 
 /** Keys and versionstamps below a prefix; from a plain server of KV Connect the values come with them. */
-export async function stampsOf(kv: Kv, prefix: KvKey, batchSize: number): Promise<AsyncIterable<Stamped>> {
+export async function stampsOf(
+  kv: Kv,
+  prefix: KvKey,
+  batchSize: number,
+): Promise<AsyncIterable<Stamped>> {
   try {
     await kv.list({ prefix }, { limit: 1, keysOnly: true }).next();
     return kv.list({ prefix }, { batchSize, keysOnly: true }) as AsyncIterable<Stamped>;

@@ -1,4 +1,4 @@
-// Duty: a line of the shell to the words of a command line.
+// Duty: splits a line of the shell into words.
 //
 // Spaces part words, but not inside quotes and brackets: `set ["users", 1] { name: "Ada" }` has three.
 // Single quotes are taken off, as a shell does; double quotes stay, and make a literal a string.
@@ -33,7 +33,7 @@ export function splitWords(line: string): string[] {
       word += c;
       at++;
     }
-    if (depth > 0) throw new LiteralError("the brackets are not closed that open", line, start);
+    if (depth > 0) throw new LiteralError("an open bracket is not closed", line, start);
     words.push(word);
   }
   return words;

@@ -1,7 +1,7 @@
 /**
  * List cursors: URL-safe base64, with padding, of an entry's encoded key without the bytes that
- * every key of the selector begins with. Byte for byte what Deno KV gives and takes, but for one
- * that Deno leaves empty; the same string forward and in reverse.
+ * every key of the selector begins with. They equal Deno KV's byte for byte, except for one that is
+ * empty in Deno. A cursor is the same string forward and in reverse.
  */
 
 import { Buffer } from "node:buffer";
@@ -32,7 +32,7 @@ export function isOfStart(rest: Uint8Array): boolean {
 }
 
 /**
- * The bytes that follow the common prefix. Only what `encodeCursor` writes is taken: TypeError
+ * The bytes that follow the common prefix. Only output of `encodeCursor` is accepted: TypeError
  * "invalid cursor" for another alphabet, missing or wrong padding, stray bits or anything that is
  * not base64.
  */

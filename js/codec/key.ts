@@ -5,7 +5,7 @@
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
 import { arrayKind, isResizable, viewBuffer, viewBytes, viewOffset } from "./slots";
-import { printGiven, printKey } from "../key-text";
+import { printGiven, printKey } from "./key-text";
 import type { Writer } from "./writer";
 import { KvUuidV7, NIL_UUID, markUuid } from "./uuid";
 import { isWellFormed, latin1, readAscii, readUtf8, writeUtf8 } from "./text";
@@ -95,14 +95,14 @@ function encodePlaceholder(writer: Writer, part: unknown, start: number): boolea
   return true;
 }
 
-/** What is no key, and how a key is written. */
+/** The error for a value that is not a key, with an example of one. */
 export function noKey(given: unknown): string {
   const isName = typeof given === "string" || typeof given === "number";
   const example = isName ? printKey([given]) : '["users", 1]';
   return `the key is ${printGiven(given)}; a key is an array of parts: write ${example}`;
 }
 
-/** What to write in place of a part that is none, by its kind. */
+/** The advice for a wrong part, by its type. */
 const PART_REMEDIES: Readonly<Record<string, string>> = {
   Array: "spread its items into the key",
   Date: "use its toISOString() or getTime()",
@@ -119,10 +119,10 @@ function noPart(key: ArrayLike<unknown>, part: unknown, index: number): TypeErro
   );
 }
 
-/** A bigint that no key can have; {@link encodeKeyParts} says which part it is. */
+/** The error for a bigint that is too large; {@link encodeKeyParts} adds the position of the part. */
 class LongBigint extends TypeError {}
 
-/** Returns whether the text comes back as it is. */
+/** Returns whether decoding gives the same text. */
 function encodeString(writer: Writer, text: string): boolean {
   const length = text.length;
   // Every code unit is at most 3 bytes of UTF-8; a NUL is 2 with its escape; tag and terminator.
@@ -163,8 +163,10 @@ function escapeZeros(writer: Writer, at: number, length: number): number {
   const end = at + length + zeros;
   if (end + 1 > writer.buf.length) writer.grow(at + length, zeros + 1);
   const buf = writer.buf;
-  for (let from = at + length - 1, to = end - 1; from < to; from--) {
-    const byte = buf[from];
+  let from = at + length - 1;
+  let to = end - 1;
+  while (from < to) {
+    const byte = buf[from--];
     if (byte === 0) buf[to--] = 0xff;
     buf[to--] = byte;
   }
@@ -205,7 +207,7 @@ function encodeNumber(writer: Writer, value: number): void {
   const at = pos + 1;
   view.setFloat64(at, value);
   if (value !== value) {
-    // NaN keeps its sign where the engine shows it, and nothing else.
+    // Of a NaN only the sign is kept, if the engine shows it.
     const sign = buf[at] & 0x80;
     view.setFloat64(at, 0);
     buf[at] = 0x7f | sign;
@@ -319,7 +321,7 @@ export function decodeKey(
 }
 
 /**
- * Whether every part is a primitive that comes back as itself: what `encodeKey` returns, without
+ * Whether every part is a primitive that decodes to itself: the result of `encodeKey`, without
  * encoding.
  */
 export function isPlainKey(key: readonly unknown[]): boolean {

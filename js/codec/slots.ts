@@ -1,7 +1,7 @@
 /**
- * What the engine itself knows of a buffer or a view. A subclass, or a property defined on one
- * object, can say something else of `length`, `buffer` and the like; whoever writes bytes by what
- * that says writes them in the wrong place. Nothing here runs code of the caller's.
+ * The internal slots of buffers and views. A subclass, or a property defined on one object, can
+ * return other values for `length`, `buffer` and the like, and writing by those would use the wrong
+ * memory. Nothing here runs code of the caller.
  */
 
 type Getter = (this: unknown) => unknown;
@@ -20,7 +20,7 @@ const dataBufferOf = getterOf(DataView.prototype, "buffer")!;
 const dataOffsetOf = getterOf(DataView.prototype, "byteOffset")!;
 const dataBytesOf = getterOf(DataView.prototype, "byteLength")!;
 const bufferBytesOf = getterOf(ArrayBuffer.prototype, "byteLength")!;
-/** Absent where buffers have one size for ever. */
+/** Absent in runtimes without resizable buffers. */
 const resizableOf = getterOf(ArrayBuffer.prototype, "resizable");
 const maxBytesOf = getterOf(ArrayBuffer.prototype, "maxByteLength");
 const resizeOf = (ArrayBuffer.prototype as { resize?: (this: unknown, bytes: number) => void })
@@ -36,7 +36,7 @@ export function arrayLength(view: ArrayBufferView): number {
   return arrayLengthOf.call(view) as number;
 }
 
-/** Whether a view is a DataView; those below can be told, where it is known. */
+/** Whether a view is a DataView. The functions below take the result. */
 function isDataView(view: ArrayBufferView): boolean {
   return arrayKindOf.call(view) === undefined;
 }
@@ -45,7 +45,7 @@ export function viewBuffer(view: ArrayBufferView, isData = isDataView(view)): Ar
   return (isData ? dataBufferOf : arrayBufferOf).call(view) as ArrayBufferLike;
 }
 
-/** Throws TypeError for a DataView that its buffer has shrunk away from. */
+/** Throws TypeError for a DataView beyond the end of its shrunken buffer. */
 export function viewOffset(view: ArrayBufferView, isData = isDataView(view)): number {
   return (isData ? dataOffsetOf : arrayOffsetOf).call(view) as number;
 }

@@ -15,7 +15,7 @@ const BRAND = Symbol.for("openkv.KvU64");
 class OwnKvU64 {
   /** The number, 0 … 2^64 − 1. */
   readonly value: bigint;
-  /** Only what the constructor made has it. */
+  /** Only instances that the constructor made have it. */
   readonly #made = true;
 
   constructor(value: bigint) {
@@ -75,7 +75,7 @@ Object.defineProperty(OwnKvU64.prototype, BRAND, { value: true });
 
 type U64Class = new (value: bigint) => KvU64;
 
-/** The runtime's class, if it has one whose instances keep their number as ours do. */
+/** The runtime's class, if its instances keep their number as ours do. */
 function runtimeClass(): U64Class | null {
   const given = (globalThis as { Deno?: { KvU64?: U64Class } }).Deno?.KvU64;
   if (typeof given !== "function") return null;
@@ -106,8 +106,8 @@ const runtimesPrototype: object | null = runtimes?.prototype ?? null;
 
 /**
  * Whether a value is a 64-bit integer: made by this class, by the class of another copy of this
- * module, or by the runtime's. Objects without a class are told by their prototype alone. Not for a
- * proxy, whose traps would run.
+ * module, or by the runtime's. Objects without a class are recognized by their prototype only. Do not
+ * pass a proxy: its traps would run.
  */
 export function isU64(value: object): value is KvU64 {
   if (OwnKvU64.isMade(value)) return true;

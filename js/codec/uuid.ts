@@ -1,18 +1,12 @@
 /**
- * `KvUuidV7`: stands for a UUID that is only made when a commit happens. In encoded keys and values
- * it is the text of the nil UUID, and the writer remembers where; the commit writes over it.
+ * `KvUuidV7`: a placeholder for a UUID that the commit makes. In encoded keys and values it is the
+ * text of the nil UUID; the writer records the offset, and the commit overwrites the text.
  */
 
 import type { Writer } from "./writer";
 
-/** What stands where a UUID will be. */
+/** The text in place of a UUID until the commit. */
 export const NIL_UUID = "00000000-0000-0000-0000-000000000000";
-
-/** Where a placeholder's text is, from the first byte of its key or value. */
-export interface Mark {
-  offset: number;
-  readonly placeholder: number;
-}
 
 /** Known to this module and to `kv.uuidv7()`: only they make placeholders. */
 export const MAKES_UUID = Symbol("makes a KvUuidV7");
@@ -54,7 +48,7 @@ export class KvUuidV7 {
     return `KvUuidV7(#${this.#number})`;
   }
 
-  /** There is no text yet: what is built from one would not be what the commit stores. */
+  /** A placeholder has no text before its commit, so a text made of it would be wrong. */
   toJSON(): never {
     throw new TypeError(NO_TEXT);
   }

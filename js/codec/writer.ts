@@ -8,8 +8,21 @@
  */
 
 import { Buffer } from "node:buffer";
-import type { Mark } from "./uuid";
-import type { Fill } from "./value/blob";
+
+/** Where a placeholder's text is, from the first byte of its key or value. */
+export interface Mark {
+  offset: number;
+  readonly placeholder: number;
+}
+
+/** Room left in an encoded value for the contents of a Blob. */
+export interface Fill {
+  /** From the value's first byte, in bytes. */
+  offset: number;
+  /** In bytes; the blob's size when it was encoded. */
+  size: number;
+  blob: Blob;
+}
 
 /** Where a writer starts, in bytes. */
 export const WRITER_BYTES_MIN = 4096;
@@ -25,17 +38,17 @@ export class Writer {
   /** Where the next byte goes. */
   pos = 0;
   /**
-   * The contents that the last value left open (Blob, File), or null. Read and cleared by the
-   * caller.
+   * The room for the contents of Blobs and Files in the last value, or null. The caller reads and
+   * clears it.
    */
   fills: Fill[] | null = null;
-  /** Whether what is written here is a commit's, which fills placeholders in. */
+  /** Whether the bytes are for a commit, which replaces placeholders. */
   resolves = false;
   /** The placeholders of the last key or value, or null. Read and cleared by the caller. */
   marks: Mark[] | null = null;
-  /** The placeholders of the record that is being written, or null (js/patches.ts). */
+  /** The placeholders of the record that is being written, or null (js/records/patches.ts). */
   patches: { place: number; offset: number; placeholder: number }[] | null = null;
-  /** An encoder is writing here right now; a second one must not. */
+  /** An encoder is writing here; a second one must not. */
   busy = false;
 
   /** @param bytes first capacity, in bytes */

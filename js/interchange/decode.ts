@@ -1,6 +1,6 @@
-// Duty: a line of NDJSON back to an entry; the other direction of encode.ts.
-// Invariant: a line that is not of the form throws NdjsonError, which names what and where; it never
-// gives a value that was not meant.
+// Duty: decodes a line of NDJSON to an entry; the reverse of encode.ts.
+// Invariant: a malformed line throws NdjsonError, which names the fault and its place; it never results
+// in another value.
 
 import { decodeValue } from "../codec/value/decode.js";
 import { ENCODING_CBOR, VALUE_DEPTH_MAX } from "../codec/value/tags.js";
@@ -10,14 +10,14 @@ import { KvU64 } from "../codec/u64.js";
 export interface ImportedEntry {
   readonly key: unknown[];
   readonly value: unknown;
-  /** The end of the entry in ms since the epoch, if the line names one. */
+  /** The expiry of the entry in ms since the epoch, if the line has one. */
   readonly expireAt: number | undefined;
 }
 
-/** Most of a place in a line: its outermost parts. */
+/** Most parts of a place in a line, from the outside. */
 const WHERE_CHARS_MAX = 100;
 
-/** What is wrong with a line, and where in it. */
+/** The fault of a line and its place. */
 export class NdjsonError extends Error {
   readonly #what: string;
   #where = "";
@@ -27,7 +27,7 @@ export class NdjsonError extends Error {
     this.#what = what;
   }
 
-  /** Says in which part it was found; the innermost part says so first. */
+  /** Adds the part in which the fault is; the innermost part is added first. */
   within(part: string): this {
     const where = part + this.#where;
     const isLong = where.length > WHERE_CHARS_MAX;
@@ -48,7 +48,8 @@ export function decodeLine(line: string): ImportedEntry {
   }
   depth = 0;
   const { key, value, expireAt } = fields(parsed);
-  if (!Array.isArray(key) || key.length === 0) throw new NdjsonError("key must be an array of parts");
+  if (!Array.isArray(key) || key.length === 0)
+    throw new NdjsonError("key must be an array of parts");
   if (value === undefined) throw new NdjsonError("value is missing");
   if (expireAt !== undefined && !Number.isSafeInteger(expireAt)) {
     throw new NdjsonError("expireAt must be milliseconds since the epoch");
@@ -67,7 +68,7 @@ function fields(value: unknown): Fields {
   throw new NdjsonError("must be an object");
 }
 
-/** Says where an error was found, on its way out. */
+/** Adds the place of a fault. */
 function found(error: unknown, part: string): unknown {
   return error instanceof NdjsonError ? error.within(part) : error;
 }
@@ -92,12 +93,13 @@ function decodeValueOf(value: unknown): unknown {
   }
 }
 
-/** How many nodes are around the one that is being decoded: nothing else runs meanwhile. */
+/** The depth of the current node. Decoding is synchronous, so one variable is enough. */
 let depth = 0;
 
 function decode(node: unknown): unknown {
   // What is within the innermost container that can be stored is no deeper than this.
-  if (depth > VALUE_DEPTH_MAX) throw new NdjsonError(`nested deeper than ${VALUE_DEPTH_MAX} levels`);
+  if (depth > VALUE_DEPTH_MAX)
+    throw new NdjsonError(`nested deeper than ${VALUE_DEPTH_MAX} levels`);
   depth++;
   const value = decodeNode(node);
   depth--;
@@ -147,7 +149,7 @@ function other(type: string, value: unknown): unknown {
   if (type === "ArrayBuffer") return new Uint8Array(bytes(value)).buffer;
   const view = VIEWS.get(type);
   if (view === undefined) throw new NdjsonError(`unknown type ${type}`);
-  // A buffer of its own: typed arrays need theirs aligned, and nobody else should see it.
+  // A buffer of its own: typed arrays need an aligned one that is not shared.
   const own = new Uint8Array(bytes(value)).buffer;
   try {
     return view(own);
@@ -259,9 +261,10 @@ function date(value: unknown): Date {
 function regexp(value: string): RegExp {
   const end = value.lastIndexOf("/");
   try {
-    if (value.startsWith("/") && end > 0) return new RegExp(value.slice(1, end), value.slice(end + 1));
+    if (value.startsWith("/") && end > 0)
+      return new RegExp(value.slice(1, end), value.slice(end + 1));
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new NdjsonError(`not a regular expression: ${value}`);
 }

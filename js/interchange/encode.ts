@@ -1,24 +1,24 @@
-// Duty: one entry as a line of NDJSON, in the form of @deno/kv-utils where that loses nothing.
-// docs/format.md §5 is the page for it.
-// Invariant: what is written here, decode.ts reads back to the same key and value.
+// Duty: encodes an entry as a line of NDJSON, in the form of @deno/kv-utils if that is lossless
+// (docs/format.md §5).
+// Invariant: decode.ts decodes the line to the same key and value.
 
 import { encodeWhole } from "../codec/value/whole.js";
 import { isU64 } from "../codec/u64.js";
-import type { KvKey } from "../types.js";
+import type { KvKey } from "../model/types.js";
 
 /** An entry to be written. */
 export interface ExportedEntry {
   readonly key: KvKey;
   readonly value: unknown;
   readonly versionstamp: string;
-  /** The end of the entry, if it has one. */
+  /** The expiry of the entry, if it has one. */
   readonly expireAt?: Date | null;
 }
 
-/** A value that the common form cannot say: it goes as CBOR. */
+/** A value that the common form cannot represent: it is written as CBOR. */
 const UNSAYABLE = Symbol("unsayable");
 
-/** Text at once, as for nearly every value; a promise of it where the contents of a Blob are read first. */
+/** The text; a promise of it if the contents of a Blob are to be read first. */
 export type Text = string | Promise<string>;
 
 /** One line, without its end. */
@@ -30,7 +30,7 @@ export function encodeLine({ key, value, versionstamp, expireAt }: ExportedEntry
   return typeof text === "string" ? line(text) : text.then(line);
 }
 
-/** A key alone, as it stands in a line. */
+/** A key as in a line. */
 export function encodeKey(key: KvKey): string {
   let text = "[";
   for (let i = 0; i < key.length; i++) text += (i === 0 ? "" : ",") + encodePart(key[i]);
@@ -52,7 +52,7 @@ function encodePart(part: unknown): string {
   }
 }
 
-/** A value, as it stands in a line. */
+/** A value as in a line. */
 export function encodeValue(value: unknown): Text {
   const met = spare ?? new Set();
   spare = null;
@@ -67,10 +67,10 @@ export function encodeValue(value: unknown): Text {
   }
 }
 
-/** A set for the next value: most values put one object into it. */
+/** A set that is reused: most values add one object to it. */
 let spare: Set<object> | null = null;
 
-/** Names of properties as they stand in a line: entries of a kind have the same ones. */
+/** Names of properties as in a line, cached: similar entries have the same ones. */
 const NAMES = new Map<string, string>();
 const NAMES_MAX = 1000;
 
@@ -86,7 +86,7 @@ function encodeName(name: string): string {
 const TRUE = '{"type":"boolean","value":true}';
 const FALSE = '{"type":"boolean","value":false}';
 
-/** Undefined for −0, which JSON has but its readers lose. */
+/** Undefined for −0: JSON has it, but many readers turn it into 0. */
 function encodeNumber(n: number): string | undefined {
   if (Number.isFinite(n)) {
     return Object.is(n, -0) ? undefined : `{"type":"number","value":${n}}`;
@@ -94,7 +94,8 @@ function encodeNumber(n: number): string | undefined {
   return `{"type":"number","value":"${n}"}`;
 }
 
-/** `met`: the objects around this one and before it; one that is met again has identity to lose. */
+/** `met`: the objects that contain this one or precede it. One that occurs again has an identity, which
+ * the common form would lose. */
 function encode(value: unknown, met: Set<object>): string {
   switch (typeof value) {
     case "string":
@@ -167,7 +168,7 @@ function encodePlain(value: object, met: Set<object>): string {
 }
 
 function encodeArray(value: unknown[], met: Set<object>): string {
-  // Holes and properties beside the elements are names too few or too many.
+  // Holes and additional properties change the number of names.
   if (Object.keys(value).length !== value.length) unsayable();
   let text = "";
   for (let i = 0; i < value.length; i++) {
@@ -178,7 +179,7 @@ function encodeArray(value: unknown[], met: Set<object>): string {
 }
 
 function encodeView(view: ArrayBufferView, met: Set<object>): string {
-  // A buffer that others see, or that goes on beyond the view, has identity to lose.
+  // A buffer that is shared, or larger than the view, has an identity that the common form would lose.
   if (met.has(view.buffer)) unsayable();
   met.add(view.buffer);
   if (view.byteLength !== view.buffer.byteLength) unsayable();

@@ -1,15 +1,15 @@
-// Duty: entries of a database to lines of NDJSON, in chunks of bytes that a stream takes.
-// Invariant: constant memory: one page of the list and one chunk. Each page is one state of the
-// database, the whole is not.
+// Duty: encodes the entries of a database as lines of NDJSON, in chunks of bytes for a stream.
+// Invariant: constant memory: one page of the list and one chunk. Each page is from one snapshot, the
+// whole export is not.
 
-import type { Kv } from "../kv.js";
-import type { KvKey, KvListSelector } from "../types.js";
+import type { Kv } from "../api/kv.js";
+import type { KvKey, KvListSelector } from "../model/types.js";
 import { encodeLine } from "./encode.js";
-import { listWithEnds } from "./ends.js";
+import { listWithExpiry } from "./list-with-expiry.js";
 
-/** Bytes that are gathered before they are written. */
+/** Bytes that are collected before they are written. */
 const CHUNK_BYTES = 256 * 1024;
-/** What UTF-8 has at most for a unit of a string. */
+/** Most UTF-8 bytes of a code unit. */
 const BYTES_PER_UNIT = 3;
 /** Entries of one read. */
 const PAGE_ENTRIES = 500;
@@ -17,11 +17,11 @@ const PAGE_ENTRIES = 500;
 export interface ExportOptions {
   /** Only keys that extend this one. Default: all. */
   prefix?: KvKey | undefined;
-  /** Go on behind this key. */
+  /** Continue after this key. */
   after?: KvKey | undefined;
   signal?: AbortSignal;
-  /** Called when the database does not tell when its entries end. */
-  untold?: () => void;
+  /** Called if the database does not send the expiry of its entries. */
+  onWithoutExpiry?: () => void;
 }
 
 /** A chunk, how many entries are in it, and the key of the last of them. */
@@ -31,14 +31,22 @@ export interface ExportChunk {
   readonly lastKey: KvKey;
 }
 
-export async function* exportChunks(kv: Kv, options: ExportOptions = {}): AsyncGenerator<ExportChunk> {
-  const { prefix = [], after, signal, untold } = options;
+export async function* exportChunks(
+  kv: Kv,
+  options: ExportOptions = {},
+): AsyncGenerator<ExportChunk> {
+  const { prefix = [], after, signal, onWithoutExpiry } = options;
   let lines = new Lines();
   let lastKey: KvKey = [];
   let isFirst = true;
-  const list = await listWithEnds(kv, selectorAfter(prefix, after), PAGE_ENTRIES, untold);
+  const list = await listWithExpiry(
+    kv,
+    selectorAfter(prefix, after),
+    PAGE_ENTRIES,
+    onWithoutExpiry,
+  );
   for await (const entry of list) {
-    // The bound of a range that goes on is the last key itself.
+    // A continued range starts at the last key itself.
     const isBound = isFirst && after !== undefined && sameKey(entry.key, after);
     isFirst = false;
     if (isBound) continue;
@@ -54,8 +62,8 @@ export async function* exportChunks(kv: Kv, options: ExportOptions = {}): AsyncG
 }
 
 /**
- * Lines as bytes. Each is encoded at once: strings that are put together and kept until there are
- * many cost more to collect than to make.
+ * Lines as bytes. Each line is encoded at once: collecting many strings first costs more in garbage
+ * collection than it saves.
  */
 class Lines {
   count = 0;

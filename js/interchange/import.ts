@@ -1,19 +1,19 @@
-// Duty: lines of NDJSON into a database, many to a commit, several commits on their way.
-// Invariant: `progress` is told of a line only when everything up to it is durable, so that an
-// import that was cut off can go on from there. Storing a line twice does no harm.
+// Duty: writes lines of NDJSON into a database, many in a commit, several commits under way.
+// Invariant: `progress` reports a line only when all lines up to it are durable, so that an interrupted
+// import can be resumed there. Storing a line twice has no effect.
 
-import type { AtomicOperation } from "../atomic.js";
-import type { Kv } from "../kv.js";
-import { overLimit } from "../check.js";
-import { now } from "../clock.js";
+import type { AtomicOperation } from "../atomic/atomic.js";
+import type { Kv } from "../api/kv.js";
+import { overLimit } from "../arguments/check.js";
+import { now } from "../model/clock.js";
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
-import { port } from "../port.js";
-import type { KvKey } from "../types.js";
+import { port } from "../native/port.js";
+import type { KvKey } from "../model/types.js";
 import { type ImportedEntry, NdjsonError, decodeLine } from "./decode.js";
 import { wholeLines } from "./lines.js";
 
-/** After how many entries, and bytes of lines, a commit is sent: no value is longer than its line. */
+/** Entries, and bytes of lines, after which a commit is sent. A value is never longer than its line. */
 const COMMIT_ENTRIES_MAX = 500;
 const COMMIT_BYTES_MAX = 256 * 1024;
 /** With one key more, below `commitKeyBytesMax` of every server. */
@@ -24,18 +24,18 @@ const COMMITS_MAX = 16;
 export interface ImportOptions {
   /** Put in front of every key. */
   prefix?: KvKey | undefined;
-  /** Whether entries that are there already are written over. Default: true. */
+  /** Whether existing entries are replaced. Default: true. */
   overwrite?: boolean;
   signal?: AbortSignal;
-  /** Told how many bytes of the input are done. */
+  /** Called with the number of bytes of the input that are done. */
   progress?: (bytesDone: number, counts: ImportCounts) => void;
-  /** Told of each line that is not stored, with its number from 1. */
+  /** Called for each line that is not stored, with its number from 1. */
   onFailure?: (line: number, error: Error) => void;
 }
 
 export interface ImportCounts {
   imported: number;
-  /** There already, or ended meanwhile. */
+  /** Existed already, or has expired. */
   skipped: number;
   failed: number;
 }
@@ -50,7 +50,7 @@ interface Batch {
   keyBytes: number;
 }
 
-/** A batch on its way, and the bytes of the input up to its end. */
+/** A batch under way, and the bytes of the input up to its end. */
 interface Sent {
   readonly settled: Promise<void>;
   readonly bytes: number;
@@ -79,7 +79,7 @@ export async function importLines(
       if (options.signal?.aborted) break;
     }
   } catch (error) {
-    // An input that waited was ended by the signal.
+    // The signal ends an input that waits.
     if (!options.signal?.aborted) throw error;
   }
   return await importer.end();
@@ -121,7 +121,7 @@ class Importer {
     this.#line++;
     this.#bytes += bytes + 1;
     if (line === "" || line.trim() === "") return;
-    // Editors put a mark of byte order before the first one.
+    // Some editors put a byte order mark before the first line.
     const text = this.#line === 1 && line.startsWith("\ufeff") ? line.slice(1) : line;
     try {
       this.#put(decodeLine(text), bytes);
@@ -139,7 +139,7 @@ class Importer {
       return;
     }
     const whole = this.#prefix.length === 0 ? (key as KvKey) : ([...this.#prefix, ...key] as KvKey);
-    // An operation keeps what is wrong with a key for its commit, which is that of other lines too.
+    // An operation keeps the error of a key for its commit, which would fail the other lines too.
     const keyBytes = this.#sizeOf(whole);
     const options = expireIn === undefined ? undefined : { expireIn };
     const batch = this.#batch;
@@ -169,7 +169,7 @@ class Importer {
     else this.counts.skipped++;
   }
 
-  /** Those that are there already keep no others out. */
+  /** Entries that exist already do not prevent the others. */
   async #each(singles: readonly AtomicOperation[]): Promise<void> {
     await Promise.all(singles.map((operation) => this.#single(operation)));
   }
@@ -179,7 +179,7 @@ class Importer {
     this.counts.imported += entries;
   }
 
-  /** Sends what was taken; waits while too much is on its way. */
+  /** Sends the batch; waits while too many are under way. */
   async commit(sentMax = COMMITS_MAX): Promise<void> {
     const batch = this.#batch;
     this.#batch = this.#start();
@@ -207,7 +207,7 @@ class Importer {
   }
 }
 
-/** What says that one line cannot be stored, and nothing about the others. */
+/** Whether the error concerns this line only. */
 function isOfLine(error: unknown): error is Error {
   // A value may be nested too deeply for the encoder: a RangeError.
   return error instanceof NdjsonError || error instanceof TypeError || error instanceof RangeError;

@@ -1,13 +1,13 @@
-// Duty: pieces of a stream of bytes, cut anew so that each ends where a line does.
-// Invariant: bytes that are no UTF-8 throw, instead of becoming other characters.
+// Duty: splits a stream of bytes into pieces that end at the end of a line.
+// Invariant: bytes that are not UTF-8 throw, instead of becoming other characters.
 
 import { isUtf8 } from "node:buffer";
 
 const LINE_END = 0x0a;
 
-/** Whole lines, as many as have come; the last piece may lack the end of its last line. */
+/** Pieces of whole lines. The last line may lack its line feed. */
 export async function* wholeLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  /** What has come since the last end of a line: joined once, however long the line is. */
+  /** The pieces of an incomplete line, joined once. */
   let open: Buffer[] = [];
   for await (const piece of input) {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
@@ -17,7 +17,7 @@ export async function* wholeLines(input: AsyncIterable<Uint8Array>): AsyncGenera
       yield checked(open.length === 0 ? whole : Buffer.concat([...open, whole]));
       open = [];
     }
-    // The stream may use its memory again.
+    // The stream may reuse its memory.
     if (end < bytes.length) open.push(Buffer.from(bytes.subarray(end)));
   }
   if (open.length > 0) yield checked(Buffer.concat(open));

@@ -1,28 +1,28 @@
 // Types of the addon's loader (dist/native/binding.js), as js/native/contract.md describes it.
 
-/** What the addon needs to know to open a database. */
+/** The options of opening a database. */
 export interface NativeOptions {
   /** ":memory:" or an absolute path. */
   path: string;
   durability: "full" | "normal";
   readonly: boolean;
   busyTimeoutMs: number;
-  /** The format of a file's values, if there is a wish. */
+  /** The format of a new file's values. Default: the addon's. */
   encoding?: "cbor" | "v8" | undefined;
   /** Every bound by name. */
   limits: Record<string, number>;
-  /** A database elsewhere; the path is then not looked at. */
+  /** A remote database. The path is ignored then. */
   remote?: NativeRemote;
 }
 
-/** Where a database elsewhere is, and who asks. */
+/** The URL and the access token of a remote database. */
 export interface NativeRemote {
   url: string;
   accessToken: string;
   timeoutMs: number;
 }
 
-/** One open database. Sync reads answer a length or one of the negative codes of js/native.ts. */
+/** One open database. Sync reads answer a length or one of the negative codes of js/native/contract.ts. */
 export interface NativeHandle {
   lane(): number;
   getMany(count: number, requestLen: number): number;
@@ -31,7 +31,9 @@ export interface NativeHandle {
   release(): void;
   read(id: number, count: number, frame: Uint8Array, len: number): void;
   write(id: number, count: number, frame: Uint8Array, len: number): void;
-  call(id: number, verb: number, frame: Uint8Array, len: number): void;
+  call(id: number, command: number, frame: Uint8Array, len: number): void;
+  callCancellable(id: number, command: number, frame: Uint8Array, len: number): void;
+  cancel(id: number): void;
   watch(id: number, count: number, frame: Uint8Array, len: number, raw: boolean): void;
   watchNext(id: number): void;
   watchCancel(id: number): void;
@@ -48,30 +50,26 @@ export interface NativeHandle {
   close(id: number): void;
 }
 
-/** Starts to open; OPENED or OPEN_FAILED comes with this id. */
-export const Handle: new (
-  attachment: number,
-  id: number,
-  options: NativeOptions,
-) => NativeHandle;
+/** Starts to open; the event OPENED or OPEN_FAILED has this id. */
+export const Handle: new (attachment: number, id: number, options: NativeOptions) => NativeHandle;
 
 /** A KV Connect server. */
 export interface NativeServer {
-  /** REPLIED comes with this id when it is closed. */
+  /** The event REPLIED with this id says that it is closed. */
   close(id: number): void;
 }
 
-/** Starts with options in JSON; REPLIED or CALL_FAILED comes with this id. */
+/** Starts with options in JSON; the event REPLIED or CALL_FAILED has this id. */
 export const Server: new (attachment: number, id: number, options: string) => NativeServer;
 
-/** A restoration that is under way. */
+/** A running restore. */
 export interface NativeRestore {
-  /** Pages done, and pages in all. */
+  /** Pages done and pages in total. */
   progress(): number[];
   abandon(): void;
 }
 
-/** Starts by absolute paths; REPLIED with what was restored, or CALL_FAILED, comes with this id. */
+/** Starts with absolute paths; the event REPLIED, with the facts of the copy, or CALL_FAILED has this id. */
 export const Restore: new (
   attachment: number,
   id: number,

@@ -1,19 +1,19 @@
-// Duty: which addon is loaded: a file beside the code that asks, or the platform package that npm
-// installed as an optional dependency. Used by both loaders, scripts/native-loader.js and .mjs.
+// Duty: chooses the addon to load: a file beside the code, or the platform package that npm
+// installed as an optional dependency. Both loaders use it: scripts/native-loader.js and .mjs.
 // Never: a download or a compilation.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 
-/** What differs between the loaders. */
+/** The differences between the loaders. */
 export interface Door {
-  /** Where an addon's file may lie. */
+  /** The folders to look in for a file of the addon. */
   readonly folders: readonly string[];
   /** The version of the JavaScript. */
   readonly version: string;
   loadFile(path: string): unknown;
-  /** The addon of the platform package that has this name; `expect` is told its version before it is loaded. */
+  /** The addon of the platform package that has this name; `expect` gets its version before it is loaded. */
   loadPackage(name: string, expect: (version: string) => void): unknown;
 }
 
@@ -21,12 +21,12 @@ export interface Door {
 const PLATFORM_SCOPE = "@openkv";
 
 const ADDON_ERROR = "ERR_OPENKV_ADDON";
-/** Told apart from a package that is not installed. */
+/** A failure other than a package that is not installed. */
 const NO_PACKAGE = "ERR_OPENKV_PLATFORM";
 
 /**
- * The addon and the JavaScript that drives it are one release: another one's is refused. Throws an
- * error with the code ERR_OPENKV_ADDON that names everything that was tried.
+ * The addon must be of the same release as the JavaScript. Throws an error with the code
+ * ERR_OPENKV_ADDON that names every attempt.
  */
 export function findAddon(door: Door): unknown {
   const failures: string[] = [];
@@ -47,7 +47,7 @@ export function findAddon(door: Door): unknown {
         if (version !== door.version) throw otherVersion(version, door.version);
       });
     } catch (error) {
-      // Not installed is the ordinary case for all candidates but one.
+      // All candidates but one are normally not installed.
       const { code, message } = error as NodeJS.ErrnoException;
       published ||= code !== NO_PACKAGE;
       const absent = code === "MODULE_NOT_FOUND" && message.includes(packaged);
@@ -57,7 +57,7 @@ export function findAddon(door: Door): unknown {
   throw published ? notLoaded(failures) : unsupported(failures);
 }
 
-/** Says that openkv is not published for a platform. */
+/** The error for a platform that has no package. */
 export function noPackage(name: string): Error {
   return Object.assign(new Error(`openkv is not built for ${name}`), { code: NO_PACKAGE });
 }
@@ -67,7 +67,7 @@ function candidates(): string[] {
   const { platform, arch } = process;
   if (platform === "linux") {
     const [first, second] = usesMusl() ? ["musl", "gnu"] : ["gnu", "musl"];
-    // Both are tried: telling the C library from inside a process is a guess, loading is proof.
+    // Both are tried: a process cannot tell reliably which C library it uses.
     return [`linux-${arch}-${first}`, `linux-${arch}-${second}`];
   }
   return [platform === "win32" ? `win32-${arch}-msvc` : `${platform}-${arch}`];
@@ -93,12 +93,12 @@ function usesMusl(): boolean {
   try {
     return existsSync(loader) && !existsSync("/etc/ld.so.cache");
   } catch {
-    // Deno, without permission to read there.
+    // Deno without permission to read there.
     return false;
   }
 }
 
-/** A file has no manifest: it tells its version itself. */
+/** A file has no manifest; the addon itself has its version. */
 function ofVersion(addon: unknown, wanted: string): unknown {
   const found = (addon as { version?(): string }).version?.() ?? "unknown";
   if (found !== wanted) throw otherVersion(found, wanted);

@@ -1,4 +1,4 @@
-// Duty: the addon, for the CommonJS modules. scripts/native-loader.mjs stands in its place in dist/esm/.
+// Duty: the addon, for the CommonJS modules. scripts/native-loader.mjs replaces this file in dist/esm/.
 
 import type * as Binding from "./binding.js";
 

@@ -43,7 +43,9 @@ export async function runStep(step, root, guardMs) {
   });
   clearTimeout(guard);
   running.delete(child);
-  const how = timedOut ? `ended after ${Math.round(guardMs / 1000)} s` : describe(code, signal, error);
+  const how = timedOut
+    ? `ended after ${Math.round(guardMs / 1000)} s`
+    : describe(code, signal, error);
   const output = Buffer.concat(chunks).toString("utf8").trimEnd();
   return { ok: code === 0 && !timedOut, end: how, output, seconds: seconds() };
 }

@@ -20,7 +20,8 @@ const FUZZ_SECONDS = 30;
 export function steps(root) {
   return [
     node("install", npmCi(root, ".")),
-    node("addon", ["npm", "run", "build:addon"], { minutes: 12 }),
+    node("lint", ["npm", "run", "lint"], { needs: ["install"] }),
+    node("addon", ["npm", "run", "build:addon"]),
     node("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
     node("runtimes", npmCi(root, "__test__/runtime")),
     node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),

@@ -1,6 +1,6 @@
 //! The attachments of this thread: the copies of the package's JavaScript that run on it, each with
-//! its scratch and its way for events. There is one as a rule, and several where modules are loaded
-//! anew: by a test runner, by hot replacement, by two bundles over one addon.
+//! its scratch and its events. There is usually one. There are several where modules are loaded again,
+//! by a test runner, by hot replacement, or by two bundles over one addon.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use napi::{Error, Result, sys};
 use super::events::Events;
 use super::scratch::Scratch;
 
-/// What one copy has handed over. Its handles and lanes have it too.
+/// The scratch and events of one copy, which its handles and lanes share.
 #[derive(Clone)]
 pub(super) struct Attachment {
     pub(super) scratch: Rc<Scratch>,
@@ -19,7 +19,7 @@ pub(super) struct Attachment {
 }
 
 thread_local! {
-    /// By number. None ever goes: nothing says when a copy is not used any more.
+    /// By number. No entry is removed: nothing tells when a copy is no longer used.
     static ATTACHMENTS: RefCell<Vec<Attachment>> = const { RefCell::new(Vec::new()) };
 }
 

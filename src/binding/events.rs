@@ -1,4 +1,4 @@
-//! The way back: events from any thread to the one JavaScript callback of an attachment.
+//! Events from any thread to the one JavaScript callback of an attachment.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,10 +9,10 @@ use napi::{Result, sys};
 use parking_lot::RwLock;
 
 use super::scratch::check;
-use crate::codec::frame::push_error;
 use crate::model::{Error, Kind};
+use crate::protocol::frame::push_error;
 
-/// What ended. The numbers are the contract's.
+/// The kinds of events. The numbers are the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Event {
@@ -30,8 +30,8 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// What tells that this one could not be told: an event with an error record. Outcomes of
-    /// writes, which are short, have none.
+    /// The event with an error record that replaces this one if it cannot be sent. Outcomes of writes
+    /// are short and have none.
     fn failing(self) -> Option<Self> {
         match self {
             Self::Opened | Self::OpenFailed => Some(Self::OpenFailed),
@@ -44,7 +44,7 @@ impl Event {
     }
 }
 
-/// One event on its way.
+/// An event that waits for the JavaScript thread.
 struct Sent {
     event: Event,
     id: f64,
@@ -60,7 +60,7 @@ unsafe impl Send for Port {}
 // SAFETY: as above.
 unsafe impl Sync for Port {}
 
-/// The way to one callback on its thread. After that thread's end events go nowhere.
+/// Sends events to one callback on its thread. After the end of that thread events are dropped.
 #[derive(Clone)]
 pub(super) struct Events(Arc<Port>);
 
@@ -95,7 +95,7 @@ impl Events {
         Ok(Self(port))
     }
 
-    /// Whether events that are to come keep the loop alive.
+    /// Sets whether pending events keep the event loop alive.
     pub(super) fn keep_alive(&self, env: &Env, keep: bool) {
         let port = self.0.0.read();
         let Some(function) = *port else { return };
@@ -137,7 +137,7 @@ impl Events {
     }
 }
 
-/// The environment is going: no event may be sent any more.
+/// Called when the environment ends: no event may be sent any more.
 unsafe extern "C" fn finalize(_env: sys::napi_env, port: *mut c_void, _hint: *mut c_void) {
     // SAFETY: the pointer is the `Arc` that `attach` handed over, given back once.
     let port: Arc<Port> = unsafe { Arc::from_raw(port.cast()) };

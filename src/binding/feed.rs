@@ -5,24 +5,19 @@ use napi_derive::napi;
 use super::events::Event;
 use super::handle::{Handle, cut, number};
 use super::replies::Reply;
-use crate::backend::Database;
-use crate::codec::frame::{parse_feed, push_changes};
-use crate::model::{Error, Versionstamp};
-use crate::store::{Batch, FeedReply};
+use crate::model::{Batch, Error, FeedReply, Versionstamp};
+use crate::protocol::frame::{parse_feed, push_changes};
 
 #[napi]
 impl Handle {
     /// Starts to follow the changes of a range.
     #[napi(catch_unwind)]
     pub fn feed(&mut self, id: f64, frame: &[u8], len: u32) {
-        let busy = self.busy;
+        let busy = self.options.busy;
         let feed = match parse_feed(cut(frame, len)) {
-            Ok((range, since)) => self.database().and_then(|database| match database {
-                Database::Store(store) => {
-                    Ok(store.feed(range, since.map(Versionstamp::version), busy))
-                }
-                Database::Remote(client) => client.feed(range, since),
-            }),
+            Ok((range, since)) => {
+                self.database().and_then(|database| database.feed(range, since, busy))
+            }
             Err(bug) => Err(Error::internal(bug.to_string())),
         };
         self.feeds.insert(number(id), feed);
@@ -47,20 +42,15 @@ impl Handle {
             Ok(None) => reply.over(),
             Err(error) => reply.bad(&error),
         });
-        match database {
-            Database::Store(store) => store.feed_next(feed, answered),
-            Database::Remote(client) => client.feed_next(feed, answered),
-        }
+        database.feed_next(feed, answered);
     }
 
     /// Ends a feed.
     #[napi(catch_unwind)]
     pub fn feed_cancel(&mut self, id: f64) {
         let Some(Ok(feed)) = self.feeds.remove(&number(id)) else { return };
-        match self.database() {
-            Ok(Database::Store(store)) => store.feed_cancel(feed),
-            Ok(Database::Remote(client)) => client.feed_cancel(feed),
-            Err(_) => {}
+        if let Ok(database) = self.database() {
+            database.feed_cancel(feed);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! One open database as JavaScript holds it.
+//! A handle: one open database of JavaScript.
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use napi::Result;
@@ -11,44 +11,41 @@ use napi_derive::napi;
 use parking_lot::Mutex;
 
 use super::attachment::{self, Attachment};
-use super::consume::Consumers;
+use super::calls::{CancellableCall, CancellableCalls};
+use super::consumers::Consumers;
 use super::events::{Event, Events};
 use super::lane::{self, Code, Lane};
-use super::remote;
 use super::replies::{Reply, Settle};
 use super::scratch::{self, Scratch};
-use crate::backend::Database;
-use crate::call::{Call, carry_out, read};
-use crate::codec::Malformed;
-use crate::codec::frame::{Answer, Verb, parse_keys, parse_ranges, parse_writes};
+use crate::database::{Database, HandleOptions, WeakDatabase};
 use crate::engine::Reader;
-use crate::model::{
-    self, ANSWER_BYTES_MAX, Error, FRAMES_PAGE_BYTES, LONG_READ_MS_MAX, Limits, Row,
-};
+use crate::model::{self, Entry, Error, Id, Limits, Row, WatchReply};
 use crate::open::{Target, close, open_unless};
-use crate::remote::{Abandon, CommitReply};
-use crate::store::{Closing, Entry, Id, Store, WatchReply};
+use crate::protocol::Command;
+use crate::protocol::frame::{Answer, parse_keys};
+use crate::remote::Abandon;
+use crate::store::Closing;
 
-/// What JavaScript says about the database that it opens.
+/// The options of opening.
 #[napi(object)]
 pub struct NativeOptions {
     /// `:memory:` or an absolute path.
     pub path: String,
     /// `full` or `normal`.
     pub durability: String,
-    /// Whether it must not be written.
+    /// Whether writes are refused.
     pub readonly: bool,
     /// Longest wait for other processes, in ms.
     pub busy_timeout_ms: f64,
-    /// The format of a file's values, `cbor` or `v8`, if there is a wish.
+    /// The format of a file's values, `cbor` or `v8`, if the caller names one.
     pub encoding: Option<String>,
     /// Every limit by name.
     pub limits: HashMap<String, f64>,
-    /// Where the database is, if it is elsewhere; `path` is then not looked at.
+    /// The server of a remote database; `path` is then ignored.
     pub remote: Option<NativeRemote>,
 }
 
-/// A database elsewhere.
+/// A remote database.
 #[napi(object)]
 pub struct NativeRemote {
     /// The URL of its metadata exchange.
@@ -59,7 +56,7 @@ pub struct NativeRemote {
     pub timeout_ms: f64,
 }
 
-/// What opening leaves for the handle to pick up.
+/// Where the opening thread leaves the database for the handle.
 type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;
 
 /// A handle: its database, its lane, and what it watches and listens to.
@@ -68,31 +65,19 @@ pub struct Handle {
     pub(super) events: Events,
     /// Its lane's.
     scratch: Rc<Scratch>,
-    limits: Limits,
-    durable: bool,
-    pub(super) busy: Duration,
+    pub(super) options: HandleOptions,
     opened: Opened,
     abandon: Abandon,
     /// The database, and the number of this handle's lane.
     open: Option<(Database, usize)>,
-    /// Still there while other handles keep the store open after this one is closed.
-    settling: Weak<Store>,
+    /// Settles messages after this handle is closed, while other handles keep the store open.
+    settling: WeakDatabase,
     closed: bool,
-    /// Told to what takes long.
-    closing: Closing,
+    cancellable: CancellableCalls,
     watches: HashMap<u64, Id>,
     /// Feeds, and why one could not be opened.
     pub(super) feeds: HashMap<u64, model::Result<Id>>,
     pub(super) consumers: Consumers,
-}
-
-/// Longest time of a call's reads.
-const LONG_MOST: Duration = Duration::from_millis(LONG_READ_MS_MAX);
-
-/// Whether closing the handle ends such a call.
-fn is_long(verb: Verb) -> bool {
-    use Verb::{Count, DeleteMany, ListIndexes, QueueStats, Scan, Search, Stats};
-    matches!(verb, Count | DeleteMany | ListIndexes | QueueStats | Scan | Search | Stats)
 }
 
 pub(super) fn number(id: f64) -> u64 {
@@ -101,7 +86,7 @@ pub(super) fn number(id: f64) -> u64 {
 
 #[napi]
 impl Handle {
-    /// Starts to open; OPENED or OPEN_FAILED comes with this id.
+    /// Starts to open; OPENED or OPEN_FAILED follows with this id.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
     pub fn new(attachment: u32, id: f64, options: NativeOptions) -> Result<Self> {
@@ -132,29 +117,32 @@ impl Handle {
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);
         let (place, abandon) = (opened.clone(), Abandon::default());
         let abandoned = abandon.clone();
-        std::thread::Builder::new().name("openkv-open".into()).spawn(move || match open_unless(
-            &target, abandoned,
-        )
-        .and_then(|database| Ok((database.lane()?, database)))
-        {
-            Ok((reader, database)) => {
-                *place.lock() = Some((database, reader));
-                reply.good(None);
+        reply.on_thread("openkv-open", move |reply| {
+            let opening = open_unless(&target, abandoned)
+                .and_then(|database| Ok((database.lane()?, database)));
+            match opening {
+                Ok((reader, database)) => {
+                    *place.lock() = Some((database, reader));
+                    reply.good(None);
+                }
+                Err(error) => reply.bad(&error),
             }
-            Err(error) => reply.bad(&error),
-        })?;
+        });
         Ok(Self {
             events,
             scratch,
-            limits,
-            durable: options.durability != "normal",
-            busy,
+            options: HandleOptions {
+                durable: options.durability != "normal",
+                busy,
+                limits,
+                closing: Closing::default(),
+            },
             opened,
             abandon,
             open: None,
-            settling: Weak::new(),
+            settling: WeakDatabase::default(),
             closed: false,
-            closing: Closing::default(),
+            cancellable: CancellableCalls::default(),
             watches: HashMap::new(),
             feeds: HashMap::new(),
             consumers: Consumers::default(),
@@ -165,11 +153,7 @@ impl Handle {
         if self.open.is_none() && !self.closed {
             let opened = self.opened.lock().take();
             self.open = opened.map(|(database, reader)| {
-                let metrics = match &database {
-                    Database::Store(store) => store.metrics().clone(),
-                    // Its lane answers nothing.
-                    Database::Remote(_) => Arc::default(),
-                };
+                let metrics = database.metrics();
                 (database, lane::open(reader, metrics, self.scratch.clone()))
             });
         }
@@ -180,11 +164,12 @@ impl Handle {
         self.open.as_ref().map(|(database, _)| database).ok_or_else(Error::closed)
     }
 
-    /// The database for what was taken from it, a store's also after this handle was closed.
+    /// The database in which delivered messages are settled. A store is available also after this
+    /// handle was closed.
     pub(super) fn to_settle(&self) -> Option<Database> {
         match &self.open {
             Some((database, _)) => Some(database.clone()),
-            None => self.settling.upgrade().map(Database::Store),
+            None => self.settling.upgrade(),
         }
     }
 
@@ -216,7 +201,7 @@ impl Handle {
                 return None;
             }
         };
-        let (busy, mut answer) = (self.busy, Err(Error::closed()));
+        let (busy, mut answer) = (self.options.busy, Err(Error::closed()));
         self.read_now(|lane| {
             answer = lane.get_blocking(&keys, busy);
             0
@@ -230,7 +215,7 @@ impl Handle {
         self.read_now(|lane| lane.page(request_len as usize, &mut out))
     }
 
-    /// This turn of the loop is over.
+    /// Ends this turn of the event loop.
     #[napi(catch_unwind)]
     pub fn release(&mut self) {
         self.read_now(|lane| {
@@ -243,72 +228,73 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn read(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Read, Event::ReadFailed);
-        let frame = cut(frame, len);
-        let store = match self.database() {
-            Ok(Database::Store(store)) => store.clone(),
-            Ok(Database::Remote(client)) => return remote::read(client, frame, count, reply),
-            Err(error) => return reply.bad(&error),
-        };
-        let ranges = match parse_ranges(frame, count as usize) {
-            Ok(ranges) => ranges,
-            Err(bug) => return reply.bad(&Error::internal(bug.to_string())),
-        };
-        let (reply, answer_bytes_max) = (reply.of_read(), ANSWER_BYTES_MAX);
-        let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
-        let call =
-            Call { store, reply, durable, busy, limits, answer_bytes_max, long_most: LONG_MOST };
-        read(ranges, FRAMES_PAGE_BYTES, call);
+        match self.database().cloned() {
+            Ok(database) => {
+                database.read(cut(frame, len), count as usize, &self.options, reply.of_read());
+            }
+            Err(error) => reply.bad(&error),
+        }
     }
 
     /// `count` writes; SETTLED.
     #[napi(catch_unwind)]
     pub fn write(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let settle = Settle::new(self.events.clone(), id, count as usize);
-        let (frame, count, limits) = (cut(frame, len), count as usize, self.limits.clone());
-        let (durable, busy) = (self.durable, self.busy);
-        let refused = |bug: Malformed| Error::internal(bug.to_string());
-        match self.database() {
-            Ok(Database::Store(store)) => match parse_writes(frame, count, &limits) {
-                Ok(writes) => store.commit(writes, durable, busy, decided(settle)),
-                Err(bug) => settle.failed(&refused(bug)),
-            },
-            Ok(Database::Remote(client)) => match remote::writes(frame, count, &limits) {
-                Ok(writes) => client.commit(writes, &limits, decided(settle)),
-                Err(bug) => settle.failed(&refused(bug)),
-            },
+        match self.database().cloned() {
+            Ok(database) => {
+                let reply = Box::new(move |decisions: Vec<_>| settle.decided(&decisions));
+                database.write(cut(frame, len), count as usize, &self.options, reply);
+            }
             Err(error) => settle.failed(&error),
         }
     }
 
-    /// Everything that is neither hot nor a stream: a verb and its frame; REPLIED or CALL_FAILED.
+    /// Everything that is neither hot nor a stream: a command and its frame; REPLIED or CALL_FAILED.
     #[napi(catch_unwind)]
-    pub fn call(&mut self, id: f64, verb: u32, frame: &[u8], len: u32) {
+    pub fn call(&mut self, id: f64, command: u32, frame: &[u8], len: u32) {
+        self.carry_out(id, command, cut(frame, len), None);
+    }
+
+    /// As `call`, until `cancel`.
+    #[napi(catch_unwind)]
+    pub fn call_cancellable(&mut self, id: f64, command: u32, frame: &[u8], len: u32) {
+        let call = self.cancellable.enter(number(id));
+        self.carry_out(id, command, cut(frame, len), Some(call));
+    }
+
+    /// Ends the work of a cancellable call within one of its steps; it is answered all the same.
+    #[napi(catch_unwind)]
+    pub fn cancel(&self, id: f64) {
+        self.cancellable.cancel(number(id));
+    }
+
+    fn carry_out(
+        &mut self,
+        id: f64,
+        command: u32,
+        frame: &[u8],
+        cancellable: Option<CancellableCall>,
+    ) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
-        let Some(verb) = Verb::from_number(verb) else {
-            return reply.bad(&Error::internal(format!("an unknown verb {verb} with {len} bytes")));
+        let Some(command) = Command::from_number(command) else {
+            let len = frame.len();
+            return reply
+                .bad(&Error::internal(format!("an unknown command {command} with {len} bytes")));
         };
-        let (durable, busy, limits) = (self.durable, self.busy, self.limits.clone());
-        if verb == Verb::Metrics {
+        if command == Command::Metrics {
             self.read_now(|lane| {
                 lane.count();
                 0
             });
         }
         match self.database().cloned() {
-            Ok(Database::Store(store)) => {
-                let mut reply = reply.of_call();
-                if is_long(verb) {
-                    let closing = self.closing.clone();
-                    reply = reply.while_wanted(move || closing.leaves_time());
-                }
-                let answer_bytes_max = ANSWER_BYTES_MAX;
-                let long_most = LONG_MOST;
-                let call =
-                    Call { store, reply, durable, busy, limits, answer_bytes_max, long_most };
-                carry_out(verb, cut(frame, len), call);
-            }
-            Ok(Database::Remote(client)) => {
-                remote::call(&client, verb, cut(frame, len), &limits, reply);
+            Ok(database) => {
+                let cancel = cancellable.as_ref().map(CancellableCall::flag);
+                let reply = match cancellable {
+                    Some(call) => reply.of_call().holding(call),
+                    None => reply.of_call(),
+                };
+                database.call(command, frame, &self.options, cancel, reply);
             }
             Err(error) => reply.bad(&error),
         }
@@ -319,8 +305,7 @@ impl Handle {
     pub fn watch(&mut self, id: f64, count: u32, frame: &[u8], len: u32, raw: bool) {
         let keys = parse_keys(cut(frame, len), count as usize).unwrap_or_default();
         let watch = match self.database() {
-            Ok(Database::Store(store)) => store.watch(keys, raw),
-            Ok(Database::Remote(client)) => client.watch(keys, raw),
+            Ok(database) => database.watch(keys, raw),
             Err(_) => return,
         };
         self.watches.insert(number(id), watch);
@@ -337,32 +322,26 @@ impl Handle {
             Ok(None) => reply.over(),
             Err(error) => reply.bad(&error),
         });
-        match database {
-            Database::Store(store) => store.watch_next(watch, answered),
-            Database::Remote(client) => client.watch_next(watch, answered),
-        }
+        database.watch_next(watch, answered);
     }
 
     /// Ends a watch.
     #[napi(catch_unwind)]
     pub fn watch_cancel(&mut self, id: f64) {
         let watch = self.watches.remove(&number(id));
-        match (watch, self.database()) {
-            (Some(watch), Ok(Database::Store(store))) => store.watch_cancel(watch),
-            (Some(watch), Ok(Database::Remote(client))) => client.watch_cancel(watch),
-            _ => {}
+        if let (Some(watch), Ok(database)) = (watch, self.database()) {
+            database.watch_cancel(watch);
         }
     }
 
-    /// Gives up what is under way with a server, opening it too: to be called before `close`, which
-    /// completes it.
+    /// Gives up requests to a server, and its opening. Called before `close`, which would complete them.
     #[napi(catch_unwind)]
     pub fn abandon(&self) {
         self.abandon.now();
     }
 
-    /// Ends watches, listeners and reads that take long, and lets go of the store. If this was its last
-    /// handle, what was handed over is completed on a thread of its own; REPLIED when it is closed.
+    /// Ends watches, listeners and long reads, and releases the store. If this was its last handle, a
+    /// thread of its own completes the submitted writes; REPLIED when the store is closed.
     #[napi(catch_unwind)]
     pub fn close(&mut self, id: f64) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
@@ -376,42 +355,31 @@ impl Handle {
     fn end(&mut self) -> Option<Database> {
         self.pick_up();
         self.closed = true;
-        self.closing.begin();
+        self.options.closing.begin();
         let (database, number) = self.open.take()?;
         lane::close(number);
         for (id, watch) in self.watches.drain() {
-            match &database {
-                Database::Store(store) => store.watch_cancel(watch),
-                Database::Remote(client) => client.watch_cancel(watch),
-            }
+            database.watch_cancel(watch);
             self.events.send(Event::WatchEnd, id as f64, None);
         }
         for (id, feed) in self.feeds.drain() {
-            match (feed, &database) {
-                (Ok(feed), Database::Store(store)) => store.feed_cancel(feed),
-                (Ok(feed), Database::Remote(client)) => client.feed_cancel(feed),
-                (Err(_), _) => {}
+            if let Ok(feed) = feed {
+                database.feed_cancel(feed);
             }
             self.events.send(Event::WatchEnd, id as f64, None);
         }
         self.consumers.close(&self.events, &database);
-        if let Database::Store(store) = &database {
-            self.settling = Arc::downgrade(store);
-        }
+        self.settling = database.downgrade();
         Some(database)
     }
 }
 
-/// A handle that was dropped without being closed, by the end of its thread or the collector: closed
-/// here and now, since nothing may come later.
+/// Closes a handle that is dropped unclosed, by the end of its thread or the garbage collector. It
+/// closes in place: no event may follow.
 impl Drop for Handle {
     fn drop(&mut self) {
         drop(self.end());
     }
-}
-
-fn decided(settle: Settle) -> CommitReply {
-    Box::new(move |decisions| settle.decided(&decisions))
 }
 
 pub(super) fn cut(frame: &[u8], len: u32) -> &[u8] {

@@ -9,14 +9,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::minder::Minded;
 use super::scratch::{self, Scratch};
 use crate::call::too_large;
-use crate::codec::frame::{Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point};
 use crate::engine::{Reader, Snapshot};
-use crate::metrics::{Metrics, Tally};
+use crate::metrics::{LocalCounters, Metrics};
 use crate::model::{
     ANSWER_BYTES_MAX, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
 };
+use crate::protocol::frame::{
+    Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point,
+};
+use crate::store::visit_range;
 
-/// What a sync read answers instead of a length. The numbers are the contract's.
+/// The answers of a sync read that are no lengths. The numbers are the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Code {
@@ -31,11 +34,12 @@ thread_local! {
     static LANES: RefCell<Vec<Option<Lane>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Opens a lane on this thread, whose requests and answers are in `scratch`; answers its number.
+/// Opens a lane on this thread. Its requests and answers are in `scratch`. Answers its number.
 pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>, scratch: Rc<Scratch>) -> usize {
     LANES.with_borrow_mut(|lanes| {
-        let (reader, tally) = (Minded::new(reader), Tally::new(metrics));
-        let lane = Some(Lane { reader, scratch, turn_us: None, turns: 0, tally });
+        let (reader, counters) = (Minded::new(reader), LocalCounters::new(metrics));
+        let turn = TurnReader { reader, turn_us: None, turns: 0, counters };
+        let lane = Some(Lane { scratch, turn });
         let free = lanes.iter_mut().position(|place| place.is_none());
         let number = free.unwrap_or(lanes.len());
         match lanes.get_mut(number) {
@@ -61,36 +65,29 @@ pub(super) fn with(number: usize, read: impl FnOnce(&mut Lane) -> i32) -> i32 {
     })
 }
 
-impl Drop for Lane {
+/// The reads of a handle on its JavaScript thread.
+pub(super) struct Lane {
+    scratch: Rc<Scratch>,
+    turn: TurnReader,
+}
+
+/// A reader with the clock of the turn.
+struct TurnReader {
+    reader: Arc<Minded>,
+    /// When this turn's first read was, in µs since the epoch.
+    turn_us: Option<u64>,
+    /// Turns with reads so far.
+    turns: u64,
+    counters: LocalCounters,
+}
+
+impl Drop for TurnReader {
     fn drop(&mut self) {
         self.reader.forget();
     }
 }
 
-/// A reader with the turn's clock.
-pub(super) struct Lane {
-    reader: Arc<Minded>,
-    scratch: Rc<Scratch>,
-    /// When this turn's first read was, in µs since the epoch.
-    turn_us: Option<u64>,
-    /// Turns with reads so far.
-    turns: u64,
-    tally: Tally,
-}
-
-impl Lane {
-    /// The turn is over.
-    pub(super) fn release(&mut self) {
-        self.turn_us = None;
-        self.reader.end_turn();
-        self.count();
-    }
-
-    /// Shares what was counted in this turn.
-    pub(super) fn count(&mut self) {
-        self.tally.turn_ended(self.reader.reader().take_cache_looks());
-    }
-
+impl TurnReader {
     /// The time in ms, or `None` when this turn's budget is spent.
     fn admit(&mut self) -> Option<i64> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -115,7 +112,7 @@ impl Lane {
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<i32>,
     ) -> i32 {
         let Some(now_ms) = self.admit() else { return Code::WouldBlock as i32 };
-        let since = self.tally.begin();
+        let since = self.counters.begin();
         let mut answer = Code::Error as i32;
         let read = self.reader.reader().read(now_ms, &mut |snapshot| {
             answer = job(snapshot)?;
@@ -123,92 +120,27 @@ impl Lane {
         });
         match read {
             Ok(()) => {
-                // What does not fit is asked for again.
+                // JavaScript repeats a read whose answer does not fit; only the repetition counts.
                 if answer >= Code::Miss as i32 {
-                    self.tally.end(is_list, count as u64, true, since);
+                    self.counters.end(is_list, count as u64, true, since);
                 }
                 answer
             }
-            // Waiting is for the other lane.
+            // The asynchronous lane waits.
             Err(error) if error.kind() == Kind::Unavailable => Code::WouldBlock as i32,
             Err(error) => {
-                self.tally.end(is_list, count as u64, false, since);
+                self.counters.end(is_list, count as u64, false, since);
                 scratch::keep_error(&error);
                 Code::Error as i32
             }
         }
     }
 
-    /// The entry of the key in the scratch, written behind it.
-    pub(super) fn get(&mut self, key_len: usize) -> i32 {
-        let Some((key, room)) = self.scratch.split(key_len) else { return misuse() };
-        let mut out = Fill::new(room);
-        self.read((1, false), &mut |snapshot| {
-            let mut fits = true;
-            let found = snapshot.get(key, &mut |row| {
-                fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
-                put_point(&mut out, &row);
-            })?;
-            Ok(match (found, fits) {
-                (false, _) => Code::Miss as i32,
-                (true, false) => Code::TooLarge as i32,
-                (true, true) => length(out.len()),
-            })
-        })
-    }
-
-    /// The entries of `count` keys in the scratch, written behind them.
-    pub(super) fn get_many(&mut self, count: usize, request_len: usize) -> i32 {
-        let Some((request, room)) = self.scratch.split(request_len) else { return misuse() };
-        let mut out = Fill::new(room);
-        self.read((count, false), &mut |snapshot| {
-            // Key by key from the request: ten allocations would cost as much as two reads.
-            let mut rest = request;
-            for _ in 0..count {
-                let Some((key, after)) = next_key(rest) else { return Ok(misuse()) };
-                rest = after;
-                if !out.has_room(4) {
-                    return Ok(Code::TooLarge as i32);
-                }
-                let at = out.len();
-                out.put(&[0; 4]);
-                let mut fits = true;
-                snapshot.get(key, &mut |row| {
-                    fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
-                    put_point(&mut out, &row);
-                })?;
-                if !fits {
-                    return Ok(Code::TooLarge as i32);
-                }
-                let len = out.len() - at - 4;
-                out.patch(at, &(len as u32).to_le_bytes());
-            }
-            Ok(length(out.len()))
-        })
-    }
-
-    /// The entries of the keys as point answers, whatever the turn's budget and the room in the
-    /// scratch are. Waits up to `busy` for another process.
-    pub(super) fn get_blocking(&mut self, keys: &[Key], busy: Duration) -> Result<Vec<u8>> {
-        let deadline = Instant::now() + busy;
-        let since = self.tally.begin();
-        let read = loop {
-            match self.get_all(keys) {
-                Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
-                    thread::sleep(Duration::from_millis(SYNC_READ_RETRY_MS));
-                }
-                read => break read,
-            }
-        };
-        self.tally.end(false, keys.len() as u64, read.is_ok(), since);
-        read
-    }
-
     fn get_all(&mut self, keys: &[Key]) -> Result<Vec<u8>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let mut out = Vec::new();
-        // It waits for no turn, and the turn may be long.
+        // A turn of its own: the minder may release the snapshot of a long one.
         self.turns += 1;
         self.reader.begin_turn(self.turns);
         self.reader.reader().read(now_ms, &mut |snapshot| {
@@ -226,36 +158,118 @@ impl Lane {
         })?;
         Ok(out)
     }
+}
+
+impl Lane {
+    /// Ends the turn.
+    pub(super) fn release(&mut self) {
+        self.turn.turn_us = None;
+        self.turn.reader.end_turn();
+        self.count();
+    }
+
+    /// Merges the counters of this turn.
+    pub(super) fn count(&mut self) {
+        let TurnReader { reader, counters, .. } = &mut self.turn;
+        counters.turn_ended(reader.reader().take_cache_looks());
+    }
+
+    /// The entry of the key in the scratch, written behind it.
+    pub(super) fn get(&mut self, key_len: usize) -> i32 {
+        let Self { scratch, turn } = self;
+        let get = |key: &[u8], room: &mut [u8]| {
+            let mut out = Fill::new(room);
+            turn.read((1, false), &mut |snapshot| {
+                let mut fits = true;
+                let found = snapshot.get(key, &mut |row| {
+                    fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
+                    put_point(&mut out, &row);
+                })?;
+                Ok(match (found, fits) {
+                    (false, _) => Code::Miss as i32,
+                    (true, false) => Code::TooLarge as i32,
+                    (true, true) => length(out.len()),
+                })
+            })
+        };
+        scratch.lend(key_len, get).unwrap_or_else(misuse)
+    }
+
+    /// The entries of `count` keys in the scratch, written behind them.
+    pub(super) fn get_many(&mut self, count: usize, request_len: usize) -> i32 {
+        let Self { scratch, turn } = self;
+        let get_many = |request: &[u8], room: &mut [u8]| {
+            let mut out = Fill::new(room);
+            turn.read((count, false), &mut |snapshot| points(snapshot, (request, count), &mut out))
+        };
+        scratch.lend(request_len, get_many).unwrap_or_else(misuse)
+    }
+
+    /// The entries of the keys as point answers, whatever the turn's budget and the room in the
+    /// scratch are. Waits up to `busy` for another process.
+    pub(super) fn get_blocking(&mut self, keys: &[Key], busy: Duration) -> Result<Vec<u8>> {
+        let deadline = Instant::now() + busy;
+        let since = self.turn.counters.begin();
+        let read = loop {
+            match self.turn.get_all(keys) {
+                Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(SYNC_READ_RETRY_MS));
+                }
+                read => break read,
+            }
+        };
+        self.turn.counters.end(false, keys.len() as u64, read.is_ok(), since);
+        read
+    }
 
     /// The rows of the range request in the scratch, written into `out`.
     pub(super) fn page(&mut self, request_len: usize, out: &mut [u8]) -> i32 {
-        let Some((request, _)) = self.scratch.split(request_len) else { return misuse() };
-        let Ok(ranges) = parse_ranges(request, 1) else { return misuse() };
+        let ranges = self.scratch.lend(request_len, |request, _| parse_ranges(request, 1));
+        let Some(Ok(ranges)) = ranges else { return misuse() };
         let Some(range) = ranges.first() else { return misuse() };
         let mut out = Fill::new(out);
-        self.read((1, true), &mut |snapshot| {
+        self.turn.read((1, true), &mut |snapshot| {
             let none_fit = answer_range(snapshot, range, &mut out)?;
             Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
         })
     }
 }
 
+/// Answers `count` keys, each behind its length. One after the other from the request: ten allocations
+/// would cost as much as two reads.
+fn points(
+    snapshot: &mut dyn Snapshot,
+    (request, count): (&[u8], usize),
+    out: &mut Fill<'_>,
+) -> Result<i32> {
+    let mut rest = request;
+    for _ in 0..count {
+        let Some((key, after)) = next_key(rest) else { return Ok(misuse()) };
+        rest = after;
+        if !out.has_room(4) {
+            return Ok(Code::TooLarge as i32);
+        }
+        let at = out.len();
+        out.put(&[0; 4]);
+        let mut fits = true;
+        snapshot.get(key, &mut |row| {
+            fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
+            put_point(out, &row);
+        })?;
+        if !fits {
+            return Ok(Code::TooLarge as i32);
+        }
+        let len = out.len() - at - 4;
+        out.patch(at, &(len as u32).to_le_bytes());
+    }
+    Ok(length(out.len()))
+}
+
 /// Answers one range; `true` when there are rows of which not even the first fits.
 fn answer_range(snapshot: &mut dyn Snapshot, range: &Range, out: &mut impl Out) -> Result<bool> {
     let mut answer = Answer::new(out);
-    match range {
-        Range::Point(key) => {
-            snapshot.get(key.as_bytes(), &mut |row| {
-                answer.push(&row, false);
-            })?;
-        }
-        Range::Span { limit: 0, .. } => {}
-        Range::Span { start, end, limit, reverse } => {
-            snapshot.scan(start.as_bytes(), end.as_bytes(), *reverse, &mut |row| {
-                answer.push(&row, true) && answer.rows() < *limit
-            })?;
-        }
-    }
+    let with_key = !range.is_point();
+    visit_range(snapshot, range, |row, _| answer.push(&row, with_key))?;
     let none_fit = answer.is_full() && answer.rows() == 0;
     answer.finish();
     Ok(none_fit)
@@ -265,7 +279,7 @@ fn length(bytes: usize) -> i32 {
     i32::try_from(bytes).unwrap_or(Code::TooLarge as i32)
 }
 
-/// A request that JavaScript must not make: a bug of ours.
+/// The error of a malformed request, which is a bug of openkv.
 fn misuse() -> i32 {
     scratch::keep_error(&Error::internal("a malformed request to the addon"));
     Code::Error as i32

@@ -1,16 +1,18 @@
-//! What happens inside, told on standard error to those who ask for it.
+//! Log lines on standard error, for users who ask for them with an environment variable.
 
 use std::sync::Once;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The variable that says what is told, in the syntax of `tracing`'s filters: `info`,
-/// `openkv=debug`, `openkv::engine=trace`.
+/// The variable that names what is logged, as targets and levels: `info`, `openkv=debug`,
+/// `warn,openkv::engine=trace`.
 const VARIABLE: &str = "OPENKV_LOG";
 
-/// Starts telling, once in a process, if the variable is set. Without it there is no subscriber, and
-/// nothing of this costs anything. A host that has its own subscriber keeps it.
+/// Starts logging, once in a process, if the variable is set. Without it there is no subscriber, and
+/// a log statement costs a load and a branch. A subscriber that the host has installed stays.
 pub(super) fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -18,29 +20,29 @@ pub(super) fn start() {
         if asked.is_empty() {
             return;
         }
-        let filter = match EnvFilter::try_new(&asked) {
-            Ok(filter) => filter,
+        let targets: Targets = match asked.parse() {
+            Ok(targets) => targets,
             Err(error) => {
-                // There is nobody else to be told.
-                tell(&format!("openkv: {VARIABLE} is no filter, so nothing is logged: {error}"));
+                // The log itself is not available yet.
+                print(&format!("openkv: {VARIABLE} is no filter, so nothing is logged: {error}"));
                 return;
             }
         };
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(filter)
+        let lines = tracing_subscriber::fmt::layer()
             .with_span_events(FmtSpan::CLOSE)
             .with_writer(std::io::stderr)
             .with_ansi(false)
-            // As `tell`: there is nobody who could be told that nobody is told.
+            // An error in writing to stderr cannot be reported on stderr.
             .log_internal_errors(false);
+        let subscriber = tracing_subscriber::registry().with(targets).with(lines);
         if let Err(error) = subscriber.try_init() {
-            tracing::debug!(%error, "logs go where they went");
+            tracing::debug!(%error, "another subscriber is installed");
         }
     });
 }
 
-fn tell(line: &str) {
+fn print(line: &str) {
     use std::io::Write as _;
-    // Where standard error is gone, so is whoever might have read it.
+    // If stderr is closed, the line is dropped.
     let _unread = writeln!(std::io::stderr(), "{line}");
 }

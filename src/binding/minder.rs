@@ -1,9 +1,8 @@
-//! Ends the snapshots of lanes whose turn does not end: JavaScript is busy, or blocked, behind a read.
-//! Held for long, a snapshot keeps the log from being begun anew, and the log grows with each commit
-//! of any process.
+//! Ends the snapshots of lanes in turns that last long, because JavaScript is busy or blocked after a
+//! read. While a snapshot is held, the log cannot restart and grows with each commit of any process.
 //!
-//! One thread for all lanes of the process. It looks at them now and then while any has an open
-//! turn, and sleeps when none has.
+//! One thread serves all lanes of the process. It checks them at intervals while a turn is open, and
+//! sleeps otherwise.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,21 +13,21 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::engine::Reader;
 use crate::model::LANE_HELD_MS_MAX;
 
-/// Looks without anything to do after which the minder sleeps.
+/// Checks without work after which the thread sleeps.
 const QUIET_LOOKS: u32 = 10;
 
-/// A reader that is used by a lane's thread, and released by the minder.
+/// A reader that a lane's thread uses and the minder may release.
 pub(super) struct Minded {
     reader: Mutex<Box<dyn Reader>>,
     /// The number of the turn that is open; none has the number 0.
     turn: AtomicU64,
 }
 
-/// The readers of all lanes. Whoever releases one from elsewhere holds this lock meanwhile, so that a
-/// lane that closes has its reader for itself.
+/// The readers of all lanes. The minder holds this lock while it releases one, so that a lane that
+/// closes has exclusive use of its reader.
 static LANES: Mutex<Vec<Arc<Minded>>> = Mutex::new(Vec::new());
 static WOKEN: Condvar = Condvar::new();
-/// Whether the minder will look at all lanes without being told.
+/// Whether the minder checks the lanes without being woken.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
 
@@ -43,9 +42,10 @@ impl Minded {
         self.reader.lock()
     }
 
-    /// A turn begins in which there will be reads.
+    /// Begins a turn with reads.
     pub(super) fn begin_turn(&self, number: u64) {
-        // In one order with the minder's look before it sleeps: it sees this, or is seen asleep here.
+        // Sequentially consistent with the minder's check before it sleeps: either the minder sees
+        // this turn, or this thread sees the minder asleep.
         self.turn.swap(number, Ordering::SeqCst);
         if !AWAKE.load(Ordering::SeqCst) {
             wake();
@@ -61,7 +61,7 @@ impl Minded {
         self.reader.lock().release();
     }
 
-    /// The lane closes: from now on nobody else has the reader.
+    /// Takes the reader of a lane that closes out of the minder's reach.
     pub(super) fn forget(self: &Arc<Self>) {
         LANES.lock().retain(|minded| !Arc::ptr_eq(minded, self));
     }
@@ -81,7 +81,7 @@ fn wake() {
 }
 
 fn mind() {
-    // Turns that were open at the last look, and those of them whose snapshots were released.
+    // Turns that were open at the last check, and those of them whose snapshots were released.
     let mut seen: Vec<Turn> = Vec::new();
     let mut released: Vec<Turn> = Vec::new();
     let mut quiet_looks = 0;
@@ -92,7 +92,7 @@ fn mind() {
         released.retain(|turn| open.contains(turn));
         for minded in lanes.iter() {
             let turn = minded.turn();
-            // While a read goes on, it has the lock: it is looked at again.
+            // A running read holds the lock: the next check tries again.
             if seen.contains(&turn)
                 && !released.contains(&turn)
                 && let Some(mut reader) = minded.reader.try_lock()

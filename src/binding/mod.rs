@@ -11,7 +11,9 @@
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
 mod attachment;
+mod calls;
 mod consume;
+mod consumers;
 mod events;
 mod feed;
 mod get;
@@ -19,8 +21,6 @@ mod handle;
 mod lane;
 mod log;
 mod minder;
-mod pages;
-mod remote;
 mod replies;
 mod restore;
 mod scratch;
@@ -35,9 +35,8 @@ use napi_derive::napi;
 
 use crate::model::{DISPOSE_WAIT_MS_MAX, DROP_WAIT_MS_MAX, Limits, VALUE_DEPTH_MAX};
 
-/// Once per copy of the package's JavaScript on a thread: where its sync reads find their request and
-/// leave their answer, and who is told of everything of its that ends later. Answers the number by
-/// which the others know it.
+/// Called once by each copy of the package's JavaScript on a thread, with the memory of its sync reads
+/// and the callback for its events. Answers the number that the other functions take.
 #[napi(catch_unwind)]
 pub fn attach(env: Env, scratch: Object, on_event: Function) -> Result<u32> {
     log::start();
@@ -50,13 +49,13 @@ pub fn rescratch(env: Env, attachment: u32, scratch: Object) -> Result<()> {
     attachment::find(attachment)?.scratch.replace(&env, &scratch)
 }
 
-/// From now on events of an attachment that are to come keep the loop alive.
+/// From now on, pending events of an attachment keep the event loop alive.
 #[napi(js_name = "ref", catch_unwind)]
 pub fn reference(env: Env, attachment: u32) -> Result<()> {
     attachment::find(attachment).map(|found| found.events.keep_alive(&env, true))
 }
 
-/// From now on they do not.
+/// From now on, pending events of an attachment do not keep the event loop alive.
 #[napi(catch_unwind)]
 pub fn unref(env: Env, attachment: u32) -> Result<()> {
     attachment::find(attachment).map(|found| found.events.keep_alive(&env, false))
@@ -71,7 +70,7 @@ pub fn limits(set: Option<String>) -> HashMap<String, f64> {
     entries.chain([("valueDepthMax".to_owned(), VALUE_DEPTH_MAX as f64)]).collect()
 }
 
-/// Bounds of queues, by name: those that are not a handle's to change.
+/// Bounds of queues, by name: those that a handle cannot change.
 #[napi(catch_unwind)]
 #[must_use]
 pub fn bounds() -> HashMap<String, f64> {
@@ -85,8 +84,8 @@ pub fn take_error() -> Buffer {
     scratch::take_error().into()
 }
 
-/// Waits, for a bounded time, until all databases of the process are closed that are being closed:
-/// at the end of the process for longer than where a block of code ends.
+/// Waits until all databases of the process that are closing are closed. The wait is bounded: longer at
+/// the end of the process than at the end of a block.
 #[napi(catch_unwind)]
 pub fn wait_closed(at_exit: bool) {
     let longest_ms = if at_exit { DROP_WAIT_MS_MAX } else { DISPOSE_WAIT_MS_MAX };

@@ -1,11 +1,15 @@
-//! Answers that cannot be forgotten: dropped unanswered, they answer that this is a bug.
+//! Replies that are always sent: one that is dropped unanswered sends an INTERNAL error.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::events::{Event, Events};
 use crate::call;
-use crate::codec::frame::push_outcomes;
-use crate::model::{Decision, Error};
+use crate::model::{Decision, Error, Kind};
+use crate::protocol::frame::push_outcomes;
 
-/// The answer to `count` writes.
+/// The reply to `count` writes.
 pub(super) struct Settle {
     events: Events,
     id: f64,
@@ -22,7 +26,7 @@ impl Settle {
         self.answer(decisions);
     }
 
-    /// The same error for all.
+    /// Answers all with the same error.
     pub(super) fn failed(mut self, error: &Error) {
         self.fail(error);
     }
@@ -47,7 +51,7 @@ impl Drop for Settle {
     }
 }
 
-/// The answer to anything that ends with one of two events.
+/// The reply to a request that ends with one of two events.
 pub(super) struct Reply {
     events: Events,
     id: f64,
@@ -61,7 +65,23 @@ impl Reply {
         Self { events, id, good, bad, answered: false }
     }
 
-    /// The reply of a call whose answer this tells.
+    /// Does long work on a thread of its own; answers `Unavailable` if the thread cannot be started.
+    pub(super) fn on_thread(self, name: &str, work: impl FnOnce(Self) + Send + 'static) {
+        let here = Arc::new(Mutex::new(Some(self)));
+        let there = here.clone();
+        let run = move || {
+            let reply = there.lock().take();
+            reply.map(work);
+        };
+        if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(run)
+            && let Some(reply) = here.lock().take()
+        {
+            let why = format!("the thread {name} cannot be started; try again: {error}");
+            reply.bad(&Error::new(Kind::Unavailable, why));
+        }
+    }
+
+    /// As the reply of a call. An empty answer becomes an event without bytes.
     pub(super) fn of_call(self) -> call::Reply {
         call::Reply::new(move |answer| match answer {
             Ok(data) => self.good(Some(data).filter(|data| !data.is_empty())),
@@ -74,7 +94,7 @@ impl Reply {
         self.events.send(self.good, self.id, data);
     }
 
-    /// The reply of a read whose answer this tells, which is never empty.
+    /// As the reply of a read, which is never empty.
     pub(super) fn of_read(self) -> call::Reply {
         call::Reply::new(move |answer| match answer {
             Ok(data) => self.good(Some(data)),
@@ -82,7 +102,7 @@ impl Reply {
         })
     }
 
-    /// The bad end without an error: it is simply over.
+    /// Sends the second event without an error: the stream has ended.
     pub(super) fn over(mut self) {
         self.answered = true;
         self.events.send(self.bad, self.id, None);

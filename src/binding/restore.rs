@@ -1,4 +1,4 @@
-//! A backup that is put in the place of a database, as JavaScript follows it.
+//! Restoring a backup, with its progress for JavaScript.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use napi_derive::napi;
 use super::attachment;
 use super::events::Event;
 use super::replies::Reply;
-use crate::codec::frame::push_copied;
 use crate::open::restore;
+use crate::protocol::frame::push_copied;
 
-/// How far it has come, and whether it is to end.
+/// The progress, and whether to end.
 #[derive(Default)]
 struct Progress {
     done: AtomicU64,
@@ -29,7 +29,7 @@ pub struct Restore {
 
 #[napi]
 impl Restore {
-    /// Starts it, by absolute paths; REPLIED with what was restored, as of a backup, or CALL_FAILED.
+    /// Starts it, by absolute paths; REPLIED with the same fields as a backup, or CALL_FAILED.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
     pub fn new(attachment: u32, id: f64, from: String, to: String, replace: bool) -> Result<Self> {
@@ -37,7 +37,7 @@ impl Restore {
         let reply = Reply::new(events, id, Event::Replied, Event::CallFailed);
         let progress = Arc::<Progress>::default();
         let told = progress.clone();
-        std::thread::Builder::new().name("openkv-restore".into()).spawn(move || {
+        reply.on_thread("openkv-restore", move |reply| {
             let restored = restore(Path::new(&from), Path::new(&to), replace, &mut |done, all| {
                 told.done.store(done, Ordering::Relaxed);
                 told.all.store(all, Ordering::Relaxed);
@@ -51,18 +51,18 @@ impl Restore {
                 }
                 Err(error) => reply.bad(&error),
             }
-        })?;
+        });
         Ok(Self { progress })
     }
 
-    /// Pages done, and pages in all: 0 as long as that is not known.
+    /// Pages done, and pages in all: 0 while the number is unknown.
     #[napi(catch_unwind)]
     pub fn progress(&self) -> Vec<f64> {
         let of = |pages: &AtomicU64| pages.load(Ordering::Relaxed) as f64;
         vec![of(&self.progress.done), of(&self.progress.all)]
     }
 
-    /// Ends it; CALL_FAILED comes, unless it is done already.
+    /// Ends it; CALL_FAILED follows, unless it is already done.
     #[napi(catch_unwind)]
     pub fn abandon(&self) {
         self.progress.ended.store(true, Ordering::Relaxed);

@@ -1,22 +1,21 @@
 //! The memory of JavaScript's in which sync reads find their request and leave their answer.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ptr;
 
 use napi::bindgen_prelude::{Env, Object};
 use napi::{JsValue, Result, Status, sys};
 
-use crate::codec::frame::push_error;
 use crate::model::Error;
+use crate::protocol::frame::push_error;
 
 thread_local! {
     static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The scratch of one attachment. It stays on its thread.
-pub(super) struct Scratch(Cell<Memory>);
+pub(super) struct Scratch(RefCell<Memory>);
 
-#[derive(Clone, Copy)]
 struct Memory {
     start: *mut u8,
     len: usize,
@@ -44,7 +43,7 @@ impl Memory {
 impl Scratch {
     /// Takes a `Uint8Array`.
     pub(super) fn new(env: &Env, scratch: &Object) -> Result<Self> {
-        Memory::of(env, scratch).map(|memory| Self(Cell::new(memory)))
+        Memory::of(env, scratch).map(|memory| Self(RefCell::new(memory)))
     }
 
     /// Takes another in its place. `env` is the environment that the one before came from.
@@ -55,19 +54,23 @@ impl Scratch {
         Ok(())
     }
 
-    /// Lends the request and the room for the answer: its first `request_len` bytes and the rest.
-    /// `None` when it is not that long.
-    pub(super) fn split(&self, request_len: usize) -> Option<(&'static [u8], &'static mut [u8])> {
-        let memory = self.0.get();
+    /// Lends the first `request_len` bytes, the request, and the rest, the room for the answer. `None`
+    /// if the scratch is shorter, or is lent already.
+    pub(super) fn lend<R>(
+        &self,
+        request_len: usize,
+        job: impl FnOnce(&[u8], &mut [u8]) -> R,
+    ) -> Option<R> {
+        let memory = self.0.try_borrow_mut().ok()?;
         let room = memory.len.checked_sub(request_len)?;
-        // SAFETY: the memory is JavaScript's, pinned by `reference`, and touched by this thread
-        // only: JavaScript does not run while a sync call is under way, and each such call splits
-        // once. The lifetime ends with the call in fact, since all callers use it up before they
-        // return.
-        unsafe {
+        // SAFETY: the memory is JavaScript's, pinned by `reference`. Only this thread touches it, and
+        // JavaScript does not run during a sync call. The borrow keeps the memory from being lent twice
+        // or replaced while `job` has it.
+        let (request, room) = unsafe {
             let request = std::slice::from_raw_parts(memory.start, request_len);
-            Some((request, std::slice::from_raw_parts_mut(memory.start.add(request_len), room)))
-        }
+            (request, std::slice::from_raw_parts_mut(memory.start.add(request_len), room))
+        };
+        Some(job(request, room))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A running server as JavaScript holds it.
+//! A running server of JavaScript.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Server {
         let place = Place::default();
         let reply = Reply::new(events.clone(), id, Event::Replied, Event::CallFailed);
         let started = place.clone();
-        std::thread::Builder::new().name("openkv-serve".into()).spawn(move || {
+        reply.on_thread("openkv-serve", move |reply| {
             let starting = ServerOptions::from_json(&options).and_then(server::Server::start);
             match starting {
                 Ok(server) => {
@@ -43,7 +43,7 @@ impl Server {
                 }
                 Err(error) => reply.bad(&error),
             }
-        })?;
+        });
         Ok(Self { events, place })
     }
 
@@ -52,11 +52,11 @@ impl Server {
     pub fn close(&mut self, id: f64) -> Result<()> {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
         let place = self.place.clone();
-        std::thread::Builder::new().name("openkv-serve".into()).spawn(move || {
+        reply.on_thread("openkv-serve", move |reply| {
             let server = place.lock().take();
             drop(server);
             reply.good(None);
-        })?;
+        });
         Ok(())
     }
 }

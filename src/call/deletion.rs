@@ -1,7 +1,7 @@
-//! Deletions of many entries: commit after commit, until all are gone.
+//! Deletions of many entries: one commit after the other, until all are deleted.
 //!
-//! With a filter, entries are held against it before each commit, on a thread for long reads: no
-//! write waits for a filter, and it ends with its caller.
+//! With a filter, a thread for long reads compares the entries before each commit. So no write waits for
+//! a filter, and the work ends when its caller is gone.
 
 mod look;
 
@@ -9,31 +9,31 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::{Call, Fault, Reply};
-use crate::codec::frame::{deleted_answer, parse_deletion};
 use crate::filter::Filter;
 use crate::model::{
     Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, DELETE_WHOLE_ROWS_MAX,
     DELETE_WHOLE_TRIES_MAX, Decision, Deleted, Deletion, Error, Key, Kind, Limits, Result,
     Versionstamp, WriteParts,
 };
+use crate::protocol::frame::{deleted_answer, parse_deletion};
 use crate::store::{ReadJob, Store};
 use look::Look;
 
-/// A deletion on its way.
+/// A deletion under way.
 struct Progress {
     store: Weak<Store>,
     reply: Reply,
     durable: bool,
     busy: Duration,
     limits: Limits,
-    /// What is left to do.
+    /// The rest of the deletion.
     deletion: Deletion,
     atomic: bool,
-    /// Keys that are left for later commits, last ones first.
+    /// Keys for later commits, in reverse order.
     keys: Vec<Key>,
     count: u64,
     stamp: Option<Versionstamp>,
-    /// With a filter: what goes on before each commit.
+    /// With a filter: the search before each commit.
     look: Option<Look>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
         Ok(prepared) => prepared,
         Err(error) => return reply.bad(error),
     };
-    // What cannot be written need not be looked at: its commit says so.
+    // A read-only database is not searched: the commit is refused.
     let filter = filter.filter(|_| !store.is_readonly());
     let mut progress = Progress {
         store: Arc::downgrade(&store),
@@ -69,7 +69,7 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
     if progress.look.is_none() {
         return progress.go_on(&store);
     }
-    // Behind the writes that were handed over before, which it has to see.
+    // Queued behind the writes that were submitted before, so that it sees them.
     let begin = move |_| match progress.store.upgrade() {
         Some(store) => progress.look_on(&store),
         None => progress.fail(Error::closed()),
@@ -84,10 +84,10 @@ fn prepared(frame: &[u8], store: &Store) -> Result<(Deletion, Option<Filter>, bo
     Ok((deletion, filter.transpose()?, atomic))
 }
 
-/// Why a deletion ends that has deleted so many by then.
+/// The fault of a deletion that has deleted so many entries.
 fn fault(error: Error, count: u64) -> Fault {
     if count == 0 {
-        return Fault::Told(error);
+        return Fault::Failed(error);
     }
     let words = format!("{} ({count} entries have been deleted before)", error.message());
     Fault::Begun(Error::new(error.kind(), words))
@@ -102,7 +102,8 @@ impl Progress {
         self.deletion.among = Among::Keys(next);
     }
 
-    /// One step of a look, and behind the reads that wait by then the next one, or the commit.
+    /// Does one step of the search, and queues the next one, or the commit, behind the reads that wait by
+    /// then.
     fn look_on(self, store: &Arc<Store>) {
         let Some(look) = &self.look else { return self.go_on(store) };
         let patience = look.patience.clone();
@@ -125,9 +126,9 @@ impl Progress {
         store.read_long(patience, job);
     }
 
-    /// A look has come to an end: the commit, if there is anything to delete.
+    /// Ends a search: commits if there is anything to delete.
     fn looked(mut self, store: &Arc<Store>) {
-        // One commit is refused where there are more entries than it may look at.
+        // A commit is refused if there are more entries than it may examine.
         let beyond = |look: &Look| self.atomic && look.bound.is_some();
         if self.look.as_ref().is_none_or(|look| look.met > 0 || beyond(look)) {
             return self.go_on(store);
@@ -136,8 +137,12 @@ impl Progress {
         self.committed(Deleted { count: 0, stamp: None, resume });
     }
 
-    /// One commit, and behind the writes that wait by then the next one.
+    /// Does one commit, and queues the next one behind the writes that wait by then. Does none when the
+    /// caller is gone.
     fn go_on(mut self, store: &Store) {
+        if !self.reply.is_wanted() {
+            return self.fail(Error::closed());
+        }
         let known = self.look.as_mut().map(|look| std::mem::take(&mut look.known));
         let mut deletion = Deletion {
             known: known.unwrap_or_default(),
@@ -151,7 +156,7 @@ impl Progress {
             },
             ..self.deletion.clone()
         };
-        // No further than it was looked.
+        // Not beyond the searched part.
         let bound = self.look.as_ref().and_then(|look| look.bound.clone());
         if let (Among::Span { end, .. }, Some(bound), false) =
             (&mut deletion.among, bound, self.atomic)
@@ -179,7 +184,7 @@ impl Progress {
         }
     }
 
-    /// Too much has changed since it was looked at for a deletion in one commit.
+    /// Too much has changed since the search for a deletion in one commit.
     fn try_again(mut self) {
         let tries = self.look.as_mut().map_or(0, Look::start_again);
         match self.store.upgrade() {
@@ -205,7 +210,7 @@ impl Progress {
         }
         let more = match (&mut self.deletion.among, resume) {
             (Among::Keys(keys), Some(resume)) => {
-                // The first of them that was not looked at, and those behind it.
+                // The first key that was not searched, and those behind it.
                 let done = keys.iter().position(|key| *key == resume).unwrap_or(keys.len());
                 self.keys.extend(keys.drain(done..).rev());
                 !self.keys.is_empty()
@@ -236,7 +241,7 @@ impl Progress {
         self.reply.bad(fault(error, self.count));
     }
 
-    /// A look has failed, or was ended.
+    /// A search has failed, or was ended.
     fn end(self, error: Error) {
         let ended = match (&self.look, self.count) {
             (Some(look), 0) => Fault::of_long(&look.patience, error),
@@ -256,7 +261,7 @@ mod tests {
     #[test]
     fn what_has_begun_is_not_told_like_what_has_not() {
         let busy = || Error::new(Kind::Unavailable, "busy");
-        assert_eq!(fault(busy(), 0), Fault::Told(busy()));
+        assert_eq!(fault(busy(), 0), Fault::Failed(busy()));
         let Fault::Begun(error) = fault(busy(), 5) else { panic!("as if nothing had been done") };
         assert_eq!(error.kind(), Kind::Unavailable);
         assert!(error.message().contains("5 entries"), "{error}");

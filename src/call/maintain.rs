@@ -1,39 +1,39 @@
-//! Looking after the file.
+//! Maintenance of the file: checkpoint, statistics, vacuum.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Call;
+use super::job::job;
 use super::scan::count_all;
-use crate::codec::frame::push_error;
 use crate::model::Error;
+use crate::protocol::frame::push_error;
 use crate::store::Failing;
 
-/// Answer: u32 pages in the log, u32 pages of them moved.
-pub(super) fn checkpoint(Call { store, reply, .. }: Call) {
-    store.order(Box::new(move |writer| match writer.and_then(|writer| writer.checkpoint()) {
-        Ok(done) => {
-            let numbers =
-                [done.log_pages, done.moved_pages].map(|pages| (pages as u32).to_le_bytes());
-            reply.good(numbers.concat());
+/// Answer: u32 pages in the log, u32 moved pages.
+pub(super) fn checkpoint(_frame: &[u8], Call { store, reply, .. }: Call) {
+    store.run_on_writer(Box::new(move |writer| {
+        match writer.and_then(|writer| writer.checkpoint()) {
+            Ok(done) => {
+                let numbers =
+                    [done.log_pages, done.moved_pages].map(|pages| (pages as u32).to_le_bytes());
+                reply.good(numbers.concat());
+            }
+            Err(error) => reply.bad(error),
         }
-        Err(error) => reply.bad(error),
     }));
 }
 
 /// Frame: u8 whether to count. Answer: u8 whether it was counted, f64 entries, f64 bytes of the
 /// database, of the log, of a page, f64 free pages, stamp(20) of the last commit; then for each
-/// background part that does not work to the end: sized name, f64 since when, error record.
+/// background part that fails, to the end: sized name, f64 since when, error record.
 pub(super) fn stats(frame: &[u8], call: Call) {
     let patience = call.patience("kv.stats");
     let Call { store, reply, .. } = call;
     let count = frame.first() == Some(&1);
     let later = Arc::downgrade(&store);
-    store.read(Box::new(move |snapshot| {
-        if !reply.is_wanted() {
-            return reply.bad(Error::closed());
-        }
-        let stats = match snapshot.and_then(|snapshot| snapshot.stats(false)) {
+    store.read(job(reply, move |reply, snapshot| {
+        let stats = match snapshot.and_then(|snapshot| snapshot.stats()) {
             Ok(stats) => stats,
             Err(error) => return reply.bad(error),
         };
@@ -66,9 +66,10 @@ pub(super) fn stats(frame: &[u8], call: Call) {
 }
 
 /// Answer: f64 bytes before, f64 bytes after.
-pub(super) fn vacuum(Call { store, reply, busy, .. }: Call) {
-    store.order(Box::new(move |writer| {
-        match writer.and_then(|writer| writer.vacuum(Instant::now() + busy)) {
+pub(super) fn vacuum(_frame: &[u8], Call { store, reply, busy, .. }: Call) {
+    let wanted = reply.still_wanted();
+    store.run_on_writer(Box::new(move |writer| {
+        match writer.and_then(|writer| writer.vacuum(Instant::now() + busy, &wanted)) {
             Ok(done) => {
                 let sizes = [done.before_bytes, done.after_bytes];
                 reply.good(sizes.map(|bytes| (bytes as f64).to_le_bytes()).concat());

@@ -1,16 +1,18 @@
-//! Calls: requests that are neither hot nor a stream, each a verb with a frame and one answer, over
-//! a store.
+//! Calls: requests off the hot path that are no streams. Each is a command with a frame and one answer,
+//! over a store.
 //!
-//! Duty: carry a call out, whoever asks: JavaScript of this process, or a client of the server.
+//! Duty: carry a call out, for JavaScript of this process or for a client of the server.
 //! Invariant: every call is answered exactly once, also if the code that should answer it panics.
 //! Never: trust in a frame; a stream; the meaning of a write.
 //!
-//! A verb's work is in the file of its capability; this is the table of them.
+//! A command's work is in the file of its capability; the table of commands (`protocol::Command`)
+//! names its handler.
 
-mod custody;
+mod backup;
 mod deletion;
 mod expiry;
-mod held;
+mod job;
+mod lock_update;
 mod maintain;
 mod metrics;
 mod preview;
@@ -19,18 +21,19 @@ mod read;
 mod reply;
 mod scan;
 mod search;
-mod vet;
+mod validate_untrusted;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::codec::frame::Verb;
+use crate::metrics::Operation;
 use crate::model::{Error, Kind, Limits};
+use crate::protocol::{Command, commands};
 use crate::store::{Patience, Store};
 
 pub use read::read;
 pub use reply::{Fault, Reply};
-pub use vet::vet;
+pub use validate_untrusted::validate_untrusted;
 
 /// What a call has to work with.
 pub struct Call {
@@ -65,40 +68,31 @@ pub fn too_large(bytes_max: usize) -> Error {
     Error::new(Kind::Unsupported, why)
 }
 
-/// Carries a call out. Its answer is counted among the store's metrics.
-pub fn carry_out(verb: Verb, frame: &[u8], mut call: Call) {
-    if let Some(operation) = metrics::operation(verb) {
-        call.reply.counted(operation, call.store.metrics());
-    }
-    match verb {
-        Verb::Checkpoint => maintain::checkpoint(call),
-        Verb::Stats => maintain::stats(frame, call),
-        Verb::Vacuum => maintain::vacuum(call),
-        Verb::Metrics => metrics::metrics(frame, call),
-        Verb::Backup => custody::backup(frame, call),
-        Verb::BackupProgress => custody::progress(frame, call.reply),
-        Verb::Check => custody::check(call),
-        Verb::Count => scan::count(frame, call),
-        Verb::Scan => scan::scan(frame, call),
-        Verb::Ttl => expiry::ttl(frame, call),
-        Verb::DeleteMany => deletion::delete_many(frame, call),
-        Verb::Entries => scan::entries(frame, call),
-        Verb::Preview => preview::preview(frame, call),
-        Verb::Settle => queue::settle(frame, call),
-        Verb::Extend => queue::extend(frame, call),
-        Verb::QueueStats => queue::stats(frame, call),
-        Verb::DeadList => queue::dead_list(frame, call),
-        Verb::DeadGet => queue::dead_get(frame, call),
-        Verb::DeadRequeue => queue::dead_requeue(frame, call),
-        Verb::DeadDelete => queue::dead_delete(frame, call),
-        Verb::DeadPurge => queue::dead_purge(frame, call),
-        Verb::Held => held::held(frame, call),
-        Verb::ConsumeEnd => held::consume_end(frame, call),
-        // Nothing has to be told to anybody.
-        Verb::Told => call.reply.good(Vec::new()),
-        Verb::CreateIndex => search::create(frame, call),
-        Verb::DropIndex => search::remove(frame, call),
-        Verb::ListIndexes => search::list(frame, call),
-        Verb::Search => search::search(frame, call),
-    }
+macro_rules! dispatch {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $file:ident :: $handler:ident, $access:expr,
+        $retry:ident, [$($trait:ident),*], [$($metric:ident)?], $feature:literal;)*) => {
+        /// Carries a call out. Its answer is counted among the store's metrics.
+        pub fn carry_out(command: Command, frame: &[u8], mut call: Call) {
+            if let Some(operation) = operation(command) {
+                call.reply.counted(operation, call.store.metrics());
+            }
+            match command { $(Command::$name => $file::$handler(frame, call),)* }
+        }
+
+        /// The metric of a command, if it has one.
+        fn operation(command: Command) -> Option<Operation> {
+            match command { $(Command::$name => metric!($($metric)?),)* }
+        }
+    };
 }
+
+macro_rules! metric {
+    () => {
+        None
+    };
+    ($metric:ident) => {
+        Some(Operation::$metric)
+    };
+}
+
+commands!(dispatch);

@@ -1,13 +1,13 @@
-//! What a write would leave: a transaction's reads of its own writes.
+//! The result of a write that is not committed: a transaction reads its own writes.
 
 use super::{Call, Fault};
 use crate::codec::Malformed;
-use crate::codec::frame::{parse_preview, parse_writes_apart};
 use crate::filter::Filter;
 use crate::model::{Error, FRAMES_RECORDS_MAX, Result};
+use crate::protocol::frame::{parse_preview, parse_writes_apart};
 use crate::store::{Patience, Preview, Store};
 
-/// The filter in front of a write, and the write.
+/// The filter before a write, and the write.
 fn asked<'f>(frame: &'f [u8], store: &Store) -> Result<(Option<Filter>, &'f [u8]), Fault> {
     let (asked, write) = parse_preview(frame)?;
     let filter = asked.map(|asked| {
@@ -17,9 +17,9 @@ fn asked<'f>(frame: &'f [u8], store: &Store) -> Result<(Option<Filter>, &'f [u8]
     Ok((filter.transpose()?, write))
 }
 
-/// Frame: u8 whether there is a filter (8), if so f64 what `$now` is in it and the filter; one write,
+/// Frame: u8 whether there is a filter (8), if so f64 the value of `$now` and the filter; one write,
 /// without checks, of one key. Answer: u8 whether there is an entry, its stamp(20) if so; u8 whether
-/// there would be one, if so u8 whether it meets the filter, f64 its end, u8 encoding and the value.
+/// there would be one, if so u8 whether it matches the filter, f64 its expiry, u8 encoding and the value.
 pub(super) fn preview(frame: &[u8], call: Call) {
     let patience = call.patience("kv.transaction");
     let Call { store, limits, reply, .. } = call;

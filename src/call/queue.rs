@@ -1,14 +1,16 @@
-//! Queues: messages that were received, how full a queue is, and its dead messages.
+//! Queues: received messages, the statistics of a queue, and its dead letters.
 
-use super::{Call, Fault};
-use crate::codec::frame::{
+use super::Call;
+use super::job::{answer, answer_within};
+use crate::model::{
+    Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetterChange, LOCK_DURATION_MS_MAX,
+};
+use crate::protocol::frame::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal, parse_settlement,
     push_dead, push_stats,
 };
-use crate::model::{DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadOrder, Error, LOCK_DURATION_MS_MAX};
-use crate::store::{Ask, ReadJob};
 
-/// What was parsed, or the answer that it is a bug.
+/// The parsed frame; otherwise answers that it is malformed and returns.
 macro_rules! parsed {
     ($parsed:expr, $call:ident) => {
         match $parsed {
@@ -49,96 +51,73 @@ pub(super) fn stats(frame: &[u8], call: Call) {
     // It counts all messages of the queue.
     let patience = call.patience("queue.stats");
     let Call { store, reply, .. } = call;
-    let bounds = patience.clone();
-    let job: ReadJob = Box::new(move |snapshot| {
-        match bounds.check().and(snapshot).and_then(|found| found.queue_stats(&queue)) {
-            Ok(stats) => {
-                let mut answer = Vec::new();
-                push_stats(&mut answer, &stats);
-                reply.good(answer);
-            }
-            Err(error) => reply.bad(Fault::of_long(&bounds, error)),
-        }
+    answer_within(&store, (patience, true), reply, move |snapshot, _| {
+        let mut answer = Vec::new();
+        push_stats(&mut answer, &snapshot.queue_stats(&queue)?);
+        Ok(answer)
     });
-    store.read_long(patience, job);
 }
 
-/// Answer: u32 count, u8 more, dead messages.
+/// Answer: u32 count, u8 more, dead letters.
 pub(super) fn dead_list(frame: &[u8], call: Call) {
     let (queue, limit, after) = parsed!(parse_dead_list(frame), call);
     let limit = limit.min(DEAD_LIST_MAX as usize);
     let Call { store, reply, answer_bytes_max, .. } = call;
-    store.read(Box::new(move |snapshot| {
-        if !reply.is_wanted() {
-            return reply.bad(Error::closed());
-        }
+    answer(&store, reply, move |snapshot, reply| {
         let (mut count, mut more, mut letters) = (0_u32, false, Vec::new());
         let mut lacks = None;
-        let read = snapshot.and_then(|snapshot| {
-            snapshot.dead_letters(&queue, after, &mut |letter| {
-                // One at least: the next page goes on behind it.
-                let full = count > 0 && letters.len() + letter.value.len() > answer_bytes_max;
-                more = count as usize == limit || full;
-                if !more {
-                    count += 1;
-                    push_dead(&mut letters, &letter);
-                    lacks = reply.holds(letters.len()).err();
-                }
-                !more && lacks.is_none()
-            })
-        });
-        let read = read.and_then(|()| lacks.map_or(Ok(()), Err));
-        match read {
-            Ok(()) => {
-                let head = [&count.to_le_bytes()[..], &[u8::from(more)]].concat();
-                reply.good([head, letters].concat());
+        snapshot.dead_letters(&queue, after, &mut |letter| {
+            // At least one: the next page starts behind it.
+            let full = count > 0 && letters.len() + letter.value.len() > answer_bytes_max;
+            more = count as usize == limit || full;
+            if !more {
+                count += 1;
+                push_dead(&mut letters, &letter);
+                lacks = reply.holds(letters.len()).err();
             }
-            Err(error) => reply.bad(error),
-        }
-    }));
+            !more && lacks.is_none()
+        })?;
+        lacks.map_or(Ok(()), Err)?;
+        let head = [&count.to_le_bytes()[..], &[u8::from(more)]].concat();
+        Ok([head, letters].concat())
+    });
 }
 
-/// Answer: the dead message, or nothing.
+/// Answer: the dead letter, or no bytes.
 pub(super) fn dead_get(frame: &[u8], call: Call) {
     let (queue, id) = parsed!(parse_dead(frame), call);
     let Call { store, reply, .. } = call;
-    store.read(Box::new(move |snapshot| {
-        if !reply.is_wanted() {
-            return reply.bad(Error::closed());
+    answer(&store, reply, move |snapshot, _| {
+        let mut answer = Vec::new();
+        if let Some(letter) = snapshot.dead_letter(&queue, id)? {
+            push_dead(&mut answer, &letter);
         }
-        match snapshot.and_then(|snapshot| snapshot.dead_letter(&queue, id)) {
-            Ok(letter) => reply.good(letter.map_or_else(Vec::new, |letter| {
-                let mut answer = Vec::new();
-                push_dead(&mut answer, &letter);
-                answer
-            })),
-            Err(error) => reply.bad(error),
-        }
-    }));
+        Ok(answer)
+    });
 }
 
-/// Answer: u32 how many.
+/// Answer: u32 the number of changed dead letters.
 pub(super) fn dead_requeue(frame: &[u8], call: Call) {
     let (queue, id) = parsed!(parse_dead(frame), call);
-    order(queue, DeadOrder::Requeue(id), call);
+    change(queue, DeadLetterChange::Requeue(id), call);
 }
 
-/// Answer: u32 how many.
+/// Answer: u32 the number of changed dead letters.
 pub(super) fn dead_delete(frame: &[u8], call: Call) {
     let (queue, id) = parsed!(parse_dead(frame), call);
-    order(queue, DeadOrder::Delete(id), call);
+    change(queue, DeadLetterChange::Delete(id), call);
 }
 
-/// One bounded step. Answer: u32 how many.
+/// One bounded step. Answer: u32 the number of deleted dead letters.
 pub(super) fn dead_purge(frame: &[u8], call: Call) {
     let (queue, purge) = parsed!(parse_purge(frame, DEAD_PURGE_ROWS_MAX), call);
-    order(queue, purge, call);
+    change(queue, purge, call);
 }
 
-fn order(queue: String, order: DeadOrder, Call { store, reply, busy, .. }: Call) {
-    store.order_dead(
+fn change(queue: String, change: DeadLetterChange, Call { store, reply, busy, .. }: Call) {
+    store.change_dead_letters(
         queue,
-        order,
+        change,
         busy,
         Box::new(move |done| match done {
             Ok(count) => reply.good((count as u32).to_le_bytes().to_vec()),

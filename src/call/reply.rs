@@ -1,4 +1,4 @@
-//! An answer that cannot be forgotten: dropped unanswered, it says that this is a bug.
+//! A reply that is always sent: one that is dropped unanswered sends an INTERNAL error.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,39 +11,39 @@ use crate::store::{Patience, Room, Wanted};
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The frame is not what the contract says: a bug of whoever made it.
+    /// The frame breaks the contract: a bug of its sender.
     Malformed(Malformed),
     /// It could not be done.
-    Told(Error),
-    /// It ended with this after a part of it had been done: whoever asks again asks for more.
+    Failed(Error),
+    /// It failed after a part of it was done: a repetition would do more than was asked.
     Begun(Error),
 }
 
 impl Fault {
-    /// Why long work has failed: whatever else it met, it was ended. Not to be asked for again at once,
-    /// which would take as long.
+    /// The fault of long work. If the work was ended, that is its fault, whatever else it met; the client
+    /// must not repeat it at once, because it would take as long again.
     pub(super) fn of_long(patience: &Patience, error: Error) -> Self {
         match patience.check() {
             Err(ended) if ended.kind() == Kind::Unavailable => Self::Begun(ended),
-            Err(closed) => Self::Told(closed),
-            Ok(()) => Self::Told(error),
+            Err(closed) => Self::Failed(closed),
+            Ok(()) => Self::Failed(error),
         }
     }
 }
 
-/// To a caller that makes its frames by our own code, a malformed one is a bug of ours.
+/// For callers that make their frames with openkv's own code: a malformed frame is a bug of openkv.
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Malformed(malformed) => Self::internal(malformed.to_string()),
-            Fault::Told(error) | Fault::Begun(error) => error,
+            Fault::Failed(error) | Fault::Begun(error) => error,
         }
     }
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self::Told(error)
+        Self::Failed(error)
     }
 }
 
@@ -58,11 +58,11 @@ type Answer = Box<dyn FnOnce(Result<Vec<u8>, Fault>) + Send>;
 /// Gets the answer of a call, once.
 pub struct Reply {
     answer: Option<Answer>,
-    /// Whether somebody still waits for it.
+    /// Whether a caller still waits for the answer.
     wanted: Option<Wanted>,
-    /// How long the answer may get, if that is bounded.
+    /// The memory for the answer, if it is bounded.
     room: Option<Arc<dyn Room>>,
-    /// What the answer counts as, and from when on.
+    /// The operation that the answer is counted as, and when it began.
     counts: Option<(Arc<Metrics>, Operation, Instant)>,
 }
 
@@ -72,22 +72,22 @@ impl Reply {
         Self { answer: Some(Box::new(answer)), wanted: None, room: None, counts: None }
     }
 
-    /// From now on reads ask this whether to begin, and those in steps whether to go on.
+    /// From now on reads ask this before they begin, and reads in steps before each step.
     #[must_use]
     pub fn while_wanted(mut self, wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.wanted = Some(Arc::new(wanted));
         self
     }
 
-    /// From now on there has to be room for its answer. One that comes piece by piece asks for it as it
-    /// gets longer, and all others when they are there.
+    /// From now on the answer needs memory. An answer that grows claims it while it grows, any other when
+    /// it is complete.
     #[must_use]
     pub fn within(mut self, room: Arc<dyn Room>) -> Self {
         self.room = Some(room);
         self
     }
 
-    /// Keeps this until it is answered, also if nobody waits for that.
+    /// Keeps this until the call is answered, also if its caller is gone.
     #[must_use]
     pub fn holding(mut self, place: impl Send + 'static) -> Self {
         self.answer = self.answer.take().map(|answer| -> Answer {
@@ -99,22 +99,27 @@ impl Reply {
         self
     }
 
-    /// Whether somebody still waits for the answer.
+    /// Whether a caller still waits for the answer.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted())
     }
 
-    /// Tells whether somebody still waits for the answer.
+    /// The question whether a caller still waits, if it can stop waiting.
     pub(super) fn wanted(&self) -> Option<Wanted> {
         self.wanted.clone()
     }
 
-    /// Whether there is room for so many bytes of the answer.
+    /// As [`Reply::wanted`], for work that always asks.
+    pub(super) fn still_wanted(&self) -> Wanted {
+        self.wanted().unwrap_or_else(|| Arc::new(|| true))
+    }
+
+    /// Claims memory for so many bytes of the answer.
     pub(super) fn holds(&self, bytes: usize) -> Result<(), Error> {
         self.room.as_ref().map_or(Ok(()), |room| room.holds(bytes))
     }
 
-    /// From now on its answer counts as one of these.
+    /// From now on the answer is counted as this operation.
     pub(super) fn counted(&mut self, operation: Operation, metrics: &Arc<Metrics>) {
         self.counts = Some((metrics.clone(), operation, Instant::now()));
     }
@@ -128,12 +133,14 @@ impl Reply {
         }
     }
 
-    pub(super) fn good(mut self, data: Vec<u8>) {
+    /// Answers with these bytes, if there is room for them.
+    pub(crate) fn good(mut self, data: Vec<u8>) {
         let held = self.holds(data.len());
         self.answer(held.map(|()| data).map_err(Fault::from));
     }
 
-    pub(super) fn bad(mut self, fault: impl Into<Fault>) {
+    /// Answers with an error.
+    pub(crate) fn bad(mut self, fault: impl Into<Fault>) {
         self.answer(Err(fault.into()));
     }
 }
@@ -164,7 +171,7 @@ mod tests {
         reply(&tell).good(vec![1]);
         reply(&tell).bad(Malformed::new("cut", 3));
         let answers: Vec<_> = told.try_iter().collect();
-        let [Err(Fault::Told(dropped)), Ok(good), Err(bad)] = answers.as_slice() else {
+        let [Err(Fault::Failed(dropped)), Ok(good), Err(bad)] = answers.as_slice() else {
             panic!("{answers:?}");
         };
         assert!(dropped.message().contains("not answered"), "{dropped}");

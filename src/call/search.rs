@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::job::answer_within;
 use super::{Call, Fault, Reply, too_large};
-use crate::codec::frame::{
-    Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
-};
 use crate::codec::{Malformed, key};
 use crate::filter::Filter;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Hit, HitVisitor, Result, Search, Wish};
-use crate::store::{Patience, ReadJob};
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Hit, HitChoice, HitVisitor, Result, Search};
+use crate::protocol::frame::{
+    Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
+};
+use crate::store::Patience;
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)
@@ -18,14 +19,14 @@ fn soon() -> Instant {
 
 /// Frame: the description. Answer: the one index.
 pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
-    // Its prefix is shown to everybody who asks for the indexes.
+    // `listIndexes` shows the prefix to every client.
     let parsed = parse_index(frame);
     let parsed = parsed.and_then(|spec| key::validate(spec.prefix.as_bytes()).map(|()| spec));
     let spec = match parsed {
         Ok(spec) => spec,
         Err(malformed) => return reply.bad(malformed),
     };
-    store.order(Box::new(move |writer| {
+    store.run_on_writer(Box::new(move |writer| {
         match writer.and_then(|writer| writer.create_index(&spec, soon())) {
             Ok(info) => {
                 let mut out = Vec::new();
@@ -37,13 +38,13 @@ pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
     }));
 }
 
-/// Frame: which index. Answer: u8 whether there was one.
+/// Frame: the index. Answer: u8 whether it existed.
 pub(super) fn remove(frame: &[u8], Call { store, reply, .. }: Call) {
     let choice = match parse_choice(frame) {
         Ok(choice) => choice,
         Err(malformed) => return reply.bad(malformed),
     };
-    store.order(Box::new(move |writer| {
+    store.run_on_writer(Box::new(move |writer| {
         match writer.and_then(|writer| writer.drop_index(&choice, soon())) {
             Ok(found) => reply.good(vec![u8::from(found)]),
             Err(error) => reply.bad(error),
@@ -56,24 +57,11 @@ pub(super) fn list(frame: &[u8], call: Call) {
     let patience = call.patience("kv.listIndexes");
     let Call { store, reply, .. } = call;
     let count = frame.first() == Some(&1);
-    let bounds = patience.clone();
-    let job: ReadJob = Box::new(move |snapshot| {
-        if !reply.is_wanted() {
-            return reply.bad(Error::closed());
-        }
-        match snapshot.and_then(|snapshot| snapshot.indexes(count)) {
-            Ok(infos) => {
-                let mut out = Vec::new();
-                push_indexes(&mut out, &infos);
-                reply.good(out);
-            }
-            Err(error) => reply.bad(Fault::of_long(&bounds, error)),
-        }
+    answer_within(&store, (patience, count), reply, move |snapshot, _| {
+        let mut out = Vec::new();
+        push_indexes(&mut out, &snapshot.indexes(count)?);
+        Ok(out)
     });
-    match count {
-        true => store.read_long(patience, job),
-        false => store.read(job),
-    }
 }
 
 /// Frame: the search. Answer: the hits.
@@ -86,23 +74,15 @@ pub(super) fn search(frame: &[u8], call: Call) {
         Ok(parsed) => parsed,
         Err(error) => return reply.bad(error),
     };
-    let bounds = patience.clone();
-    let job: ReadJob = Box::new(move |snapshot| {
-        let answer = bounds.check().and(snapshot).and_then(|snapshot| {
-            let mut bounded = Bounded { page: &mut page, reply: &reply, lacks: None };
-            let used = snapshot.search(&search, &mut bounded)?;
-            bounded.lacks.map_or(Ok(()), Err)?;
-            page.answer(&search, !used.building, &used.spec.fields)
-        });
-        match answer {
-            Ok(answer) => reply.good(answer),
-            Err(error) => reply.bad(Fault::of_long(&bounds, error)),
-        }
+    answer_within(&store, (patience, true), reply, move |snapshot, reply| {
+        let mut bounded = Bounded { page: &mut page, reply, lacks: None };
+        let used = snapshot.search(&search, &mut bounded)?;
+        bounded.lacks.map_or(Ok(()), Err)?;
+        page.answer(&search, !used.building, &used.spec.fields)
     });
-    store.read_long(patience, job);
 }
 
-/// The search that a frame asks for, and the page that its hits go into.
+/// The search of a frame, and the page for its hits.
 fn asked(
     frame: &[u8],
     now_ms: i64,
@@ -133,15 +113,15 @@ struct Page {
     hits: Hits,
     filter: Option<Filter>,
     limit: usize,
-    /// Hits still to be left out.
+    /// Hits still to skip.
     offset: usize,
     more: bool,
-    /// Most bytes of the answer, and whether there are more.
+    /// Most bytes of the answer, and whether more hits follow.
     bytes_max: usize,
     full: bool,
     fault: Option<Malformed>,
     patience: Arc<Patience>,
-    /// The filter was told not to go on.
+    /// The filter ended because its caller is gone or its time is over.
     ended: bool,
 }
 
@@ -161,7 +141,7 @@ impl Page {
     }
 }
 
-/// A page for which there has to be room while it gets longer.
+/// A page that claims memory while it grows.
 struct Bounded<'p> {
     page: &'p mut Page,
     reply: &'p Reply,
@@ -169,13 +149,13 @@ struct Bounded<'p> {
 }
 
 impl HitVisitor for Bounded<'_> {
-    fn hit(&mut self, hit: &Hit<'_>) -> Wish {
-        let wish = self.page.hit(hit);
+    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
+        let choice = self.page.hit(hit);
         if let Err(error) = self.reply.holds(self.page.hits.bytes()) {
             self.lacks = Some(error);
-            return Wish::Stop;
+            return HitChoice::Stop;
         }
-        wish
+        choice
     }
 
     fn snippets(&mut self, snippets: Vec<(usize, String)>) {
@@ -184,37 +164,37 @@ impl HitVisitor for Bounded<'_> {
 }
 
 impl HitVisitor for Page {
-    fn hit(&mut self, hit: &Hit<'_>) -> Wish {
+    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
         let goes_on = |_| self.patience.lasts();
         let met = self.filter.as_ref().map_or(Ok(Some(true)), |filter| {
             filter.matches_while(hit.row.encoding, hit.row.value, &goes_on)
         });
         match met {
             Ok(Some(true)) => {}
-            Ok(Some(false)) => return Wish::Pass,
+            Ok(Some(false)) => return HitChoice::Pass,
             Ok(None) => {
                 self.ended = true;
-                return Wish::Stop;
+                return HitChoice::Stop;
             }
             Err(fault) => {
                 self.fault = Some(fault);
-                return Wish::Stop;
+                return HitChoice::Stop;
             }
         }
         if self.offset > 0 {
             self.offset -= 1;
-            return Wish::Pass;
+            return HitChoice::Pass;
         }
         if self.hits.count() == self.limit {
             self.more = true;
-            return Wish::Stop;
+            return HitChoice::Stop;
         }
         if self.hits.bytes() + hit.row.value.len() > self.bytes_max {
             self.full = true;
-            return Wish::Stop;
+            return HitChoice::Stop;
         }
         self.hits.push(hit);
-        Wish::Take
+        HitChoice::Take
     }
 
     fn snippets(&mut self, snippets: Vec<(usize, String)>) {

@@ -1,7 +1,7 @@
 //! Keys: parts ⇄ bytes whose order is the parts' order (docs/format.md §1).
 //!
 //! Invariant: every key has exactly one encoding, and only that one is taken: decoding and encoding
-//! again gives the same bytes. `js/codec/key.ts` is the same format; `vectors/keys.json` holds both
+//! again gives the same bytes. `js/codec/key.ts` is the same format; `tests/vectors/keys.json` holds both
 //! to it.
 
 mod print;

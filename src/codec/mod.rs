@@ -1,13 +1,13 @@
 //! Bytes ⇄ model.
 //!
-//! Duty: the byte formats of `docs/format.md`, each in one file, both directions together.
-//! Invariant: total. Whatever bytes come in, the answer is a value or [`Malformed`]; work and memory
-//! are bounded by the input's length and the stack by a constant.
-//! Never: I/O, a panic, a guess. What a reader takes is what the writer would have written.
+//! Duty: the byte formats of `docs/format.md` and the framing of streams, each in one file, both
+//! directions together.
+//! Invariant: total. Every input gives a value or [`Malformed`]; work and memory are bounded by the
+//! input's length, and the stack by a constant.
+//! Never: I/O, a panic, a guess. A reader accepts exactly what the writer writes.
 
 pub mod cbor;
-pub mod cursor;
-pub mod frame;
+pub mod framing;
 #[cfg(test)]
 pub(crate) mod hex;
 pub mod key;

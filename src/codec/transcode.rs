@@ -1,9 +1,10 @@
-//! Values from one format into another: the CBOR of openkv's own files ⇄ V8's format, as Deno's
-//! files and the network protocol have it.
+//! Values between formats: the CBOR of openkv's own files ⇄ V8's format of Deno's files and
+//! protocol.
 //!
-//! Most values are plain data: objects and arrays of numbers, texts and dates, in which no object is
-//! met twice. Those are rewritten in one pass, head by head ([`fast`]); all others take the way
-//! through a [`Value`](crate::model::Value). Both ways give the same bytes.
+//! Most values are plain data: objects and arrays of numbers, texts and dates without shared
+//! references. These are rewritten in one pass, head by head ([`fast`]); all others are decoded
+//! into a [`Value`](crate::model::Value) and encoded. Both ways give the same bytes
+//! (docs/decisions/0022-values-are-transcoded-head-by-head.md).
 
 mod fast;
 mod into_cbor;
@@ -15,8 +16,7 @@ use crate::model::{Error, Result};
 /// The V8 bytes of a value in CBOR.
 ///
 /// # Errors
-/// `Corrupt` for bytes that are no value; as [`v8::encode`] for a value that the format has no place
-/// for.
+/// `Corrupt` for invalid bytes; as [`v8::encode`] for a value that the format cannot represent.
 pub fn to_v8(bytes: &[u8]) -> Result<Vec<u8>> {
     match into_v8::plain(bytes) {
         Some(plain) => Ok(plain),
@@ -27,7 +27,7 @@ pub fn to_v8(bytes: &[u8]) -> Result<Vec<u8>> {
 /// The CBOR bytes of a value in V8's format.
 ///
 /// # Errors
-/// `Corrupt` for bytes that are no value, or one that nobody but Deno can read.
+/// `Corrupt` for invalid bytes, and for a value that only V8 can read.
 pub fn to_cbor(bytes: &[u8]) -> Result<Vec<u8>> {
     match into_cbor::plain(bytes) {
         Some(plain) => Ok(plain),
@@ -45,7 +45,7 @@ mod tests {
     use crate::codec::hex::hex;
 
     fn vectors() -> Vec<(String, Vec<u8>, Vec<u8>)> {
-        let text = include_str!("../../vectors/v8.json");
+        let text = include_str!("../../tests/vectors/v8.json");
         let json: serde_json::Value = serde_json::from_str(text).unwrap();
         let vectors = json["values"].as_array().unwrap().iter();
         let bytes = |case: &serde_json::Value, of: &str| hex(case[of].as_str().unwrap());
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(into_cbor::plain(&in_v8), Some(in_cbor));
     }
 
-    /// Found by fuzzing: the fast way left indexes where they stood.
+    /// Found by fuzzing: the one-pass way did not sort array indexes.
     #[test]
     fn indexes_are_sorted_by_both_ways() {
         for bytes in [

@@ -1,15 +1,15 @@
-//! append and prepend: arrays put end to end.
+//! append and prepend: joins two arrays.
 //!
-//! As a rule without decoding either: the head is written anew and the items' bytes are moved. Only
-//! where both share objects, or one has holes, are they decoded, so that identity is kept.
+//! Usually neither array is decoded: the code writes a new head and copies the bytes of the items. If
+//! the arrays share objects or have holes, they are decoded, so that identity is kept.
 
 use crate::codec::cbor;
 use crate::model::{EncodedValue, Encoding, Error, JsString, Kind, Node, NodeId, Result, Value};
 
-/// What is stored after `items`, a CBOR array, went in front of or behind the stored array.
+/// The value after `items`, a CBOR array, is joined to the front or the end of the stored array.
 ///
 /// # Errors
-/// `Invalid` when what is stored is no array, `Corrupt` when it cannot be read.
+/// `Invalid` when the stored value is no array, `Corrupt` when it cannot be read.
 pub(super) fn append(
     stored: Option<&EncodedValue>,
     items: Vec<u8>,
@@ -47,7 +47,7 @@ fn append_decoded(stored: &[u8], items: &[u8], front: bool) -> Result<Vec<u8>> {
     let old = List::of(&value, root).ok_or_else(|| no_array(front))?;
     let new = value.absorb(decode(items)?);
     let new = List::of(&value, new).ok_or_else(|| no_array(front))?;
-    // As push and unshift have it: names beside the items stay with the array that they are on.
+    // As in push and unshift, named properties stay on their own array.
     let names = old.names.clone();
     let joined = if front { new.followed_by(old) } else { old.followed_by(new) };
     let node = joined?.into_node(names);
@@ -110,7 +110,7 @@ impl List {
     }
 }
 
-/// The index that a property's name is.
+/// The index that a property's name stands for.
 fn index(name: &JsString, length: u32) -> Option<u32> {
     let text = name.as_str()?;
     let at: u32 = text.parse().ok()?;

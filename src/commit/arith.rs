@@ -6,10 +6,10 @@
 use crate::codec::cbor::{encode_bigint, encode_number, number_of};
 use crate::model::{Arith, EncodedValue, Encoding, Error, Numeric, Result};
 
-/// What is stored after `op`; `stored` is `None` when the key is absent.
+/// The value after `op`; `stored` is `None` when the key is absent.
 ///
 /// # Errors
-/// `Invalid` when the two do not go together.
+/// `Invalid` for two values that the operation cannot combine.
 pub(super) fn combine(
     op: Arith,
     stored: Option<EncodedValue>,

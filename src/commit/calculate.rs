@@ -13,10 +13,10 @@ use crate::model::{
     Arith, Bounds, Calculation, EncodedValue, Encoding, Error, Kind, Numeric, Operand, Result,
 };
 
-/// What is stored after the calculation; `stored` is `None` when the key is absent.
+/// The value after the calculation; `stored` is `None` when the key is absent.
 ///
 /// # Errors
-/// `Invalid` when the two do not go together, `Range` for a result that is out of bounds.
+/// `Invalid` for two values that cannot be combined, `Range` for a result out of bounds.
 pub(super) fn calculate(
     calculation: &Calculation,
     stored: Option<&EncodedValue>,
@@ -137,7 +137,7 @@ fn exact(
         _ => None,
     };
     let (zero, most) = (BigInt::ZERO, BigInt::from(u64::MAX));
-    // The bounds that were asked for come last, so that what they refuse stays refused.
+    // The caller's bounds are checked last, so that nothing changes a result that they refuse.
     let asked_min = ("min", Ordering::Less, end(bounds.and_then(|bounds| bounds.min.as_ref())));
     let asked_max = ("max", Ordering::Greater, end(bounds.and_then(|bounds| bounds.max.as_ref())));
     let own_min = ("the least KvU64", Ordering::Less, is_u64.then_some(zero));
@@ -179,7 +179,7 @@ fn beyond(
     Error::new(Kind::Range, words)
 }
 
-/// Bits of a bigint up to which its digits are told: making them takes quadratic time.
+/// Most bits of a bigint whose digits a message shows: printing them takes quadratic time.
 const TOLD_BITS_MAX: u64 = 256;
 
 /// A bigint in a message.

@@ -1,28 +1,28 @@
-//! Checks of ranges: whether what was listed is still exactly what is there, so that nothing which
-//! appeared, went or changed in between stays unnoticed.
+//! Checks of ranges: a range must hold exactly the entries and versions that the caller listed.
+//! Added, removed and changed entries all fail the check.
 
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
-use super::evaluate::Base;
-use super::left::Left;
+use super::effect::RowEffect;
+use super::transaction::Base;
 use crate::model::{Key, RangeCheck, Result, Seen, Step, Versionstamp, Walk};
 
-/// Whether a check of a range holds, over the rows of the base with what the batch has done so far.
+/// Whether a check of a range holds, over the rows of the base with the batch's effects so far.
 ///
 /// # Errors
 /// What the base answers.
 pub(super) fn holds<S>(
     base: &mut dyn Base,
-    rows: &IndexMap<Key, Left, S>,
+    rows: &IndexMap<Key, RowEffect, S>,
     now_ms: i64,
     check: &RangeCheck,
 ) -> Result<bool> {
     let RangeCheck { start, end, seen } = check;
     let inside = rows.iter().filter(|(key, _)| *key >= start && *key < end);
-    let mut batch: BTreeMap<&[u8], &Left> =
-        inside.map(|(key, left)| (key.as_bytes(), left)).collect();
+    let mut batch: BTreeMap<&[u8], &RowEffect> =
+        inside.map(|(key, effect)| (key.as_bytes(), effect)).collect();
     let mut expected = seen.iter();
     let mut as_seen = |key: &[u8], version: u64| {
         let next = expected.next();
@@ -37,18 +37,18 @@ pub(super) fn holds<S>(
         while let Some(entry) = batch.first_entry()
             && *entry.key() < key
         {
-            let (new, left) = entry.remove_entry();
-            same &= left.version(now_ms).is_none_or(|version| as_seen(new, version));
+            let (new, effect) = entry.remove_entry();
+            same &= effect.version(now_ms).is_none_or(|version| as_seen(new, version));
         }
         let version = match batch.remove(key) {
-            Some(left) => left.version(now_ms),
+            Some(effect) => effect.version(now_ms),
             None => Some(version),
         };
         same &= version.is_none_or(|version| as_seen(key, version));
         if same { Step::Next } else { Step::Stop }
     })?;
-    for (key, left) in batch {
-        same = same && left.version(now_ms).is_none_or(|version| as_seen(key, version));
+    for (key, effect) in batch {
+        same = same && effect.version(now_ms).is_none_or(|version| as_seen(key, version));
     }
     Ok(same && expected.next().is_none())
 }

@@ -3,77 +3,32 @@
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
+use uuid::Uuid;
 
 use super::append::append;
 use super::arith;
 use super::calculate::calculate;
 use super::conflict;
+use super::effect::{NewRow, RowEffect};
 use super::journal::Journal;
-use super::left::{Left, NewRow};
 use super::placeholders::Uuids;
+use super::transaction::{Base, OldRow};
 use crate::codec::{cbor, key};
 use crate::model::{
     self, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
-    Resolved, Result, Results, Seen, Step, Tells, Versionstamp, Walk, WriteParts, limit,
+    Resolved, Result, Results, Tells, Versionstamp, WriteParts, limit,
 };
 
-/// An entry before the batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OldRow {
-    /// Its commit.
-    pub version: u64,
-    /// Its value.
-    pub value: EncodedValue,
-    /// When it ends, in ms since the epoch.
-    pub expire_at_ms: Option<i64>,
-}
-
-/// The database before the batch. Expired entries are absent.
-pub trait Base {
-    /// The commit that wrote the entry of a key.
-    ///
-    /// # Errors
-    /// What the medium answers; ends the whole batch.
-    fn version(&mut self, key: &Key) -> Result<Option<u64>>;
-
-    /// The entry of a key.
-    ///
-    /// # Errors
-    /// `Corrupt` or `Invalid` for an entry that cannot be read: that rejects the write which needs
-    /// it. Whatever else the medium answers ends the whole batch.
-    fn row(&mut self, key: &Key) -> Result<Option<OldRow>>;
-
-    /// Visits entries in key order; `visit` leads the way.
-    ///
-    /// # Errors
-    /// What the medium answers; ends the whole batch.
-    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
-
-    /// Whether there is a place for a value: not every format has one for all of them.
-    ///
-    /// # Errors
-    /// `Invalid` if not; that rejects the write.
-    fn accepts(&self, _encoding: Encoding, _bytes: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    /// The last UUID that a commit of this database has made.
-    ///
-    /// # Errors
-    /// What the medium answers; ends the whole batch.
-    fn last_uuid(&mut self) -> Result<Option<u128>>;
-}
-
-/// A batch under evaluation, and then what it leaves behind.
+/// A batch under evaluation.
 pub struct Evaluation<'b> {
     pub(super) base: &'b mut dyn Base,
     pub(super) version: u64,
     now_ms: i64,
-    /// In the order of arrival, which is often that of the keys already.
-    pub(super) rows: IndexMap<Key, Left, RandomState>,
-    /// With the number of the write that each is of.
+    /// In the order of arrival, which is often the order of the keys.
+    pub(super) rows: IndexMap<Key, RowEffect, RandomState>,
+    /// Each with the number of its write.
     messages: Vec<(usize, Message)>,
-    /// Writes so far, whatever became of them.
+    /// Writes so far, committed or not.
     decided: usize,
     /// Randomness for UUIDs.
     seed: u64,
@@ -81,26 +36,39 @@ pub struct Evaluation<'b> {
     pub(super) journal: Journal,
 }
 
-/// The rows that change, in key order, and the messages to enqueue, each with the number of the write
-/// that it is of, counted from 0.
-pub type Effects = (Vec<(Key, Left)>, Vec<(usize, Message)>);
+/// What a batch does.
+#[derive(Debug)]
+pub struct Effects {
+    /// The last commit.
+    pub version: u64,
+    /// The last of its commits that removed an entry, or may have.
+    pub removed: Option<u64>,
+    /// The last UUID that it made, if it made any.
+    pub uuid: Option<Uuid>,
+    /// Effects on rows, in key order.
+    pub rows: Vec<(Key, RowEffect)>,
+    /// Messages to enqueue, each with the number of its write, counted from 0.
+    pub messages: Vec<(usize, Message)>,
+    /// What the commits did, in order; empty without [`Evaluation::keep_changes`].
+    pub changes: Vec<model::Change>,
+}
 
-/// What was under a key before a write touched it, to be put back if the write is rejected.
-type Undo = Vec<(Key, Option<Left>)>;
+/// The effect on each key before a write changed it, for a write that is rejected.
+type Undo = Vec<(Key, Option<RowEffect>)>;
 
-/// What one mutation comes to.
+/// The result of one mutation.
 enum Change {
-    /// This is under the key now.
-    Leaves(Key, Left),
-    /// There was nothing to change, and that is fine.
+    /// The key gets this effect.
+    Leaves(Key, RowEffect),
+    /// There is no entry to change, and the mutation does not need one.
     Nothing,
-    /// There is no entry where there has to be one.
+    /// There is no entry, and the mutation needs one: the write fails as by a check.
     Lost,
 }
 
 impl<'b> Evaluation<'b> {
-    /// Starts after the commit `version`. `now_ms` is that of the base: what the batch itself
-    /// stores with an end that has come is as absent as what was there before.
+    /// Starts after the commit `version`. `now_ms` is that of the base: an entry that the batch
+    /// stores with an expiry in the past is absent, like an expired entry of the base.
     pub fn new(base: &'b mut dyn Base, version: u64, now_ms: i64) -> Self {
         let (rows, messages) = (IndexMap::default(), Vec::new());
         Self {
@@ -116,55 +84,43 @@ impl<'b> Evaluation<'b> {
         }
     }
 
-    /// Gives it randomness, which it needs for writes with placeholders.
+    /// Sets the seed for the UUIDs of placeholders.
     #[must_use]
     pub fn seeded(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// From now on keeps what each commit does, for [`Self::take_changes`].
+    /// Keeps what each commit does from now on, for [`Effects::changes`].
     pub fn keep_changes(&mut self) {
         self.journal.turn_on();
     }
 
-    /// What the commits did, in their order; nothing without [`Self::keep_changes`].
-    #[must_use]
-    pub fn take_changes(&mut self) -> Vec<model::Change> {
-        self.journal.take()
-    }
-
-    /// The last of the batch's commits that removed an entry, or may have.
-    #[must_use]
-    pub fn removed_version(&self) -> Option<u64> {
-        self.journal.removed()
-    }
-
-    /// Makes room for about so many rows.
+    /// Reserves memory for about this many rows.
     pub fn reserve(&mut self, rows: usize) {
         self.rows.reserve(rows);
     }
 
-    /// The commit of what is under a key, with what the batch has done so far.
+    /// The version of a key's entry, with the batch's effects so far.
     pub(super) fn version_of(&mut self, key: &Key) -> Result<Option<u64>> {
         match self.rows.get(key) {
-            Some(left) => Ok(left.version(self.now_ms)),
+            Some(effect) => Ok(effect.version(self.now_ms)),
             None => self.base.version(key),
         }
     }
 
-    /// The entry under a key, with what the batch has done so far; the inner error is about the
-    /// entry, the outer one about the medium.
+    /// The entry of a key, with the batch's effects so far. The inner error is about the entry, the
+    /// outer one about the medium.
     pub(super) fn entry_of(&mut self, key: &Key) -> Result<Result<Option<OldRow>>> {
-        let left = self.rows.get(key);
-        if left.is_some_and(|left| left.version(self.now_ms).is_none()) {
+        let effect = self.rows.get(key);
+        if effect.is_some_and(|effect| effect.version(self.now_ms).is_none()) {
             return Ok(Ok(None));
         }
-        let end = match left {
-            Some(Left::Stored(NewRow { version, value, expire_at_ms })) => {
+        let end = match effect {
+            Some(RowEffect::Stored(NewRow { version, value, expire_at_ms })) => {
                 let (version, value, expire_at_ms) = (*version, value.clone(), *expire_at_ms);
                 return Ok(Ok(Some(OldRow { version, value, expire_at_ms })));
             }
-            Some(Left::Retimed { expire_at_ms, .. }) => Some(*expire_at_ms),
+            Some(RowEffect::ExpirySet { expire_at_ms, .. }) => Some(*expire_at_ms),
             _ => None,
         };
         match self.base.row(key) {
@@ -177,7 +133,7 @@ impl<'b> Evaluation<'b> {
         }
     }
 
-    /// Decides one write. Later writes see what it did.
+    /// Decides one write. Later writes see its effects.
     ///
     /// # Errors
     /// Only what the base answers.
@@ -204,13 +160,13 @@ impl<'b> Evaluation<'b> {
         for mutation in mutations {
             let tells = tells_values.then(|| mutation.tells()).flatten();
             match self.change(mutation, version)? {
-                Ok(Change::Leaves(key, left)) => {
-                    if let (Some(tells), Left::Stored(row)) = (tells, &left) {
+                Ok(Change::Leaves(key, effect)) => {
+                    if let (Some(tells), RowEffect::Stored(row)) = (tells, &effect) {
                         results.values.push(told(tells, &row.value));
                     }
-                    self.journal.note(&key, &left, version);
+                    self.journal.note(&key, &effect, version);
                     let keep = can_fail.then(|| key.clone());
-                    let before = self.rows.insert(key, left);
+                    let before = self.rows.insert(key, effect);
                     undo.extend(keep.map(|key| (key, before)));
                 }
                 Ok(Change::Nothing) => {}
@@ -230,12 +186,17 @@ impl<'b> Evaluation<'b> {
         Ok(Decision::committed(Versionstamp::new(version), results))
     }
 
-    /// Whether there is a place for what a write brings with it. What a mutation makes of it is a
-    /// number, or checked when it is made.
+    /// Checks that the database can store the values that a write brings. A value that a mutation
+    /// computes is a number, or is checked when it is computed.
     fn all_accepted(&self, parts: &WriteParts) -> Result<()> {
         for mutation in &parts.mutations {
-            if let Mutation::Set { key, value, .. } = mutation {
-                self.accepted(value, key)?;
+            match mutation {
+                Mutation::Set { key, value, .. } => self.accepted(value, key)?,
+                Mutation::Delete { .. }
+                | Mutation::Arith { .. }
+                | Mutation::Calculate { .. }
+                | Mutation::Append { .. }
+                | Mutation::SetExpiry { .. } => {}
             }
         }
         for message in &parts.messages {
@@ -263,37 +224,32 @@ impl<'b> Evaluation<'b> {
         Ok(uuids.fill_in(parts))
     }
 
-    /// The last UUID that the batch has made, if it has made any.
-    #[must_use]
-    pub fn last_uuid(&self) -> Option<u128> {
-        self.uuids.as_ref().map(Uuids::last)
-    }
-
-    /// Stores a value under keys outside any write, with a stamp of its own: what becomes of a
-    /// message that could not be delivered.
+    /// Stores a value under keys as a commit of its own: the value of a message that could not be
+    /// delivered.
     pub fn deposit(&mut self, keys: Vec<Key>, value: &EncodedValue) {
         self.version += 1;
         for key in keys {
             let row = NewRow { version: self.version, value: value.clone(), expire_at_ms: None };
-            let left = Left::Stored(row);
-            self.journal.note(&key, &left, self.version);
-            self.rows.insert(key, left);
+            let effect = RowEffect::Stored(row);
+            self.journal.note(&key, &effect, self.version);
+            self.rows.insert(key, effect);
         }
         self.journal.keep(self.version);
     }
 
-    /// The last commit so far.
+    /// Ends the batch.
     #[must_use]
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// What the batch leaves behind.
-    #[must_use]
-    pub fn into_effects(self) -> Effects {
+    pub fn into_effects(mut self) -> Effects {
         let mut rows: Vec<_> = self.rows.into_iter().collect();
         rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        (rows, self.messages)
+        Effects {
+            version: self.version,
+            removed: self.journal.removed(),
+            uuid: self.uuids.as_ref().map(Uuids::last),
+            rows,
+            messages: self.messages,
+            changes: self.journal.take(),
+        }
     }
 
     fn failed_checks(&mut self, parts: &WriteParts) -> Result<Vec<usize>> {
@@ -312,13 +268,13 @@ impl<'b> Evaluation<'b> {
         Ok(failed)
     }
 
-    /// What a mutation comes to; the inner error is the write's, the outer the base's.
+    /// The result of a mutation. The inner error is the write's, the outer one the base's.
     fn change(&mut self, mutation: Mutation, version: u64) -> Result<Result<Change>> {
         let stored = |key, value, expire_at_ms| {
-            Change::Leaves(key, Left::Stored(NewRow { version, value, expire_at_ms }))
+            Change::Leaves(key, RowEffect::Stored(NewRow { version, value, expire_at_ms }))
         };
         Ok(match mutation {
-            Mutation::Delete { key } => Ok(Change::Leaves(key, Left::Removed)),
+            Mutation::Delete { key } => Ok(Change::Leaves(key, RowEffect::Removed)),
             Mutation::Set { key, suffixed, value, expire_at_ms } => {
                 let key = if suffixed {
                     key::with_versionstamp(&key, Versionstamp::new(version))
@@ -348,16 +304,16 @@ impl<'b> Evaluation<'b> {
                     Ok(stored(key, value, expire_at_ms.or_else(|| row?.expire_at_ms)))
                 })
             }
-            Mutation::Retime { key, expire_at_ms, required } => {
+            Mutation::SetExpiry { key, expire_at_ms, required } => {
                 Ok(match (self.version_of(&key)?, self.rows.get(&key)) {
                     (None, _) if required => Change::Lost,
                     (None, _) => Change::Nothing,
-                    (Some(_), Some(left)) => {
-                        let left = left.retimed(expire_at_ms);
-                        Change::Leaves(key, left)
+                    (Some(_), Some(effect)) => {
+                        let effect = effect.with_expiry(expire_at_ms);
+                        Change::Leaves(key, effect)
                     }
                     (Some(version), None) => {
-                        Change::Leaves(key, Left::Retimed { version, expire_at_ms })
+                        Change::Leaves(key, RowEffect::ExpirySet { version, expire_at_ms })
                     }
                 })
             }
@@ -380,7 +336,7 @@ impl<'b> Evaluation<'b> {
     }
 }
 
-/// What is told of the value that a mutation has left.
+/// What the caller gets of the value that a mutation has stored.
 fn told(tells: Tells, value: &EncodedValue) -> EncodedValue {
     match tells {
         Tells::Number => value.clone(),
@@ -392,17 +348,17 @@ fn told(tells: Tells, value: &EncodedValue) -> EncodedValue {
     }
 }
 
-/// Whether an error is about the entry that was asked for, rather than about the medium.
+/// Whether an error is about the entry rather than about the medium.
 fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), Kind::Corrupt | Kind::Invalid)
 }
 
-/// The same error, with the key that it is about.
+/// The same error with the key in its message.
 fn at_key(error: &Error, key: &Key) -> Error {
     Error::new(error.kind(), format!("{} (key {})", error.message(), key::print(key.as_bytes())))
 }
 
-/// Holds what a mutation has made to the limit of values.
+/// Checks a computed value against the limit of values.
 fn fits(value: &EncodedValue, bytes_max: usize, key: &Key) -> Result<()> {
     limit::value(value.bytes.len(), bytes_max, &|| key::print(key.as_bytes()))
 }

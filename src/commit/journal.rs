@@ -1,17 +1,17 @@
-//! What a batch did, commit by commit: for the feed of changes, which tells also what a later write
-//! of the same batch has changed again.
+//! The changes of a batch, commit by commit, for the change feed. It also has changes that a later
+//! write of the same batch has overwritten.
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
-use super::left::Left;
+use super::effect::RowEffect;
 use crate::model::{Change, EncodedValue, Key};
 
-/// The changes of a batch. One that is off notes no more than when something was removed last.
+/// The changes of a batch. A journal that is off only notes the last commit with a removal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     on: bool,
-    /// Of the write that is being decided, each key once.
+    /// Changes of the write under evaluation, each key once.
     begun: IndexMap<Key, Option<EncodedValue>, RandomState>,
     begun_removes: bool,
     changes: Vec<Change>,
@@ -23,23 +23,23 @@ impl Journal {
         self.on = true;
     }
 
-    /// The write that is being decided, which is to become `version`, leaves this.
-    pub(super) fn note(&mut self, key: &Key, left: &Left, version: u64) {
-        let value = match left {
-            Left::Removed => {
+    /// Notes an effect of the write under evaluation, which becomes `version` if it commits.
+    pub(super) fn note(&mut self, key: &Key, effect: &RowEffect, version: u64) {
+        let value = match effect {
+            RowEffect::Removed => {
                 self.begun_removes = true;
                 None
             }
-            Left::Stored(row) if row.version == version => Some(row),
-            // Only an end has moved.
-            Left::Stored(_) | Left::Retimed { .. } => return,
+            RowEffect::Stored(row) if row.version == version => Some(row),
+            // Only the expiry has changed.
+            RowEffect::Stored(_) | RowEffect::ExpirySet { .. } => return,
         };
         if self.on {
             self.begun.insert(key.clone(), value.map(|row| row.value.clone()));
         }
     }
 
-    /// The write has become this commit.
+    /// The write has committed.
     pub(super) fn keep(&mut self, version: u64) {
         if std::mem::take(&mut self.begun_removes) {
             self.removed = Some(version);
@@ -48,18 +48,18 @@ impl Journal {
         self.changes.extend(begun.map(|(key, value)| Change { key, version, value }));
     }
 
-    /// The write has come to nothing.
+    /// The write has not committed.
     pub(super) fn forget(&mut self) {
         self.begun_removes = false;
         self.begun.clear();
     }
 
-    /// The last commit that removed something.
+    /// The last commit that removed an entry.
     pub(super) fn removed(&self) -> Option<u64> {
         self.removed
     }
 
-    /// Everything kept, in the order of the commits.
+    /// Takes all changes, in the order of the commits.
     pub(super) fn take(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }

@@ -1,14 +1,14 @@
-//! Deletions of many entries: what a range holds is decided inside the transaction, in steps that
-//! leave room for the writes of others.
+//! Deletions of many entries. The transaction chooses the entries, in steps, so that other writes get
+//! their turn.
 //!
-//! A filter may take long over a value. So entries are held against it before the transaction, and
-//! what was found counts as long as the entry is of the same commit ([`Known`]); inside, only entries
-//! that have changed since are, up to [`DELETE_UNKNOWN_VISITS_MAX`].
+//! A filter may take long for a value. So the caller matches the entries before the transaction, and
+//! a result is valid while the entry has the same version ([`Known`]). Inside the transaction only
+//! entries that have changed since are matched, up to [`DELETE_UNKNOWN_VISITS_MAX`].
 
 use std::cell::Cell;
 
+use super::effect::RowEffect;
 use super::evaluate::Evaluation;
-use super::left::Left;
 use crate::filter::Filter;
 use crate::model::{
     Among, Beyond, DELETE_STEP_ROWS_MAX, DELETE_UNKNOWN_VISITS_MAX, DELETE_WHOLE_ROWS_MAX,
@@ -16,20 +16,20 @@ use crate::model::{
     Versionstamp, Walk,
 };
 
-/// What a look at a range has found.
+/// The chosen entries of one step.
 #[derive(Default)]
-struct Found {
+struct Chosen {
     /// In key order.
     doomed: Vec<Key>,
-    /// The first key that was not looked at.
+    /// The first key that was not visited.
     resume: Option<Key>,
-    /// The filter has come by as many items as it may; `resume` is where.
+    /// The filter has reached its bound of visited items, at `resume`.
     spent: bool,
-    /// Why the look ended early.
+    /// Why the step ended early.
     failure: Option<Error>,
 }
 
-/// What values have to meet, what is known of them, and what the filter has cost so far.
+/// The filter of a deletion, its known results, and its cost so far.
 struct Judge<'f> {
     filter: Option<&'f Filter>,
     known: &'f Known,
@@ -37,7 +37,7 @@ struct Judge<'f> {
 }
 
 impl Evaluation<'_> {
-    /// Decides a deletion, over the rows of the base and what the batch has left so far.
+    /// Decides a deletion, over the rows of the base with the batch's effects so far.
     pub(super) fn delete_many(&mut self, deletion: Deletion) -> Result<Decision> {
         let filter = match &deletion.filter {
             None => None,
@@ -50,7 +50,7 @@ impl Evaluation<'_> {
         let judge = Judge { filter, known, visits: Cell::new(0) };
         let wanted = match deletion.beyond {
             Beyond::Resume => deletion.count_max,
-            // One more, to see whether there is one.
+            // One more shows whether there are too many.
             Beyond::Refuse(max) => deletion.count_max.min(max.saturating_add(1)),
         };
         let found = match deletion.among {
@@ -77,16 +77,16 @@ impl Evaluation<'_> {
             self.version += 1;
             stamp = Some(Versionstamp::new(self.version));
             for key in found.doomed {
-                self.journal.note(&key, &Left::Removed, self.version);
-                self.rows.insert(key, Left::Removed);
+                self.journal.note(&key, &RowEffect::Removed, self.version);
+                self.rows.insert(key, RowEffect::Removed);
             }
             self.journal.keep(self.version);
         }
         Ok(Decision::Deleted(Deleted { count, stamp, resume: found.resume }))
     }
 
-    fn choose_among(&mut self, keys: Vec<Key>, judge: &Judge<'_>, wanted: usize) -> Result<Found> {
-        let mut found = Found::default();
+    fn choose_among(&mut self, keys: Vec<Key>, judge: &Judge<'_>, wanted: usize) -> Result<Chosen> {
+        let mut found = Chosen::default();
         let mut met = std::collections::HashSet::new();
         for key in keys {
             if found.doomed.len() == wanted {
@@ -95,15 +95,15 @@ impl Evaluation<'_> {
             match self.chosen(&key, judge)? {
                 Ok(Some(true)) if met.insert(key.clone()) => found.doomed.push(key),
                 Ok(Some(_)) => {}
-                Ok(None) => return Ok(Found { resume: Some(key), spent: true, ..found }),
-                Err(error) => return Ok(Found { failure: Some(error), ..found }),
+                Ok(None) => return Ok(Chosen { resume: Some(key), spent: true, ..found }),
+                Err(error) => return Ok(Chosen { failure: Some(error), ..found }),
             }
         }
         Ok(found)
     }
 
-    /// Whether there is an entry under a key that meets the filter, by what the batch has left; `None`
-    /// when the filter would have to come by too many items to tell.
+    /// Whether a key has an entry that matches the filter, with the batch's effects so far; `None` if
+    /// the filter would have to visit too many items.
     fn chosen(&mut self, key: &Key, judge: &Judge<'_>) -> Result<Result<Option<bool>>> {
         let version = self.version_of(key)?;
         let Some(filter) = judge.filter.filter(|_| version.is_some()) else {
@@ -134,15 +134,15 @@ impl Evaluation<'_> {
         judge: &Judge<'_>,
         wanted: usize,
         beyond: Beyond,
-    ) -> Result<Found> {
-        let mut found = Found::default();
+    ) -> Result<Chosen> {
+        let mut found = Chosen::default();
         let mut rows = 0;
         let rows_max = match beyond {
             Beyond::Resume => DELETE_STEP_ROWS_MAX,
             Beyond::Refuse(_) => DELETE_WHOLE_ROWS_MAX,
         };
         let touched = &self.rows;
-        // Entries that have to be looked at again.
+        // Entries whose values must be matched.
         let mut open = Vec::new();
         let walk =
             Walk { start: start.as_bytes(), end: end.as_bytes(), reverse: false, values: false };
@@ -157,7 +157,7 @@ impl Evaluation<'_> {
                 return Step::Stop;
             }
             rows += 1;
-            // What the batch has touched is looked at below.
+            // Entries that the batch has changed follow below.
             if touched.contains_key(row.key) {
                 return Step::Next;
             }
@@ -194,8 +194,8 @@ impl Evaluation<'_> {
         Ok(found)
     }
 
-    /// Decides the entries of these keys, in their order, as far as the filter may go.
-    fn look_again(&mut self, keys: Vec<Key>, judge: &Judge<'_>, found: &mut Found) -> Result<()> {
+    /// Matches the entries of these keys, in order, up to the bound of the filter.
+    fn look_again(&mut self, keys: Vec<Key>, judge: &Judge<'_>, found: &mut Chosen) -> Result<()> {
         for key in keys {
             match self.chosen(&key, judge)? {
                 Ok(Some(true)) => found.doomed.push(key),
@@ -217,7 +217,7 @@ impl Evaluation<'_> {
 }
 
 impl Judge<'_> {
-    /// What is known of an entry of this commit without its value.
+    /// The known result for an entry of this version.
     fn verdict(&self, key: &Key, version: u64) -> Option<bool> {
         if self.filter.is_none() {
             return Some(true);
@@ -225,7 +225,7 @@ impl Judge<'_> {
         self.known.get(key).filter(|(seen, _)| *seen == version).map(|(_, met)| *met)
     }
 
-    /// Whether the filter may come by so many more items.
+    /// Counts visited items; `false` when the bound is reached.
     fn spend(&self, visits: usize) -> bool {
         self.visits.set(self.visits.get().saturating_add(visits));
         self.visits.get() <= DELETE_UNKNOWN_VISITS_MAX

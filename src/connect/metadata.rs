@@ -1,8 +1,8 @@
 //! The first exchange: what a client offers, and where the database is to be found.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::database_id::DatabaseId;
 use super::time::{from_rfc3339, to_rfc3339};
 use super::versions::Version;
 use crate::model::{Error, METADATA_ENDPOINTS_MAX, Result};
@@ -32,7 +32,7 @@ pub struct Metadata {
     /// The version that the data path speaks.
     pub version: Version,
     /// The database.
-    pub database: DatabaseId,
+    pub database: Uuid,
     /// In the server's order: the first that fits is used.
     pub endpoints: Vec<Endpoint>,
     /// The bearer token of the data path.
@@ -124,7 +124,7 @@ pub fn read_answer(body: &[u8], offered: &[Version]) -> Result<Metadata> {
         ));
     };
     let answer: Answer = serde_json::from_slice(body).map_err(not_metadata)?;
-    let database = DatabaseId::parse(&answer.database_id).ok_or_else(|| {
+    let database = Uuid::try_parse(&answer.database_id).map_err(|_| {
         Error::invalid(format!("the metadata's databaseId is no UUID: '{}'", answer.database_id))
     })?;
     let given = answer.endpoints.len();
@@ -164,7 +164,7 @@ mod tests {
     fn metadata() -> Metadata {
         Metadata {
             version: Version::V3,
-            database: DatabaseId::default(),
+            database: Uuid::default(),
             endpoints: vec![Endpoint { url: "/v2".into(), consistency: Consistency::Strong }],
             token: "a-token".into(),
             expires_at_ms: 1_795_236_359_123,
@@ -193,6 +193,36 @@ mod tests {
         let offered = write_request(&[Version::V1, Version::V3]);
         assert_eq!(read_request(offered.as_bytes()).unwrap(), [1, 3]);
         assert_eq!(read_request(b"").unwrap(), [1]);
+    }
+
+    #[test]
+    fn a_database_id_is_read_in_every_form_of_a_uuid() {
+        let good = write_answer(&metadata()).unwrap();
+        let read = |id: &str| {
+            let body = good.replacen("00000000-0000-0000-0000-000000000000", id, 1);
+            read_answer(body.as_bytes(), &Version::ALL)
+                .map(|metadata| metadata.database.to_string())
+        };
+        for form in [
+            "0198c0de-1234-4abc-8def-0123456789ab",
+            "0198C0DE-1234-4ABC-8DEF-0123456789AB",
+            "0198c0de12344abc8def0123456789ab",
+            "{0198c0de-1234-4abc-8def-0123456789ab}",
+            "urn:uuid:0198c0de-1234-4abc-8def-0123456789ab",
+        ] {
+            assert_eq!(read(form).unwrap(), "0198c0de-1234-4abc-8def-0123456789ab", "{form}");
+        }
+        for bad in [
+            "",
+            "0198c0de-1234-4abc-8def-0123456789a",
+            "0198c0de-1234-4abc-8def-0123456789abc",
+            "0198c0de012344abc-8def-0123456789ab1",
+            "0198c0dg-1234-4abc-8def-0123456789ab",
+            "{0198c0de-1234-4abc-8def-0123456789ab",
+            "é198c0de-1234-4abc-8def-0123456789ab",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -9,24 +9,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`versions`] | which versions there are, who chooses, which headers they have |
+//! | [`versions`] | the versions, how one is chosen, their headers |
 //! | [`metadata`] | the JSON of the first exchange |
 //! | [`schema`] | the protobuf messages of the data path |
 //! | [`wire`] | those messages ⇄ ranges, entries, writes; V8 ⇄ CBOR on the way |
-//! | [`frames`] | the streams of messages |
-//! | [`consume`] | openkv's own stream of a queue's messages |
-//! | [`extension`] | openkv's own requests: names, answers, errors |
-//! | [`feed`] | openkv's own stream of changes |
-//! | [`database_id`], [`time`] | UUIDs and RFC 3339 |
+//! | [`time`] | times as RFC 3339 writes them |
 
-pub mod consume;
-pub mod database_id;
-pub mod extension;
-pub mod feed;
-pub mod frames;
 pub mod metadata;
 pub mod schema;
-pub mod state;
 pub mod time;
 pub mod versions;
 pub mod wire;

@@ -30,9 +30,6 @@ pub const STREAM_TYPE: &str = "application/octet-stream";
 /// The type of metadata, exactly so: the npm client takes no parameters.
 pub const JSON_TYPE: &str = "application/json";
 
-/// The methods of the data path, each behind an endpoint's URL and a `/`.
-pub const METHODS: [&str; 3] = ["snapshot_read", "atomic_write", "watch"];
-
 impl Version {
     /// All of them, the newest first.
     pub const ALL: [Self; 3] = [Self::V3, Self::V2, Self::V1];

@@ -1,7 +1,7 @@
-//! The log of changes: how it is read, and what is let go of when it grows too long.
+//! The log of changes: how it is read, and how it is trimmed.
 //!
-//! What an entry was set to goes first: as long as the entry is there, its last state can be found
-//! in its row. That it was removed can be found nowhere else, so removals have bounds of their own.
+//! Sets are trimmed first: the last state of an entry is in its row. A removal is nowhere else, so
+//! removals have bounds of their own.
 
 use crate::model::{
     Encoding, FEED_AGE_MS_MAX, FEED_BYTES_MAX, FEED_CHANGES_MAX, FEED_REMOVAL_BYTES_MAX,
@@ -21,18 +21,18 @@ pub struct FeedState {
     pub removed: u64,
 }
 
-/// A change as the log has it, borrowed for the length of a visit.
+/// A logged change, borrowed for the length of a visit.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged<'a> {
     /// The commit.
     pub version: u64,
     /// Encoded key.
     pub key: &'a [u8],
-    /// What it was set to; `None`: it was removed.
+    /// The new value; `None`: the entry was removed.
     pub value: Option<(Encoding, &'a [u8])>,
 }
 
-/// A log of changes as one snapshot has it.
+/// The log of changes in one snapshot.
 pub trait FeedLog {
     /// How far it reaches.
     ///
@@ -41,8 +41,8 @@ pub trait FeedLog {
     fn state(&mut self) -> Result<FeedState>;
 
     /// Visits the changes of the commits after `after`, in order, until `visit` answers `false`.
-    /// Left out are values that were too large for the log and have been replaced since; what
-    /// replaced them comes later in the log.
+    /// Leaves out a value that was too large for the log and has been replaced since; its
+    /// replacement comes later in the log.
     ///
     /// # Errors
     /// What the medium answers.
@@ -81,7 +81,7 @@ impl Amount {
     }
 }
 
-/// The rows of a log, to be let go of.
+/// The rows of a log, for trimming.
 pub(super) trait Shelf {
     /// The first commit after `after` that has rows, and when it was logged.
     fn first_after(&mut self, after: u64) -> Result<Option<(u64, i64)>>;
@@ -91,7 +91,7 @@ pub(super) trait Shelf {
     fn drop_removals(&mut self, version: u64) -> Result<Amount>;
 }
 
-/// Lets go of the oldest commits while the log is over its bounds, at most `commits` of them.
+/// Trims the oldest commits while the log is over its bounds, at most `commits` of them.
 pub(super) fn trim(
     shelf: &mut impl Shelf,
     extent: &mut Extent,
@@ -110,7 +110,7 @@ pub(super) fn trim(
         if extent.removals.rows == 0 {
             break;
         }
-        // Up to `complete` there is nothing left but removals.
+        // Up to `complete` the log holds only removals.
         let over = extent.removals.exceeds(FEED_REMOVALS_MAX, FEED_REMOVAL_BYTES_MAX);
         let first = shelf.first_after(0)?;
         let Some((version, _)) = first

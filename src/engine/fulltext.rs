@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use crate::model::{HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search};
 
-/// The part of a [`Writer`](super::Writer) that looks after indexes. Once an index exists, every
-/// transaction that changes an entry it covers changes the index too.
+/// The part of a [`Writer`](super::Writer) that maintains indexes. A transaction that changes an
+/// entry also changes the indexes that cover it.
 pub trait Indexer {
-    /// Makes an index; entries that are there already are left to [`Indexer::build_indexes`]. One
-    /// that exists with the same description is answered as it is.
+    /// Makes an index; [`Indexer::build_indexes`] adds the entries that exist already. An index that
+    /// exists with the same description is answered unchanged.
     ///
     /// # Errors
     /// `Invalid` for a description out of bounds, and for a name or a prefix that another index has;
@@ -21,8 +21,7 @@ pub trait Indexer {
     /// What [`Writer::apply`](super::Writer::apply) answers.
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool>;
 
-    /// Indexes some of the entries that were there before their index; `false` when all are. What
-    /// has been done survives a crash.
+    /// Indexes some of the entries that are older than their index; `false` when all are indexed.
     ///
     /// # Errors
     /// What [`Writer::apply`](super::Writer::apply) answers.
@@ -37,8 +36,8 @@ pub trait Finder {
     /// What the medium answers.
     fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>>;
 
-    /// Shows the hits of a search to a visitor, best first: entries of this same point in time that
-    /// have not ended. Answers the index that was used.
+    /// Shows the hits of a search to a visitor, best first: entries of this snapshot that have not
+    /// expired. Answers the index that was used.
     ///
     /// # Errors
     /// `Invalid` when no index covers the prefix and for a malformed query; what the medium answers.

@@ -7,6 +7,7 @@
 mod feed;
 mod fulltext;
 mod messages;
+mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -15,18 +16,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use uuid::Uuid;
 
 use super::sqlite::PrivateIndexes;
 use super::{
-    Agenda, Backup, Checkpoint, Custody, Engine, FeedLog, ForeignWatch, GoesOn, Ordered, Reader,
-    Report, Snapshot, Stats, Vacuumed, Work, Writer,
+    Backup, Checkpoint, DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance,
+    NextDeadlines, Reader, Report, Snapshot, Stats, Vacuumed, Work, Writer,
 };
-use crate::commit::{Base, Evaluation, Left, NewRow, OldRow};
+use crate::commit::{Begun, NewRow, batch};
 use crate::model::{
-    Change, DeadLetter, DeadOrder, Error, Key, Kind, QueueStats, Result, Row, Seen, Step,
+    DeadLetter, DeadLetterChange, Error, Key, Kind, QueueStats, Result, Row, Seen, Step,
     Versionstamp, Walk,
 };
 use messages::Messages;
+use transaction::MemoryTransaction;
 
 /// A database in memory; every [`MemoryEngine::new`] is another one.
 #[derive(Clone, Default)]
@@ -35,13 +38,13 @@ pub struct MemoryEngine(Arc<RwLock<Tables>>);
 #[derive(Default)]
 struct Tables {
     version: u64,
-    /// The last commit that removed something.
+    /// The last commit that removed an entry.
     removed: u64,
     feed: Option<feed::Log>,
     rows: BTreeMap<Key, NewRow>,
     expiries: BTreeSet<(i64, Key)>,
     messages: Messages,
-    last_uuid: Option<u128>,
+    last_uuid: Option<Uuid>,
     /// Made with the first index. A lock of its own, since SQLite is used by one thread at a time.
     indexes: Mutex<Option<PrivateIndexes>>,
 }
@@ -58,12 +61,12 @@ impl MemoryEngine {
     }
 }
 
-impl Custody for MemoryEngine {
+impl Maintenance for MemoryEngine {
     fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
         Err(Error::new(Kind::Unsupported, "a database in memory has no file: export it instead"))
     }
 
-    fn check(&self, _findings_max: usize) -> Result<Vec<String>> {
+    fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 }
@@ -80,7 +83,7 @@ impl Engine for MemoryEngine {
         Ok(MemoryWriter(self.0.clone()))
     }
 
-    fn watch_foreign(&self, _wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {
+    fn watch_external(&self, _wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>> {
         Ok(None)
     }
 }
@@ -99,8 +102,8 @@ impl Reader for MemoryReader {
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         let tables = match self.waits {
-            // A transaction that waits for a search is not waited for. One thread reads like this, so
-            // transactions have their turn.
+            // The recursive lock does not wait for a transaction that itself waits for a search. Only
+            // one thread reads like this, so transactions get their turn.
             true => self.tables.read_recursive(),
             false => self.tables.try_read().ok_or_else(|| {
                 Error::new(Kind::Unavailable, "a transaction is under way; read again")
@@ -130,15 +133,13 @@ impl Reader for MemoryReader {
 struct MemorySnapshot<'t> {
     tables: &'t Tables,
     now_ms: i64,
-    /// Asked while a search goes on.
+    /// Asked during a search.
     goes_on: Option<&'t GoesOn>,
 }
 
 impl Snapshot for MemorySnapshot<'_> {
-    fn stats(&mut self, count: bool) -> Result<Stats> {
-        let alive = || self.tables.rows.values().filter(|row| alive(row, self.now_ms)).count();
+    fn stats(&mut self) -> Result<Stats> {
         Ok(Stats {
-            entries: count.then(|| alive() as u64),
             database_bytes: 0,
             log_bytes: 0,
             page_bytes: 0,
@@ -153,7 +154,7 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
+        let found = self.tables.alive(key, self.now_ms);
         if let Some(row) = found {
             visit(seen(key, row));
         }
@@ -166,7 +167,7 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
-        let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
+        let found = self.tables.alive(key, self.now_ms);
         Ok(found.map(|row| row.expire_at_ms))
     }
 
@@ -213,7 +214,7 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 }
 
-/// Walks over rows in memory; ended ones are absent.
+/// Walks over rows in memory; expired ones are absent.
 fn walk_rows(
     rows: &BTreeMap<Key, NewRow>,
     now_ms: i64,
@@ -257,65 +258,17 @@ fn seen<'a>(key: &'a [u8], row: &'a NewRow) -> Row<'a> {
 pub struct MemoryWriter(Arc<RwLock<Tables>>);
 
 impl Writer for MemoryWriter {
-    fn apply(&mut self, work: Work, now_ms: i64, _deadline: Instant) -> Result<Report> {
-        let mut tables = self.0.write();
-        let begun = Instant::now();
-        let mut report = Report::default();
-        let tables = &mut *tables;
-        let version = tables.version;
-
-        let mut base = MemoryBase { rows: &tables.rows, now_ms, last_uuid: tables.last_uuid };
-        let mut evaluation = Evaluation::new(&mut base, version, now_ms).seeded(work.seed);
-        if tables.feed.is_some() {
-            evaluation.keep_changes();
-        }
-        evaluation.reserve(work.writes.len());
-        for write in work.writes {
-            report.decisions.push(evaluation.decide(write)?);
-        }
-        // Nothing is changed before the last thing that can fail.
-        let mut dead = tables.messages.settle(&work.settlements, now_ms, &mut report);
-        // Before any lock is lost: whoever renews one, however late, is there.
-        report.renewed = tables.messages.renew(&work.renewals, now_ms);
-        for claim in &work.claims {
-            dead.extend(tables.messages.fail_lost(&claim.queue, now_ms, &mut report));
-        }
-        for (keys, value) in dead {
-            evaluation.deposit(keys, &value);
-        }
-        tables.version = evaluation.version();
-        tables.last_uuid = evaluation.last_uuid().or(tables.last_uuid);
-        tables.removed = evaluation.removed_version().unwrap_or(tables.removed);
-        let mut changes = evaluation.take_changes();
-        let (rows, messages) = evaluation.into_effects();
+    fn apply(&mut self, mut work: Work, now_ms: i64, _deadline: Instant) -> Result<Report> {
+        let tables = &mut *self.0.write();
+        let started = Instant::now();
+        // Memory has no disk to wait for, so expired locks always fail at once.
+        work.durable = true;
+        let (version, logs) = (tables.version, tables.feed.is_some());
+        let begun = Begun { version, now_ms, logs, kept_out: false };
         tables.tell_indexes(PrivateIndexes::begin);
-        for (key, left) in rows {
-            if let Some(end) = left.expire_at_ms() {
-                report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));
-            }
-            report.touched.push(key.clone());
-            tables.leave(key, left);
-        }
-        report.queued |= !messages.is_empty();
-        for (write, message) in messages {
-            report.enqueued(write, tables.messages.enqueue(message, now_ms));
-        }
-        for claim in &work.claims {
-            report.deliveries.push(tables.messages.claim(claim, now_ms));
-        }
-        let gone = tables.sweep(work.sweep_max, now_ms, &mut report);
-        let swept = tables.version;
-        report.purged = tables.messages.purge(work.purge_max, now_ms);
-        tables.version += u64::from(report.put_back);
-        report.versions = (version, tables.version);
-        if let Some(log) = &mut tables.feed {
-            let removed = |key| Change { key, version: swept, value: None };
-            changes.extend(gone.into_iter().map(removed));
-            log.log(changes, now_ms);
-        }
+        let done = batch::run(&mut MemoryTransaction { tables, now_ms }, &begun, work);
         tables.tell_indexes(PrivateIndexes::commit);
-        report.worked = begun.elapsed();
-        Ok(report)
+        done.map(|report| Report { worked: started.elapsed(), ..report })
     }
 
     fn log_changes(&mut self, _deadline: Instant) -> Result<u64> {
@@ -325,16 +278,16 @@ impl Writer for MemoryWriter {
         Ok(version)
     }
 
-    fn agenda(&mut self) -> Result<Agenda> {
+    fn next_deadlines(&mut self) -> Result<NextDeadlines> {
         let mut tables: RwLockWriteGuard<'_, Tables> = self.0.write();
-        Ok(Agenda {
+        Ok(NextDeadlines {
             building: tables.building()?,
             expiry_ms: tables.expiries.first().map(|(at, _)| *at),
             purge_ms: tables.messages.earliest_purge(),
         })
     }
 
-    fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>> {
+    fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
         Ok(self.0.read().messages.earliest(queue))
     }
 
@@ -342,21 +295,21 @@ impl Writer for MemoryWriter {
         Ok(self.0.read().messages.depth(queue))
     }
 
-    fn order_dead(
+    fn change_dead_letters(
         &mut self,
         queue: &str,
-        order: &DeadOrder,
+        change: &DeadLetterChange,
         now_ms: i64,
         _deadline: Instant,
-    ) -> Result<Ordered> {
+    ) -> Result<DeadLettersChanged> {
         let tables = &mut *self.0.write();
         let before = tables.version;
-        let count = tables.messages.order_dead(queue, order, now_ms);
-        tables.version += u64::from(count > 0 && matches!(order, DeadOrder::Requeue(_)));
-        Ok(Ordered { count, versions: (before, tables.version) })
+        let count = tables.messages.change_dead_letters(queue, change, now_ms);
+        tables.version += u64::from(count > 0 && matches!(change, DeadLetterChange::Requeue(_)));
+        Ok(DeadLettersChanged { count, versions: (before, tables.version) })
     }
 
-    fn vacuum(&mut self, _deadline: Instant) -> Result<Vacuumed> {
+    fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {
         Ok(Vacuumed::default())
     }
 
@@ -366,15 +319,12 @@ impl Writer for MemoryWriter {
 }
 
 impl Tables {
-    fn leave(&mut self, key: Key, left: Left) {
-        match left {
-            Left::Removed => self.put(key, None),
-            Left::Stored(row) => self.put(key, Some(row)),
-            Left::Retimed { expire_at_ms, .. } => self.retime(key, expire_at_ms),
-        }
+    /// The entry of a key, unless it has expired.
+    fn alive(&self, key: &[u8], now_ms: i64) -> Option<&NewRow> {
+        self.rows.get(key).filter(|row| alive(row, now_ms))
     }
 
-    fn retime(&mut self, key: Key, expire_at_ms: Option<i64>) {
+    fn set_expiry(&mut self, key: Key, expire_at_ms: Option<i64>) {
         let Some(row) = self.rows.get_mut(&key) else { return };
         let before = std::mem::replace(&mut row.expire_at_ms, expire_at_ms);
         if let Some(end) = before {
@@ -398,56 +348,6 @@ impl Tables {
         if let Some(end) = end {
             self.expiries.insert((end, key));
         }
-    }
-
-    fn sweep(&mut self, max: usize, now_ms: i64, report: &mut Report) -> Vec<Key> {
-        let mut swept = Vec::new();
-        while swept.len() < max
-            && let Some((end, key)) = self.expiries.first().cloned()
-            && end <= now_ms
-        {
-            report.touched.push(key.clone());
-            self.put(key.clone(), None);
-            swept.push(key);
-        }
-        report.swept = swept.len();
-        report.sweep_more = max > 0 && swept.len() == max;
-        if !swept.is_empty() {
-            self.version += 1;
-            self.removed = self.version;
-        }
-        swept
-    }
-}
-
-struct MemoryBase<'t> {
-    rows: &'t BTreeMap<Key, NewRow>,
-    now_ms: i64,
-    last_uuid: Option<u128>,
-}
-
-impl Base for MemoryBase<'_> {
-    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
-        walk_rows(self.rows, self.now_ms, walk, visit);
-        Ok(())
-    }
-
-    fn last_uuid(&mut self) -> Result<Option<u128>> {
-        Ok(self.last_uuid)
-    }
-
-    fn version(&mut self, key: &Key) -> Result<Option<u64>> {
-        let row = self.rows.get(key).filter(|row| alive(row, self.now_ms));
-        Ok(row.map(|row| row.version))
-    }
-
-    fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
-        let row = self.rows.get(key).filter(|row| alive(row, self.now_ms));
-        Ok(row.map(|NewRow { version, value, expire_at_ms }| OldRow {
-            version: *version,
-            value: value.clone(),
-            expire_at_ms: *expire_at_ms,
-        }))
     }
 }
 

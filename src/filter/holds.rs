@@ -11,18 +11,18 @@ use super::path::Step;
 use super::text::Text;
 use super::{Condition, Test};
 use crate::codec::Malformed;
-use crate::codec::cbor::{GoesOn, Item, Look, Place};
+use crate::codec::cbor::{GoesOn, Item, ItemRef, LazyReader};
 use crate::model::{FILTER_FOLD_KEPT_BYTES_MIN, FILTER_VISITS_MAX};
 
-/// A value that is being looked at.
+/// A value under test.
 pub(super) struct Subject<'a> {
     root: Root<'a>,
-    /// One for all conditions.
-    look: Look<'a>,
+    /// Shared by all conditions, so that they share its bound.
+    lazy: LazyReader<'a>,
     folds: Folds,
 }
 
-/// Folded texts of one value, by where they stand in it: each is folded once for all conditions.
+/// Case-folded strings of one value, by their address: each is folded once for all conditions.
 #[derive(Default)]
 struct Folds(HashMap<(*const u8, usize), Text>);
 
@@ -35,7 +35,7 @@ impl Folds {
         Cow::Borrowed(text.as_bytes())
     }
 
-    /// What a string is after folding; `None` of anything else.
+    /// The folded string; `None` for any other item.
     fn of_item(&mut self, item: &Item<'_>) -> Option<Cow<'_, [u8]>> {
         match item {
             Item::Text(wtf8) => Some(self.of(wtf8)),
@@ -50,8 +50,8 @@ enum Root<'a> {
     Item(Item<'a>),
 }
 
-/// What a path leads to is shown to this; `true` is enough.
-type Visit<'v, 'a> = &'v mut dyn FnMut(&Item<'a>, &mut Look<'a>) -> Result<bool, Malformed>;
+/// Called with each item that a path leads to; `true` ends the walk.
+type Visit<'v, 'a> = &'v mut dyn FnMut(&Item<'a>, &mut LazyReader<'a>) -> Result<bool, Malformed>;
 
 impl<'a> Subject<'a> {
     pub(super) fn of_cbor(bytes: &'a [u8]) -> Self {
@@ -63,20 +63,20 @@ impl<'a> Subject<'a> {
     }
 
     fn of(root: Root<'a>) -> Self {
-        Self { root, look: Look::new(FILTER_VISITS_MAX), folds: Folds::default() }
+        Self { root, lazy: LazyReader::new(FILTER_VISITS_MAX), folds: Folds::default() }
     }
 
-    /// From now on asks this whether to go on.
+    /// Calls `goes_on` during the walk; see [`LazyReader::asking`].
     pub(super) fn asking(self, goes_on: GoesOn<'a>) -> Self {
-        Self { look: self.look.asking(goes_on), ..self }
+        Self { lazy: self.lazy.asking(goes_on), ..self }
     }
 
-    /// Whether it was told not to go on.
+    /// Whether `goes_on` ended the walk.
     pub(super) fn has_ended(&self) -> bool {
-        self.look.has_ended()
+        self.lazy.has_ended()
     }
 
-    /// Recursion is bounded by the filter's depth.
+    /// Whether the value meets a condition. The recursion is bounded by the filter's depth.
     pub(super) fn meets(&mut self, condition: &Condition) -> Result<bool, Malformed> {
         match condition {
             Condition::All(all) => {
@@ -99,13 +99,13 @@ impl<'a> Subject<'a> {
             Condition::At { path, negated, test } => {
                 let mut found = false;
                 let root = match self.root {
-                    Root::Cbor(bytes) => Place::of(bytes).open(&mut self.look)?,
+                    Root::Cbor(bytes) => ItemRef::of(bytes).open(&mut self.lazy)?,
                     Root::Item(item) => item,
                 };
                 let mut folds = std::mem::take(&mut self.folds);
-                let met = self.follow(root, path.steps(), &mut |item, look| {
+                let met = self.follow(root, path.steps(), &mut |item, lazy| {
                     found = true;
-                    test.holds(item, look, &mut folds)
+                    test.holds(item, lazy, &mut folds)
                 })?;
                 self.folds = folds;
                 let met = met || (!found && matches!(test, Test::Null | Test::Empty));
@@ -114,38 +114,38 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Shows what the steps lead to from an item. Recursion is bounded by the number of steps.
+    /// Visits the items at the end of the steps. The recursion is bounded by the number of steps.
     fn follow(
         &mut self,
         item: Item<'a>,
         steps: &[Step],
         visit: Visit<'_, 'a>,
     ) -> Result<bool, Malformed> {
-        let Some((step, rest)) = steps.split_first() else { return visit(&item, &mut self.look) };
+        let Some((step, rest)) = steps.split_first() else { return visit(&item, &mut self.lazy) };
         if let Some(found) = self.direct(item, step, rest, visit)? {
             return Ok(found);
         }
-        // An array without that index: over its elements.
+        // A step that is no array index applies to each element.
         match item {
             Item::Array(len, mut at) => {
                 for _ in 0..len {
-                    let element = at.open(&mut self.look)?;
+                    let element = at.open(&mut self.lazy)?;
                     if self.direct(element, step, rest, visit)? == Some(true) {
                         return Ok(true);
                     }
-                    at = at.next(&mut self.look)?;
+                    at = at.next(&mut self.lazy)?;
                 }
             }
             Item::SparseArray(len, mut at) => {
                 for _ in 0..len {
-                    let (name, place) = at.name(&mut self.look)?;
-                    let element = place.open(&mut self.look)?;
+                    let (name, value) = at.name(&mut self.lazy)?;
+                    let element = value.open(&mut self.lazy)?;
                     if name.iter().all(u8::is_ascii_digit)
                         && self.direct(element, step, rest, visit)? == Some(true)
                     {
                         return Ok(true);
                     }
-                    at = place.next(&mut self.look)?;
+                    at = value.next(&mut self.lazy)?;
                 }
             }
             _ => {}
@@ -153,7 +153,8 @@ impl<'a> Subject<'a> {
         Ok(false)
     }
 
-    /// One step into what has such a name, key or index; `None` when there is no such.
+    /// Takes one step to a property, `Map` key or array index; `None` if the item has none of that
+    /// name.
     fn direct(
         &mut self,
         item: Item<'a>,
@@ -164,41 +165,41 @@ impl<'a> Subject<'a> {
         match item {
             Item::Object(len, mut at) | Item::SparseArray(len, mut at) => {
                 for _ in 0..len {
-                    let (name, place) = at.name(&mut self.look)?;
+                    let (name, value) = at.name(&mut self.lazy)?;
                     if name == step.name {
-                        let inner = place.open(&mut self.look)?;
+                        let inner = value.open(&mut self.lazy)?;
                         return self.follow(inner, rest, visit).map(Some);
                     }
-                    at = place.next(&mut self.look)?;
+                    at = value.next(&mut self.lazy)?;
                 }
                 Ok(None)
             }
             Item::Map(len, mut at) => {
                 let mut found = None;
                 for _ in 0..len {
-                    let place = at.next(&mut self.look)?;
-                    let named = match at.open(&mut self.look)? {
+                    let value = at.next(&mut self.lazy)?;
+                    let named = match at.open(&mut self.lazy)? {
                         Item::Text(name) => name == step.name,
                         Item::Number(n) => step.number == Some(n),
                         _ => false,
                     };
                     if named {
-                        let inner = place.open(&mut self.look)?;
+                        let inner = value.open(&mut self.lazy)?;
                         if self.follow(inner, rest, visit)? {
                             return Ok(Some(true));
                         }
                         found = Some(false);
                     }
-                    at = place.next(&mut self.look)?;
+                    at = value.next(&mut self.lazy)?;
                 }
                 Ok(found)
             }
             Item::Array(len, mut at) => {
                 let Some(index) = step.index.filter(|index| *index < len) else { return Ok(None) };
                 for _ in 0..index {
-                    at = at.next(&mut self.look)?;
+                    at = at.next(&mut self.lazy)?;
                 }
-                let inner = at.open(&mut self.look)?;
+                let inner = at.open(&mut self.lazy)?;
                 self.follow(inner, rest, visit).map(Some)
             }
             _ => Ok(None),
@@ -210,7 +211,7 @@ impl Test {
     fn holds<'a>(
         &self,
         item: &Item<'a>,
-        look: &mut Look<'a>,
+        lazy: &mut LazyReader<'a>,
         folds: &mut Folds,
     ) -> Result<bool, Malformed> {
         let order = |operand: &Operand| operand.compare(item);
@@ -230,7 +231,7 @@ impl Test {
             Self::Ends(operand) => like(item, operand).is_some_and(|(a, b)| a.ends_with(b)),
             Self::Contains(operand) => match like(item, operand) {
                 Some((whole, part)) => memmem::find(whole, part).is_some(),
-                None => any_element(item, look, |element| operand.equals(element))?,
+                None => any_element(item, lazy, |element| operand.equals(element))?,
             },
             Self::EqualFolded(text) => {
                 folds.of_item(item).is_some_and(|folded| *folded == *text.as_bytes())
@@ -243,7 +244,7 @@ impl Test {
             }
             Self::ContainsFolded(text) => match folds.of_item(item) {
                 Some(folded) => memmem::find(&folded, text.as_bytes()).is_some(),
-                None => any_element(item, look, |element| {
+                None => any_element(item, lazy, |element| {
                     folds.of_item(element).is_some_and(|folded| *folded == *text.as_bytes())
                 })?,
             },
@@ -262,7 +263,7 @@ fn is_empty(item: &Item<'_>) -> bool {
     }
 }
 
-/// Two texts or two byte strings.
+/// The bytes of both, if both are texts or both are byte strings.
 fn like<'o>(item: &Item<'o>, operand: &'o Operand) -> Option<(&'o [u8], &'o [u8])> {
     match (item, operand) {
         (Item::Text(a), Operand::Text(b)) | (Item::Bytes(a), Operand::Bytes(b)) => {
@@ -272,10 +273,10 @@ fn like<'o>(item: &Item<'o>, operand: &'o Operand) -> Option<(&'o [u8], &'o [u8]
     }
 }
 
-/// Whether something holds for an element of an array or `Set`.
+/// Whether `holds` is true for an element of an array or `Set`.
 fn any_element<'a>(
     item: &Item<'a>,
-    look: &mut Look<'a>,
+    lazy: &mut LazyReader<'a>,
     mut holds: impl FnMut(&Item<'a>) -> bool,
 ) -> Result<bool, Malformed> {
     let (len, mut at, named) = match *item {
@@ -286,14 +287,14 @@ fn any_element<'a>(
     for _ in 0..len {
         let mut element = true;
         if named {
-            let (name, place) = at.name(look)?;
+            let (name, value) = at.name(lazy)?;
             element = name.iter().all(u8::is_ascii_digit);
-            at = place;
+            at = value;
         }
-        if element && holds(&at.open(look)?) {
+        if element && holds(&at.open(lazy)?) {
             return Ok(true);
         }
-        at = at.next(look)?;
+        at = at.next(lazy)?;
     }
     Ok(false)
 }

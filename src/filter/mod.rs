@@ -1,10 +1,11 @@
-//! Filters: which values a read or a deletion is about (docs/filters.md).
+//! Filters: the conditions of `where` (docs/filters.md).
 //!
-//! Duty: take the object that a caller wrote apart into conditions, and say whether a stored value
-//! meets them, from its bytes: only the paths that are named are read, and nothing is built.
-//! Invariant: bounded by the filter and the value: neither deep, nor wide, nor circular ones hang it.
-//! Never: a guess. An operator that is not known, and an operand that it cannot compare with, are
-//! errors that name their place.
+//! Duty: parse a caller's filter object into conditions, and evaluate them on a stored value's
+//! bytes. Only the named paths are read, and no value is built.
+//! Invariant: the work is bounded by the filter and the value, even for deep, wide or circular
+//! ones.
+//! Never: a guess. An unknown operator and an operand that cannot be compared are errors that name
+//! their place.
 
 mod holds;
 mod operand;
@@ -40,7 +41,7 @@ enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
-    /// Whether the test holds for something that the path leads to, or for none of it.
+    /// Whether the test holds for an item at the end of the path, or for none of them.
     At {
         path: Path,
         negated: bool,
@@ -48,13 +49,13 @@ enum Condition {
     },
 }
 
-/// What is asked of one item.
+/// The test of one item.
 #[derive(Clone, Debug)]
 enum Test {
     Exists,
-    /// Null, undefined or not there.
+    /// Null, undefined or absent.
     Null,
-    /// As `Null`, and what has a length of zero.
+    /// As `Null`, or with a length of zero.
     Empty,
     In(Vec<Operand>),
     EqualFolded(Text),
@@ -72,7 +73,7 @@ enum Test {
 }
 
 impl Filter {
-    /// Takes a filter object apart: CBOR, as JavaScript encodes it. `$now` is `now_ms`.
+    /// Parses a filter object: CBOR, as JavaScript encodes it. `$now` is `now_ms`.
     ///
     /// # Errors
     /// `Invalid`, naming the place inside the filter.
@@ -91,16 +92,16 @@ impl Filter {
     /// Whether a stored value meets the conditions.
     ///
     /// # Errors
-    /// Bytes on the way that are no value, a value in V8's format, and one whose objects are met so
-    /// often that the filter would not end ([`FILTER_VISITS_MAX`](crate::model::FILTER_VISITS_MAX)).
+    /// Malformed bytes on a path, a value in V8's format, and a value whose shared objects would
+    /// cost more than [`FILTER_VISITS_MAX`](crate::model::FILTER_VISITS_MAX) visits.
     pub fn matches(&self, encoding: Encoding, bytes: &[u8]) -> Result<bool, Malformed> {
-        // Nothing ends it, so there is an answer.
+        // The callback never ends the walk, so there is an answer.
         self.matches_while(encoding, bytes, &|_| true).map(|met| met == Some(true))
     }
 
-    /// As [`Filter::matches`], as long as `goes_on` answers `true`: it is told of the items that the
-    /// filter has come by, every so many ([`FILTER_LOOK_VISITS`](crate::model::FILTER_LOOK_VISITS)).
-    /// `None` when it has answered `false`.
+    /// As [`Filter::matches`], while `goes_on` returns `true`. It is called with the number of
+    /// visited items, every [`FILTER_LOOK_VISITS`](crate::model::FILTER_LOOK_VISITS). `None` when
+    /// it has returned `false`.
     ///
     /// # Errors
     /// As [`Filter::matches`].

@@ -1,4 +1,4 @@
-//! Operands, and how items compare with them: exactly, and only with their like.
+//! Operands, and their comparison with items: exact, and only within one type.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use num_bigint::{BigInt, Sign};
 
 use crate::codec::cbor::Item;
 
-/// What an item is compared with.
+/// The operand of a comparison.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Null,
@@ -21,7 +21,7 @@ pub(super) enum Operand {
 }
 
 impl Operand {
-    /// Whether the item is the same value. NaN is not even itself.
+    /// Whether the item is the same value. NaN is not equal to itself.
     pub(super) fn equals(&self, item: &Item<'_>) -> bool {
         match (item, self) {
             (Item::Null, Self::Null) => true,
@@ -29,7 +29,7 @@ impl Operand {
         }
     }
 
-    /// Where the item stands to this; `None` for different types and for NaN.
+    /// The order of the item relative to this operand; `None` for different types and for NaN.
     pub(super) fn compare(&self, item: &Item<'_>) -> Option<Ordering> {
         match (item, self) {
             (Item::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
@@ -49,10 +49,10 @@ impl Operand {
 
 /// Bits of a double's fraction.
 const FRACTION_BITS: u32 = 52;
-/// What is added to the exponent of a double, if its fraction is taken as an integer.
+/// Added to the exponent of a double when its fraction is read as an integer.
 const EXPONENT_BIAS: i32 = 1075;
 
-/// A double compared with an integer, without rounding either.
+/// Compares a double with an integer without rounding either.
 fn compare_mixed(number: f64, integer: &BigInt) -> Option<Ordering> {
     if number.is_nan() {
         return None;

@@ -1,6 +1,6 @@
-//! From the object that a caller wrote to conditions.
+//! From a caller's filter object to conditions.
 //!
-//! What was wrong is told with its place: `where.$or[1].age.$gte`.
+//! An error names its place: `where.$or[1].age.$gte`.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::model::{
     Result, Value, ViewClass,
 };
 
-/// Every operator, for those who meant another one.
+/// Every operator, for the error about an unknown one.
 const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $between $in $nin $contains $notContains \
     $startsWith $endsWith $eqi $nei $containsi $notContainsi $startsWithi $endsWithi $null $empty \
     $notEmpty $exists $and $or $not";
@@ -70,7 +70,7 @@ struct Parser<'v> {
 type Entries<'v> = &'v [(JsString, NodeId)];
 
 impl<'v> Parser<'v> {
-    /// The node of an id, counted.
+    /// The node with an id. Counts towards the bound of nodes.
     fn node(&mut self, id: NodeId, place: &Place<'_>) -> Result<&'v Node> {
         self.nodes += 1;
         if self.nodes > FILTER_NODES_MAX {
@@ -98,7 +98,7 @@ impl<'v> Parser<'v> {
         }
     }
 
-    /// All of an object's conditions on what a path leads to; `fields`: its names may be paths.
+    /// The conditions of an object on the end of a path. `fields`: its names may be paths.
     fn conditions(
         &mut self,
         entries: Entries<'v>,
@@ -132,7 +132,7 @@ impl<'v> Parser<'v> {
         })
     }
 
-    /// What stands behind a path: an object of operators, or a value to be equal to.
+    /// The condition behind a path: an object of operators, or a value to equal.
     fn field(&mut self, id: NodeId, path: &Path, place: &Place<'_>) -> Result<Condition> {
         if let Some(Node::Object(entries)) = self.value.node(id)
             && !self.is_now(entries)
@@ -254,7 +254,7 @@ impl<'v> Parser<'v> {
         place.refuse(format_args!("takes {what}: received {received}"))
     }
 
-    /// A value to compare with.
+    /// An operand of a comparison.
     fn operand(&mut self, id: NodeId, place: &Place<'_>, null: bool) -> Result<Operand> {
         Ok(match self.node(id, place)? {
             Node::Null if null => Operand::Null,
@@ -344,7 +344,7 @@ impl<'v> Parser<'v> {
     }
 }
 
-/// What was given, in a word.
+/// The type of the node, for errors.
 fn name_of(node: &Node) -> &'static str {
     match node {
         Node::Undefined => "undefined",

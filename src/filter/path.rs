@@ -2,7 +2,7 @@
 
 use crate::model::FILTER_PATH_STEPS_MAX;
 
-/// The steps from a value to what a condition is about; none for the value itself.
+/// The steps from a value to the tested item; none for the value itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path(Vec<Step>);
 
@@ -11,15 +11,15 @@ pub(super) struct Path(Vec<Step>);
 pub(super) struct Step {
     /// WTF-8.
     pub(super) name: Vec<u8>,
-    /// The index of an array that the name spells.
+    /// The array index that the name spells.
     pub(super) index: Option<usize>,
-    /// The number that the name is the decimal form of.
+    /// The number whose decimal form is the name.
     pub(super) number: Option<f64>,
 }
 
 impl Path {
-    /// Takes a path apart. A backslash makes the character after it part of the name, be it a dot,
-    /// a backslash or the dollar of an operator. `None`: too many steps.
+    /// Parses a path. A backslash makes the next character part of the name: a dot, a backslash or
+    /// the dollar of an operator. `None`: too many steps.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let mut names = vec![Vec::new()];
         let mut bytes = text.iter();

@@ -1,5 +1,5 @@
-//! Filters over values, as JavaScript encodes both. `__test__/property` compares them with a
-//! reference in JavaScript over random ones.
+//! Filters over values, in JavaScript's encoding. `__test__/property` compares them with a
+//! reference in JavaScript over random filters and values.
 
 use ciborium::Value as Cbor;
 use proptest::prelude::*;
@@ -200,7 +200,7 @@ fn dates_are_compared_and_now_is_the_clocks() {
 }
 
 #[test]
-fn maps_sets_and_what_is_shared_are_stepped_into() {
+fn maps_sets_and_shared_objects_are_stepped_into() {
     let entries = vec![(Cbor::from(1), text("one")), (text("k"), Cbor::from(2))];
     let value = map(vec![
         (text("m"), tag(259, map(entries))),
@@ -237,7 +237,7 @@ fn whole_values_are_compared() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_name_their_place() {
     let refused = |by: Json| filter(&by).unwrap_err();
     let begins = |by: Json, words: &str| {
         let message = refused(by);
@@ -281,7 +281,7 @@ fn filters_are_bounded() {
 
 #[test]
 fn an_array_of_itself_ends() {
-    // Eight times one object whose x is the array: every step has eight times the paths.
+    // Eight references to one object whose x is the array: every step has eight times the paths.
     let mut value = b"\xd8\x1c\x88\xd8\x1c\xa1\x61x\xd8\x1d\x00".to_vec();
     value.extend([0xd8, 29, 1].repeat(7));
     let by = |steps: usize| filter(&json!({ vec!["x"; steps].join("."): 1 })).unwrap();
@@ -290,21 +290,21 @@ fn an_array_of_itself_ends() {
     assert_eq!(refused.what(), "value too intertwined for a filter");
 }
 
-/// An array of one item many times.
+/// An array of one item, repeated.
 fn repeated(item: Cbor, times: usize) -> Vec<u8> {
     let others = (1..times).map(|_| tag(29, Cbor::from(0)));
     encoded(&Cbor::Array(std::iter::once(tag(28, item)).chain(others).collect()))
 }
 
-/// An object of so many names.
+/// An object with this number of names.
 fn wide(names: usize) -> Cbor {
     map((0..names).map(|n| (text(&n.to_string()), Cbor::from(0))).collect())
 }
 
-/// Each condition came by every element twice, and was allowed as many as the value has bytes: an
-/// array of small numbers was refused from some number of conditions on.
+/// Each condition visited every element twice, with a bound of the value's bytes. So an array of
+/// small numbers was refused from some number of conditions on.
 #[test]
-fn what_stands_in_a_value_once_is_never_too_intertwined() {
+fn a_value_without_references_is_never_too_intertwined() {
     let numbers = encoded(&json!({ "n": vec![7; 30_000] }));
     let missing = || (0..60).map(|_| json!({ "n": { "$contains": 8 } }));
     let any = |last: Json| json!({ "$or": missing().chain([last]).collect::<Vec<_>>() });
@@ -313,11 +313,11 @@ fn what_stands_in_a_value_once_is_never_too_intertwined() {
     assert_eq!(answer(&any(json!({ "n": { "$contains": 9 } }))), Ok(false));
 }
 
-/// The bound is exact: an item behind a reference is one, and so is passing over it.
+/// The bound is exact: an item behind a reference costs one visit, and so does skipping it.
 #[test]
 fn items_behind_references_are_counted_up_to_the_bound() {
     let times = 1001;
-    // Behind each reference an object is opened, a name compared and an array passed over.
+    // Behind each reference the filter opens an object, compares a name and skips an array.
     let each = FILTER_VISITS_MAX / (times - 1);
     let of = |counted: usize| {
         let passed = Cbor::Array(vec![Cbor::from(0); counted - 3]);
@@ -329,7 +329,7 @@ fn items_behind_references_are_counted_up_to_the_bound() {
     assert_eq!(refused.what(), "value too intertwined for a filter");
 }
 
-/// A filter asks whether to go on between conditions and inside of one, and is told what it has done.
+/// The callback runs between conditions and inside of one, with the number of visits.
 #[test]
 fn a_filter_is_ended_between_and_inside_of_conditions() {
     let numbers = encoded(&json!({ "n": vec![7; FILTER_LOOK_VISITS], "t": "x".repeat(400_000) }));
@@ -370,15 +370,15 @@ fn a_text_is_folded_once_for_all_conditions_on_it() {
     ] }));
     let before = Text::folded_so_far();
     assert_eq!(by.clone().unwrap().matches(Encoding::Cbor, &value), Ok(true));
-    // Parsing the filter folds its operands; what follows are the two long texts, and short ones.
+    // Parsing the filter folds its operands; the rest are the two long texts and short ones.
     let folded = Text::folded_so_far() - before;
     assert!(folded >= 2 * long.len() && folded < 3 * long.len(), "{folded} of {}", long.len());
 }
 
-/// Only what was opened counted, and every condition began anew: an array of references to one wide
-/// object took seconds for each condition.
+/// Only opened items counted, and every condition started again. So an array of references to one
+/// wide object took seconds for each condition.
 #[test]
-fn what_is_passed_over_counts_and_conditions_share_one_budget() {
+fn skipped_items_count_and_conditions_share_one_budget() {
     let refused = |value: &[u8], by: &Json| {
         let answer = filter(by).unwrap().matches(Encoding::Cbor, value);
         answer.is_err_and(|error| error.what() == "value too intertwined for a filter")
@@ -389,7 +389,7 @@ fn what_is_passed_over_counts_and_conditions_share_one_budget() {
     assert!(refused(&repeated(wide(250), 3000), &json!({ "x": 1 })));
     assert!(refused(&repeated(map(vec![(text("x"), wide(600))]), 3000), &json!({ "x.y": 1 })));
     assert!(refused(&repeated(text(&"x".repeat(8192)), 3000), &json!({ "$containsi": "y" })));
-    // What stands in the value once is walked through once for each condition.
+    // Items that are not shared cost one visit for each condition.
     let zeros = Cbor::Array(vec![Cbor::from(0); FILTER_VISITS_MAX * 3 / 2]);
     let long = encoded(&map(vec![(text("a"), zeros), (text("x"), Cbor::from(1))]));
     assert!(!refused(&long, &json!({ "$or": [{ "x": 2 }, { "y": 2 }, { "a": 1 }] })));

@@ -1,8 +1,8 @@
-//! Text without the difference of case.
+//! Text without case.
 
 use unicase::UniCase;
 
-/// Text after Unicode's full case folding. What is not text in it (lone surrogates) is kept.
+/// Text after Unicode's full case folding. Lone surrogates are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text(Vec<u8>);
 

@@ -1,28 +1,28 @@
-//! A picture as Prometheus' text, format 0.0.4.
+//! A snapshot as Prometheus' text, format 0.0.4.
 
 use prometheus::proto::{
     Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary,
 };
 use prometheus::{Encoder, TextEncoder};
 
-use super::picture::Picture;
+use super::snapshot::MetricsSnapshot;
 use crate::model::{Error, Result};
 
-/// The text of a picture.
+/// The text of a snapshot.
 ///
 /// # Errors
 /// `Internal` if the encoder refuses it.
-pub fn exposition(picture: &Picture) -> Result<String> {
+pub fn exposition(snapshot: &MetricsSnapshot) -> Result<String> {
     let mut text = Vec::new();
-    let encoded = TextEncoder::new().encode(&families(picture), &mut text);
+    let encoded = TextEncoder::new().encode(&families(snapshot), &mut text);
     encoded.map_err(|error| Error::internal(error.to_string()))?;
     String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
 }
 
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
-fn families(picture: &Picture) -> Vec<MetricFamily> {
-    let operations = || picture.operations.iter();
+fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
+    let operations = || snapshot.operations.iter();
     let by_operation = |value: fn(&super::Operations) -> u64| {
         operations().map(move |(name, of)| counter(&[("operation", name)], value(of))).collect()
     };
@@ -32,9 +32,9 @@ fn families(picture: &Picture) -> Vec<MetricFamily> {
         let quantiles = [at.p50_ms, at.p90_ms, at.p99_ms].map(seconds);
         Some(summary(&[("operation", name)], at.samples, seconds(at.sum_ms), quantiles))
     });
-    let group = picture.transactions.writes.iter();
+    let group = snapshot.transactions.writes.iter();
     let groups = group.map(|of| summary(&[], of.count, of.sum, [of.p50, of.p90, of.p99]));
-    let depths = picture.queues.iter().flat_map(|(queue, of)| {
+    let depths = snapshot.queues.iter().flat_map(|(queue, of)| {
         [
             ("pending", of.pending),
             ("delayed", of.delayed),
@@ -44,19 +44,21 @@ fn families(picture: &Picture) -> Vec<MetricFamily> {
         .map(|(state, messages)| gauge(&[("queue", queue), ("state", state)], messages as f64))
     });
     let documents =
-        picture.indexes.iter().map(|(name, of)| gauge(&[("index", name)], of.documents as f64));
-    let building = picture
+        snapshot.indexes.iter().map(|(name, of)| gauge(&[("index", name)], of.documents as f64));
+    let building = snapshot
         .indexes
         .iter()
         .map(|(name, of)| gauge(&[("index", name)], f64::from(u8::from(of.building))));
     let holders = [
-        ("keys", picture.holders.watches),
-        ("feed", picture.holders.feeds),
-        ("listener", picture.holders.listeners),
+        ("keys", snapshot.holders.watches),
+        ("feed", snapshot.holders.feeds),
+        ("listener", snapshot.holders.listeners),
     ];
     let holders = holders.map(|(kind, count)| gauge(&[("kind", kind)], count as f64));
+    let parts = snapshot.parts.iter();
+    let parts = parts.map(|(part, fails)| gauge(&[("part", part)], f64::from(u8::from(*fails))));
     let one = |value: u64| vec![counter(&[], value)];
-    let rate = picture.cache.hit_rate.map(|rate| gauge(&[], rate));
+    let rate = snapshot.cache.hit_rate.map(|rate| gauge(&[], rate));
     let is = MetricType::COUNTER;
     let shows = MetricType::GAUGE;
     let spreads = MetricType::SUMMARY;
@@ -74,14 +76,14 @@ fn families(picture: &Picture) -> Vec<MetricFamily> {
             spreads,
             durations.collect(),
         ),
-        ("commits_total", "Writes that happened.", is, one(picture.commits)),
-        ("conflicts_total", "Writes whose checks did not hold.", is, one(picture.conflicts)),
-        ("rejections_total", "Writes that could not be carried out.", is, one(picture.rejections)),
+        ("commits_total", "Writes that happened.", is, one(snapshot.commits)),
+        ("conflicts_total", "Writes whose checks did not hold.", is, one(snapshot.conflicts)),
+        ("rejections_total", "Writes that could not be carried out.", is, one(snapshot.rejections)),
         (
             "transaction_failures_total",
             "Transactions that failed as a whole.",
             is,
-            one(picture.transactions.failures),
+            one(snapshot.transactions.failures),
         ),
         ("transaction_writes", "Writes carried out in one transaction.", spreads, groups.collect()),
         ("queue_messages", "Messages by queue and state.", shows, depths.collect()),
@@ -92,16 +94,17 @@ fn families(picture: &Picture) -> Vec<MetricFamily> {
             "database_bytes",
             "Bytes of the database.",
             shows,
-            vec![gauge(&[], picture.sizes.database_bytes as f64)],
+            vec![gauge(&[], snapshot.sizes.database_bytes as f64)],
         ),
         (
             "wal_bytes",
             "Bytes of the write-ahead log.",
             shows,
-            vec![gauge(&[], picture.sizes.wal_bytes as f64)],
+            vec![gauge(&[], snapshot.sizes.wal_bytes as f64)],
         ),
-        ("page_cache_hits_total", "Pages that were in memory.", is, one(picture.cache.hits)),
-        ("page_cache_misses_total", "Pages that had to be read.", is, one(picture.cache.misses)),
+        ("background_failing", "Whether a background part fails.", shows, parts.collect()),
+        ("page_cache_hits_total", "Pages that were in memory.", is, one(snapshot.cache.hits)),
+        ("page_cache_misses_total", "Pages that had to be read.", is, one(snapshot.cache.misses)),
         (
             "page_cache_hit_ratio",
             "Share of pages that were in memory.",

@@ -2,10 +2,10 @@
 
 use hdrhistogram::Histogram;
 
-use super::picture::{Latency, Spread};
+use super::snapshot::{Latency, Spread};
 use crate::model::{METRIC_DIGITS, METRIC_VALUE_MAX};
 
-/// The values seen. It takes no memory before the first.
+/// A distribution of values. It allocates at the first value.
 #[derive(Default)]
 pub(super) struct Distribution {
     seen: Option<Histogram<u64>>,
@@ -15,7 +15,7 @@ pub(super) struct Distribution {
 impl Distribution {
     pub(super) fn record(&mut self, value: u64, times: u64) {
         if self.seen.is_none() {
-            // The bounds are constants that it takes.
+            // These constant bounds are valid.
             self.seen = Histogram::new_with_bounds(1, METRIC_VALUE_MAX, METRIC_DIGITS).ok();
         }
         if let Some(seen) = &mut self.seen {
@@ -37,7 +37,7 @@ impl Distribution {
         })
     }
 
-    /// Its values being ns.
+    /// The distribution as latencies; its values are in ns.
     pub(super) fn latency(&self) -> Option<Latency> {
         let ns = self.spread()?;
         let ms = |value: f64| value / 1e6;

@@ -1,21 +1,22 @@
-//! What a database counts about itself while it is in use, and how that is shown.
+//! The metrics of a database: counting them, and writing them as JSON or Prometheus text.
 //!
-//! Duty: counts and latencies of operations, commits and transactions; one picture of them, as
-//! JSON and as Prometheus text.
-//! Invariant: every answered operation is counted once, whichever lane answered it.
-//! Never: a clock or a lock for each point read: a lane counts in integers of its own ([`Tally`]).
+//! Duty: counts and latencies of operations, commits and transactions; a snapshot of them, as JSON
+//! and as Prometheus text.
+//! Invariant: every answered operation is counted once, whichever lane answers it.
+//! Never: a clock or a lock for each point read: a lane counts in [`LocalCounters`].
 
-mod book;
+mod counters;
 mod exposition;
 mod latency;
+mod local_counters;
 mod operation;
-mod picture;
-mod tally;
+mod snapshot;
 
-pub use book::{Metrics, Notes};
+pub use counters::{Metrics, Notes};
 pub use exposition::exposition;
+pub use local_counters::LocalCounters;
 pub use operation::Operation;
-pub use picture::{
-    Cache, Depth, Holders, IndexSize, Latency, Operations, Picture, Sizes, Spread, Transactions,
+pub use snapshot::{
+    Cache, Depth, Holders, IndexSize, Latency, MetricsSnapshot, Operations, Sizes, Spread,
+    Transactions,
 };
-pub use tally::Tally;

@@ -1,8 +1,8 @@
 //! The kinds of operations that are counted.
 
-use crate::model::{AtomicWrite, Mutation};
+use crate::model::{AtomicWrite, MutationKind};
 
-/// What somebody asked for.
+/// The operations that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// A key read by `get` or `getMany`.
@@ -91,9 +91,14 @@ impl Operation {
     #[must_use]
     pub fn of(write: &AtomicWrite) -> Self {
         match write.parts() {
-            ([], [Mutation::Set { .. }], []) => Self::Set,
-            ([], [Mutation::Delete { .. }], []) => Self::Delete,
-            ([], [Mutation::Retime { .. }], []) => Self::Touch,
+            ([], [mutation], []) => match mutation.kind() {
+                MutationKind::Set => Self::Set,
+                MutationKind::Delete => Self::Delete,
+                MutationKind::SetExpiry => Self::Touch,
+                MutationKind::Arith | MutationKind::Calculate | MutationKind::Append => {
+                    Self::Atomic
+                }
+            },
             ([], [], [_]) => Self::Enqueue,
             _ => Self::Atomic,
         }

@@ -4,36 +4,36 @@ use num_bigint::BigInt;
 
 use super::{Arith, Numeric};
 
-/// What is combined with a stored number.
+/// The operand of a calculation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
-    /// A number: goes with numbers.
+    /// A number: combines with numbers.
     Number(f64),
-    /// A bigint: goes with bigints and `KvU64`s; alone it becomes a bigint.
+    /// A bigint: combines with bigints and `KvU64`s; without an entry it is stored as a bigint.
     BigInt(BigInt),
-    /// A `KvU64`: goes with bigints and `KvU64`s; alone it becomes a `KvU64`.
+    /// A `KvU64`: combines with bigints and `KvU64`s; without an entry it is stored as a `KvU64`.
     U64(u64),
 }
 
-/// Between what a result has to be. Both ends are of the operand's kind.
+/// The bounds of a result, both of the operand's kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds {
     /// The smallest result.
     pub min: Option<Numeric>,
     /// The largest result.
     pub max: Option<Numeric>,
-    /// Whether a result beyond them is brought back to them, rather than refused.
+    /// Whether a result outside is clamped, rather than rejected.
     pub clamp: bool,
 }
 
 /// One calculation with a stored number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calculation {
-    /// Which arithmetic.
+    /// The arithmetic.
     pub op: Arith,
-    /// With what.
+    /// The operand.
     pub operand: Operand,
-    /// Between what.
+    /// The bounds of the result.
     pub bounds: Option<Box<Bounds>>,
     /// Most bytes of the result.
     pub value_bytes_max: usize,

@@ -1,36 +1,36 @@
-//! Deletions of many entries, chosen by what they are.
+//! Deletions of many entries, chosen by range, key and filter.
 
 use std::collections::HashMap;
 
 use super::{Key, Versionstamp};
 
-/// Which entries to delete in one commit, and how far to look.
+/// The entries to delete in one commit, and the bounds of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// Among which entries.
+    /// The candidates.
     pub among: Among,
-    /// A filter object in CBOR, which their values have to meet.
+    /// A filter object in CBOR that their values must match.
     pub filter: Option<Vec<u8>>,
-    /// Entries that were held against the filter before the commit, which need not be again.
+    /// Results of the filter that were computed before the commit.
     pub known: Known,
-    /// What `$now` is in it, in ms since the epoch.
+    /// The value of `$now` in the filter, in ms since the epoch.
     pub now_ms: i64,
     /// Most entries to delete.
     pub count_max: usize,
-    /// What to do when there are more to look at or to delete.
+    /// The behaviour at the bounds.
     pub beyond: Beyond,
 }
 
-/// By key: the commit of the entry, and whether its value meets the filter. Of an entry that has
-/// changed since it says nothing.
+/// By key: the commit of the entry, and whether its value matches the filter. It does not apply to
+/// an entry that has changed since.
 pub type Known = HashMap<Key, (u64, bool)>;
 
-/// The entries that a deletion chooses among.
+/// The candidates of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Those of these keys.
+    /// The entries of these keys.
     Keys(Vec<Key>),
-    /// Those with `start <= key < end`.
+    /// The entries with `start <= key < end`.
     Span {
         /// First key, included.
         start: Key,
@@ -39,23 +39,23 @@ pub enum Among {
     },
 }
 
-/// What happens where a deletion reaches its bounds.
+/// The behaviour of a deletion at its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
-    /// It ends there, and says where the next one goes on.
+    /// It ends there, and reports where the next one continues.
     Resume,
-    /// It is refused as a whole if it would delete more than this.
+    /// It fails as a whole if it would delete more than this.
     Refuse(usize),
 }
 
-/// What a deletion did.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deleted {
-    /// How many entries.
+    /// The number of deleted entries.
     pub count: usize,
     /// The commit, if there were any.
     pub stamp: Option<Versionstamp>,
-    /// The first key that has not been looked at; `None` when all have been, or enough were deleted.
-    /// Of a deletion in one commit: too many entries were not known, and none was deleted.
+    /// The first key that was not examined; `None` after the last one, or when enough were deleted.
+    /// For a deletion in one commit: too many entries had no computed result, and none was deleted.
     pub resume: Option<Key>,
 }

@@ -1,9 +1,9 @@
-//! What the outside world tells: the time, and numbers nobody can guess.
+//! Inputs from outside: the time, and unpredictable numbers.
 
-/// Time and randomness as an argument, so that a test can be both clock and dice.
+/// Time and randomness as an argument, so that tests choose them.
 ///
-/// Wall-clock time is what entries and messages carry, since it must mean the same to every process
-/// on the file; waiting inside a process is measured by the monotonic clock where it is waited for.
+/// Entries and messages carry wall-clock time, which means the same to every process on the file.
+/// Code that waits inside a process uses the monotonic clock.
 pub trait Env: Send + Sync {
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;

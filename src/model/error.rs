@@ -1,7 +1,7 @@
 //! What can go wrong, by what the caller should do about it.
 //!
 //! The [`Kind`] is API and crosses to JavaScript as a number; the message is for people and may be
-//! reworded. A lost check is not an error: it is an outcome of a commit.
+//! reworded. A failed check is not an error: it is an outcome of a commit.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Kind {
     Invalid = 1,
     /// A value is outside its range; fix it. A `RangeError` in JavaScript.
     Range = 2,
-    /// Somebody else changed what was read; read again and retry.
+    /// Another writer changed what was read; read again and retry.
     Conflict = 3,
     /// Not now: busy, disk full, too many files. Nothing was done; retry later.
     Unavailable = 4,

@@ -1,15 +1,15 @@
-//! Committed changes, as a feed tells them.
+//! Committed changes, as a change feed reports them.
 
 use super::{EncodedValue, Key};
 
-/// What a commit did to one key.
+/// The change of one key by a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The key.
     pub key: Key,
     /// The commit.
     pub version: u64,
-    /// What it stored; `None`: it removed the entry.
+    /// The stored value; `None`: the commit removed the entry.
     pub value: Option<EncodedValue>,
 }
 
@@ -26,12 +26,12 @@ impl Change {
 pub struct KeyRange {
     /// First key.
     pub start: Key,
-    /// Behind the last key.
+    /// The end, excluded.
     pub end: Key,
 }
 
 impl KeyRange {
-    /// Whether a key is in it.
+    /// Whether the range contains a key.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.start.as_bytes() <= key && key < self.end.as_bytes()

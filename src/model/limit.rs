@@ -1,19 +1,19 @@
-//! What is said of a write that is over a limit: Deno KV's words, then the limit's value, what was
-//! given, the key, and the option that raises it.
+//! Errors for writes over a limit: Deno KV's words, then the limit, the given value, the key, and
+//! the option that raises the limit.
 
 use super::{
     DEDUPLICATION_KEY_BYTES_MAX, Error, Key, Limits, Message, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
     Result,
 };
 
-/// A bound that a value is held to.
+/// A limit.
 struct Limit {
     /// Deno's words.
     words: &'static str,
     /// The name of the option.
     name: &'static str,
     max: usize,
-    /// Of the numbers: `" bytes"`, or nothing.
+    /// The unit of the numbers: `" bytes"`, or nothing.
     unit: &'static str,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn key(
     limit.hold(given, &|| tell(key))
 }
 
-/// Holds a value to its limit; `key` prints the key that it is for.
+/// Checks the size of a value; `key` prints its key.
 pub(crate) fn value(given: usize, max: usize, key: &dyn Fn() -> String) -> Result<()> {
     let limit = Limit { words: "Value too large", name: "valueBytesMax", max, unit: " bytes" };
     limit.hold(given, key)

@@ -1,8 +1,9 @@
-//! Every bound, its unit last in its name, in this one file and, of databases elsewhere, in the one
+//! Every bound, its unit last in its name, in this one file and, of remote databases, in the one
 //! below.
 //!
 //! [`Limits`] are those of a handle: the default is Deno KV's table, so that code which runs here
-//! runs there; beside it stands the set "wide". JavaScript takes the same numbers from the binding; nothing is spelled twice.
+//! runs there; beside it stands the set "wide". JavaScript takes the same numbers from the binding;
+//! nothing is spelled twice.
 
 mod queue;
 mod remote;
@@ -85,7 +86,7 @@ pub const KEY_PRINT_CHARS_MAX: usize = 100;
 /// Deepest nesting of a stored value, counted in containers. Refused when written.
 pub const VALUE_DEPTH_MAX: usize = 1000;
 
-/// Waiting times before each retry of a message that says nothing else.
+/// Delays before the retries of a message without a schedule; JavaScript applies it.
 pub const BACKOFF_DEFAULT_MS: [u32; 5] = [100, 1000, 5000, 30_000, 60_000];
 
 /// Queues of which a writer keeps how many messages they hold.
@@ -103,17 +104,17 @@ pub const DEAD_MESSAGE_BYTES_MAX: usize = 4096;
 /// How long a step of the sweep should last: a write that comes meanwhile waits for it.
 pub const SWEEP_STEP_US: u64 = 2_000;
 
-/// Least ended entries that a step of the sweep takes, however long that is.
+/// Fewest expired entries that a step of the sweep takes, however long that is.
 pub const SWEEP_ROWS_MIN: usize = 64;
 
-/// Most ended entries that a step of the sweep takes, however quick that is.
+/// Most expired entries that a step of the sweep takes, however quick that is.
 pub const SWEEP_ROWS_MAX: usize = 8192;
 
-/// Most ended entries that a transaction with other work deletes beside it.
+/// Most expired entries that a transaction with other work deletes beside it.
 pub const SWEEP_JOINED_ROWS_MAX: usize = 32;
 
-/// How long what failed, or was due and came to nothing, waits before it is tried again without
-/// being asked for.
+/// How long work that was due and found nothing to do waits before the next try; also ends of
+/// deliveries and renewals of locks whose transaction failed.
 pub const FRUITLESS_PAUSE_MS: i64 = 250;
 
 /// How long a background part that has failed waits before it tries again; twice as long after each
@@ -130,7 +131,7 @@ pub const BACKGROUND_POLL_MS: u64 = 100;
 pub const BACKGROUND_FAILING_MS_MAX: u64 = 5000;
 
 /// How long the writer thread stays awake after answering: waking it costs a quarter of this, and
-/// whoever was answered often writes again at once.
+/// a caller that was answered often writes again at once.
 pub const WRITER_LINGER_US: u64 = 50;
 
 /// Most writes that share one transaction, unless they were handed over together.
@@ -138,6 +139,16 @@ pub const GROUP_WRITES_MAX: usize = 8192;
 
 /// Bytes of queued writes beyond which a group is closed and committed.
 pub const GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Longest name of a copy of openkv that a refusal shows: its version and the path of its addon.
+pub const COPY_NAME_BYTES_MAX: usize = 1024;
+
+/// How often a process that has closed a file looks whether another one has closed it at the same
+/// moment, so that the log is left.
+pub const CLOSE_TRIES_MAX: usize = 3;
+
+/// Longest pause before each of these looks.
+pub const CLOSE_PAUSE_US_MAX: u64 = 10_000;
 
 /// Longest time that a writer waits for another process to finish its transaction, by default.
 pub const BUSY_TIMEOUT_MS_DEFAULT: u64 = 5000;
@@ -149,24 +160,24 @@ pub const TURN_BUDGET_US: u64 = 800;
 pub const SYNC_READ_RETRY_MS: u64 = 1;
 
 /// How often a process that waits for other processes' commits looks without being woken.
-pub const FOREIGN_POLL_MS: u64 = 1000;
+pub const EXTERNAL_POLL_MS: u64 = 1000;
 
 /// How often it looks where the operating system's announcements cannot be had or relied on.
-pub const FOREIGN_POLL_UNANNOUNCED_MS: u64 = 20;
+pub const EXTERNAL_POLL_UNANNOUNCED_MS: u64 = 20;
 
 /// How long after a refusal the operating system is asked again to announce writes to a file; twice
 /// as long after each further one.
-pub const FOREIGN_RETRY_MS: u64 = 500;
+pub const EXTERNAL_RETRY_MS: u64 = 500;
 
 /// The longest of these pauses.
-pub const FOREIGN_RETRY_MS_MAX: u64 = 30_000;
+pub const EXTERNAL_RETRY_MS_MAX: u64 = 30_000;
 
 /// How long the process's file watcher and its thread stay after the last watched file: opening and
 /// leaving watches in turn must not start and end them each time.
-pub const FOREIGN_LINGER_MS: u64 = 10_000;
+pub const EXTERNAL_LINGER_MS: u64 = 10_000;
 
 /// Longest time between two looks at the file's earliest expiry, for entries of other processes.
-pub const AGENDA_REFRESH_MS: i64 = 60_000;
+pub const DEADLINES_REFRESH_MS: i64 = 60_000;
 
 /// Page cache of a connection that reads or writes.
 pub const PAGE_CACHE_KIB: i64 = 16 * 1024;
@@ -239,7 +250,8 @@ pub const SNIPPET_MARK_BYTES_MAX: usize = 256;
 pub const DELETE_STEP_ROWS_MAX: usize = 2048;
 
 /// Items that the filter of a deletion may come by inside of one transaction, which keeps all other
-/// writes waiting: values are held against it before, and only those that have changed since once more.
+/// writes waiting: values are held against it before, and only those that have changed since once
+/// more.
 pub const DELETE_UNKNOWN_VISITS_MAX: usize = 2_000_000;
 
 /// How often a deletion in one transaction is tried when more entries change meanwhile than it may
@@ -283,7 +295,7 @@ pub const WATCH_KNOWN_KEYS_MIN: usize = 32;
 /// Bytes of values above which it does not.
 pub const WATCH_KNOWN_BYTES_MAX: usize = 1024 * 1024;
 
-/// Entries of one page of `paginate`, and that number when none is given.
+/// Entries of one page of `paginate`; JavaScript checks it.
 pub const PAGE_ENTRIES_MAX: usize = 1000;
 
 /// Encoded bytes of a filter.
@@ -298,9 +310,9 @@ pub const FILTER_NODES_MAX: usize = 1000;
 /// Steps of one path of a filter.
 pub const FILTER_PATH_STEPS_MAX: usize = 100;
 
-/// Items behind references that a filter may come by in one value, passed over or looked at, all its
-/// conditions together: an object that is met several times could otherwise be walked without end.
-/// Items that stand in the value itself are not counted here.
+/// Items behind references that a filter may come by in one value, passed over or looked at, all
+/// its conditions together: an object that is met several times could otherwise be walked without
+/// end. Items that stand in the value itself are not counted here.
 pub const FILTER_VISITS_MAX: usize = 1_000_000;
 
 /// Bytes of a text, name or bigint that is looked at which count as one more item.
@@ -357,15 +369,15 @@ pub const WATCH_FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endpoints of the metadata of a KV Connect server.
 pub const METADATA_ENDPOINTS_MAX: usize = 256;
 
-/// Requests that a server has under way at one time, from their token to the end of their answer; more
-/// wait.
+/// Requests that a server has under way at one time, from their token to the end of their answer;
+/// more wait.
 pub const SERVER_REQUESTS_MAX: usize = 1024;
 
 /// Those of one database.
 pub const DATABASE_REQUESTS_MAX: usize = 512;
 
-/// Bodies, answers and pieces of streams up to this are only counted, with the request or the watch;
-/// longer ones take their bytes from the memory that there is for them.
+/// Bodies, answers and pieces of streams up to this are only counted, with the request or the
+/// watch; longer ones take their bytes from the memory that there is for them.
 pub const SHORT_BYTES_MAX: usize = 64 * 1024;
 
 /// Memory for what is longer, of all databases of a server.
@@ -407,8 +419,8 @@ pub const FRAMES_PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of an answer that cannot stop anywhere; more are refused.
 pub const FRAMES_ANSWER_BYTES_MAX: usize = 112 * 1024 * 1024;
 
-/// Bytes of an answer to JavaScript here that cannot stop anywhere; more are refused. It becomes one
-/// `Buffer`, which in Node.js 20 has 4 GiB at most.
+/// Bytes of an answer to JavaScript here that cannot stop anywhere; more are refused. It becomes
+/// one `Buffer`, which in Node.js 20 has 4 GiB at most.
 pub const ANSWER_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Ranges of one read of the extension, which is one snapshot.
@@ -477,8 +489,8 @@ pub const DATABASE_NAME_CHARS_MAX: usize = 63;
 /// Watches of one database of a server at one time, unless its quotas say another number.
 pub const DATABASE_WATCHES_MAX: u32 = 10_000;
 
-/// How long dropping a database waits for what is under way in it: more than a write waits for other
-/// processes.
+/// How long dropping a database waits for what is under way in it: more than a write waits for
+/// other processes.
 pub const DROP_WAIT_MS_MAX: u64 = 2 * BUSY_TIMEOUT_MS_DEFAULT;
 
 /// How long a lane keeps a snapshot when the turn of the event loop in which it read does not end,
@@ -491,7 +503,8 @@ pub const READER_HELD_MS_MAX: u64 = 10;
 /// From this length on a writer waits for readers, so that the log is begun anew.
 pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// What the file of the log is cut to when it is begun anew, and how much longer it gets between tries.
+/// What the file of the log is cut to when it is begun anew, and how much longer it gets between
+/// tries.
 pub const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
 
 /// How long a writer waits for readers, so that the log is begun anew: turns of event loops end and
@@ -507,8 +520,8 @@ pub const DISPOSE_WAIT_MS_MAX: u64 = 500;
 /// How long a client may take to notice that its connection ends, on which nothing is under way.
 pub const FAREWELL_MS_MAX: u64 = 1000;
 
-/// How long a server keeps who is over a quota waiting for the word that it is: a client that asks
-/// again at once takes no more of the server than so many requests in this time.
+/// How long a server waits before it refuses a request over a quota, so that a client that retries at
+/// once costs the server few requests.
 pub const OVER_QUOTA_PAUSE_MS: u64 = 100;
 
 /// How long a measured size of a database's file is believed.

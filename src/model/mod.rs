@@ -1,6 +1,6 @@
 //! The nouns: keys, values, versionstamps, writes, reads, limits, errors.
 //!
-//! Invariant: a value of a type here is valid by construction. This room does no I/O, knows no byte
+//! Invariant: a value of a type here is valid by construction. This module does no I/O, knows no byte
 //! formats and asks no clock; time, randomness and ids reach it as arguments.
 
 mod calculation;
@@ -16,6 +16,7 @@ mod queue;
 mod range_check;
 mod read;
 mod search;
+mod subscription;
 mod value;
 mod versionstamp;
 mod write;
@@ -29,13 +30,16 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
-    Ask, Claim, DeadLetter, DeadOrder, Delivery, Enqueued, Message, Outcome, QueueStats, Reason,
-    Renewal, Settlement,
+    Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, Outcome, QueueStats,
+    Reason, Renewal, Settlement,
 };
 pub use range_check::RangeCheck;
 pub use read::{Range, Request, Row, Seen, Step, Walk};
 pub use search::{
-    Highlight, Hit, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Wish,
+    Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,
+};
+pub use subscription::{
+    Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, Receive, WatchReply,
 };
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
@@ -43,4 +47,4 @@ pub use value::{
 };
 pub use versionstamp::Versionstamp;
 pub(crate) use write::Tells;
-pub use write::{Arith, AtomicWrite, Check, Decision, Mutation, Results, WriteParts};
+pub use write::{Arith, AtomicWrite, Check, Decision, Mutation, MutationKind, Results, WriteParts};

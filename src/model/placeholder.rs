@@ -1,32 +1,34 @@
-//! What a commit fills in: UUIDs that are only made when it happens.
+//! Placeholders: UUIDs that the commit generates and writes into keys, values and messages.
 
-/// A place of a write where a UUID goes. The room for its text is there already.
+use uuid::Uuid;
+
+/// A position in a write where the commit writes a UUID over a nil UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// In what.
+    /// The bytes to change.
     pub target: Target,
-    /// Where its text begins, in bytes.
+    /// The offset of the text, in bytes.
     pub offset: usize,
-    /// Which UUID of the write: the same number is the same one.
+    /// The number of the UUID in this write: equal numbers get the same UUID.
     pub placeholder: u64,
 }
 
-/// The bytes in which a [`Patch`] is.
+/// The bytes that a [`Patch`] changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// The key of the mutation of that index.
+    /// The key of the mutation with this index.
     Key(usize),
-    /// Its value.
+    /// The value of the mutation with this index.
     Value(usize),
-    /// The value of the message of that index.
+    /// The value of the message with this index.
     Message(usize),
 }
 
-/// A UUID that a commit has made, with the number of its placeholder.
+/// A UUID that a commit generated, and the number of its placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// Which placeholder of the write.
+    /// The number of the placeholder.
     pub placeholder: u64,
-    /// The UUID, most significant byte first.
-    pub uuid: u128,
+    /// The UUID, of version 7.
+    pub uuid: Uuid,
 }

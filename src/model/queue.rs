@@ -1,4 +1,4 @@
-//! Queue messages on their way: waiting, handed out, finished, dead.
+//! Queue messages and their states: waiting, delivered, acknowledged, dead.
 
 use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key};
 
@@ -13,54 +13,55 @@ pub struct Message {
     pub due_ms: i64,
     /// Waiting times before the retries, in ms.
     pub backoff_ms: Vec<u32>,
-    /// Where its value goes when no retry is left.
+    /// The keys that get its value when no retry is left.
     pub keys_if_undelivered: Vec<Key>,
-    /// While one with the same key is in its queue, it is not enqueued.
+    /// A message is not enqueued while its queue holds one with the same deduplication key.
     pub deduplication_key: Option<String>,
-    /// How long it is kept when it is dead, in ms; `None`: until somebody removes it.
+    /// How long a dead letter is kept, in ms; `None`: until it is removed by a call.
     pub dead_retention_ms: Option<i64>,
     /// The value, always CBOR.
     pub value: Vec<u8>,
 }
 
 impl Message {
-    /// Whether it is in a queue of openkv's, rather than in Deno's.
+    /// Whether its queue is a named one, rather than Deno's.
     #[must_use]
     pub fn is_named(&self) -> bool {
         !self.queue.is_empty()
     }
 }
 
-/// What became of a message that was to be enqueued.
+/// The result of an `enqueue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueued {
-    /// Its number, or that of the one that was there already; `None` where messages have none.
+    /// The number of the message, or of the earlier one with its deduplication key; `None` where
+    /// messages have no number.
     pub id: Option<i64>,
-    /// Whether one with its deduplication key was there already, and nothing was added.
+    /// Whether the queue already held a message with its deduplication key, so that none was added.
     pub deduplicated: bool,
 }
 
-/// A wish for messages of one queue.
+/// A request for messages of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The queue.
     pub queue: String,
-    /// Most messages to hand out.
+    /// Most messages to deliver.
     pub max: usize,
     /// How long they are hidden from others, in ms.
     pub lock_ms: i64,
-    /// The lock they are handed out under; unique for this claim, and not 0.
+    /// The lock of their deliveries; unique for this claim, and not 0.
     pub lock: i64,
 }
 
-/// A message handed to one consumer, hidden from all others until its lock ends.
+/// A message delivered to one consumer, and hidden from all others until its lock expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The message's number in its database.
     pub id: i64,
-    /// The lock under which it was handed out.
+    /// The lock of the delivery.
     pub lock: i64,
-    /// How often it has been handed out, this time included.
+    /// How often it was delivered, this delivery included.
     pub attempts: u32,
     /// When it was enqueued, in ms since the epoch.
     pub enqueued_ms: i64,
@@ -71,15 +72,15 @@ pub struct Delivery {
 /// How a delivery ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Handled: the message is gone.
+    /// Handled: the message is removed.
     Done,
-    /// Failed: the next interval of its backoff, or its death.
+    /// Failed: it is retried after the next interval of its backoff, or becomes a dead letter.
     Failed,
-    /// No consumer has seen it: it waits as it did before, and no retry is used up.
+    /// Not passed to a handler: it waits as before, and no retry is used up.
     Returned,
 }
 
-/// What a consumer said when it failed.
+/// The error with which a consumer failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
     name: String,
@@ -87,7 +88,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Keeps the beginning of texts that are too long.
+    /// Truncates texts that are too long.
     #[must_use]
     pub fn new(name: &str, message: &str) -> Self {
         Self {
@@ -96,7 +97,7 @@ impl Reason {
         }
     }
 
-    /// What killed a message whose consumers vanished.
+    /// The failure of a message whose consumers stopped renewing their locks.
     #[must_use]
     pub fn lock_expired() -> Self {
         Self::new("LockExpired", "the lock ran out before the consumer said how it ended")
@@ -115,101 +116,101 @@ impl Reason {
     }
 }
 
-/// At most so many bytes, cut between two characters.
+/// The text, truncated to at most so many bytes at a character boundary.
 fn beginning(text: &str, bytes_max: usize) -> &str {
     let fits = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end));
     if text.len() <= bytes_max { text } else { text.get(..fits.unwrap_or(0)).unwrap_or("") }
 }
 
-/// The end of one delivery, on its way to the database.
+/// The end of one delivery, to be written to the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// The message's number.
     pub id: i64,
-    /// The lock under which it was handed out; a message that has moved on is left alone.
+    /// The lock of the delivery; a message with another lock stays as it is.
     pub lock: i64,
     /// How it ended.
     pub outcome: Outcome,
-    /// After a failure: wait so long instead of the backoff's next interval.
+    /// After a failure: the delay until the retry, instead of the backoff's next interval.
     pub delay_ms: Option<i64>,
-    /// After a failure: what was said.
+    /// After a failure: the error.
     pub reason: Option<Reason>,
 }
 
 impl Settlement {
-    /// An end without any more to say.
+    /// An end without a delay and an error.
     #[must_use]
     pub fn new(id: i64, lock: i64, outcome: Outcome) -> Self {
         Self { id, lock, outcome, delay_ms: None, reason: None }
     }
 }
 
-/// A lock that is to go on.
+/// The extension of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewal {
     /// The message's number.
     pub id: i64,
-    /// The lock under which it was handed out.
+    /// The lock of the delivery.
     pub lock: i64,
-    /// How long from now, in ms.
+    /// The new time to its expiry, from now, in ms.
     pub lock_ms: i64,
 }
 
-/// What is to become of a message that was handed out, by who has it.
+/// A request about a delivered message, from its consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Its delivery has ended.
     Settle(Settlement),
-    /// Its lock goes on.
+    /// Its lock is extended.
     Extend(Renewal),
 }
 
-/// How many messages of a queue are in which state.
+/// The numbers of messages of a queue, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
-    /// Due, and with nobody.
+    /// Due and not delivered.
     pub pending: u64,
     /// Not due yet.
     pub delayed: u64,
-    /// With a consumer whose lock holds.
+    /// Delivered, with a lock that has not expired.
     pub processing: u64,
-    /// Dead and kept.
+    /// Dead letters.
     pub dead: u64,
 }
 
-/// A message that nobody could handle.
+/// A dead letter: a message that failed too often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// The number it had as a message.
     pub id: i64,
-    /// How often it was handed out.
+    /// How often it was delivered.
     pub attempts: u32,
     /// When it was enqueued, in ms since the epoch.
     pub enqueued_ms: i64,
-    /// When it was first handed out, in ms since the epoch.
+    /// When it was first delivered, in ms since the epoch.
     pub first_ms: i64,
-    /// When it was last handed out, in ms since the epoch.
+    /// When it was last delivered, in ms since the epoch.
     pub last_ms: i64,
     /// When it died, in ms since the epoch.
     pub died_ms: i64,
-    /// What its last consumer said.
+    /// The error of its last delivery.
     pub reason: Reason,
     /// The value, always CBOR.
     pub value: Vec<u8>,
 }
 
-/// What is to be done with dead messages of one queue.
+/// An operation on the dead letters of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeadOrder {
-    /// This one is to be tried again, as if it had just been enqueued.
+pub enum DeadLetterChange {
+    /// Enqueues this one again, as if it were new.
     Requeue(i64),
-    /// This one is to be forgotten.
+    /// Deletes this one.
     Delete(i64),
-    /// Those that died before a time are to be forgotten, at most so many.
+    /// Deletes those that died before a time, up to a number.
     Purge {
         /// In ms since the epoch.
         before_ms: i64,
-        /// Most to forget.
+        /// Most to delete.
         max: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! A condition on a range of keys: what a transaction has listed is still all that is there.
+//! A condition on a range of keys: it still has exactly the entries that a transaction listed.
 
 use super::{Key, Versionstamp};
 

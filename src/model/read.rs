@@ -1,8 +1,8 @@
-//! What a read asks for.
+//! Reads: requests, rows and walks.
 
 use super::{Encoding, Key, Versionstamp};
 
-/// One question of a read; all questions of a read are answered from one snapshot.
+/// One request of a read; all requests of a read are answered from one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Range {
     /// The entry of one key.
@@ -15,23 +15,31 @@ pub enum Range {
         end: Key,
         /// Most rows to answer.
         limit: usize,
-        /// From the end backwards.
+        /// Whether the order is descending.
         reverse: bool,
     },
 }
 
-/// A question to a database elsewhere.
+impl Range {
+    /// Whether it is the entry of one key.
+    #[must_use]
+    pub const fn is_point(&self) -> bool {
+        matches!(self, Self::Point(_))
+    }
+}
+
+/// A request to a remote database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked for.
+    /// The range or key.
     pub range: Range,
-    /// Whether an answer that is not the newest will do.
+    /// Whether eventual consistency is enough.
     pub eventual: bool,
-    /// Whether the answer must be of the same point in time as that of the request before it.
+    /// Whether the answer must come from the same snapshot as that of the previous request.
     pub together: bool,
 }
 
-/// An entry as a read sees it, borrowed from the engine for the length of a visit.
+/// An entry as a read sees it, borrowed from the engine during a visit.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     /// Encoded key.
@@ -44,16 +52,16 @@ pub struct Row<'a> {
     pub value: &'a [u8],
 }
 
-/// What a walk goes over, and what it wants to see: more than a list does, and stepwise.
+/// The range and options of a walk over entries, whose visitor decides where it continues.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<'k> {
     /// First key, included.
     pub start: &'k [u8],
     /// Last key, excluded.
     pub end: &'k [u8],
-    /// From the end backwards.
+    /// Whether the order is descending.
     pub reverse: bool,
-    /// Whether values are wanted; without, they are not read, and rows show empty ones.
+    /// Whether to read values; else rows have empty ones.
     pub values: bool,
 }
 
@@ -66,13 +74,13 @@ pub struct Seen<'a> {
     pub expire_at_ms: Option<i64>,
 }
 
-/// Where a walk goes from an entry.
+/// Where a walk continues after an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// To the next one.
+    /// At the next entry.
     Next,
-    /// To the first one that is not below this key; in reverse, to the last one below it.
+    /// At the first entry whose key is not below this one; in reverse, at the last one below it.
     Seek(Vec<u8>),
-    /// No further.
+    /// Nowhere: the walk ends.
     Stop,
 }

@@ -1,4 +1,4 @@
-//! Full-text indexes and what is asked of them.
+//! Full-text indexes and searches.
 
 use super::{Error, INDEX_FIELDS_MAX, INDEX_PREFIX_LENGTHS_MAX, Key, Result, Row};
 use super::{INDEX_FIELD_BYTES_MAX, INDEX_NAME_BYTES_MAX, INDEX_PREFIX_CHARS_MAX};
@@ -46,7 +46,7 @@ impl Tokenizer {
     }
 }
 
-/// What an index covers.
+/// The definition of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexSpec {
     /// Its name; no two indexes of a database share one.
@@ -124,36 +124,36 @@ impl IndexSpec {
     }
 }
 
-/// An index as it is.
+/// The state of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexInfo {
-    /// What it covers.
+    /// Its definition.
     pub spec: IndexSpec,
-    /// Whether entries that were there before it are still being indexed.
+    /// Whether it is still indexing entries that are older than the index.
     pub building: bool,
-    /// How many of those have been looked at.
+    /// The number of such entries that were processed.
     pub scanned: u64,
-    /// Documents in it: entries with text in any field. Only counted when it was asked for.
+    /// Documents in it: entries with text in any field. Counted on request only.
     pub documents: u64,
 }
 
-/// Which index is meant.
+/// The choice of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexChoice {
-    /// The one of exactly this prefix.
+    /// The index of exactly this prefix.
     Prefix(Key),
-    /// The one of this name.
+    /// The index of this name.
     Name(String),
 }
 
-/// How matches are marked in the text around them.
+/// The marks around matches in snippets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Highlight {
-    /// Goes in front of a match.
+    /// The text before a match.
     pub before: String,
-    /// Goes behind it.
+    /// The text after a match.
     pub after: String,
-    /// Stands for text that was left out.
+    /// The replacement of omitted text.
     pub ellipsis: String,
     /// Most terms of a snippet.
     pub terms: u8,
@@ -166,9 +166,9 @@ pub struct Search {
     pub prefix: Key,
     /// The query, as the user wrote it.
     pub query: String,
-    /// Goes on after the hit of this score and number.
+    /// The score and number of the hit to continue after.
     pub after: Option<(f64, i64)>,
-    /// Whether and how to mark matches.
+    /// The marks of snippets, if there are to be any.
     pub highlight: Option<Highlight>,
 }
 
@@ -209,7 +209,7 @@ impl Search {
     }
 }
 
-/// One result of a search, borrowed for the length of a visit.
+/// One result of a search, borrowed during a visit.
 #[derive(Clone, Copy, Debug)]
 pub struct Hit<'a> {
     /// The entry.
@@ -220,21 +220,21 @@ pub struct Hit<'a> {
     pub number: i64,
 }
 
-/// What a visitor of hits wants.
+/// The decision of a visitor of hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// This hit is not wanted; the next.
+pub enum HitChoice {
+    /// Skips this hit.
     Pass,
-    /// This hit is wanted, with its snippets if there are to be any; then the next.
+    /// Takes this hit, with its snippets if the search has any.
     Take,
-    /// No more, not this one either.
+    /// Ends the search without this hit.
     Stop,
 }
 
 /// Takes the hits of a search.
 pub trait HitVisitor {
     /// A hit, best first.
-    fn hit(&mut self, hit: &Hit<'_>) -> Wish;
+    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice;
 
     /// The snippets of the hit just taken: the number of a field, and its text with marks. Only
     /// fields in which something matched.

@@ -31,9 +31,6 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Added to the id of a row whose value is kept elsewhere; the row then holds its number.
-    pub const SPILLED_FLAG: i64 = 256;
-
     /// The number in the file and in frames.
     #[must_use]
     pub const fn id(self) -> u8 {
@@ -98,7 +95,7 @@ mod tests {
             assert_eq!(encoding.id(), id);
             assert_eq!(Encoding::from_id(i64::from(id)), Some(encoding));
         }
-        for id in [-1, 0, 4, 66, 68, 67 + Encoding::SPILLED_FLAG, i64::MAX] {
+        for id in [-1, 0, 4, 66, 68, 67 + 256, i64::MAX] {
             assert_eq!(Encoding::from_id(id), None);
         }
     }

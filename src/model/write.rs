@@ -87,8 +87,8 @@ pub enum Mutation {
         /// When the entry ends from now on, in ms since the epoch; `None`: when it did before.
         expire_at_ms: Option<i64>,
     },
-    /// Moves the end of an entry, whose value and stamp stay as they are.
-    Retime {
+    /// Sets the expiry of an entry; its value and stamp stay.
+    SetExpiry {
         /// The key.
         key: Key,
         /// When the entry ends from now on, in ms since the epoch; `None`: it stays.
@@ -97,6 +97,33 @@ pub enum Mutation {
         required: bool,
     },
 }
+
+/// Declares the kinds of mutations, so that the list cannot lack one: [`Mutation::kind`] would not
+/// compile.
+macro_rules! kinds {
+    ($($name:ident),*) => {
+        /// The kinds of [`Mutation`]s. `tests/server/mutations.rs` walks each through every layer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum MutationKind {
+            $(#[doc = concat!("[`Mutation::", stringify!($name), "`]")] $name,)*
+        }
+
+        impl MutationKind {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+        }
+
+        impl Mutation {
+            /// Its kind.
+            #[must_use]
+            pub const fn kind(&self) -> MutationKind {
+                match self { $(Self::$name { .. } => MutationKind::$name,)* }
+            }
+        }
+    };
+}
+
+kinds!(Set, Delete, Arith, Calculate, Append, SetExpiry);
 
 /// What there is to tell of what a mutation leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +145,7 @@ impl Mutation {
                 let suffix = if *suffixed { SUFFIX_BYTES } else { 0 };
                 (key.as_bytes().len() + suffix, Some(value.bytes.len()))
             }
-            Self::Delete { key } | Self::Retime { key, .. } => (key.as_bytes().len(), None),
+            Self::Delete { key } | Self::SetExpiry { key, .. } => (key.as_bytes().len(), None),
             Self::Arith { key, operand, .. } => (key.as_bytes().len(), Some(operand.bytes.len())),
             Self::Calculate { key, calculation, .. } => (key.len(), Some(calculation.size_bytes())),
             Self::Append { key, items, .. } => (key.len(), Some(items.len())),
@@ -130,7 +157,7 @@ impl Mutation {
         match self {
             Self::Set { .. } | Self::Delete { .. } => false,
             Self::Arith { .. } | Self::Calculate { .. } | Self::Append { .. } => true,
-            Self::Retime { required, .. } => *required,
+            Self::SetExpiry { required, .. } => *required,
         }
     }
 
@@ -139,7 +166,10 @@ impl Mutation {
         match self {
             Self::Set { value, .. } => Some(&mut value.bytes),
             Self::Append { items, .. } => Some(items),
-            _ => None,
+            Self::Delete { .. }
+            | Self::Arith { .. }
+            | Self::Calculate { .. }
+            | Self::SetExpiry { .. } => None,
         }
     }
 
@@ -151,7 +181,7 @@ impl Mutation {
             | Self::Arith { key, .. }
             | Self::Calculate { key, .. }
             | Self::Append { key, .. }
-            | Self::Retime { key, .. } => key,
+            | Self::SetExpiry { key, .. } => key,
         };
         let mut bytes = std::mem::take(key).into_bytes();
         change(&mut bytes);
@@ -164,7 +194,7 @@ impl Mutation {
         match self {
             Self::Arith { .. } | Self::Calculate { .. } => Some(Tells::Number),
             Self::Append { .. } => Some(Tells::Length),
-            Self::Set { .. } | Self::Delete { .. } | Self::Retime { .. } => None,
+            Self::Set { .. } | Self::Delete { .. } | Self::SetExpiry { .. } => None,
         }
     }
 
@@ -177,7 +207,7 @@ impl Mutation {
             | Self::Arith { key, .. }
             | Self::Calculate { key, .. }
             | Self::Append { key, .. }
-            | Self::Retime { key, .. } => key,
+            | Self::SetExpiry { key, .. } => key,
         }
     }
 }
@@ -303,6 +333,13 @@ impl AtomicWrite {
     /// The queues of its messages.
     pub fn queues(&self) -> impl Iterator<Item = &str> {
         self.messages.iter().map(|message| message.queue.as_str())
+    }
+
+    /// Whether it does nothing but delete, so that no quota has to have room for it.
+    #[must_use]
+    pub fn only_deletes(&self) -> bool {
+        let deletes = |mutation: &Mutation| mutation.kind() == MutationKind::Delete;
+        self.messages.is_empty() && self.mutations.iter().all(deletes)
     }
 
     /// The key of its first mutation.

@@ -1,20 +1,27 @@
-//! Giving up: one flag for all that a handle has under way with its server, its opening too.
+//! Cancellation: a flag that ends work under way. A handle has one for its opening and for all its
+//! requests to a server; a cancellable call has one of its own.
 
 use tokio::sync::watch as flag;
 
-/// Raised once, when nobody waits for answers any more.
+/// A flag that is raised at most once, when no caller waits for the answer any more.
 #[derive(Clone, Debug, Default)]
 pub struct Abandon(flag::Sender<bool>);
 
 impl Abandon {
-    /// Ends everything under way, and refuses all that comes.
+    /// Cancels everything under way and refuses all later work.
     pub fn now(&self) {
         self.0.send_replace(true);
     }
 
+    /// Whether it was raised.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        *self.0.borrow()
+    }
+
     pub(super) async fn happens(&self) {
         let mut flag = self.0.subscribe();
-        // The sender is this one's own: there is no other end than the one waited for.
+        // The sender is a clone of this one's, so the channel cannot close while this waits.
         let _told = flag.wait_for(|is_raised| *is_raised).await;
     }
 }

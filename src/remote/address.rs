@@ -1,4 +1,4 @@
-//! Where a server is: the URL that the user gave, and those that the server names.
+//! The URLs of a server: the one that the user gave, and those that the server names.
 
 use url::Url;
 
@@ -14,11 +14,11 @@ pub(super) fn parse(text: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// The URL of an endpoint, to which `/snapshot_read` and its like are added.
+/// The URL of an endpoint, to which `/snapshot_read` and the like are appended.
 ///
 /// # Errors
-/// `Corrupt` for an endpoint that the protocol does not allow, and for one that would send the
-/// token in the clear although the exchange was encrypted.
+/// `Corrupt` for an endpoint that the protocol forbids, and for one that would send the token
+/// unencrypted although the exchange was encrypted.
 pub(super) fn endpoint(base: &Url, version: Version, text: &str) -> Result<String> {
     let refused =
         |why: String| Error::corrupt(format!("{} names the endpoint '{text}': {why}", shown(base)));
@@ -42,18 +42,18 @@ pub(super) fn endpoint(base: &Url, version: Version, text: &str) -> Result<Strin
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Where a redirected metadata exchange goes on, with the same access token: at the same origin, or
-/// at the same host with encryption.
+/// The target of a redirected metadata exchange, for the same access token: the same origin, or the
+/// same host with encryption.
 ///
 /// # Errors
-/// `Corrupt` for a target that is none, that would take the token out of encryption, or that is
-/// another origin, which the user has not named.
+/// `Corrupt` for an invalid target, for one that would send the token unencrypted, and for another
+/// origin, which the user has not named.
 pub(super) fn redirected(from: &Url, location: Option<&str>) -> Result<Url> {
     let refused = |why: &str| Error::corrupt(format!("{} redirects {why}", shown(from)));
     let location = location.ok_or_else(|| refused("without saying where to"))?;
-    let to = from.join(location).map_err(|_| refused("to something that is no URL"))?;
+    let to = from.join(location).map_err(|_| refused("to an invalid URL"))?;
     if !matches!(to.scheme(), "http" | "https") {
-        return Err(refused("to something that is not http or https"));
+        return Err(refused("to a URL that is not http or https"));
     }
     if downgrades(from, &to) {
         return Err(refused("from https to http, and the token is not sent in the clear"));
@@ -72,7 +72,7 @@ fn downgrades(from: &Url, to: &Url) -> bool {
     from.scheme() == "https" && to.scheme() != "https"
 }
 
-/// The URL as it may be shown: without what may be secret.
+/// The URL for messages, without its secrets.
 pub(super) fn shown(url: &Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);
@@ -83,7 +83,7 @@ pub(super) fn shown(url: &Url) -> String {
     shown.into()
 }
 
-/// There is no endpoint of the wanted kind.
+/// The error for metadata without a strong endpoint.
 pub(super) fn no_strong_endpoint(base: &Url) -> Error {
     let why = format!(
         "{} names no endpoint with strong consistency, which writes and strong reads need",
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_has_no_secrets() {
+    fn a_shown_url_has_no_secrets() {
         let url = Url::parse("https://user:secret@host/a?token=b#c").unwrap();
         assert_eq!(shown(&url), "https://host/a");
     }

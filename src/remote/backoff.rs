@@ -1,11 +1,11 @@
-//! How long to wait before trying again: longer each time, and never the same for two clients.
+//! The wait before a retry: it grows with each one and differs between clients.
 
 use std::time::Duration;
 
 use crate::model::{RETRY_DELAY_MS, RETRY_DELAY_MS_MAX};
 
-/// The wait before try number `tries + 1`: doubles from [`RETRY_DELAY_MS`] to
-/// [`RETRY_DELAY_MS_MAX`]; between half of that and all of it, as `random` has it.
+/// The wait before try number `tries + 1`. It doubles from [`RETRY_DELAY_MS`] to
+/// [`RETRY_DELAY_MS_MAX`]; `random` chooses between half of that and all of it.
 pub(super) fn delay(tries: u32, random: u64) -> Duration {
     let doubled = RETRY_DELAY_MS.saturating_mul(1 << tries.min(16));
     let most = doubled.min(RETRY_DELAY_MS_MAX);

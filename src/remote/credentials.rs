@@ -1,5 +1,5 @@
-//! What a server has told of itself: where its endpoints are, and the token for them; asked for
-//! anew before it ends, by one caller for all.
+//! The server's endpoints and the token for them. One caller renews the token before it expires,
+//! for all callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,27 +14,27 @@ use super::exchange::{Exchange, Failure};
 use super::transport::Transport;
 use crate::model::{Env, Error, Kind, METADATA_INTERVAL_MS_MIN, REMOTE_TIMEOUT_MS_DEFAULT, Result};
 
-/// How long one exchange ahead may take: who needs a token meanwhile waits for it.
+/// Bound of one early renewal: a caller that needs a token meanwhile waits for it.
 const AHEAD_TRY: Duration = Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT);
 
-/// The one who asks, and what was answered last.
+/// The metadata exchange and its last result.
 pub(super) struct Credentials {
     exchange: Exchange,
     env: Arc<dyn Env>,
     current: Mutex<Option<Arc<Grant>>>,
-    /// Held while asking, not between two tries: who waits has the answer, whoever asked.
+    /// Held during an exchange, not between two tries: all waiting callers share its result.
     asking: tokio::sync::Mutex<Option<Asked>>,
     asking_ahead: AtomicBool,
 }
 
-/// The last exchange that was tried.
+/// The last exchange.
 struct Asked {
     ended: Instant,
-    /// Why it has given nothing, if it has not.
+    /// Its failure, if it failed.
     failure: Option<Failure>,
 }
 
-/// The pauses of one who waits: longer with each failure that has come since.
+/// The pauses of one waiting caller, longer with each failure since its start.
 #[derive(Default)]
 struct Pauses {
     seen: Option<Instant>,
@@ -43,7 +43,7 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// When the next exchange may be tried.
+    /// When the next exchange may start.
     fn end(&mut self, last: &Asked, random: impl Fn() -> u64) -> Instant {
         let Some(Failure::Passing(_, least)) = &last.failure else {
             return last.ended + Duration::from_millis(METADATA_INTERVAL_MS_MIN);
@@ -57,7 +57,7 @@ impl Pauses {
     }
 }
 
-/// Says at its end that nobody asks ahead any more, however it ends.
+/// Marks the early renewal as ended when dropped.
 struct Ahead(Arc<Credentials>);
 
 impl Drop for Ahead {
@@ -82,29 +82,29 @@ impl Credentials {
         })
     }
 
-    /// The server's URL as it may be shown.
+    /// The server's URL for messages.
     pub(super) fn shown(&self) -> String {
         self.exchange.shown()
     }
 
-    /// Whether the server offers that extension, as far as is known.
+    /// Whether the server offers that extension, as far as known.
     pub(super) fn offers(&self, extension: &str) -> bool {
         self.current.lock().as_ref().is_some_and(|grant| grant.offers(extension))
     }
 
-    /// The error of something that the server does not offer.
+    /// The error for a feature that the server does not offer.
     pub(super) fn lacks(&self, what: &str) -> Error {
         let shown = self.shown();
         let why = format!("{shown} lacks the extension of KV Connect that this needs: {what}");
         Error::new(Kind::Unsupported, why)
     }
 
-    /// There is no strong endpoint.
+    /// The error for metadata without a strong endpoint.
     pub(super) fn no_endpoint(&self) -> Error {
         self.exchange.no_endpoint()
     }
 
-    /// A grant that has not ended.
+    /// A grant that has not expired.
     pub(super) async fn current(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Grant>> {
         let (there, now) = (self.current.lock().clone(), Instant::now());
         match there {
@@ -117,7 +117,7 @@ impl Credentials {
         }
     }
 
-    /// Asks while the old grant still holds; nobody waits for it.
+    /// Renews the grant while the old one is valid. No caller waits for it.
     fn ask_ahead(self: &Arc<Self>, number: u64, ends_at: Instant) {
         if self.asking_ahead.swap(true, Ordering::AcqRel) {
             return;
@@ -125,18 +125,18 @@ impl Credentials {
         let ahead = Ahead(self.clone());
         tokio::spawn(async move {
             if let Err(error) = ahead.0.asked_for(number, ends_at, AHEAD_TRY).await {
-                tracing::warn!(%error, "asking for a new token ahead of the old one's end");
+                tracing::warn!(%error, "renewing a token before it expires");
             }
         });
     }
 
-    /// A grant that is newer than the one of this number, which has turned out to be of no use.
+    /// A grant newer than the one with this number, which the server has rejected.
     pub(super) async fn newer_than(&self, number: u64, deadline: Instant) -> Result<Arc<Grant>> {
         let all = deadline.saturating_duration_since(Instant::now());
         self.asked_for(number, deadline, all).await
     }
 
-    /// The same by exchanges of at most `each`.
+    /// As [`Self::newer_than`], by exchanges of at most `each`.
     async fn asked_for(
         &self,
         number: u64,
@@ -160,12 +160,14 @@ impl Credentials {
             if let Some(last) = &*asked {
                 let again = pauses.end(last, || self.env.random());
                 match &last.failure {
-                    // It is the answer for all who have waited for it.
+                    // The failure is the answer for all callers that waited for it.
                     Some(Failure::Final(error)) if last.ended >= since || again >= deadline => {
                         return Err(error.clone());
                     }
                     Some(Failure::Passing(why, _)) if again >= deadline => return Err(late(why)),
-                    _ if again >= deadline => return Err(late("it was asked a moment ago")),
+                    _ if again >= deadline => {
+                        return Err(late("the time is over before the next try"));
+                    }
                     _ => {}
                 }
                 if Instant::now() < again {

@@ -1,4 +1,4 @@
-//! One exchange of metadata: the access token for the server's endpoints and a token for them.
+//! One metadata exchange: the access token for the server's endpoints and a token for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{StatusCode, Uri};
 use tokio::time::Instant;
 use url::Url;
+use uuid::Uuid;
 
 use super::address::{self, shown};
 use super::transport::{self, Fault, Transport, collect, refusal, retry_after, time_of};
-use crate::connect::database_id::DatabaseId;
 use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Metadata, read_answer, write_request,
 };
@@ -22,12 +22,12 @@ use crate::model::{
     Env, Error, Kind, METADATA_BYTES_MAX, METADATA_INTERVAL_MS_MIN, REDIRECTS_MAX, Result,
 };
 
-/// How long before its end a token is asked for anew, at most; a fifth of its life, if that is less.
+/// Longest time between the renewal of a token and its expiry; a fifth of its lifetime, if less.
 const AHEAD: Duration = Duration::from_secs(300);
-/// A longer life counts as this.
+/// A longer lifetime counts as this.
 const LIFE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What one exchange has given.
+/// The result of one exchange.
 pub(super) struct Grant {
     /// Later ones have larger numbers.
     pub(super) number: u64,
@@ -35,12 +35,12 @@ pub(super) struct Grant {
     pub(super) version: Version,
     /// The headers of every request.
     pub(super) headers: HeaderMap,
-    pub(super) database: DatabaseId,
-    /// What the server offers beyond the protocol.
+    pub(super) database: Uuid,
+    /// The server's extensions.
     extensions: Vec<String>,
     strong: Option<String>,
     nearest: Option<String>,
-    /// From when on a newer one is asked for, and when this one is of no use any more.
+    /// When to renew the grant, and when it expires.
     pub(super) renew_at: Instant,
     pub(super) ends_at: Instant,
 }
@@ -51,22 +51,22 @@ impl Grant {
         self.extensions.iter().any(|offered| offered == extension)
     }
 
-    /// The endpoint for reads of that freshness; writes take the strong one.
+    /// The endpoint for reads of that consistency. Writes use the strong one.
     pub(super) fn endpoint(&self, eventual: bool) -> Option<&str> {
         if eventual { self.nearest.as_deref() } else { self.strong.as_deref() }
     }
 }
 
-/// Why an exchange has given nothing.
+/// Why an exchange failed.
 #[derive(Clone)]
 pub(super) enum Failure {
-    /// Asking again may help, after this long at least. What is said of it has no URL in it.
+    /// A retry may help, after at least this wait. The text has no URL.
     Passing(String, Duration),
-    /// It will not.
+    /// A retry does not help.
     Final(Error),
 }
 
-/// The server and who asks it.
+/// The server and the access token.
 pub(super) struct Exchange {
     transport: Arc<Transport>,
     env: Arc<dyn Env>,
@@ -87,17 +87,17 @@ impl Exchange {
         Ok(Self { transport, env, url: address::parse(url)?, authorization })
     }
 
-    /// The server's URL as it may be shown.
+    /// The server's URL for messages.
     pub(super) fn shown(&self) -> String {
         shown(&self.url)
     }
 
-    /// There is no strong endpoint.
+    /// The error for metadata without a strong endpoint.
     pub(super) fn no_endpoint(&self) -> Error {
         address::no_strong_endpoint(&self.url)
     }
 
-    /// Asks the server; what it gives has this number.
+    /// Asks the server. The grant gets this number.
     pub(super) async fn once(&self, number: u64, deadline: Instant) -> Result<Grant, Failure> {
         let mut url = self.url.clone();
         for _ in 0..=REDIRECTS_MAX {
@@ -165,14 +165,14 @@ impl Exchange {
         };
         let strong = endpoint(Consistency::Strong)?;
         let nearest = endpoint(Consistency::Eventual)?.or_else(|| strong.clone());
-        // The server's clock, which the end is told by, may be another than ours.
+        // The expiry is by the server's clock, which may differ from the local one.
         let date = time_of(headers);
         let since_epoch = date.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
         let server_ms = since_epoch.and_then(|since| i64::try_from(since.as_millis()).ok());
         let now_ms = server_ms.unwrap_or_else(|| self.env.now_ms());
         let (renew_at, ends_at) = ends(metadata.expires_at_ms.saturating_sub(now_ms));
         let headers = data_headers(&metadata)
-            .ok_or_else(|| Error::corrupt(format!("{shown} gives a token that is none")))?;
+            .ok_or_else(|| Error::corrupt(format!("{shown} gives an invalid token")))?;
         Ok(Grant {
             number,
             version,
@@ -187,8 +187,8 @@ impl Exchange {
     }
 }
 
-/// When a token that lives so long is asked for anew, and when it is of no use any more. However
-/// short its life is said to be, it is used for a moment: the server will tell if it is wrong.
+/// When to renew a token with this lifetime, and when it expires. Even a token with no lifetime is
+/// used for a moment: the server rejects it if it is invalid.
 fn ends(life_ms: i64) -> (Instant, Instant) {
     let life = Duration::from_millis(u64::try_from(life_ms).unwrap_or(0));
     let life = life.clamp(Duration::from_millis(METADATA_INTERVAL_MS_MIN), LIFE_MAX);

@@ -1,9 +1,10 @@
-//! Change feeds: a stream of batches from the server, of which one is kept until somebody asks for it.
+//! Change feeds: a stream of batches from the server. The client buffers one batch until the next
+//! call.
 //!
-//! Invariant: a stream is asked for anew with the versionstamp of the last message that was taken
-//! in, which is handed over before any later one; so nothing is lost, told twice or out of order.
-//! A feed without `since` has no such versionstamp before the server has told where it was opened:
-//! so what the handle writes after asking for the feed waits for that, for a while ([`opened`]).
+//! Invariant: a stream resumes after the versionstamp of the last received message, and messages
+//! are handed over in order. So no change is lost, repeated or reordered. A feed without `since`
+//! has no versionstamp until the server reports where it was opened. So later writes of the handle
+//! wait for that report, for a bounded time ([`opened`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,14 +17,15 @@ use tokio::sync::{Notify, watch as flag};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::Asker;
 use super::credentials::{Credentials, Grant};
-use super::extension::Needs;
-use super::stream::{End, Follower, Wish, follow};
-use crate::connect::extension::{FEED, FEEDS};
-use crate::connect::feed::{FeedMessage, read_message, write_request};
-use crate::model::{Error, FEED_FRAME_BYTES_MAX, KeyRange, Kind, Result, Versionstamp};
-use crate::store::{Batch, FeedReply, Id};
+use super::executor::Needs;
+use super::executor::RequestExecutor;
+use super::stream::{End, Follower, StreamRequest, follow};
+use crate::model::{
+    Batch, Error, FEED_FRAME_BYTES_MAX, FeedReply, Id, KeyRange, Kind, Result, Versionstamp,
+};
+use crate::protocol::extension::{FEED, FEEDS};
+use crate::protocol::feed::{FeedMessage, read_message, write_request};
 
 /// The feeds of one handle.
 #[derive(Default)]
@@ -38,31 +40,31 @@ struct Registry {
 pub(super) struct Feed {
     range: KeyRange,
     state: Mutex<State>,
-    /// The batch that was kept has been handed over.
+    /// Notified when the buffered batch is handed over.
     taken: Notify,
-    /// The server knows from where on to tell, or nobody waits for that any more.
+    /// True once the server knows the feed's start, or no write waits for that any more.
     opened: flag::Sender<bool>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What follows the server.
+    /// The task that reads the stream.
     task: Option<AbortHandle>,
-    /// Up to here everything has been taken in.
+    /// Everything up to here was received.
     place: Option<Versionstamp>,
-    /// What nobody has asked for yet.
+    /// The buffered batch.
     next: Option<Batch>,
     asked: Option<FeedReply>,
     failure: Option<Error>,
 }
 
 impl Feeds {
-    /// Begins to follow.
+    /// Starts a feed.
     pub(super) fn add(
         &self,
         range: KeyRange,
         since: Option<Versionstamp>,
-        asker: &Arc<Asker>,
+        executor: &Arc<RequestExecutor>,
         runtime: &Handle,
     ) -> Id {
         let feed = Arc::new(Feed {
@@ -71,7 +73,7 @@ impl Feeds {
             taken: Notify::new(),
             opened: flag::Sender::new(since.is_some()),
         });
-        let task = runtime.spawn(follow(asker.clone(), feed.clone()));
+        let task = runtime.spawn(follow(executor.clone(), feed.clone()));
         feed.state.lock().task = Some(task.abort_handle());
         let mut registry = self.0.lock();
         registry.last_id += 1;
@@ -94,7 +96,7 @@ impl Feeds {
         }
     }
 
-    /// Those of which the server may not know yet.
+    /// The feeds that the server may not know yet.
     pub(super) fn opening(&self) -> Vec<Arc<Feed>> {
         let registry = self.0.lock();
         registry.feeds.values().filter(|feed| !*feed.opened.borrow()).cloned().collect()
@@ -109,25 +111,28 @@ impl Drop for Feeds {
     }
 }
 
-/// Waits until the server knows of feeds that were asked for before, but no longer than half of the
-/// time that a call may take. Answers the way to the server for the rest of it.
-pub(super) async fn opened(asker: Arc<Asker>, opening: Vec<Arc<Feed>>) -> Arc<Asker> {
+/// Waits until the server knows the feeds started before, at most for half of the call's timeout.
+/// Returns an executor for the remaining time.
+pub(super) async fn opened(
+    executor: Arc<RequestExecutor>,
+    opening: Vec<Arc<Feed>>,
+) -> Arc<RequestExecutor> {
     if opening.is_empty() {
-        return asker;
+        return executor;
     }
     let begun = Instant::now();
     for feed in opening {
         let mut opened = feed.opened.subscribe();
         let waited = tokio::select! {
-            waited = timeout_at(begun + asker.timeout / 2, opened.wait_for(|opened| *opened)) => waited,
-            () = asker.is_abandoned() => break,
+            waited = timeout_at(begun + executor.timeout / 2, opened.wait_for(|opened| *opened)) => waited,
+            () = executor.is_abandoned() => break,
         };
         if waited.is_err() {
-            // Once is enough.
+            // Only the first write waits.
             feed.opened.send_replace(true);
         }
     }
-    Arc::new(asker.later_by(begun.elapsed()))
+    Arc::new(executor.later_by(begun.elapsed()))
 }
 
 impl Feed {
@@ -144,7 +149,7 @@ impl Feed {
         }
     }
 
-    /// Answers who asks, if there is something to say.
+    /// Answers a waiting call, if there is a batch or an end.
     fn tell(&self) {
         let mut state = self.state.lock();
         if state.asked.is_none() {
@@ -165,9 +170,9 @@ impl Feed {
 }
 
 impl Follower for Feed {
-    fn wish(&self, _: &Credentials, _: &Grant) -> Result<Wish> {
+    fn request(&self, _: &Credentials, _: &Grant) -> Result<StreamRequest> {
         let place = self.state.lock().place;
-        Ok(Wish {
+        Ok(StreamRequest {
             path: FEED,
             body: Bytes::from(write_request(&self.range, place)),
             needs: Some(Needs { extension: FEEDS, what: "change feeds (watch over a selector)" }),
@@ -175,7 +180,7 @@ impl Follower for Feed {
         })
     }
 
-    /// Waits until nothing is kept: what comes then would only wait on the way.
+    /// Waits until the buffer is empty.
     async fn ready(&self) {
         while self.state.lock().next.is_some() {
             self.taken.notified().await;
@@ -187,7 +192,7 @@ impl Follower for Feed {
         let place = self.state.lock().place;
         let told = read_message(&message, &self.range, place).map_err(End::Final)?;
         let (told, changes) = match told {
-            FeedMessage::Told(told, changes) => (told, changes),
+            FeedMessage::Changes(told, changes) => (told, changes),
             FeedMessage::Ended(error) => {
                 let passing = matches!(error.kind(), Kind::Unavailable | Kind::Closed);
                 let again = || End::Again(error.message().to_owned(), Duration::ZERO);

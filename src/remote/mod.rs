@@ -1,36 +1,36 @@
-//! A database elsewhere, behind a URL: the client half of KV Connect.
+//! A remote database, behind a URL: the client half of KV Connect.
 //!
-//! Duty: answer what a store answers, by requests to a server, in the store's words.
+//! Duty: the same answers as a store, by requests to a server.
 //! Invariant: every call ends within the handle's timeout. A write is sent a second time only where
-//! that cannot do it twice ([`repeat`]); where nobody can know, the answer is `OutcomeUnknown`.
-//! Never: a token in a message, a token sent in the clear after an encrypted exchange, a retry
+//! that cannot apply it twice ([`retry_safety`]); otherwise its outcome may be `OutcomeUnknown`.
+//! Never: a token in a message, a token sent unencrypted after an encrypted exchange, a retry
 //! without a pause.
 //!
 //! | file | what |
 //! |---|---|
 //! | [`address`] | the server's URLs |
-//! | [`credentials`], [`exchange`] | the first exchange of metadata, and its renewal |
+//! | [`credentials`], [`exchange`] | the first metadata exchange, and its renewal |
 //! | [`transport`] | HTTP |
-//! | [`ask`] | one request with its retries |
-//! | [`abandon`] | giving up |
-//! | [`read`], [`write`], [`receive`] | what is asked |
-//! | [`order`] | which writes wait for which |
-//! | [`stream`], [`watch`], [`feed`], [`consume`] | what is followed |
-//! | [`extension`] | what openkv's own servers answer beyond that |
+//! | [`executor`] | one request with its retries |
+//! | [`abandon`] | cancellation |
+//! | [`read`], [`write`], [`receive`] | reads, writes, waits for a message |
+//! | [`order`] | the order of dependent writes |
+//! | [`stream`], [`watch`], [`feed`], [`consume`] | streams from the server |
+//! | [`extension`] | calls of openkv's own servers |
 
 mod abandon;
 mod address;
-mod ask;
 mod backoff;
 mod consume;
 mod credentials;
 mod exchange;
+mod executor;
 mod extension;
 mod feed;
 mod order;
 mod read;
 mod receive;
-mod repeat;
+mod retry_safety;
 mod runtime;
 mod stream;
 mod transport;
@@ -46,28 +46,27 @@ use tokio::time::Instant;
 pub use self::abandon::Abandon;
 pub use self::read::Page;
 pub use self::write::Framed;
-use crate::codec::frame::Verb;
-use crate::connect::extension::FRAMES;
 pub use crate::connect::wire::Entry as Found;
 use crate::model::{
-    Decision, Env, Error, Key, KeyRange, Kind, Limits, Outcome, Reason, Request, Result,
-    Versionstamp,
+    ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Kind, Limits,
+    Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
 };
-use crate::store::{Deliver, FeedReply, Id, Receive, WatchReply, Wish};
+use crate::protocol::extension::FRAMES;
+use crate::protocol::{Access, Command, Trait};
 pub use consume::Over;
 
-/// Gets the rows of each request, or why there are none, in order.
+/// Gets the rows of each request, or its error, in order.
 pub type ReadReply = Box<dyn FnOnce(Vec<Result<Page>>) + Send>;
 
 /// Gets one decision for each write, in order.
 pub type CommitReply = Box<dyn FnOnce(Vec<Decision>) + Send>;
 
-/// Gets the answer of a call, empty for one without bytes.
+/// Gets the answer of a call; empty if it has no bytes.
 pub type CallReply = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
 
-/// An open database elsewhere. Dropping it ends its watches; writes under way are completed.
+/// An open remote database. Dropping it ends its watches; running writes are completed.
 pub struct Client {
-    asker: Arc<ask::Asker>,
+    executor: Arc<executor::RequestExecutor>,
     watches: watch::Watches,
     feeds: feed::Feeds,
     order: order::Order,
@@ -77,14 +76,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// Exchanges metadata with the server, trying until the time is up. `abandon` ends that, and
-    /// whatever is under way later, with `Closed`, or with `OutcomeUnknown` for a write that may
-    /// have been carried out; from then on everything is refused.
+    /// Exchanges metadata with the server, with retries until the timeout. `abandon` cancels that
+    /// and all later work with `Closed`, or with `OutcomeUnknown` for a write that the server may
+    /// have executed. From then on every call is refused.
     ///
     /// # Errors
-    /// `Closed` when it is abandoned; `Invalid` for a URL or a token that cannot be used; `Denied` for
-    /// a token that the server does not accept, `Unavailable` when it does not answer, `Corrupt` when
-    /// it is no KV Connect server, `Unsupported` when it speaks another version.
+    /// `Closed` when cancelled; `Invalid` for an unusable URL or token; `Denied` if the server
+    /// rejects the token, `Unavailable` if it does not answer, `Corrupt` if it is no KV Connect
+    /// server, `Unsupported` if it speaks another version.
     pub fn open(
         url: &str,
         access_token: &str,
@@ -99,58 +98,72 @@ impl Client {
         let transport = Arc::new(transport);
         let credentials =
             credentials::Credentials::new(transport.clone(), env.clone(), url, access_token)?;
-        let asker = ask::Asker::new(transport, Arc::new(credentials), env, timeout, abandon);
-        let asker = Arc::new(asker);
+        let executor =
+            executor::RequestExecutor::new(transport, Arc::new(credentials), env, timeout, abandon);
+        let executor = Arc::new(executor);
         runtime.handle()?.block_on(async {
             tokio::select! {
                 biased;
-                () = asker.is_abandoned() => Err(Error::closed()),
-                grant = asker.credentials.current(Instant::now() + timeout) => grant.map(|_| ()),
+                () = executor.is_abandoned() => Err(Error::closed()),
+                grant = executor.credentials.current(Instant::now() + timeout) => grant.map(|_| ()),
             }
         })?;
         let (watches, feeds) = (watch::Watches::default(), feed::Feeds::default());
         let order = order::Order::default();
         let (consumers, waits) = (Arc::default(), Arc::default());
-        Ok(Arc::new(Self { asker, watches, feeds, order, consumers, waits, runtime }))
+        Ok(Arc::new(Self { executor, watches, feeds, order, consumers, waits, runtime }))
     }
 
-    /// The error of something that the server does not offer.
+    /// The error for a feature that the server does not offer.
     #[must_use]
     pub fn lacks(&self, what: &str) -> Error {
-        self.asker.credentials.lacks(what)
+        self.executor.credentials.lacks(what)
     }
 
-    /// Whether the server takes the frames of calls: it is openkv's.
+    /// Whether the server accepts the frames of calls, that is, whether it is openkv's own.
     #[must_use]
     pub fn takes_frames(&self) -> bool {
-        self.asker.credentials.offers(FRAMES)
+        self.executor.credentials.offers(FRAMES)
     }
 
-    /// Asks for what a verb does, if the server [takes frames](Client::takes_frames).
-    pub fn call(&self, verb: Verb, frame: &[u8], limits: &Limits, reply: CallReply) {
-        if matches!(verb, Verb::Backup | Verb::BackupProgress) {
-            return reply(Err(extension::no_backup()));
+    /// Calls a command, if the server [takes frames](Client::takes_frames). Raising `cancel` ends
+    /// the request, which the server detects; the answer is `Closed`.
+    pub fn call(
+        &self,
+        command: Command,
+        frame: &[u8],
+        limits: &Limits,
+        cancel: Option<Abandon>,
+        reply: CallReply,
+    ) {
+        if let Access::Local(why) = command.access() {
+            return reply(Err(extension::is_local(command, why)));
         }
-        let (asker, keep) = (self.asker.clone(), self.runtime.clone());
+        let (executor, keep) = (self.executor.clone(), self.runtime.clone());
         match self.runtime.handle() {
             Ok(runtime) => {
                 let (frame, limits) = (frame.to_vec(), limits.clone());
                 let opening = self.feeds.opening();
-                let turn = extension::is_about_all(verb).then(|| self.order.turn(None));
-                runtime.spawn(async move {
+                let turn = command.is(Trait::AfterWrites).then(|| self.order.turn(None));
+                let asked = async move {
                     let mut turn = turn;
-                    let come = match &mut turn {
-                        Some(turn) => turn.come(asker).await,
-                        None => Ok(asker),
+                    let executor = match &mut turn {
+                        Some(turn) => turn.come(executor).await?,
+                        None => executor,
                     };
-                    let answer = match come {
-                        Ok(asker) => {
-                            let asker = feed::opened(asker, opening).await;
-                            extension::call(&asker, verb, frame, limits).await
-                        }
-                        Err(error) => Err(error),
+                    let executor = feed::opened(executor, opening).await;
+                    extension::call(&executor, command, frame, limits).await
+                };
+                runtime.spawn(async move {
+                    // Dropping the request resets its HTTP/2 stream or closes its connection.
+                    let answer = match cancel {
+                        None => asked.await,
+                        Some(cancel) => tokio::select! {
+                            biased;
+                            () = cancel.happens() => Err(Error::closed()),
+                            answer = asked => answer,
+                        },
                     };
-                    drop(turn);
                     reply(answer);
                     drop(keep);
                 });
@@ -159,19 +172,19 @@ impl Client {
         }
     }
 
-    /// The time by which conditions are compared.
+    /// The current time, for conditions.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
-        self.asker.env.now_ms()
+        self.executor.env.now_ms()
     }
 
-    /// Carries out reads. Those that are asked for together are one snapshot.
+    /// Executes reads. Those of one call share a snapshot.
     pub fn read(&self, requests: Vec<Request>, reply: ReadReply) {
-        let (asker, keep) = (self.asker.clone(), self.runtime.clone());
+        let (executor, keep) = (self.executor.clone(), self.runtime.clone());
         match self.runtime.handle() {
             Ok(runtime) => {
                 runtime.spawn(async move {
-                    reply(read::carry_out(asker, requests).await);
+                    reply(read::carry_out(executor, requests).await);
                     drop(keep);
                 });
             }
@@ -179,20 +192,20 @@ impl Client {
         }
     }
 
-    /// Carries out writes: many by one request where the server takes frames, else each by one of
-    /// its own. Those that change or check the same key happen in the order of the calls.
+    /// Executes writes: many in one request if the server takes frames, otherwise one in each.
+    /// Writes that change or check the same key keep the order of the calls.
     pub fn commit(&self, writes: Vec<Result<Framed>>, limits: &Limits, reply: CommitReply) {
-        let (asker, keep) = (self.asker.clone(), self.runtime.clone());
+        let (executor, keep) = (self.executor.clone(), self.runtime.clone());
         match self.runtime.handle() {
             Ok(runtime) => {
                 let (opening, limits) = (self.feeds.opening(), limits.clone());
                 let about = writes.iter().flatten().flat_map(|of| order::about(&of.write));
                 let mut turn = self.order.turn(Some(about.collect()));
                 runtime.spawn(async move {
-                    let decisions = match turn.come(asker).await {
-                        Ok(asker) => {
-                            let asker = feed::opened(asker, opening).await;
-                            write::carry_out(asker, writes, &limits).await
+                    let decisions = match turn.come(executor).await {
+                        Ok(executor) => {
+                            let executor = feed::opened(executor, opening).await;
+                            write::carry_out(executor, writes, &limits).await
                         }
                         Err(error) => vec![Decision::Rejected(error); writes.len()],
                     };
@@ -213,7 +226,7 @@ impl Client {
     /// As [`crate::store::Store::watch_next`].
     pub fn watch_next(&self, id: Id, reply: WatchReply) {
         match self.runtime.handle() {
-            Ok(runtime) => self.watches.next(id, reply, &self.asker, runtime),
+            Ok(runtime) => self.watches.next(id, reply, &self.executor, runtime),
             Err(error) => reply(Err(error)),
         }
     }
@@ -223,14 +236,14 @@ impl Client {
         self.watches.cancel(id);
     }
 
-    /// As [`crate::store::Store::feed`]: what is handed over later is in it, unless the server does
-    /// not say for half of the handle's timeout that it follows, or refuses to for now.
+    /// As [`crate::store::Store::feed`]. It includes all later writes, unless the server refuses
+    /// the feed at present or does not confirm it within half of the handle's timeout.
     ///
     /// # Errors
     /// `Closed` at the end of the process.
     pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>) -> Result<Id> {
         let runtime = self.runtime.handle()?;
-        Ok(self.feeds.add(range, since, &self.asker, runtime))
+        Ok(self.feeds.add(range, since, &self.executor, runtime))
     }
 
     /// As [`crate::store::Store::feed_next`].
@@ -243,14 +256,20 @@ impl Client {
         self.feeds.cancel(id);
     }
 
-    /// As [`crate::store::Store::listen`], for as long as the database is open: a server that
-    /// cannot be reached is waited for. `over` is told of the end, and of an error that ends it.
+    /// As [`crate::store::Store::listen`], while the database is open: the listener waits for an
+    /// unreachable server. `over` gets the end and its error, if any.
     ///
     /// # Errors
     /// `Closed` when it is not open.
-    pub fn listen(&self, wish: Wish, places: u32, deliver: Deliver, over: Over) -> Result<Id> {
+    pub fn listen(
+        &self,
+        options: ConsumeOptions,
+        places: u32,
+        deliver: Deliver,
+        over: Over,
+    ) -> Result<Id> {
         let runtime = (self.runtime.handle()?, &self.runtime);
-        Ok(self.consumers.add((wish, places), (deliver, over), &self.asker, runtime))
+        Ok(self.consumers.add((options, places), (deliver, over), &self.executor, runtime))
     }
 
     /// As [`crate::store::Store::stop_listening`].
@@ -258,25 +277,25 @@ impl Client {
         self.consumers.stop(listener);
     }
 
-    /// As [`crate::store::Store::settle`]: told to the server until it has heard it.
+    /// As [`crate::store::Store::settle`]. The settlement is sent until the server confirms it.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         self.consumers.settle(listener, number, outcome, reason);
     }
 
-    /// Ends listeners and waits. What was settled is still told; `over` is called after that.
+    /// Ends listeners and waits. Pending settlements are still sent; then `over` is called.
     pub fn close_consumers(&self) {
         self.consumers.close();
         self.waits.close();
     }
 
-    /// Answers when what was settled so far has been told to the server, or cannot be in time.
-    pub fn told(&self, reply: Box<dyn FnOnce() + Send>) {
-        let (consumers, timeout) = (self.consumers.clone(), self.asker.timeout);
+    /// Answers once all settlements so far have been sent, or could not be sent in time.
+    pub fn acknowledged(&self, reply: Box<dyn FnOnce() + Send>) {
+        let (consumers, timeout) = (self.consumers.clone(), self.executor.timeout);
         let keep = self.runtime.clone();
         match self.runtime.handle() {
             Ok(runtime) => {
                 runtime.spawn(async move {
-                    let _in_time = tokio::time::timeout(timeout, consumers.told()).await;
+                    let _in_time = tokio::time::timeout(timeout, consumers.acknowledged()).await;
                     reply();
                     drop(keep);
                 });
@@ -285,20 +304,21 @@ impl Client {
         }
     }
 
-    /// A number for [`Client::receive`].
+    /// A new id for [`Client::receive`].
     #[must_use]
     pub fn new_receiver(&self) -> Id {
-        self.asker.env.random()
+        self.executor.env.random()
     }
 
     /// As [`crate::store::Store::receive`].
-    pub fn receive(&self, id: Id, wish: Wish, once: bool, reply: Receive) {
-        let (asker, waits, keep) = (self.asker.clone(), self.waits.clone(), self.runtime.clone());
+    pub fn receive(&self, id: Id, options: ConsumeOptions, once: bool, reply: Receive) {
+        let (executor, waits, keep) =
+            (self.executor.clone(), self.waits.clone(), self.runtime.clone());
         match self.runtime.handle() {
             Ok(runtime) => {
                 waits.add(id);
                 runtime.spawn(async move {
-                    waits.receive(asker, (id, wish, once), reply).await;
+                    waits.receive(executor, (id, options, once), reply).await;
                     drop(keep);
                 });
             }

@@ -1,5 +1,5 @@
-//! The order of writes: those about the same key or queue happen in the order in which they were
-//! asked for, also where each takes a request of its own. All others do not wait.
+//! The order of writes: writes of the same key or queue keep the order of their calls, even in
+//! separate requests. Other writes do not wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use parking_lot::Mutex;
 use tokio::sync::watch as flag;
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::Asker;
+use super::executor::RequestExecutor;
 use crate::model::{AtomicWrite, Error, Key, Kind, Result};
 
-/// What two writes must not be about if they are to go at the same time.
+/// A subject of writes: two writes that share one must not run at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum About {
     Key(Key),
     Queue(String),
 }
 
-/// What a write is about.
+/// The subjects of a write.
 pub(super) fn about(write: &AtomicWrite) -> impl Iterator<Item = About> + '_ {
     let (checks, mutations, _) = write.parts();
     let checked = checks.iter().map(|check| &check.key);
@@ -27,14 +27,14 @@ pub(super) fn about(write: &AtomicWrite) -> impl Iterator<Item = About> + '_ {
     keys.map(|key| About::Key(key.clone())).chain(queues)
 }
 
-/// The writes of one handle that are under way.
+/// The running writes of one handle.
 #[derive(Clone, Default)]
 pub(super) struct Order(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     last_number: u64,
-    /// Who came last about each.
+    /// The last write of each subject.
     last: HashMap<About, u64>,
     /// Their channels close when they end.
     under_way: BTreeMap<u64, flag::Receiver<()>>,
@@ -46,13 +46,14 @@ pub(super) struct Turn {
     number: u64,
     about: Option<Vec<About>>,
     before: Vec<flag::Receiver<()>>,
-    /// Closes when this ends.
+    /// Closes when the write ends.
     _ended: flag::Sender<()>,
 }
 
 impl Order {
-    /// Takes the next place, for what is about these. What may be about everything (`None`) waits for
-    /// all, but nobody waits for it: it is a deletion of many, which lets others write meanwhile.
+    /// Takes the next place, for a write with these subjects. `None` means any subject: it waits
+    /// for all writes, but none waits for it, because a deletion of many lets other writes in
+    /// between.
     pub(super) fn turn(&self, about: Option<Vec<About>>) -> Turn {
         let mut state = self.0.lock();
         let state = &mut *state;
@@ -75,21 +76,24 @@ impl Order {
 }
 
 impl Turn {
-    /// Waits for those before. Answers the way to the server for the rest of the time.
-    pub(super) async fn come(&mut self, asker: Arc<Asker>) -> Result<Arc<Asker>> {
+    /// Waits for the writes before it. Returns an executor for the remaining time.
+    pub(super) async fn come(
+        &mut self,
+        executor: Arc<RequestExecutor>,
+    ) -> Result<Arc<RequestExecutor>> {
         if self.before.is_empty() {
-            return Ok(asker);
+            return Ok(executor);
         }
         let begun = Instant::now();
         for mut before in std::mem::take(&mut self.before) {
-            // Nothing is sent through it: it ends by being closed.
+            // The channel carries no values; it closes when the write ends.
             let ended = async { while before.changed().await.is_ok() {} };
-            if timeout_at(begun + asker.timeout, ended).await.is_err() {
+            if timeout_at(begun + executor.timeout, ended).await.is_err() {
                 let why = "writes about the same keys that were called before are still under way";
                 return Err(Error::new(Kind::Unavailable, why));
             }
         }
-        Ok(Arc::new(asker.later_by(begun.elapsed())))
+        Ok(Arc::new(executor.later_by(begun.elapsed())))
     }
 }
 
@@ -118,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_waits_for_the_last_one_and_what_is_about_everything_for_all() {
+    fn a_write_waits_for_the_last_of_its_subject_and_one_of_any_subject_for_all() {
         let order = Order::default();
         let (a, b) = (order.turn(queue("a")), order.turn(queue("b")));
         assert_eq!((waits(&a), waits(&b)), (0, 0));

@@ -1,24 +1,25 @@
-//! Reads: requests packed into questions that a server answers from one snapshot each, in the
-//! protocol's own messages or, where the server takes them, in frames, which hold more.
+//! Reads: requests packed into questions. A server answers each question from one snapshot, in the
+//! protocol's own messages or, if the server takes them, in frames, which hold more.
 
 use std::ops::Range as Places;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::ask::{Again, Asker, Question, Unfit};
 use super::credentials::Grant;
-use super::extension::{Needs, answer_of};
-use crate::codec::frame::{parse_answers, push_ranges};
-use crate::connect::extension;
+use super::executor::{Needs, Question, RequestExecutor, Unfit};
+use super::extension::answer_of;
 use crate::connect::wire::Entry;
 use crate::connect::wire::snapshot_read::{ReadAnswer, read_answer, write_request};
 use crate::model::{
-    EncodedValue, Error, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Key, Kind, REMOTE_RANGES_MAX,
-    REMOTE_ROWS_MAX, Range, Request, Result,
+    Error, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Kind, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range,
+    Request, Result,
 };
+use crate::protocol::RetrySafety;
+use crate::protocol::extension;
+use crate::protocol::frame::{parse_answers, push_ranges};
 
-/// Some of the requests, which share a question.
+/// Requests that share a question.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pack {
     eventual: bool,
@@ -26,17 +27,23 @@ struct Pack {
     rows: usize,
 }
 
-/// The rows that a range has, or the first of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
-    /// In the range's order.
-    pub rows: Vec<Entry>,
-    /// The server has stopped before the range's limit and end: the next page is behind the last
-    /// of these, of which there is one.
-    pub more: bool,
+/// The answer for one range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// All entries, in the range's order.
+    Entries(Vec<Entry>),
+    /// The range answer of an openkv server, as it came and checked. If it says that there is more, it
+    /// has at least one row, behind which the next page starts.
+    Frame(Arc<Vec<u8>>, Places<usize>),
 }
 
-/// How a server is asked, and most keys or ranges, and rows, of one question.
+impl Default for Page {
+    fn default() -> Self {
+        Self::Entries(Vec::new())
+    }
+}
+
+/// The message format, and the most keys or ranges, and rows, of one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dialect {
     frames: bool,
@@ -49,10 +56,13 @@ const PLAIN: Dialect =
 const FRAMES: Dialect =
     Dialect { frames: true, ranges_max: FRAMES_RANGES_MAX, rows_max: FRAMES_ROWS_MAX };
 
-/// Carries the requests out; what became of each comes back in their order. Only those that share a
-/// question share a failure.
-pub(super) async fn carry_out(asker: Arc<Asker>, requests: Vec<Request>) -> Vec<Result<Page>> {
-    let dialect = if asker.credentials.offers(extension::FRAMES) { FRAMES } else { PLAIN };
+/// Executes the requests; their results keep the order. Only requests that share a question share a
+/// failure.
+pub(super) async fn carry_out(
+    executor: Arc<RequestExecutor>,
+    requests: Vec<Request>,
+) -> Vec<Result<Page>> {
+    let dialect = if executor.credentials.offers(extension::FRAMES) { FRAMES } else { PLAIN };
     let unanswered = |request: &Request| match is_empty(request) {
         true => Ok(Page::default()),
         false => Err(Error::internal("a read ended by a panic")),
@@ -70,9 +80,9 @@ pub(super) async fn carry_out(asker: Arc<Asker>, requests: Vec<Request>) -> Vec<
     let requests = Arc::new(requests);
     let mut asked = JoinSet::new();
     for pack in packs {
-        let (asker, requests) = (asker.clone(), requests.clone());
+        let (executor, requests) = (executor.clone(), requests.clone());
         asked.spawn(async move {
-            let answers = ask(&asker, &requests, &pack, dialect).await;
+            let answers = ask(&executor, &requests, &pack, dialect).await;
             (pack.places, answers)
         });
     }
@@ -93,7 +103,7 @@ fn rows_of(request: &Request) -> usize {
     }
 }
 
-/// Whether nothing can be in it.
+/// Whether the range is empty.
 fn is_empty(request: &Request) -> bool {
     match &request.range {
         Range::Point(_) => false,
@@ -101,13 +111,14 @@ fn is_empty(request: &Request) -> bool {
     }
 }
 
-/// What is asked, and which requests are not: more must be of one state than a question holds.
+/// The questions, and the requests that fit none: they need more of one snapshot than a question
+/// holds.
 struct Packs {
     packs: Vec<Pack>,
     refused: Vec<(Places<usize>, Error)>,
 }
 
-/// Which requests share a question: those that must, and others as far as there is room.
+/// Packs requests into questions: those that need one snapshot together, others as room allows.
 fn pack(requests: &[Request], dialect: Dialect) -> Packs {
     let (mut full, mut refused) = (Vec::new(), Vec::new());
     let mut open = [Pack::default(), Pack { eventual: true, ..Pack::default() }];
@@ -157,7 +168,7 @@ fn add(
 }
 
 async fn ask(
-    asker: &Asker,
+    executor: &RequestExecutor,
     requests: &[Request],
     pack: &Pack,
     dialect: Dialect,
@@ -165,47 +176,60 @@ async fn ask(
     let asked = pack.places.iter().filter_map(|at| requests.get(*at));
     let ranges: Vec<Range> = asked.map(|request| request.range.clone()).collect();
     if dialect.frames {
-        return ask_in_frames(asker, &ranges, pack.eventual).await;
+        return ask_in_frames(executor, &ranges, pack.eventual).await;
     }
     let body = write_request(&ranges);
-    let question = Question::plain("snapshot_read", pack.eventual, Again::Harmless, body);
+    let question = Question::plain("snapshot_read", pack.eventual, RetrySafety::Idempotent, body);
     let eventual = pack.eventual;
     let decode = |grant: &Grant, bytes: &[u8]| decode(grant, bytes, &ranges, eventual);
-    let (found, _) = asker.ask(&question, decode).await?;
-    Ok(found.into_iter().map(|rows| Page { rows, more: false }).collect())
+    let (found, _) = executor.execute(&question, decode).await?;
+    Ok(found.into_iter().map(Page::Entries).collect())
 }
 
-async fn ask_in_frames(asker: &Asker, ranges: &[Range], eventual: bool) -> Result<Vec<Page>> {
+async fn ask_in_frames(
+    executor: &RequestExecutor,
+    ranges: &[Range],
+    eventual: bool,
+) -> Result<Vec<Page>> {
     let mut frame = Vec::new();
     push_ranges(&mut frame, ranges);
     let needs = Needs { extension: extension::FRAMES, what: "reads of many keys" };
     let body = extension::with_count(ranges.len(), &frame);
-    let question =
-        Question { eventual, ..Question::extension(extension::READ, Again::Harmless, body, needs) };
-    let decode = |_: &Grant, bytes: &[u8]| pages(&answer_of(bytes)?, ranges);
-    asker.ask(&question, decode).await.map(|(pages, _)| pages)
+    let question = Question {
+        eventual,
+        ..Question::extension(extension::READ, RetrySafety::Idempotent, body, needs)
+    };
+    let decode = |_: &Grant, bytes: &[u8]| pages(answer_of(bytes)?, ranges);
+    executor.execute(&question, decode).await.map(|(pages, _)| pages)
 }
 
-/// The pages of an answer in frames.
-fn pages(frame: &[u8], ranges: &[Range]) -> Result<Vec<Page>, Unfit> {
-    let mut pages: Vec<Page> = Vec::new();
-    pages.resize_with(ranges.len(), Page::default);
-    let more = parse_answers(frame, ranges.len(), &mut |at, row| {
-        let key = match ranges.get(at) {
-            Some(Range::Point(key)) => key.clone(),
-            _ => Key::from_encoded(row.key.to_vec()),
-        };
-        let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
-        if let Some(page) = pages.get_mut(at) {
-            page.rows.push(Entry { key, stamp: row.stamp, value });
+/// The pages of an answer in frames: its bytes, checked as [`fits`] checks entries.
+fn pages(frame: Vec<u8>, ranges: &[Range]) -> Result<Vec<Page>, Unfit> {
+    let mut fit = true;
+    let mut last: Option<(usize, &[u8])> = None;
+    let places = parse_answers(&frame, ranges.len(), &mut |at, row| {
+        if let Some(Range::Span { start, end, reverse, .. }) = ranges.get(at) {
+            fit &= start.as_bytes() <= row.key && row.key < end.as_bytes();
+            if let Some((_, before)) = last.filter(|(of, _)| *of == at) {
+                fit &= if *reverse { before > row.key } else { before < row.key };
+            }
+            last = Some((at, row.key));
         }
     });
-    let more = more.map_err(|malformed| Unfit::Malformed(malformed.what().to_owned()))?;
-    for (page, more) in pages.iter_mut().zip(more) {
-        page.more = more && !page.rows.is_empty();
+    let places = places.map_err(|malformed| Unfit::Malformed(malformed.what().to_owned()))?;
+    for (range, place) in ranges.iter().zip(&places) {
+        let (most, is_point) = match range {
+            Range::Point(_) => (1, true),
+            Range::Span { limit, .. } => (*limit, false),
+        };
+        // A page without rows that claims more would make a list loop.
+        fit &= place.rows <= most && (!place.more || (place.rows > 0 && !is_point));
     }
-    let fit = ranges.iter().zip(&pages).all(|(range, page)| fits(range, &page.rows));
-    if fit { Ok(pages) } else { Err(Unfit::Malformed(UNFIT.to_owned())) }
+    if !fit {
+        return Err(Unfit::Malformed(UNFIT.to_owned()));
+    }
+    let frame = Arc::new(frame);
+    Ok(places.into_iter().map(|place| Page::Frame(frame.clone(), place.bytes)).collect())
 }
 
 const UNFIT: &str = "more entries than asked for, out of order, or of other keys";
@@ -236,8 +260,8 @@ fn decode(
     }
 }
 
-/// Whether these can be the entries of the range: a list goes on after the last one, and must not
-/// be led in circles, nor get more than it has asked for.
+/// Whether these entries can be the answer for the range. A list continues after the last entry, so
+/// a wrong answer could make it loop or return too much.
 fn fits(range: &Range, entries: &[Entry]) -> bool {
     match range {
         Range::Point(key) => entries.len() <= 1 && entries.iter().all(|entry| entry.key == *key),
@@ -253,8 +277,8 @@ fn fits(range: &Range, entries: &[Entry]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::frame::Answer;
-    use crate::model::{Encoding, Row, Versionstamp};
+    use crate::model::{EncodedValue, Encoding, Key, Row, Versionstamp};
+    use crate::protocol::frame::Answer;
 
     fn key(name: u8) -> Key {
         Key::from_encoded(vec![2, name, 0])
@@ -283,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_together_stays_together() {
+    fn requests_of_one_snapshot_share_a_question() {
         let mut requests: Vec<_> = (0..7).map(|_| point(b'a', false, false)).collect();
         requests.push(point(b'b', false, false));
         requests.extend((0..4).map(|_| point(b'b', false, true)));
@@ -308,24 +332,49 @@ mod tests {
         assert_eq!(places(&requests), [vec![0, 2], vec![1]]);
     }
 
-    #[test]
-    fn frames_tell_whether_a_page_was_cut_and_points_their_own_key() {
-        let ranges = [Range::Point(key(b'a')), span(9, false).range, span(9, false).range];
-        let row =
-            |key| Row { key, stamp: Versionstamp::new(1), encoding: Encoding::Bytes, value: b"v" };
-        let found = key(b'c');
+    fn framed(answers: &[(&[u8], bool)], is_point: bool) -> Vec<u8> {
         let mut frame = Vec::new();
-        for (with_key, more) in [(false, false), (true, true)] {
+        for (names, more) in answers {
             let mut answer = Answer::new(&mut frame);
-            answer.push(&row(found.as_bytes()), with_key);
-            answer.end(more);
+            for name in *names {
+                let (key, stamp) = (key(*name), Versionstamp::new(1));
+                let row =
+                    Row { key: key.as_bytes(), stamp, encoding: Encoding::Bytes, value: b"v" };
+                answer.push(&row, !is_point);
+            }
+            answer.end(*more);
         }
-        Answer::new(&mut frame).end(true);
-        let pages = pages(&frame, &ranges).ok().unwrap();
-        let told: Vec<_> = pages.iter().map(|page| (page.rows.len(), page.more)).collect();
-        // A page without rows that goes on would go on for ever.
-        assert_eq!(told, [(1, false), (1, true), (0, false)]);
-        assert_eq!((&pages[0].rows[0].key, &pages[1].rows[0].key), (&key(b'a'), &found));
+        frame
+    }
+
+    #[test]
+    fn answers_in_frames_are_handed_on_as_they_came() {
+        let ranges = [span(9, false).range, span(9, true).range];
+        let frame = framed(&[(b"bc", true), (b"ed", false)], false);
+        let pages = pages(frame.clone(), &ranges).ok().unwrap();
+        let handed_on: Vec<u8> = pages
+            .iter()
+            .flat_map(|page| match page {
+                Page::Frame(frame, place) => frame[place.clone()].to_vec(),
+                Page::Entries(_) => panic!("{page:?}"),
+            })
+            .collect();
+        assert_eq!(handed_on, frame);
+    }
+
+    #[test]
+    fn answers_in_frames_that_cannot_be_the_answer_are_refused() {
+        let is_refused = |frame, range: &Range| pages(frame, std::slice::from_ref(range)).is_err();
+        let (forward, backward) = (span(2, false).range, span(2, true).range);
+        for bad in [&b"cb"[..], b"bb", b"bcd", b"yz", b"z"] {
+            assert!(is_refused(framed(&[(bad, false)], false), &forward), "{bad:?}");
+        }
+        assert!(is_refused(framed(&[(b"bc", false)], false), &backward));
+        assert!(is_refused(framed(&[(b"", true)], false), &forward), "more of nothing");
+        let one = Range::Point(key(b'a'));
+        assert!(!is_refused(framed(&[(b"a", false)], true), &one));
+        assert!(is_refused(framed(&[(b"aa", false)], true), &one));
+        assert!(is_refused(framed(&[(b"a", true)], true), &one));
     }
 
     #[test]

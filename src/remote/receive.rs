@@ -1,7 +1,7 @@
-//! One message from a queue elsewhere, waited for by one request after the other.
+//! One message from a remote queue, by consecutive waiting requests.
 //!
-//! Invariant: a message that comes when nobody wants it any more goes back unused. Who waits no
-//! longer has the server end the wait, whose answer says whether a message was on its way already.
+//! Invariant: a message that arrives after its wait was cancelled is put back unused. A cancelled
+//! wait ends at the server, whose answer says whether a message was already on its way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,31 +11,32 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch as flag};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::ask::{Again, Asker, Question, Unfit};
 use super::backoff;
-use super::extension::{Needs, answer_of, call};
-use crate::codec::frame::{Poll, Verb, parse_received, push_settlement};
-use crate::connect::consume::write_poll;
-use crate::connect::extension::{QUEUES, RECEIVE};
+use super::executor::{Needs, Question, RequestExecutor, Unfit};
+use super::extension::{answer_of, call};
 use crate::model::{
-    Delivery, Kind, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX, REMOTE_WAITS_MAX,
-    RETRY_DELAY_MS, Result, Settlement,
+    ConsumeOptions, Delivery, Id, Kind, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX,
+    REMOTE_WAITS_MAX, RETRY_DELAY_MS, Receive, Result, Settlement,
 };
-use crate::store::{Id, Receive, Wish};
+use crate::protocol::Command;
+use crate::protocol::RetrySafety;
+use crate::protocol::consume::write_poll;
+use crate::protocol::extension::{QUEUES, RECEIVE};
+use crate::protocol::frame::{Poll, parse_received, push_settlement};
 
-/// Those who wait, of one handle.
+/// The waits of one handle.
 pub(super) struct Waits {
     waiting: Mutex<HashMap<Id, flag::Sender<Wanted>>>,
-    /// Requests that wait at one time.
+    /// Bounds the waiting requests.
     places: Semaphore,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wanted {
     Yes,
-    /// But one that is on its way.
+    /// Cancelled; a message on its way is still taken.
     NoMore,
-    /// Not even that.
+    /// Cancelled; no message is taken.
     No,
 }
 
@@ -46,7 +47,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Somebody waits from now on; to be waited for with [`Waits::receive`].
+    /// Registers a wait, for [`Waits::receive`].
     pub(super) fn add(&self, id: Id) {
         self.waiting.lock().insert(id, flag::Sender::new(Wanted::Yes));
     }
@@ -63,21 +64,21 @@ impl Waits {
         }
     }
 
-    /// Waits for a message, and tells.
+    /// Waits for a message and answers.
     pub(super) async fn receive(
         self: Arc<Self>,
-        asker: Arc<Asker>,
-        (id, wish, once): (Id, Wish, bool),
+        executor: Arc<RequestExecutor>,
+        (id, options, once): (Id, ConsumeOptions, bool),
         reply: Receive,
     ) {
         let wanted = self.waiting.lock().get(&id).map(flag::Sender::subscribe);
         let Some(wanted) = wanted else { return reply(Ok(None)) };
-        let received = self.wait(&asker, (id, wish, once), &wanted).await;
-        // From here on nobody can say any more that it is not wanted.
+        let received = self.wait(&executor, (id, options, once), &wanted).await;
+        // From here on the wait cannot be cancelled.
         self.waiting.lock().remove(&id);
         match received {
             Ok(Some(delivery)) if *wanted.borrow() == Wanted::No => {
-                put_back(&asker, &delivery).await;
+                put_back(&executor, &delivery).await;
                 reply(Ok(None));
             }
             received => reply(received),
@@ -86,8 +87,8 @@ impl Waits {
 
     async fn wait(
         &self,
-        asker: &Asker,
-        (id, wish, once): (Id, Wish, bool),
+        executor: &RequestExecutor,
+        (id, options, once): (Id, ConsumeOptions, bool),
         wanted: &flag::Receiver<Wanted>,
     ) -> Result<Option<Delivery>> {
         let mut wanted = wanted.clone();
@@ -97,23 +98,23 @@ impl Waits {
             () = ended() => return Ok(None),
             () = std::future::ready(()), if once => None,
         };
-        let third = asker.timeout.as_millis() / 3;
+        let third = executor.timeout.as_millis() / 3;
         let wait_ms = u32::try_from(third).unwrap_or(u32::MAX).clamp(1, RECEIVE_POLL_MS_MAX);
         let asked = Poll {
-            queue: wish.queue,
-            lock_ms: wish.lock_ms,
+            queue: options.queue,
+            lock_ms: options.lock_ms,
             number: id,
             wait_ms: if once { 0 } else { wait_ms },
         };
         let needs = Needs { extension: QUEUES, what: "receiving from queues" };
         let question = Question {
             waits: !once,
-            ..Question::extension(RECEIVE, Again::Harmless, write_poll(&asked), needs)
+            ..Question::extension(RECEIVE, RetrySafety::Idempotent, write_poll(&asked), needs)
         };
         let mut tries = 0;
         loop {
             let begun = Instant::now();
-            let asking = asker.ask(&question, |_, bytes| delivery_of(bytes));
+            let asking = executor.execute(&question, |_, bytes| delivery_of(bytes));
             tokio::pin!(asking);
             let answer = tokio::select! {
                 answer = &mut asking => answer,
@@ -121,7 +122,7 @@ impl Waits {
                     let answered = async {
                         tokio::select! {
                             answer = &mut asking => answer,
-                            never = end(asker, id) => match never {},
+                            never = end(executor, id) => match never {},
                         }
                     };
                     match timeout(Duration::from_millis(LEAVE_MS_MAX), answered).await {
@@ -133,7 +134,7 @@ impl Waits {
             };
             match answer {
                 Ok((None, _)) if !once => {
-                    let pause = pause(begun.elapsed(), wait_ms, &mut tries, asker.env.random());
+                    let pause = pause(begun.elapsed(), wait_ms, &mut tries, executor.env.random());
                     tokio::select! {
                         () = sleep(pause) => {}
                         () = ended() => return Ok(None),
@@ -145,8 +146,8 @@ impl Waits {
     }
 }
 
-/// How long to wait before asking again, when there was none: not at all if the server has waited
-/// for one. Whoever answers much sooner is ending, or does not wait.
+/// The pause before the next request after an empty answer: none if the server has waited for a
+/// message. A server that answers much sooner is closing, or does not wait.
 fn pause(waited: Duration, wait_ms: u32, tries: &mut u32, random: u64) -> Duration {
     if waited >= Duration::from_millis(wait_ms.into()) / 2 {
         *tries = 0;
@@ -156,11 +157,11 @@ fn pause(waited: Duration, wait_ms: u32, tries: &mut u32, random: u64) -> Durati
     backoff::delay(*tries - 1, random)
 }
 
-/// Asks the server to end a wait, again and again: it may not have heard of it yet.
-async fn end(asker: &Asker, id: Id) -> std::convert::Infallible {
+/// Asks the server to end a wait, repeatedly, because the wait may not have reached the server yet.
+async fn end(executor: &RequestExecutor, id: Id) -> std::convert::Infallible {
     loop {
         let frame = id.to_le_bytes().to_vec();
-        let _again_then = call(asker, Verb::ConsumeEnd, frame, Limits::wide()).await;
+        let _again_then = call(executor, Command::ConsumeEnd, frame, Limits::wide()).await;
         sleep(Duration::from_millis(RETRY_DELAY_MS)).await;
     }
 }
@@ -174,11 +175,11 @@ fn delivery_of(bytes: &[u8]) -> Result<Option<Delivery>, Unfit> {
     delivery.map(Some).map_err(|why| Unfit::Malformed(why.to_string()))
 }
 
-async fn put_back(asker: &Asker, delivery: &Delivery) {
+async fn put_back(executor: &RequestExecutor, delivery: &Delivery) {
     let mut frame = Vec::new();
     let back = Settlement::new(delivery.id, delivery.lock, Outcome::Returned);
     push_settlement(&mut frame, &back);
-    if let Err(error) = call(asker, Verb::Settle, frame, Limits::wide()).await {
-        tracing::debug!(%error, "a message that nobody wants is free when its lock ends");
+    if let Err(error) = call(executor, Command::Settle, frame, Limits::wide()).await {
+        tracing::debug!(%error, "putting back an unwanted message; its lock ends by itself");
     }
 }

@@ -1,4 +1,4 @@
-//! The runtime of everything remote: one for a process, there while a database elsewhere is open.
+//! The async runtime of all remote databases of a process. It runs while one of them is open.
 
 use std::sync::{Arc, Weak};
 
@@ -7,12 +7,12 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::model::{Error, Kind, Result};
 
-/// Keeps the runtime there.
+/// Keeps the runtime running.
 pub(super) struct Shared(Option<Runtime>);
 
 static RUNTIME: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
 
-/// The runtime, started by the first who asks.
+/// The runtime, started on first use.
 pub(super) fn shared() -> Result<Arc<Shared>> {
     let mut place = RUNTIME.lock();
     if let Some(there) = place.upgrade() {
@@ -30,7 +30,7 @@ pub(super) fn shared() -> Result<Arc<Shared>> {
 }
 
 impl Shared {
-    /// The way to it.
+    /// Its handle.
     pub(super) fn handle(&self) -> Result<&Handle> {
         self.0.as_ref().map(Runtime::handle).ok_or_else(Error::closed)
     }
@@ -38,7 +38,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // By the last task perhaps, which cannot wait for its own end.
+        // The last task may drop it, and a task cannot wait for its own end.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }

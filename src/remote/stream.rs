@@ -1,8 +1,9 @@
-//! Streams of messages: asked for anew whenever they end, for as long as somebody follows.
+//! Streams of messages from the server. A stream that ends is asked for again while it has a
+//! follower.
 //!
-//! Invariant: the next message is read when the one before has been taken in, so who does not take
-//! any holds up the server, not memory; and waiting for that is no silence of the server's. However
-//! following ends but by whoever follows, the follower is told.
+//! Invariant: the next message is read once the follower has taken the one before. So a slow
+//! follower holds up the server and costs no memory, and its pauses do not count as the server's
+//! silence. The follower gets every end that it has not caused.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,66 +18,66 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{StatusCode, Uri};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::ask::{Asker, Stopped, stopped};
 use super::backoff;
 use super::credentials::{Credentials, Grant};
-use super::extension::Needs;
+use super::executor::Needs;
+use super::executor::{RequestExecutor, Stopped, stopped};
 use super::transport::refusal;
-use crate::connect::extension::FRAMES_TYPE;
-use crate::connect::frames::Frames;
+use crate::codec::framing::Frames;
 use crate::model::{Error, Kind, Result, STREAM_STEADY_MS_MIN, WATCH_SILENCE_MS_MAX};
+use crate::protocol::extension::FRAMES_TYPE;
 
-/// What a stream is asked for with.
-pub(super) struct Wish {
+/// The request for a stream.
+pub(super) struct StreamRequest {
     pub(super) path: &'static str,
     pub(super) body: Bytes,
-    /// Which extension it is of; `None`: the protocol's own.
+    /// The extension that it needs; `None` for the protocol's own.
     pub(super) needs: Option<Needs>,
     pub(super) frame_bytes_max: usize,
 }
 
-/// Who follows.
+/// Takes the messages of a stream.
 pub(super) trait Follower: Send + Sync + 'static {
-    /// What to ask for now, or why that makes no sense.
-    fn wish(&self, credentials: &Credentials, grant: &Grant) -> Result<Wish>;
+    /// The request for the next stream, or the error why there is none.
+    fn request(&self, credentials: &Credentials, grant: &Grant) -> Result<StreamRequest>;
 
-    /// Waits until a stream is of use.
+    /// Waits until the follower needs a stream.
     fn ready(&self) -> impl Future<Output = ()> + Send {
         async {}
     }
 
-    /// Takes in a message, of which the first of a stream is marked. Answers whether it is news,
-    /// rather than what a stream begins with.
+    /// Takes a message; the first of a stream is marked. Returns whether it is news and not the
+    /// repeated start of a stream.
     fn take(
         &self,
         message: Vec<u8>,
         is_first: bool,
     ) -> impl Future<Output = Result<bool, End>> + Send;
 
-    /// The server has answered, and gives no stream for now.
+    /// The server has answered, but gives no stream at present.
     fn refused(&self) {}
 
-    /// Whether no other stream is to be asked for.
+    /// Whether to ask for no other stream.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// There will be no more.
+    /// No message will follow.
     fn fail(&self, error: Error);
 }
 
-/// How following a stream ended.
+/// How a stream ended.
 pub(super) enum End {
-    /// Ask again, after this long at least.
+    /// Retry after at least this wait.
     Again(String, Duration),
-    /// The token was not accepted, or the endpoint does not read: ask for new metadata, then again;
-    /// else this.
+    /// The token was rejected, or the endpoint does not serve reads: renew the metadata and retry
+    /// once; then fail with this error.
     Refused(Error),
     Final(Error),
 }
 
 impl End {
-    /// That there is no grant.
+    /// The end for a missing grant.
     fn of(error: Error) -> Self {
         match error.kind() {
             Kind::Unavailable => Self::Again(error.message().to_owned(), Duration::ZERO),
@@ -85,13 +86,13 @@ impl End {
     }
 }
 
-/// Follows the server for as long as this is not dropped.
-pub(super) async fn follow<F: Follower>(asker: Arc<Asker>, follower: Arc<F>) {
-    let mut following = pin!(go_on(&asker, &*follower));
-    // Whoever waits for news would wait for ever if a panic were the end of it.
+/// Reads streams for the follower until this future is dropped.
+pub(super) async fn follow<F: Follower>(executor: Arc<RequestExecutor>, follower: Arc<F>) {
+    let mut following = pin!(go_on(&executor, &*follower));
+    // After a panic the follower gets an error; otherwise its caller would wait forever.
     let ended = poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| following.as_mut().poll(context)));
-        let panicked = |_| Poll::Ready(Err(Error::internal("following a stream ended by a panic")));
+        let panicked = |_| Poll::Ready(Err(Error::internal("reading a stream ended by a panic")));
         polled.unwrap_or_else(panicked)
     });
     if let Err(error) = ended.await {
@@ -99,20 +100,20 @@ pub(super) async fn follow<F: Follower>(asker: Arc<Asker>, follower: Arc<F>) {
     }
 }
 
-/// Asks for one stream after the other, until there is to be none, or nothing can give one.
-async fn go_on<F: Follower>(asker: &Asker, follower: &F) -> Result<()> {
+/// Asks for one stream after the other, until the follower is done or the error is final.
+async fn go_on<F: Follower>(executor: &RequestExecutor, follower: &F) -> Result<()> {
     let mut course = Course::default();
     loop {
         follower.ready().await;
         if follower.is_over() {
             return Ok(());
         }
-        let end = match asker.credentials.current(Instant::now() + asker.timeout).await {
-            Ok(grant) => match stream(asker, follower, &grant, &mut course).await {
+        let end = match executor.credentials.current(Instant::now() + executor.timeout).await {
+            Ok(grant) => match stream(executor, follower, &grant, &mut course).await {
                 End::Refused(error) if course.renewed => End::Final(error),
                 End::Refused(_) if !follower.is_over() => {
-                    let deadline = Instant::now() + asker.timeout;
-                    match asker.credentials.newer_than(grant.number, deadline).await {
+                    let deadline = Instant::now() + executor.timeout;
+                    match executor.credentials.newer_than(grant.number, deadline).await {
                         Ok(_) => {
                             course.renewed = true;
                             continue;
@@ -127,8 +128,8 @@ async fn go_on<F: Follower>(asker: &Asker, follower: &F) -> Result<()> {
         match end {
             _ if follower.is_over() => return Ok(()),
             End::Again(why, least) => {
-                let pause = course.pause(least, asker.env.random());
-                tracing::debug!(why, ?pause, "a stream is asked for anew");
+                let pause = course.pause(least, executor.env.random());
+                tracing::debug!(why, ?pause, "a stream is opened again");
                 sleep(pause).await;
             }
             End::Refused(error) | End::Final(error) => return Err(error),
@@ -136,17 +137,17 @@ async fn go_on<F: Follower>(asker: &Asker, follower: &F) -> Result<()> {
     }
 }
 
-/// How following has gone so far.
+/// The progress over several streams.
 #[derive(Debug, Default)]
 struct Course {
-    /// Pauses since a stream was last of use.
+    /// Pauses since a stream was last useful.
     tries: u32,
-    /// The token is new, because the one before was not accepted.
+    /// The token was just renewed, because the server rejected the one before.
     renewed: bool,
 }
 
 impl Course {
-    /// A message has come.
+    /// Records a message.
     fn heard(&mut self, is_news: bool) {
         self.renewed = false;
         if is_news {
@@ -154,16 +155,15 @@ impl Course {
         }
     }
 
-    /// A stream has ended: whoever breaks off at once, having said what every stream begins with,
-    /// is left alone for longer each time.
+    /// Records the end of a stream. A server that ends streams right after their start gets longer
+    /// pauses.
     fn lasted(&mut self, time: Duration) {
         if time >= Duration::from_millis(STREAM_STEADY_MS_MIN) {
             self.tries = 0;
         }
     }
 
-    /// How long to wait for the next one; what comes behind a pause has nothing to do with tokens
-    /// that were refused before.
+    /// The wait before the next stream. After a pause, earlier rejections of a token do not count.
     fn pause(&mut self, least: Duration, random: u64) -> Duration {
         let wait = backoff::delay(self.tries, random).max(least);
         self.tries = self.tries.saturating_add(1);
@@ -173,31 +173,31 @@ impl Course {
 }
 
 async fn stream<F: Follower>(
-    asker: &Asker,
+    executor: &RequestExecutor,
     follower: &F,
     grant: &Grant,
     course: &mut Course,
 ) -> End {
-    let Wish { path, body, needs, frame_bytes_max } = match follower.wish(&asker.credentials, grant)
-    {
-        Ok(wish) => wish,
-        Err(error) => return End::Final(error),
-    };
+    let StreamRequest { path, body, needs, frame_bytes_max } =
+        match follower.request(&executor.credentials, grant) {
+            Ok(request) => request,
+            Err(error) => return End::Final(error),
+        };
     let mut headers = grant.headers.clone();
     if let Some(needs) = &needs {
         if !grant.offers(needs.extension) {
-            return End::Final(asker.credentials.lacks(needs.what));
+            return End::Final(executor.credentials.lacks(needs.what));
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(FRAMES_TYPE));
     }
     let Some(endpoint) = grant.endpoint(false) else {
-        return End::Final(asker.credentials.no_endpoint());
+        return End::Final(executor.credentials.no_endpoint());
     };
     let Ok(uri) = format!("{endpoint}/{path}").parse::<Uri>() else {
         return End::Final(Error::corrupt(format!("{endpoint} cannot be requested")));
     };
-    let deadline = Instant::now() + asker.timeout;
-    let answer = asker.transport.stream(&uri, headers, body, deadline).await;
+    let deadline = Instant::now() + executor.timeout;
+    let answer = executor.transport.stream(&uri, headers, body, deadline).await;
     let (answer, _seat) = match answer {
         Ok(answer) => answer,
         Err(fault) => return End::Again(fault.why(), Duration::ZERO),
@@ -211,7 +211,7 @@ async fn stream<F: Follower>(
     }
     follower.refused();
     if let (Some(needs), StatusCode::NOT_FOUND) = (&needs, head.status) {
-        return End::Final(asker.credentials.lacks(needs.what));
+        return End::Final(executor.credentials.lacks(needs.what));
     }
     let text = refusal(body, deadline).await;
     match stopped(endpoint, head.status, &head.headers, &text) {
@@ -221,7 +221,7 @@ async fn stream<F: Follower>(
     }
 }
 
-/// Takes in what comes until the stream ends, or is silent for too long.
+/// Takes messages until the stream ends, or is silent for too long.
 async fn messages<F: Follower>(
     follower: &F,
     mut body: Incoming,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     impl Follower for Nobody {
-        fn wish(&self, _: &Credentials, _: &Grant) -> Result<Wish> {
+        fn request(&self, _: &Credentials, _: &Grant) -> Result<StreamRequest> {
             Err(Error::closed())
         }
 
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// How following a server that is not there ends.
+    /// The error for a panic of the reading task.
     fn end_of(is_over: bool) -> Option<Error> {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let transport = Arc::new(Transport::new().unwrap());
@@ -312,22 +312,23 @@ mod tests {
         let credentials = Credentials::new(transport.clone(), env.clone(), url, "token").unwrap();
         let patience = Duration::from_secs(60);
         let abandon = Abandon::default();
-        let asker = Asker::new(transport, Arc::new(credentials), env, patience, abandon);
-        let asker = Arc::new(asker);
+        let executor =
+            RequestExecutor::new(transport, Arc::new(credentials), env, patience, abandon);
+        let executor = Arc::new(executor);
         let follower = Arc::new(Nobody { is_over, failure: Default::default() });
-        let following = async { timeout(patience / 2, follow(asker, follower.clone())).await };
+        let following = async { timeout(patience / 2, follow(executor, follower.clone())).await };
         runtime.block_on(following).unwrap();
         follower.failure.lock().take()
     }
 
     #[test]
     fn a_panic_is_told() {
-        // A watch whose task was gone never answered.
+        // A watch whose task had ended never answered.
         assert_eq!(end_of(false).unwrap().kind(), Kind::Internal);
     }
 
     #[test]
-    fn who_wants_no_stream_any_more_asks_for_none() {
+    fn a_follower_that_is_done_asks_for_no_stream() {
         assert_eq!(end_of(true), None);
     }
 

@@ -1,5 +1,5 @@
-//! Requests over HTTP: HTTP/2 where the server speaks it, else HTTP/1.1; every wait has an end and
-//! every body a bound.
+//! Requests over HTTP: HTTP/2 if the server speaks it, otherwise HTTP/1.1. Every wait and every
+//! body has a bound.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -23,10 +23,10 @@ use crate::model::{
     REMOTE_WATCHES_PER_CONNECTION_MAX, RETRY_AFTER_MS_MAX,
 };
 
-/// Shorter than servers keep idle connections, so that no request meets a connection's end.
+/// Shorter than servers keep idle connections, so that no request meets a closing connection.
 const IDLE: Duration = Duration::from_secs(3);
-/// How often an HTTP/2 connection that is silent while requests wait is asked whether it is still
-/// there, and how long its answer may take: soon enough for another try of the request.
+/// Interval of pings on an HTTP/2 connection that is silent while requests wait, and the bound of
+/// their answers: short enough for another try of the request.
 const PING_EVERY: Duration = Duration::from_secs(2);
 const PING_WAIT: Duration = Duration::from_secs(2);
 /// The same for connections of watches, which are silent most of the time.
@@ -34,7 +34,7 @@ const WATCH_PING_EVERY: Duration = Duration::from_secs(20);
 const WATCH_PING_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Longest wait for an answer to HTTP/2 from a server that may not know it.
+/// Longest wait for an HTTP/2 answer from a server that may not speak it.
 const PROBE: Duration = Duration::from_secs(2);
 
 type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
@@ -42,11 +42,11 @@ type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The request has not been sent.
+    /// The request was not sent.
     Unsent(String),
-    /// It may have been carried out.
+    /// The server may have executed it.
     Lost(String),
-    /// The answer is larger than it may be.
+    /// The answer exceeds its bound.
     TooLarge(usize),
 }
 
@@ -59,18 +59,18 @@ impl Fault {
     }
 }
 
-/// How far one request has come.
+/// The progress of one request.
 #[derive(Default)]
 pub(super) struct Way(Option<CaptureConnection>);
 
 impl Way {
-    /// It has a connection, encrypted if it is to be: from here on it may have arrived.
+    /// Whether it has a connection, after TLS if any: from here on it may have reached the server.
     pub(super) fn is_taken(&self) -> bool {
         self.0.as_ref().is_some_and(|way| way.connection_metadata().is_some())
     }
 }
 
-/// Which HTTP a server speaks without encryption, where nothing is negotiated.
+/// The HTTP version of a server without TLS, where none is negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaks {
     One,
@@ -79,16 +79,16 @@ enum Speaks {
 
 /// The connections of one handle.
 pub(super) struct Transport {
-    /// HTTP/1.1, and whatever TLS negotiates.
+    /// HTTP/1.1, or the version that TLS negotiates.
     one: Http,
-    /// HTTP/2 without asking.
+    /// HTTP/2 without negotiation.
     two: Http,
-    /// Connections of watches, and how many share each.
+    /// Connections of watches, and how many watches share each.
     watches: Mutex<Vec<(Arc<()>, Http, Http)>>,
     speaks: Mutex<HashMap<String, Speaks>>,
 }
 
-/// Keeps a watch's place on its connection.
+/// A watch's place on its connection.
 pub(super) struct Seat(#[expect(dead_code, reason = "counted while it is held")] Arc<()>);
 
 static CONNECTOR: LazyLock<Result<HttpsConnector<HttpConnector>, String>> = LazyLock::new(|| {
@@ -101,7 +101,7 @@ static CONNECTOR: LazyLock<Result<HttpsConnector<HttpConnector>, String>> = Lazy
     Ok(builder.https_or_http().enable_all_versions().wrap_connector(http))
 });
 
-/// What a connection is for.
+/// The use of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Requests,
@@ -123,7 +123,7 @@ fn http(two: bool, purpose: Purpose) -> Result<Http, String> {
         .http2_keep_alive_timeout(wait)
         .http2_only(two);
     if purpose == Purpose::Streams {
-        // However many of the streams nobody reads, the others have room on the connection.
+        // Unread streams must leave room for the others on the connection.
         let all = REMOTE_STREAM_WINDOW_BYTES.saturating_mul(REMOTE_WATCHES_PER_CONNECTION_MAX);
         let window = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         builder
@@ -139,7 +139,7 @@ impl Transport {
         Ok(Self { one, two, watches: Mutex::default(), speaks: Mutex::default() })
     }
 
-    /// A request that may be sent twice, by which the server's HTTP is found out.
+    /// Sends a request that may be repeated, to find the server's HTTP version.
     pub(super) async fn probe(
         &self,
         uri: &Uri,
@@ -151,12 +151,12 @@ impl Transport {
             return self.post(uri, headers, body, deadline, &mut Way::default()).await;
         }
         let authority = authority(uri);
-        // What is known holds for all other requests until an answer says otherwise.
+        // All other requests use the known version until an answer differs.
         let known = self.speaks.lock().get(&authority).copied();
         let mut late = false;
         if known != Some(Speaks::One) {
             let now = Instant::now();
-            // One that has spoken it may be slow for once.
+            // A server that has spoken HTTP/2 may be slow once.
             let wait = match known {
                 Some(_) => PROBE.max(deadline.saturating_duration_since(now) / 2),
                 None => PROBE,
@@ -173,7 +173,7 @@ impl Transport {
         let answer = send(&self.one, uri, headers, body, deadline, &mut Way::default()).await?;
         let mut speaks = self.speaks.lock();
         if late {
-            // It speaks HTTP/1.1; nobody knows whether that is all, so the next time asks again.
+            // The server speaks HTTP/1.1, and maybe HTTP/2 too, so the next probe asks again.
             speaks.remove(&authority);
         } else {
             speaks.insert(authority, Speaks::One);
@@ -181,7 +181,7 @@ impl Transport {
         Ok(answer)
     }
 
-    /// A request that is sent once; `way` tells how far it has come, also who gives it up.
+    /// Sends a request once. `way` records its progress, even if the caller drops the future.
     pub(super) async fn post(
         &self,
         uri: &Uri,
@@ -194,7 +194,7 @@ impl Transport {
         send(client, uri, headers, body, deadline, way).await
     }
 
-    /// A request whose answer goes on and on, beside others of its kind.
+    /// Sends a request with an endless answer, on a connection for such.
     pub(super) async fn stream(
         &self,
         uri: &Uri,
@@ -211,7 +211,7 @@ impl Transport {
 
     fn seat(&self) -> Result<(Arc<()>, Http, Http), String> {
         let mut watches = self.watches.lock();
-        // One count is the list's own; connections that nobody uses go.
+        // The list holds one count itself. Unused connections are dropped.
         watches.retain(|(seats, _, _)| Arc::strong_count(seats) > 1);
         let free = |seats: &Arc<()>| Arc::strong_count(seats) <= REMOTE_WATCHES_PER_CONNECTION_MAX;
         if let Some(found) = watches.iter().find(|(seats, _, _)| free(seats)) {
@@ -257,7 +257,7 @@ async fn send(
     }
 }
 
-/// The body, if it is no longer than it may be.
+/// The body, within its bound.
 pub(super) async fn collect(
     mut body: Incoming,
     most: usize,
@@ -279,7 +279,7 @@ pub(super) async fn collect(
     Ok(bytes)
 }
 
-/// The text of a refusal, as much of it as is shown.
+/// The text of a refusal, cut to the part that messages show.
 pub(super) async fn refusal(mut body: Incoming, deadline: Instant) -> String {
     let deadline = deadline.min(Instant::now() + Duration::from_millis(REFUSAL_WAIT_MS_MAX));
     let mut bytes = Vec::new();
@@ -299,7 +299,7 @@ async fn until<T>(deadline: Instant, wait: impl Future<Output = T>) -> Result<T,
     timeout_at(deadline, wait).await.map_err(late)
 }
 
-/// The error with what it came from, since the outermost one says least.
+/// The error with its causes, because the outermost one says least.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -318,13 +318,13 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Whether the server has failed, rather than refused.
+/// Whether the status is a failure of the server, not a refusal.
 pub(super) fn is_failure(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT
 }
 
-/// How long a server wants to be left alone, up to [`RETRY_AFTER_MS_MAX`]: in whole seconds, or as
-/// a time by its own clock. Of a time without that clock it is only known that it was said.
+/// The server's `Retry-After`, up to [`RETRY_AFTER_MS_MAX`]: seconds, or a date by the server's
+/// clock. A date without that clock counts as zero.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -337,7 +337,7 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(wait.min(Duration::from_millis(RETRY_AFTER_MS_MAX)))
 }
 
-/// The server's clock, when it answered.
+/// The server's clock at its answer.
 pub(super) fn time_of(headers: &HeaderMap) -> Option<SystemTime> {
     httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()
 }
@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_wants_to_wait_is_read_in_both_forms_and_has_an_end() {
+    fn retry_after_is_read_in_both_forms_and_bounded() {
         let most = Duration::from_millis(RETRY_AFTER_MS_MAX);
         let now = "Sun, 06 Nov 1994 08:49:37 GMT";
         for (value, date, expected) in [

@@ -1,7 +1,7 @@
-//! Which certificates of servers are trusted.
+//! The trusted certificates of servers.
 //!
-//! Duty: the system's roots, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name in their place,
-//! and those of `NODE_EXTRA_CA_CERTS`, as Node.js takes them.
+//! Duty: the system's roots, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead, and
+//! those of `NODE_EXTRA_CA_CERTS`, as in Node.js.
 //! Invariant: names, dates and signatures are always checked.
 //! Never: trust in a certificate that no root signed and that is no root itself.
 
@@ -17,13 +17,13 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-/// Names the PEM file of certificates that are trusted beside the system's roots.
+/// The variable with the PEM file of additional roots.
 const EXTRA_ROOTS_VARIABLE: &str = "NODE_EXTRA_CA_CERTS";
 
-/// The client's side of TLS, without the protocols that it offers.
+/// The TLS configuration of clients, without the offered protocols.
 ///
 /// # Errors
-/// A text if there is no certificate at all that could be trusted.
+/// A text if there is no trusted certificate at all.
 pub(super) fn client_config() -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls_native_certs::load_native_certs().certs;
@@ -31,7 +31,7 @@ pub(super) fn client_config() -> Result<ClientConfig, String> {
         roots.extend(extra_roots(&file));
     }
     let mut store = RootCertStore::empty();
-    // A root that cannot be read is left out, like in other programs of the system.
+    // An unreadable root is left out, as in other programs of the system.
     store.add_parsable_certificates(roots.iter().cloned());
     if store.is_empty() {
         return Err(format!(
@@ -49,7 +49,7 @@ pub(super) fn client_config() -> Result<ClientConfig, String> {
     Ok(config.with_no_client_auth())
 }
 
-/// As Node.js does, a file that cannot be read is a warning: the system's roots still count.
+/// An unreadable file is a warning, as in Node.js: the system's roots still count.
 fn extra_roots(file: &OsStr) -> Vec<CertificateDer<'static>> {
     let found = CertificateDer::pem_file_iter(file).and_then(|found| found.collect());
     found.unwrap_or_else(|error| {
@@ -58,7 +58,7 @@ fn extra_roots(file: &OsStr) -> Vec<CertificateDer<'static>> {
     })
 }
 
-/// What to do about a certificate that was refused, as a text to append to the refusal.
+/// Advice on a rejected certificate, to append to the error.
 pub(super) fn advice(refusal: &str) -> Option<String> {
     let untrusted = ["UnknownIssuer", "CaUsedAsEndEntity"];
     untrusted.iter().any(|word| refusal.contains(word)).then(|| {
@@ -69,15 +69,15 @@ pub(super) fn advice(refusal: &str) -> Option<String> {
     })
 }
 
-/// Chains of certificates up to a root; and a server that shows a root as its own certificate, as
-/// `openssl req -x509` makes them: whoever has the key of a root could sign one for the server.
+/// Verifies chains up to a root. It also accepts a root as the server's own certificate, as
+/// `openssl req -x509` makes them: the holder of a root's key could sign a certificate anyway.
 #[derive(Debug)]
 struct Verifier {
     chains: Arc<WebPkiServerVerifier>,
     roots: Vec<CertificateDer<'static>>,
 }
 
-/// Whether the one thing wrong with it is that it may sign others. Its dates are checked before.
+/// Whether the only fault is that the certificate may sign others. Its dates are checked before.
 fn is_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     matches!(other.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
@@ -142,7 +142,7 @@ mod tests {
     fn verify(roots: Vec<CertificateDer<'static>>, name: &str, at_s: u64) -> Result<(), String> {
         let shown = CertificateDer::from_pem_slice(SELF_SIGNED).unwrap();
         let mut store = RootCertStore::empty();
-        // The verifier of chains is not made without any.
+        // The chain verifier requires at least one root.
         store.add(shown.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_trusted_has_advice() {
+    fn an_untrusted_certificate_has_advice() {
         assert!(advice("invalid peer certificate: UnknownIssuer").is_some());
         assert!(advice("invalid peer certificate: Expired").is_none());
     }

@@ -1,8 +1,9 @@
-//! Watches: a stream from the server, of which the newest state is kept until somebody asks for it.
+//! Watches: a stream of states from the server. The client keeps the newest state until the next
+//! call.
 //!
-//! Invariant: a state is told when it differs by a stamp from what was told last (a raw watch is
-//! told of every message), so a new stream, which begins with everything, tells nothing twice, and
-//! the last state is never missed: the new stream begins with it.
+//! Invariant: a state is reported if a versionstamp differs from the last reported state; a raw
+//! watch reports every message. A new stream starts with a full state, so no state is repeated and
+//! the last one is never missed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +13,18 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::ask::Asker;
 use super::credentials::{Credentials, Grant};
-use super::extension::Needs;
-use super::stream::{End, Follower, Wish, follow};
-use crate::connect::extension::{FRAMES, WATCH};
-use crate::connect::state;
+use super::executor::Needs;
+use super::executor::RequestExecutor;
+use super::stream::{End, Follower, StreamRequest, follow};
 use crate::connect::versions::Version;
 use crate::connect::wire::watch::{WatchAnswer, read_answer, write_request};
 use crate::model::{
-    Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
+    Entry, Error, FRAMES_ANSWER_BYTES_MAX, Id, Key, Kind, Result, Versionstamp,
+    WATCH_FRAME_BYTES_MAX, WatchReply,
 };
-use crate::store::{Entry, Id, WatchReply};
+use crate::protocol::extension::{FRAMES, WATCH};
+use crate::protocol::state;
 
 /// The watches of one handle.
 #[derive(Default)]
@@ -43,25 +44,25 @@ struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// What follows the server; started by the first question.
+    /// The task that reads the stream; started by the first call.
     task: Option<AbortHandle>,
     /// The newest state; `None` before the first.
     newest: Option<Vec<Option<Entry>>>,
-    /// Stamps of the state told last.
+    /// Versionstamps of the last reported state.
     told: Option<Stamps>,
-    /// What follows the server does so in frames.
+    /// The stream uses frames.
     in_frames: bool,
-    /// Messages have come since something was told.
+    /// Messages have arrived since the last report.
     news: bool,
     asked: Option<WatchReply>,
     failure: Option<Error>,
 }
 
-/// A state is known by its stamps.
+/// The versionstamps that identify a state.
 type Stamps = Vec<Option<Versionstamp>>;
 
 impl State {
-    /// Of the newest state.
+    /// The versionstamps of the newest state.
     fn stamps(&self) -> Option<Stamps> {
         let newest = self.newest.as_ref()?;
         Some(newest.iter().map(|entry| entry.as_ref().map(|entry| entry.stamp)).collect())
@@ -77,14 +78,20 @@ impl Watches {
         id
     }
 
-    pub(super) fn next(&self, id: Id, reply: WatchReply, asker: &Arc<Asker>, runtime: &Handle) {
+    pub(super) fn next(
+        &self,
+        id: Id,
+        reply: WatchReply,
+        executor: &Arc<RequestExecutor>,
+        runtime: &Handle,
+    ) {
         let watch = self.0.lock().watches.get(&id).cloned();
         let Some(watch) = watch else { return reply(Ok(None)) };
         {
             let mut state = watch.state.lock();
             state.asked = Some(reply);
             if state.task.is_none() {
-                let follow = follow(asker.clone(), watch.clone());
+                let follow = follow(executor.clone(), watch.clone());
                 state.task = Some(runtime.spawn(follow).abort_handle());
             }
         }
@@ -120,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Answers who asks, if there is something to say.
+    /// Answers a waiting call, if there is something to report.
     fn tell(&self) {
         let mut state = self.state.lock();
         let answer = match (&state.failure, &state.newest) {
@@ -147,7 +154,7 @@ impl Watch {
 }
 
 impl Watch {
-    /// Takes in a message in frames: every one has all keys.
+    /// Takes a message in frames, which always has all keys.
     fn take_frame(&self, message: &[u8]) -> Result<bool, End> {
         let told = state::read_message(message, self.keys.len()).map_err(End::Final)?;
         let held = told.map_err(End::Final)?.into_iter();
@@ -158,7 +165,7 @@ impl Watch {
         Ok(self.taken(state, before))
     }
 
-    /// A state was taken in. Whether it is another than before.
+    /// Records a received state. Returns whether it differs from the one before.
     fn taken(&self, mut state: MutexGuard<'_, State>, before: Option<Stamps>) -> bool {
         state.news = true;
         let differs = state.stamps() != before;
@@ -169,11 +176,11 @@ impl Watch {
 }
 
 impl Follower for Watch {
-    fn wish(&self, credentials: &Credentials, grant: &Grant) -> Result<Wish> {
+    fn request(&self, credentials: &Credentials, grant: &Grant) -> Result<StreamRequest> {
         let in_frames = grant.offers(FRAMES);
         self.state.lock().in_frames = in_frames;
         if in_frames {
-            return Ok(Wish {
+            return Ok(StreamRequest {
                 path: WATCH,
                 body: Bytes::from(state::write_request(&self.keys, self.raw)),
                 needs: Some(Needs { extension: FRAMES, what: "watches of many keys" }),
@@ -188,7 +195,7 @@ impl Follower for Watch {
             );
             return Err(Error::new(Kind::Unsupported, why));
         }
-        Ok(Wish {
+        Ok(StreamRequest {
             path: "watch",
             body: Bytes::from(write_request(&self.keys)),
             needs: None,
@@ -221,7 +228,7 @@ impl Follower for Watch {
                 Some(found) => {
                     *place = found.map(|found| Entry { stamp: found.stamp, value: found.value });
                 }
-                None if is_first => return Err(malformed("the first one leaves a key out")),
+                None if is_first => return Err(malformed("the first message lacks a key")),
                 None => {}
             }
         }

@@ -1,41 +1,42 @@
-//! Writes: by frames, many to a request, or by the protocol's own messages, a request each. Those
-//! that are about the same key go one after the other.
+//! Writes: in frames, many to a request, or in the protocol's own messages, one to a request.
+//! Writes of the same key are sent in order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::ask::{Again, Asker, Question, Unfit, lost, whose};
-use super::extension::{Needs, answer_of, limits_header};
+use super::executor::{Needs, Question, RequestExecutor, Unfit, lost, whose};
+use super::extension::{answer_of, limits_header};
 use super::order::{About, about};
-use super::repeat;
-use crate::codec::frame::parse_outcomes;
-use crate::connect::extension::{FRAMES, WRITE, with_count};
+use super::retry_safety;
 use crate::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use crate::model::{
     AtomicWrite, Decision, Enqueued, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX,
     FRAMES_WRITES_MAX, Kind, Limits, Result, Results,
 };
+use crate::protocol::RetrySafety;
+use crate::protocol::extension::{FRAMES, WRITE, with_count};
+use crate::protocol::frame::parse_outcomes;
 
-/// A write, and the same in a frame.
+/// A write and its frame.
 #[derive(Clone, Debug)]
 pub struct Framed {
-    /// What it does.
+    /// The write.
     pub write: AtomicWrite,
-    /// Its records, to their end.
+    /// Its records, up to the end record.
     pub frame: Vec<u8>,
 }
 
-/// Some of the writes, with their places.
+/// Writes with their places in the call.
 type Line = Vec<(usize, Framed)>;
 
 /// Decisions, with the places of their writes.
 type Decided = Vec<(usize, Decision)>;
 
-/// Carries the writes out; their decisions come back in their order.
+/// Executes the writes. The decisions keep their order.
 pub(super) async fn carry_out(
-    asker: Arc<Asker>,
+    executor: Arc<RequestExecutor>,
     writes: Vec<Result<Framed>>,
     limits: &Limits,
 ) -> Vec<Decision> {
@@ -50,24 +51,24 @@ pub(super) async fn carry_out(
     }
     let lines = lines(good);
     let mut asked = JoinSet::new();
-    if asker.credentials.offers(FRAMES) {
-        for (again, requests) in groups(lines) {
-            let (asker, limits) = (asker.clone(), limits.clone());
+    if executor.credentials.offers(FRAMES) {
+        for (retry, requests) in groups(lines) {
+            let (executor, limits) = (executor.clone(), limits.clone());
             asked.spawn(async move {
                 let mut done = Vec::new();
                 for request in requests {
-                    done.extend(commit_all(&asker, again, request, &limits).await);
+                    done.extend(commit_all(&executor, retry, request, &limits).await);
                 }
                 done
             });
         }
     } else {
         for line in lines {
-            let asker = asker.clone();
+            let executor = executor.clone();
             asked.spawn(async move {
                 let mut done = Vec::with_capacity(line.len());
                 for (at, Framed { write, .. }) in line {
-                    let decided = commit(&asker, write).await;
+                    let decided = commit(&executor, write).await;
                     done.push((at, decided.unwrap_or_else(Decision::Rejected)));
                 }
                 done
@@ -75,7 +76,7 @@ pub(super) async fn carry_out(
         }
     }
     while let Some(done) = asked.join_next().await {
-        // A line that has panicked leaves its writes unanswered, and the others theirs.
+        // A line that panics leaves only its own writes unanswered.
         for (at, decision) in done.unwrap_or_default() {
             if let Some(place) = decisions.get_mut(at) {
                 *place = decision;
@@ -85,8 +86,8 @@ pub(super) async fn carry_out(
     decisions
 }
 
-/// The writes in lines, so that two about the same key or queue are in one, in their order. Where a
-/// range is checked, any write may be about it: then there is one line.
+/// Sorts the writes into lines: two writes of the same key or queue are in one line, in order. A
+/// checked range may overlap any write, so there is only one line then.
 fn lines(writes: Line) -> Vec<Line> {
     if writes.len() <= 1 || writes.iter().any(|(_, of)| !of.write.ranges().is_empty()) {
         return if writes.is_empty() { Vec::new() } else { vec![writes] };
@@ -125,7 +126,7 @@ fn lines(writes: Line) -> Vec<Line> {
     lines
 }
 
-/// How much of a request's room is taken.
+/// The used part of a request.
 #[derive(Clone, Copy, Default)]
 struct Room {
     writes: usize,
@@ -138,7 +139,7 @@ impl Room {
         let (checks, mutations, messages) = framed.write.parts();
         let conditions = checks.len() + framed.write.ranges().len();
         let tells = usize::from(framed.write.tells_values());
-        // Each may have a record of placeholders behind it, and the end is one too.
+        // A mutation or message may have a placeholder record, and the end is a record too.
         let places = framed.write.patches().len();
         let records = conditions + 2 * (mutations.len() + messages.len()) + places + tells + 1;
         Self { writes: 1, bytes: framed.frame.len(), records }
@@ -159,21 +160,21 @@ impl Room {
     }
 }
 
-/// The lines put together into requests. Those of a group follow each other; groups do not wait.
-/// What may be sent again shares no request with what may not.
-fn groups(lines: Vec<Line>) -> Vec<(Again, Vec<Line>)> {
-    let mut groups: Vec<(Again, Vec<Line>)> = Vec::new();
-    // The last group of each kind, as long as it is one request that has room.
+/// Groups lines into requests. The requests of a group are sent in order; groups run in parallel.
+/// Requests never mix writes that are safe to repeat with others.
+fn groups(lines: Vec<Line>) -> Vec<(RetrySafety, Vec<Line>)> {
+    let mut groups: Vec<(RetrySafety, Vec<Line>)> = Vec::new();
+    // The last group of each kind, while it is one request with room.
     let mut open: [Option<(usize, Room)>; 3] = [None; 3];
     for line in lines {
-        let again = line.iter().map(|(_, of)| repeat::again(&of.write)).max();
-        let again = again.unwrap_or(Again::Harmless);
+        let retry = line.iter().map(|(_, of)| retry_safety::of(&of.write)).max();
+        let retry = retry.unwrap_or(RetrySafety::Idempotent);
         let whole = line.iter().fold(Room::default(), |room, (_, of)| room.with(Room::of(of)));
-        let [harmless, guarded, harmful] = &mut open;
-        let open = match again {
-            Again::Harmless => harmless,
-            Again::Guarded => guarded,
-            Again::Harmful => harmful,
+        let [idempotent, conditional, unsafe_] = &mut open;
+        let open = match retry {
+            RetrySafety::Idempotent => idempotent,
+            RetrySafety::Conditional => conditional,
+            RetrySafety::Unsafe => unsafe_,
         };
         if let Some((at, taken)) = open
             && !taken.with(whole).is_over()
@@ -187,12 +188,12 @@ fn groups(lines: Vec<Line>) -> Vec<(Again, Vec<Line>)> {
         if !whole.is_over() {
             *open = Some((groups.len(), whole));
         }
-        groups.push((again, cut(line)));
+        groups.push((retry, cut(line)));
     }
     groups
 }
 
-/// A line in as many requests as it needs.
+/// Splits a line into as many requests as it needs.
 fn cut(line: Line) -> Vec<Line> {
     let mut requests: Vec<Line> = Vec::new();
     let mut taken = Room::default();
@@ -210,24 +211,31 @@ fn cut(line: Line) -> Vec<Line> {
 }
 
 /// Sends the writes of one request.
-async fn commit_all(asker: &Asker, again: Again, request: Line, limits: &Limits) -> Decided {
+async fn commit_all(
+    executor: &RequestExecutor,
+    retry: RetrySafety,
+    request: Line,
+    limits: &Limits,
+) -> Decided {
     let count = request.len();
     let frame: Vec<u8> = request.iter().flat_map(|(_, of)| of.frame.iter().copied()).collect();
     let needs = Needs { extension: FRAMES, what: "writes beyond Deno KV's" };
     let question = Question {
         limits: limits_header(limits),
         results: true,
-        ..Question::extension(WRITE, again, with_count(count, &frame), needs)
+        ..Question::extension(WRITE, retry, with_count(count, &frame), needs)
     };
-    let answer = asker.ask(&question, |_, bytes| {
+    let answer = executor.execute(&question, |_, bytes| {
         let outcomes = answer_of(bytes)?;
         parse_outcomes(&outcomes, count).map_err(|bad| Unfit::Malformed(bad.what().to_owned()))
     });
     let (decisions, sent_before) =
         answer.await.unwrap_or_else(|error| (vec![Decision::Rejected(error); count], false));
     let decided = request.into_iter().zip(decisions).map(|((at, framed), decision)| {
-        let told = match repeat::again(&framed.write) {
-            Again::Guarded | Again::Harmful if sent_before => told_again(decision),
+        let told = match retry_safety::of(&framed.write) {
+            RetrySafety::Conditional | RetrySafety::Unsafe if sent_before => {
+                after_repetition(decision)
+            }
             _ => decision,
         };
         (at, told)
@@ -235,27 +243,27 @@ async fn commit_all(asker: &Asker, again: Again, request: Line, limits: &Limits)
     decided.collect()
 }
 
-/// What a decision means when the write may have been carried out before, and changes something.
-fn told_again(decision: Decision) -> Decision {
+/// The meaning of a decision about a changing write whose earlier try may have been executed.
+fn after_repetition(decision: Decision) -> Decision {
     match decision {
         Decision::CheckFailed(_) => Decision::Rejected(whose()),
         Decision::Rejected(error) if !matches!(error.kind(), Kind::Invalid | Kind::Range) => {
             Decision::Rejected(lost(&format!(
-                "The answer to a write was lost; sent again, it failed, and nobody knows what had \
-                 become of it: read to find out. {error}"
+                "The answer to a write was lost; sent again, it failed. The first try may have been \
+                 executed: read to find out. {error}"
             )))
         }
         decided => decided,
     }
 }
 
-async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
-    let again = repeat::again(&write);
+async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decision> {
+    let retry = retry_safety::of(&write);
     let (checks, _, messages) = write.parts();
     let (checks, messages) = (checks.len(), messages.len());
-    let question = Question::plain("atomic_write", false, again, write_request(write)?);
-    let (answer, sent_before) = asker
-        .ask(&question, |_, bytes| match read_answer(bytes) {
+    let question = Question::plain("atomic_write", false, retry, write_request(write)?);
+    let (answer, sent_before) = executor
+        .execute(&question, |_, bytes| match read_answer(bytes) {
             Ok(WriteAnswer::Disabled) => Err(Unfit::Disabled(Error::new(
                 Kind::Denied,
                 "Writes are disabled for this database",
@@ -265,13 +273,15 @@ async fn commit(asker: &Asker, write: AtomicWrite) -> Result<Decision> {
         })
         .await?;
     match answer {
-        // The protocol has numbers for messages neither, and deduplicates none.
+        // The protocol has no message ids, so it does not deduplicate.
         WriteAnswer::Committed(stamp) => {
             let enqueued = vec![Enqueued { id: None, deduplicated: false }; messages];
             Ok(Decision::committed(stamp, Results { enqueued, ..Results::default() }))
         }
-        WriteAnswer::CheckFailed(_) if sent_before && again != Again::Harmless => Err(whose()),
-        // Some servers do not say which. Of one check it is clear.
+        WriteAnswer::CheckFailed(_) if sent_before && retry != RetrySafety::Idempotent => {
+            Err(whose())
+        }
+        // Some servers do not name the failed check. With only one check it is clear.
         WriteAnswer::CheckFailed(failed) if failed.is_empty() && checks == 1 => {
             Ok(Decision::CheckFailed(vec![0]))
         }
@@ -335,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_filled_and_what_may_be_sent_again_goes_by_itself() {
+    fn requests_are_filled_and_idempotent_writes_are_sent_apart() {
         let check = |name: u8, changes: bool| {
             let key = Key::from_encoded(vec![2, name, 0]);
             let expected = Some(Versionstamp::new(1));
@@ -355,14 +365,14 @@ mod tests {
         ];
         let groups = groups(lines(placed(writes)));
         let told: Vec<_> =
-            groups.iter().map(|(again, requests)| (*again, places(requests))).collect();
+            groups.iter().map(|(retry, requests)| (*retry, places(requests))).collect();
         assert_eq!(
             told,
             [
-                (Again::Harmful, vec![vec![0, 2]]),
-                (Again::Guarded, vec![vec![1, 5]]),
-                (Again::Harmful, vec![vec![3]]),
-                (Again::Harmless, vec![vec![4]]),
+                (RetrySafety::Unsafe, vec![vec![0, 2]]),
+                (RetrySafety::Conditional, vec![vec![1, 5]]),
+                (RetrySafety::Unsafe, vec![vec![3]]),
+                (RetrySafety::Idempotent, vec![vec![4]]),
             ]
         );
         // One line that is longer than a request.
@@ -372,10 +382,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_repetition_is_not_what_the_first_one_did() {
+    fn the_answer_to_a_repetition_is_not_that_of_the_first_try() {
         let known = Decision::Committed(Versionstamp::new(3));
-        assert_eq!(told_again(known.clone()), known);
-        let kind = |decision| match told_again(decision) {
+        assert_eq!(after_repetition(known.clone()), known);
+        let kind = |decision| match after_repetition(decision) {
             Decision::Rejected(error) => error.kind(),
             other => panic!("{other:?}"),
         };

@@ -1,10 +1,10 @@
-//! Search, as far as it is pure: which text a value has, and what a query means.
+//! The pure part of search: the text of a value, and the meaning of a query.
 //!
-//! Duty: values to the text of an index's fields; queries to expressions that the full-text engine
-//! takes, or to an error that names the place.
-//! Invariant: nothing of a query reaches the engine but quoted text, numbers and the operators of
-//! the grammar; whatever comes in, parsing ends and its stack is bounded; finding text is bounded by
-//! the bytes of the value.
+//! Duty: values to the text of an index's fields; queries to expressions of the full-text engine,
+//! or to an error that names the place.
+//! Invariant: of a query, only quoted text, numbers and the operators of the grammar reach the
+//! engine. Parsing any input ends with a bounded stack. The bytes of a value bound the search for
+//! its text.
 //! Never: I/O, SQL.
 
 mod query;

@@ -1,5 +1,5 @@
-//! The query language: FTS5's grammar, parsed here so that a mistake is told by its place, and so
-//! that what reaches FTS5 is always well formed.
+//! The query language: FTS5's grammar. It is parsed here, so that an error names its place and FTS5
+//! gets only well-formed queries.
 //!
 //! ```text
 //! query    = and { OR and }
@@ -11,10 +11,10 @@
 //! phrase   = string { "+" string } ["*"]
 //! ```
 //!
-//! The expression that comes out has the query's own structure, since precedences are FTS5's, with
-//! every string in quotes and every field by its number.
+//! The resulting expression has the query's own structure, because precedences are FTS5's. Every
+//! string is quoted and every field is replaced by its number.
 //!
-//! A string is a bare word or a text in quotes, a quote in it doubled. Beyond FTS5, a field may be
+//! A string is a bare word or a quoted text, with quotes in it doubled. Beyond FTS5, a field may be
 //! written with its dots.
 
 use crate::model::{Error, QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result};
@@ -52,12 +52,12 @@ pub fn parse(query: &str, fields: &[String]) -> Result<String> {
 enum Kind {
     /// A bare word; with dots it can only be a field.
     Word(String),
-    /// A text in quotes, without them.
+    /// A quoted text, without its quotes.
     Quoted(String),
     And,
     Or,
     Not,
-    /// `NEAR` in front of a parenthesis; else it is a word.
+    /// `NEAR` before a parenthesis; otherwise it is a word.
     Near,
     Sign(char),
     End,
@@ -66,7 +66,7 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Token {
     kind: Kind,
-    /// Where it starts, in bytes.
+    /// Its start, in bytes.
     start: usize,
 }
 
@@ -254,7 +254,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows an opening parenthesis, and the closing one.
+    /// The query in parentheses, after the opening one, and the closing one.
     fn parenthesized(&mut self) -> Result<String> {
         self.deeper()?;
         let inner = self.query()?;

@@ -1,4 +1,4 @@
-//! The text that a value has under the fields of an index.
+//! The text of a value under the fields of an index.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use crate::model::{
     Node, NodeId, Value,
 };
 
-/// The fields of an index, taken apart once.
+/// The parsed fields of an index.
 pub struct Texts {
     fields: Vec<Vec<String>>,
 }
 
-/// Digits of a number that cost as much as a byte of text: a number of 9 bytes can have 327 of them.
+/// Digits of a number that cost as much as a byte of text: a number of 9 bytes can have 327 digits.
 const DIGITS_PER_COST: usize = 40;
 
 impl Texts {
@@ -24,19 +24,18 @@ impl Texts {
         Self { fields: fields.iter().map(steps).collect() }
     }
 
-    /// The text under each field, `None` if there is none under any of them.
+    /// The text under each field; `None` if no field has any.
     ///
-    /// Text is: strings, numbers and bigints (their decimal digits) of up to
-    /// [`INDEX_BIGINT_BITS_MAX`] bits; of arrays, sets and maps that a path ends at or leads through,
-    /// what is inside, with a space between. Properties of objects are only what a path names. A value
-    /// can hold itself, or one object very often: it has the text that the fields reach at a cost
-    /// that no value of its size without such references has.
+    /// Text is: strings; numbers, and bigints of up to [`INDEX_BIGINT_BITS_MAX`] bits, as decimal
+    /// digits; the contents of arrays, sets and maps on a path or at its end, separated by spaces.
+    /// Object properties count only if a path names them. A value may contain itself, or one object
+    /// many times: the cost is bounded by that of a value of its size without references.
     #[must_use]
     pub fn of(&self, encoding: Encoding, bytes: &[u8]) -> Option<Vec<String>> {
         if encoding != Encoding::Cbor {
             return None;
         }
-        // What cannot be decoded cannot be read either; it has no text.
+        // A value that cannot be decoded has no text.
         let value = cbor::decode(bytes).ok()?;
         let field_cost_max = bytes.len().saturating_mul(INDEX_FIELD_COST_PER_BYTE_MAX);
         let cost_max = field_cost_max.saturating_mul(self.fields.len());
@@ -53,11 +52,11 @@ impl Texts {
     }
 }
 
-/// What may still be spent on a value.
+/// The remaining cost for a value.
 struct Budget(usize);
 
 impl Budget {
-    /// Whether there was so much left.
+    /// Spends the cost. Returns whether there was enough.
     fn spend(&mut self, cost: usize) -> bool {
         let left = self.0.checked_sub(cost);
         self.0 = left.unwrap_or(0);
@@ -65,7 +64,7 @@ impl Budget {
     }
 }
 
-/// Walks with a stack of its own; what is found first comes first.
+/// Walks with a stack of its own, in the value's order.
 fn collect(value: &Value, steps: &[String], budget: &mut Budget, out: &mut String) {
     let mut waiting: Vec<(NodeId, usize)> = vec![(value.root_id(), 0)];
     while let Some((id, at)) = waiting.pop() {
@@ -97,8 +96,8 @@ fn collect(value: &Value, steps: &[String], budget: &mut Budget, out: &mut Strin
     }
 }
 
-/// What a node costs beside the visit: the names to be compared if a step is taken from it, the items
-/// that are to be visited, its text.
+/// The cost of a node beside the visit: the names to compare if a step is taken from it, the items
+/// to visit, its text.
 fn cost(node: &Node, steps: bool) -> usize {
     match node {
         Node::Object(properties) if steps => properties.len(),
@@ -111,9 +110,8 @@ fn cost(node: &Node, steps: bool) -> usize {
     }
 }
 
-/// What a step of a path leads to: a property, an entry of a `Map` under a string or a number, an
-/// item of an array by its index; where an array has no such index, the step is taken from each of
-/// its items.
+/// The targets of one step: a property, an entry of a `Map` under a string or a number, an array
+/// item by its index. If an array has no such index, the step is taken from each of its items.
 fn step_into(
     value: &Value,
     node: &Node,
@@ -127,7 +125,7 @@ fn step_into(
             waiting.extend(named.map(|(_, id)| (*id, at + 1)));
         }
         Node::Map(entries) => {
-            // Only a number that is the same can look the same.
+            // Only an equal number can have the same text.
             let number: Option<f64> = step.parse().ok();
             let named = entries.iter().find(|(key, _)| match value.node(*key) {
                 Some(Node::String(text)) => is_same(text, step),
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_strings_numbers_and_what_arrays_hold() {
+    fn text_is_strings_numbers_and_array_items() {
         let mut value = Value::new(Node::Null);
         let [a, b] = ["red", "green"].map(|text| value.push(Node::String(text.into())));
         let list = value.push(Node::Array(vec![a, b]));
@@ -201,7 +199,7 @@ mod tests {
         let root =
             object(&mut value, &[("tags", list), ("big", big), ("flag", flag), ("makers", makers)]);
         value.set(value.root_id(), root);
-        // One object in two places is a shared one; as it is decoded again it still is.
+        // An object in two places is shared, and stays so after decoding.
         assert_eq!(texts(&value, &["tags", "big"]), Some(vec!["red green".into(), "5".into()]));
         assert_eq!(texts(&value, &["makers.year"]), Some(vec!["1987 1987".into()]));
         assert_eq!(
@@ -221,7 +219,7 @@ mod tests {
 
     /// One object under many names made every field walk it as often, for seconds.
     #[test]
-    fn shared_objects_cost_no_more_than_what_they_stand_for_would() {
+    fn shared_objects_cost_no_more_than_copies() {
         let mut value = Value::new(Node::Null);
         let text = value.push(Node::String("x".repeat(1000).as_str().into()));
         let shared = object(&mut value, &[("text", text)]);
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shared_is_walked_to_its_end() {
+    fn a_value_without_shared_objects_is_walked_to_its_end() {
         let mut value = Value::new(Node::Null);
         let smallest = f64::from_bits(1);
         let items: Vec<_> = (0..5000)

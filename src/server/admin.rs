@@ -3,14 +3,15 @@
 //! | request | does |
 //! |---|---|
 //! | `GET /v1/admin/databases` | lists them |
-//! | `POST /v1/admin/databases` | makes one: `{ name, quotas? }` |
+//! | `POST /v1/admin/databases` | creates one: `{ name, quotas? }` |
 //! | `GET /v1/admin/databases/NAME` | shows it |
 //! | `PUT /v1/admin/databases/NAME/quotas` | sets its quotas |
 //! | `DELETE /v1/admin/databases/NAME` | drops it |
-//! | `POST /v1/admin/databases/NAME/tokens` | makes a token: `{ rights }` |
-//! | `DELETE /v1/admin/databases/NAME/tokens/ID` | withdraws it |
+//! | `POST /v1/admin/databases/NAME/tokens` | creates a token: `{ rights }` |
+//! | `DELETE /v1/admin/databases/NAME/tokens/ID` | revokes it |
 //!
-//! The server's admin token may do all; a database's own admin token shows it and has its tokens.
+//! The server's admin token allows all of these. A database's own admin token allows to show that
+//! database and to manage its tokens.
 
 use std::sync::Arc;
 
@@ -22,10 +23,10 @@ use serde::{Deserialize, Serialize};
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
 use super::auth::{Rights, TokenHash, bearer};
-use super::catalog::{Asker, no_database, now_ms};
+use super::catalog::{Requester, no_database, now_ms};
 use super::database::{AccessToken, Database};
 use super::options::Quotas;
-use super::route::{only, read};
+use super::request::{only, read};
 use super::slots::mark_authenticated;
 use crate::connect::time::to_rfc3339;
 use crate::connect::versions::JSON_TYPE;
@@ -42,7 +43,7 @@ struct DatabaseView {
     watches: u32,
     quotas: Quotas,
     tokens: Vec<TokenView>,
-    /// Of one that was just made: shown this once.
+    /// Present only in the answer that creates the database.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
@@ -53,7 +54,7 @@ struct TokenView {
     id: String,
     rights: Rights,
     created_at: String,
-    /// Of one that was just made: shown this once.
+    /// Present only in the answer that creates the database.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
@@ -109,19 +110,19 @@ async fn parsed<T: for<'a> Deserialize<'a>>(body: Incoming) -> Result<T, Refusal
         .map_err(|error| Refusal::bad_request(format!("The request cannot be read: {error}")))
 }
 
-/// Who asks: with the server's admin token, or that of the database of this name.
-fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<Asker, Refusal> {
+/// Authorizes a request by the server's admin token, or by that of the database `name`.
+fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<Requester, Refusal> {
     let hash = TokenHash::of(bearer(&head.headers)?);
     if serving.admin_token.as_ref().is_some_and(|admin| admin.is(&hash)) {
         mark_authenticated(head);
-        return Ok(Asker::Server);
+        return Ok(Requester::Server);
     }
     let own = name.and_then(|name| serving.catalog.by_name(name));
     match own.and_then(|of| of.token(&hash).map(|(rights, _)| (of, rights))) {
         Some((own, Rights::Admin)) => {
             mark_authenticated(head);
             own.take_operation()?;
-            Ok(Asker::Own(own.id, hash))
+            Ok(Requester::Own(own.id, hash))
         }
         Some(_) => Err(Refusal::new(
             StatusCode::FORBIDDEN,
@@ -131,7 +132,7 @@ fn authorize(serving: &Serving, head: &Parts, name: Option<&str>) -> Result<Aske
     }
 }
 
-/// Runs what waits for the disk away from the threads that serve.
+/// Runs work that waits for the disk on a blocking thread.
 async fn blocking<T: Send + 'static>(
     serving: &Arc<Serving>,
     work: impl FnOnce(&Serving) -> Result<T, Refusal> + Send + 'static,
@@ -174,10 +175,10 @@ pub(super) async fn route(
             only(&head, &[Method::GET, Method::DELETE])?;
             let name = name.to_owned();
             if head.method == Method::GET {
-                let asker = authorize(serving, &head, Some(&name))?;
+                let requester = authorize(serving, &head, Some(&name))?;
                 let shown = blocking(serving, move |serving| {
                     let found = serving.catalog.by_name(&name).ok_or_else(|| no_database(&name))?;
-                    asker.still(&found)?;
+                    requester.still(&found)?;
                     Ok(view(&found, None))
                 });
                 return json(StatusCode::OK, &shown.await?);
@@ -195,20 +196,20 @@ pub(super) async fn route(
         }
         ["databases", name, "tokens"] => {
             only(&head, &[Method::POST])?;
-            let asker = authorize(serving, &head, Some(name))?;
+            let requester = authorize(serving, &head, Some(name))?;
             let (name, NewToken { rights }) = (name.to_owned(), parsed(body).await?);
             let made = blocking(serving, move |serving| {
-                let (token, record) = serving.catalog.add_token(&name, &asker, rights)?;
+                let (token, record) = serving.catalog.add_token(&name, &requester, rights)?;
                 Ok(token_view(&record, Some(token)))
             });
             json(StatusCode::CREATED, &made.await?)
         }
         ["databases", name, "tokens", id] => {
             only(&head, &[Method::DELETE])?;
-            let asker = authorize(serving, &head, Some(name))?;
+            let requester = authorize(serving, &head, Some(name))?;
             let (name, id) = (name.to_owned(), id.to_owned());
             let withdraw =
-                move |serving: &Serving| serving.catalog.withdraw_token(&name, &asker, &id);
+                move |serving: &Serving| serving.catalog.withdraw_token(&name, &requester, &id);
             blocking(serving, withdraw).await?;
             Ok(nothing())
         }

@@ -1,4 +1,4 @@
-//! What goes back: whole bodies, streams, refusals.
+//! Answers: whole bodies, streams, refusals.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,16 +16,16 @@ pub(super) enum Body {
     Whole(Option<Bytes>),
     /// Ends when the sender is dropped.
     Stream(mpsc::Receiver<Bytes>),
-    /// Made at the moment in which the connection takes it.
+    /// Produced when the connection takes it.
     Drawn(Box<dyn Draw>),
 }
 
-/// A body of which it matters whether the connection has taken it. Dropped with the request.
+/// A body that needs to know whether the connection has taken it. Dropped with the request.
 pub(super) trait Draw: Send {
     /// The next piece; `Ready(None)` at the end.
     fn draw(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 
-    /// How many bytes are left, if that is known.
+    /// The number of bytes left, if known.
     fn left(&self) -> Option<u64> {
         None
     }
@@ -65,7 +65,7 @@ impl HttpBody for Body {
 
 pub(super) type Answer = Response<Body>;
 
-/// An answer of this type.
+/// An answer with this content type.
 pub(super) fn answer(status: StatusCode, content_type: &'static str, body: Body) -> Answer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
@@ -85,7 +85,7 @@ pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     answer(status, "text/plain; charset=utf-8", whole(text))
 }
 
-/// Why a request is not answered as it hoped.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
@@ -106,7 +106,7 @@ impl Refusal {
         Self::new(StatusCode::UNAUTHORIZED, text)
     }
 
-    /// The same for a token that there is none of, another database's, and an expired one.
+    /// The same answer for an unknown token, another database's token and an expired token.
     pub(super) fn wrong_token() -> Self {
         Self::unauthorized("Invalid access token.")
     }
@@ -137,7 +137,7 @@ impl Refusal {
     }
 }
 
-/// Clients repeat what has a status of 5xx, for ever, so only that which may come right has one.
+/// Clients repeat a request after a 5xx status without end, so only an error that may pass has one.
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let text = error.message();

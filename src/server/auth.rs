@@ -1,7 +1,7 @@
-//! Tokens: access tokens, which are kept as hashes, and tokens of the data path, which are signed.
+//! Tokens: access tokens, stored as hashes, and signed tokens of the data path.
 //!
-//! Access tokens that the server makes are 256 random bits, so one round of SHA-256 is enough at
-//! rest: there is no dictionary of such numbers to try.
+//! Access tokens that the server creates are 256 random bits, so one round of SHA-256 protects the
+//! stored hashes: no dictionary attack is possible.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -10,20 +10,20 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use uuid::Uuid;
 
 use super::answer::Refusal;
-use crate::connect::database_id::DatabaseId;
 use crate::model::{Error, Kind, Result};
 
-/// What a token allows; each includes those before it.
+/// The rights of a token; each level includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Rights {
     /// Read and watch.
     Read = 1,
-    /// Write too.
+    /// Also write.
     Write = 2,
-    /// Make and withdraw tokens of its database too.
+    /// Also create and revoke tokens of its database.
     Admin = 3,
 }
 
@@ -50,19 +50,19 @@ impl TokenHash {
         BASE64_URL_SAFE_NO_PAD.encode(self.0)
     }
 
-    /// Compared in a time that does not depend on where they differ.
+    /// Compares in constant time.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 
-    /// A part of it that names the token in what is signed.
+    /// Identifies the access token in a signed token.
     pub(super) fn fingerprint(&self) -> [u8; 8] {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         [a, b, c, d, e, f, g, h]
     }
 }
 
-/// Random bytes of the operating system.
+/// Random bytes from the operating system.
 pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
@@ -75,7 +75,7 @@ pub(super) fn new_token() -> Result<String> {
     Ok(format!("okv_{}", BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?)))
 }
 
-/// The token of a request. Neither text says which token was meant.
+/// The token of a request. Neither error text reveals the token.
 pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let malformed = || Refusal::unauthorized("Malformed authorization header.");
     let header = headers.get(AUTHORIZATION).ok_or_else(malformed)?;
@@ -87,19 +87,19 @@ pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     Ok(token)
 }
 
-/// What a token of the data path says.
+/// The contents of a signed token of the data path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
-    /// The one database that it is for.
-    pub(super) database: DatabaseId,
+    /// The only database that it is valid for.
+    pub(super) database: Uuid,
     pub(super) rights: Rights,
-    /// The access token that it was issued for; when that is withdrawn, so is this.
+    /// The access token that it was issued for. Revoking that token revokes this one.
     pub(super) issued_for: [u8; 8],
     pub(super) expires_at_ms: i64,
 }
 
-/// Signs and verifies tokens of the data path. Its key lives as long as the server: clients of one
-/// that has started anew fetch their metadata again.
+/// Signs and verifies tokens of the data path. The key lasts as long as the server process; after a
+/// restart, clients fetch their metadata again.
 pub(super) struct Signer {
     key: [u8; 32],
 }
@@ -128,7 +128,7 @@ impl Signer {
         Ok(format!("okd_{}", BASE64_URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// What a token grants; `None` for one that was not issued here or has expired.
+    /// The grant of a token; `None` if this server did not issue it or it has expired.
     pub(super) fn verify(&self, token: &str, now_ms: i64) -> Option<Grant> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.strip_prefix("okd_")?).ok()?;
         let (signed, signature) = bytes.split_at_checked(GRANT_BYTES)?;
@@ -139,7 +139,7 @@ impl Signer {
         let (issued_for, rest) = rest.split_first_chunk::<8>()?;
         let expires_at_ms = i64::from_be_bytes(rest.try_into().ok()?);
         (expires_at_ms > now_ms).then_some(Grant {
-            database: DatabaseId::from_bytes(*database),
+            database: Uuid::from_bytes(*database),
             rights: Rights::from_number(rights)?,
             issued_for: *issued_for,
             expires_at_ms,
@@ -155,7 +155,7 @@ mod tests {
     fn a_token_is_good_as_it_was_issued_and_no_longer() {
         let signer = Signer::new().unwrap();
         let grant = Grant {
-            database: DatabaseId::random([7; 16]),
+            database: uuid::Builder::from_random_bytes([7; 16]).into_uuid(),
             rights: Rights::Write,
             issued_for: [9; 8],
             expires_at_ms: 1000,

@@ -1,4 +1,4 @@
-//! All databases of a server: the one of a file, or those of a folder, by name and by UUID.
+//! All databases of a server, by name and by UUID: that of a file, or those of a folder.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
 
 use super::answer::Refusal;
 use super::auth::{self, Rights, TokenHash};
@@ -14,21 +15,20 @@ use super::database::{AccessToken, Database, Description};
 use super::memory::ServerMemory;
 use super::options::{Place, Plan, Quotas};
 use super::registry::Registry;
-use crate::connect::database_id::DatabaseId;
 use crate::model::{ACCESS_TOKENS_MAX, DATABASE_NAME_CHARS_MAX, DATABASES_MAX, Result};
 
-/// Who asks for a change of one database. Asked again where the change is made: until then its body
-/// may have taken its time, in which a token is withdrawn, or a name becomes another database's.
+/// The authorization of a change to one database. It is checked again when the change is made,
+/// because the token may be revoked, or the name reused, while the body arrives.
 #[derive(Clone, Debug)]
-pub(super) enum Asker {
-    /// Who has the server's admin token.
+pub(super) enum Requester {
+    /// Has the server's admin token.
     Server,
-    /// Who has an admin token of this database.
-    Own(DatabaseId, TokenHash),
+    /// Has an admin token of this database.
+    Own(Uuid, TokenHash),
 }
 
-impl Asker {
-    /// Whether this is the database, and the token is still good.
+impl Requester {
+    /// Fails if this is another database, or the token was revoked.
     pub(super) fn still(&self, database: &Database) -> Result<(), Refusal> {
         match self {
             Self::Server => Ok(()),
@@ -41,23 +41,23 @@ impl Asker {
     }
 }
 
-/// The databases.
+/// The databases of a server.
 pub(super) struct Catalog {
     /// `None` for a file.
     registry: Option<Registry>,
     databases: RwLock<BTreeMap<String, Arc<Database>>>,
     memory: ServerMemory,
-    /// One change of the registry at a time.
+    /// Held during a change of the registry.
     changing: Mutex<()>,
 }
 
-/// What the wall clock says, in ms since the epoch.
+/// The wall clock, in ms since the epoch.
 pub(super) fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.ok().and_then(|now| i64::try_from(now.as_millis()).ok()).unwrap_or(0)
 }
 
-/// The name of a file's one database.
+/// The name of a file's only database.
 const ONLY: &str = "";
 
 impl Catalog {
@@ -86,7 +86,7 @@ impl Catalog {
                     quotas: *quotas,
                     memory: memory.share(),
                 });
-                // A file that cannot be served is the starter's to know of, not the first client's.
+                // Opened now, so that an unusable file fails the start and not the first request.
                 database.store()?;
                 (None, vec![database])
             }
@@ -104,7 +104,7 @@ impl Catalog {
         self.databases.read().get(name).cloned()
     }
 
-    pub(super) fn by_id(&self, id: DatabaseId) -> Option<Arc<Database>> {
+    pub(super) fn by_id(&self, id: Uuid) -> Option<Arc<Database>> {
         self.databases.read().values().find(|database| database.id == id).cloned()
     }
 
@@ -112,7 +112,7 @@ impl Catalog {
         self.databases.read().values().cloned().collect()
     }
 
-    /// Makes a database with a first token of all rights, which is shown this once.
+    /// Creates a database with a first admin token, which only this answer shows.
     pub(super) fn create(
         &self,
         name: &str,
@@ -131,7 +131,7 @@ impl Catalog {
             return Err(Refusal::new(StatusCode::CONFLICT, text));
         }
         let (token, record) = make_token(Rights::Admin)?;
-        let id = DatabaseId::random(auth::random()?);
+        let id = Builder::from_random_bytes(auth::random()?).into_uuid();
         let database = Database::new(Description {
             name: name.to_owned(),
             id,
@@ -155,7 +155,7 @@ impl Catalog {
         Ok((database, token))
     }
 
-    /// Drops a database and removes its files. Waits for what is under way in it.
+    /// Drops a database and removes its files. Waits for running requests.
     pub(super) fn drop_database(&self, name: &str) -> Result<(), Refusal> {
         let registry = self.registry.as_ref().ok_or_else(Refusal::not_found)?;
         let database = {
@@ -176,13 +176,13 @@ impl Catalog {
     fn change(
         &self,
         name: &str,
-        asker: &Asker,
+        requester: &Requester,
         change: impl FnOnce(&mut Vec<AccessToken>, &mut Quotas) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let registry = self.registry.as_ref().ok_or_else(Refusal::not_found)?;
         let _changing = self.changing.lock();
         let database = self.by_name(name).ok_or_else(|| no_database(name))?;
-        asker.still(&database)?;
+        requester.still(&database)?;
         let (mut tokens, mut quotas) = (database.tokens(), database.quotas());
         change(&mut tokens, &mut quotas)?;
         let all = self.all();
@@ -198,16 +198,16 @@ impl Catalog {
         Ok(())
     }
 
-    /// Makes a token. It is shown this once: only its hash is kept.
+    /// Creates a token. Only this answer shows it: the registry keeps its hash.
     pub(super) fn add_token(
         &self,
         name: &str,
-        asker: &Asker,
+        requester: &Requester,
         rights: Rights,
     ) -> Result<(String, AccessToken), Refusal> {
         let (token, record) = make_token(rights)?;
         let kept = record.clone();
-        self.change(name, asker, |tokens, _| {
+        self.change(name, requester, |tokens, _| {
             if tokens.len() >= ACCESS_TOKENS_MAX {
                 let text = format!("Too many tokens (max {ACCESS_TOKENS_MAX}): withdraw some.");
                 return Err(Refusal::new(StatusCode::CONFLICT, text));
@@ -219,14 +219,14 @@ impl Catalog {
         Ok((token, record))
     }
 
-    /// Withdraws a token, and all of the data path that were issued for it.
+    /// Revokes a token and all data-path tokens issued for it.
     pub(super) fn withdraw_token(
         &self,
         name: &str,
-        asker: &Asker,
+        requester: &Requester,
         id: &str,
     ) -> Result<(), Refusal> {
-        self.change(name, asker, |tokens, _| {
+        self.change(name, requester, |tokens, _| {
             let before = tokens.len();
             tokens.retain(|token| token.id != id);
             if tokens.len() == before {
@@ -240,7 +240,7 @@ impl Catalog {
     }
 
     pub(super) fn set_quotas(&self, name: &str, new: Quotas) -> Result<(), Refusal> {
-        self.change(name, &Asker::Server, |_, quotas| {
+        self.change(name, &Requester::Server, |_, quotas| {
             *quotas = new;
             Ok(())
         })
@@ -269,7 +269,7 @@ fn make_token(rights: Rights) -> Result<(String, AccessToken)> {
     Ok((token, record))
 }
 
-/// Names stand in URLs as they are, and beside the server's own paths.
+/// A name is part of a URL unescaped, beside the server's own paths.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let chars = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
@@ -283,12 +283,12 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     )))
 }
 
-/// The UUID of a file that is served by itself: the same whenever it is served from that path.
-fn id_of(path: &std::path::Path) -> DatabaseId {
+/// The UUID of a file that is served by itself. It depends only on the path.
+fn id_of(path: &std::path::Path) -> Uuid {
     let digest: [u8; 32] = Sha256::digest(path.as_os_str().as_encoded_bytes()).into();
     let mut bytes = [0; 16];
     for (place, byte) in bytes.iter_mut().zip(digest) {
         *place = byte;
     }
-    DatabaseId::random(bytes)
+    Builder::from_random_bytes(bytes).into_uuid()
 }

@@ -1,7 +1,7 @@
-//! One connection: how slow its client may be, how much it may send ahead, and how it ends.
+//! One connection: its time limits, the bounds of what it sends, and its end.
 //!
-//! Invariant: a connection on which nothing is under way ends by itself, and so does one whose
-//! client takes nothing in; so all that a server has at one time are at work, or about to end.
+//! Invariant: a connection without a running request ends by itself, and so does one whose client
+//! stops reading. So every open connection either works or ends soon.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -36,22 +36,22 @@ const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
 const FAREWELL_MAX: Duration = Duration::from_millis(FAREWELL_MS_MAX);
 const IDLE_MAX: Duration = Duration::from_millis(CONNECTION_IDLE_MS_MAX);
 
-/// What is under way on a connection.
+/// The running requests of a connection.
 struct Work {
     begun: Instant,
     requests: AtomicUsize,
-    /// When the last request ended, in ms since the beginning; 0 before the first.
+    /// When the last request ended, in ms since `begun`; 0 before the first.
     idle_since_ms: AtomicU64,
-    /// Of which the client has not taken all that is there, by the request's number.
+    /// Answers that the client has not read to the end, by request number.
     taken: Mutex<HashMap<u64, Rest, RandomState>>,
     last_number: AtomicU64,
 }
 
-/// What is there for a client.
+/// The unread rest of an answer.
 struct Rest {
-    /// When it last took some of it.
+    /// When the client last read some of it.
     taken: Instant,
-    /// Where it is, if it is of a stream.
+    /// The body, if the answer is a stream.
     stream: Option<Arc<Mutex<Flow>>>,
 }
 
@@ -66,8 +66,8 @@ impl Work {
         }
     }
 
-    /// How long nothing has been under way; `None` while something is. A connection that has not
-    /// asked for anything yet has less time for it.
+    /// The time left until the idle connection ends; `None` while a request runs. A connection
+    /// before its first request has less time.
     fn left(&self) -> Option<Duration> {
         if self.requests.load(Ordering::Acquire) > 0 {
             return None;
@@ -79,9 +79,9 @@ impl Work {
 }
 
 impl Work {
-    /// Whether there is an answer of which nothing was taken in for too long. The socket does not
-    /// tell with HTTP/2, where each answer has a window of its own. A stream may wait for its reader,
-    /// but not with what takes memory: it is cut off, to be asked for anew when its reader comes.
+    /// Whether the client has read nothing of an answer for too long. With HTTP/2 the socket does
+    /// not show that, because each answer has a window of its own. A stream may wait for its
+    /// reader, but without memory: it is cut off, and the client asks again later.
     fn is_stalled(&self) -> bool {
         let most = Duration::from_millis(ANSWER_STALL_MS_MAX);
         let mut cut = Vec::new();
@@ -96,7 +96,7 @@ impl Work {
     }
 }
 
-/// Keeps a request among those under way until its answer has been taken in, or given up.
+/// Marks a request as running until its answer is read or dropped.
 struct UnderWay {
     work: Arc<Work>,
     number: u64,
@@ -109,7 +109,7 @@ impl UnderWay {
         Self { work: work.clone(), number }
     }
 
-    /// Something was taken of what is there, and there is more.
+    /// Records that the client has read a part, and that more is left.
     fn took(&self, stream: Option<Arc<Mutex<Flow>>>) {
         let rest = Rest { taken: Instant::now(), stream };
         self.work.taken.lock().insert(self.number, rest);
@@ -129,15 +129,15 @@ impl Drop for UnderWay {
     }
 }
 
-/// What goes out. A long piece goes out in several, so that it is here, and not in buffers of which
-/// nobody knows, for as long as the client takes.
+/// The outgoing body. A long piece goes out in several parts, so that the unsent part stays here
+/// and not in buffers of the HTTP library.
 struct Flow {
     body: Body,
     rest: Bytes,
 }
 
 impl Flow {
-    /// Drops what nobody takes; the next who asks learns that it has ended.
+    /// Drops the unread part; the stream ends.
     fn cut(&mut self) {
         *self = Self { body: Body::Whole(None), rest: Bytes::new() };
     }
@@ -154,10 +154,10 @@ impl Flow {
     }
 }
 
-/// A body that is under way.
+/// A body in transfer.
 struct Held {
     flow: Arc<Mutex<Flow>>,
-    /// Whether its length was known from the beginning.
+    /// Whether its length was known from the start.
     is_whole: bool,
     under_way: UnderWay,
     _place: Option<Place>,
@@ -268,7 +268,8 @@ pub(super) async fn connection(
         Some(ended) => ended,
         None => {
             serve.as_mut().graceful_shutdown();
-            // Told that it is over, and not waited for if it does not care, once nothing is under way.
+            // The client is told to close. If it does not, the connection ends once no request
+            // runs.
             loop {
                 match timeout(FAREWELL_MAX, serve.as_mut()).await {
                     Ok(ended) => break ended,
@@ -304,9 +305,10 @@ mod tests {
 
     const LONG: usize = 3 * ANSWER_PIECE_BYTES;
 
-    /// One that fits in a piece had no clock, and one whose body is made at the last moment neither.
+    /// There was no time limit for an answer of one piece, nor for a body that is produced on
+    /// demand.
     #[test]
-    fn an_answer_that_nobody_takes_ends_its_connection() {
+    fn an_unread_answer_ends_its_connection() {
         struct Parcel(Option<Bytes>);
         impl Draw for Parcel {
             fn draw(&mut self, _context: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -335,9 +337,9 @@ mod tests {
         });
     }
 
-    /// Pieces of streams that nobody read were kept for as long as the client liked.
+    /// Unread pieces of streams were kept without a time limit.
     #[test]
-    fn a_stream_waits_for_its_reader_but_not_with_a_piece_that_was_begun() {
+    fn a_stream_waits_for_its_reader_but_not_with_an_unread_piece() {
         paused().block_on(async {
             let (sender, pieces) = mpsc::channel(2);
             let work = Arc::new(Work::new());
@@ -349,7 +351,7 @@ mod tests {
             assert!(!work.is_stalled(), "it waits");
             assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
             sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
-            assert!(!work.is_stalled(), "the connection has others");
+            assert!(!work.is_stalled(), "the connection has other requests");
             assert!(sender.is_closed(), "nothing is kept");
             assert_eq!(next(&mut held).await, None);
         });

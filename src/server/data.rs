@@ -6,27 +6,27 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, bearer};
 use super::catalog::now_ms;
 use super::database::Database;
-use super::memory::Claim;
+use super::memory::{Claim, attempt};
 use super::quota::over;
 use super::slots::mark_authenticated;
-use crate::connect::database_id::DatabaseId;
 use crate::connect::schema::KvEntry;
 use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VERSION_HEADER};
 use crate::connect::wire::atomic_write::{self, WriteAnswer};
 use crate::connect::wire::{snapshot_read, value};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Limits, Mutation,
+    BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Limits,
     Range, Result, Row,
 };
-use crate::store::{Room, Store};
+use crate::store::{Room, Store, visit_range};
 
-/// Who asks of which database, by the head of a request.
+/// Authorizes a request by its head. Returns the database and the grant.
 pub(super) fn authorize(
     serving: &Serving,
     head: &Parts,
@@ -48,13 +48,13 @@ pub(super) fn authorize(
         Some(b"2" | b"3") => headers.get(DATABASE_HEADER).and_then(|id| id.to_str().ok()),
         Some(_) => return Err(Refusal::bad_request("Expected protocol version 1, 2 or 3.")),
     };
-    if named.and_then(DatabaseId::parse) != Some(database.id) {
+    if named.and_then(|text| Uuid::try_parse(text).ok()) != Some(database.id) {
         return Err(Refusal::bad_request("Invalid database id."));
     }
     Ok((database, grant))
 }
 
-/// Whether who was let in by the head of a request still may: its body may have taken its time.
+/// Checks the grant again after the body has arrived, which may take time.
 pub(super) fn still(database: &Database, grant: &Grant) -> Result<(), Refusal> {
     if grant.expires_at_ms > now_ms() && database.has_token(grant.issued_for) {
         return Ok(());
@@ -62,7 +62,7 @@ pub(super) fn still(database: &Database, grant: &Grant) -> Result<(), Refusal> {
     Err(Refusal::wrong_token())
 }
 
-/// The store, opened away from the threads that serve.
+/// The store, opened on a blocking thread.
 pub(super) async fn store_of(database: &Arc<Database>) -> Result<Arc<Store>> {
     if let Some(store) = database.open_store() {
         return Ok(store);
@@ -84,25 +84,16 @@ pub(super) async fn snapshot_read(
     let ranges: Arc<[Range]> = snapshot_read::read_request(body, &Limits::default())?.into();
     let (store, claim) =
         (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
-    let mut found = read_ranges(&store, &claim, ranges.clone()).await?;
-    if claim.has_lacked() {
-        claim.wait_for_all().await?;
-        found = read_ranges(&store, &claim, ranges).await?;
-    }
+    let found = attempt!(claim, read_ranges(&store, &claim, ranges.clone()).await)?;
     Ok(answer(StatusCode::OK, PROTOBUF_TYPE, whole(claim.bytes(found?))))
 }
 
-/// The answer of a read, written on the thread that reads it: while it comes to be, it asks whether
-/// there is memory for it.
-async fn read_ranges(
-    store: &Store,
-    claim: &Arc<Claim>,
-    ranges: Arc<[Range]>,
-) -> Result<Result<Vec<u8>>, Refusal> {
+/// The answer of a read, built on the reader thread. While it grows it reserves memory.
+async fn read_ranges(store: &Store, claim: &Arc<Claim>, ranges: Arc<[Range]>) -> Result<Vec<u8>> {
     let (reply, answered) = oneshot::channel();
     let claim = claim.clone();
     store.read(Box::new(move |snapshot| {
-        // Who has taken the request back need not be read for.
+        // A cancelled request needs no read.
         if reply.is_closed() {
             return;
         }
@@ -110,30 +101,17 @@ async fn read_ranges(
             let mut found = Found { claim: &claim, bytes: 0, rows: Vec::new(), fault: None };
             let mut answer = Vec::with_capacity(ranges.len());
             for range in &*ranges {
-                match range {
-                    Range::Point(key) => {
-                        snapshot.get(key.as_bytes(), &mut |row| {
-                            found.add(&row);
-                        })?;
-                    }
-                    Range::Span { start, end, limit, .. } if *limit == 0 || start >= end => {}
-                    Range::Span { start, end, limit, reverse } => {
-                        let (start, end) = (start.as_bytes(), end.as_bytes());
-                        snapshot.scan(start, end, *reverse, &mut |row| {
-                            found.add(&row) && found.rows.len() < *limit
-                        })?;
-                    }
-                }
+                visit_range(snapshot, range, |row, _| found.add(&row))?;
                 answer.push(found.take()?);
             }
             Ok(snapshot_read::write_answer(answer))
         });
         let _gone = reply.send(found);
     }));
-    Ok(answered.await.map_err(unanswered)?)
+    answered.await.map_err(unanswered)?
 }
 
-/// Entries of a range as they go over the wire, and the bytes of all so far.
+/// Entries of a range in wire form, and the total of their bytes.
 struct Found<'c> {
     claim: &'c Claim,
     bytes: usize,
@@ -142,7 +120,7 @@ struct Found<'c> {
 }
 
 impl Found<'_> {
-    /// Whether it could be added.
+    /// Adds an entry. Returns whether there was room.
     fn add(&mut self, row: &Row<'_>) -> bool {
         self.bytes += row.key.len() + row.value.len();
         let added = self.claim.holds(self.bytes).and_then(|()| value::entry_to_wire(row));
@@ -166,13 +144,10 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
     if database.readonly {
         return Ok(written(&WriteAnswer::Disabled));
     }
-    let parts = write.clone().into_parts();
-    let only_deletes = parts.messages.is_empty()
-        && parts.mutations.iter().all(|m| matches!(m, Mutation::Delete { .. }));
-    if !only_deletes {
+    if !write.only_deletes() {
         database.has_room(now_ms)?;
     }
-    if !parts.messages.is_empty() {
+    if write.queues().next().is_some() {
         has_queue_room(database, "").await?;
     }
     let (reply, answered) = oneshot::channel();
@@ -192,11 +167,11 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
             Ok(written(&WriteAnswer::Disabled))
         }
         Decision::Rejected(error) => Err(error.into()),
-        Decision::Deleted(_) => Err(Error::internal("a deletion nobody asked for").into()),
+        Decision::Deleted(_) => Err(Error::internal("a deletion as the answer of a write").into()),
     }
 }
 
-/// Whether the queue may get longer.
+/// Fails if the queue is at its bound.
 pub(super) async fn has_queue_room(database: &Arc<Database>, queue: &str) -> Result<(), Refusal> {
     let Some(max) = database.quotas().queue_depth else { return Ok(()) };
     if database.readonly {
@@ -215,8 +190,8 @@ fn written(answered: &WriteAnswer) -> Answer {
     answer(StatusCode::OK, PROTOBUF_TYPE, whole(atomic_write::write_answer(answered)))
 }
 
-/// Keeps a key's entry for the wire.
-pub(super) fn wire_entry(key: &Key, entry: &crate::store::Entry) -> Result<KvEntry> {
+/// A key's entry in wire form.
+pub(super) fn wire_entry(key: &Key, entry: &Entry) -> Result<KvEntry> {
     let (encoding, bytes) = (entry.value.encoding, entry.value.bytes.as_slice());
     value::entry_to_wire(&Row { key: key.as_bytes(), stamp: entry.stamp, encoding, value: bytes })
 }

@@ -1,4 +1,4 @@
-//! One database that is served: its tokens, its bounds, its store.
+//! One served database: its tokens, its quotas, its store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Semaphore, watch as flag};
+use uuid::Uuid;
 
 use super::answer::Refusal;
 use super::auth::{Rights, TokenHash};
 use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
-use crate::connect::database_id::DatabaseId;
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, Result, SIZE_REFRESH_MS,
 };
@@ -24,7 +24,7 @@ use crate::store::Store;
 /// An access token of a database.
 #[derive(Clone, Debug)]
 pub(super) struct AccessToken {
-    /// What the admin API calls it.
+    /// Its id in the admin API.
     pub(super) id: String,
     pub(super) rights: Rights,
     pub(super) hash: TokenHash,
@@ -34,7 +34,7 @@ pub(super) struct AccessToken {
 /// A database of a server.
 pub(super) struct Database {
     pub(super) name: String,
-    pub(super) id: DatabaseId,
+    pub(super) id: Uuid,
     pub(super) created_ms: i64,
     pub(super) path: PathBuf,
     pub(super) readonly: bool,
@@ -42,21 +42,21 @@ pub(super) struct Database {
     quotas: RwLock<Quotas>,
     store: Mutex<Option<Arc<Store>>>,
     bucket: Mutex<Bucket>,
-    /// From when on the bucket counts.
+    /// The zero of the bucket's clock.
     begun: Instant,
     watches: AtomicU32,
-    /// What its clients may have under way.
+    /// The memory of its clients' requests.
     pub(super) memory: Arc<Memory>,
-    /// A place for who examines the file.
-    pub(super) examining: Arc<Semaphore>,
-    /// Size of its files, and when that was measured.
+    /// Held while a command checks the file.
+    pub(super) checking: Arc<Semaphore>,
+    /// Size of its files, and when it was measured.
     size: Mutex<(u64, i64)>,
-    /// Told when the tokens change or the database goes: watches look whether they may go on.
+    /// Notified when the tokens change or the database is dropped: watches check their grants.
     pub(super) changed: flag::Sender<()>,
     gone: AtomicBool,
 }
 
-/// A watch's place among those that the quota allows.
+/// A watch's place within the quota.
 pub(super) struct WatchPlace(Arc<Database>);
 
 impl Drop for WatchPlace {
@@ -65,11 +65,11 @@ impl Drop for WatchPlace {
     }
 }
 
-/// The same error without the place of the database's files: neither the file nor its folder.
+/// The same error without the path of the database's files, neither the file nor its folder.
 fn without_path(error: &Error, path: &Path) -> Error {
     let mut message = error.message().to_owned();
     for (part, name) in [(Some(path), "the database"), (path.parent(), "its folder")] {
-        // The root and an empty parent name nothing of the server.
+        // The root and an empty parent reveal nothing.
         if let Some(part) = part.and_then(Path::to_str).filter(|part| part.len() > 1) {
             message = message.replace(part, name);
         }
@@ -77,10 +77,10 @@ fn without_path(error: &Error, path: &Path) -> Error {
     Error::new(error.kind(), message)
 }
 
-/// What makes a database.
+/// The parameters of a database.
 pub(super) struct Description {
     pub(super) name: String,
-    pub(super) id: DatabaseId,
+    pub(super) id: Uuid,
     pub(super) created_ms: i64,
     pub(super) path: PathBuf,
     pub(super) readonly: bool,
@@ -105,15 +105,16 @@ impl Database {
             begun: Instant::now(),
             watches: AtomicU32::new(0),
             memory,
-            examining: Arc::new(Semaphore::new(1)),
+            checking: Arc::new(Semaphore::new(1)),
             size: Mutex::default(),
             changed: flag::Sender::new(()),
             gone: AtomicBool::new(false),
         })
     }
 
-    /// The store for a request; the first request opens it, so it may wait for the disk. Its error
-    /// goes to a client and names the database instead of the server's path, which the log has.
+    /// The store for a request. The first request opens it and may wait for the disk. Its error
+    /// names the database and not the server's path, because a client reads it; the log has the
+    /// path.
     pub(super) fn store_for_client(&self) -> Result<Arc<Store>> {
         self.store().map_err(|error| {
             tracing::warn!(%error, database = %self.name, "opening a database for a request");
@@ -121,7 +122,7 @@ impl Database {
         })
     }
 
-    /// The store; opened by the first caller, so it may wait for the disk.
+    /// The store. The first caller opens it and may wait for the disk.
     pub(super) fn store(&self) -> Result<Arc<Store>> {
         let mut store = self.store.lock();
         if self.gone.load(Ordering::Acquire) {
@@ -144,7 +145,7 @@ impl Database {
         self.store.try_lock().and_then(|store| store.clone())
     }
 
-    /// The token that this is, compared with every one there is in constant time.
+    /// The rights of an access token, compared with every token in constant time.
     pub(super) fn token(&self, given: &TokenHash) -> Option<(Rights, [u8; 8])> {
         let mut found = None;
         for token in &*self.tokens.read() {
@@ -155,7 +156,7 @@ impl Database {
         found
     }
 
-    /// Whether the token of this fingerprint is still good.
+    /// Whether the token with this fingerprint is still valid.
     pub(super) fn has_token(&self, fingerprint: [u8; 8]) -> bool {
         let tokens = self.tokens.read();
         let known = tokens.iter().any(|token| token.hash.fingerprint() == fingerprint);
@@ -179,7 +180,7 @@ impl Database {
         *self.quotas.write() = quotas;
     }
 
-    /// Counts a request.
+    /// Counts a request against the quota.
     pub(super) fn take_operation(&self) -> Result<(), Refusal> {
         let Some(rate) = self.quotas().operations_per_second else { return Ok(()) };
         self.bucket
@@ -188,23 +189,23 @@ impl Database {
             .map_err(|retry_s| over("operations", u64::from(rate), " a second", retry_s))
     }
 
-    /// Counts what a request has done beyond one operation: later ones wait for it.
+    /// Counts further operations of a request. Later requests wait for them.
     pub(super) fn owe_operations(&self, count: u64) {
         if self.quotas().operations_per_second.is_some() {
             self.bucket.lock().owe(count);
         }
     }
 
-    /// Whether there is room for what a write adds.
+    /// Fails if the files have reached their quota.
     pub(super) fn has_room(&self, now_ms: i64) -> Result<(), Refusal> {
         let Some(max) = self.quotas().bytes else { return Ok(()) };
         if self.size(now_ms) < max {
             return Ok(());
         }
-        Err(over("storage: delete entries first, which is still taken", max, " bytes", 60))
+        Err(over("storage: deletes are still accepted", max, " bytes", 60))
     }
 
-    /// Bytes of its files, as of a moment ago.
+    /// Bytes of its files, measured a short time ago.
     pub(super) fn size(&self, now_ms: i64) -> u64 {
         let mut size = self.size.lock();
         if size.1 == 0 || (now_ms - size.1).abs() >= SIZE_REFRESH_MS {
@@ -228,28 +229,28 @@ impl Database {
         self.watches.load(Ordering::Relaxed)
     }
 
-    /// Lets go of the store; what is under way keeps it until it is answered.
+    /// Releases the store. Running requests keep it until they are answered.
     pub(super) fn close(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
         drop(self.store.lock().take());
     }
 
-    /// Closes it for good and removes its files. Waits for what is under way, and then closes it here:
-    /// whoever has it last would have to wait for its threads.
+    /// Closes the database and removes its files. Waits for running requests and then closes the
+    /// store on this thread, so that no request has to wait for the store's threads.
     pub(super) fn destroy(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
         let store = self.store.lock().take();
         if let Some(Err(_shared)) = store.map(|store| last_of(store, DROP_WAIT_MS_MAX)) {
             let file = self.path.display();
-            tracing::warn!(%file, "dropped while this process has it open otherwise");
+            tracing::warn!(%file, "dropped while another handle of this process holds it");
         }
         for file in files(&self.path) {
             if let Err(error) = std::fs::remove_file(&file)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
-                tracing::warn!(%error, file = %file.display(), "a dropped database's file stays");
+                tracing::warn!(%error, file = %file.display(), "removing the file of a dropped database");
             }
         }
     }
@@ -263,7 +264,7 @@ impl Database {
     }
 }
 
-/// What is shared, when nobody else has it any more; as it is, if that takes longer than so many ms.
+/// The value once this is its only owner; the shared value again after `wait_ms`.
 fn last_of<T>(mut shared: Arc<T>, wait_ms: u64) -> std::result::Result<T, Arc<T>> {
     let deadline = Instant::now() + Duration::from_millis(wait_ms);
     let mut pause = Duration::from_millis(1);
@@ -291,10 +292,10 @@ fn files(path: &Path) -> [PathBuf; 3] {
 mod tests {
     use super::*;
 
-    /// It was given up first and waited for then: whoever had it last closed it, which waits for
-    /// threads, where everybody was served. And a handle of the same process kept it for ever.
+    /// The last owner closed the store, and its wait for threads blocked a thread that serves
+    /// requests. And a handle of the same process kept the wait from ending.
     #[test]
-    fn what_is_shared_is_ended_here_or_not_waited_for() {
+    fn the_last_owner_ends_the_value_or_the_wait_ends() {
         let (tell, told) = std::sync::mpsc::channel();
         struct Ended(std::sync::mpsc::Sender<std::thread::ThreadId>);
         impl Drop for Ended {
@@ -305,7 +306,7 @@ mod tests {
         let shared = Arc::new(Ended(tell));
         let other = shared.clone();
         let (shared, kept) = (last_of(shared, 5).err().unwrap(), other);
-        assert!(told.try_recv().is_err(), "somebody has it");
+        assert!(told.try_recv().is_err(), "it still has another owner");
         let other = std::thread::spawn(move || drop(kept));
         drop(last_of(shared, 60_000));
         assert_eq!(told.recv().unwrap(), std::thread::current().id());

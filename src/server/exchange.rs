@@ -10,14 +10,14 @@ use super::auth::{Grant, TokenHash, bearer};
 use super::catalog::now_ms;
 use super::database::Database;
 use super::slots::mark_authenticated;
-use crate::connect::extension::OFFERED;
 use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, read_request, write_answer,
 };
 use crate::connect::versions::{JSON_TYPE, Version};
+use crate::protocol::extension::OFFERED;
 use std::sync::Arc;
 
-/// Whose token this is. Nobody learns from the answer whether there is a database of that name.
+/// Authorizes an access token. The answer does not reveal whether the database exists.
 pub(super) fn authorize(
     serving: &Serving,
     name: &str,
@@ -30,10 +30,10 @@ pub(super) fn authorize(
     Ok((database, rights, issued_for))
 }
 
-/// Where the data path of a request's own server begins.
+/// The URL of the data path, on the server that the request was sent to.
 fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     match version {
-        // Beside the metadata's own URL, so that a proxy may put both under a path of its own.
+        // Relative to the metadata's URL, so that a proxy may put both under a path of its own.
         Version::V2 | Version::V3 => Some("./v2".into()),
         Version::V1 => {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -43,14 +43,14 @@ fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap)
     }
 }
 
-/// The extensions for a client that has asked for them. All others get the protocol's own fields:
-/// Deno's clients refuse metadata with others.
+/// The extensions, for a client that asks for them. Others get only the protocol's own fields,
+/// because Deno's clients refuse unknown fields.
 fn offered_to(headers: &HeaderMap) -> Vec<String> {
     let asked = headers.get(EXTENSIONS_HEADER).is_some_and(|asked| asked.as_bytes() == b"1");
     if asked { OFFERED.map(str::to_owned).into() } else { Vec::new() }
 }
 
-/// Answers with metadata. The token has been compared, and is asked for again behind the body.
+/// Answers with metadata. The token is checked again after the body has arrived.
 pub(super) fn exchange(
     serving: &Serving,
     (database, rights, issued_for): (Arc<Database>, super::auth::Rights, [u8; 8]),

@@ -1,4 +1,4 @@
-//! The socket and TLS: how many connections there are, and the end of all of them.
+//! The socket and TLS: accepts connections and ends them all on close.
 
 use std::net::{TcpListener as StdListener, ToSocketAddrs};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::model::{Error, Kind, REQUEST_HEAD_MS_MAX, Result};
 
 const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
 
-/// Takes the address.
+/// Binds the address.
 pub(super) fn bind(listen: &str) -> Result<StdListener> {
     let unusable = |error: std::io::Error| {
         let kind = match error.kind() {
@@ -36,7 +36,7 @@ pub(super) fn bind(listen: &str) -> Result<StdListener> {
     Ok(socket)
 }
 
-/// Reads a certificate.
+/// Reads a certificate and its key.
 pub(super) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     let TlsFiles { cert, key } = files;
     let unusable = |what: &str, path: &std::path::Path, why: &dyn std::fmt::Display| {
@@ -61,7 +61,7 @@ pub(super) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Accepts until the server closes, then waits for what is under way.
+/// Accepts connections until the server closes, then waits for running requests.
 pub(super) async fn serve(
     serving: Arc<Serving>,
     socket: TcpListener,
@@ -72,7 +72,7 @@ pub(super) async fn serve(
     let mut closing = serving.closing.subscribe();
     let mut connections = JoinSet::new();
     while !*closing.borrow_and_update() {
-        // What has ended is forgotten.
+        // Forgets connections that have ended.
         while connections.try_join_next().is_some() {}
         let next = async {
             let (stream, _) = socket.accept().await?;
@@ -85,7 +85,7 @@ pub(super) async fn serve(
         let (stream, (slot, eviction)) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Too many open files, mostly: those that end give some back.
+                // Usually too many open files: connections that end release some.
                 tracing::warn!(%error, "accepting");
                 sleep(Duration::from_millis(100)).await;
                 continue;

@@ -1,11 +1,12 @@
-//! Where logs go.
+//! Sets up the log.
 
 use super::options::LogForm;
 
-/// From the first server that wants a log on, everything that openkv logs goes to standard error.
-/// A host that has its own subscriber keeps it.
+/// The first server with a log option sends all log lines of openkv to stderr. A subscriber of the
+/// host process stays in place.
 pub(super) fn start(form: LogForm) {
-    // Where standard error is gone, telling of it there would be a panic in the middle of a request.
+    // If stderr is closed, log lines are dropped. The default would panic in the middle of a
+    // request.
     let lines = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)
@@ -16,6 +17,6 @@ pub(super) fn start(form: LogForm) {
         LogForm::Json => lines.json().try_init(),
     };
     if let Err(error) = started {
-        tracing::debug!(%error, "logs go where they went");
+        tracing::debug!(%error, "another subscriber is set, and stays");
     }
 }

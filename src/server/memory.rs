@@ -1,9 +1,9 @@
-//! How much memory may be taken by what is on its way: requests, their answers, pieces of streams.
+//! Bounds the memory of requests, their answers and pieces of streams.
 //!
-//! Invariant: what is short is counted, by the requests that are under way at one time; what is
-//! longer has its bytes from its database's share and from the server's, before it comes to be or
-//! while it does, and gives them back with the last of them. Nobody waits for bytes who has some, so
-//! that all who wait get theirs.
+//! Invariant: short bodies are bounded by the number of running requests. A longer one takes its
+//! bytes from its database's share and from the server's before or while it is built, and returns
+//! them when its last byte is dropped. A request never waits for memory while it holds some, so
+//! waiting requests cannot deadlock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::model::{
 };
 use crate::store::Room;
 
-/// What memory is counted in.
+/// The unit of the shares.
 const UNIT_BYTES: usize = 1024;
 
-/// What there is of it.
+/// Capacity of the server and of one database.
 struct Shares {
     requests: Semaphore,
     units: Arc<Semaphore>,
@@ -37,7 +37,7 @@ impl Shares {
     }
 }
 
-/// The server's memory, out of which each database has a share.
+/// The server's memory. Each database has a share of it.
 #[derive(Clone)]
 pub(super) struct ServerMemory(Arc<Shares>);
 
@@ -46,7 +46,7 @@ impl ServerMemory {
         Self(Shares::new(SERVER_REQUESTS_MAX, SERVER_MEMORY_BYTES_MAX))
     }
 
-    /// A database's share: no one database can take all.
+    /// A database's share, so that no database can take everything.
     pub(super) fn share(&self) -> Arc<Memory> {
         let own = Shares::new(DATABASE_REQUESTS_MAX, DATABASE_MEMORY_BYTES_MAX);
         Arc::new(Memory { own, server: self.0.clone() })
@@ -59,14 +59,14 @@ pub(super) struct Memory {
     server: Arc<Shares>,
 }
 
-/// What was taken, of both shares.
+/// Permits taken from both shares.
 struct Taken {
     own: OwnedSemaphorePermit,
     server: OwnedSemaphorePermit,
 }
 
 impl Taken {
-    /// As many of both, if they are there at once.
+    /// Takes `count` units of both, if they are free now.
     fn now(own: &Arc<Semaphore>, server: &Arc<Semaphore>, count: usize) -> Option<Self> {
         let count = u32::try_from(count).ok()?;
         let own = own.clone().try_acquire_many_owned(count).ok()?;
@@ -74,7 +74,7 @@ impl Taken {
         Some(Self { own, server })
     }
 
-    /// As many of both, in turn.
+    /// Takes `count` units of both, in the order of requests.
     async fn wait(own: &Arc<Semaphore>, server: &Arc<Semaphore>, count: usize) -> Option<Self> {
         let count = u32::try_from(count).ok()?;
         let own = own.clone().acquire_many_owned(count).await.ok()?;
@@ -97,7 +97,7 @@ impl Taken {
     }
 }
 
-/// A request's place among those that are under way.
+/// A running request's place.
 pub(super) struct Place(Arc<Memory>);
 
 impl Drop for Place {
@@ -108,7 +108,7 @@ impl Drop for Place {
 }
 
 impl Memory {
-    /// A place for one more request, waited for in turn.
+    /// Waits for a place for one more request, in the order of requests.
     pub(super) async fn place(self: &Arc<Self>) -> Result<Place, Refusal> {
         let (own, server) = (&self.own.requests, &self.server.requests);
         let now = own.try_acquire().ok().and_then(|own| Some((own, server.try_acquire().ok()?)));
@@ -126,14 +126,14 @@ impl Memory {
         Ok(Place(self.clone()))
     }
 
-    /// For something of `bytes_max` at most, of which nothing is there yet.
+    /// A claim for at most `bytes_max` bytes. It holds nothing yet.
     pub(super) fn claim(self: &Arc<Self>, bytes_max: usize) -> Arc<Claim> {
         let state = Mutex::new(State { taken: None, lacked: false });
         Arc::new(Claim { memory: self.clone(), bytes_max, state })
     }
 }
 
-/// Memory that something takes while it comes to be. What is short takes none.
+/// Memory that a body takes while it is built. A short body takes none.
 pub(super) struct Claim {
     memory: Arc<Memory>,
     bytes_max: usize,
@@ -142,7 +142,7 @@ pub(super) struct Claim {
 
 struct State {
     taken: Option<Taken>,
-    /// There was not enough.
+    /// The last attempt had too little memory.
     lacked: bool,
 }
 
@@ -150,14 +150,33 @@ fn units(bytes: usize) -> usize {
     if bytes <= SHORT_BYTES_MAX { 0 } else { bytes.div_ceil(UNIT_BYTES) }
 }
 
+/// The result of an attempt to build an answer, which takes memory of the claim as it grows. An
+/// attempt with too little is repeated once the claim has its maximum. A macro, because futures of
+/// async closures are not `Send` for all lifetimes.
+macro_rules! attempt {
+    ($claim:expr, $attempt:expr) => {
+        loop {
+            if let Err(refusal) = $claim.begin_attempt().await {
+                break Err(refusal);
+            }
+            let done = $attempt;
+            if $claim.stands(&done) {
+                break Ok(done);
+            }
+        }
+    };
+}
+
+pub(super) use attempt;
+
 impl Claim {
-    /// Whether there was not enough since the last time that it was waited for: then it is worth
-    /// another try behind [`Claim::wait`].
+    /// Whether an attempt had too little memory since the last wait. Then another attempt after
+    /// [`Claim::wait`] may succeed.
     pub(super) fn has_lacked(&self) -> bool {
         self.state.lock().lacked
     }
 
-    /// Takes as much as so many bytes need, in turn; what it has is given back before.
+    /// Waits for the memory of this many bytes. Returns its present memory before.
     pub(super) async fn wait(&self, bytes: usize) -> Result<(), Refusal> {
         let count = units(bytes);
         *self.state.lock() = State { taken: None, lacked: true };
@@ -174,19 +193,30 @@ impl Claim {
         Ok(())
     }
 
-    /// As [`Claim::wait`], for as much as it may ever take.
-    pub(super) async fn wait_for_all(&self) -> Result<(), Refusal> {
+    /// As [`Claim::wait`], for the claim's maximum.
+    async fn wait_for_all(&self) -> Result<(), Refusal> {
         self.wait(self.bytes_max).await
     }
 
-    /// Gives back what is beyond so many bytes.
+    /// Starts an attempt to build an answer. If the last one had too little memory, waits for the
+    /// claim's maximum.
+    pub(super) async fn begin_attempt(&self) -> Result<(), Refusal> {
+        if self.has_lacked() { self.wait_for_all().await } else { Ok(()) }
+    }
+
+    /// Whether the result of an attempt is final. If not, it had too little memory.
+    pub(super) fn stands<T, E>(&self, done: &Result<T, E>) -> bool {
+        done.is_ok() || !self.has_lacked()
+    }
+
+    /// Returns the memory beyond this many bytes.
     pub(super) fn shrink(&self, bytes: usize) {
         let mut state = self.state.lock();
         let kept = state.taken.as_mut().and_then(|taken| taken.split(units(bytes)));
         state.taken = kept;
     }
 
-    /// What has come to be, which takes its share of the memory along until it is dropped.
+    /// The finished body. It holds its memory until it is dropped.
     pub(super) fn bytes(&self, vec: Vec<u8>) -> Bytes {
         let count = units(vec.len());
         let taken = match count {
@@ -227,7 +257,7 @@ impl Room for Claim {
     }
 }
 
-/// Bytes and the memory that was taken for them.
+/// Bytes and their memory.
 struct Counted {
     vec: Vec<u8>,
     _taken: Taken,
@@ -259,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_takes_nothing_and_what_is_too_long_is_refused() {
+    fn a_short_body_takes_no_memory_and_one_that_is_too_long_is_refused() {
         let memory = ServerMemory::new().share();
         let claim = memory.claim(MIB);
         assert!(claim.holds(SHORT_BYTES_MAX).is_ok() && claim.state.lock().taken.is_none());
@@ -269,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_back_with_the_bytes_and_those_who_wait_get_it() {
+    fn dropped_bytes_return_their_memory_to_waiting_requests() {
         run(async {
             let memory = ServerMemory::new().share();
             let (one, two) = (memory.claim(usize::MAX), memory.claim(100 * MIB));
@@ -279,7 +309,7 @@ mod tests {
             assert!(two.holds(60 * MIB).is_ok());
             assert_eq!(two.holds(100 * MIB).unwrap_err().kind(), Kind::Unavailable);
             assert!(two.has_lacked());
-            // It waits without what it had, and for no longer than it may.
+            // It waits without its present memory, and only for a bounded time.
             assert!(two.wait_for_all().await.is_err());
             assert!(two.has_lacked() && two.state.lock().taken.is_none());
             let part = bytes.slice(..1);

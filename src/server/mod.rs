@@ -1,25 +1,25 @@
-//! The KV Connect server: databases of this machine for whoever has a token.
+//! The KV Connect server: local databases for clients with a token.
 //!
-//! Duty: HTTP/1.1 and HTTP/2 on one port, with or without TLS; who may do what to which database,
-//! and how much of it; the admin API.
-//! Invariant: nothing of a request but its head is looked at before its token has been compared, in
-//! constant time; an answered commit is as durable as the store says; what one database's clients
-//! do is bounded by its quotas.
-//! Never: the meaning of a message (`connect` has it) or of a write (`store`), a token in a log.
+//! Duty: HTTP/1.1 and HTTP/2 on one port, with or without TLS; rights and quotas of each client;
+//! the admin API.
+//! Invariant: the server reads only the head of a request before it has compared the token, in
+//! constant time. An answered commit is as durable as the store says. Quotas bound the clients of
+//! one database.
+//! Never: the meaning of a message (see `connect`) or of a write (see `store`), a token in a log.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`options`] | everything that can be chosen, checked in one place |
+//! | [`options`] | all options, validated in one place |
 //! | `listener`, `connection`, `stall` | the socket, TLS; connections and their bounds; the end |
-//! | `slots` | which connections stay when there are as many as there may be |
-//! | `route` | method and path → what answers; who may come in |
+//! | `slots` | which connections stay at the maximum |
+//! | `route` | from method and path to a handler, authorization |
 //! | `exchange`, `data` | metadata; reads and writes |
-//! | `stream`, `watch` | answers that go on and on; the states of keys |
-//! | `extension` | openkv's own requests, for clients that have asked |
-//! | `admin` | databases and tokens, made and dropped |
+//! | `stream`, `watch` | endless answers; the states of keys |
+//! | `extension` | openkv's own requests, for clients that ask for them |
+//! | `admin` | creates and drops databases and tokens |
 //! | `auth` | tokens: compared, hashed, issued, signed |
-//! | `catalog`, `registry`, `database`, `quota` | the databases, their file of record, their bounds |
-//! | `memory` | what all that is under way may take of it |
+//! | `catalog`, `registry`, `database`, `quota` | the databases, their registry file, their quotas |
+//! | `memory` | bounds the memory of running requests |
 
 mod admin;
 mod answer;
@@ -36,6 +36,7 @@ mod memory;
 pub mod options;
 mod quota;
 mod registry;
+mod request;
 mod route;
 mod slots;
 mod stall;
@@ -52,16 +53,16 @@ use tokio::sync::watch as flag;
 use crate::model::{Error, Kind, Result, SHUTDOWN_MS_MAX};
 use options::ServerOptions;
 
-/// What every request needs.
+/// The shared state of all requests.
 struct Serving {
     catalog: catalog::Catalog,
     signer: auth::Signer,
     admin_token: Option<auth::TokenHash>,
     data_token_ms: i64,
     scheme: &'static str,
-    /// True from when the server begins to close.
+    /// True once the server begins to close.
     closing: flag::Sender<bool>,
-    /// When it began to serve.
+    /// When the server started.
     begun: tokio::time::Instant,
 }
 
@@ -80,16 +81,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the databases' catalog and starts to listen.
+    /// Opens the catalog of databases and starts to listen.
     ///
     /// # Errors
-    /// `Invalid` for options that make no sense, naming the option; `Unavailable` and `Denied` for
-    /// an address, a folder or a file that cannot be used, or a folder that another server has.
+    /// `Invalid` for unusable options, with the name of the option; `Unavailable` and `Denied` for
+    /// an unusable address, folder or file, or a folder that another server holds.
     pub fn start(options: ServerOptions) -> Result<Self> {
         let plan = options.check()?;
         log::start(plan.log);
         let tls = plan.tls.as_ref().map(listener::tls).transpose()?;
-        // Before any file is made: nothing is left of a server that cannot listen.
+        // Before any file is created: a server that cannot listen leaves nothing behind.
         let bound = listener::bind(&plan.listen)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let serving = Arc::new(Serving {
@@ -123,20 +124,20 @@ impl Server {
         Ok(Self { serving, runtime: Some(runtime), accepting, address })
     }
 
-    /// Where it listens: the port is chosen by then.
+    /// The address it listens on, with the chosen port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL that clients on this machine open.
+    /// The URL for clients on this machine.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", self.serving.scheme, self.address)
     }
 
-    /// Takes no more connections, answers what is under way, ends watches, and closes the
-    /// databases. Waits for that, at most [`SHUTDOWN_MS_MAX`].
+    /// Stops accepting connections, answers running requests, ends watches and closes the
+    /// databases. Waits for all of that, at most [`SHUTDOWN_MS_MAX`].
     pub fn close(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         self.serving.closing.send_replace(true);

@@ -1,4 +1,4 @@
-//! Everything about a server that can be chosen, and what makes no sense.
+//! All options of a server and their validation.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use crate::model::{
     Result, TOKEN_CHARS_MIN,
 };
 
-/// Bounds of one database. What is not given is not bounded, but for watches.
+/// Bounds of one database. A missing one means no bound, except for watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Quotas {
-    /// Size of the database's files beyond which only deletes are taken, in bytes.
+    /// Size of the database's files in bytes, from which only deletes are accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Requests in a second; as many may come at once.
+    /// Requests per second; as many may come at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations_per_second: Option<u32>,
-    /// Messages that wait or are being handled, beyond which no more are taken.
+    /// Waiting and locked messages, from which no more are accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u64>,
     /// Watches at one time.
@@ -31,70 +31,71 @@ pub struct Quotas {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The certificate and those that vouch for it, in PEM.
+    /// The certificate and its chain, in PEM.
     pub cert: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
 }
 
-/// What is written to standard error.
+/// The form of the log on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogForm {
-    /// Nothing.
+    /// No log.
     #[default]
     None,
-    /// Lines for people.
+    /// Plain text.
     Text,
     /// One JSON object a line.
     Json,
 }
 
-/// The options of a server, by the names that JavaScript and the command line have for them.
+/// The options of a server, named as in JavaScript and on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ServerOptions {
-    /// A file, which is one database; or a folder of many, that exists or ends with a separator.
+    /// A file, which is one database, or a folder of many. A folder exists or ends with a
+    /// separator.
     pub path: PathBuf,
-    /// Address and port; `127.0.0.1:4512` if it is empty. Port 0 is any that is free.
+    /// Address and port; `127.0.0.1:4512` if empty. Port 0 chooses a free one.
     pub listen: String,
-    /// Of a file: the token that may read and write.
+    /// For a file: the token that may read and write.
     pub access_token: Option<String>,
-    /// Of a file: the token that may only read.
+    /// For a file: the token that may only read.
     pub read_token: Option<String>,
-    /// Of a folder: the token of the admin API.
+    /// For a folder: the token of the admin API.
     pub admin_token: Option<String>,
-    /// A certificate; without, the server speaks clear text.
+    /// A certificate; without one the server speaks plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Of a file: nobody may write.
+    /// For a file: writes are refused.
     pub readonly: bool,
-    /// Of a file: its bounds. A folder's databases each have their own.
+    /// For a file: its quotas. Each database of a folder has its own.
     pub quotas: Quotas,
-    /// How long an issued token of the data path is good, in ms.
+    /// Lifetime of a token of the data path, in ms.
     pub data_token_ms: Option<u64>,
     /// Connections at one time.
     pub connections_max: Option<usize>,
-    /// What is logged.
+    /// The form of the log.
     pub log: LogForm,
 }
 
-/// What is served.
+/// The served file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// One database.
     File { path: PathBuf, readonly: bool, tokens: FileTokens, quotas: Quotas },
-    /// Many.
+    /// Many databases.
     Folder(PathBuf),
 }
 
-/// The tokens of a database that has no registry.
+/// The tokens of a database without a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileTokens {
     pub(super) write: String,
     pub(super) read: Option<String>,
 }
 
-/// Options that have been checked.
+/// Validated options.
 pub(super) struct Plan {
     pub(super) place: Place,
     pub(super) listen: String,
@@ -109,7 +110,7 @@ impl ServerOptions {
     /// Reads options from JSON.
     ///
     /// # Errors
-    /// `Invalid`, naming the option that there is none of or that is of the wrong type.
+    /// `Invalid`, naming the unknown option or the one of the wrong type.
     pub fn from_json(json: &str) -> Result<Self> {
         serde_json::from_str(json)
             .map_err(|error| Error::invalid(format!("the options of a server: {error}")))
@@ -183,12 +184,12 @@ impl ServerOptions {
         }
         let Some(write) = self.access_token.clone() else {
             return Err(Error::invalid(
-                "accessToken is missing: without one anybody could read and write",
+                "accessToken is missing: without one every client could read and write",
             ));
         };
         if self.read_token.as_ref() == Some(&write) {
             return Err(Error::invalid(
-                "readToken must be another than accessToken: whoever has it may only read",
+                "readToken must be another than accessToken: its clients may only read",
             ));
         }
         let tokens = FileTokens { write, read: self.read_token.clone() };
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn invalid_options_are_refused_by_name() {
         for (json, words) in [
             (r#"{"path":""}"#, "path must name"),
             (r#"{"path":"a.db"}"#, "accessToken is missing"),

@@ -1,4 +1,4 @@
-//! How much a database's clients may do: a bucket of tokens that fills with time.
+//! The rate limit of a database's clients: a token bucket.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use hyper::StatusCode;
 
 use super::answer::Refusal;
 
-/// Operations that are left, as of a moment. Moments are told by a clock that is never set: with the
-/// wall's going back, nothing would be given back for as long.
+/// The free operations at one moment. The clock is monotonic: a wall clock that is set back would
+/// not refill the bucket for that long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bucket {
-    /// Thousandths of operations taken and not yet given back.
+    /// Thousandths of operations taken and not refilled.
     owed: u64,
     at: Duration,
 }
 
 impl Bucket {
-    /// Takes operations that are not asked for one by one, also those that are not there yet.
+    /// Takes operations of a request beyond its first, even if they are not free yet.
     pub(super) fn owe(&mut self, count: u64) {
         self.owed = self.owed.saturating_add(count.saturating_mul(1000));
     }
 
-    /// Takes one operation of `per_second`, which may also come all at once.
+    /// Takes one operation at `per_second`, which is also the burst.
     ///
     /// # Errors
-    /// After how many seconds there will be one.
+    /// The seconds until one is free.
     pub(super) fn take(&mut self, per_second: u32, at: Duration) -> Result<(), u64> {
         let rate = u64::from(per_second);
-        // Whole milliseconds only: what is left of one counts the next time.
+        // Whole milliseconds only: the rest counts the next time.
         let passed = u64::try_from(at.saturating_sub(self.at).as_millis()).unwrap_or(u64::MAX);
         self.owed = self.owed.saturating_sub(passed.saturating_mul(rate));
         self.at += Duration::from_millis(passed);
@@ -58,10 +58,10 @@ mod tests {
         assert_eq!(took, 10);
         assert_eq!(bucket.take(10, at(5099)), Err(1));
         assert_eq!(bucket.take(10, at(5100)), Ok(()));
-        // One who was asked at the same time, and comes late, gets nothing back and takes nothing.
+        // A caller with an older time refills nothing and takes nothing.
         assert_eq!(bucket.take(10, at(5000)), Err(1));
         assert_eq!(bucket.take(10, at(5200)), Ok(()));
-        // Asked more often than it counts.
+        // More calls than the clock has ticks.
         let asked = (0..=4000).map(|quarter| at(5200) + Duration::from_micros(quarter * 250));
         assert_eq!(asked.filter(|at| bucket.take(10, *at).is_ok()).count(), 10);
         assert_eq!(Bucket::default().take(0, at(0)), Err(60));

@@ -1,7 +1,7 @@
-//! The file in which a folder's databases, their quotas and the hashes of their tokens are kept.
+//! The registry: the file with a folder's databases, their quotas and the hashes of their tokens.
 //!
-//! JSON, replaced as a whole: written beside it, synced, renamed. A server holds the lock beside it
-//! for as long as it runs, so that two cannot overwrite each other's.
+//! It is JSON and replaced as a whole: written to a new file, synced, renamed. A server holds the
+//! lock file beside it while it runs, so that two servers cannot overwrite each other's changes.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::auth::{Rights, TokenHash};
 use super::database::{AccessToken, Database, Description};
 use super::memory::ServerMemory;
 use super::options::Quotas;
-use crate::connect::database_id::DatabaseId;
 use crate::model::{Error, Kind, Result};
 
 const FILE: &str = "openkv-server.json";
@@ -47,14 +47,14 @@ struct TokenRecord {
     created_ms: i64,
 }
 
-/// A folder of databases, locked.
+/// A locked folder of databases.
 pub(super) struct Registry {
     folder: PathBuf,
     lock: File,
 }
 
 impl Registry {
-    /// Locks a folder, making it if need be, and reads what is in it.
+    /// Locks a folder, creating it if it is missing, and reads its registry.
     pub(super) fn open(folder: &Path, memory: &ServerMemory) -> Result<(Self, Vec<Arc<Database>>)> {
         std::fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))?;
         let folder = folder.canonicalize().map_err(|error| failed("open", folder, &error))?;
@@ -70,20 +70,21 @@ impl Registry {
         let registry = Self { folder, lock };
         let databases = registry.read(memory)?;
         for file in registry.strays(&databases) {
-            tracing::warn!(file = %file.display(), "a database that is in no record");
+            tracing::warn!(file = %file.display(), "a database file that the registry does not list");
         }
         Ok((registry, databases))
     }
 
-    /// Lets another server have the folder.
+    /// Releases the folder for another server.
     pub(super) fn unlock(&self) {
         if let Err(error) = self.lock.unlock() {
-            tracing::warn!(%error, "the folder's lock ends with the process");
+            tracing::warn!(%error, "unlocking the folder; the lock ends with the process");
         }
     }
 
-    /// Where a database's file is. By its UUID: a name that is used again is another database.
-    pub(super) fn file_of(&self, id: DatabaseId) -> PathBuf {
+    /// The path of a database's file. It is named by UUID, because a reused name is another
+    /// database.
+    pub(super) fn file_of(&self, id: Uuid) -> PathBuf {
         self.folder.join(format!("{id}.sqlite3"))
     }
 
@@ -109,8 +110,8 @@ impl Registry {
         }
         let mut databases = Vec::with_capacity(page.databases.len());
         for record in page.databases {
-            let id = DatabaseId::parse(&record.id)
-                .ok_or_else(|| damaged(format!("'{}' is no UUID", record.id)))?;
+            let id = Uuid::try_parse(&record.id)
+                .map_err(|_| damaged(format!("'{}' is no UUID", record.id)))?;
             let mut tokens = Vec::with_capacity(record.tokens.len());
             for token in record.tokens {
                 let hash = TokenHash::from_text(&token.sha256)
@@ -132,7 +133,7 @@ impl Registry {
         Ok(databases)
     }
 
-    /// Writes down these databases: all of them, or none if that fails.
+    /// Writes all of these databases, or none on failure.
     pub(super) fn write<'a>(
         &self,
         databases: impl Iterator<Item = (&'a Arc<Database>, Vec<AccessToken>, Quotas)>,
@@ -153,19 +154,19 @@ impl Registry {
         written
             .and_then(|()| std::fs::rename(&beside, &path))
             .map_err(|error| failed("write", &path, &error))?;
-        // It is written down by now, whatever becomes of it when the power fails.
+        // The rename is done, so a failed sync does not fail the call; a power loss may undo it.
         if let Err(error) = sync_folder(&self.folder) {
             tracing::error!(%error, folder = %self.folder.display(), "syncing the folder");
         }
         Ok(())
     }
 
-    /// Files of databases that are in no record: left by a server that ended while it dropped them.
+    /// Database files that the registry does not list: left by a server that ended during a drop.
     fn strays(&self, databases: &[Arc<Database>]) -> Vec<PathBuf> {
         let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_stray = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let id = name.strip_suffix(".sqlite3").and_then(DatabaseId::parse);
+            let id = name.strip_suffix(".sqlite3").and_then(|text| Uuid::try_parse(text).ok());
             id.is_some_and(|id| databases.iter().all(|database| database.id != id))
         };
         files.map(|file| file.path()).filter(is_stray).collect()
@@ -177,7 +178,7 @@ fn token_record(token: AccessToken) -> TokenRecord {
     TokenRecord { id, rights, sha256: hash.to_text(), created_ms }
 }
 
-/// A new file that only its owner reads.
+/// Creates a file that only its owner can read.
 fn private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(true).write(true);
@@ -212,7 +213,7 @@ mod tests {
     fn files_of_databases_without_a_record_are_found_and_left_alone() {
         let folder = tempfile::TempDir::new().unwrap();
         let (registry, none) = Registry::open(folder.path(), &ServerMemory::new()).unwrap();
-        let stray = registry.file_of(DatabaseId::random([7; 16]));
+        let stray = registry.file_of(uuid::Builder::from_random_bytes([7; 16]).into_uuid());
         for path in [stray.clone(), stray.with_extension("sqlite3-wal"), folder.path().join("a")] {
             std::fs::write(path, "").unwrap();
         }

@@ -1,26 +1,22 @@
-//! Method and path → what answers, and in which order a request is looked at: path, method, token,
-//! version, database, rights, quotas, and only then the body; behind it the token once more, which
-//! may have been withdrawn meanwhile.
+//! From method and path to a handler. The checks of a request follow this order: path, method,
+//! token, version, database, rights, quotas, and then the body. The token is checked again after
+//! the body, because it may be revoked meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 
 use super::answer::{Answer, Refusal, text};
 use super::auth::Rights;
-use super::database::Database;
-use super::memory::{Claim, Place};
+use super::memory::Place;
+use super::request::{body_of, only, read};
 use super::{Serving, admin, data, exchange, extension, watch};
-use crate::model::{
-    METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BODY_MS_MAX, REQUEST_BYTES_MAX,
-    SHORT_BYTES_MAX,
-};
+use crate::model::{METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BYTES_MAX};
 
-/// Answers a request, whatever it is.
+/// Answers any request.
 pub(super) async fn answer(
     serving: Arc<Serving>,
     request: Request<Incoming>,
@@ -44,15 +40,15 @@ pub(super) async fn answer(
     (answer, place)
 }
 
-/// Keeps who is over a quota, or comes when there is no room, waiting: a client that asks again at
-/// once, whatever it is told, would otherwise take the server's time from the others.
+/// Delays the answer to a client that is over a quota or finds no room. A client that repeats at
+/// once would otherwise take the server's time from the others.
 async fn hold(serving: &Serving) {
     let mut closing = serving.closing.subscribe();
     let pause = Duration::from_millis(OVER_QUOTA_PAUSE_MS);
     let _either = tokio::time::timeout(pause, closing.wait_for(|closing| *closing)).await;
 }
 
-/// `place` gets the request's place among those under way, if it needs one.
+/// `place` gets the request's place among the running ones, if it needs one.
 async fn route(
     serving: &Arc<Serving>,
     head: Parts,
@@ -111,72 +107,22 @@ async fn data_path(
     serving: &Arc<Serving>,
     head: &Parts,
     body: Incoming,
-    verb: &str,
+    method: &str,
     place: &mut Option<Place>,
 ) -> Result<Answer, Refusal> {
     let (database, grant) = data::authorize(serving, head)?;
-    let needed = if verb == "atomic_write" { Rights::Write } else { Rights::Read };
+    let needed = if method == "atomic_write" { Rights::Write } else { Rights::Read };
     database.allows(grant.rights, needed)?;
     database.take_operation()?;
     *place = Some(database.memory.place().await?);
     let (body, claim) = body_of(&database, body, REQUEST_BYTES_MAX).await?;
     data::still(&database, &grant)?;
-    match verb {
+    match method {
         "snapshot_read" => data::snapshot_read(&database, &body).await,
         "atomic_write" => data::atomic_write(&database, &body).await,
         _ => {
             *place = None;
             watch::watch(serving, &database, &grant, (&body, claim)).await
-        }
-    }
-}
-
-/// A body, and the memory that it has: of what is long there is only as much as there is room for.
-pub(super) async fn body_of(
-    database: &Database,
-    body: Incoming,
-    bytes_max: usize,
-) -> Result<(Bytes, Option<Arc<Claim>>), Refusal> {
-    let said = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
-    let most = said.unwrap_or(usize::MAX).min(bytes_max);
-    if most <= SHORT_BYTES_MAX {
-        return Ok((read(body, bytes_max).await?, None));
-    }
-    let claim = database.memory.claim(bytes_max);
-    claim.wait(most).await?;
-    let body = read(body, bytes_max).await?;
-    claim.shrink(body.len());
-    Ok((body, Some(claim)))
-}
-
-/// Refuses other methods.
-pub(super) fn only(head: &Parts, methods: &[Method]) -> Result<(), Refusal> {
-    if methods.contains(&head.method) {
-        return Ok(());
-    }
-    let names: Vec<_> = methods.iter().map(Method::as_str).collect();
-    let text = format!("Method not allowed: use {}.", names.join(" or "));
-    Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text))
-}
-
-/// Takes in a body, within its bounds of length and time.
-pub(super) async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
-    let whole = Limited::new(body, bytes_max).collect();
-    let wait = Duration::from_millis(REQUEST_BODY_MS_MAX);
-    let Ok(read) = tokio::time::timeout(wait, whole).await else {
-        let text = format!("The body of the request took too long (max {REQUEST_BODY_MS_MAX} ms).");
-        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text));
-    };
-    match read {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!(
-                "Failed to buffer the request body: length limit exceeded (max {bytes_max} bytes)."
-            ),
-        )),
-        Err(error) => {
-            Err(Refusal::bad_request(format!("Failed to buffer the request body: {error}")))
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Slot {
     slots: Arc<Slots>,
     arrival: u64,
     authenticated: AtomicBool,
-    /// `None` only if the semaphore were closed, which nothing does.
+    /// `None` only for a closed semaphore, which never happens.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -91,7 +91,7 @@ impl Drop for Slot {
     }
 }
 
-/// The request came with a valid token: its connection is not evicted from now on.
+/// Exempts the connection of a request with a valid token from eviction.
 pub(super) fn mark_authenticated(head: &Parts) {
     // Requests of an authenticated connection carry no slot.
     if let Some(slot) = head.extensions.get::<Arc<Slot>>()

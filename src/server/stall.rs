@@ -1,4 +1,4 @@
-//! A stream whose other end has to take in what is sent: one that does not is given up.
+//! A stream that fails when its other end stops reading.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, IoSlice, Result};
@@ -11,7 +11,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::model::ANSWER_STALL_MS_MAX;
 
-/// The stream, and how long nothing has gone out of it although something should.
+/// The stream, and how long a write has waited.
 pub(super) struct Stall<T> {
     stream: T,
     patience: Option<Pin<Box<Sleep>>>,
@@ -22,7 +22,7 @@ impl<T> Stall<T> {
         Self { stream, patience: None }
     }
 
-    /// Passes on how a write went, unless it has been waiting for too long.
+    /// Passes on the result of a write, unless it has waited for too long.
     fn judge<R>(&mut self, context: &mut Context<'_>, went: Poll<Result<R>>) -> Poll<Result<R>> {
         if went.is_ready() {
             self.patience = None;
@@ -31,7 +31,7 @@ impl<T> Stall<T> {
         let most = Duration::from_millis(ANSWER_STALL_MS_MAX);
         let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(most)));
         ready!(patience.as_mut().poll(context));
-        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client takes nothing in")))
+        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client has stopped reading")))
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_nothing_is_given_up_and_who_is_slow_is_not() {
+    fn a_client_that_reads_nothing_is_dropped_and_a_slow_one_is_not() {
         paused().block_on(async {
             let (ours, mut theirs) = tokio::io::duplex(10);
             let mut ours = Stall::new(ours);

@@ -1,8 +1,8 @@
-//! Answers that go on and on: piece by piece as the connection takes them, a sign of life in
-//! silence, and the end with the token, the database or the server.
+//! Endless answers: sent piece by piece as the connection takes them, with a keep-alive in silence.
+//! They end with the token, the database or the server.
 //!
-//! Invariant: the next piece is asked for when the one before has been taken by the connection, so a
-//! client that reads slowly costs the memory of two pieces: the one that goes out, and the next.
+//! Invariant: the next piece is produced once the connection has taken the one before. So a slow
+//! client costs the memory of two pieces: the one in transfer and the next.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,22 +19,22 @@ use super::answer::{Answer, Body, answer};
 use super::auth::Grant;
 use super::catalog::now_ms;
 use super::database::Database;
-use crate::connect::frames::KEEP_ALIVE;
+use crate::codec::framing::KEEP_ALIVE;
 use crate::connect::versions::STREAM_TYPE;
 use crate::model::ALIVE_INTERVAL_MS;
 
-/// What is told by a stream. Dropped when it ends, however that comes.
+/// The source of a stream. Dropped whenever the stream ends.
 pub(super) trait Source: Send + 'static {
-    /// The next piece; `None` at the end. May be dropped while it waits, and is called again.
+    /// The next piece; `None` at the end. The future may be dropped and the method called again.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 
-    /// A sign of life while nothing is to be told.
+    /// The keep-alive piece.
     fn alive(&mut self) -> Bytes {
         Bytes::from_static(&KEEP_ALIVE)
     }
 }
 
-/// How long a stream may go on.
+/// The right of a stream to continue.
 pub(super) struct Leave {
     expiry: Pin<Box<Sleep>>,
     closing: flag::Receiver<bool>,
@@ -59,7 +59,7 @@ impl Leave {
         !*self.closing.borrow() && self.database.has_token(self.issued_for)
     }
 
-    /// Waits until it does not.
+    /// Waits until the right ends.
     pub(super) async fn over(&mut self) {
         while self.holds() {
             let told = tokio::select! {
@@ -74,8 +74,8 @@ impl Leave {
     }
 }
 
-/// Signs of life, for all streams at the same moments: a process that has many wakes up once for
-/// them, and a connection sends them together.
+/// The keep-alive clock, with the same moments for all streams: a process with many streams wakes
+/// up once for all, and a connection sends its pieces together.
 pub(super) fn signs(serving: &Serving) -> Interval {
     let pace = Duration::from_millis(ALIVE_INTERVAL_MS);
     let (begun, now) = (serving.begun, Instant::now());

@@ -1,4 +1,4 @@
-//! Watches: a stream of states, in the form of whoever asks.
+//! Watches: a stream of states, in the client's form.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::answer::{Answer, Refusal};
 use super::auth::Grant;
 use super::data::{store_of, wire_entry};
 use super::database::{Database, WatchPlace};
-use super::memory::Claim;
+use super::memory::{Claim, attempt};
 use super::stream::{Source, stream};
-use crate::connect::frames::push_frame;
+use crate::codec::framing::push_frame;
 use crate::connect::wire::watch;
-use crate::model::{Error, Key, Kind, Limits, Result, WATCH_FRAME_BYTES_MAX};
-use crate::store::{Entry, Id, Store};
+use crate::model::{Entry, Error, Id, Key, Kind, Limits, Result, WATCH_FRAME_BYTES_MAX};
+use crate::store::Store;
 
 type State = Result<Option<Vec<Option<Entry>>>>;
 
-/// How states are told.
+/// The form of states.
 pub(super) trait Form: Send + 'static {
     /// Most bytes of a state.
     const BYTES_MAX: usize;
@@ -27,11 +27,11 @@ pub(super) trait Form: Send + 'static {
     /// The piece of a state.
     fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>>;
 
-    /// The last piece, where something is wrong.
+    /// The last piece, after an error.
     fn end(&self, error: &Error) -> Option<Bytes>;
 }
 
-/// The protocol's own.
+/// The form of KV Connect.
 struct Wire;
 
 impl Form for Wire {
@@ -47,22 +47,22 @@ impl Form for Wire {
         Ok(frame)
     }
 
-    /// The client connects again, and learns by status what is wrong.
+    /// The client connects again and gets the error by status.
     fn end(&self, _error: &Error) -> Option<Bytes> {
         None
     }
 }
 
-/// A watch of the store, which is cancelled when its stream ends.
+/// A watch of the store, cancelled when its stream ends.
 struct Watching<F> {
     store: Arc<Store>,
     id: Id,
     keys: Vec<Key>,
     asked: Option<oneshot::Receiver<State>>,
-    /// Something was wrong: nothing comes behind that.
+    /// An error has been sent: the stream ends.
     ended: bool,
     form: F,
-    /// The memory of the state on its way.
+    /// The memory of the state in transfer.
     claim: Arc<Claim>,
     _keys: Option<Arc<Claim>>,
     _place: WatchPlace,
@@ -85,17 +85,13 @@ impl<F: Form> Source for Watching<F> {
         if self.ended {
             return None;
         }
-        let told = loop {
-            if self.claim.has_lacked() && self.claim.wait_for_all().await.is_err() {
-                return None;
-            }
+        let told = attempt!(self.claim, {
             let asked = self.asked.get_or_insert_with(|| ask(&self.store, self.id));
             let told = asked.await.unwrap_or_else(|_| Err(Error::closed()));
             self.asked = None;
-            if told.is_ok() || !self.claim.has_lacked() {
-                break told;
-            }
-        };
+            told
+        })
+        .ok()?;
         let state = |entries: Vec<_>| {
             let frame = self.form.frame(&self.keys, &entries);
             frame.map(|frame| self.claim.bytes(frame))
@@ -105,7 +101,7 @@ impl<F: Form> Source for Watching<F> {
         frame.unwrap_or_else(|error| {
             tracing::warn!(%error, "a watch ended");
             self.ended = true;
-            // No end for a client that asks anew.
+            // The client asks again after these errors, so the stream sends no error piece.
             let comes_back = matches!(error.kind(), Kind::Closed | Kind::Unavailable);
             if comes_back { None } else { self.form.end(&error) }
         })
@@ -123,7 +119,7 @@ pub(super) async fn watch(
     start(serving, (database, grant), (keys, claim), false, Wire).await
 }
 
-/// Starts a watch whose states are told in that form. It keeps the memory that its keys have.
+/// Starts a watch in the given form. It keeps the memory of its keys.
 pub(super) async fn start<F: Form>(
     serving: &Arc<Serving>,
     (database, grant): (&Arc<Database>, &Grant),

@@ -1,83 +1,44 @@
-//! What consumers ask of the writer thread: messages, and the ends and locks of those they have.
+//! What consumers ask of the writer thread: messages, settlements and lock renewals.
 
-use super::Id;
-use super::inbox::Inbox;
 use super::listener::Listener;
-use super::queue::{Deliver, Elsewhere, Receive, Wish};
-use crate::engine::{Report, Work};
-use crate::model::{Ask, Error, LOCK_RENEWAL_MS, Outcome, Reason, Result};
+use super::lock_request::{LockRequest, Reply};
+use super::queue::RemoteConsumer;
+use super::write_queue::{Lost, WriteQueue};
+use crate::model::{
+    Ask, ConsumeOptions, Deliver, Error, Id, LOCK_RENEWAL_MS, Outcome, Reason, Receive, Result,
+};
 
-/// Is told whether the message was still the asker's.
-pub type Reply = Box<dyn FnOnce(Result<bool>) + Send>;
-
-/// Gets the error with which a listener ends by itself.
-pub type Lost = Box<dyn FnOnce(Error) + Send>;
-
-/// An [`Ask`] and who waits for its answer.
-pub(super) struct Asked {
-    what: Ask,
-    reply: Reply,
-}
-
-impl Asked {
-    pub(super) fn settles(&self) -> bool {
-        matches!(self.what, Ask::Settle(_))
-    }
-
-    pub(super) fn answer(self, answer: Result<bool>) {
-        (self.reply)(answer);
-    }
-
-    /// Adds it to the work, behind what is there of its kind.
-    pub(super) fn join(&self, work: &mut Work) {
-        match &self.what {
-            Ask::Settle(settlement) => work.settlements.push(settlement.clone()),
-            Ask::Extend(renewal) => work.renewals.push(*renewal),
-        }
-    }
-
-    /// Answers all that have joined one work, which were the last of their kinds.
-    pub(super) fn tell(asked: Vec<Self>, report: &mut Report) {
-        let settling = asked.iter().filter(|asked| asked.settles()).count();
-        let extending = asked.len() - settling;
-        let last =
-            |all: &mut Vec<bool>, count: usize| all.split_off(all.len().saturating_sub(count));
-        let mut settled = last(&mut report.settled, settling).into_iter();
-        let mut renewed = last(&mut report.renewed, extending).into_iter();
-        for asked in asked {
-            let held = if asked.settles() { settled.next() } else { renewed.next() };
-            asked.answer(Ok(held.unwrap_or(false)));
-        }
-    }
-}
-
-impl Inbox {
+impl WriteQueue {
     pub(super) fn listen(
         &self,
-        wish: Wish,
+        options: ConsumeOptions,
         credits: usize,
         deliver: Deliver,
         lost: Lost,
     ) -> Result<Id> {
-        // Deno's lock has a renewal of its own; others are renewed three times a lock.
-        let renewal_ms = if wish.queue.is_empty() { LOCK_RENEWAL_MS } else { wish.lock_ms / 3 };
+        // Deno's lock has a renewal interval of its own. Other locks are renewed three times in
+        // their duration.
+        let renewal_ms =
+            if options.queue.is_empty() { LOCK_RENEWAL_MS } else { options.lock_ms / 3 };
         let mut waiting = self.waiting.lock();
         if let Some(error) = waiting.refusal.clone() {
             return Err(error);
         }
-        let id = waiting.consumers.listen(wish, credits, renewal_ms, deliver);
+        let id = waiting.consumers.listen(options, credits, renewal_ms, deliver);
         waiting.lost.insert(id, lost);
         drop(waiting);
         self.nudge();
         Ok(id)
     }
 
-    pub(super) fn listen_for(&self, elsewhere: Elsewhere, deliver: Deliver) -> Result<Id> {
+    pub(super) fn listen_for(&self, consumer: RemoteConsumer, deliver: Deliver) -> Result<Id> {
         let mut waiting = self.waiting.lock();
         if let Some(error) = waiting.refusal.clone() {
             return Err(error);
         }
-        let id = waiting.consumers.listen_for(elsewhere, deliver);
+        let id = waiting.consumers.listen_for(consumer, deliver);
+        // The end of the listener drops `deliver`, which ends the connection's stream.
+        waiting.lost.insert(id, Box::new(drop));
         drop(waiting);
         self.nudge();
         Ok(id)
@@ -107,12 +68,16 @@ impl Inbox {
         was_open
     }
 
-    /// Ends all listeners of this process, for which there is no hope of messages: they are told.
-    /// Answers how many there were.
-    pub(super) fn refuse_listeners(&self, error: &Error) -> usize {
-        let lost = std::mem::take(&mut self.waiting.lock().lost);
+    /// Ends all listeners and all waits of `receive` with this error, because the store cannot
+    /// detect messages. Returns the number of listeners.
+    pub(super) fn refuse_consumers(&self, error: &Error) -> usize {
+        let (lost, receivers) = {
+            let mut waiting = self.waiting.lock();
+            (std::mem::take(&mut waiting.lost), waiting.consumers.cancel_all())
+        };
         let ended = lost.keys().filter(|id| self.stop_listening(**id)).count();
         lost.into_values().for_each(|lost| lost(error.clone()));
+        receivers.into_iter().for_each(|reply| reply(Err(error.clone())));
         ended
     }
 
@@ -142,14 +107,14 @@ impl Inbox {
         self.waiting.lock().consumers.new_id()
     }
 
-    pub(super) fn receive(&self, id: Id, wish: Wish, once: bool, reply: Receive) {
+    pub(super) fn receive(&self, id: Id, options: ConsumeOptions, once: bool, reply: Receive) {
         let mut waiting = self.waiting.lock();
         if let Some(error) = waiting.refusal.clone() {
             drop(waiting);
             reply(Err(error));
             return;
         }
-        waiting.consumers.receive(id, wish, once, reply);
+        waiting.consumers.receive(id, options, once, reply);
         drop(waiting);
         if once { self.ring() } else { self.nudge() }
     }
@@ -168,7 +133,7 @@ impl Inbox {
             reply(Err(error));
             return;
         }
-        waiting.asked.push(Asked { what, reply });
+        waiting.asked.push(LockRequest { ask: what, reply });
         drop(waiting);
         self.ring();
     }

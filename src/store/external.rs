@@ -1,8 +1,8 @@
-//! Learning of other processes' commits, as long as somebody wants to.
+//! Detects external commits while a watch, a feed or a listener is open.
 //!
-//! The engine's watch is begun when the first holder comes. While it cannot be begun it is tried
-//! again and again, and the commit counter is read in between: nobody is deaf meanwhile. Where
-//! that fails too, callers are told after a bound.
+//! The first holder starts the engine's watch. If the watch cannot start, the store retries it and
+//! polls the commit counter meanwhile. If polling fails too, callers get an error after a bounded
+//! time.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use parking_lot::Mutex;
 
 use super::health::{Health, Part, Tries};
 use super::read::Reads;
-use crate::engine::{ForeignWatch, Refusal, Snapshot};
+use crate::engine::{ExternalWatch, Refusal, Snapshot};
 use crate::model::{BACKGROUND_POLL_MS, Env, Error, Kind, Result};
 
-/// What can be done about other processes.
+/// The callbacks for external commits.
 pub(super) struct Means {
-    /// Begins the engine's watch.
-    pub(super) begin: Box<dyn Fn() -> Result<Option<ForeignWatch>> + Send + Sync>,
-    /// Others may have committed.
+    /// Starts the engine's watch.
+    pub(super) begin: Box<dyn Fn() -> Result<Option<ExternalWatch>> + Send + Sync>,
+    /// Called when an external commit may have happened.
     pub(super) wake: Box<dyn Fn() + Send + Sync>,
-    /// Nobody can know any more whether others have committed.
+    /// Called when external commits cannot be detected any more.
     pub(super) lost: Box<dyn Fn(&Error) + Send + Sync>,
 }
 
@@ -35,10 +35,10 @@ pub(super) struct External {
 
 #[derive(Default)]
 struct State {
-    /// Watches, feeds and listeners that want to know.
+    /// The open watches, feeds and listeners.
     holders: usize,
-    watch: Option<ForeignWatch>,
-    /// A look after it all is on its way to the reader thread.
+    watch: Option<ExternalWatch>,
+    /// A call of `tend` is queued on the reader thread.
     tended: bool,
     closed: bool,
     beginning: Tries,
@@ -53,7 +53,7 @@ impl State {
         self.holders > 0 && self.watch.is_none() && !self.closed
     }
 
-    /// Nothing has failed.
+    /// Forgets all failures.
     fn forget(&mut self) {
         (self.beginning, self.polling) = (Tries::default(), Tries::default());
         (self.begin_at, self.polled) = (None, None);
@@ -77,11 +77,11 @@ impl External {
         })
     }
 
-    /// Somebody wants to know of other processes' commits.
+    /// Adds a holder.
     pub(super) fn hold(&self) {
         let mut state = self.state.lock();
         state.holders += 1;
-        // Beginning is the reader thread's to do, not the caller's.
+        // The reader thread starts the watch, so that the caller does not wait for it.
         let first = state.holders == 1 && !std::mem::replace(&mut state.tended, true);
         drop(state);
         if first {
@@ -89,19 +89,19 @@ impl External {
         }
     }
 
-    /// One who wanted to know no longer does.
+    /// Removes a holder.
     pub(super) fn release(&self) {
         let mut state = self.state.lock();
         state.holders = state.holders.saturating_sub(1);
         let unused = if state.holders == 0 { state.watch.take() } else { None };
         drop(state);
         if let Some(unused) = unused {
-            // Ending it waits for a look that is under way: again not the caller's to do.
+            // Dropping the watch waits for a running check, so the reader thread does it.
             self.reads.send(self.env.clone(), Box::new(move |_snapshot| drop(unused)));
         }
     }
 
-    /// Ends everything.
+    /// Ends the watch for good.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -112,7 +112,7 @@ impl External {
 
     /// Why the operating system does not announce writes to the file, if it refuses to.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        self.state.lock().watch.as_ref().and_then(ForeignWatch::refusal)
+        self.state.lock().watch.as_ref().and_then(ExternalWatch::refusal)
     }
 
     fn tend_after(&self, wait: Duration) {
@@ -125,7 +125,7 @@ impl External {
         self.reads.send_after(wait, self.env.clone(), tend);
     }
 
-    /// On the reader thread: begins the watch, or does without.
+    /// Starts the watch on the reader thread, or polls if the watch cannot start.
     fn tend(&self, snapshot: Result<&mut dyn Snapshot>) {
         let now = Instant::now();
         let due = {
@@ -149,8 +149,8 @@ impl External {
         }
     }
 
-    /// Whoever wanted it reads after this, on this same thread, so that there is nobody to wake for
-    /// what was committed meanwhile; the watch itself wakes once when it begins.
+    /// Starts the watch. Holders read after this call on the same thread, so no commit before it
+    /// needs a wake-up. The watch itself wakes all holders once when it starts.
     fn begin(&self, now: Instant) -> bool {
         let begun = (self.means.begin)();
         self.health.note(Part::ExternalCommits, &begun, self.env.now_ms());
@@ -158,7 +158,7 @@ impl External {
         match begun {
             Ok(mut watch) => {
                 state.forget();
-                // Beginning takes a moment, in which all who wanted it may have gone.
+                // The last holder may have gone while the watch started.
                 if state.is_wanted() {
                     std::mem::swap(&mut state.watch, &mut watch);
                 }
@@ -201,8 +201,8 @@ impl External {
     }
 }
 
-/// What callers are told.
+/// The error for callers.
 fn lost_by(error: &Error) -> Error {
-    let what = "other processes' commits cannot be noticed, and are tried for again; call again";
+    let what = "commits of other processes cannot be detected at present; call again";
     Error::new(Kind::Unavailable, format!("{what}: {}", error.message()))
 }

@@ -1,11 +1,11 @@
-//! Feeds: every committed change in a range of keys, in order.
+//! Change feeds: every committed change in a range of keys, in order.
 //!
-//! A feed is pulled like a watch: one batch for each question, read from the log that the engine
-//! keeps with the commits. What it has told is a position, the commit up to which it has told
-//! everything; so a slow reader costs nothing here. A commit in the range marks the feed; one
-//! elsewhere moves the position of a feed that had nothing left to tell, so that waiting for long
-//! loses nothing. Where nobody knows what was committed, by another process, a feed that is asked
-//! looks, and one that nobody asks only peeks.
+//! A caller pulls a feed like a watch: each call gets one batch, read from the log that the engine
+//! keeps with the commits. A feed holds only its position, the commit up to which it has reported
+//! everything, so a slow caller costs nothing here. A commit in the range marks the feed. A commit
+//! outside the range advances the position of a feed that is up to date, so that a long wait does
+//! not fall behind the log. After an external commit, a feed with a waiting call reads; a feed
+//! without one only peeks, that is, it checks for changes without reading them.
 
 mod batch;
 
@@ -15,21 +15,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::Id;
 use super::health::{Health, Part, Tries, may_pass};
 use super::read::{ReadJob, Reads, Room};
-pub use batch::Batch;
-
 use crate::engine::Snapshot;
-use crate::model::{Env, Error, Key, KeyRange, Kind, Result};
+use crate::model::{Batch, Env, Error, FeedReply, Id, Key, KeyRange, Kind, Result};
 
-/// Gets the next batch; `None` when the feed has ended.
-pub type FeedReply = Box<dyn FnOnce(Result<Option<Batch>>) + Send>;
-
-/// Gets the commit after which an opened feed tells everything.
+/// Gets the commit after which a new feed is complete.
 pub type OpenedReply = Box<dyn FnOnce(Result<u64>) + Send>;
 
-/// The last commit, for a store that cannot have changes logged itself.
+/// The last commit, for a read-only store, which cannot start the log.
 pub(super) fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
     let state = snapshot.feed().state()?;
     if state.on {
@@ -40,17 +34,17 @@ pub(super) fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
     Err(Error::new(Kind::Denied, reason))
 }
 
-/// A feed that is being opened, on a thread of the store. Dropped without an answer, it could not be.
+/// A feed that a thread of the store is opening. Dropping it unanswered fails the feed.
 pub(super) struct Opening {
     pub(super) feeds: Weak<Feeds>,
     pub(super) id: Id,
     pub(super) since: Option<u64>,
-    /// Gone when it has its answer.
+    /// `None` once it is answered.
     pub(super) reply: Option<OpenedReply>,
 }
 
 impl Opening {
-    /// All later changes are logged; this was the last commit.
+    /// Completes the opening: `last` is the last commit before changes are logged.
     pub(super) fn answer(mut self, last: Result<u64>) {
         self.tell(last);
     }
@@ -66,7 +60,7 @@ impl Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.tell(Err(Error::internal("the thread that was to open the feed has failed")));
+        self.tell(Err(Error::internal("the thread that opens the feed has ended by a panic")));
     }
 }
 
@@ -90,27 +84,27 @@ struct Feed {
     place: Place,
     state: State,
     news: News,
-    /// A peek is under way.
+    /// A peek is running.
     peeking: bool,
-    /// How long a batch may get, if that is bounded.
+    /// The bound of a batch, if there is one.
     room: Option<Arc<dyn Room>>,
-    /// Looks on end that have failed.
+    /// Consecutive failed reads.
     tries: Tries,
 }
 
-/// What there is after a feed's position, as far as known.
+/// What is known about changes after a feed's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
-    /// Nothing.
+    /// There are none.
     None,
-    /// Something was committed, or may have been; nobody knows where, or whether it was told.
+    /// There may be some: the range of a commit is unknown, or the feed may have reported it.
     Perhaps,
-    /// Something that has to be told.
+    /// There is a change to report.
     Some,
 }
 
 impl Feed {
-    /// There is at least that after the position.
+    /// Records at least this much news.
     fn heard(&mut self, news: News) {
         self.news = self.news.max(news);
     }
@@ -124,29 +118,29 @@ impl Feed {
     }
 }
 
-/// What a feed has told.
+/// How far a feed has reported changes.
 enum Place {
-    /// It is being opened, to go on after this commit if there is one.
+    /// The feed is being opened, to continue after this commit if one is given.
     Opening(Option<u64>),
-    /// Everything up to this commit.
+    /// Everything up to this commit is reported.
     At(u64),
-    /// It could not be opened.
+    /// The feed could not be opened.
     Failed(Error),
 }
 
 impl Place {
-    /// Whether it is a commit, and another one.
+    /// Whether the position is known and differs from `after`.
     fn has_left(&self, after: u64) -> bool {
         matches!(self, Self::At(position) if *position != after)
     }
 }
 
 enum State {
-    /// Nobody asks.
+    /// No call waits.
     Idle,
-    /// Asked, and nothing to say yet.
+    /// A call waits for changes.
     Asked(FeedReply),
-    /// Somebody is looking.
+    /// A read is running.
     Reading,
 }
 
@@ -161,7 +155,7 @@ impl Feeds {
         })
     }
 
-    /// A feed that says nothing before its [`Opening`] is answered.
+    /// Adds a feed that reports nothing until its [`Opening`] is answered.
     pub(super) fn add(
         &self,
         range: KeyRange,
@@ -177,7 +171,7 @@ impl Feeds {
         id
     }
 
-    /// All later changes are logged; this was the last commit.
+    /// Sets the position of a new feed. `last` is the last commit before changes are logged.
     fn opened(&self, id: Id, last: Result<u64>) {
         let mut registry = self.registry.lock();
         let Some(feed) = registry.feeds.get_mut(&id) else { return };
@@ -187,8 +181,8 @@ impl Feeds {
             (_, Ok(_)) => return,
             (_, Err(error)) => Place::Failed(error),
         };
-        // Without `since` there is nothing after the last commit yet, unless somebody has told of
-        // one meanwhile; whether that came before or after the opening is not known.
+        // Without `since` a new feed is up to date, unless a commit was announced meanwhile: that
+        // commit may be before or after the opening.
         let up_to_date = opened_at.is_some_and(|at| feed.is_at(at)) && feed.news == News::None;
         feed.news = if up_to_date { News::None } else { News::Perhaps };
         let job = self.follow(id, feed);
@@ -200,7 +194,7 @@ impl Feeds {
         self.registry.lock().feeds.len()
     }
 
-    /// The commit up to which a feed that waits has nothing left to tell.
+    /// The commit up to which a waiting feed is up to date.
     pub(super) fn position(&self, id: Id) -> Option<u64> {
         match self.registry.lock().feeds.get(&id) {
             Some(Feed { place: Place::At(at), state: State::Asked(_), news, .. })
@@ -221,7 +215,7 @@ impl Feeds {
         };
         feed.state = State::Asked(reply);
         if feed.peeking {
-            // What the peek is about may be what is asked for.
+            // The peek may have found the change that this call asks for.
             feed.heard(News::Perhaps);
         }
         let job = self.follow(id, feed);
@@ -229,7 +223,7 @@ impl Feeds {
         self.send(job);
     }
 
-    /// Whether there was such a feed.
+    /// Removes a feed. Returns whether it existed.
     pub(super) fn cancel(&self, id: Id) -> bool {
         let removed = self.registry.lock().feeds.remove(&id);
         let was_there = removed.is_some();
@@ -242,8 +236,8 @@ impl Feeds {
         was_there
     }
 
-    /// Tells feeds of a transaction of this process. Answers the looks that the writer thread may
-    /// take itself: of those who wait and were up to date before it.
+    /// Announces a transaction of this process. Returns the reads that the writer thread may run
+    /// itself: those of waiting feeds that were up to date before it.
     pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
         let (before, after) = versions;
@@ -254,7 +248,7 @@ impl Feeds {
         touched.sort_unstable();
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (id, feed) in &mut registry.feeds {
-            // A look may have been quicker than its announcement.
+            // A read may have reported the commit before its announcement.
             if matches!(feed.place, Place::At(position) if position >= after) {
                 continue;
             }
@@ -265,7 +259,7 @@ impl Feeds {
                 feed.place = Place::At(after);
                 continue;
             }
-            // A look that is under way may tell of it.
+            // A running read may report the commit.
             feed.heard(if hit && feed.is_idle() { News::Some } else { News::Perhaps });
             let jobs = if up_to_date { &mut own } else { &mut others };
             jobs.extend(self.follow(*id, feed));
@@ -277,7 +271,7 @@ impl Feeds {
         own
     }
 
-    /// Tells all feeds that anything may have been committed.
+    /// Announces that any key may have changed.
     pub(super) fn wake_all(&self) {
         let mut jobs = Vec::new();
         for (id, feed) in &mut self.registry.lock().feeds {
@@ -289,7 +283,7 @@ impl Feeds {
         }
     }
 
-    /// Nobody can know whether there is news: whoever waits for it is told.
+    /// Fails all waiting calls: changes cannot be detected.
     pub(super) fn refuse_all(&self, error: &Error) {
         let mut told = Vec::new();
         for feed in self.registry.lock().feeds.values_mut() {
@@ -304,7 +298,7 @@ impl Feeds {
         told.into_iter().for_each(|reply| reply(Err(error.clone())));
     }
 
-    /// Another look at a feed whose last one has failed, if it is still asked.
+    /// Reads a feed again after a failure, if a call still waits.
     fn look_after(&self, id: Id, pause: Duration) {
         let myself = self.myself.clone();
         let again = Box::new(move |_snapshot: Result<&mut dyn Snapshot>| {
@@ -317,7 +311,7 @@ impl Feeds {
         self.reads.send_after(pause, self.env.clone(), again);
     }
 
-    /// Ends everything.
+    /// Removes all feeds.
     pub(super) fn close(&self) {
         let ids: Vec<Id> = self.registry.lock().feeds.keys().copied().collect();
         for id in ids {
@@ -325,15 +319,14 @@ impl Feeds {
         }
     }
 
-    /// Never under the registry's lock: a closed reader runs what it gets at once.
+    /// Must not hold the registry's lock: a closed reader runs the job at once.
     fn send(&self, job: Option<ReadJob>) {
         if let Some(job) = job {
             self.reads.send(self.env.clone(), job);
         }
     }
 
-    /// What is to be done about what a feed has heard, if anything. The registry is locked by the
-    /// caller.
+    /// The read or peek that a feed needs, if any. The caller holds the registry's lock.
     fn follow(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
         match (&feed.state, feed.news) {
             (State::Asked(_), News::Perhaps | News::Some) => self.look(id, feed),
@@ -342,7 +335,7 @@ impl Feeds {
         }
     }
 
-    /// What answers a feed that was asked.
+    /// The read that answers a waiting call.
     fn look(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
         let position = match &feed.place {
             Place::Opening(_) => return None,
@@ -373,8 +366,8 @@ impl Feeds {
         }))
     }
 
-    /// For a feed that nobody asks: whether anything happened in its range. If not, its position
-    /// moves on, so that it is not taken for a slow one later.
+    /// Checks for changes in the range of a feed without a waiting call. If there are none, the
+    /// position advances, so that the feed does not fall behind the log.
     fn peek(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
         let Place::At(after) = feed.place else { return None };
         (feed.news, feed.peeking) = (News::None, true);
@@ -395,7 +388,7 @@ impl Feeds {
             Ok(Some(version)) if feed.is_at(after) => feed.place = Place::At(version),
             Ok(Some(_)) => {}
             Ok(None) if feed.is_at(after) && feed.is_idle() => feed.heard(News::Some),
-            // It has moved on, or could not be read: the next commit has it peek again.
+            // The position has advanced, or the read failed: the next commit starts another peek.
             Ok(None) | Err(_) => feed.heard(News::Perhaps),
         }
         let job = if feed.is_idle() { None } else { self.follow(id, feed) };
@@ -403,12 +396,12 @@ impl Feeds {
         self.send(job);
     }
 
-    /// Somebody has looked for what came after a commit.
+    /// Completes a read of the changes after a commit.
     fn looked(&self, id: Id, after: Option<u64>, told: Result<(Batch, bool)>, reply: FeedReply) {
         let mut registry = self.registry.lock();
         let answer = match (registry.feeds.get_mut(&id), told) {
             (None, _) => Ok(None),
-            // It has moved on meanwhile, and the log need not reach back to where it was.
+            // The position has advanced meanwhile, and the log need not reach back to the old one.
             (Some(feed), Err(_)) if after.is_some_and(|after| feed.place.has_left(after)) => {
                 feed.state = State::Asked(reply);
                 let look = self.look(id, feed);
@@ -417,9 +410,10 @@ impl Feeds {
                 return;
             }
             (Some(feed), Err(error)) => {
-                // What could not be read is still to be told.
+                // The changes are not reported yet.
                 feed.heard(News::Perhaps);
-                // One that could not be opened, and one whose room is bounded, is asked again.
+                // The caller of a feed with bounded room, or of one that failed to open, asks again
+                // itself.
                 if may_pass(&error) && after.is_some() && feed.room.is_none() {
                     let now = Instant::now();
                     self.health.failed(Part::Streams, &error, self.env.now_ms());
@@ -430,7 +424,7 @@ impl Feeds {
                         self.look_after(id, pause);
                         return;
                     }
-                    // Its caller is told.
+                    // The caller gets the error.
                     feed.tries = Tries::default();
                     self.health.works(Part::Streams);
                 }
@@ -442,7 +436,7 @@ impl Feeds {
                     feed.tries = Tries::default();
                     self.health.works(Part::Streams);
                 }
-                // Commits elsewhere may have moved the position on while somebody looked.
+                // Other commits may have advanced the position during the read.
                 let moved = match feed.place {
                     Place::At(position) => position,
                     Place::Opening(_) | Place::Failed(_) => 0,

@@ -1,27 +1,27 @@
-//! Which of what waits for the writer shares a transaction.
+//! Which of the waiting writes share a transaction.
 //!
-//! Who shares one shares its wait for other processes. So writes that would not wait equally long are
-//! kept apart, and so are ends of deliveries and renewals of locks from writes with less patience than
-//! is usual: these take turns.
+//! All writes of a transaction share its wait for other processes. So writes with different bounds
+//! for that wait do not share one. Settlements and renewals do not share one with writes whose
+//! bound is shorter than usual; the two take turns.
 
 use std::time::Duration;
 
-use super::inbox::Submission;
+use super::write_queue::Submission;
 use crate::model::{AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, GROUP_BYTES_MAX, GROUP_WRITES_MAX};
 
-/// What goes into the next transaction.
+/// The contents of the next transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// So many of the submissions that wait.
+    /// The number of waiting submissions in it.
     pub(super) submissions: usize,
-    /// Whether ends and renewals go too, if there are any.
+    /// Whether it includes the waiting settlements and renewals.
     pub(super) settles: bool,
     /// Longest wait for another process.
     pub(super) busy: Duration,
 }
 
 impl Group {
-    /// `settles`: there are ends or renewals; `alone`: the last group was of such only, while writes
+    /// `settles`: settlements or renewals wait. `alone`: the last group had only such, while writes
     /// waited.
     pub(super) fn next(waiting: &[Submission], settles: bool, alone: bool) -> Self {
         let usual = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn who_would_wait_differently_long_waits_apart() {
+    fn writes_with_different_bounds_for_waiting_do_not_share_a_transaction() {
         let usual = BUSY_TIMEOUT_MS_DEFAULT;
         assert_eq!(group(&[usual; 3], true, false), (3, true, usual));
         assert_eq!(group(&[100, 100, 3000, 100], false, false), (2, true, 100));

@@ -1,4 +1,4 @@
-//! Which background parts of a store do not do their work, and when they try again.
+//! Which background parts of a store fail, and when they retry.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,25 +9,36 @@ use crate::model::{
     BACKGROUND_FAILING_MS_MAX, BACKGROUND_PAUSE_MS, BACKGROUND_PAUSE_MS_MAX, Error, Kind,
 };
 
-/// What a store does without being called.
+/// A background part of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Learning of other processes' commits.
+    /// Detection of external commits.
     ExternalCommits,
-    /// The operating system's announcements of writes to the file; without them it is polled.
+    /// Notifications of the operating system about writes to the file; without them the file is
+    /// polled.
     Announcements,
     /// Reading the states of watches and the batches of change feeds.
     Streams,
-    /// Asking the file what is due: messages, ends of entries, indexes to build.
+    /// Reading from the file what is due: messages, expiries, indexes to build.
     Agenda,
-    /// Deleting entries that have ended, and dead messages whose retention is over.
+    /// Deleting expired entries, and dead letters after their retention.
     Sweep,
     /// Building search indexes.
     Indexes,
 }
 
 impl Part {
-    /// As callers see it.
+    /// Every part.
+    pub const ALL: [Self; 6] = [
+        Self::ExternalCommits,
+        Self::Announcements,
+        Self::Streams,
+        Self::Agenda,
+        Self::Sweep,
+        Self::Indexes,
+    ];
+
+    /// The name in the public API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,33 +52,33 @@ impl Part {
     }
 }
 
-/// A part that does not do its work.
+/// A background part that fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
-    /// Which.
+    /// The part.
     pub part: Part,
-    /// Why, at its last try.
+    /// The error of the last attempt.
     pub error: Error,
-    /// Since when, in ms since the epoch.
+    /// Start of the failure, in ms since the epoch.
     pub since_ms: i64,
 }
 
-/// The parts of a store that do not do their work.
+/// The failing parts of a store.
 #[derive(Default)]
 pub(super) struct Health(Mutex<BTreeMap<Part, (Error, i64)>>);
 
 impl Health {
-    /// A part has failed at a try.
+    /// Records a failed attempt.
     pub(super) fn failed(&self, part: Part, error: &Error, now_ms: i64) {
         self.0.lock().entry(part).or_insert_with(|| (error.clone(), now_ms)).0 = error.clone();
     }
 
-    /// A part does its work, or has none.
+    /// Records success, or that the part has no work.
     pub(super) fn works(&self, part: Part) {
         self.0.lock().remove(&part);
     }
 
-    /// As [`Self::failed`] or [`Self::works`].
+    /// As [`Self::failed`] or [`Self::works`], by the outcome.
     pub(super) fn note<T>(&self, part: Part, done: &Result<T, Error>, now_ms: i64) {
         match done {
             Ok(_) => self.works(part),
@@ -75,7 +86,7 @@ impl Health {
         }
     }
 
-    /// Those that do not, by part.
+    /// The failing parts, in order.
     pub(super) fn failing(&self) -> Vec<Failing> {
         let failing = |(part, (error, since_ms)): (&Part, &(Error, i64))| Failing {
             part: *part,
@@ -86,13 +97,13 @@ impl Health {
     }
 }
 
-/// How long to wait after so many failures on end.
+/// The wait after this number of consecutive failures.
 fn pause(failures: u32) -> Duration {
     let doubled = BACKGROUND_PAUSE_MS.saturating_mul(1 << failures.saturating_sub(1).min(16));
     Duration::from_millis(doubled.min(BACKGROUND_PAUSE_MS_MAX))
 }
 
-/// Tries on end that have failed.
+/// Consecutive failed attempts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tries {
     failures: u32,
@@ -100,26 +111,31 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// One more has failed: how long to wait for the next.
+    /// Records a failure. Returns the wait before the next attempt.
     pub(super) fn failed(&mut self, now: Instant) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.since.get_or_insert(now);
         pause(self.failures)
     }
 
-    /// Whether the last one has.
+    /// As [`Self::failed`] at this moment, in ms.
+    pub(super) fn failed_ms(&mut self) -> i64 {
+        i64::try_from(self.failed(Instant::now()).as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether the last attempt failed.
     pub(super) fn have_failed(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Whether callers are to be told, since all tries have failed for so long.
+    /// Whether attempts have failed for so long that callers get the error.
     pub(super) fn is_lost(&self, now: Instant) -> bool {
         let most = Duration::from_millis(BACKGROUND_FAILING_MS_MAX);
         self.since.is_some_and(|since| now.saturating_duration_since(since) >= most)
     }
 }
 
-/// Whether what failed with this may succeed at another try.
+/// Whether another attempt may succeed after this error.
 pub(super) fn may_pass(error: &Error) -> bool {
     error.kind() == Kind::Unavailable
 }

@@ -1,84 +1,96 @@
-//! A listener: what it asks for, how many messages it can be dealt, and how its locks go on.
+//! A listener: its queue, its credits and the renewal of its locks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Id;
-use super::queue::{Deliver, Handed, Wish};
-use crate::model::{Delivery, ELSEWHERE_AHEAD_MESSAGES, Renewal};
+use crate::model::{
+    ConsumeOptions, Deliver, Delivery, Dispatched, Id, REMOTE_AHEAD_MESSAGES, Renewal,
+};
 
-/// A consumer that is dealt messages for as long as it has free places.
+/// A consumer that gets messages while it has credits.
 pub(super) struct Listener {
     pub(super) id: Id,
-    pub(super) wish: Wish,
+    pub(super) options: ConsumeOptions,
     pub(super) deliver: Arc<Deliver>,
-    places: Places,
+    credits: Credits,
     stage: Stage,
 }
 
-/// How far a listener is.
+/// The life cycle of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It takes messages.
     Open,
-    /// It takes no more. What it handles is still being handled, and keeps its locks.
+    /// It takes no more messages. Its handlers still run and keep their locks.
     Stopped,
-    /// Whoever had it is gone. What it handled may still be settled until its locks are over, at this
-    /// time in ms, but nobody says that it is being handled.
+    /// Its owner is gone. Its messages may still be settled until their locks end, at this time in
+    /// ms, but no lock is renewed.
     Gone(i64),
 }
 
-enum Places {
-    Here(Here),
-    Elsewhere(Elsewhere),
+enum Credits {
+    Local(Local),
+    Remote(Remote),
 }
 
-/// The handlers run in this process: they settle by number, and locks go on while they run.
-struct Here {
+/// The handlers run in this process. They settle by number, and the store renews their locks.
+struct Local {
     free: usize,
-    /// How often locks are renewed, and when the next time is.
+    /// The interval of lock renewals, and the time of the next one.
     renewal_ms: i64,
     renew_at_ms: i64,
     /// Delivery number → message and the lock it was claimed under.
     handling: HashMap<i64, (i64, i64)>,
 }
 
-/// The handlers run behind a connection. Messages are settled and locks renewed by who has them, so
-/// that nothing here says that they are still alive. All counts are from the beginning.
-struct Elsewhere {
-    /// Places that were given; what is told twice, or late, changes nothing.
+/// The handlers run behind a connection. The remote consumer settles messages and renews locks
+/// itself, because this process does not know whether its handlers run. All counts are totals.
+struct Remote {
+    /// Credits granted. A repeated or smaller total has no effect.
     granted: u64,
-    /// Messages that were dealt.
-    dealt: u64,
-    /// Those of them that the connection has taken.
+    /// Messages delivered.
+    dispatched: u64,
+    /// Delivered messages that the connection has sent.
     sent: u64,
-    /// Most free places at one time.
+    /// Most unused credits at one time.
     most: u64,
 }
 
-impl Elsewhere {
+impl Remote {
     fn free(&self) -> u64 {
-        let unsent = self.dealt.saturating_sub(self.sent);
-        let ahead = ELSEWHERE_AHEAD_MESSAGES.saturating_sub(unsent);
-        self.granted.saturating_sub(self.dealt).min(ahead)
+        let unsent = self.dispatched.saturating_sub(self.sent);
+        let ahead = REMOTE_AHEAD_MESSAGES.saturating_sub(unsent);
+        self.granted.saturating_sub(self.dispatched).min(ahead)
     }
 }
 
 impl Listener {
-    pub(super) fn here(id: Id, wish: Wish, deliver: Deliver, free: usize, renewal_ms: i64) -> Self {
+    pub(super) fn local(
+        id: Id,
+        options: ConsumeOptions,
+        deliver: Deliver,
+        free: usize,
+        renewal_ms: i64,
+    ) -> Self {
         let handling = HashMap::new();
-        let places = Places::Here(Here { free, renewal_ms, renew_at_ms: 0, handling });
-        Self { id, wish, deliver: Arc::new(deliver), places, stage: Stage::Open }
+        let credits = Credits::Local(Local { free, renewal_ms, renew_at_ms: 0, handling });
+        Self { id, options, deliver: Arc::new(deliver), credits, stage: Stage::Open }
     }
 
-    /// `granted` free places at first, `most` at one time.
-    pub(super) fn elsewhere(id: Id, wish: Wish, deliver: Deliver, granted: u64, most: u64) -> Self {
-        let places =
-            Places::Elsewhere(Elsewhere { granted: granted.min(most), dealt: 0, sent: 0, most });
-        Self { id, wish, deliver: Arc::new(deliver), places, stage: Stage::Open }
+    /// `granted` credits at first, at most `most` at one time.
+    pub(super) fn remote(
+        id: Id,
+        options: ConsumeOptions,
+        deliver: Deliver,
+        granted: u64,
+        most: u64,
+    ) -> Self {
+        let credits =
+            Credits::Remote(Remote { granted: granted.min(most), dispatched: 0, sent: 0, most });
+        Self { id, options, deliver: Arc::new(deliver), credits, stage: Stage::Open }
     }
 
-    /// Takes no more, and goes on with what it has. Whether it took messages until now.
+    /// Takes no more messages; running handlers continue. Returns whether it was open.
     pub(super) fn stop(&mut self) -> bool {
         let was_open = self.is_open();
         if was_open {
@@ -87,11 +99,11 @@ impl Listener {
         was_open
     }
 
-    /// Takes no more, and renews no more. Whether it took messages until now.
+    /// Takes no more messages and renews no more locks. Returns whether it was open.
     pub(super) fn leave(&mut self, now_ms: i64) -> bool {
         let was_open = self.is_open();
         if !matches!(self.stage, Stage::Gone(_)) {
-            self.stage = Stage::Gone(now_ms + self.wish.lock_ms);
+            self.stage = Stage::Gone(now_ms + self.options.lock_ms);
         }
         was_open
     }
@@ -104,88 +116,89 @@ impl Listener {
         self.stage == Stage::Open
     }
 
-    /// It takes no more, and nothing of it is still to be settled, or can be.
+    /// Whether it takes no more messages, and none of its messages can still be settled.
     pub(super) fn is_finished(&self, now_ms: i64) -> bool {
-        match (&self.places, self.stage) {
+        match (&self.credits, self.stage) {
             (_, Stage::Open) => false,
-            (Places::Elsewhere(_), _) => true,
-            (Places::Here(_), Stage::Gone(over_ms)) if over_ms <= now_ms => true,
-            (Places::Here(here), _) => here.handling.is_empty(),
+            (Credits::Remote(_), _) => true,
+            (Credits::Local(_), Stage::Gone(over_ms)) if over_ms <= now_ms => true,
+            (Credits::Local(local), _) => local.handling.is_empty(),
         }
     }
 
-    /// How many messages it can be dealt now.
+    /// The number of messages that it can take now.
     pub(super) fn free(&self) -> usize {
-        match &self.places {
+        match &self.credits {
             _ if !self.is_open() => 0,
-            Places::Here(here) => here.free,
-            Places::Elsewhere(there) => usize::try_from(there.free()).unwrap_or(usize::MAX),
+            Credits::Local(local) => local.free,
+            Credits::Remote(remote) => usize::try_from(remote.free()).unwrap_or(usize::MAX),
         }
     }
 
-    /// Deals it a message, under a number that no other delivery has.
-    pub(super) fn hand(&mut self, number: i64, delivery: Delivery, now_ms: i64) -> Handed {
-        match &mut self.places {
-            Places::Here(here) => {
-                if here.handling.is_empty() {
-                    here.renew_at_ms = now_ms + here.renewal_ms;
+    /// Assigns it a message, under a number that no other delivery has.
+    pub(super) fn hand(&mut self, number: i64, delivery: Delivery, now_ms: i64) -> Dispatched {
+        match &mut self.credits {
+            Credits::Local(local) => {
+                if local.handling.is_empty() {
+                    local.renew_at_ms = now_ms + local.renewal_ms;
                 }
-                here.free = here.free.saturating_sub(1);
-                here.handling.insert(number, (delivery.id, delivery.lock));
+                local.free = local.free.saturating_sub(1);
+                local.handling.insert(number, (delivery.id, delivery.lock));
             }
-            Places::Elsewhere(there) => there.dealt += 1,
+            Credits::Remote(remote) => remote.dispatched += 1,
         }
-        Handed { number, delivery }
+        Dispatched { number, delivery }
     }
 
-    /// Frees the place of a delivery: its message and lock, if it was under way here.
+    /// Returns the credit of a delivery, with its message and lock if it was under way here.
     pub(super) fn settle(&mut self, number: i64) -> Option<(i64, i64)> {
-        let Places::Here(here) = &mut self.places else { return None };
-        let held = here.handling.remove(&number)?;
-        here.free += 1;
+        let Credits::Local(local) = &mut self.credits else { return None };
+        let held = local.handling.remove(&number)?;
+        local.free += 1;
         Some(held)
     }
 
-    /// So many places have been given since the beginning.
+    /// Sets the total of granted credits.
     pub(super) fn grant(&mut self, granted: u64) {
-        if let Places::Elsewhere(there) = &mut self.places {
-            there.granted = granted.min(there.dealt + there.most).max(there.granted);
+        if let Credits::Remote(remote) = &mut self.credits {
+            remote.granted = granted.min(remote.dispatched + remote.most).max(remote.granted);
         }
     }
 
-    /// The connection has taken so many messages; those that were returned never were dealt.
+    /// Records that the connection has sent this number of messages. `returned` ones will not be
+    /// sent.
     pub(super) fn sent(&mut self, sent: u64, returned: u64) {
-        if let Places::Elsewhere(there) = &mut self.places {
-            there.dealt = there.dealt.saturating_sub(returned);
-            there.sent = (there.sent + sent).min(there.dealt);
+        if let Credits::Remote(remote) = &mut self.credits {
+            remote.dispatched = remote.dispatched.saturating_sub(returned);
+            remote.sent = (remote.sent + sent).min(remote.dispatched);
         }
     }
 
-    /// When its locks are to be renewed.
+    /// The time of the next lock renewal.
     pub(super) fn renew_at_ms(&self) -> Option<i64> {
-        match &self.places {
-            Places::Here(here) if self.renews() && !here.handling.is_empty() => {
-                Some(here.renew_at_ms)
+        match &self.credits {
+            Credits::Local(local) if self.renews() && !local.handling.is_empty() => {
+                Some(local.renew_at_ms)
             }
             _ => None,
         }
     }
 
-    /// Its locks could not be renewed: the next transaction is to try again.
+    /// After a failed renewal: the next transaction retries it.
     pub(super) fn renew_again(&mut self) {
-        if let Places::Here(here) = &mut self.places {
-            here.renew_at_ms = 0;
+        if let Credits::Local(local) = &mut self.credits {
+            local.renew_at_ms = 0;
         }
     }
 
-    /// Locks that are to be renewed now.
+    /// The locks that are due for renewal.
     pub(super) fn renewals(&mut self, now_ms: i64) -> Vec<Renewal> {
-        let lock_ms = self.wish.lock_ms;
+        let lock_ms = self.options.lock_ms;
         let renews = self.renews();
-        match &mut self.places {
-            Places::Here(here) if renews && here.renew_at_ms <= now_ms => {
-                here.renew_at_ms = now_ms + here.renewal_ms;
-                let held = here.handling.values();
+        match &mut self.credits {
+            Credits::Local(local) if renews && local.renew_at_ms <= now_ms => {
+                local.renew_at_ms = now_ms + local.renewal_ms;
+                let held = local.handling.values();
                 held.map(|(id, lock)| Renewal { id: *id, lock: *lock, lock_ms }).collect()
             }
             _ => Vec::new(),
@@ -201,37 +214,37 @@ mod tests {
         Delivery { id, lock: 1, attempts: 1, enqueued_ms: 0, value: Vec::new() }
     }
 
-    fn elsewhere(granted: u64, most: u64) -> Listener {
-        let wish = Wish { queue: "mail".into(), lock_ms: 100 };
-        Listener::elsewhere(1, wish, Box::new(|hand| hand), granted, most)
+    fn remote(granted: u64, most: u64) -> Listener {
+        let options = ConsumeOptions { queue: "mail".into(), lock_ms: 100 };
+        Listener::remote(1, options, Box::new(|hand| hand), granted, most)
     }
 
     #[test]
-    fn places_elsewhere_are_counted_from_the_beginning() {
-        let mut listener = elsewhere(2, 3);
+    fn credits_of_a_remote_consumer_are_counted_from_the_beginning() {
+        let mut listener = remote(2, 3);
         assert_eq!(listener.free(), 2);
         for id in 0..2 {
             listener.hand(id, delivery(id), 0);
         }
         assert_eq!(listener.free(), 0);
-        assert_eq!(listener.settle(0), None, "who has it says so otherwise");
-        // One was settled; it is told twice, and an older word comes late.
+        assert_eq!(listener.settle(0), None, "a remote consumer settles by itself");
+        // One message was settled. The total is reported twice, and an older one arrives late.
         for granted in [3, 3, 1] {
             listener.grant(granted);
             assert_eq!(listener.free(), 1, "{granted}");
         }
         listener.grant(u64::MAX);
-        assert_eq!(listener.free(), 3, "never more than it has asked for");
+        assert_eq!(listener.free(), 3, "never more credits than it asked for");
         assert!(listener.renewals(i64::MAX).is_empty() && listener.renew_at_ms().is_none());
         listener.leave(0);
         assert!(listener.is_finished(0) && listener.free() == 0);
     }
 
-    /// Nobody settles what a worker had that was terminated.
+    /// The messages of a terminated worker are never settled.
     #[test]
-    fn who_has_left_is_finished_when_its_locks_are_over() {
-        let wish = Wish { queue: "mail".into(), lock_ms: 100 };
-        let mut listener = Listener::here(1, wish, Box::new(|hand| hand), 2, 30);
+    fn a_listener_without_owner_is_finished_when_its_locks_end() {
+        let options = ConsumeOptions { queue: "mail".into(), lock_ms: 100 };
+        let mut listener = Listener::local(1, options, Box::new(|hand| hand), 2, 30);
         listener.hand(1, delivery(1), 0);
         listener.stop();
         assert!(!listener.is_finished(1000), "its locks go on");
@@ -243,16 +256,16 @@ mod tests {
 
     #[test]
     fn a_connection_that_takes_nothing_is_dealt_little() {
-        let most = ELSEWHERE_AHEAD_MESSAGES * 3;
-        let mut listener = elsewhere(most, most);
-        let deal = |listener: &mut Listener| {
+        let most = REMOTE_AHEAD_MESSAGES * 3;
+        let mut listener = remote(most, most);
+        let dispatch = |listener: &mut Listener| {
             let free = listener.free();
             (0..free as i64).for_each(|id| drop(listener.hand(id, delivery(id), 0)));
             free as u64
         };
-        assert_eq!(deal(&mut listener), ELSEWHERE_AHEAD_MESSAGES);
-        assert_eq!(deal(&mut listener), 0);
+        assert_eq!(dispatch(&mut listener), REMOTE_AHEAD_MESSAGES);
+        assert_eq!(dispatch(&mut listener), 0);
         listener.sent(4, 1);
-        assert_eq!(deal(&mut listener), 5, "four have gone, one was put back");
+        assert_eq!(dispatch(&mut listener), 5, "four were sent, one was put back");
     }
 }

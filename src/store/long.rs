@@ -1,9 +1,9 @@
 //! The threads for reads that take long: searches, counts, filtered lists.
 //!
-//! They have readers of their own, so that no point read waits for them. A thread is started when
-//! there is work for it and ends after a while without any, since each has a connection: most stores
-//! never have one.
-//! Invariant: a job is called once, also when no thread or reader can be had.
+//! These threads have readers of their own, so that no point read waits for them. A thread starts
+//! when there is work and ends after some idle time, because each holds a connection. Most stores
+//! never start one.
+//! Invariant: every job is called once, also if no thread or reader is available.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use crate::engine::{GoesOn, Reader};
 use crate::metrics::Metrics;
 use crate::model::{Env, Error, Kind, LONG_READER_IDLE_MS, LONG_READERS_MAX, Result};
 
-/// A job on its way, and how long it may go on.
+/// A queued job and its bounds.
 struct Sent {
     patience: Arc<Patience>,
     job: ReadJob,
@@ -39,9 +39,9 @@ struct Pool {
     waiting: VecDeque<Sent>,
     /// Threads that take jobs.
     serving: usize,
-    /// Those of them that wait for one.
+    /// Threads of `serving` that wait for a job.
     idle: usize,
-    /// All that were started and may still run.
+    /// All started threads that may still run.
     threads: Vec<JoinHandle<()>>,
     closing: bool,
 }
@@ -56,7 +56,8 @@ impl LongReads {
         Arc::new(Self { pool, arrived, make_reader, env, metrics })
     }
 
-    /// Runs the job on a thread for long work; at once, and without a snapshot, when closed.
+    /// Runs the job on a thread for long reads. If the store is closed, the job runs at once,
+    /// without a snapshot.
     pub(super) fn send(self: &Arc<Self>, patience: Arc<Patience>, job: ReadJob) {
         let mut pool = self.pool.lock();
         if pool.closing {
@@ -92,7 +93,7 @@ impl LongReads {
         Ok(())
     }
 
-    /// Takes no more jobs, and answers the threads that may still run.
+    /// Takes no more jobs. Returns the threads that may still run.
     pub(super) fn close(&self) -> Vec<JoinHandle<()>> {
         let mut pool = self.pool.lock();
         pool.closing = true;
@@ -107,12 +108,12 @@ impl LongReads {
         }
     }
 
-    /// The next job; `None` when there is none for long, or ever.
+    /// The next job; `None` after the idle time, or when closed.
     fn next(&self, reader: &mut Option<Box<dyn Reader>>) -> Option<Sent> {
         if let Some(sent) = self.pool.lock().waiting.pop_front() {
             return Some(sent);
         }
-        // A snapshot is kept only while jobs follow each other: a held one blocks checkpoints.
+        // A snapshot is kept only between consecutive jobs, because an open one blocks checkpoints.
         if let Some(reader) = reader {
             reader.release();
             self.metrics.cached(reader.take_cache_looks());
@@ -144,7 +145,7 @@ impl LongReads {
         };
         let asked = patience.clone();
         let goes_on: GoesOn = Arc::new(move || asked.lasts());
-        // A job that panics is dropped, which its reply notices.
+        // A job that panics is dropped; its reply detects that.
         let answered = catch_unwind(AssertUnwindSafe(|| {
             answer_while(reader.as_mut(), self.env.now_ms(), Some(&goes_on), job);
         }));

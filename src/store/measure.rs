@@ -1,36 +1,41 @@
-//! The metrics of a store: what it has counted, and what is looked up when somebody asks.
+//! The metrics of a store: its counters, and the figures that are read on demand.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Store;
+use super::health::Part;
 use crate::engine::Snapshot;
-use crate::metrics::{Depth, Holders, IndexSize, Metrics, Picture, Sizes};
+use crate::metrics::{Depth, Holders, IndexSize, Metrics, MetricsSnapshot, Sizes};
 use crate::model::{METRIC_QUEUES_MAX, Result};
 
 impl Store {
-    /// What this store counts.
+    /// The counters of this store.
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// All metrics of one moment. Messages and documents are counted for it, on the reader thread.
-    pub fn picture(&self, reply: Box<dyn FnOnce(Result<Picture>) + Send>) {
+    /// All metrics at one moment. The reader thread counts messages and documents for it.
+    pub fn metrics_snapshot(&self, reply: Box<dyn FnOnce(Result<MetricsSnapshot>) + Send>) {
         let holders = Holders {
             watches: self.watches.len(),
             feeds: self.feeds.len(),
             listeners: self.writes.waiting.lock().consumers.listeners(),
         };
         let metrics = self.metrics.clone();
+        let failing = self.failing();
+        let fails = |part: Part| failing.iter().any(|failing| failing.part == part);
+        let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
         self.read(Box::new(move |snapshot| {
-            reply(snapshot.and_then(|seen| look(seen, &metrics, holders)));
+            let metrics = snapshot.and_then(|seen| take(seen, &metrics, holders));
+            reply(metrics.map(|metrics| MetricsSnapshot { parts, ..metrics }));
         }));
     }
 }
 
-fn look(seen: &mut dyn Snapshot, metrics: &Metrics, holders: Holders) -> Result<Picture> {
-    let stats = seen.stats(false)?;
+fn take(seen: &mut dyn Snapshot, metrics: &Metrics, holders: Holders) -> Result<MetricsSnapshot> {
+    let stats = seen.stats()?;
     let sizes = Sizes { database_bytes: stats.database_bytes, wal_bytes: stats.log_bytes };
     let mut queues = BTreeMap::new();
     for queue in seen.queues(METRIC_QUEUES_MAX)? {
@@ -47,5 +52,5 @@ fn look(seen: &mut dyn Snapshot, metrics: &Metrics, holders: Holders) -> Result<
         let size = IndexSize { documents: index.documents, building: index.building };
         (index.spec.name, size)
     });
-    Ok(metrics.picture(sizes, holders, queues, indexes.collect()))
+    Ok(metrics.snapshot(sizes, holders, queues, indexes.collect()))
 }

@@ -1,36 +1,38 @@
-//! One database as a process has it: its threads, its watches, its queue.
+//! One open local database of a process: its threads, its watches, its queues.
 //!
 //! Duty: the meaning of reads, commits, watches and queues over any [`Engine`], shared by all
 //! handles of the process on one database.
 //! Invariant: a commit is answered, and announced to watches and listeners, only after the engine
-//! has answered it. Replies run on the store's threads, never on the caller's, and never under a
-//! lock of the store.
+//! has answered it. Replies run on the store's threads, never on the caller's thread, and never
+//! under a lock of the store.
 //! Never: a byte format, a JavaScript value, an engine's name.
 //!
 //! | thread | does |
 //! |---|---|
-//! | writer | drains what waits into one transaction, and answers watches of it; expiry and the queue's clock live here |
-//! | reader | reads that left the caller's thread, and the re-reads of watches |
-//! | foreign | exists while something watches: notices other processes' commits |
+//! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues |
+//! | reader | runs reads that left the caller's thread, and reads the states of watches |
+//! | long reader | runs reads that take long; started on demand |
+//! | external | detects external commits; exists while a watch, a feed or a listener is open |
 
 mod consume;
 mod external;
 mod feed;
 mod group;
 mod health;
-mod inbox;
 mod listener;
+mod lock_request;
 mod long;
 mod measure;
-mod outlook;
 mod patience;
 mod preview;
 mod queue;
 mod read;
 mod reply;
 mod scan;
+mod timers;
 mod watch;
 mod write;
+mod write_queue;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -40,31 +42,27 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 pub use crate::engine::Snapshot;
-use crate::engine::{Custody, Engine, Reader, Refusal};
+use crate::engine::{Engine, Maintenance, Reader, Refusal};
 use crate::metrics::Metrics;
-pub use crate::model::Ask;
 use crate::model::{
-    AtomicWrite, DeadOrder, Decision, Env, Error, Key, KeyRange, Kind, Outcome, Reason, Result,
+    Ask, AtomicWrite, ConsumeOptions, DeadLetterChange, Decision, Deliver, Env, Error, FeedReply,
+    Id, Key, KeyRange, Kind, Outcome, Reason, Receive, Result, WatchReply,
 };
-pub use consume::{Lost, Reply};
-pub use feed::{Batch, FeedReply, OpenedReply};
+pub use feed::OpenedReply;
 pub use health::{Failing, Part};
-pub use inbox::{Order, Submission};
+pub use lock_request::Reply;
 pub use patience::{Closing, Patience, Wanted};
 pub use preview::Preview;
-pub use queue::{Deliver, Elsewhere, Handed, Receive, Wish, number_elsewhere};
-pub use read::{ReadJob, Room};
+pub use queue::{RemoteConsumer, remote_number};
+pub use read::{ReadJob, Room, visit_range};
 pub use scan::Scan;
-pub use watch::{Entry, WatchReply};
-
-/// A number that names a watch or a listener of a store.
-pub type Id = u64;
+pub use write_queue::{Lost, Submission, WriterTask};
 
 type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
 
-/// An open database. Dropping the last reference completes what was submitted and closes it.
+/// An open database. Dropping the last reference completes submitted work and closes it.
 pub struct Store {
-    writes: Arc<inbox::Inbox>,
+    writes: Arc<write_queue::WriteQueue>,
     reads: read::Reads,
     long: Arc<long::LongReads>,
     closing: Closing,
@@ -72,9 +70,9 @@ pub struct Store {
     feeds: Arc<feed::Feeds>,
     readonly: bool,
     make_reader: MakeReader,
-    whole: Arc<dyn Custody>,
+    whole: Arc<dyn Maintenance>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Somebody has waited for a message.
+    /// Set once a caller has waited in `receive`.
     receives: AtomicBool,
     env: Arc<dyn Env>,
     metrics: Arc<Metrics>,
@@ -82,16 +80,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// Starts the threads of an engine. A read-only engine has no writer: writes are refused.
+    /// Starts the threads of an engine. A store over a read-only engine has no writer and refuses
+    /// writes.
     ///
     /// # Errors
-    /// What the engine answers, or `Unavailable` when no thread can be started.
+    /// Those of the engine; `Unavailable` if no thread can be started.
     pub fn start<E: Engine>(engine: E, env: Arc<dyn Env>, readonly: bool) -> Result<Self> {
         let engine = Arc::new(engine);
         let metrics = Arc::<Metrics>::default();
         let (reads, reader) = read::Reads::start(engine.reader()?, metrics.clone())?;
         let mut threads = vec![reader];
-        let writes = Arc::new(inbox::Inbox::new(env.clone()));
+        let writes = Arc::new(write_queue::WriteQueue::new(env.clone()));
         let health = Arc::<health::Health>::default();
         let feeds = feed::Feeds::new(reads.clone(), env.clone(), health.clone());
         let watches = {
@@ -115,7 +114,7 @@ impl Store {
         }
         let threads = Mutex::new(threads);
         let long = long::LongReads::new(make_reader.clone(), env.clone(), metrics.clone());
-        let whole: Arc<dyn Custody> = engine;
+        let whole: Arc<dyn Maintenance> = engine;
         let receives = AtomicBool::new(false);
         Ok(Self {
             writes,
@@ -135,13 +134,13 @@ impl Store {
         })
     }
 
-    /// Whether it refuses writes.
+    /// Whether the store refuses writes.
     #[must_use]
     pub fn is_readonly(&self) -> bool {
         self.readonly
     }
 
-    /// The background parts that do not do their work. They try again by themselves.
+    /// The background parts that fail at present. The store retries them.
     #[must_use]
     pub fn failing(&self) -> Vec<Failing> {
         let mut failing = self.health.failing();
@@ -156,39 +155,39 @@ impl Store {
         failing
     }
 
-    /// The time by which entries are alive.
+    /// The current time, by which entries expire.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         self.env.now_ms()
     }
 
-    /// A reader for the caller's own thread, which never waits for other processes: the immediate
-    /// lane.
+    /// A reader for the immediate lane, on the caller's own thread. It never waits for other
+    /// processes.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// Those of the engine.
     pub fn lane(&self) -> Result<Box<dyn Reader>> {
         let mut reader = (self.make_reader)()?;
         reader.never_wait()?;
         Ok(reader)
     }
 
-    /// Runs a job on one current snapshot, on the reader thread: one that is soon done, since others
-    /// wait for it.
+    /// Runs a job on a current snapshot, on the reader thread. The job must be short, because all
+    /// reads share this thread.
     pub fn read(&self, job: ReadJob) {
         let env = self.env.clone();
         self.reads.send(env, job);
     }
 
-    /// As [`Store::read`], for a job that takes long: on a thread for such, by which no other read
-    /// waits. Its calls to the snapshot fail when it is to go on no longer; the job says why, by
-    /// [`Patience::check`].
+    /// As [`Store::read`], for a job that takes long: it runs on a thread of its own kind, so that
+    /// no other read waits. When `patience` ends, calls to the snapshot fail; [`Patience::check`]
+    /// gives the reason.
     pub fn read_long(&self, patience: Arc<Patience>, job: ReadJob) {
         self.long.send(patience, job);
     }
 
-    /// The bounds of work that begins now, by the name of its method: `most`, and as long as it is
-    /// wanted.
+    /// The bounds of an operation that begins now: at most `most`, and only while `wanted` holds.
+    /// `what` is the method's name, for errors.
     #[must_use]
     pub fn patience(
         &self,
@@ -199,14 +198,15 @@ impl Store {
         Patience::new(what, most, wanted, self.closing.clone())
     }
 
-    /// The database as a whole, to be copied or examined on a thread that may take its time.
+    /// Access to the database as a whole, to copy or examine it on a thread of the caller.
     #[must_use]
-    pub fn custody(&self) -> Arc<dyn Custody> {
+    pub fn maintenance(&self) -> Arc<dyn Maintenance> {
         self.whole.clone()
     }
 
-    /// What a write of one key would leave there now, by the rules of a commit; the reply is dropped
-    /// uncalled if the thread panics over it. With `long` the reply takes long, within these bounds.
+    /// What a write of one key would leave there, by the rules of a commit. If the thread panics,
+    /// the reply is dropped uncalled. `long` moves the work to a thread for long reads, within
+    /// these bounds.
     pub fn preview(
         &self,
         write: AtomicWrite,
@@ -224,8 +224,8 @@ impl Store {
         }
     }
 
-    /// Hands over writes; the reply gets one decision each, in order. It is dropped uncalled if the
-    /// writer thread panics over them; writes handed over after that are rejected as `Internal`.
+    /// Submits writes. The reply gets one decision for each, in order. If the writer thread panics,
+    /// the reply is dropped uncalled; the store rejects later writes as `Internal`.
     pub fn commit(
         &self,
         writes: Vec<Result<AtomicWrite>>,
@@ -237,43 +237,42 @@ impl Store {
         self.writes.submit(Submission { writes, durable, busy, reply, since });
     }
 
-    /// Runs something on the writer thread, between two transactions: before every write that is
-    /// handed over later. An error means that there is no writer, and why.
-    pub fn order(&self, order: Order) {
-        self.writes.order(order);
+    /// Runs a job on the writer thread, between two transactions and before every write that is
+    /// submitted later. The job gets an error if there is no writer.
+    pub fn run_on_writer(&self, task: WriterTask) {
+        self.writes.run(task);
     }
 
-    /// Starts watching keys. Nothing is answered before [`Store::watch_next`].
+    /// Starts a watch of keys. The watch answers only calls of [`Store::watch_next`].
     pub fn watch(&self, keys: Vec<Key>, raw: bool) -> Id {
         self.watches.add(keys, raw, None)
     }
 
-    /// As [`Store::watch`]; a state for which there is no room is an error, behind which the watch may
-    /// be asked again.
+    /// As [`Store::watch`], with a bound for a state. A state without room is an error; the caller
+    /// may ask the watch again.
     pub fn watch_within(&self, keys: Vec<Key>, raw: bool, room: Arc<dyn Room>) -> Id {
         self.watches.add(keys, raw, Some(room))
     }
 
-    /// Asks for the state of a watch: the current one at first, then the next that differs. The
-    /// reply gets `None` when the watch is cancelled. One question at a time: a second one drops the
-    /// first unanswered.
+    /// Asks for the state of a watch: first the current one, then the next that differs. The reply
+    /// gets `None` when the watch is cancelled. A second call drops the first reply unanswered.
     pub fn watch_next(&self, id: Id, reply: WatchReply) {
         self.watches.next(id, reply);
     }
 
-    /// Ends a watch; a reply that waits gets `None`.
+    /// Ends a watch. A waiting reply gets `None`.
     pub fn watch_cancel(&self, id: Id) {
         self.watches.cancel(id);
     }
 
-    /// Follows the changes of a range: those of every commit that is handed over later, and if
-    /// `since` is given, of every commit after it. Nothing is answered before [`Store::feed_next`].
-    /// `busy` bounds the wait for other processes while the file begins to log changes.
+    /// Starts a change feed of a range: all commits that are submitted later and, with `since`, all
+    /// commits after it. The feed answers only calls of [`Store::feed_next`]. `busy` bounds the
+    /// wait for other processes while the file begins to log changes.
     pub fn feed(&self, range: KeyRange, since: Option<u64>, busy: Duration) -> Id {
         self.feed_from(range, since, busy, Box::new(drop))
     }
 
-    /// As [`Store::feed`]; the reply gets the commit after which it tells everything.
+    /// As [`Store::feed`]. The reply gets the commit after which the feed is complete.
     pub fn feed_from(
         &self,
         range: KeyRange,
@@ -284,8 +283,8 @@ impl Store {
         self.open_feed((range, since), None, busy, reply)
     }
 
-    /// As [`Store::feed_from`]; a batch for which there is no room is an error, behind which the feed
-    /// may be asked again.
+    /// As [`Store::feed_from`], with a bound for a batch. A batch without room is an error; the
+    /// caller may ask the feed again.
     pub fn feed_within(
         &self,
         range: KeyRange,
@@ -312,7 +311,7 @@ impl Store {
                 opening.answer(snapshot.and_then(feed::last_logged));
             }));
         } else {
-            self.order(Box::new(move |writer| {
+            self.run_on_writer(Box::new(move |writer| {
                 let last = writer.and_then(|writer| writer.log_changes(Instant::now() + busy));
                 opening.answer(last);
             }));
@@ -321,123 +320,127 @@ impl Store {
         id
     }
 
-    /// Asks a feed for the next changes. The reply gets `None` when the feed is cancelled. One
-    /// question at a time: a second one drops the first unanswered.
+    /// Asks a feed for its next changes. The reply gets `None` when the feed is cancelled. A second
+    /// call drops the first reply unanswered.
     pub fn feed_next(&self, id: Id, reply: FeedReply) {
         self.feeds.next(id, reply);
     }
 
-    /// The commit up to which a feed that is asked has told everything that there is; `None` while it
-    /// may have something to tell, or nobody asks.
+    /// The commit up to which a waiting feed has reported every change. `None` if the feed may have
+    /// more to report, or has no waiting call.
     #[must_use]
     pub fn feed_position(&self, id: Id) -> Option<u64> {
         self.feeds.position(id)
     }
 
-    /// Ends a feed; a reply that waits gets `None`.
+    /// Ends a feed. A waiting reply gets `None`.
     pub fn feed_cancel(&self, id: Id) {
         if self.feeds.cancel(id) {
             self.watches.external().release();
         }
     }
 
-    /// Becomes a consumer of a queue with so many free places.
+    /// Adds a consumer of a queue with this number of credits.
     ///
     /// # Errors
     /// `Denied` on a read-only database; `Internal` after the writer thread has panicked.
-    pub fn listen(&self, wish: Wish, credits: usize, deliver: Deliver) -> Result<Id> {
-        self.listen_until(wish, credits, deliver, Box::new(drop))
+    pub fn listen(&self, options: ConsumeOptions, credits: usize, deliver: Deliver) -> Result<Id> {
+        self.listen_until(options, credits, deliver, Box::new(drop))
     }
 
-    /// As [`Store::listen`]; `lost` is called when the store can no longer learn of messages, behind
-    /// which nothing is delivered.
+    /// As [`Store::listen`]. The store calls `lost` when it can no longer detect messages; it
+    /// delivers none afterwards.
     ///
     /// # Errors
     /// As [`Store::listen`].
     pub fn listen_until(
         &self,
-        wish: Wish,
+        options: ConsumeOptions,
         credits: usize,
         deliver: Deliver,
         lost: Lost,
     ) -> Result<Id> {
-        let id = self.writes.listen(wish, credits, deliver, lost)?;
+        let id = self.writes.listen(options, credits, deliver, lost)?;
         self.watches.external().hold();
         Ok(id)
     }
 
-    /// As [`Store::listen`], on behalf of somebody elsewhere, who settles with [`Store::ask`] and
-    /// keeps the locks going: from here on nobody knows whether it still handles what it has. Its
-    /// places are what it [says](Store::grant), and it is dealt no more than a little ahead of
-    /// what its connection [takes](Store::sent).
+    /// As [`Store::listen`], for a remote consumer. It settles messages and renews their locks with
+    /// [`Store::ask`], because the store does not know whether its handlers still run. Its credits
+    /// come from [`Store::grant`]. The store delivers only a few messages more than its connection
+    /// [has sent](Store::sent).
     ///
     /// # Errors
     /// As [`Store::listen`].
-    pub fn listen_for(&self, elsewhere: Elsewhere, deliver: Deliver) -> Result<Id> {
-        let id = self.writes.listen_for(elsewhere, deliver)?;
+    pub fn listen_for(&self, consumer: RemoteConsumer, deliver: Deliver) -> Result<Id> {
+        let id = self.writes.listen_for(consumer, deliver)?;
         self.watches.external().hold();
         Ok(id)
     }
 
-    /// A consumer elsewhere has been given so many places since it began; an older word, and one
-    /// about a consumer that there is none of, change nothing.
+    /// Sets the total credits of a remote consumer since its start. A smaller total and an unknown
+    /// consumer have no effect.
     pub fn grant(&self, listener: Id, granted: u64) {
         self.writes.grant(listener, granted);
     }
 
-    /// So many more messages are on their way to a consumer elsewhere; `returned` of those that it
-    /// was dealt never will be.
+    /// Reports that the connection has sent `sent` more messages to a remote consumer, and that
+    /// `returned` delivered messages will not be sent.
     pub fn sent(&self, listener: Id, sent: u64, returned: u64) {
         self.writes.sent(listener, sent, returned);
     }
 
-    /// Ends a delivery and frees its place.
+    /// Ends a delivery and returns its credit.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         self.writes.settle(listener, number, outcome, reason);
     }
 
-    /// A number for [`Store::receive`].
+    /// A new id for [`Store::receive`].
     #[must_use]
     pub fn new_receiver(&self) -> Id {
         self.writes.new_receiver()
     }
 
-    /// Asks for one message: with `once` for one that is there now, else for the next, until
-    /// [`Store::receive_cancel`]. Its lock is not renewed; it is settled with [`Store::ask`].
-    pub fn receive(&self, id: Id, wish: Wish, once: bool, reply: Receive) {
-        // Kept from the first wait on: whoever receives once will again, and starting costs more.
+    /// Asks for one message: with `once` for one that is due now, else for the next one, until
+    /// [`Store::receive_cancel`]. The store does not renew its lock; the caller settles it with
+    /// [`Store::ask`].
+    pub fn receive(&self, id: Id, options: ConsumeOptions, once: bool, reply: Receive) {
+        // Held until the store closes: a caller that receives once receives again, and a restart
+        // costs more.
         if !once && !self.receives.swap(true, Ordering::Relaxed) {
             self.watches.external().hold();
         }
-        self.writes.receive(id, wish, once, reply);
+        self.writes.receive(id, options, once, reply);
     }
 
-    /// Waits no longer for a message: a reply that waits gets `None`.
+    /// Ends a wait for a message. A waiting reply gets `None`.
     pub fn receive_cancel(&self, id: Id) {
         self.writes.receive_cancel(id);
     }
 
-    /// Settles a message that was received, or makes its lock go on; the reply says whether it was
-    /// still the asker's.
+    /// Settles a received message or renews its lock. The reply says whether the caller still held
+    /// the lock.
     pub fn ask(&self, what: Ask, reply: Reply) {
         self.writes.ask(what, reply);
     }
 
-    /// Does something with dead messages of a queue; the reply gets how many it was done with.
-    pub fn order_dead(
+    /// Applies an order to dead letters of a queue. The reply gets the number of messages affected.
+    pub fn change_dead_letters(
         &self,
         queue: String,
-        order: DeadOrder,
+        change: DeadLetterChange,
         busy: Duration,
         reply: Box<dyn FnOnce(Result<usize>) + Send>,
     ) {
         let env = self.env.clone();
         let (watches, feeds) = (Arc::downgrade(&self.watches), Arc::downgrade(&self.feeds));
-        self.order(Box::new(move |writer| {
+        self.run_on_writer(Box::new(move |writer| {
             let deadline = Instant::now() + busy;
-            let done = writer.and_then(|w| w.order_dead(&queue, &order, env.now_ms(), deadline));
+            let done =
+                writer.and_then(|w| w.change_dead_letters(&queue, &change, env.now_ms(), deadline));
             if let Ok(done) = done {
-                // A commit without keys: nobody has to look, but it is not another process's.
+                // A commit without keys: no watch has to read, but its version must not count as an
+                // external commit.
                 if let Some(watches) = watches.upgrade() {
                     watches.announce(&[], done.versions);
                 }
@@ -449,22 +452,22 @@ impl Store {
         }));
     }
 
-    /// How many messages of a queue wait or are being handled, counted at most once.
+    /// The number of waiting and locked messages of a queue.
     pub fn queue_depth(&self, queue: String, reply: Box<dyn FnOnce(Result<u64>) + Send>) {
-        self.writes.question(Box::new(move |writer| {
+        self.writes.query(Box::new(move |writer| {
             reply(writer.and_then(|writer| writer.queue_depth(&queue)));
         }));
     }
 
-    /// Stops consuming. What is being handled keeps its lock until it is settled.
+    /// Stops a listener. Its handlers keep their locks until they settle.
     pub fn stop_listening(&self, listener: Id) {
         if self.writes.stop_listening(listener) {
             self.watches.external().release();
         }
     }
 
-    /// Ends a listener whose handlers nobody answers for any more. What they handle may still be
-    /// settled, but its lock is no longer renewed.
+    /// Ends a listener whose handlers are gone. Their messages may still be settled, but the store
+    /// no longer renews the locks.
     pub fn unlisten(&self, listener: Id) {
         if self.writes.unlisten(listener) {
             self.watches.external().release();
@@ -472,10 +475,14 @@ impl Store {
     }
 }
 
-/// What can be done about other processes' commits.
+/// The callbacks for external commits.
 fn means<E: Engine>(
     engine: Weak<E>,
-    (watches, feeds, writes): (Weak<watch::Watches>, Weak<feed::Feeds>, Weak<inbox::Inbox>),
+    (watches, feeds, writes): (
+        Weak<watch::Watches>,
+        Weak<feed::Feeds>,
+        Weak<write_queue::WriteQueue>,
+    ),
 ) -> external::Means {
     let told = (watches.clone(), feeds.clone(), writes.clone());
     let wake = Arc::new(move || {
@@ -493,7 +500,7 @@ fn means<E: Engine>(
     let begin = move || {
         let Some(engine) = engine.upgrade() else { return Ok(None) };
         let wake = wake.clone();
-        engine.watch_foreign(Box::new(move || wake()))
+        engine.watch_external(Box::new(move || wake()))
     };
     let lost = move |error: &Error| {
         let (watches, feeds, writes) = &told;
@@ -503,7 +510,7 @@ fn means<E: Engine>(
         let Some(watches) = watches.upgrade() else { return };
         watches.refuse_all(error);
         if let Some(writes) = writes.upgrade() {
-            watches.refuse_listeners(&writes, error);
+            watches.refuse_consumers(&writes, error);
         }
     };
     external::Means {
@@ -522,7 +529,8 @@ impl Drop for Store {
         self.reads.close();
         let long = self.long.close();
         for thread in self.threads.get_mut().drain(..).chain(long) {
-            // The store may be dropped by a reply, on one of its own threads.
+            // A reply may drop the store on one of the store's own threads, which cannot join
+            // itself.
             let own = thread.thread().id() == std::thread::current().id();
             if !own && thread.join().is_err() {
                 tracing::error!("a thread of the store ended by a panic");

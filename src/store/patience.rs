@@ -1,24 +1,25 @@
-//! How long work goes on: as long as its caller waits, the database is open, and its time lasts.
+//! The bounds of a long operation: its caller waits, the database is open, and its time is not
+//! over.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::model::{CLOSE_GRACE_MS, Error, Kind, Result};
 
-/// Whether the caller still waits for an answer.
+/// Whether the caller still waits for the answer.
 pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// That something has been closed, and when. Work that was under way has [`CLOSE_GRACE_MS`] left.
+/// When a database was closed. Work under way then may run for [`CLOSE_GRACE_MS`] more.
 #[derive(Clone, Default)]
 pub struct Closing(Arc<OnceLock<Instant>>);
 
 impl Closing {
-    /// It is closed now, if it was not before.
+    /// Marks the database closed, unless it is already.
     pub fn begin(&self) {
         let _earlier = self.0.set(Instant::now());
     }
 
-    /// Whether work that was under way may still go on.
+    /// Whether work under way may continue.
     #[must_use]
     pub fn leaves_time(&self) -> bool {
         let grace = Duration::from_millis(CLOSE_GRACE_MS);
@@ -26,9 +27,10 @@ impl Closing {
     }
 }
 
-/// The bounds of one caller's work, in all its steps. Asked often, by the thread that does it.
+/// The bounds of one caller's operation, across all its steps. The thread that does the work checks
+/// them often.
 pub struct Patience {
-    /// The method, for its error.
+    /// The method's name, for the error.
     what: &'static str,
     wanted: Option<Wanted>,
     closing: Closing,
@@ -37,7 +39,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Work that begins now.
+    /// Starts the bounds of an operation now.
     pub(super) fn new(
         what: &'static str,
         most: Duration,
@@ -47,7 +49,7 @@ impl Patience {
         Arc::new(Self { what, wanted, closing, most, since: Instant::now() })
     }
 
-    /// Whether to go on.
+    /// Whether to continue.
     #[must_use]
     pub fn lasts(&self) -> bool {
         self.is_wanted() && self.since.elapsed() < self.most
@@ -57,10 +59,10 @@ impl Patience {
         self.closing.leaves_time() && self.wanted.as_ref().is_none_or(|wanted| wanted())
     }
 
-    /// Why not to go on.
+    /// Fails if the operation must end.
     ///
     /// # Errors
-    /// `Closed` when nobody waits any more; `Unavailable` when its time is over.
+    /// `Closed` if no caller waits any more; `Unavailable` if its time is over.
     pub fn check(&self) -> Result<()> {
         if !self.is_wanted() {
             return Err(Error::closed());
@@ -106,7 +108,7 @@ mod tests {
 
         let patience = Patience::new("kv.count", hour, None, closing.clone());
         closing.begin();
-        assert!(patience.lasts(), "what is nearly done is completed");
+        assert!(patience.lasts(), "work that is nearly done may complete");
         std::thread::sleep(Duration::from_millis(CLOSE_GRACE_MS));
         assert_eq!(patience.check().unwrap_err().kind(), Kind::Closed);
     }

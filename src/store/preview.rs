@@ -1,27 +1,29 @@
-//! What a write would leave under a key, without writing it: how a transaction reads its own
-//! writes by the rules of the commit.
+//! Previews of a write: what it would leave under a key, without writing. A transaction reads its
+//! own writes by the rules of a commit.
 
-use crate::commit::{Base, Evaluation, Left, OldRow};
+use uuid::Uuid;
+
+use crate::commit::{Base, Evaluation, OldRow, RowEffect};
 use crate::engine::Snapshot;
 use crate::model::{
     AtomicWrite, Decision, EncodedValue, Error, Key, Result, Seen, Step, Versionstamp, Walk,
 };
 
-/// What is under a key, and what would be.
+/// The present and the future state of a key.
 #[derive(Debug)]
 pub struct Preview {
-    /// The commit of the entry that is there.
+    /// The commit of the present entry.
     pub before: Option<Versionstamp>,
-    /// The value that would be there.
+    /// The value after the write.
     pub after: Option<EncodedValue>,
-    /// When that would end, in ms since the epoch.
+    /// The expiry after the write, in ms since the epoch.
     pub expire_at_ms: Option<i64>,
 }
 
-/// What a write without checks whose mutations are all of one key would leave under it.
+/// Evaluates a write without checks whose mutations are all of one key.
 ///
 /// # Errors
-/// What the snapshot answers, and why the write would be rejected.
+/// Those of the snapshot; the reason if the write would be rejected.
 pub(super) fn preview(
     snapshot: &mut dyn Snapshot,
     write: AtomicWrite,
@@ -30,21 +32,23 @@ pub(super) fn preview(
 ) -> Result<Preview> {
     let mut seen = Before { snapshot };
     let Some(key) = write.first_key().cloned() else {
-        return Err(Error::internal("a preview of a write without mutations"));
+        return Err(Error::internal("a preview needs at least one mutation"));
     };
     let before = seen.row(&key)?;
     let mut evaluation = Evaluation::new(&mut seen, 0, now_ms).seeded(seed);
     if let Decision::Rejected(reason) = evaluation.decide(write)? {
         return Err(reason);
     }
-    let (rows, _) = evaluation.into_effects();
+    let rows = evaluation.into_effects().rows;
     let alive = |end: Option<i64>| end.is_none_or(|end| end > now_ms);
-    let left = rows.into_iter().find(|(at, _)| *at == key).map(|(_, left)| left);
+    let effect = rows.into_iter().find(|(at, _)| *at == key).map(|(_, effect)| effect);
     let stays = || before.as_ref().map(|row| (row.value.clone(), row.expire_at_ms));
-    let after = match left {
-        Some(Left::Removed) => None,
-        Some(Left::Stored(row)) => Some((row.value, row.expire_at_ms)),
-        Some(Left::Retimed { expire_at_ms, .. }) => stays().map(|(value, _)| (value, expire_at_ms)),
+    let after = match effect {
+        Some(RowEffect::Removed) => None,
+        Some(RowEffect::Stored(row)) => Some((row.value, row.expire_at_ms)),
+        Some(RowEffect::ExpirySet { expire_at_ms, .. }) => {
+            stays().map(|(value, _)| (value, expire_at_ms))
+        }
         None => stays(),
     };
     let (after, expire_at_ms) = after.filter(|(_, end)| alive(*end)).unzip();
@@ -55,7 +59,7 @@ pub(super) fn preview(
     })
 }
 
-/// A snapshot as what is there before a write.
+/// A snapshot as the base of a write.
 struct Before<'s> {
     snapshot: &'s mut dyn Snapshot,
 }
@@ -81,7 +85,7 @@ impl Base for Before<'_> {
         self.snapshot.walk(walk, visit)
     }
 
-    fn last_uuid(&mut self) -> Result<Option<u128>> {
+    fn last_uuid(&mut self) -> Result<Option<Uuid>> {
         Ok(None)
     }
 }

@@ -10,25 +10,54 @@ use parking_lot::Mutex;
 
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
-use crate::model::{Env, Error, Kind, READER_HELD_MS_MAX, Result};
+use crate::model::{Env, Error, Kind, READER_HELD_MS_MAX, Range, Result, Row};
 
-/// What is to be done with a snapshot. It is called once; an error means that there is none.
+/// A job for a snapshot, called once. It gets an error if there is no snapshot.
 pub type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
 
-/// How long an answer may get: asked, on the store's threads, while it comes to be.
+/// Visits the entries of a range in order, until `visit` returns `false`. It also gets whether the
+/// entry is the last that the range's limit allows.
+///
+/// # Errors
+/// Those of the engine.
+pub fn visit_range(
+    snapshot: &mut dyn Snapshot,
+    range: &Range,
+    mut visit: impl FnMut(Row<'_>, bool) -> bool,
+) -> Result<()> {
+    match range {
+        Range::Point(key) => {
+            let mut visit = |row: Row<'_>| {
+                visit(row, true);
+            };
+            snapshot.get(key.as_bytes(), &mut visit).map(drop)
+        }
+        Range::Span { start, end, limit, .. } if *limit == 0 || start >= end => Ok(()),
+        Range::Span { start, end, limit, reverse } => {
+            let mut left = *limit;
+            snapshot.scan(start.as_bytes(), end.as_bytes(), *reverse, &mut |row| {
+                left = left.saturating_sub(1);
+                visit(row, left == 0) && left > 0
+            })
+        }
+    }
+}
+
+/// The bound of an answer's size. The store's threads check it while they build the answer.
 pub trait Room: Send + Sync {
-    /// Whether there is room for so many bytes of it.
+    /// Whether there is room for this many bytes of the answer.
     ///
     /// # Errors
-    /// With which the read ends if there is not. `Unavailable`: it is worth another try later.
+    /// The error that ends the read if there is not. `Unavailable` means that a later try may
+    /// succeed.
     fn holds(&self, bytes: usize) -> Result<()>;
 }
 
-/// A job on its way, and the clock that it is read by.
+/// A queued job and its clock.
 struct Sent {
     job: ReadJob,
     env: Arc<dyn Env>,
-    /// Not before this time.
+    /// The earliest time of the job.
     at: Option<Instant>,
 }
 
@@ -38,7 +67,7 @@ impl Sent {
     }
 }
 
-/// The way to the reader thread.
+/// The queue of the reader thread.
 #[derive(Clone)]
 pub(super) struct Reads(Arc<Mutex<Option<Sender<Sent>>>>);
 
@@ -55,12 +84,13 @@ impl Reads {
         Ok((Self(Arc::new(Mutex::new(Some(jobs)))), thread))
     }
 
-    /// Runs the job when those before it are done; at once, and without a snapshot, when closed.
+    /// Runs the job after those before it. If the queue is closed, the job runs at once, without a
+    /// snapshot.
     pub(super) fn send(&self, env: Arc<dyn Env>, job: ReadJob) {
         self.hand_over(Sent { job, env, at: None });
     }
 
-    /// As [`Self::send`], after a while; on closing without a snapshot.
+    /// As [`Self::send`], after a wait. On closing, the job runs without a snapshot.
     pub(super) fn send_after(&self, wait: Duration, env: Arc<dyn Env>, job: ReadJob) {
         let at = (!wait.is_zero()).then(|| Instant::now() + wait);
         self.hand_over(Sent { job, env, at });
@@ -94,13 +124,13 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
                 later.push(sent);
             }
             next = due(&mut later).or_else(|| waiting.try_recv().ok());
-            // Else the log could not be begun anew for as long as reads follow each other.
+            // An old snapshot would keep the WAL from restarting while reads follow each other.
             if held.elapsed() > Duration::from_millis(READER_HELD_MS_MAX) {
                 reader.release();
                 held = Instant::now();
             }
         }
-        // A snapshot is kept only while jobs follow each other: a held one blocks checkpoints.
+        // A snapshot is kept only between consecutive jobs, because an open one blocks checkpoints.
         reader.release();
         metrics.cached(reader.take_cache_looks());
     }
@@ -109,13 +139,13 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
     }
 }
 
-/// One of those that were to wait, if its time has come.
+/// One of the delayed jobs that are due.
 fn due(later: &mut Vec<Sent>) -> Option<Sent> {
     let place = later.iter().position(Sent::is_due)?;
     Some(later.swap_remove(place))
 }
 
-/// Waits for a job, or until one of those that were to wait is due; `None` when closed.
+/// Waits for a job, or until a delayed one is due; `None` when closed.
 fn next(waiting: &Receiver<Sent>, later: &mut Vec<Sent>) -> Option<Sent> {
     loop {
         if let Some(sent) = due(later) {
@@ -132,8 +162,8 @@ fn next(waiting: &Receiver<Sent>, later: &mut Vec<Sent>) -> Option<Sent> {
     }
 }
 
-/// A job that panics is dropped, which its reply notices; the thread is there for all others, and
-/// closing is the only end that `send` knows.
+/// Runs one job. A job that panics is dropped, and its reply detects that. The thread continues,
+/// because `send` expects it to end only on closing.
 fn serve_one(reader: &mut impl Reader, now_ms: i64, job: ReadJob) {
     let answered = catch_unwind(AssertUnwindSafe(|| answer(reader, now_ms, job)));
     if answered.is_err() {
@@ -147,7 +177,7 @@ pub(super) fn answer(reader: &mut (impl Reader + ?Sized), now_ms: i64, job: Read
     answer_while(reader, now_ms, None, job);
 }
 
-/// As [`answer`]; the calls of the job to its snapshot end when `goes_on` says so.
+/// As [`answer`]; the job's calls to its snapshot fail once `goes_on` returns `false`.
 pub(super) fn answer_while(
     reader: &mut (impl Reader + ?Sized),
     now_ms: i64,

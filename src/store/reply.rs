@@ -1,26 +1,27 @@
-//! Who is told what became of writes.
+//! The replies of writes.
 
 use std::time::Instant;
 
 use crate::metrics::{Metrics, Notes, Operation};
 use crate::model::{Decision, Error, Result};
 
-/// Who is told how many decisions; `Err` in a place that never went to the engine.
+/// A submission's reply and its decisions; `Err` in the place of a write that never reached the
+/// engine.
 pub(super) struct Reply {
     pub(super) places: Vec<Result<Operation>>,
     pub(super) tell: Box<dyn FnOnce(Vec<Decision>) + Send>,
-    /// When they were handed over.
+    /// Time of submission.
     pub(super) since: Instant,
 }
 
-/// Gives every reply its decisions: those of the engine, and the errors that were there before.
+/// Answers every submission with the engine's decisions and the errors from before.
 pub(super) fn tell(replies: Vec<Reply>, decisions: Vec<Decision>, metrics: &Metrics) {
     let mut decisions = decisions.into_iter();
     let missing = || Decision::Rejected(Error::internal("a write was not decided"));
     answer(replies, metrics, || decisions.next().unwrap_or_else(missing));
 }
 
-/// Tells everybody that the transaction as a whole has failed.
+/// Answers every submission with the failure of the whole transaction.
 pub(super) fn fail(replies: Vec<Reply>, error: &Error, metrics: &Metrics) {
     answer(replies, metrics, || Decision::Rejected(error.clone()));
 }

@@ -1,4 +1,4 @@
-//! Scans in steps: a reader looks at so many entries and no more, and then others have their turn.
+//! Scans in steps: a step visits a bounded number of entries, so that other work runs in between.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::model::{
     Error, LONG_STEP_MS, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk,
 };
 
-/// Entries that are chosen among those of a range; what is left of it after the last step.
+/// A filtered range of entries. After a step, it is what is left of the range.
 #[derive(Clone, Debug)]
 pub struct Scan {
     /// First key, included.
@@ -19,23 +19,24 @@ pub struct Scan {
     pub end: Vec<u8>,
     /// From the end backwards.
     pub reverse: bool,
-    /// Whether what is shown has values.
+    /// Whether visited entries have values.
     pub values: bool,
     /// Bytes of the prefix, and most parts behind it.
     pub depth: Option<(usize, usize)>,
-    /// What values have to meet.
+    /// The filter for values.
     pub filter: Option<Filter>,
-    /// Whether those that are not chosen are shown too, so that all of a range has been seen.
+    /// Whether entries that do not match are visited too, for callers that must see the whole
+    /// range.
     pub passed: bool,
 }
 
 impl Scan {
-    /// Shows up to `limit` entries and whether each is chosen, as far as one step goes; `true` when
-    /// there are no more.
+    /// Visits up to `limit` entries, each with whether it matches, within the bounds of one step.
+    /// Returns `true` if there are no more.
     ///
     /// # Errors
-    /// What the engine answers; `Corrupt` for a value that the filter cannot read; why its caller's
-    /// patience has ended.
+    /// Those of the engine; `Corrupt` for a value that the filter cannot read; the reason if
+    /// `patience` ends.
     pub fn step(
         &mut self,
         snapshot: &mut dyn Snapshot,
@@ -47,7 +48,7 @@ impl Scan {
         let mut stopped = None;
         let mut failure = None;
         let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
-        // Looking at the clock costs as much as passing over an entry.
+        // Reading the clock costs as much as skipping an entry.
         let looks = if self.filter.is_some() { 1 } else { CLOCK_ROWS };
         let walk = Walk {
             start: &self.start,
@@ -73,7 +74,7 @@ impl Scan {
                     show(&seen, false);
                     return Step::Next;
                 }
-                // Past the subtree, or, in reverse, to the key that it is under.
+                // Skip the subtree or, in reverse, go to the key that it is under.
                 let past = if self.reverse { BEFORE_EXTENSIONS } else { AFTER_EXTENSIONS };
                 return Step::Seek([deep, &[past]].concat());
             }
@@ -106,7 +107,7 @@ impl Scan {
         }
         let Some(mut next) = stopped else { return Ok(true) };
         if self.reverse {
-            // The end is excluded, and this key has not been looked at.
+            // The end is excluded, and this key is not visited yet.
             next.push(BEFORE_EXTENSIONS);
             self.end = next;
         } else {
@@ -116,9 +117,9 @@ impl Scan {
     }
 }
 
-/// Entries without a filter between two looks at the clock.
+/// Entries without a filter between two readings of the clock.
 const CLOCK_ROWS: usize = 64;
 
-/// Behind a key: before all keys that extend it, and after them.
+/// The byte after a key: before all keys that extend it, and after them.
 const BEFORE_EXTENSIONS: u8 = 0x00;
 const AFTER_EXTENSIONS: u8 = 0xff;

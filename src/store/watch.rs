@@ -1,10 +1,10 @@
-//! Watches: told of commits by key, answered with entries.
+//! Watches: marked by commits by key, answered with entries.
 //!
-//! A watch is pulled: it answers one state for each call of `next`, so a slow reader costs nothing
-//! and sees the newest state when it comes back. A commit only marks it; whether anything visible
-//! changed is decided by reading and comparing stamps, on the writer thread after a commit of our
-//! own, else on the reader thread. A watch of many keys keeps what it has read, so that a commit that
-//! touched one of them is one read.
+//! A caller pulls a watch: each call of `next` gets one state, so a slow caller costs nothing and
+//! sees the newest state when it calls again. A commit only marks the watch. A read then compares
+//! versionstamps to decide whether a visible entry changed: on the writer thread after a commit of
+//! this process, otherwise on the reader thread. A watch of many keys keeps what it has read, so
+//! that a commit of one of them costs one read.
 
 mod known;
 
@@ -14,26 +14,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::Id;
 use super::external::{External, Means};
 use super::health::{Health, Part, Tries, may_pass};
-use super::inbox::Inbox;
 use super::read::{ReadJob, Reads, Room};
+use super::write_queue::WriteQueue;
 use crate::engine::Snapshot;
-use crate::model::{EncodedValue, Env, Error, Key, Result, Versionstamp};
+use crate::model::{Entry, Env, Error, Id, Key, Result, Versionstamp, WatchReply};
 use known::{Changed, Known, Span};
-
-/// An entry of a watched key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Stamp of the commit that wrote it.
-    pub stamp: Versionstamp,
-    /// Its value.
-    pub value: EncodedValue,
-}
-
-/// Gets the entries of the watched keys, all of one snapshot; `None` when the watch has ended.
-pub type WatchReply = Box<dyn FnOnce(Result<Option<Vec<Option<Entry>>>>) + Send>;
 
 /// All watches of a store.
 pub(super) struct Watches {
@@ -49,41 +36,41 @@ pub(super) struct Watches {
 struct Registry {
     next_id: Id,
     watches: HashMap<Id, Watch>,
-    /// The watches of each key, and which of their keys it is.
+    /// The watches of each key, each with the key's place in the watch.
     by_key: HashMap<Key, Vec<(Id, usize)>>,
-    /// The commits that were announced one after the other, with nobody else's between them.
+    /// The consecutively announced commits, without an external commit between them.
     announced: Span,
 }
 
 struct Watch {
     keys: Arc<[Key]>,
     raw: bool,
-    /// How long a state may get, if that is bounded.
+    /// The bound of a state, if there is one.
     room: Option<Arc<dyn Room>>,
-    /// Stamps of the last answer; `None` before the first.
+    /// Versionstamps of the last answer; `None` before the first.
     last: Option<Vec<Option<Versionstamp>>>,
     state: State,
-    /// Something may have happened since the last read began.
+    /// A commit may have happened since the last read began.
     dirty: bool,
-    /// One of its keys was written by this process since the last read began: news for a raw watch,
-    /// whatever there is to see.
+    /// This process wrote one of the keys since the last read began. A raw watch reports that even
+    /// if no entry changed.
     touched: bool,
-    /// Which of its keys were written by this process since the last read began.
+    /// The keys that this process wrote since the last read began.
     changed: Changed,
-    /// What the last read has found, if it is worth keeping and nobody is looking.
+    /// The result of the last read, if it is worth keeping and no read is running.
     known: Option<Known>,
-    /// Looks on end that have failed.
+    /// Consecutive failed reads.
     tries: Tries,
-    /// Number of the last look that was begun.
+    /// Number of the last read that was started.
     looks: u64,
 }
 
 enum State {
-    /// Nobody asks.
+    /// No call waits.
     Idle,
-    /// Asked, and nothing to say yet.
+    /// A call waits for a new state.
     Asked(WatchReply),
-    /// Somebody is looking.
+    /// A read is running.
     Reading,
 }
 
@@ -107,7 +94,7 @@ impl Watches {
         })
     }
 
-    /// What notices other processes' commits.
+    /// The detection of external commits.
     pub(super) fn external(&self) -> &External {
         &self.external
     }
@@ -182,9 +169,9 @@ impl Watches {
         }
     }
 
-    /// Tells the watches of these keys that something was committed, by the commits from the one
-    /// after `versions.0` to `versions.1`. Answers the looks that those who wait now need, to be taken
-    /// by the caller: the writer thread is awake, the reader's would have to be woken.
+    /// Announces the commits after `versions.0` up to `versions.1`, which wrote these keys. Returns
+    /// the reads for waiting calls. The caller runs them, because the writer thread is awake and
+    /// the reader thread would have to be woken.
     pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
         registry.announced.add(versions);
@@ -201,13 +188,14 @@ impl Watches {
                 told.push(*id);
             }
         }
-        // Only when all is noted: a look at a part of a commit would show what never was.
+        // Reads start after all keys are marked: a read of a part of a commit would show a state
+        // that never existed.
         told.dedup();
         let look = |id: Id| watches.get_mut(&id).and_then(|watch| self.look(id, watch));
         told.into_iter().filter_map(look).collect()
     }
 
-    /// Tells all watches that anything may have been committed.
+    /// Announces that any key may have changed.
     pub(super) fn wake_all(&self) {
         let mut looks = Vec::new();
         for (id, watch) in &mut self.registry.lock().watches {
@@ -219,7 +207,7 @@ impl Watches {
         }
     }
 
-    /// Ends everything.
+    /// Ends all watches.
     pub(super) fn close(&self) {
         let ids: Vec<Id> = {
             let registry = self.registry.lock();
@@ -231,7 +219,7 @@ impl Watches {
         self.external.close();
     }
 
-    /// Nobody can know whether there is news: whoever waits for it is told.
+    /// Fails all waiting calls: changes cannot be detected.
     pub(super) fn refuse_all(&self, error: &Error) {
         let mut told = Vec::new();
         for watch in self.registry.lock().watches.values_mut() {
@@ -246,13 +234,13 @@ impl Watches {
         told.into_iter().for_each(|reply| reply(Err(error.clone())));
     }
 
-    /// Ends the listeners of this process: there is no hope of messages.
-    pub(super) fn refuse_listeners(&self, writes: &Inbox, error: &Error) {
-        let ended = writes.refuse_listeners(error);
+    /// Ends the listeners of this process, because messages cannot be detected.
+    pub(super) fn refuse_consumers(&self, writes: &WriteQueue, error: &Error) {
+        let ended = writes.refuse_consumers(error);
         (0..ended).for_each(|_| self.external.release());
     }
 
-    /// Has looks taken on the reader thread.
+    /// Runs reads on the reader thread.
     pub(super) fn send_all(&self, looks: Vec<ReadJob>) {
         for look in looks {
             self.send(Some(look));
@@ -269,7 +257,7 @@ impl Watches {
         self.reads.send_after(pause, self.env.clone(), again);
     }
 
-    /// Another look at a watch whose last one has failed, if it is still asked.
+    /// Reads a watch again after a failure, if a call still waits.
     fn look_again(&self, id: Id) {
         let look = {
             let mut registry = self.registry.lock();
@@ -278,14 +266,14 @@ impl Watches {
         self.send(look);
     }
 
-    /// Never under the registry's lock: a closed reader runs what it gets at once.
+    /// Must not hold the registry's lock: a closed reader runs the job at once.
     fn send(&self, look: Option<ReadJob>) {
         if let Some(look) = look {
             self.reads.send(self.env.clone(), look);
         }
     }
 
-    /// What answers a watch that was asked. The registry is locked by the caller.
+    /// The read that answers a waiting call. The caller holds the registry's lock.
     fn look(&self, id: Id, watch: &mut Watch) -> Option<ReadJob> {
         if !matches!(watch.state, State::Asked(_)) {
             return None;
@@ -311,13 +299,12 @@ impl Watches {
         }))
     }
 
-    /// What a watch still knows of its entries in a snapshot of that commit, and the places of those
-    /// that it has to read again.
+    /// The known entries of a watch in a snapshot of that commit, and the places to read again.
     fn known(&self, id: Id, version: u64) -> Option<(Known, Vec<usize>)> {
         let mut registry = self.registry.lock();
         let announced = registry.announced;
         let watch = registry.watches.get_mut(&id)?;
-        // Gone whatever comes of it: a read that fails leaves nothing to build on.
+        // Taken in any case: a failed read leaves nothing to build on.
         let known = watch.known.take();
         let changed = watch.changed.up_to(version)?;
         let known = known?;
@@ -336,7 +323,7 @@ impl Watches {
             let watch = registry.watches.get_mut(&id);
             match (watch, found) {
                 (None, _) => Ok(None),
-                // Asked again meanwhile: what this look found is for the newer question.
+                // Called again meanwhile: this read's result belongs to the newer call.
                 (Some(watch), _)
                     if watch.looks != number || !matches!(watch.state, State::Reading) =>
                 {
@@ -348,10 +335,10 @@ impl Watches {
                     return;
                 }
                 (Some(watch), Err(error)) => {
-                    // What could not be read is still to be told.
+                    // The state is not reported yet.
                     watch.dirty = true;
                     watch.touched |= touched;
-                    // Who bounds the room for an answer asks again by itself.
+                    // The caller of a watch with bounded room asks again itself.
                     if may_pass(&error) && watch.room.is_none() {
                         let now = Instant::now();
                         self.health.failed(Part::Streams, &error, self.env.now_ms());
@@ -362,7 +349,7 @@ impl Watches {
                             self.later(id, pause);
                             return;
                         }
-                        // Its caller is told.
+                        // The caller gets the error.
                         watch.tries = Tries::default();
                         self.health.works(Part::Streams);
                     }

@@ -8,12 +8,12 @@
     reason = "a test ends where something is not as it should be"
 )]
 
-mod dice;
-mod twins;
+mod differential;
+mod rng;
 
 use std::time::{Duration, Instant};
 
-use dice::Dice;
+use differential::{EnginePair, Seen, content};
 use openkv::codec::cbor::{encode_bigint, encode_number};
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
@@ -22,7 +22,7 @@ use openkv::model::{
     Arith, AtomicWrite, Bounds, Calculation, Check, Decision, EncodedValue, Encoding, Key, Limits,
     Message, Mutation, Numeric, Operand, Outcome, Versionstamp, WriteParts,
 };
-use twins::{Seen, Twins, content};
+use rng::Rng;
 
 /// Work is done this often for each seed.
 const STEPS: usize = 50;
@@ -50,19 +50,19 @@ impl Drop for Named {
 fn engines_agree_on_random_work() {
     for seed in seeds() {
         let _named = Named(seed);
-        let mut dice = Dice::new(seed);
-        let mut twins = Twins::new();
+        let mut rng = Rng::new(seed);
+        let mut pair = EnginePair::new();
         for step in 0..STEPS {
-            let work = random_work(&mut dice, &twins);
-            twins.apply(work);
-            twins.now_ms += dice.pick(&[0, 0, 1, 20, 150, 2000, 6000]);
-            twins.compare();
+            let work = random_work(&mut rng, &pair);
+            pair.apply(work);
+            pair.now_ms += rng.pick(&[0, 0, 1, 20, 150, 2000, 6000]);
+            pair.compare();
             if step == STEPS / 2 {
-                twins.reopen();
-                twins.compare();
+                pair.reopen();
+                pair.compare();
             }
         }
-        twins.inspect_file();
+        pair.inspect_file();
     }
 }
 
@@ -77,133 +77,132 @@ fn key(number: u64) -> Key {
 
 const KEYS: u64 = 10;
 
-fn any_key(dice: &mut Dice, seen: &[Seen]) -> Key {
-    match dice.below(8) {
+fn any_key(rng: &mut Rng, seen: &[Seen]) -> Key {
+    match rng.below(8) {
         // One that only a suffixed set can have made.
-        0 if !seen.is_empty() => seen[dice.below(seen.len() as u64) as usize].key.clone(),
-        _ => key(dice.below(KEYS)),
+        0 if !seen.is_empty() => seen[rng.below(seen.len() as u64) as usize].key.clone(),
+        _ => key(rng.below(KEYS)),
     }
 }
 
-fn any_value(dice: &mut Dice) -> EncodedValue {
+fn any_value(rng: &mut Rng) -> EncodedValue {
     let bytes = |len: u64| EncodedValue {
         encoding: Encoding::Bytes,
         bytes: (0..len).map(|at| (at * 7 + len) as u8).collect(),
     };
     let cbor = |bytes| EncodedValue { encoding: Encoding::Cbor, bytes };
-    match dice.below(7) {
-        0 | 1 => EncodedValue::le64(dice.next()),
-        2 => cbor(encode_number(dice.below(1000) as f64 / 8.0)),
-        3 => cbor(encode_bigint(&num_bigint::BigInt::from(dice.next()))),
-        4 => bytes(dice.below(40)),
+    match rng.below(7) {
+        0 | 1 => EncodedValue::le64(rng.next()),
+        2 => cbor(encode_number(rng.below(1000) as f64 / 8.0)),
+        3 => cbor(encode_bigint(&num_bigint::BigInt::from(rng.next()))),
+        4 => bytes(rng.below(40)),
         // Around the bound of spilling.
-        5 => bytes(940 + dice.below(40)),
-        _ => bytes(dice.pick(&[2000, 5000, 65_536])),
+        5 => bytes(940 + rng.below(40)),
+        _ => bytes(rng.pick(&[2000, 5000, 65_536])),
     }
 }
 
-fn any_calculation(dice: &mut Dice) -> Calculation {
-    let op = dice.pick(&[Arith::Sum, Arith::Min, Arith::Max]);
+fn any_calculation(rng: &mut Rng) -> Calculation {
+    let op = rng.pick(&[Arith::Sum, Arith::Min, Arith::Max]);
     let bigint = |n: u64| Numeric::BigInt(n.into());
     let bounds = Bounds {
-        min: (dice.below(2) == 0).then(|| bigint(dice.below(1000))),
-        max: (dice.below(2) == 0).then(|| bigint(1000 + dice.next())),
-        clamp: dice.below(2) == 0,
+        min: (rng.below(2) == 0).then(|| bigint(rng.below(1000))),
+        max: (rng.below(2) == 0).then(|| bigint(1000 + rng.next())),
+        clamp: rng.below(2) == 0,
     };
-    let (operand, bounds) = match dice.below(3) {
-        0 => (Operand::Number(dice.below(1000) as f64 - 500.0), None),
-        1 => (Operand::U64(dice.next()), Some(bounds)),
-        _ => (Operand::BigInt(num_bigint::BigInt::from(dice.next()) - (1_u64 << 63)), Some(bounds)),
+    let (operand, bounds) = match rng.below(3) {
+        0 => (Operand::Number(rng.below(1000) as f64 - 500.0), None),
+        1 => (Operand::U64(rng.next()), Some(bounds)),
+        _ => (Operand::BigInt(num_bigint::BigInt::from(rng.next()) - (1_u64 << 63)), Some(bounds)),
     };
-    let bounds = bounds.filter(|_| dice.below(2) == 0).map(Box::new);
+    let bounds = bounds.filter(|_| rng.below(2) == 0).map(Box::new);
     Calculation { op, operand, bounds, value_bytes_max: 100 }
 }
 
-fn any_end(dice: &mut Dice, twins: &Twins) -> Option<i64> {
-    (dice.below(3) == 0).then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000, 100_000]))
+fn any_end(rng: &mut Rng, pair: &EnginePair) -> Option<i64> {
+    (rng.below(3) == 0).then(|| pair.now_ms + rng.pick(&[-5, 0, 1, 30, 1000, 100_000]))
 }
 
-fn any_mutation(dice: &mut Dice, twins: &Twins, seen: &[Seen]) -> Mutation {
-    let key = any_key(dice, seen);
-    match dice.below(15) {
+fn any_mutation(rng: &mut Rng, pair: &EnginePair, seen: &[Seen]) -> Mutation {
+    let key = any_key(rng, seen);
+    match rng.below(15) {
         0..=4 => Mutation::Set {
             key,
-            suffixed: dice.below(6) == 0,
-            value: any_value(dice),
-            expire_at_ms: any_end(dice, twins),
+            suffixed: rng.below(6) == 0,
+            value: any_value(rng),
+            expire_at_ms: any_end(rng, pair),
         },
         5 | 6 => Mutation::Delete { key },
-        7 | 8 => Mutation::Retime {
+        7 | 8 => Mutation::SetExpiry {
             key,
-            expire_at_ms: (dice.below(3) > 0)
-                .then(|| twins.now_ms + dice.pick(&[-5, 0, 1, 30, 1000])),
-            required: dice.below(2) == 0,
+            expire_at_ms: (rng.below(3) > 0).then(|| pair.now_ms + rng.pick(&[-5, 0, 1, 30, 1000])),
+            required: rng.below(2) == 0,
         },
         9 | 10 => {
             // Items that share an object now and then, so that some have to be decoded.
-            let items = dice.pick(&[&[0x81, 1][..], &[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0], &[0x80]]);
-            let front = dice.below(2) == 0;
-            let (items, expire_at_ms) = (items.to_vec(), any_end(dice, twins));
+            let items = rng.pick(&[&[0x81, 1][..], &[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0], &[0x80]]);
+            let front = rng.below(2) == 0;
+            let (items, expire_at_ms) = (items.to_vec(), any_end(rng, pair));
             Mutation::Append { key, items, front, value_bytes_max: 2000, expire_at_ms }
         }
         11 => {
-            let (calculation, expire_at_ms) = (any_calculation(dice), any_end(dice, twins));
+            let (calculation, expire_at_ms) = (any_calculation(rng), any_end(rng, pair));
             Mutation::Calculate { key, calculation, expire_at_ms }
         }
         _ => {
-            let op = dice.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);
-            Mutation::Arith { op, key, operand: any_value(dice) }
+            let op = rng.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);
+            Mutation::Arith { op, key, operand: any_value(rng) }
         }
     }
 }
 
-fn any_check(dice: &mut Dice, seen: &[Seen]) -> Check {
-    let key = any_key(dice, seen);
+fn any_check(rng: &mut Rng, seen: &[Seen]) -> Check {
+    let key = any_key(rng, seen);
     let current = seen.iter().find(|row| row.key == key).map(|row| row.stamp);
-    let expected = match dice.below(6) {
+    let expected = match rng.below(6) {
         0 => None,
-        1 => Some(Versionstamp::new(dice.below(50))),
+        1 => Some(Versionstamp::new(rng.below(50))),
         _ => current,
     };
     Check { key, expected }
 }
 
-fn any_message(dice: &mut Dice, twins: &mut u32, now_ms: i64) -> Message {
-    *twins += 1;
-    let named = dice.below(3) > 0;
+fn any_message(rng: &mut Rng, messages: &mut u32, now_ms: i64) -> Message {
+    *messages += 1;
+    let named = rng.below(3) > 0;
     Message {
-        queue: if named { dice.pick(&["a", "b"]).to_owned() } else { String::new() },
-        priority: if named { dice.pick(&[0, 0, 3, 9]) } else { 0 },
-        deduplication_key: (named && dice.below(4) == 0).then(|| dice.pick(&["x", "y"]).to_owned()),
-        dead_retention_ms: (named && dice.below(2) == 0).then(|| dice.pick(&[0, 500, 5000])),
-        due_ms: now_ms + dice.pick(&[0, 0, 10, 3000]),
-        backoff_ms: (0..dice.below(3)).map(|_| dice.pick(&[0, 100, 4000])).collect(),
-        keys_if_undelivered: (0..dice.below(3)).map(|_| key(dice.below(KEYS))).collect(),
-        value: twins.to_be_bytes().to_vec(),
+        queue: if named { rng.pick(&["a", "b"]).to_owned() } else { String::new() },
+        priority: if named { rng.pick(&[0, 0, 3, 9]) } else { 0 },
+        deduplication_key: (named && rng.below(4) == 0).then(|| rng.pick(&["x", "y"]).to_owned()),
+        dead_retention_ms: (named && rng.below(2) == 0).then(|| rng.pick(&[0, 500, 5000])),
+        due_ms: now_ms + rng.pick(&[0, 0, 10, 3000]),
+        backoff_ms: (0..rng.below(3)).map(|_| rng.pick(&[0, 100, 4000])).collect(),
+        keys_if_undelivered: (0..rng.below(3)).map(|_| key(rng.below(KEYS))).collect(),
+        value: messages.to_be_bytes().to_vec(),
     }
 }
 
-fn any_write(dice: &mut Dice, twins: &Twins, seen: &[Seen], messages: &mut u32) -> AtomicWrite {
-    let few = |dice: &mut Dice, max| dice.below(max);
+fn any_write(rng: &mut Rng, pair: &EnginePair, seen: &[Seen], messages: &mut u32) -> AtomicWrite {
+    let few = |rng: &mut Rng, max| rng.below(max);
     let parts = WriteParts {
-        checks: (0..few(dice, 3)).map(|_| any_check(dice, seen)).collect(),
-        mutations: (0..few(dice, 6)).map(|_| any_mutation(dice, twins, seen)).collect(),
-        tells_values: dice.below(3) == 0,
-        messages: (0..few(dice, 2)).map(|_| any_message(dice, messages, twins.now_ms)).collect(),
+        checks: (0..few(rng, 3)).map(|_| any_check(rng, seen)).collect(),
+        mutations: (0..few(rng, 6)).map(|_| any_mutation(rng, pair, seen)).collect(),
+        tells_values: rng.below(3) == 0,
+        messages: (0..few(rng, 2)).map(|_| any_message(rng, messages, pair.now_ms)).collect(),
         ..WriteParts::default()
     };
     AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
 }
 
 /// Work for both, in which messages go by value: their numbers may differ.
-fn random_work(dice: &mut Dice, twins: &Twins) -> twins::Plan {
-    let seen = twins.content();
-    let mut messages = twins.messages;
-    let writes = (0..dice.below(5)).map(|_| any_write(dice, twins, &seen, &mut messages)).collect();
+fn random_work(rng: &mut Rng, pair: &EnginePair) -> differential::Plan {
+    let seen = pair.content();
+    let mut messages = pair.messages;
+    let writes = (0..rng.below(5)).map(|_| any_write(rng, pair, &seen, &mut messages)).collect();
     let mut settlements = Vec::new();
     let mut renewals = Vec::new();
-    for held in &twins.held {
-        match dice.below(6) {
+    for held in &pair.held {
+        match rng.below(6) {
             0 => settlements.push((held.clone(), Outcome::Done)),
             1 | 2 => settlements.push((held.clone(), Outcome::Failed)),
             3 => settlements.push((held.clone(), Outcome::Returned)),
@@ -211,19 +210,19 @@ fn random_work(dice: &mut Dice, twins: &Twins) -> twins::Plan {
             _ => {}
         }
     }
-    twins::Plan {
+    differential::Plan {
         writes,
         messages,
         settlements,
         renewals,
-        claims: (twins::QUEUES.iter())
+        claims: (differential::QUEUES.iter())
             .filter_map(|queue| {
-                Some((*queue, dice.pick(&[0, 1, 3, 100]))).filter(|(_, max)| *max > 0)
+                Some((*queue, rng.pick(&[0, 1, 3, 100]))).filter(|(_, max)| *max > 0)
             })
             .collect(),
-        sweep_max: dice.pick(&[0, 0, 1, 100]),
-        purge_max: dice.pick(&[0, 0, 1, 100]),
-        durable: dice.below(8) == 0,
+        sweep_max: rng.pick(&[0, 0, 1, 100]),
+        purge_max: rng.pick(&[0, 0, 1, 100]),
+        durable: rng.below(8) == 0,
     }
 }
 
@@ -251,18 +250,18 @@ fn deadline() -> Instant {
 fn grouping_does_not_show() {
     for seed in seeds() {
         let _named = Named(seed);
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let (one_by_one, grouped) = (MemoryEngine::new(), MemoryEngine::new());
-        let twins = Twins::new();
+        let pair = EnginePair::new();
         let mut messages = 0;
         for _ in 0..20 {
-            let seen = content(&mut one_by_one.reader().expect("a reader"), twins.now_ms);
+            let seen = content(&mut one_by_one.reader().expect("a reader"), pair.now_ms);
             let writes: Vec<_> =
-                (0..12).map(|_| any_write(&mut dice, &twins, &seen, &mut messages)).collect();
-            let decisions = alone(&one_by_one, writes.clone(), twins.now_ms);
-            assert_eq!(together(&grouped, writes, twins.now_ms), decisions);
+                (0..12).map(|_| any_write(&mut rng, &pair, &seen, &mut messages)).collect();
+            let decisions = alone(&one_by_one, writes.clone(), pair.now_ms);
+            assert_eq!(together(&grouped, writes, pair.now_ms), decisions);
             let all = |engine: &MemoryEngine| {
-                content(&mut engine.reader().expect("a reader"), twins.now_ms)
+                content(&mut engine.reader().expect("a reader"), pair.now_ms)
             };
             assert_eq!(all(&grouped), all(&one_by_one));
         }

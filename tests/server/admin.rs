@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use openkv::connect::extension::with_count;
 use openkv::model::Kind;
+use openkv::protocol::extension::with_count;
 use openkv::server::Server;
 
 use crate::client::{begin, end};
@@ -58,10 +58,10 @@ fn a_withdrawn_token_is_good_for_nothing_at_once() {
     assert_eq!(served.ask("DELETE", &path, &admin, b"").status, 404);
 }
 
-/// A token was compared when the head had come, and never again: whoever kept the body back had the
-/// rights of a token that was withdrawn meanwhile, or those of an earlier database of that name.
+/// A token was checked when the head had arrived, and not again. A client that delayed the body
+/// kept the rights of a token revoked meanwhile, or those of an earlier database of that name.
 #[test]
-fn a_token_that_is_withdrawn_before_the_body_comes_is_good_for_nothing() {
+fn a_token_revoked_before_the_body_arrives_is_refused() {
     let served = folder();
     let admin = served.create("app", "{}");
     let session = served.session("/app", &admin);
@@ -81,7 +81,7 @@ fn a_token_that_is_withdrawn_before_the_body_comes_is_good_for_nothing() {
         .iter()
         .map(|(path, headers, body)| begin(served.address(), path, headers, Some(body.len())))
         .collect();
-    // They have been let in.
+    // The requests have been authorized.
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(served.ask("DELETE", "/v1/admin/databases/app", ADMIN, b"").status, 204);
     served.create("app", "{}");
@@ -109,13 +109,13 @@ fn a_dropped_database_is_gone_with_its_files() {
     assert_eq!(session.post("snapshot_read", &read("a")).status, 401);
     assert_eq!(served.ask("POST", "/app", &token, b"").status, 401);
     assert_eq!(files(), 0);
-    // The name is free, and what comes under it is another database.
+    // The name is free; a new database under it is another one.
     let token = served.create("app", "{}");
     assert_eq!(served.session("/app", &token).get("a"), None);
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_requests_are_named() {
     let served = folder();
     served.create("app", "{}");
     let databases = "/v1/admin/databases";

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client: one connection a request, and what came back.
+//! A small HTTP/1.1 client: one connection a request, and its reply.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use openkv::model::FEED_FRAME_BYTES_MAX;
 use serde_json::Value;
 
-/// Guards against hanging; nothing here takes long.
+/// Bounds every wait, against hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What came back.
+/// A reply.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: String,
@@ -27,7 +27,7 @@ impl Reply {
     }
 }
 
-/// Sends the head of a request and its body; the answer is still to be read.
+/// Sends the head and the body of a request, without reading the answer.
 pub(crate) fn send(
     to: SocketAddr,
     method: &str,
@@ -51,7 +51,7 @@ pub(crate) fn send(
     stream
 }
 
-/// Sends the head of a request whose body, of so many bytes if that is known, is still to come.
+/// Sends the head of a request, with the length of the body if it is known.
 pub(crate) fn begin(
     to: SocketAddr,
     path: &str,
@@ -95,7 +95,7 @@ fn answer(mut stream: TcpStream) -> Reply {
         match stream.read(&mut piece) {
             Ok(0) => break,
             Ok(len) => bytes.extend_from_slice(&piece[..len]),
-            // It closed with our body unread: what it said before still counts.
+            // The server closed with the body unread: its answer still counts.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
             Err(error) => panic!("{error}"),
         }
@@ -111,12 +111,12 @@ pub(crate) struct Stream {
     stream: TcpStream,
     bytes: Vec<u8>,
     in_body: bool,
-    frames: openkv::connect::frames::Frames,
+    frames: openkv::codec::framing::Frames,
 }
 
 impl Stream {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        let frames = openkv::connect::frames::Frames::up_to(FEED_FRAME_BYTES_MAX);
+        let frames = openkv::codec::framing::Frames::up_to(FEED_FRAME_BYTES_MAX);
         Self { stream, bytes: Vec::new(), in_body: false, frames }
     }
 
@@ -174,7 +174,7 @@ impl Stream {
     }
 }
 
-/// The status of an answer whose body may go on for ever.
+/// The status of an answer whose body may be endless.
 pub(crate) fn status(mut stream: TcpStream) -> u16 {
     let mut line = Vec::new();
     let mut byte = [0];

@@ -1,25 +1,26 @@
-//! Consumers of queues: a stream of messages, waits for one, and what becomes of those on the way.
+//! Consumers of queues: a stream of messages, waits for one, and the fate of messages on their way.
 
 use std::time::{Duration, Instant};
 
-use openkv::backend::Database;
-use openkv::codec::frame::{Consume, Held, Poll, Verb, parse_received, push_held};
-use openkv::connect::consume::{ConsumeMessage, read_message, write_consume, write_poll};
-use openkv::connect::extension::read_answer;
-use openkv::connect::frames::KEEP_ALIVE;
+use openkv::codec::framing::KEEP_ALIVE;
+use openkv::database::Database;
 use openkv::model::{
     Ask, AtomicWrite, CONSUME_MESSAGE_BYTES_MAX, Decision, Delivery, Limits, Message, Outcome,
     QueueStats, Renewal, Settlement, WriteParts,
 };
 use openkv::open::{Target, open};
+use openkv::protocol::Command;
+use openkv::protocol::consume::{ConsumeMessage, read_message, write_consume, write_poll};
+use openkv::protocol::extension::read_answer;
+use openkv::protocol::frame::{Consume, LockUpdate, Poll, parse_received, push_lock_update};
 
 use crate::client::{Reply, Stream, send};
 use crate::served::{ACCESS, READ, Served, Session, file};
 
-/// Guards against hanging.
+/// Bounds every wait, against hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The file as another process would have it.
+/// The same file in another process.
 fn beside(served: &Served) -> Database {
     let path = served.folder.path().join("kv.sqlite3");
     let busy = Duration::from_secs(5);
@@ -56,7 +57,7 @@ fn stats(database: &Database) -> QueueStats {
     told.recv_timeout(PATIENCE).expect("an answer").expect("stats")
 }
 
-/// Waits until the queue is like that.
+/// Waits until the queue satisfies `is`.
 fn until(database: &Database, is: impl Fn(&QueueStats) -> bool) {
     let begun = Instant::now();
     while !is(&stats(database)) {
@@ -65,8 +66,8 @@ fn until(database: &Database, is: impl Fn(&QueueStats) -> bool) {
     }
 }
 
-fn asked(lock_ms: i64, concurrency: u32, places: u32) -> Consume {
-    Consume { queue: "mail".into(), lock_ms, concurrency, places }
+fn asked(lock_ms: i64, concurrency: u32, credits: u32) -> Consume {
+    Consume { queue: "mail".into(), lock_ms, concurrency, credits }
 }
 
 /// A consumer's stream and its number.
@@ -87,18 +88,18 @@ impl Consuming {
     fn next(&mut self) -> Option<Vec<Delivery>> {
         let message = self.0.next()?;
         match read_message(&message, false).expect("messages") {
-            ConsumeMessage::Dealt(dealt) => Some(dealt),
+            ConsumeMessage::Dispatched(dispatched) => Some(dispatched),
             other => panic!("{other:?}"),
         }
     }
 
-    /// So many messages.
+    /// The next `count` messages.
     fn take(&mut self, count: usize) -> Vec<Delivery> {
         let mut got = Vec::new();
         while got.len() < count {
             got.extend(self.next().expect("messages"));
         }
-        assert_eq!(got.len(), count, "never more than there are places");
+        assert_eq!(got.len(), count, "never more than there are credits");
         got
     }
 }
@@ -111,16 +112,16 @@ fn settled(delivery: &Delivery, outcome: Outcome) -> Ask {
     Ask::Settle(Settlement::new(delivery.id, delivery.lock, outcome))
 }
 
-fn tell(session: &Session, held: &Held) -> Vec<u8> {
+fn tell(session: &Session, held: &LockUpdate) -> Vec<u8> {
     let mut frame = Vec::new();
-    push_held(&mut frame, held);
-    let reply = session.post(&format!("openkv/call/{}", Verb::Held.number()), &frame);
+    push_lock_update(&mut frame, held);
+    let reply = session.post(&format!("openkv/call/{}", Command::LockUpdate.number()), &frame);
     assert_eq!(reply.status, 200, "{}", reply.text());
     read_answer(&reply.body).expect("an answer").expect("flags").to_vec()
 }
 
 #[test]
-fn messages_come_in_order_and_never_more_than_there_are_places() {
+fn messages_come_in_order_and_never_more_than_there_are_credits() {
     let served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
     let mut consumer = consume(&session, &asked(60_000, 3, 2));
@@ -129,20 +130,21 @@ fn messages_come_in_order_and_never_more_than_there_are_places() {
     assert_eq!(values(&first), [0, 1]);
     assert_eq!(stats(&here).processing, 2);
     let done = |delivery: &Delivery| settled(delivery, Outcome::Done);
-    // The end of both and their places; said again, and an older word after it.
-    let both = Held { stream: consumer.1, granted: 4, asks: first.iter().map(done).collect() };
+    // The settlements of both and their credits; repeated, and an older report after it.
+    let both =
+        LockUpdate { stream: consumer.1, granted: 4, asks: first.iter().map(done).collect() };
     assert_eq!(tell(&session, &both), [1, 1]);
-    assert_eq!(tell(&session, &both), [0, 0], "said before");
-    let older = Held { granted: 3, asks: Vec::new(), ..both };
+    assert_eq!(tell(&session, &both), [0, 0], "reported before");
+    let older = LockUpdate { granted: 3, asks: Vec::new(), ..both };
     assert!(tell(&session, &older).is_empty());
     assert_eq!(values(&consumer.take(2)), [2, 3]);
-    // More than it has asked for is not believed.
-    tell(&session, &Held { granted: u64::MAX, ..older.clone() });
+    // Credits beyond what it asked for are not granted.
+    tell(&session, &LockUpdate { granted: u64::MAX, ..older.clone() });
     assert_eq!(values(&consumer.take(3)), [4, 5, 6]);
     assert_eq!(stats(&here).processing, 5);
-    // Another's number, and none.
-    tell(&session, &Held { stream: consumer.1 + 1, granted: 50, asks: Vec::new() });
-    tell(&session, &Held { stream: 0, granted: 50, asks: Vec::new() });
+    // The number of another stream, and of none.
+    tell(&session, &LockUpdate { stream: consumer.1 + 1, granted: 50, asks: Vec::new() });
+    tell(&session, &LockUpdate { stream: 0, granted: 50, asks: Vec::new() });
     assert_eq!(stats(&here).pending, 1);
 }
 
@@ -158,16 +160,16 @@ fn a_connection_that_is_gone_leaves_its_locks_and_nothing_else() {
     let mut other = consume(&session, &asked(60_000, 10, 10));
     assert_eq!(values(&other.take(2)), [2, 3], "the others are free");
     assert_eq!(stats(&here).processing, 4, "its locks hold");
-    // It is somebody's who tells by another connection.
+    // A consumer of another connection reports for it.
     let renewal = Renewal { id: held[0].id, lock: held[0].lock, lock_ms: 60_000 };
-    let told = Held { asks: vec![Ask::Extend(renewal)], ..Held::default() };
+    let told = LockUpdate { asks: vec![Ask::Extend(renewal)], ..LockUpdate::default() };
     assert_eq!(tell(&session, &told), [1]);
     let again = other.take(1);
     assert_eq!((again[0].value[0], again[0].attempts), (1, 2));
     assert!(begun.elapsed() >= Duration::from_millis(1000), "before its lock ended");
-    let late = Held { asks: vec![settled(&held[1], Outcome::Done)], ..Held::default() };
-    assert_eq!(tell(&session, &late), [0], "it is another's now");
-    let end = Held { asks: vec![settled(&held[0], Outcome::Done)], ..Held::default() };
+    let late = LockUpdate { asks: vec![settled(&held[1], Outcome::Done)], ..LockUpdate::default() };
+    assert_eq!(tell(&session, &late), [0], "another consumer has its lock");
+    let end = LockUpdate { asks: vec![settled(&held[0], Outcome::Done)], ..LockUpdate::default() };
     assert_eq!(tell(&session, &end), [1]);
 }
 
@@ -175,7 +177,7 @@ fn a_connection_that_is_gone_leaves_its_locks_and_nothing_else() {
 fn what_a_connection_did_not_take_goes_back_unused() {
     let served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
-    // Large messages that the connection cannot take all: nobody reads.
+    // Large messages, more than the connection can take: the client does not read.
     let large = |value: u8| Message {
         queue: "mail".into(),
         value: [vec![value], vec![0; 60_000]].concat(),
@@ -192,17 +194,17 @@ fn what_a_connection_did_not_take_goes_back_unused() {
     let deaf = consume(&session, &asked(600_000, 1000, 1000));
     until(&here, |stats| stats.processing > 32);
     std::thread::sleep(Duration::from_millis(200));
-    let dealt = stats(&here).processing;
-    assert!(dealt < 200, "{dealt}: it was dealt more than a little ahead");
+    let dispatched = stats(&here).processing;
+    assert!(dispatched < 200, "{dispatched}: it was dispatched more than a little ahead");
     drop(deaf);
-    until(&here, |stats| stats.processing + 10 < dealt);
+    until(&here, |stats| stats.processing + 10 < dispatched);
     let taken = stats(&here).processing;
     let mut other = consume(&session, &asked(60_000, 1000, 1000));
     let rest = other.take(200 - usize::try_from(taken).expect("few"));
-    assert!(rest.iter().all(|delivery| delivery.attempts == 1), "nobody had seen them");
+    assert!(rest.iter().all(|delivery| delivery.attempts == 1), "no handler had seen them");
 }
 
-/// The stream ended with such a message, and those beside it were neither handed over nor put back:
+/// The stream ended with such a message. Those beside it were neither delivered nor put back, and
 /// each of their locks ran out as a failure.
 #[test]
 fn a_message_that_fits_no_frame_fails_and_those_beside_it_arrive() {
@@ -231,7 +233,7 @@ fn a_stream_ends_when_it_is_told_to_and_with_its_token() {
     let mut told = consume(&session, &asked(600_000, 10, 10));
     enqueue(&here, 0..1);
     assert_eq!(told.take(1).len(), 1);
-    let end = format!("openkv/call/{}", Verb::ConsumeEnd.number());
+    let end = format!("openkv/call/{}", Command::ConsumeEnd.number());
     assert_eq!(session.post(&end, &told.1.to_le_bytes()).status, 200);
     assert_eq!(told.next(), None);
     let mut expired = consume(&session, &asked(600_000, 10, 10));
@@ -240,7 +242,7 @@ fn a_stream_ends_when_it_is_told_to_and_with_its_token() {
     let session = served.session("/", ACCESS);
     enqueue(&here, 1..2);
     let mut after = consume(&session, &asked(600_000, 10, 10));
-    assert_eq!(values(&after.take(1)), [1], "nobody else is there");
+    assert_eq!(values(&after.take(1)), [1], "there is no other consumer");
 }
 
 fn poll(session: &Session, number: u64, wait_ms: u32) -> Reply {
@@ -266,14 +268,14 @@ fn one_message_now_or_when_it_comes_or_none() {
         enqueue(&here, 7..8);
         let delivery = received(&waiting.join().expect("no panic")).expect("a message");
         assert_eq!((delivery.value[0], delivery.attempts), (7, 1));
-        // A wait ends when it is told to.
+        // A wait ends on request.
         let waiting = scope.spawn(|| poll(&session, 3, 20_000));
         std::thread::sleep(Duration::from_millis(50));
-        let end = format!("openkv/call/{}", Verb::ConsumeEnd.number());
+        let end = format!("openkv/call/{}", Command::ConsumeEnd.number());
         assert_eq!(session.post(&end, &3_u64.to_le_bytes()).status, 200);
         assert_eq!(received(&waiting.join().expect("no panic")), None);
     });
-    // Who has gone gets nothing.
+    // A client that is gone gets nothing.
     let headers = session.headers();
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let asked = Poll { queue: "mail".into(), lock_ms: 60_000, number: 4, wait_ms: 20_000 };

@@ -1,4 +1,4 @@
-//! The data path: what is written is read, what is wrong is refused in order and by name.
+//! The data path: written values are read, and invalid requests are refused in order and by name.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::client::ask;
 use crate::served::{ACCESS, READ, Served, delete, file, folder, folder_options, read, set};
 
 #[test]
-fn what_is_written_is_read() {
+fn written_values_are_read() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     assert_eq!(session.get("a"), None);
@@ -99,7 +99,7 @@ fn a_request_is_looked_at_in_order() {
         ("POST", path, good.to_vec(), 400, "Protobuf is invalid"),
     ];
     for (method, path, headers, status, words) in cases {
-        // The body is wrong each time, and looked at last.
+        // The body is invalid each time, and checked last.
         let reply = ask(served.address(), method, path, &headers, b"\xff");
         assert_eq!(reply.status, status, "{}", reply.text());
         assert!(reply.text().contains(words), "{}", reply.text());
@@ -118,7 +118,7 @@ fn bodies_have_a_bound() {
     for verb in ["snapshot_read", "atomic_write", "watch"] {
         let reply = session.post(verb, &over);
         assert_eq!(reply.status, 413, "{verb}");
-        // Without a token nothing of it is read.
+        // Without a token none of it is read.
         let path = format!("/v2/{verb}");
         assert_eq!(ask(served.address(), "POST", &path, &[], &over).status, 401);
     }
@@ -233,9 +233,9 @@ fn quotas_are_told() {
     assert_eq!(statuses, [200, 200, 429]);
 }
 
-/// A server that closed waited for strangers who had said nothing, or half of something.
+/// A closing server waited for clients that had sent nothing, or half of a request.
 #[test]
-fn who_has_asked_for_nothing_is_not_waited_for() {
+fn a_closing_server_does_not_wait_for_idle_clients() {
     let tls = || {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("__test__/server/tls");
         Some(TlsFiles { cert: folder.join("cert.pem"), key: folder.join("key.pem") })
@@ -247,7 +247,7 @@ fn who_has_asked_for_nothing_is_not_waited_for() {
             stranger.write_all(said.as_bytes()).expect("a part of a head");
             stranger
         });
-        // They have been accepted.
+        // The connections have been accepted.
         std::thread::sleep(Duration::from_millis(100));
         let begun = Instant::now();
         served.server.close();

@@ -1,23 +1,23 @@
-//! openkv's own requests: who is told of them, who may make them, and what a stranger's frame does.
+//! openkv's own requests: their announcement, their rights, and untrusted frames.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use openkv::backend::Database;
 use openkv::call::{Call, Fault, Reply, carry_out};
-use openkv::codec::frame::Verb;
-use openkv::connect::extension::{FRAMES, read_answer};
 use openkv::connect::metadata;
 use openkv::connect::versions::Version;
+use openkv::database::Database;
 use openkv::model::{Error, Kind, Limits, Result};
 use openkv::open::{Target, open};
+use openkv::protocol::Command;
+use openkv::protocol::extension::{FRAMES, read_answer};
 use openkv::remote::Client;
 
 use crate::client::ask;
 use crate::served::{ACCESS, READ, Served, file};
 
-/// Everything.
+/// Counts all entries.
 pub(crate) fn count_all() -> Vec<u8> {
     let mut frame = vec![0, 0, 0, 0, 0];
     frame.extend(f64::NAN.to_le_bytes());
@@ -33,19 +33,19 @@ pub(crate) fn connect(served: &Served, token: &str) -> Arc<Client> {
     };
     match open(&target).expect("a client") {
         Database::Remote(client) => client,
-        Database::Store(_) => panic!("a URL is elsewhere"),
+        Database::Store(_) => panic!("a URL gives a remote database"),
     }
 }
 
-pub(crate) fn call(client: &Client, verb: Verb, frame: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn call(client: &Client, command: Command, frame: &[u8]) -> Result<Vec<u8>> {
     let (tell, told) = channel();
     let reply = Box::new(move |answer| drop(tell.send(answer)));
-    client.call(verb, frame, &Limits::wide(), reply);
+    client.call(command, frame, &Limits::wide(), None, reply);
     told.recv().expect("an answer")
 }
 
 #[test]
-fn only_who_asks_is_told_of_extensions() {
+fn only_a_client_that_asks_gets_the_extensions() {
     let served = file(|_| ());
     let bearer = format!("Bearer {ACCESS}");
     let offer = metadata::write_request(&Version::ALL);
@@ -68,43 +68,43 @@ fn a_client_counts_at_the_server() {
     }
     let client = connect(&served, READ);
     assert!(client.takes_frames());
-    assert_eq!(call(&client, Verb::Count, &count_all()), Ok(3_f64.to_le_bytes().to_vec()));
+    assert_eq!(call(&client, Command::Count, &count_all()), Ok(3_f64.to_le_bytes().to_vec()));
 }
 
 #[test]
-fn a_read_token_calls_what_reads() {
+fn a_read_token_calls_reading_commands() {
     let served = file(|_| ());
     let client = connect(&served, READ);
-    let reads = [Verb::Stats, Verb::Metrics, Verb::ListIndexes];
-    for verb in reads {
-        assert!(call(&client, verb, &[0]).is_ok(), "{verb:?}");
+    let reads = [Command::Stats, Command::Metrics, Command::ListIndexes];
+    for command in reads {
+        assert!(call(&client, command, &[0]).is_ok(), "{command:?}");
     }
     let writes = [
-        Verb::Checkpoint,
-        Verb::Vacuum,
-        Verb::Check,
-        Verb::DeleteMany,
-        Verb::Settle,
-        Verb::Extend,
-        Verb::Held,
-        Verb::ConsumeEnd,
-        Verb::DeadRequeue,
-        Verb::DeadDelete,
-        Verb::DeadPurge,
-        Verb::CreateIndex,
-        Verb::DropIndex,
+        Command::Checkpoint,
+        Command::Vacuum,
+        Command::Check,
+        Command::DeleteMany,
+        Command::Settle,
+        Command::Extend,
+        Command::LockUpdate,
+        Command::ConsumeEnd,
+        Command::DeadRequeue,
+        Command::DeadDelete,
+        Command::DeadPurge,
+        Command::CreateIndex,
+        Command::DropIndex,
     ];
     let session = served.session("/", READ);
-    for verb in writes {
-        let reply = session.post(&format!("openkv/call/{}", verb.number()), &[]);
-        assert_eq!(reply.status, 403, "{verb:?}: {}", reply.text());
+    for command in writes {
+        let reply = session.post(&format!("openkv/call/{}", command.number()), &[]);
+        assert_eq!(reply.status, 403, "{command:?}: {}", reply.text());
     }
-    let denied = call(&client, Verb::Vacuum, &[]).map_err(|error| error.kind());
+    let denied = call(&client, Command::Vacuum, &[]).map_err(|error| error.kind());
     assert_eq!(denied, Err(Kind::Denied));
 }
 
 #[test]
-fn what_a_file_of_the_server_would_be_written_by_is_no_route() {
+fn commands_that_write_files_of_the_server_have_no_route() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     for path in [
@@ -114,36 +114,36 @@ fn what_a_file_of_the_server_would_be_written_by_is_no_route() {
         assert_eq!(session.post(&format!("openkv/{path}"), &[]).status, 404, "{path}");
     }
     let client = connect(&served, ACCESS);
-    let refused = call(&client, Verb::Backup, &[]).expect_err("a path of the server");
+    let refused = call(&client, Command::Backup, &[]).expect_err("a path of the server");
     assert_eq!(refused.kind(), Kind::Unsupported);
     assert!(refused.message().contains("backup"), "{refused}");
 }
 
 #[test]
-fn whatever_frame_comes_is_answered() {
+fn every_frame_is_answered() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let ones = |len| vec![1_u8; len];
     let frames: Vec<Vec<u8>> = vec![vec![], vec![0xff; 40], ones(21), ones(64), vec![0; 64]];
-    for verb in Verb::ALL {
+    for command in Command::ALL {
         for frame in &frames {
-            let reply = session.post(&format!("openkv/call/{}", verb.number()), frame);
+            let reply = session.post(&format!("openkv/call/{}", command.number()), frame);
             match reply.status {
                 200 => match read_answer(&reply.body).expect("an answer") {
                     Ok(_) => {}
-                    Err(error) => assert_ne!(error.kind(), Kind::Internal, "{verb:?} {error}"),
+                    Err(error) => assert_ne!(error.kind(), Kind::Internal, "{command:?} {error}"),
                 },
                 400 | 404 => {}
-                status => panic!("{verb:?} {frame:?}: {status} {}", reply.text()),
+                status => panic!("{command:?} {frame:?}: {status} {}", reply.text()),
             }
         }
     }
-    // It goes on.
+    // The server continues.
     let client = connect(&served, ACCESS);
-    assert_eq!(call(&client, Verb::Count, &count_all()), Ok(0_f64.to_le_bytes().to_vec()));
+    assert_eq!(call(&client, Command::Count, &count_all()), Ok(0_f64.to_le_bytes().to_vec()));
 }
 
-/// The prefix of an index is shown to all who ask for the indexes, so it must be a key.
+/// The prefix of an index is shown to every client that lists the indexes, so it must be a key.
 #[test]
 fn an_index_has_a_prefix_that_is_a_key() {
     let served = file(|_| ());
@@ -170,7 +170,7 @@ fn an_error_of_the_store_is_the_same_one_here() {
     let mut frame = vec![8, 0, 0, 0, 0];
     frame.extend(f64::NAN.to_le_bytes());
     frame.extend([0, 0, 0, 0, 1, 0, 0, 0, 0xff, 1, 0, 0, 0, 0x01]);
-    let error: Error = call(&client, Verb::Count, &frame).expect_err("no filter");
+    let error: Error = call(&client, Command::Count, &frame).expect_err("no filter");
     assert_eq!(error.kind(), Kind::Invalid);
     assert!(!error.message().contains("http"), "{error}");
 }
@@ -193,36 +193,36 @@ fn limits_are_a_list_of_numbers() {
     assert_eq!(ask("valueBytesMax"), 400);
 }
 
-/// Counts of clients that had gone were carried out one after the other, and all other reads waited.
+/// Counts of clients that had gone were executed one after the other, and all other reads waited.
 #[test]
-fn who_has_gone_is_read_for_no_more() {
+fn reads_of_clients_that_are_gone_are_dropped() {
     let database = open(&Target::Memory).expect("a database");
-    let ask = |verb, frame: &[u8], wanted: bool| {
+    let ask = |command, frame: &[u8], wanted: bool| {
         let (tell, told) = channel();
         let reply = Reply::new(move |answer| drop(tell.send(answer))).while_wanted(move || wanted);
         let (store, busy) = (database.store("here").expect("here").clone(), Duration::ZERO);
         let (limits, answer_bytes_max) = (Limits::wide(), usize::MAX);
         let long_most = Duration::from_secs(60);
         let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most };
-        carry_out(verb, frame, call);
+        carry_out(command, frame, call);
         told.recv().expect("an answer")
     };
     let queue = [&[1, 0, 0, 0, b'q'][..]].concat();
     let letter = [&queue[..], &1_f64.to_le_bytes()].concat();
     let reads = [
-        (Verb::Stats, vec![0]),
-        (Verb::Stats, vec![1]),
-        (Verb::ListIndexes, vec![1]),
-        (Verb::Count, count_all()),
-        (Verb::Entries, Vec::new()),
-        (Verb::QueueStats, queue),
-        (Verb::DeadGet, letter),
+        (Command::Stats, vec![0]),
+        (Command::Stats, vec![1]),
+        (Command::ListIndexes, vec![1]),
+        (Command::Count, count_all()),
+        (Command::Entries, Vec::new()),
+        (Command::QueueStats, queue),
+        (Command::DeadGet, letter),
     ];
-    for (verb, frame) in reads {
-        assert!(ask(verb, &frame, true).is_ok(), "{verb:?} {:?}", ask(verb, &frame, true));
-        let Err(Fault::Told(error)) = ask(verb, &frame, false) else { panic!("{verb:?}") };
-        assert_eq!(error.kind(), Kind::Closed, "{verb:?}");
+    for (command, frame) in reads {
+        assert!(ask(command, &frame, true).is_ok(), "{command:?} {:?}", ask(command, &frame, true));
+        let Err(Fault::Failed(error)) = ask(command, &frame, false) else { panic!("{command:?}") };
+        assert_eq!(error.kind(), Kind::Closed, "{command:?}");
     }
     // Whether they were counted, and how many there are.
-    assert_eq!(ask(Verb::Stats, &[1], true).expect("stats")[0], 1);
+    assert_eq!(ask(Command::Stats, &[1], true).expect("stats")[0], 1);
 }

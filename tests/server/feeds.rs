@@ -1,12 +1,12 @@
-//! Change feeds: every change arrives once and in order, what is missing is said, and a stream ends
-//! with its token, its database or the server.
+//! Change feeds: every change arrives once and in order, a gap is reported, and a stream ends with
+//! its token, its database or the server.
 
 use std::thread::sleep;
 use std::time::Duration;
 
-use openkv::connect::feed::{FeedMessage, read_message, write_request};
 use openkv::connect::wire::atomic_write::WriteAnswer;
 use openkv::model::{Change, Error, Key, KeyRange, Kind, Versionstamp};
+use openkv::protocol::feed::{FeedMessage, read_message, write_request};
 
 use crate::client::Stream;
 use crate::served::{ACCESS, ADMIN, READ, Session, delete, file, folder, key, set};
@@ -17,7 +17,7 @@ fn range(prefix: &str) -> KeyRange {
     KeyRange { start: bound(&[]), end: bound(&[0xff]) }
 }
 
-/// A feed, with how far it has told.
+/// A feed and its position.
 struct Feed {
     stream: Stream,
     range: KeyRange,
@@ -35,7 +35,7 @@ impl Feed {
     fn next(&mut self) -> Option<Result<Vec<Change>, Error>> {
         let message = self.stream.next()?;
         match read_message(&message, &self.range, self.told).expect("a message") {
-            FeedMessage::Told(told, changes) => {
+            FeedMessage::Changes(told, changes) => {
                 self.told = Some(told);
                 Some(Ok(changes))
             }
@@ -43,13 +43,13 @@ impl Feed {
         }
     }
 
-    /// Where it has been opened.
+    /// The commit at which it was opened.
     fn opened(&mut self) -> Versionstamp {
         assert_eq!(self.next(), Some(Ok(vec![])), "the place comes first");
         self.told.expect("a place")
     }
 
-    /// The next changes, so many at least.
+    /// The next changes, at least `count`.
     fn take(&mut self, count: usize) -> Vec<Change> {
         let mut changes = Vec::new();
         while changes.len() < count {
@@ -60,7 +60,7 @@ impl Feed {
 
     fn error(&mut self) -> Error {
         let error = self.next().expect("a message").expect_err("an error");
-        assert_eq!(self.next(), None, "nothing is behind an error");
+        assert_eq!(self.next(), None, "nothing follows an error");
         error
     }
 }
@@ -92,11 +92,11 @@ fn every_change_is_told_once_and_in_order() {
     assert_eq!(changes[2].key, key("a0"));
     assert_eq!(changes[0].version, first.version());
     assert!(changes.is_sorted_by_key(|change| change.version));
-    // Who goes on after the first of them gets the others.
+    // A feed that continues after the first of them gets the others.
     let mut again = Feed::open(&session, "a", Some(first));
     assert_eq!(again.opened(), first);
     assert_eq!(again.take(2), changes[1..]);
-    // And who has only seen where it was opened gets all.
+    // A feed that continues from its opening gets all.
     let mut again = Feed::open(&session, "a", Some(before));
     again.opened();
     assert_eq!(again.take(3), changes);
@@ -153,7 +153,7 @@ fn a_database_that_cannot_log_says_so() {
 }
 
 #[test]
-fn who_may_read_may_follow_and_nobody_else() {
+fn a_feed_needs_the_right_to_read() {
     let served = file(|_| ());
     let reading = served.session("/", READ);
     let mut feed = Feed::open(&reading, "a", None);
@@ -205,7 +205,7 @@ fn feeds_count_among_the_watches() {
     let over = session.post("openkv/feed", &body);
     assert_eq!(over.status, 429, "{}", over.text());
     assert!(over.headers.contains("retry-after"), "{}", over.headers);
-    // The place of one that ends is free as soon as the server has noticed.
+    // The place of a stream is free as soon as the server has noticed its end.
     drop(first);
     let is_free = || session.status("openkv/feed", &body) == 200;
     let tries = 1000;
@@ -254,7 +254,7 @@ fn a_server_that_closes_ends_its_feeds() {
     }
     let begun = std::time::Instant::now();
     served.server.close();
-    assert!(begun.elapsed().as_secs() < 8, "it waited for somebody");
+    assert!(begun.elapsed().as_secs() < 8, "closing waited for a client");
     for feed in &mut feeds {
         assert_eq!(feed.next(), None);
     }
@@ -267,7 +267,7 @@ fn a_feed_that_waits_is_told_how_far_it_is() {
     let mut feed = Feed::open(&session, "a", None);
     feed.opened();
     let elsewhere = stamp(session.set("b", b"1"));
-    // With the next sign of life.
+    // With the next keep-alive.
     assert_eq!(feed.next(), Some(Ok(vec![])));
     assert_eq!(feed.told, Some(elsewhere));
     session.set("a", b"1");

@@ -1,10 +1,10 @@
-//! Reads and writes of openkv's extension: their bounds, their quotas, and what a stranger's frame
-//! may leave in a database.
+//! Reads and writes of openkv's extension: their bounds, their quotas, and what an untrusted frame
+//! may store in a database.
 
-use openkv::codec::frame::{parse_answers, parse_outcomes, push_ranges};
-use openkv::connect::extension::{RESULTS_HEADER, read_answer, with_count};
-use openkv::connect::state::{read_message, write_request};
 use openkv::model::{Decision, FRAMES_RECORDS_MAX, Kind, Range};
+use openkv::protocol::extension::{RESULTS_HEADER, read_answer, with_count};
+use openkv::protocol::frame::{parse_answers, parse_outcomes, push_ranges};
+use openkv::protocol::state::{read_message, write_request};
 
 use crate::client::{Reply, Stream};
 use crate::served::{ACCESS, READ, Session, file, folder, key};
@@ -54,7 +54,7 @@ fn write_for_results(session: &Session, writes: &[Vec<u8>]) -> Vec<Decision> {
     parse_outcomes(frame, writes.len()).expect("outcomes")
 }
 
-/// Names of the rows of each range, and which were cut off.
+/// The number of rows of each range, and which were cut off.
 fn read(session: &Session, ranges: &[Range]) -> (Vec<usize>, Vec<bool>) {
     let mut frame = Vec::new();
     push_ranges(&mut frame, ranges);
@@ -62,8 +62,8 @@ fn read(session: &Session, ranges: &[Range]) -> (Vec<usize>, Vec<bool>) {
     assert_eq!(reply.status, 200, "{}", reply.text());
     let answer = read_answer(&reply.body).expect("an answer").expect("rows");
     let mut rows = vec![0; ranges.len()];
-    let more = parse_answers(answer, ranges.len(), &mut |at, _| rows[at] += 1).expect("rows");
-    (rows, more)
+    let places = parse_answers(answer, ranges.len(), &mut |at, _| rows[at] += 1).expect("rows");
+    (rows, places.iter().map(|place| place.more).collect())
 }
 
 fn everything(limit: usize) -> Range {
@@ -86,7 +86,7 @@ fn which_checks_failed_is_told_to_clients_that_ask_for_results_and_to_no_others(
     let told = write_for_results(&session, &writes);
     assert_eq!(told[..2], [Decision::CheckFailed(vec![1]), Decision::CheckFailed(vec![0, 1])]);
     assert!(matches!(told[2], Decision::Committed(_)), "{told:?}");
-    // A client of before: status bytes that it knows.
+    // An older client: status bytes that it knows.
     let reply = post(&session, &writes[..2]);
     assert_eq!(read_answer(&reply.body), Ok(Ok(&[1, 1][..])));
 }
@@ -129,7 +129,7 @@ fn a_page_of_large_values_is_cut_and_says_so() {
 }
 
 #[test]
-fn what_others_could_not_read_is_not_written() {
+fn values_that_other_clients_cannot_read_are_not_written() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let good = key("good");
@@ -153,7 +153,7 @@ fn what_others_could_not_read_is_not_written() {
     assert_eq!(read(&session, &[everything(10)]).0, [1]);
 }
 
-/// A commit writes its UUID over 36 characters; they must not be anything but characters.
+/// A commit writes its UUID over 36 characters, which must be characters of a text.
 #[test]
 fn a_placeholder_is_in_text() {
     let served = file(|_| ());
@@ -200,8 +200,8 @@ fn a_placeholder_is_in_text() {
     assert_eq!(kinds, [Ok(1), Ok(1), Ok(1), Err(Kind::Invalid), Err(Kind::Invalid)]);
 }
 
-/// Each place was looked at by decoding all of the value three times, on a thread that serves
-/// everybody: a small body kept the server for hours.
+/// Each place was checked by decoding the whole value three times, on a thread that serves all
+/// requests: a small body kept the server busy for hours.
 #[test]
 fn many_placeholders_of_a_long_value_are_one_walk() {
     let served = file(|_| ());
@@ -243,7 +243,7 @@ fn a_watch_in_frames_has_many_keys_and_tells_of_touches_if_it_is_raw() {
     let mut raw = session.stream("openkv/watch", &write_request(&keys, true));
     assert_eq!(stamps(&mut watch), vec![None; 1000]);
     assert_eq!(stamps(&mut raw), vec![None; 1000]);
-    // A touch without a change is told by the raw one alone.
+    // Only the raw watch reports a touch without a change.
     write(&session, &[delete("key 5")]);
     assert_eq!(stamps(&mut raw), vec![None; 1000]);
     let done = write(&session, &[set(keys[999].as_bytes(), 3, b"x")]);
@@ -267,7 +267,7 @@ fn frames_that_are_none_are_refused_and_nothing_else() {
         let reply = session.post("openkv/write", &good[..len]);
         assert_eq!(reply.status, 400, "{len}: {}", reply.text());
     }
-    // More than there can be in so few bytes, or in any request.
+    // More than so few bytes, or any request, can hold.
     for count in [2_u32, 1000, 1001, u32::MAX] {
         let body = [&count.to_le_bytes()[..], &good[4..]].concat();
         assert_eq!(session.post("openkv/write", &body).status, 400, "{count}");
@@ -281,7 +281,7 @@ fn frames_that_are_none_are_refused_and_nothing_else() {
 }
 
 #[test]
-fn who_may_read_reads_a_thousand_keys_and_writes_nothing() {
+fn a_read_token_reads_a_thousand_keys_and_writes_nothing() {
     let served = file(|_| ());
     let session = served.session("/", READ);
     let reply = post(&session, &[delete("a")]);
@@ -303,7 +303,7 @@ fn quotas_hold_on_these_routes_too() {
     let served = folder();
     let token = served.create("small", "{\"bytes\":4096,\"queueDepth\":2}");
     let session = served.session("/small", &token);
-    // The file alone is larger than that: deletes are taken all the same, each in its place.
+    // The file alone is larger than that: deletes are accepted all the same, each in its place.
     let mixed = write(&session, &[set(key("a").as_bytes(), 67, &[0xf6]), delete("b")]);
     let [Decision::Rejected(refused), Decision::Committed(_)] = mixed.as_slice() else {
         panic!("{mixed:?}");
@@ -321,7 +321,7 @@ fn quotas_hold_on_these_routes_too() {
     assert!(matches!(write(&session, &[enqueue("other", 0.0)])[..], [Decision::Committed(_)]));
     let token = served.create("slow", "{\"operationsPerSecond\":5}");
     let session = served.session("/slow", &token);
-    // A group counts as what is in it: the next request waits for all of it.
+    // A group counts as its writes: the next request waits for all of them.
     let group = vec![delete("a"); 100];
     assert_eq!(write(&session, &group).len(), 100);
     let reply = post(&session, &[delete("a")]);

@@ -1,4 +1,4 @@
-//! The server as its clients meet it: over a socket, route by route.
+//! The server from its clients' side: over a socket, route by route.
 
 #![expect(
     clippy::expect_used,
@@ -17,6 +17,7 @@ mod feeds;
 mod frames;
 mod long_reads;
 mod memory;
+mod mutations;
 mod rights;
 mod served;
 mod watches;

@@ -1,20 +1,20 @@
-//! What clients may have under way takes only so much memory, and what one database's have is not
-//! taken from the others.
+//! The memory of clients' requests is bounded, and one database's requests leave memory to the
+//! others.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
-use openkv::connect::extension::with_count;
-use openkv::connect::state::{read_message, write_request};
 use openkv::connect::wire::snapshot_read;
 use openkv::model::{FRAMES_ANSWER_BYTES_MAX, Kind, Limits, Range};
+use openkv::protocol::extension::with_count;
+use openkv::protocol::state::{read_message, write_request};
 
 use crate::client::{begin, send};
 use crate::served::{ACCESS, READ, Session, file, folder, key};
 
 const LARGEST: usize = 16 * 1024 * 1024;
 
-/// SET of a key to so many bytes, by the extension.
+/// SET of a key to this many bytes, by the extension.
 fn set_large(session: &Session, bytes: usize) -> u16 {
     let name = key("large");
     let mut frame = vec![2, 0];
@@ -40,7 +40,7 @@ fn an_answer_has_a_bound_whichever_way_it_is_asked_for() {
     assert_eq!(reply.status, 422, "{}", reply.text());
     assert!(reply.text().contains("fewer entries"), "{}", reply.text());
     assert_eq!(reader.post("snapshot_read", &read_times(2)).status, 200);
-    // A state of a watch is given up where it gets too long.
+    // A state of a watch is dropped where it gets too long.
     let keys = vec![key("large"); Limits::wide().watched_keys_max];
     let mut watch = reader.stream("openkv/watch", &write_request(&keys, false));
     let told = read_message(&watch.next().expect("an end"), keys.len()).expect("an end");
@@ -48,7 +48,7 @@ fn an_answer_has_a_bound_whichever_way_it_is_asked_for() {
     assert_eq!(watch.next(), None);
 }
 
-/// Answers that nobody took in were held beside each other, as many as were asked for.
+/// Unread answers were held in memory, as many as were requested.
 #[test]
 fn an_answer_waits_until_those_before_it_are_taken() {
     let served = file(|_| ());
@@ -60,12 +60,12 @@ fn an_answer_waits_until_those_before_it_are_taken() {
     let asked = || send(session.address, "POST", "/v2/snapshot_read", &headers, &body);
     let mut head = [0; 12];
     let mut unread = asked();
-    // It is there: its head has come.
+    // The answer is there: its head has arrived.
     unread.read_exact(&mut head).expect("a head");
     let mut second = asked();
     second.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
     assert!(second.read_exact(&mut head).is_err(), "there is no room for two");
-    // What is short needs none.
+    // A short body needs no memory.
     assert_eq!(set_large(&session, 10), 200);
     drop(unread);
     second.set_read_timeout(None).expect("no timeout");
@@ -73,8 +73,8 @@ fn an_answer_waits_until_those_before_it_are_taken() {
     assert_eq!(&head, b"HTTP/1.1 200");
 }
 
-/// A request whose body had no length took one of two places for long bodies of the server, and a wait
-/// for a message kept it to its end.
+/// A request whose body had no length took one of two places for long bodies of the server, and a
+/// wait for a message kept it to its end.
 #[test]
 fn waits_of_one_database_take_no_room_from_another() {
     let served = folder();

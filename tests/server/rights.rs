@@ -1,13 +1,13 @@
-//! Who may do what: every route with every wrong token.
+//! Rights: every route with every wrong token.
 
 use crate::client::ask;
 use crate::extension::count_all;
 use crate::served::{ACCESS, ADMIN, READ, delete, file, folder, key, read, set};
-use openkv::codec::frame::Verb;
-use openkv::connect::extension::with_count;
-use openkv::connect::feed::write_request;
 use openkv::connect::wire::watch;
 use openkv::model::KeyRange;
+use openkv::protocol::Command;
+use openkv::protocol::extension::with_count;
+use openkv::protocol::feed::write_request;
 
 const VERBS: [&str; 8] = [
     "snapshot_read",
@@ -82,7 +82,7 @@ fn a_tenant_has_its_own_database_and_no_other() {
     session.set("secret", b"one's");
     let theirs = served.session("/two", &two);
     assert_eq!(theirs.get("secret"), None);
-    // Neither its metadata, nor by naming it on the data path, nor by admin.
+    // Neither its metadata, nor its data path, nor its admin API.
     for path in ["/two", "/none", "/ONE", "/one/"] {
         let reply = served.ask("POST", path, &one, b"{\"supportedVersions\":[3]}");
         assert!([401, 404].contains(&reply.status), "{path}: {}", reply.text());
@@ -117,7 +117,7 @@ fn a_tenant_has_its_own_database_and_no_other() {
     assert_eq!(theirs.get("secret"), None);
 }
 
-/// What shows who asks: of the database itself, and of another one.
+/// The tokens of the database itself, and of another one.
 struct Tokens {
     none: Vec<String>,
     unknown: String,
@@ -128,7 +128,7 @@ struct Tokens {
     other_kind: String,
 }
 
-/// Statuses for: none or malformed, unknown, another database's, read-only, withdrawn, expired, a
+/// Statuses for: none or malformed, unknown, another database's, read-only, revoked, expired, a
 /// token of the other kind.
 type Expected = [u16; 7];
 
@@ -203,14 +203,14 @@ fn every_route_with_every_wrong_token() {
         }
         headers.extend(header.map(|header| ("authorization", header)));
         if path == "/v2/watch" || path == "/v2/openkv/feed" {
-            // A stream that is let in goes on for ever: its status is what counts.
+            // An authorized stream is endless: its status counts.
             let stream = crate::client::send(served.address(), method, path, &headers, body);
             return crate::client::status(stream);
         }
         ask(served.address(), method, path, &headers, body).status
     };
-    let verb = |verb: Verb| format!("/v2/openkv/call/{}", verb.number());
-    let [count, vacuum, backup] = [Verb::Count, Verb::Vacuum, Verb::Backup].map(verb);
+    let verb = |verb: Command| format!("/v2/openkv/call/{}", verb.number());
+    let [count, vacuum, backup] = [Command::Count, Command::Vacuum, Command::Backup].map(verb);
     let offer = b"{\"supportedVersions\":[3]}".to_vec();
     let rights = b"{\"rights\":\"read\"}".to_vec();
     let follow = write_request(&KeyRange { start: key("a"), end: key("b") }, None);
@@ -243,7 +243,7 @@ fn every_route_with_every_wrong_token() {
         ),
         ("POST", &count, count_all(), &data, [401, 401, 400, 200, 401, 401, 401]),
         ("POST", &vacuum, vec![], &data, [401, 401, 400, 403, 401, 401, 401]),
-        // It writes on the server's own machine: nobody is let near it.
+        // It writes on the server's own machine: no client may call it.
         ("POST", &backup, vec![], &data, [404; 7]),
         ("POST", "/one", offer, &access, [401, 401, 401, 200, 401, 401, 401]),
         ("GET", "/v1/admin/databases", vec![], &access, [401; 7]),
@@ -271,6 +271,6 @@ fn every_route_with_every_wrong_token() {
         let found = statuses(tokens, |header| ask_as(method, path, header, &body));
         assert_eq!(found, expected, "{method} {path}");
     }
-    // And the database is as it was.
+    // The database is unchanged.
     assert_eq!(served.session("/one", &one).get("a"), None);
 }

@@ -19,7 +19,7 @@ pub(crate) const ACCESS: &str = "access-token-of-a-file";
 pub(crate) const READ: &str = "read-token-of-a-file";
 pub(crate) const ADMIN: &str = "admin-token-of-a-folder";
 
-/// A server and the folder that its databases are in.
+/// A server and the folder of its databases.
 pub(crate) struct Served {
     pub(crate) server: Server,
     pub(crate) folder: TempDir,
@@ -136,7 +136,7 @@ impl Session {
         ask(self.address, "POST", &format!("/v2/{verb}"), &headers, body)
     }
 
-    /// What is answered to something whose answer may go on for ever.
+    /// The status of an answer that may be endless.
     pub(crate) fn status(&self, verb: &str, body: &[u8]) -> u16 {
         let headers = self.headers();
         let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();

@@ -1,6 +1,6 @@
-//! Consumers of several processes on a file that another process keeps for longer than their locks
-//! last. Messages whose handlers ran were handed out a second time: the first writer that got the
-//! file back took the locks for lost before their holders could renew them.
+//! Consumers of several processes on a file that another process locks for longer than their own
+//! locks last. Messages with running handlers were delivered a second time: the first writer that
+//! got the file took the message locks for lapsed before their holders could renew them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const BUSY: Duration = Duration::from_secs(20);
 const LOCK_MS: i64 = 5000;
 const NOW: i64 = 1_000_000;
 
-/// A writer as another process has it.
+/// A writer of another process.
 fn writer(path: &Path) -> SqliteWriter {
     SqliteEngine::open(path, false, BUSY).expect("opened").writer().expect("a writer")
 }
@@ -29,7 +29,7 @@ fn claim(writer: &mut SqliteWriter, lock: i64, now_ms: i64) -> Vec<Delivery> {
     apply(writer, Work { claims, ..Work::default() }, now_ms).deliveries.remove(0)
 }
 
-/// Claims while another process keeps the file for a moment.
+/// Claims while another process locks the file for a moment.
 fn claim_kept_out(path: &Path, writer: &mut SqliteWriter, lock: i64, now_ms: i64) -> usize {
     let other = rusqlite::Connection::open(path).expect("opened raw");
     other.execute_batch("BEGIN IMMEDIATE").expect("began");
@@ -41,7 +41,7 @@ fn claim_kept_out(path: &Path, writer: &mut SqliteWriter, lock: i64, now_ms: i64
     })
 }
 
-/// A file with three messages, all of which `holder` has claimed at [`NOW`].
+/// A file with three messages, all claimed by `holder` at [`NOW`].
 fn held(directory: &Path, holder: i64) -> (PathBuf, SqliteWriter, Vec<Renewal>) {
     let path = directory.join("kv.sqlite3");
     let mut writer = writer(&path);
@@ -67,7 +67,7 @@ fn locks_that_ran_out_while_the_file_was_kept_are_renewed_by_their_holders() {
     let (path, mut holder, renewals) = held(directory.path(), 7);
     let freed = NOW + LOCK_MS + 2000;
     assert_eq!(claim_kept_out(&path, &mut writer(&path), 8, freed), 0);
-    // One that comes now has not waited, and finds that the locks hold.
+    // A writer that comes now has not waited, and finds valid locks.
     assert_eq!(claim(&mut writer(&path), 9, freed + 200).len(), 0);
     let work = Work { renewals: renewals.clone(), ..Work::default() };
     assert_eq!(apply(&mut holder, work, freed + 400).renewed, [true; 3]);
@@ -79,13 +79,13 @@ fn locks_that_ran_out_while_the_file_was_kept_are_renewed_by_their_holders() {
 }
 
 #[test]
-fn what_nobody_renews_is_handed_out_after_the_grace() {
+fn a_message_without_renewal_is_delivered_after_the_grace() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, ..) = held(directory.path(), 7);
     let freed = NOW + LOCK_MS + 2000;
     let mut contender = writer(&path);
     assert_eq!(claim_kept_out(&path, &mut contender, 8, freed), 0);
-    // Also by one that has to wait each time.
+    // The same for a writer that has to wait each time.
     let over = freed + 60 + 2 * LOCK_GRACE_MS;
     assert_eq!(claim_kept_out(&path, &mut contender, 9, over), 3);
 }
@@ -98,10 +98,10 @@ fn without_a_wait_a_lost_lock_is_handed_out_at_once() {
     assert_eq!(claim(&mut writer(&path), 9, NOW + LOCK_MS).len(), 3);
 }
 
-/// A writer that waited took the messages of its own handlers for lost: their renewals had not been
-/// due when the wait began.
+/// A writer that waited took the messages of its own handlers for lost, because their renewals were
+/// not yet due when the wait began.
 #[test]
-fn a_writer_that_waited_keeps_what_it_holds() {
+fn a_writer_that_waited_keeps_its_locks() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, mut holder, renewals) = held(directory.path(), 7);
     assert_eq!(claim_kept_out(&path, &mut holder, 8, NOW + LOCK_MS), 0);

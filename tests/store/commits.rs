@@ -1,4 +1,4 @@
-//! Commits: grouped, each answered in its place; what was handed over is completed.
+//! Commits: grouped, each answered in its place; submitted writes are completed.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -14,8 +14,8 @@ use crate::faulty::{Faulty, Plan};
 use crate::on_both;
 use crate::writes::{absent, checked, key, set, stamp, write};
 
-/// A plan whose first transaction with a write waits until it is let through, and that tells the
-/// number of writes of each: of that one when it comes to the gate.
+/// A plan whose first transaction with a write waits until it is released. It reports the number of
+/// writes of each transaction; of the first one when that reaches the gate.
 fn gate() -> (Plan, Sender<()>, Receiver<usize>) {
     let (open, opened) = channel::<()>();
     let (size, sizes) = channel();
@@ -34,7 +34,7 @@ fn gate() -> (Plan, Sender<()>, Receiver<usize>) {
 }
 
 #[test]
-fn what_waits_becomes_one_transaction_and_each_write_is_answered_in_its_place() {
+fn waiting_writes_share_a_transaction_and_each_is_answered_in_its_place() {
     let (plan, open, sizes) = gate();
     let database = Database::sqlite_wrapped(|engine| Faulty(engine, Arc::new(plan)));
     let first = database.submit(vec![Ok(write(vec![set("first", b"")]))]);
@@ -83,7 +83,7 @@ fn a_group_is_bounded_by_its_writes() {
     let total: usize = others.iter().map(|answer| answer.get().len()).sum();
     assert_eq!((first.get().len(), total), (1, 3 * part + GROUP_WRITES_MAX + 2));
     let groups: Vec<usize> = sizes.try_iter().collect();
-    // What was handed over together stays together, even over the bound.
+    // Writes of one submission stay together, even beyond the bound.
     assert_eq!(groups, [2 * part, part, GROUP_WRITES_MAX + 1, 1]);
 }
 
@@ -94,12 +94,12 @@ fn refused_writes_reach_no_engine(database: Database) {
     assert_eq!(database.must(write(vec![])), 1, "no stamp was used");
 }
 
-fn dropping_the_store_completes_what_was_handed_over(mut database: Database) {
+fn dropping_the_store_completes_submitted_writes(mut database: Database) {
     let writes = |name: &str| vec![Ok(write(vec![set(name, name.as_bytes())]))];
     let answers: Vec<_> = (0..50).map(|n| database.submit(writes(&format!("k{n}")))).collect();
     database.close();
     for (at, answer) in answers.iter().enumerate() {
-        // Already there: closing has waited for it.
+        // Already answered, because closing has waited for it.
         let decisions = answer.now().expect("answered before the store was closed");
         assert_eq!(decisions, [Decision::Committed(stamp(at as u64 + 1))]);
     }
@@ -140,7 +140,7 @@ fn the_last_reference_may_go_in_a_reply(mut database: Database) {
 
 on_both! {
     refused_writes_reach_no_engine
-    dropping_the_store_completes_what_was_handed_over
+    dropping_the_store_completes_submitted_writes
     dropping_the_store_answers_reads_and_watches
     the_last_reference_may_go_in_a_reply
 }

@@ -9,18 +9,21 @@ use std::time::Duration;
 use openkv::engine::Engine;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
-use openkv::model::{AtomicWrite, Decision, Delivery, Env, LOCK_MS, Outcome, Result};
-use openkv::store::{Ask, Deliver, Elsewhere, Entry, Handed, Id, Store, Wish};
+use openkv::model::{
+    Ask, AtomicWrite, ConsumeOptions, Decision, Deliver, Delivery, Dispatched, Entry, Env, Id,
+    LOCK_MS, Outcome, Result,
+};
+use openkv::store::{RemoteConsumer, Store};
 
 use crate::writes::{key, write};
 
-/// Guards against hanging; nothing here takes long.
+/// Bounds every wait, against hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// When every test begins.
+/// The time at the start of every test.
 pub(crate) const START_MS: i64 = 1_000_000;
 
-/// Stands still until it is moved.
+/// A clock that only the test moves.
 pub(crate) struct Clock {
     now_ms: AtomicI64,
     drawn: AtomicU64,
@@ -36,7 +39,7 @@ impl Env for Clock {
     }
 }
 
-/// An answer that is still to come.
+/// A future answer.
 pub(crate) struct Answer<T>(Receiver<T>);
 
 impl<T> Answer<T> {
@@ -49,12 +52,12 @@ impl<T> Answer<T> {
         self.0.recv_timeout(PATIENCE).expect("an answer")
     }
 
-    /// Waits for the promise of it to be dropped.
+    /// Waits for the reply to be dropped.
     pub(crate) fn is_dropped(&self) -> bool {
         self.now_or_dropped().is_none()
     }
 
-    /// Waits for it, or for the promise of it to be dropped.
+    /// Waits for the answer, or for the reply to be dropped.
     pub(crate) fn now_or_dropped(&self) -> Option<T> {
         match self.0.recv_timeout(PATIENCE) {
             Ok(answer) => Some(answer),
@@ -63,7 +66,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// What is there by now.
+    /// The answer, if it has arrived.
     pub(crate) fn now(&self) -> Option<T> {
         match self.0.try_recv() {
             Ok(answer) => Some(answer),
@@ -73,13 +76,13 @@ impl<T> Answer<T> {
     }
 }
 
-/// What a watch shows: the bytes of each entry.
+/// The state of a watch: the bytes of each entry.
 pub(crate) type Shown = Result<Option<Vec<Option<Vec<u8>>>>>;
 
 pub(crate) struct Database {
     pub(crate) store: Option<Store>,
     pub(crate) clock: Arc<Clock>,
-    /// Deleted last.
+    /// Dropped last.
     _directory: Option<Arc<tempfile::TempDir>>,
 }
 
@@ -109,20 +112,20 @@ impl Database {
         Self::sqlite_wrapped(|engine| engine)
     }
 
-    /// A file whose engine is wrapped into another.
+    /// A file whose engine is wrapped in another.
     pub(crate) fn sqlite_wrapped<E: Engine>(wrap: impl FnOnce(SqliteEngine) -> E) -> Self {
         let directory = Arc::new(tempfile::tempdir().expect("a directory"));
         let engine = open(directory.path(), false);
         Self::start(wrap(engine), Some(directory), false)
     }
 
-    /// Another store on the same file, as another process would have it.
+    /// Another store on the same file, as in another process.
     pub(crate) fn another(&self, readonly: bool) -> Self {
         let directory = self._directory.clone().expect("a file");
         Self::start(open(directory.path(), readonly), Some(directory), readonly)
     }
 
-    /// Does to the file what no program of ours would.
+    /// Changes the file by SQL, as no program of ours would.
     pub(crate) fn tamper(&self, sql: &str) {
         let path = self._directory.as_ref().expect("a file").path().join("kv.sqlite3");
         let raw = rusqlite::Connection::open(path).expect("opened raw");
@@ -133,7 +136,7 @@ impl Database {
         self.store.as_ref().expect("open")
     }
 
-    /// Hands over writes without waiting.
+    /// Submits writes without waiting.
     pub(crate) fn submit(&self, writes: Vec<Result<AtomicWrite>>) -> Answer<Vec<Decision>> {
         let (told, answer) = channel();
         let reply = move |decisions| {
@@ -147,7 +150,7 @@ impl Database {
         self.submit(writes.into_iter().map(Ok).collect()).get()
     }
 
-    /// One write, which must succeed.
+    /// Commits one write, which must succeed.
     pub(crate) fn must(&self, write: AtomicWrite) -> u64 {
         match self.commit(vec![write]).remove(0) {
             Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => stamp.version(),
@@ -155,7 +158,7 @@ impl Database {
         }
     }
 
-    /// Returns when all that has been handed over is done, announced and looked at.
+    /// Returns once all submitted work is done and announced, and its reads have run.
     pub(crate) fn settle_down(&self) {
         // A transaction is announced before the next one is answered.
         self.commit(vec![write(Vec::new())]);
@@ -163,18 +166,18 @@ impl Database {
         self.read("");
     }
 
-    /// Lets time pass, and lets the store notice.
+    /// Advances the clock and lets the store read it.
     pub(crate) fn pass(&self, ms: i64) {
         self.clock.now_ms.fetch_add(ms, Ordering::SeqCst);
         self.poke();
     }
 
-    /// Makes the writer thread look at the clock.
+    /// Makes the writer thread read the clock.
     pub(crate) fn poke(&self) {
         self.store().settle(Id::MAX, 0, Outcome::Done, None);
     }
 
-    /// An entry's bytes, by way of the reader thread.
+    /// An entry's bytes, read on the reader thread.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let name = key(name);
         let (told, answer) = channel();
@@ -203,25 +206,25 @@ impl Database {
         Answer(answer)
     }
 
-    /// Becomes a consumer of Deno's queue.
+    /// Adds a consumer of Deno's queue.
     pub(crate) fn listen(&self, credits: usize) -> Consumer {
         self.listen_to("", LOCK_MS, credits)
     }
 
-    /// Becomes a consumer of a queue.
+    /// Adds a consumer of a queue.
     pub(crate) fn listen_to(&self, queue: &str, lock_ms: i64, credits: usize) -> Consumer {
         let (deliver, got) = mailbox();
-        let wish = Wish { queue: queue.to_owned(), lock_ms };
-        let id = self.store().listen(wish, credits, deliver).expect("listening");
+        let options = ConsumeOptions { queue: queue.to_owned(), lock_ms };
+        let id = self.store().listen(options, credits, deliver).expect("listening");
         Consumer { id, got: Answer(got) }
     }
 
-    /// Becomes a consumer on behalf of somebody elsewhere.
-    pub(crate) fn listen_for(&self, lock_ms: i64, places: u64, most: u64) -> Consumer {
+    /// Adds a remote consumer.
+    pub(crate) fn listen_for(&self, lock_ms: i64, credits: u64, most: u64) -> Consumer {
         let (deliver, got) = mailbox();
-        let wish = Wish { queue: "mail".to_owned(), lock_ms };
-        let elsewhere = Elsewhere { wish, places, most };
-        let id = self.store().listen_for(elsewhere, deliver).expect("listening");
+        let options = ConsumeOptions { queue: "mail".to_owned(), lock_ms };
+        let consumer = RemoteConsumer { options, credits, most };
+        let id = self.store().listen_for(consumer, deliver).expect("listening");
         Consumer { id, got: Answer(got) }
     }
 
@@ -237,33 +240,33 @@ impl Database {
         let reply = move |received| {
             let _nobody_asks = told.send(received);
         };
-        let wish = Wish { queue: queue.to_owned(), lock_ms };
-        self.store().receive(id, wish, once, Box::new(reply));
+        let options = ConsumeOptions { queue: queue.to_owned(), lock_ms };
+        self.store().receive(id, options, once, Box::new(reply));
         (id, Answer(answer))
     }
 
-    /// Asks for something to become of a received message, and waits for the answer.
+    /// Settles a received message or renews its lock, and waits for the answer.
     pub(crate) fn ask(&self, what: Ask) -> Result<bool> {
         let (told, answer) = channel();
         self.store().ask(what, Box::new(move |held| told.send(held).expect("asked")));
         Answer(answer).get()
     }
 
-    /// Completes what was handed over and closes.
+    /// Completes submitted work and closes.
     pub(crate) fn close(&mut self) {
         self.store = None;
     }
 }
 
-/// What Deno's listeners ask for.
-pub(crate) fn deno() -> Wish {
-    Wish { queue: String::new(), lock_ms: LOCK_MS }
+/// The parameters of Deno's listeners.
+pub(crate) fn deno() -> ConsumeOptions {
+    ConsumeOptions { queue: String::new(), lock_ms: LOCK_MS }
 }
 
-/// A consumer and what it gets.
+/// A consumer and its messages.
 pub(crate) struct Consumer {
     pub(crate) id: Id,
-    got: Answer<Handed>,
+    got: Answer<Dispatched>,
 }
 
 impl Consumer {
@@ -273,22 +276,27 @@ impl Consumer {
         (handed.number, handed.delivery.value[0])
     }
 
-    /// Waits for a delivery, and gets all of it.
+    /// Waits for a delivery and returns all of it.
     pub(crate) fn delivery(&self) -> Delivery {
         self.got.get().delivery
     }
 
-    /// What has come by now: the messages' bytes.
+    /// Waits for the end of the consumer, which drops its callback.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.got.is_dropped()
+    }
+
+    /// The bytes of the messages so far.
     pub(crate) fn all(&self) -> Vec<u8> {
         self.got.0.try_iter().map(|handed| handed.delivery.value[0]).collect()
     }
 }
 
-/// Takes every delivery, and keeps it until somebody asks.
-fn mailbox() -> (Deliver, Receiver<Handed>) {
+/// Takes every delivery and keeps it for the test.
+fn mailbox() -> (Deliver, Receiver<Dispatched>) {
     let (told, got) = channel();
     let told = Mutex::new(told);
-    let deliver = move |hand: Vec<Handed>| {
+    let deliver = move |hand: Vec<Dispatched>| {
         for handed in hand {
             let _nobody_asks = told.lock().expect("no panic").send(handed);
         }

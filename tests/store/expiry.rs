@@ -1,11 +1,11 @@
-//! Ends of entries: swept when they come, without anybody asking.
+//! Expired entries: swept without a call.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use openkv::engine::Work;
 use openkv::engine::memory::MemoryEngine;
-use openkv::model::{AGENDA_REFRESH_MS, Outcome, SWEEP_JOINED_ROWS_MAX, SWEEP_ROWS_MIN};
+use openkv::model::{DEADLINES_REFRESH_MS, Outcome, SWEEP_JOINED_ROWS_MAX, SWEEP_ROWS_MIN};
 
 use crate::database::{Database, START_MS};
 use crate::faulty::{Faulty, Plan};
@@ -31,14 +31,14 @@ fn many_ends_are_swept_in_steps(database: Database) {
     let gone = database.next(watch);
     let version = database.must(write(vec![]));
     database.pass(10);
-    assert_eq!(gone.get(), Ok(Some(vec![None])), "the last one is swept without anybody's doing");
-    // It is absent from its end on, so the watch may have been told before the last step.
+    assert_eq!(gone.get(), Ok(Some(vec![None])), "the last one is swept without a call");
+    // The entry is absent from its expiry on, so the watch may report that before the last step.
     let steps = |writes: u64| database.must(write(vec![])) - version - writes;
     assert!((1..10_000).any(|writes| steps(writes) >= 2), "there were two steps");
 }
 
 fn an_earlier_end_that_is_written_later_is_kept(database: Database) {
-    database.must(write(vec![set_until("late", b"", START_MS + AGENDA_REFRESH_MS * 2)]));
+    database.must(write(vec![set_until("late", b"", START_MS + DEADLINES_REFRESH_MS * 2)]));
     database.must(write(vec![set_until("soon", b"", START_MS + 50)]));
     let watch = database.watch(&["soon"]);
     database.next(watch).get().expect("no error");
@@ -48,10 +48,10 @@ fn an_earlier_end_that_is_written_later_is_kept(database: Database) {
     assert_eq!(database.read("late"), Some(Vec::new()));
 }
 
-/// A removal that a feed was told of was not synced: a power loss took it back, and its stamp was
-/// given to another commit, which the feed then passed over.
+/// A removal that a feed had reported was not synced. A power loss undid it, and its versionstamp
+/// went to another commit, which the feed then skipped.
 #[test]
-fn what_time_removes_is_synced_unless_a_write_goes_with_it() {
+fn a_sweep_is_synced_unless_a_write_shares_its_transaction() {
     let swept = Arc::new(Mutex::new(Vec::new()));
     let notes = swept.clone();
     let before_apply = move |_, work: &Work| {
@@ -79,10 +79,10 @@ fn what_time_removes_is_synced_unless_a_write_goes_with_it() {
     assert!(swept.iter().all(|(durable, writes)| *durable || *writes > 0), "{swept:?}");
 }
 
-/// Rows that no program writes kept the writer thread busy for ever: each was due at once, and what
-/// was done about it found nothing.
+/// Rows that no program writes kept the writer thread busy without end: each was due at once, and
+/// the work on it found nothing.
 #[test]
-fn what_is_due_in_a_damaged_file_and_comes_to_nothing_waits() {
+fn due_work_of_a_damaged_file_that_finds_nothing_waits() {
     for sql in [
         "INSERT INTO kv VALUES ('text', x'00', 3, 1, 0, 5)",
         "UPDATE kv SET expiration_ms = 'x'",
@@ -106,7 +106,7 @@ fn what_is_due_in_a_damaged_file_and_comes_to_nothing_waits() {
         let calls = plan.calls() - before;
         assert!(calls <= 4, "{calls} calls although no time has passed: {sql}");
         let version = database.must(write(vec![]));
-        assert!(version < 10, "nothing is removed again and again: {sql}");
+        assert!(version < 10, "nothing is removed repeatedly: {sql}");
     }
 }
 

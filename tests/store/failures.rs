@@ -1,4 +1,5 @@
-//! An engine that fails or panics: everybody is told, nothing spins, and what can go on does.
+//! An engine that fails or panics: every caller gets the error, nothing spins, and the rest
+//! continues.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Report, Work};
 use openkv::model::{
-    Decision, Error, FRUITLESS_PAUSE_MS, KeyRange, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result,
+    BACKGROUND_FAILING_MS_MAX, BACKGROUND_PAUSE_MS_MAX, Decision, Error, FRUITLESS_PAUSE_MS,
+    KeyRange, Kind, LOCK_MS, LOCK_RENEWAL_MS, Outcome, Result,
 };
 use openkv::store::Part;
 
@@ -87,7 +89,7 @@ fn the_end_of_a_delivery_is_tried_until_it_succeeds() {
     }
     assert!(plan.applies.load(Ordering::SeqCst) > before + 3);
     broken.set(false);
-    // Time alone brings them home: nobody writes.
+    // Only the clock moves: there is no write.
     database.pass(250);
     assert_eq!(waiting.get(), Ok(Some(vec![Some(vec![2])])));
     database.pass(LOCK_MS * 2);
@@ -123,10 +125,10 @@ fn locks_that_could_not_be_renewed_are_renewed_after_a_pause() {
     assert_eq!(renewed.load(Ordering::SeqCst), 1);
 }
 
-/// Locks count from the beginning of the transaction that took them, which may take longer than they
-/// do; the first renewal was reckoned from its end.
+/// Locks count from the start of the transaction that took them, which may take longer than they
+/// last. The first renewal was scheduled from its end.
 #[test]
-fn a_lock_that_is_over_before_its_message_is_dealt_is_renewed_at_once() {
+fn a_lock_that_ends_before_its_message_is_delivered_is_renewed_at_once() {
     let (claimed, seen) = channel::<()>();
     let (go, going) = channel::<()>();
     let gate = Mutex::new((claimed, going));
@@ -134,7 +136,7 @@ fn a_lock_that_is_over_before_its_message_is_dealt_is_renewed_at_once() {
         if report.deliveries.iter().any(|deliveries| !deliveries.is_empty()) {
             let gate = gate.lock().expect("no panic");
             gate.0.send(()).expect("asked");
-            // Once only: then it is dropped.
+            // Only once: then it is dropped.
             let _told_to_go = gate.1.recv();
         }
         Ok(())
@@ -152,9 +154,9 @@ fn a_lock_that_is_over_before_its_message_is_dealt_is_renewed_at_once() {
     assert!(consumer.all().is_empty());
 }
 
-/// Set back by a while, it made what had failed wait for as long.
+/// A clock that was set back made failed work wait for the same time.
 #[test]
-fn a_clock_that_is_set_back_makes_nothing_wait_for_it() {
+fn a_clock_that_is_set_back_delays_nothing() {
     let (database, _plan, broken) = broken_writes();
     let consumer = database.listen(5);
     database.must(enqueue(1..2, START_MS, &[], &["dead"]));
@@ -170,16 +172,16 @@ fn a_clock_that_is_set_back_makes_nothing_wait_for_it() {
     assert_eq!(waiting.get(), Ok(Some(vec![Some(vec![1])])));
 }
 
-/// One that asked for what is there now was neither answered nor let go, and the writer thread asked
-/// itself about it for ever.
+/// A caller that asked for a message due now was neither answered nor dropped, and the writer
+/// thread repeated its claim without end.
 #[test]
-fn closing_answers_who_asks_for_one_message() {
+fn closing_answers_a_waiting_receive() {
     let (begun, seen) = channel::<()>();
     let begun = Mutex::new(begun);
     let before_apply = move |_, work: &Work| {
         if !work.writes.is_empty() {
             begun.lock().expect("no panic").send(()).expect("asked");
-            // As long as it takes to ask and to begin closing.
+            // Long enough to ask and to begin closing.
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(())
@@ -194,18 +196,18 @@ fn closing_answers_who_asks_for_one_message() {
     assert_eq!(received.get(), Err(Error::closed()));
 }
 
-/// What stood in line behind something that panicked was dropped, and the feed was opening for ever.
+/// Jobs queued behind a panic were dropped, and the feed never opened.
 #[test]
 fn a_feed_whose_opening_is_dropped_is_refused() {
     let database = Database::memory();
     let (begun, seen) = channel::<()>();
     let (go, going) = channel::<()>();
-    database.store().order(Box::new(move |_| {
+    database.store().run_on_writer(Box::new(move |_| {
         begun.send(()).expect("asked");
         going.recv().expect("told to go");
     }));
     seen.recv().expect("begun");
-    database.store().order(Box::new(|_| panic!("as told")));
+    database.store().run_on_writer(Box::new(|_| panic!("a bug, for the test")));
     let range = KeyRange { start: key("a"), end: key("b") };
     let (told, opened) = channel();
     let reply = Box::new(move |last: Result<u64>| told.send(last).expect("asked"));
@@ -258,12 +260,12 @@ fn a_store_whose_last_try_fails_too_is_closed_all_the_same() {
 }
 
 #[test]
-fn what_time_starts_waits_after_a_failure() {
+fn timed_work_waits_after_a_failure() {
     let broken = Broken::default();
-    let (of_apply, of_agenda) = (broken.clone(), broken.clone());
+    let (of_apply, of_deadlines) = (broken.clone(), broken.clone());
     let (database, plan) = over(Plan {
         before_apply: Box::new(move |_, _: &Work| of_apply.check()),
-        before_agenda: Box::new(move |_, ()| of_agenda.check()),
+        before_deadlines: Box::new(move |_, ()| of_deadlines.check()),
         ..Plan::default()
     });
     let consumer = database.listen(5);
@@ -272,7 +274,7 @@ fn what_time_starts_waits_after_a_failure() {
     database.must(enqueue(1..2, START_MS + 10, &[], &[]));
     database.settle_down();
     broken.set(true);
-    // An end, a message, a look at the agenda: all are due, all fail.
+    // A settlement, a message, a read of the deadlines: all are due, all fail.
     database.pass(10);
     assert_eq!(database.commit(vec![write(vec![])]), [full()]);
     let before = plan.calls();
@@ -292,11 +294,71 @@ fn what_time_starts_waits_after_a_failure() {
     broken.set(false);
     let watch = database.watch(&["ending"]);
     assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
-    database.pass(250);
+    database.pass(BACKGROUND_PAUSE_MS_MAX as i64);
     assert_eq!(consumer.get().1, 1);
 }
 
-/// An ended entry that could not be deleted failed writes of others, which it was deleted with.
+/// There was a try every 250 ms, however long it failed.
+#[test]
+fn each_further_failure_of_the_background_waits_longer() {
+    let broken = Broken::default();
+    let (of_sweep, of_deadlines) = (broken.clone(), broken.clone());
+    let before_apply = move |_, work: &Work| match work.sweep_max {
+        0 => Ok(()),
+        _ => of_sweep.check().map_err(|_| Error::corrupt("an index is damaged")),
+    };
+    let (database, plan) = over(Plan {
+        before_apply: Box::new(before_apply),
+        before_deadlines: Box::new(move |_, ()| of_deadlines.check()),
+        ..Plan::default()
+    });
+    database.must(write(vec![set_until("ending", b"", START_MS + 10)]));
+    database.settle_down();
+    broken.set(true);
+    // Makes the known due times stale.
+    database.must(enqueue(1..2, START_MS, &[], &[]));
+    let (mut applies, mut deadlines) = (0, 0);
+    for _ in 0..40 {
+        let before = plan.applies.load(Ordering::SeqCst);
+        let asked = plan.deadlines.load(Ordering::SeqCst);
+        database.pass(250);
+        database.settle_down();
+        // Two are of `settle_down`.
+        applies += plan.applies.load(Ordering::SeqCst) - before - 2;
+        deadlines += plan.deadlines.load(Ordering::SeqCst) - asked;
+    }
+    assert!((4..=12).contains(&applies), "{applies} sweeps in ten seconds");
+    assert!((1..=12).contains(&deadlines), "{deadlines} looks at the due times in ten seconds");
+    broken.set(false);
+    database.pass(BACKGROUND_PAUSE_MS_MAX as i64);
+    until(|| database.store().failing().is_empty());
+}
+
+/// `receive` waited forever, and so did the stream of a remote listener.
+#[test]
+fn each_consumer_gets_the_error_when_due_times_cannot_be_read_for_long() {
+    let broken = Broken::default();
+    let of_deadlines = broken.clone();
+    let before_deadlines = move |_, (): &()| of_deadlines.check();
+    let (database, _plan) =
+        over(Plan { before_deadlines: Box::new(before_deadlines), ..Plan::default() });
+    database.settle_down();
+    broken.set(true);
+    let (_, received) = database.receive("mail", LOCK_MS, false);
+    let connected = database.listen_for(LOCK_MS, 1, 1);
+    for _ in 0..BACKGROUND_FAILING_MS_MAX / 50 + 10 {
+        database.pass(BACKGROUND_PAUSE_MS_MAX as i64);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(received.get().unwrap_err().kind(), Kind::Unavailable);
+    assert!(connected.is_ended());
+    broken.set(false);
+    let consumer = database.listen(1);
+    database.must(enqueue(1..2, START_MS, &[], &[]));
+    assert_eq!(consumer.get().1, 1);
+}
+
+/// An expired entry that could not be deleted failed the writes in its transaction.
 #[test]
 fn a_sweep_that_meets_damage_fails_no_writes() {
     let broken = Broken::default();
@@ -322,12 +384,12 @@ fn a_sweep_that_meets_damage_fails_no_writes() {
 }
 
 #[test]
-fn an_agenda_that_failed_is_asked_for_again() {
+fn deadlines_that_could_not_be_read_are_read_again() {
     let broken = Broken::default();
-    let of_agenda = broken.clone();
-    let before_agenda = move |_, (): &()| of_agenda.check();
+    let of_deadlines = broken.clone();
+    let before_deadlines = move |_, (): &()| of_deadlines.check();
     let (database, _plan) =
-        over(Plan { before_agenda: Box::new(before_agenda), ..Plan::default() });
+        over(Plan { before_deadlines: Box::new(before_deadlines), ..Plan::default() });
     broken.set(true);
     let consumer = database.listen(1);
     database.must(enqueue(1..3, START_MS, &[], &[]));
@@ -344,13 +406,13 @@ fn is_internal(decisions: &[Decision]) -> bool {
     !decisions.is_empty() && decisions.iter().all(internal)
 }
 
-/// Writes until that is refused. Until then replies may be dropped with their transaction.
+/// Writes until a write is refused. Before that, replies may be dropped with their transaction.
 fn wait_for_the_end(database: &Database) {
     let answer = || database.submit(vec![Ok(write(vec![]))]).now_or_dropped();
     while !answer().is_some_and(|decisions| is_internal(&decisions)) {}
 }
 
-/// After a panic of the writer thread everything is told so, and nothing hangs.
+/// After a panic of the writer thread every call gets that error, and none hangs.
 fn is_out_of_order(mut database: Database) {
     let writes = || vec![Ok(write(vec![])), Ok(write(vec![]))];
     assert!(is_internal(&database.submit(writes()).get()));
@@ -383,7 +445,7 @@ fn a_panic_while_writing_drops_its_replies_and_refuses_all_others() {
 }
 
 #[test]
-fn what_waits_while_the_writer_panics_is_refused() {
+fn waiting_calls_are_refused_after_a_panic_of_the_writer() {
     let (enter, entered) = std::sync::mpsc::channel::<()>();
     let (go, going) = std::sync::mpsc::channel::<()>();
     let gate = std::sync::Mutex::new((enter, going));
@@ -409,14 +471,14 @@ fn what_waits_while_the_writer_panics_is_refused() {
 
 #[test]
 fn a_panic_while_looking_ahead_is_the_same() {
-    let before_agenda = |count, (): &()| match count {
+    let before_deadlines = |count, (): &()| match count {
         0 => Ok(()),
         _ => panic!("a bug, for the test"),
     };
     let (database, _plan) =
-        over(Plan { before_agenda: Box::new(before_agenda), ..Plan::default() });
+        over(Plan { before_deadlines: Box::new(before_deadlines), ..Plan::default() });
     database.must(write(vec![set("a", b"1")]));
-    // A consumer wants to know when the next message is due.
+    // A consumer needs the due time of the next message.
     let _consumer = database.listen(1);
     wait_for_the_end(&database);
     is_out_of_order(database);
@@ -432,7 +494,7 @@ fn a_reply_that_panics_is_the_same() {
     is_out_of_order(database);
 }
 
-/// The reader thread used to end, and the next watch to wait for itself for ever.
+/// The reader thread ended, and the next watch waited forever.
 #[test]
 fn a_panic_while_reading_is_one_reply_lost() {
     let before_read = |count, (): &()| match count {
@@ -451,48 +513,48 @@ fn a_panic_while_reading_is_one_reply_lost() {
     assert_eq!(database.read("a"), Some(b"1".to_vec()));
     let another = database.watch(&["a"]);
     assert_eq!(database.next(another).get(), Ok(Some(vec![Some(b"1".to_vec())])));
-    // The watch that lost its answer goes on with the next commit.
+    // The watch that lost its answer continues with the next commit.
     let waiting = database.next(watch);
     database.must(write(vec![set("a", b"2")]));
     assert_eq!(waiting.get(), Ok(Some(vec![Some(b"2".to_vec())])));
 }
 
-/// Nobody was told, and a watch that waited heard of no other process as long as it lived.
+/// No caller got an error, and a waiting watch never saw an external commit.
 #[test]
-fn a_watch_for_other_processes_that_cannot_begin_is_named_tried_again_and_replaced_by_polling() {
+fn a_failing_watch_for_external_commits_is_reported_retried_and_replaced_by_polling() {
     let broken = Broken::default();
     broken.set(true);
     let check = broken.clone();
-    let before_foreign = move |_, (): &()| check.check();
-    let plan = Plan { before_foreign: Box::new(before_foreign), ..Plan::default() };
+    let before_external = move |_, (): &()| check.check();
+    let plan = Plan { before_external: Box::new(before_external), ..Plan::default() };
     let (database, plan) = over(plan);
     let watch = database.watch(&["a"]);
     assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
     let waiting = database.next(watch);
-    until(|| plan.foreign.load(Ordering::SeqCst) > 2);
+    until(|| plan.external.load(Ordering::SeqCst) > 2);
     let [failing] = &database.store().failing()[..] else { panic!("one part fails") };
     assert_eq!((failing.part, failing.error.kind()), (Part::ExternalCommits, Kind::Unavailable));
-    assert_eq!(plan.foreign_open.load(Ordering::SeqCst), 0);
+    assert_eq!(plan.external_open.load(Ordering::SeqCst), 0);
     broken.set(false);
-    until(|| plan.foreign_open.load(Ordering::SeqCst) == 1);
+    until(|| plan.external_open.load(Ordering::SeqCst) == 1);
     until(|| database.store().failing().is_empty());
     database.must(write(vec![set("a", b"1")]));
     assert_eq!(waiting.get(), Ok(Some(vec![Some(b"1".to_vec())])));
 }
 
-/// It waits for ever for what nobody can notice any more.
+/// The watch waited forever for commits that could not be detected any more.
 #[test]
-fn who_waits_is_told_when_other_processes_cannot_even_be_polled_for() {
+fn waiting_calls_fail_when_polling_for_external_commits_fails_too() {
     let broken = Broken::default();
-    let (foreign, reads) = (broken.clone(), broken.clone());
+    let (external, reads) = (broken.clone(), broken.clone());
     broken.set(true);
     let plan = Plan {
-        before_foreign: Box::new(move |_, (): &()| match foreign.0.load(Ordering::SeqCst) {
+        before_external: Box::new(move |_, (): &()| match external.0.load(Ordering::SeqCst) {
             true => Err(Error::new(Kind::Unavailable, "no thread")),
             false => Ok(()),
         }),
         before_read: Box::new(move |count, (): &()| match count {
-            // The first reads are the watch's beginning and its first state.
+            // The first reads are the watch's start and its first state.
             0..=1 => Ok(()),
             _ => reads.check(),
         }),
@@ -510,11 +572,11 @@ fn who_waits_is_told_when_other_processes_cannot_even_be_polled_for() {
     assert_eq!(waiting.get(), Ok(Some(vec![Some(b"1".to_vec())])));
 }
 
-/// Waits for what another thread does; ends by itself.
+/// Waits for another thread, for a bounded time.
 fn until(is_so: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while !is_so() {
-        assert!(std::time::Instant::now() < deadline, "it did not come to pass");
+        assert!(std::time::Instant::now() < deadline, "the condition did not hold in time");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,4 +1,4 @@
-//! An engine that does what a test tells it: waits, fails or panics before a call goes through.
+//! An engine that follows a test's plan: it waits, fails or panics before a call goes through.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,28 +6,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use openkv::engine::{
-    Agenda, Backup, Checkpoint, Custody, Engine, Foreign, ForeignWatch, GoesOn, Indexer, Ordered,
-    Reader, Report, Snapshot, Vacuumed, Work, Writer,
+    Backup, Checkpoint, DeadLettersChanged, Engine, ExternalWatch, ExternalWatchGuard, GoesOn,
+    Indexer, Maintenance, NextDeadlines, Reader, Report, Snapshot, Vacuumed, Work, Writer,
 };
-use openkv::model::{DeadOrder, IndexChoice, IndexInfo, IndexSpec, Result};
+use openkv::model::{DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result};
 
 type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
 
-/// What happens around the calls; each is told how many there were before.
+/// Callbacks around the calls. Each gets the number of earlier calls.
 pub(crate) struct Plan {
     pub(crate) before_apply: Before<Work>,
     pub(crate) after_apply: Before<Report>,
-    pub(crate) before_agenda: Before<()>,
+    pub(crate) before_deadlines: Before<()>,
     pub(crate) before_read: Before<()>,
     pub(crate) before_reader: Before<()>,
-    pub(crate) before_foreign: Before<()>,
+    pub(crate) before_external: Before<()>,
     pub(crate) applies: AtomicUsize,
-    pub(crate) agendas: AtomicUsize,
+    pub(crate) deadlines: AtomicUsize,
     pub(crate) reads: AtomicUsize,
     pub(crate) readers: AtomicUsize,
-    pub(crate) foreign: AtomicUsize,
-    /// Of those, how many have not ended.
-    pub(crate) foreign_open: AtomicUsize,
+    pub(crate) external: AtomicUsize,
+    /// Those of them that have not ended.
+    pub(crate) external_open: AtomicUsize,
 }
 
 impl Default for Plan {
@@ -35,16 +35,16 @@ impl Default for Plan {
         Self {
             before_apply: Box::new(|_, _| Ok(())),
             after_apply: Box::new(|_, _| Ok(())),
-            before_agenda: Box::new(|_, ()| Ok(())),
+            before_deadlines: Box::new(|_, ()| Ok(())),
             before_read: Box::new(|_, ()| Ok(())),
             before_reader: Box::new(|_, ()| Ok(())),
-            before_foreign: Box::new(|_, ()| Ok(())),
+            before_external: Box::new(|_, ()| Ok(())),
             applies: 0.into(),
-            agendas: 0.into(),
+            deadlines: 0.into(),
             reads: 0.into(),
             readers: 0.into(),
-            foreign: 0.into(),
-            foreign_open: 0.into(),
+            external: 0.into(),
+            external_open: 0.into(),
         }
     }
 }
@@ -52,20 +52,20 @@ impl Default for Plan {
 impl Plan {
     /// Calls of the writer so far.
     pub(crate) fn calls(&self) -> usize {
-        self.applies.load(Ordering::SeqCst) + self.agendas.load(Ordering::SeqCst)
+        self.applies.load(Ordering::SeqCst) + self.deadlines.load(Ordering::SeqCst)
     }
 }
 
 /// An engine with a plan.
 pub(crate) struct Faulty<E>(pub(crate) E, pub(crate) Arc<Plan>);
 
-impl<E: Engine> Custody for Faulty<E> {
+impl<E: Engine> Maintenance for Faulty<E> {
     fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
         self.0.backup(to, step)
     }
 
-    fn check(&self, findings_max: usize) -> Result<Vec<String>> {
-        self.0.check(findings_max)
+    fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {
+        self.0.check(findings_max, goes_on)
     }
 }
 
@@ -82,25 +82,25 @@ impl<E: Engine> Engine for Faulty<E> {
         Ok(Faulty(self.0.writer()?, self.1.clone()))
     }
 
-    fn watch_foreign(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ForeignWatch>> {
-        (self.1.before_foreign)(self.1.foreign.fetch_add(1, Ordering::SeqCst), &())?;
-        let watch = self.0.watch_foreign(wake)?;
-        self.1.foreign_open.fetch_add(1, Ordering::SeqCst);
-        Ok(Some(ForeignWatch::new(Open { plan: self.1.clone(), _watch: watch })))
+    fn watch_external(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>> {
+        (self.1.before_external)(self.1.external.fetch_add(1, Ordering::SeqCst), &())?;
+        let watch = self.0.watch_external(wake)?;
+        self.1.external_open.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(ExternalWatch::new(Open { plan: self.1.clone(), _watch: watch })))
     }
 }
 
 /// Counted until it is dropped.
 struct Open {
     plan: Arc<Plan>,
-    _watch: Option<ForeignWatch>,
+    _watch: Option<ExternalWatch>,
 }
 
-impl Foreign for Open {}
+impl ExternalWatchGuard for Open {}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.plan.foreign_open.fetch_sub(1, Ordering::SeqCst);
+        self.plan.external_open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -156,31 +156,31 @@ impl<W: Writer> Writer for Faulty<W> {
         self.0.log_changes(deadline)
     }
 
-    fn agenda(&mut self) -> Result<Agenda> {
-        (self.1.before_agenda)(self.1.agendas.fetch_add(1, Ordering::SeqCst), &())?;
-        self.0.agenda()
+    fn next_deadlines(&mut self) -> Result<NextDeadlines> {
+        (self.1.before_deadlines)(self.1.deadlines.fetch_add(1, Ordering::SeqCst), &())?;
+        self.0.next_deadlines()
     }
 
-    fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>> {
-        self.0.message_agenda(queue)
+    fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.0.next_message_ms(queue)
     }
 
     fn queue_depth(&mut self, queue: &str) -> Result<u64> {
         self.0.queue_depth(queue)
     }
 
-    fn order_dead(
+    fn change_dead_letters(
         &mut self,
         queue: &str,
-        order: &DeadOrder,
+        change: &DeadLetterChange,
         now_ms: i64,
         deadline: Instant,
-    ) -> Result<Ordered> {
-        self.0.order_dead(queue, order, now_ms, deadline)
+    ) -> Result<DeadLettersChanged> {
+        self.0.change_dead_letters(queue, change, now_ms, deadline)
     }
 
-    fn vacuum(&mut self, deadline: Instant) -> Result<Vacuumed> {
-        self.0.vacuum(deadline)
+    fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
+        self.0.vacuum(deadline, goes_on)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {

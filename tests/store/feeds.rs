@@ -1,4 +1,4 @@
-//! Feeds: that they tell everything once and in order, from where on, and when they say that they
+//! Feeds: they report every change once and in order, from their start, and an error if they
 //! cannot.
 
 use std::sync::Arc;
@@ -6,10 +6,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use openkv::model::{
-    AtomicWrite, Change, DeadOrder, Error, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES, KeyRange, Kind,
-    LOCK_MS, Limits, Message, Outcome, Result, Settlement, WriteParts,
+    Ask, AtomicWrite, Batch, Change, DeadLetterChange, Error, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES,
+    Id, KeyRange, Kind, LOCK_MS, Limits, Message, Outcome, Result, Settlement, WriteParts,
 };
-use openkv::store::{Ask, Batch, Id};
 
 use crate::database::{Answer, Database, START_MS};
 use crate::faulty::{Faulty, Plan};
@@ -52,10 +51,10 @@ impl Database {
         self.batch(feed).get().expect_err("refused").kind()
     }
 
-    /// Makes the log let go of everything that is in it.
+    /// Makes the log drop all commits.
     fn forget(&self) {
         self.pass(FEED_AGE_MS_MAX + 1);
-        // Each transaction lets go of a bounded number of commits.
+        // Each transaction drops a bounded number of commits.
         for _ in 0..10 {
             self.must(write(vec![set("other", b"1")]));
         }
@@ -86,7 +85,7 @@ fn everything_after_the_opening_is_told_in_order(database: Database) {
     );
 }
 
-fn what_waits_is_answered_by_the_next_change_in_the_range(database: Database) {
+fn a_waiting_call_gets_the_next_change_in_the_range(database: Database) {
     let feed = database.feed(None);
     let waiting = database.batch(feed);
     database.must(write(vec![set("other", b"1")]));
@@ -97,7 +96,7 @@ fn what_waits_is_answered_by_the_next_change_in_the_range(database: Database) {
     assert_eq!((shown(&batch.changes[0]), batch.version), ((version, "b", Some(7)), version));
     let waiting = database.batch(feed);
     database.settle_down();
-    assert_eq!(waiting.now(), None, "nothing is told twice");
+    assert_eq!(waiting.now(), None, "nothing is reported twice");
 }
 
 fn ends_and_dead_messages_are_told(database: Database) {
@@ -177,12 +176,12 @@ fn a_reader_behind_forgotten_removals_is_told_so(database: Database) {
     assert_eq!(database.refusal(slow), Kind::FeedGap);
 }
 
-/// A feed that waits has nothing behind it, however much is written and forgotten elsewhere.
+/// A waiting feed stays up to date, however many commits elsewhere leave the log.
 fn waiting_for_long_loses_nothing(database: Database) {
     let [asked, idle] = [database.feed(None), database.feed(None)];
     let waiting = database.batch(asked);
-    // What was started for these feeds has looked: forgetting takes days, not the moment it takes
-    // here.
+    // The first reads of these feeds have run. The log keeps commits for days; here it drops them
+    // in a moment.
     std::thread::sleep(Duration::from_millis(100));
     for _ in 0..3 {
         database.must(write(vec![set("other", b"1")]));
@@ -195,8 +194,8 @@ fn waiting_for_long_loses_nothing(database: Database) {
     assert_eq!(database.changes(idle), [(version, "a", Some(1))]);
 }
 
-/// Messages put back are a commit without keys. It was not announced, and the feed that nobody asked
-/// was taken for one that has something to tell, which did not move on any more.
+/// Messages that are put back are a commit without keys. It was not announced. So a feed without a
+/// waiting call counted as one with changes to report, and its position stopped.
 fn messages_put_back_do_not_hold_a_feed(database: Database) {
     let message = Message { queue: "mail".into(), due_ms: START_MS, ..Message::default() };
     let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
@@ -207,9 +206,9 @@ fn messages_put_back_do_not_hold_a_feed(database: Database) {
     let died = Settlement::new(delivery.id, delivery.lock, Outcome::Failed);
     assert_eq!(database.ask(Ask::Settle(died)), Ok(true));
     let (told, requeued) = channel();
-    let order = DeadOrder::Requeue(delivery.id);
+    let change = DeadLetterChange::Requeue(delivery.id);
     let reply = Box::new(move |count| told.send(count).expect("asked"));
-    database.store().order_dead("mail".into(), order, Duration::from_secs(30), reply);
+    database.store().change_dead_letters("mail".into(), change, Duration::from_secs(30), reply);
     assert_eq!(requeued.recv().expect("answered"), Ok(1));
     for _ in 0..3 {
         database.must(write(vec![set("other", b"1")]));
@@ -220,7 +219,7 @@ fn messages_put_back_do_not_hold_a_feed(database: Database) {
     assert_eq!(database.changes(idle), [(version, "a", Some(1))]);
 }
 
-fn cancelling_answers_what_waits(database: Database) {
+fn cancelling_answers_a_waiting_call(database: Database) {
     let feed = database.feed(None);
     let waiting = database.batch(feed);
     database.store().feed_cancel(feed);
@@ -230,7 +229,7 @@ fn cancelling_answers_what_waits(database: Database) {
     database.must(write(vec![set("a", &[1])]));
 }
 
-fn closing_answers_what_waits(mut database: Database) {
+fn closing_answers_a_waiting_call(mut database: Database) {
     let feed = database.feed(None);
     let waiting = database.batch(feed);
     database.settle_down();
@@ -240,7 +239,7 @@ fn closing_answers_what_waits(mut database: Database) {
 
 on_both! {
     everything_after_the_opening_is_told_in_order
-    what_waits_is_answered_by_the_next_change_in_the_range
+    a_waiting_call_gets_the_next_change_in_the_range
     ends_and_dead_messages_are_told
     batches_are_bounded_and_commits_are_whole
     a_file_that_logged_nothing_is_resumed_while_nothing_was_removed
@@ -249,8 +248,8 @@ on_both! {
     a_reader_behind_forgotten_removals_is_told_so
     waiting_for_long_loses_nothing
     messages_put_back_do_not_hold_a_feed
-    cancelling_answers_what_waits
-    closing_answers_what_waits
+    cancelling_answers_a_waiting_call
+    closing_answers_a_waiting_call
 }
 
 #[test]
@@ -260,7 +259,7 @@ fn another_process_is_followed_and_a_feed_resumed_there() {
     theirs.must(write(vec![set("a", &[0])]));
     let feed = ours.feed(None);
     let mut told = Vec::new();
-    // Also what a process does whose writer has not yet seen that changes are logged.
+    // The same for a process whose writer has not yet seen that changes are logged.
     ours.settle_down();
     for n in 1..=100 {
         theirs.must(write(vec![set("a", &[n])]));
@@ -279,13 +278,13 @@ fn another_process_is_followed_and_a_feed_resumed_there() {
     assert_eq!(theirs.changes(resumed), told[100..]);
 }
 
-/// A commit of ours that was announced before one of theirs was noticed marked a feed that nobody
-/// asked for good, so that it fell behind.
+/// A commit of this process, announced before an external one was detected, marked a feed without a
+/// waiting call for good, so that it fell behind.
 #[test]
-fn a_feed_that_nobody_asks_is_not_held_by_two_processes() {
-    // Theirs are noticed late: by what our own find before them.
+fn a_feed_without_a_waiting_call_advances_with_two_processes() {
+    // External commits are detected late: by commits of this process that find them.
     let deaf = |_, (): &()| Err(Error::new(Kind::Unavailable, "nothing is heard"));
-    let plan = Arc::new(Plan { before_foreign: Box::new(deaf), ..Plan::default() });
+    let plan = Arc::new(Plan { before_external: Box::new(deaf), ..Plan::default() });
     let ours = Database::sqlite_wrapped(|engine| Faulty(engine, plan));
     let theirs = ours.another(false);
     let idle = ours.feed(None);
@@ -301,7 +300,7 @@ fn a_feed_that_nobody_asks_is_not_held_by_two_processes() {
 }
 
 #[test]
-fn a_read_only_store_follows_what_is_logged() {
+fn a_read_only_store_follows_the_log() {
     let ours = Database::sqlite();
     ours.must(write(vec![set("a", &[1])]));
     let theirs = ours.another(true);

@@ -1,16 +1,16 @@
-//! Named queues: who asks, who gets, and what is answered.
+//! Named queues: consumers, deliveries and their answers.
 
 use openkv::model::{
-    AtomicWrite, Delivery, Limits, Message, Outcome, Renewal, Settlement, WriteParts,
+    Ask, AtomicWrite, Delivery, Limits, Message, Outcome, Renewal, Settlement, WriteParts,
 };
-use openkv::store::Ask;
 
 use crate::database::{Database, START_MS};
 use crate::on_both;
 
 const LOCK_MS: i64 = 900;
 
-/// Messages of one byte each in the queue `mail`, which die at the first failure but one.
+/// Messages of one byte each in the queue `mail`, which become dead letters at their second
+/// failure.
 fn mail(values: std::ops::Range<u8>, due_ms: i64) -> AtomicWrite {
     let message = |value| Message {
         queue: "mail".into(),
@@ -41,7 +41,7 @@ fn one_look_is_answered_at_once(database: Database) {
     assert_eq!(database.ask(done(&first)), Ok(false), "it is gone");
 }
 
-fn who_waits_gets_the_next_message(database: Database) {
+fn a_waiting_caller_gets_the_next_message(database: Database) {
     let waiting: Vec<_> = (0..3).map(|_| database.receive("mail", LOCK_MS, false)).collect();
     database.settle_down();
     database.must(mail(1..2, START_MS + 500));
@@ -101,7 +101,7 @@ fn locks_of_listeners_go_on_while_they_handle(database: Database) {
         database.settle_down();
     }
     assert_eq!(waiting.now(), None);
-    // Without a listener nobody renews.
+    // Without a listener no lock is renewed.
     database.store().unlisten(listener.id);
     database.pass(LOCK_MS);
     let again = waiting.get().expect("open").expect("a message");
@@ -111,9 +111,9 @@ fn locks_of_listeners_go_on_while_they_handle(database: Database) {
     assert_eq!(database.ask(done(&again)), Ok(true));
 }
 
-/// A listener lost its messages to itself: its lapsed locks were over before they were renewed, and
-/// the same transaction claimed for its free places.
-fn a_writer_that_comes_late_leaves_listeners_what_they_handle(database: Database) {
+/// A listener lost its messages to itself: its lapsed locks ended before they were renewed, and the
+/// same transaction claimed for its credits.
+fn a_late_writer_leaves_listeners_their_messages(database: Database) {
     let listener = database.listen_to("mail", LOCK_MS, 10);
     database.must(mail(1..2, START_MS));
     let (number, _) = listener.get();
@@ -126,9 +126,9 @@ fn a_writer_that_comes_late_leaves_listeners_what_they_handle(database: Database
     assert!(listener.all().is_empty());
 }
 
-fn what_a_listener_refuses_is_put_back_unused(database: Database) {
-    let wish = openkv::store::Wish { queue: "mail".into(), lock_ms: LOCK_MS };
-    let gone = database.store().listen(wish, 5, Box::new(|hand| hand)).expect("listening");
+fn a_message_that_a_listener_refuses_is_put_back_unused(database: Database) {
+    let options = openkv::model::ConsumeOptions { queue: "mail".into(), lock_ms: LOCK_MS };
+    let gone = database.store().listen(options, 5, Box::new(|hand| hand)).expect("listening");
     database.must(mail(1..3, START_MS));
     database.settle_down();
     database.store().unlisten(gone);
@@ -136,7 +136,7 @@ fn what_a_listener_refuses_is_put_back_unused(database: Database) {
     assert_eq!((other.get().1, other.get().1), (1, 2));
 }
 
-fn who_is_elsewhere_settles_renews_and_is_given_places_itself(database: Database) {
+fn a_remote_consumer_settles_renews_and_gets_credits_by_calls(database: Database) {
     let there = database.listen_for(LOCK_MS, 1, 2);
     database.must(mail(0..4, START_MS));
     let first = there.delivery();
@@ -144,11 +144,11 @@ fn who_is_elsewhere_settles_renews_and_is_given_places_itself(database: Database
     assert!(there.all().is_empty(), "one place");
     assert_eq!(database.ask(done(&first)), Ok(true));
     database.settle_down();
-    assert!(there.all().is_empty(), "its place is not told of yet");
+    assert!(there.all().is_empty(), "its credit is not granted yet");
     database.store().grant(there.id, 2);
     let second = there.delivery();
     assert_eq!(second.value[0], 1);
-    // Nothing keeps its lock going but who has it.
+    // Only the remote consumer renews its lock.
     let renewal = Renewal { id: second.id, lock: second.lock, lock_ms: LOCK_MS };
     database.pass(LOCK_MS - 1);
     assert_eq!(database.ask(Ask::Extend(renewal)), Ok(true));
@@ -164,7 +164,7 @@ fn who_is_elsewhere_settles_renews_and_is_given_places_itself(database: Database
     assert_eq!(other.get().1, 4);
 }
 
-fn what_was_to_take_messages_is_dropped_with_its_consumer(database: Database) {
+fn the_callback_is_dropped_with_its_consumer(database: Database) {
     struct Dropped(std::sync::mpsc::Sender<()>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -173,13 +173,13 @@ fn what_was_to_take_messages_is_dropped_with_its_consumer(database: Database) {
     }
     let (told, dropped) = std::sync::mpsc::channel();
     let taker = Dropped(told);
-    let wish = openkv::store::Wish { queue: "mail".into(), lock_ms: LOCK_MS };
-    let elsewhere = openkv::store::Elsewhere { wish, places: 1, most: 1 };
+    let options = openkv::model::ConsumeOptions { queue: "mail".into(), lock_ms: LOCK_MS };
+    let consumer = openkv::store::RemoteConsumer { options, credits: 1, most: 1 };
     let refuse = move |hand| {
         let _taker = &taker;
         hand
     };
-    let id = database.store().listen_for(elsewhere, Box::new(refuse)).expect("listening");
+    let id = database.store().listen_for(consumer, Box::new(refuse)).expect("listening");
     database.must(mail(0..1, START_MS));
     database.store().unlisten(id);
     assert_eq!(dropped.recv_timeout(std::time::Duration::from_secs(30)), Ok(()));
@@ -188,20 +188,20 @@ fn what_was_to_take_messages_is_dropped_with_its_consumer(database: Database) {
 }
 
 on_both! {
-    who_is_elsewhere_settles_renews_and_is_given_places_itself
-    what_was_to_take_messages_is_dropped_with_its_consumer
+    a_remote_consumer_settles_renews_and_gets_credits_by_calls
+    the_callback_is_dropped_with_its_consumer
     one_look_is_answered_at_once
-    who_waits_gets_the_next_message
+    a_waiting_caller_gets_the_next_message
     a_lock_ends_is_extended_and_lost
     listeners_and_receivers_share_a_queue_and_nothing_else
     locks_of_listeners_go_on_while_they_handle
-    a_writer_that_comes_late_leaves_listeners_what_they_handle
-    what_a_listener_refuses_is_put_back_unused
+    a_late_writer_leaves_listeners_their_messages
+    a_message_that_a_listener_refuses_is_put_back_unused
 }
 
-/// What another process put back, or gave up, is found without its help.
+/// Messages that another process puts back or gives up are found without its help.
 #[test]
-fn another_store_takes_what_a_consumer_that_is_gone_had() {
+fn another_store_takes_the_messages_of_a_consumer_that_is_gone() {
     let ours = Database::sqlite();
     let theirs = ours.another(false);
     theirs.must(mail(1..2, START_MS));
@@ -209,7 +209,7 @@ fn another_store_takes_what_a_consumer_that_is_gone_had() {
     let listener = ours.listen_to("mail", LOCK_MS, 1);
     ours.settle_down();
     assert!(listener.all().is_empty());
-    // A transaction that waited for the other store has counted that in.
+    // A transaction that waited for the other store allows for that wait.
     ours.pass(2 * LOCK_MS);
     assert_eq!(listener.get().1, 1);
     assert_eq!(theirs.ask(done(&taken)), Ok(false));

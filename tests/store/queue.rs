@@ -1,4 +1,4 @@
-//! The queue: who gets what, when, and how often.
+//! The queue: which consumer gets which message, when, and how often.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn consumers_take_turns(database: Database) {
     assert!(hands.iter().all(|hand| hand.is_sorted()), "{hands:?}");
 }
 
-fn places_are_respected(database: Database) {
+fn credits_are_respected(database: Database) {
     let consumer = database.listen(2);
     database.must(enqueue(0..5, START_MS, &[], &[]));
     let first = consumer.get();
@@ -33,7 +33,7 @@ fn places_are_respected(database: Database) {
     assert!(consumer.all().is_empty());
     database.store().settle(consumer.id, first.0, Outcome::Done, None);
     assert_eq!(consumer.get().1, 2);
-    // Ending it again frees no second place.
+    // Settling it again returns no second credit.
     database.store().settle(consumer.id, first.0, Outcome::Done, None);
     database.settle_down();
     assert!(consumer.all().is_empty());
@@ -54,7 +54,7 @@ fn a_message_waits_until_it_is_due(database: Database) {
     assert_eq!(consumer.get().1, 1);
 }
 
-fn what_was_enqueued_before_anybody_listened_is_delivered(database: Database) {
+fn messages_from_before_the_first_listener_are_delivered(database: Database) {
     database.must(enqueue(0..3, START_MS, &[], &[]));
     database.settle_down();
     let consumer = database.listen(10);
@@ -83,7 +83,7 @@ fn a_failure_comes_back_by_its_schedule_and_then_dies(database: Database) {
     assert!(consumer.all().is_empty());
 }
 
-fn renewal_keeps_a_message_with_who_handles_it(database: Database) {
+fn renewal_keeps_a_message_with_its_handler(database: Database) {
     let consumer = database.listen(1);
     database.must(enqueue(1..2, START_MS, &[0], &[]));
     let (id, _) = consumer.get();
@@ -100,7 +100,7 @@ fn renewal_keeps_a_message_with_who_handles_it(database: Database) {
     assert_eq!((consumer.all(), other.all()), (vec![], vec![]));
 }
 
-fn a_consumer_that_stopped_keeps_what_it_handles_until_it_leaves(database: Database) {
+fn a_stopped_consumer_keeps_its_messages_until_it_leaves(database: Database) {
     let stopped = database.listen(2);
     database.must(enqueue(1..3, START_MS, &[0], &[]));
     let (first, second) = (stopped.get(), stopped.get());
@@ -115,11 +115,11 @@ fn a_consumer_that_stopped_keeps_what_it_handles_until_it_leaves(database: Datab
         }
     };
     pass_locks();
-    assert!(other.all().is_empty(), "what it handles is still being handled");
+    assert!(other.all().is_empty(), "its messages are still locked");
     database.store().settle(stopped.id, first.0, Outcome::Done, None);
     database.store().unlisten(stopped.id);
     pass_locks();
-    assert_eq!(other.get().1, second.1, "nobody says any more that it is being handled");
+    assert_eq!(other.get().1, second.1, "its lock is not renewed any more");
     assert!(other.all().is_empty());
 }
 
@@ -138,7 +138,7 @@ fn a_consumer_that_left_loses_its_lock(database: Database) {
     database.pass(100);
     let (id, value) = other.get();
     assert_eq!(value, 1);
-    // The end that comes too late is not the end of this delivery.
+    // The late settlement does not settle this delivery.
     database.store().settle(gone.id, stale, Outcome::Failed, None);
     database.settle_down();
     assert_eq!(database.read("dead"), None);
@@ -147,7 +147,7 @@ fn a_consumer_that_left_loses_its_lock(database: Database) {
     assert_eq!(database.read("dead"), Some(vec![1]));
 }
 
-fn what_a_consumer_that_left_was_handling_may_still_end(database: Database) {
+fn messages_of_a_consumer_that_left_may_still_be_settled(database: Database) {
     let gone = database.listen(2);
     database.must(enqueue(1..3, START_MS, &[0], &[]));
     let (first, _) = gone.get();
@@ -159,26 +159,26 @@ fn what_a_consumer_that_left_was_handling_may_still_end(database: Database) {
     let other = database.listen(10);
     assert_eq!(other.get().1, 2);
     database.must(enqueue(5..6, START_MS, &[], &[]));
-    assert_eq!(other.get().1, 5, "who left gets nothing more");
+    assert_eq!(other.get().1, 5, "a consumer that left gets no message");
     assert!(gone.all().is_empty());
 }
 
 on_both! {
     consumers_take_turns
-    places_are_respected
+    credits_are_respected
     a_message_waits_until_it_is_due
-    what_was_enqueued_before_anybody_listened_is_delivered
+    messages_from_before_the_first_listener_are_delivered
     a_failure_comes_back_by_its_schedule_and_then_dies
-    renewal_keeps_a_message_with_who_handles_it
-    a_consumer_that_stopped_keeps_what_it_handles_until_it_leaves
+    renewal_keeps_a_message_with_its_handler
+    a_stopped_consumer_keeps_its_messages_until_it_leaves
     a_consumer_that_left_loses_its_lock
-    what_a_consumer_that_left_was_handling_may_still_end
+    messages_of_a_consumer_that_left_may_still_be_settled
 }
 
-/// Messages that were claimed for a consumer that left before they were dealt out stayed locked,
-/// and then counted as failed: without retries they died unseen.
+/// Messages claimed for a consumer that left before their delivery stayed locked and then counted
+/// as failed: without retries they became dead letters unseen.
 #[test]
-fn what_nobody_could_be_given_waits_for_the_next_consumer() {
+fn claimed_messages_without_a_consumer_wait_for_the_next_one() {
     let (claimed, seen) = channel::<()>();
     let (go, going) = channel::<()>();
     let gate = Mutex::new((claimed, going));
@@ -200,7 +200,7 @@ fn what_nobody_could_be_given_waits_for_the_next_consumer() {
     enqueued.get();
     database.settle_down();
     let other = database.listen(1);
-    // No time has passed, and no message was used up.
+    // No time has passed, and no attempt was used up.
     for value in 1..4 {
         let (id, got) = other.get();
         assert_eq!(got, value);

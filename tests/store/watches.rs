@@ -1,4 +1,4 @@
-//! Watches: what they show, when they answer, and when they do not.
+//! Watches: their states, when they answer, and when they do not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -25,7 +25,7 @@ fn the_first_state_comes_at_once(database: Database) {
     assert_eq!(database.next(nothing).get(), Ok(Some(vec![])));
 }
 
-fn a_change_answers_what_waits(database: Database) {
+fn a_change_answers_a_waiting_call(database: Database) {
     let watch = database.watch(&["a"]);
     database.next(watch).get().expect("no error");
     let waiting = database.next(watch);
@@ -65,7 +65,7 @@ fn no_news_is_no_answer_unless_raw(database: Database) {
         assert_eq!(waiting[1].get(), Ok(Some(vec![None])));
         database.settle_down();
         assert_eq!(waiting[0].now(), None);
-        // The question that is left unanswered ends with its watch.
+        // The unanswered call ends with its watch.
         database.must(write(vec![set("a", b"2")]));
         assert_eq!(waiting[0].get(), Ok(Some(vec![some(b"2")])));
         database.must(write(vec![delete("a")]));
@@ -75,28 +75,28 @@ fn no_news_is_no_answer_unless_raw(database: Database) {
     let waiting = database.next(raw);
     database.must(write(vec![set("unwatched", b"")]));
     database.settle_down();
-    assert_eq!(waiting.now(), None, "raw or not, other keys are nobody's business");
+    assert_eq!(waiting.now(), None, "a watch does not report other keys, raw or not");
 }
 
-/// The last watch went while the look-out for other processes was being made for it, which then
-/// stayed without an owner: its thread, its connection and what the operating system keeps for it.
+/// The last watch ended while the watch for external commits was starting, which then stayed
+/// without an owner: with its thread, its connection and its resources of the operating system.
 #[test]
-fn the_look_out_for_other_processes_ends_although_it_has_just_begun() {
+fn a_starting_watch_for_external_commits_ends_with_the_last_watch() {
     let (beginning, begun) = channel();
     let (go, going) = channel::<()>();
     let gate = Mutex::new((beginning, going));
-    let before_foreign = move |count, (): &()| {
+    let before_external = move |count, (): &()| {
         let gate = gate.lock().expect("no panic");
         gate.0.send(count).expect("asked");
         gate.1.recv().expect("told to go");
         Ok(())
     };
-    let before_foreign = Box::new(before_foreign);
-    let plan = Arc::new(Plan { before_foreign, ..Plan::default() });
+    let before_external = Box::new(before_external);
+    let plan = Arc::new(Plan { before_external, ..Plan::default() });
     let database = Database::sqlite_wrapped(|engine| Faulty(engine, plan.clone()));
     let open = || {
         database.read("");
-        plan.foreign_open.load(Ordering::SeqCst)
+        plan.external_open.load(Ordering::SeqCst)
     };
     let watch = database.watch(&["a"]);
     assert_eq!(begun.recv(), Ok(0));
@@ -109,7 +109,7 @@ fn the_look_out_for_other_processes_ends_although_it_has_just_begun() {
     assert_eq!(open(), 1);
 }
 
-fn cancelling_answers_what_waits(database: Database) {
+fn cancelling_answers_a_waiting_call(database: Database) {
     let watch = database.watch(&["a"]);
     database.next(watch).get().expect("no error");
     let waiting = database.next(watch);
@@ -213,7 +213,7 @@ fn an_end_is_announced_when_it_comes(database: Database) {
     assert_eq!(waiting.get(), Ok(Some(vec![None, some(b"2")])));
 }
 
-/// Room for so many bytes.
+/// Room for this number of bytes.
 struct Narrow(AtomicUsize);
 
 impl Room for Narrow {
@@ -225,8 +225,8 @@ impl Room for Narrow {
     }
 }
 
-/// All values of a state were collected before anybody looked how long they were.
-fn a_state_without_room_is_an_error_and_told_when_there_is_some(database: Database) {
+/// A read collected all values of a state before it checked their length.
+fn a_state_without_room_is_an_error_and_reported_once_it_fits(database: Database) {
     database.must(write(vec![set("a", &[7; 60])]));
     for copies in [2, 40] {
         let room = Arc::new(Narrow(100.into()));
@@ -242,20 +242,20 @@ fn a_state_without_room_is_an_error_and_told_when_there_is_some(database: Databa
 
 on_both! {
     the_first_state_comes_at_once
-    a_change_answers_what_waits
+    a_change_answers_a_waiting_call
     a_slow_reader_sees_the_newest_state_once
     no_news_is_no_answer_unless_raw
-    cancelling_answers_what_waits
+    cancelling_answers_a_waiting_call
     a_cancelled_watch_that_is_being_read_answers_once
     watches_on_one_key_do_not_disturb_each_other
     every_answer_is_one_snapshot
     dead_letters_are_announced
     suffixed_keys_are_announced_as_they_are_stored
     an_end_is_announced_when_it_comes
-    a_state_without_room_is_an_error_and_told_when_there_is_some
+    a_state_without_room_is_an_error_and_reported_once_it_fits
 }
 
-/// A read that failed once left the watch waiting for a commit that might never come.
+/// A failed read left the watch waiting for a commit that might never come.
 #[test]
 fn a_state_that_could_not_be_read_is_read_again() {
     let fails = |count, (): &()| match count {

@@ -1,5 +1,5 @@
-//! Watches of many keys, which do not read all of them anew for each commit: every state is what
-//! reading each key would show.
+//! Watches of many keys, which do not read every key after each commit: every state equals that of
+//! reading each key.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn names() -> Vec<String> {
     (0..WATCH_KNOWN_KEYS_MIN + 8).map(|at| format!("k{at:02}")).collect()
 }
 
-/// Numbers that come again (a 64-bit congruential generator's upper half).
+/// Reproducible numbers (the upper half of a 64-bit congruential generator).
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,7 +23,7 @@ impl Numbers {
     }
 }
 
-/// What is in the database: value and end.
+/// The contents of the database: value and expiry.
 type Model = BTreeMap<String, (Vec<u8>, Option<i64>)>;
 
 fn shown(model: &Model, names: &[String], now_ms: i64) -> Vec<Option<Vec<u8>>> {
@@ -32,7 +32,7 @@ fn shown(model: &Model, names: &[String], now_ms: i64) -> Vec<Option<Vec<u8>>> {
     names.iter().map(|name| alive(name).map(|(value, _)| value.clone())).collect()
 }
 
-fn states_are_what_reading_each_key_shows(database: Database) {
+fn states_equal_those_of_reading_each_key(database: Database) {
     let mut names = names();
     // A key that is watched twice.
     names.push(names[3].clone());
@@ -54,7 +54,7 @@ fn states_are_what_reading_each_key_shows(database: Database) {
             let mut mutations = Vec::new();
             for _ in 0..=numbers.below(3) {
                 let name = &names[numbers.below(names.len())];
-                // Now and then one that is too large for all of them to be kept.
+                // Sometimes a value is too large for all of them to be kept.
                 let large = numbers.below(40) == 0;
                 let value = if large { vec![1; 60_000] } else { round.to_le_bytes().to_vec() };
                 match numbers.below(6) {
@@ -81,7 +81,7 @@ fn states_are_what_reading_each_key_shows(database: Database) {
         }
         let now = shown(&model, &names, now_ms);
         if now == before {
-            // A set of the same value may be news or none; whichever, it is asked for again.
+            // A set of the same value may be news or not; in either case the test asks again.
             database.settle_down();
             if let Some(answer) = waiting.now() {
                 assert_eq!(answer, Ok(Some(now.clone())), "{round}");
@@ -110,13 +110,13 @@ fn a_commit_of_many_keys_is_one_state(database: Database) {
 }
 
 on_both! {
-    states_are_what_reading_each_key_shows
+    states_equal_those_of_reading_each_key
     a_commit_of_many_keys_is_one_state
 }
 
-/// Theirs is committed before ours, so a state that has ours and lacks theirs never was.
+/// The external commit comes before the own one, so a state with only the own one never existed.
 #[test]
-fn what_others_commit_between_is_in_the_same_state() {
+fn external_commits_in_between_are_in_the_same_state() {
     let ours = Database::sqlite();
     let theirs = ours.another(false);
     let names = names();

@@ -1,44 +1,53 @@
-//! The house keeps its own rules: which room of `src/` uses which, who may name what, and how long
-//! a file gets. `docs/architecture.md` shows the same table of rooms and is compared with this one.
+//! The house keeps its own rules: which module of `src/` uses which, who may name what, and how long
+//! a file gets. `docs/architecture.md` shows the same table of modules and is compared with this one.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
+mod bounds;
+mod cycles;
 mod source;
+mod words;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use source::{Source, sources};
 
-/// A room: a directory or file of `src/`, and the rooms that it may use.
-struct Room {
+/// A module: a directory or file at the top of `src/`, and the modules that it may use.
+struct Module {
     name: &'static str,
     uses: &'static [&'static str],
 }
 
-const ROOMS: [Room; 15] = [
-    Room { name: "model", uses: &[] },
-    Room { name: "codec", uses: &["model"] },
-    Room { name: "search", uses: &["model", "codec"] },
-    Room { name: "filter", uses: &["model", "codec"] },
-    Room { name: "commit", uses: &["model", "codec", "filter"] },
-    Room { name: "engine", uses: &["model", "codec", "search", "commit"] },
-    Room { name: "metrics", uses: &["model"] },
-    Room { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
-    Room { name: "call", uses: &["model", "codec", "filter", "metrics", "store"] },
-    Room { name: "connect", uses: &["model", "codec"] },
-    Room { name: "remote", uses: &["model", "codec", "connect", "store"] },
-    Room { name: "backend", uses: &["model", "engine", "store", "remote"] },
-    Room { name: "open", uses: &["model", "commit", "engine", "store", "remote", "backend"] },
-    Room {
-        name: "server",
-        uses: &["model", "codec", "call", "connect", "store", "backend", "open"],
+const MODULES: [Module; 16] = [
+    Module { name: "model", uses: &[] },
+    Module { name: "codec", uses: &["model"] },
+    Module { name: "search", uses: &["model", "codec"] },
+    Module { name: "filter", uses: &["model", "codec"] },
+    Module { name: "commit", uses: &["model", "codec", "filter"] },
+    Module { name: "engine", uses: &["model", "codec", "search", "commit"] },
+    Module { name: "metrics", uses: &["model"] },
+    Module { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
+    Module { name: "protocol", uses: &["model", "codec"] },
+    Module { name: "call", uses: &["model", "codec", "filter", "metrics", "store", "protocol"] },
+    Module { name: "connect", uses: &["model", "codec"] },
+    Module { name: "remote", uses: &["model", "codec", "connect", "protocol"] },
+    Module {
+        name: "database",
+        uses: &[
+            "model", "codec", "filter", "engine", "metrics", "store", "protocol", "call", "remote",
+        ],
     },
-    Room {
+    Module { name: "open", uses: &["model", "commit", "engine", "store", "remote", "database"] },
+    Module {
+        name: "server",
+        uses: &["model", "codec", "call", "connect", "store", "database", "open", "protocol"],
+    },
+    Module {
         name: "binding",
         uses: &[
-            "model", "codec", "filter", "engine", "metrics", "store", "call", "remote", "backend",
-            "open", "server",
+            "model", "engine", "metrics", "store", "call", "remote", "database", "open", "server",
+            "protocol",
         ],
     },
 ];
@@ -63,48 +72,48 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn room_of(source: &Source) -> Option<&'static Room> {
+fn module_of(source: &Source) -> Option<&'static Module> {
     let first = source.modules.first()?;
-    ROOMS.iter().find(|room| room.name == *first)
+    MODULES.iter().find(|module| module.name == *first)
 }
 
 #[test]
-fn every_file_is_in_a_room() {
+fn every_file_is_in_a_module() {
     let files = sources(&root().join("src"));
     let strays: Vec<_> =
-        files.iter().filter(|file| room_of(file).is_none()).map(|file| &file.name).collect();
+        files.iter().filter(|file| module_of(file).is_none()).map(|file| &file.name).collect();
     assert_eq!(strays, ["src/lib.rs"]);
-    for room in &ROOMS {
-        let in_it = |file: &&Source| room_of(file).is_some_and(|of| of.name == room.name);
-        assert!(files.iter().any(|file| in_it(&file)), "{} is gone", room.name);
+    for module in &MODULES {
+        let in_it = |file: &&Source| module_of(file).is_some_and(|of| of.name == module.name);
+        assert!(files.iter().any(|file| in_it(&file)), "{} is gone", module.name);
     }
 }
 
 #[test]
-fn rooms_use_only_what_they_may() {
+fn modules_use_only_what_they_may() {
     let mut seen = BTreeSet::new();
     let mut faults = Vec::new();
     for file in sources(&root().join("src")) {
-        let Some(room) = room_of(&file) else { continue };
+        let Some(module) = module_of(&file) else { continue };
         for path in file.crate_paths() {
             let Some((used, rest)) = path.split_first() else { continue };
-            if used == room.name {
+            if used == module.name {
                 continue;
             }
-            seen.insert((room.name, used.clone()));
-            let item_fits = match (room.name, used.as_str(), rest.first()) {
+            seen.insert((module.name, used.clone()));
+            let item_fits = match (module.name, used.as_str(), rest.first()) {
                 ("binding", "engine", Some(item)) => ENGINE_FOR_BINDING.contains(&item.as_str()),
                 _ => true,
             };
-            if !room.uses.contains(&used.as_str()) || !item_fits {
+            if !module.uses.contains(&used.as_str()) || !item_fits {
                 faults.push(format!("{}: crate::{}", file.name, path.join("::")));
             }
         }
     }
     assert_eq!(faults, Vec::<String>::new());
     // If nothing of this were found any more, the search itself would be broken.
-    for (room, used) in [("codec", "model"), ("engine", "commit"), ("binding", "store")] {
-        assert!(seen.contains(&(room, used.to_owned())), "{room} no longer uses {used}?");
+    for (module, used) in [("codec", "model"), ("engine", "commit"), ("binding", "store")] {
+        assert!(seen.contains(&(module, used.to_owned())), "{module} no longer uses {used}?");
     }
 }
 
@@ -157,7 +166,7 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn no_room_is_a_drawer() {
+fn no_module_is_a_drawer() {
     let drawers = ["util", "utils", "common", "helper", "helpers", "misc"];
     for file in sources(&root().join("src")) {
         let drawer = file.modules.iter().find(|name| drawers.contains(&name.as_str()));
@@ -170,23 +179,25 @@ fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
     let rows = page.lines().skip_while(|line| *line != heading).skip(1);
     let rows = rows.skip_while(|line| !line.starts_with('|')).skip(2);
     let rows = rows.take_while(|line| line.starts_with('|'));
-    let cells = |row: &str| {
-        let cells = row.trim_matches('|').split(" | ");
-        cells.map(|cell| cell.trim().replace('`', "")).collect()
-    };
     rows.map(cells).collect()
 }
 
+/// The cells of one row of a table, without code quotes.
+fn cells(row: &str) -> Vec<String> {
+    let cells = row.trim_matches('|').split(" | ");
+    cells.map(|cell| cell.trim().replace('`', "")).collect()
+}
+
 #[test]
-fn the_page_shows_the_same_rooms() {
+fn the_page_shows_the_same_modules() {
     let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
-    let shown: Vec<(String, String)> = table(&page, "## Rooms")
+    let shown: Vec<(String, String)> = table(&page, "## Modules")
         .into_iter()
         .map(|row| {
             (row.first().cloned().unwrap_or_default(), row.last().cloned().unwrap_or_default())
         })
         .collect();
-    let uses = |room: &Room| match (room.name, room.uses) {
+    let uses = |module: &Module| match (module.name, module.uses) {
         (_, []) => "nothing".to_owned(),
         ("binding", uses) => {
             let traits = format!("engine ({})", ENGINE_FOR_BINDING.join(", "));
@@ -194,8 +205,14 @@ fn the_page_shows_the_same_rooms() {
         }
         (_, uses) => uses.join(", "),
     };
-    let table: Vec<_> = ROOMS.iter().map(|room| (room.name.to_owned(), uses(room))).collect();
+    let table: Vec<_> =
+        MODULES.iter().map(|module| (module.name.to_owned(), uses(module))).collect();
     assert_eq!(shown, table);
+    let picture = page.split("```").nth(1).expect("the picture");
+    let words: Vec<_> = picture.split(|c: char| !c.is_alphanumeric()).collect();
+    for module in &MODULES {
+        assert!(words.contains(&module.name), "the picture has no {}", module.name);
+    }
 }
 
 #[test]
@@ -204,7 +221,7 @@ fn files_that_the_page_names_exist() {
     let mut named = 0;
     for quoted in page.split('`').skip(1).step_by(2) {
         let is_file = quoted.contains('/') && !quoted.contains(char::is_whitespace);
-        let folders = ["src/", "js/", "tests/", "docs/", "__test__/", "scripts/", "vectors/"];
+        let folders = ["src/", "js/", "tests/", "docs/", "__test__/", "scripts/"];
         if is_file && folders.iter().any(|folder| quoted.starts_with(folder)) {
             assert!(Path::new(&root().join(quoted)).exists(), "{quoted}");
             named += 1;

@@ -56,6 +56,28 @@ impl Source {
     /// without that start; `{a, b}` is two.
     pub(crate) fn crate_paths(&self) -> Vec<Vec<String>> {
         let mut paths = Vec::new();
+        self.walk(|at, base, _| {
+            if base.is_empty() {
+                self.collect(at, base, &mut paths);
+            }
+        });
+        paths
+    }
+
+    /// Every path outside inline modules that starts with `crate::` or `super::`, from the crate's root.
+    pub(crate) fn absolute_paths(&self) -> Vec<Vec<String>> {
+        let mut paths = Vec::new();
+        self.walk(|at, base, inline| {
+            if !inline {
+                self.collect(at, base, &mut paths);
+            }
+        });
+        paths
+    }
+
+    /// Visits the token behind each `crate::` and each chain of `super::` that leaves the file's inline
+    /// modules, with the module that the chain leads to, and whether it stands in an inline module.
+    fn walk(&self, mut visit: impl FnMut(usize, &[String], bool)) {
         // How deep braces are, and at which depths an inline module began.
         let (mut depth, mut inline) = (0_usize, Vec::new());
         let mut at = 0;
@@ -74,22 +96,26 @@ impl Source {
                     }
                     depth = depth.saturating_sub(1);
                 }
-                "crate" if self.is(at + 1, "::") => self.collect(at + 2, &[], &mut paths),
+                "crate" if self.is(at + 1, "::") => visit(at + 2, &[], !inline.is_empty()),
                 "super" if at == 0 || !self.is(at - 1, "::") => {
-                    let mut supers = 1;
+                    let mut supers = 1_usize;
                     while self.is(at + 1, "::") && self.is(at + 2, "super") {
                         supers += 1;
                         at += 2;
                     }
-                    if supers >= self.modules.len() + inline.len() && self.is(at + 1, "::") {
-                        self.collect(at + 2, &[], &mut paths);
+                    if let Some(above) = supers.checked_sub(inline.len())
+                        && above > 0
+                        && self.is(at + 1, "::")
+                    {
+                        let kept = self.modules.len().saturating_sub(above);
+                        let base = self.modules.get(..kept).unwrap_or_default();
+                        visit(at + 2, base, !inline.is_empty());
                     }
                 }
                 _ => {}
             }
             at += 1;
         }
-        paths
     }
 
     fn is(&self, at: usize, token: &str) -> bool {
@@ -208,5 +234,8 @@ fn paths_are_found_in_code_only() {
     let paths: Vec<String> = source.crate_paths().iter().map(|path| path.join("::")).collect();
     let expected = ["a::self", "a::B", "c", "store::Store", "up::x", "room::Y", "d", "far::z"];
     assert_eq!(paths, expected);
+    let absolute: Vec<String> =
+        source.absolute_paths().iter().map(|path| path.join("::")).collect();
+    assert_eq!(absolute, ["a::self", "a::B", "c", "store::Store", "up::x", "far::z"]);
     assert!(source.has_word("Store") && !source.has_word("no"));
 }

@@ -2,7 +2,7 @@
 
 import { openKv, restore, serve } from "../../../index.mjs";
 import { freshPath } from "../databases.mjs";
-import { LONG, NO_ARGUMENTS, NO_HANDLE, NO_OPTIONS, NO_SIZE, PART } from "./expected.mjs";
+import { LONG, NO_ARGUMENTS, NO_HANDLE, NO_SIZE, PART } from "./expected.mjs";
 
 const accessToken = "an-access-token";
 const valid = { prefix: ["x"], fields: ["t"] };

@@ -5,8 +5,6 @@ import {
   BIG, CLONED, KEY_READ, KEY_WRITE, LONG, NO_ARGUMENTS, NO_HANDLE, NO_OPTIONS, NO_SIZE, VALUE,
 } from "./expected.mjs";
 
-const NONE = { wrong: NO_ARGUMENTS, over: NO_ARGUMENTS, misspelt: NO_ARGUMENTS };
-
 export default {
   "Kv.set": {
     closed: (kv) => kv.set(["a"], 1),

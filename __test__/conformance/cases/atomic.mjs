@@ -12,7 +12,7 @@ export default [
     },
   },
   {
-    name: "a commit tells what it has calculated, if asked",
+    name: "a commit returns the calculated results on request",
     denoDiffers: "Deno's commit takes no arguments",
     async run(t) {
       const kv = await t.open();
@@ -22,7 +22,7 @@ export default [
     },
   },
   {
-    name: "a commit tells what became of its messages",
+    name: "a commit returns the results of its messages",
     denoDiffers: "Deno's result is { ok, versionstamp } and no more",
     async run(t) {
       const kv = await t.open();

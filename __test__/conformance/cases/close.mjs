@@ -23,7 +23,7 @@ export default [
     },
   },
   {
-    name: "close answers a promise of its end",
+    name: "close returns a promise",
     denoDiffers: "Deno closes while the caller waits",
     async run(t) {
       const kv = await t.open();

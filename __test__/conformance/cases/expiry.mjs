@@ -62,7 +62,7 @@ export default [
     },
   },
   {
-    name: "an entry is gone when its time has come",
+    name: "an expired entry is absent to every call",
     denoDiffers: late,
     async run(t) {
       const kv = await t.open();

@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 
 const vectors = JSON.parse(
-  readFileSync(new URL("../../../vectors/keys.json", import.meta.url), "utf8"),
+  readFileSync(new URL("../../../tests/vectors/keys.json", import.meta.url), "utf8"),
 ).keys
   .filter((vector) => vector.hex !== "" && vector.note !== "nan-sign")
   .map((vector) => ({ ...vector, key: new Function(`return ${vector.js}`)() }));

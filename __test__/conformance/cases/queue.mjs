@@ -190,7 +190,7 @@ export default [
     async run(t) {
       const kv = await t.open();
       const times = [];
-      const { got } = listen(kv, (message, all) => {
+      const { got } = listen(kv, (_message, all) => {
         times.push(Date.now());
         if (all.length < 3) throw new Error("expected by the test");
       });
@@ -207,7 +207,7 @@ export default [
     async run(t) {
       const kv = await t.open();
       const times = [];
-      const { got } = listen(kv, async (message, all) => {
+      const { got } = listen(kv, async (_message, all) => {
         times.push(Date.now());
         await t.sleep(1);
         if (all.length < 2) throw new Error("expected by the test");
@@ -259,7 +259,7 @@ export default [
     },
   },
   {
-    name: "a watch tells of a dead letter",
+    name: "a watch yields a dead letter",
     denoDiffers: "Deno writes dead letters without telling watchers",
     async run(t) {
       const kv = await t.open();

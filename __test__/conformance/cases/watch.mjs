@@ -130,7 +130,7 @@ export default [
     },
   },
   {
-    name: "whoever reads late begins with the newest state",
+    name: "a late reader begins with the newest state",
     denoDiffers: "Deno fetches one state ahead, which is old by the time it is read",
     async run(t) {
       const kv = await t.open();

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { OPEN = 1, MAP = 2, THREAD = 4, READ = 8, NOTIFY = 16 };
+enum { OPEN = 1, MAP = 2, THREAD = 4, READ = 8, NOTIFY = 16, OFD = 32 };
 
 struct control {
   volatile int32_t kinds;  // a sum of the above; 0: nothing fails
@@ -128,3 +128,17 @@ int eventfd(unsigned int count, int flags) {
   FAIL_IF(NOTIFY, EMFILE, -1)
   return real(count, flags);
 }
+
+// As a kernel without locks of the open file description answers.
+#define CONTROLS(name) \
+  int name(int fd, int command, ...) { \
+    REAL(name); \
+    va_list rest; \
+    va_start(rest, command); \
+    void *argument = va_arg(rest, void *); \
+    va_end(rest); \
+    if (command == F_OFD_SETLK || command == F_OFD_GETLK) FAIL_IF(OFD, EINVAL, -1) \
+    return real(fd, command, argument); \
+  }
+CONTROLS(fcntl)
+CONTROLS(fcntl64)

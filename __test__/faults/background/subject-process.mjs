@@ -1,18 +1,21 @@
 // The test's side of subject.mjs and faults.c.
 
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, openSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { guard, startChild } from "../../processes/children.mjs";
+import { newFolder } from "../../kit/folder.mjs";
+import { guard } from "../../kit/time.mjs";
+import { startChild } from "../../processes/children.mjs";
 
 /** Far more than anything takes that a test waits for; catches hangs. */
 const HANG_MS = 30_000;
 
 /** Kinds of calls, as faults.c counts them. */
 export const KINDS = { open: 1, map: 2, thread: 4, read: 8, notify: 16 };
+/** Locks of the open file description, which a process has from its start or not at all. */
+export const OFD = 32;
 
 const glibc = process.report.getReport().header.glibcVersionRuntime !== undefined;
 /** Why such a process cannot be started here; false if it can. */
@@ -24,19 +27,25 @@ export const skip =
 const SUBJECT = new URL("subject.mjs", import.meta.url);
 const FAULTS = fileURLToPath(new URL("faults.c", import.meta.url));
 
-/** Starts a subject. Its `folder` goes with it. */
-export async function startSubject() {
-  const folder = mkdtempSync(join(tmpdir(), "openkv-faults-"));
+/** Builds the library that makes calls fail; answers the variables of a process with it, and its control. */
+export function makeFaults(folder) {
   const library = join(folder, "faults.so");
   const built = spawnSync("cc", ["-shared", "-fPIC", "-O1", "-o", library, FAULTS, "-ldl"]);
   if (built.status !== 0) throw new Error(`faults.c does not compile: ${built.stderr}`);
   const controlPath = join(folder, "control");
   writeFileSync(controlPath, new Uint8Array(16));
-  const control = openSync(controlPath, "r+");
+  return { env: { LD_PRELOAD: library, OPENKV_TEST_FAULTS: controlPath }, controlPath };
+}
+
+/** Starts a subject. Its `folder` goes with it. */
+export async function startSubject() {
+  const folder = newFolder("faults");
+  const faults = makeFaults(folder);
+  const control = openSync(faults.controlPath, "r+");
 
   const said = [];
   const looks = new Set();
-  const env = { ...process.env, LD_PRELOAD: library, OPENKV_TEST_FAULTS: controlPath };
+  const env = { ...process.env, ...faults.env };
   const onLine = (line) => {
     said.push(JSON.parse(line));
     for (const look of looks) look();

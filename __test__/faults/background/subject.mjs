@@ -25,6 +25,9 @@ const streams = {
       for (const change of value.changes) say({ heard: "feed", value: change.value });
     }
   },
+  async receive() {
+    say({ heard: "receive", value: (await kv.queue("mail").receive({ wait: 60_000 }))?.value });
+  },
   listen: () => kv.listenQueue((value) => say({ heard: "listen", value })),
 };
 
@@ -43,6 +46,7 @@ const commands = {
   stats: async () => (await kv.stats()).failing.map(({ part, since, error }) => (
     { part, since: since.getTime(), code: error.code, message: error.message }
   )),
+  metrics: () => kv.metrics({ format: "prometheus" }),
   close: () => kv?.close(),
 };
 

@@ -1,11 +1,11 @@
 // The test's side of examine.mjs.
 
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmodSync, rmSync } from "node:fs";
 
-import { guard, startChild } from "../../processes/children.mjs";
+import { newFolder } from "../../kit/folder.mjs";
+import { guard } from "../../kit/time.mjs";
+import { startChild } from "../../processes/children.mjs";
 
 const EXAMINE = new URL("examine.mjs", import.meta.url);
 
@@ -17,7 +17,7 @@ export const HANG_MS = 60_000;
  * first.
  */
 export function newDirectory(t, undo = []) {
-  const directory = mkdtempSync(join(tmpdir(), "openkv-fault-"));
+  const directory = newFolder("fault");
   t.after(() => {
     undo.reverse().forEach((action) => action());
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 });

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 
-import { guard } from "../children.mjs";
+import { guard } from "../../kit/time.mjs";
 import { KvU64 } from "../target.mjs";
 import { HANDLED_KEY, doneKey, fill, plan } from "./plan.mjs";
 

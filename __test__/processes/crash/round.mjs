@@ -1,9 +1,9 @@
 // One round: writers run on a file and are killed with SIGKILL; the file is opened again and
 // verified.
 
-import { setTimeout as sleep } from "node:timers/promises";
 
-import { guard, startChild } from "../children.mjs";
+import { guard, sleep } from "../../kit/time.mjs";
+import { startChild } from "../children.mjs";
 import { openKv } from "../target.mjs";
 import { verify } from "./verify.mjs";
 

@@ -1,7 +1,7 @@
 // A client behind a bad link: transfers between accounts, follows every transfer, sends and handles
 // messages, and tells the parent of all of it.
 
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../kit/time.mjs";
 import { args, listen, tell } from "../child.mjs";
 import { openKv } from "../target.mjs";
 import { ACCOUNTS, LANES, LOCK_MS } from "./plan.mjs";

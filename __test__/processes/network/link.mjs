@@ -3,7 +3,7 @@
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../kit/time.mjs";
 
 const DELAY_MS_MAX = 15;
 const PIECE_BYTES_MAX = 1400;

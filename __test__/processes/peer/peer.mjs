@@ -13,7 +13,8 @@ const commands = {
   set: (kv, { key, value, options }) => kv.set(key, value, options),
   delete: (kv, { key }) => kv.delete(key),
   get: (kv, { key }) => kv.get(key),
-  enqueue: (kv, { message, options }) => kv.enqueue(message, options),
+  enqueue: (kv, { queue, message, options }) =>
+    (queue === undefined ? kv : kv.queue(queue)).enqueue(message, options),
 
   /** Reports each event of a watch as `{ event: [...] }`. */
   async watch(kv, { keys }) {
@@ -27,13 +28,15 @@ const commands = {
     })().catch((error) => say({ error: String(error) }));
   },
 
-  /** Handles messages, each for `ms`; reports `{ began }` and `{ handled }`. */
-  async handle(kv, { ms }) {
-    const listening = kv.listenQueue(async (message) => {
+  /** Handles messages, of a named `queue` or of Deno's, each for `ms`; reports `{ began }` and `{ handled }`. */
+  async handle(kv, { queue, options, ms }) {
+    const handler = async (message) => {
       say({ began: message });
       await new Promise((resolve) => setTimeout(resolve, ms));
       say({ handled: message });
-    });
+    };
+    const listening =
+      queue === undefined ? kv.listenQueue(handler) : kv.queue(queue).listen(handler, options);
     listening.then(
       () => say({ listening: "ended" }),
       (error) => say({ error: String(error) }),

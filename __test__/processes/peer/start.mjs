@@ -1,9 +1,7 @@
 // The test's side of peer.mjs.
 
-import { guard, startChild } from "../children.mjs";
-
-/** Far more than anything takes that a test waits for; catches hangs. */
-export const HANG_MS = 60_000;
+import { HANG_MS, guard } from "../../kit/time.mjs";
+import { startChild } from "../children.mjs";
 
 const PEER = new URL("peer.mjs", import.meta.url);
 

@@ -1,6 +1,6 @@
 // A consumer that tells of the beginning and the end of each message, and waits to be killed.
 
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../kit/time.mjs";
 import { args, listen, tell } from "../child.mjs";
 import { openKv } from "../target.mjs";
 

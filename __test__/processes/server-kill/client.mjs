@@ -1,6 +1,6 @@
 // A client that writes, enqueues, consumes and watches, and tells of all of it.
 
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../kit/time.mjs";
 import { args, listen, tell } from "../child.mjs";
 import { openKv } from "../target.mjs";
 

@@ -1,4 +1,4 @@
-// Duty: atomic: checks, changes and messages that happen together or not at all.
+// Duty: atomic: checks, mutations and messages in one commit.
 
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
@@ -11,8 +11,13 @@ import { STANDARD } from "./export.js";
 export function addAtomicCommand(program: Command): void {
   program
     .command("atomic")
-    .description("checks, changes and messages in one commit; exit code 1 when a check fails, and nothing is written")
-    .argument("[step...]", "each an object, or an array of them; - or none is the standard input, one in a line")
+    .description(
+      "checks, changes and messages in one commit; exit code 1 when a check fails, and nothing is written",
+    )
+    .argument(
+      "[step...]",
+      "each an object, or an array of them; - or none is the standard input, one in a line",
+    )
     .action(async (given: string[], _: unknown, command: Command) => {
       const isInput = given.length === 0 || (given.length === 1 && given[0] === STANDARD);
       if (isInput) readsInput(command);
@@ -25,14 +30,15 @@ export function addAtomicCommand(program: Command): void {
           if (style.json) await print(JSON.stringify({ ok: false, failed: result.failed }));
           throw new NotDone(refusal(steps, result.failed));
         }
-        if (style.json) await print(JSON.stringify({ ok: true, versionstamp: result.versionstamp }));
+        if (style.json)
+          await print(JSON.stringify({ ok: true, versionstamp: result.versionstamp }));
         else note(`committed as ${result.versionstamp}`);
       });
     });
 }
 
 function refusal(steps: readonly Step[], failed: readonly number[]): string {
-  const checks = steps.filter(({ verb }) => verb === "check");
+  const checks = steps.filter(({ method }) => method === "check");
   const keys = failed.map((at) => shownKey(checks[at]!.of as unknown[]));
   return `a check failed, and nothing was written${keys.length > 0 ? `: ${keys.join(", ")}` : ""}`;
 }

@@ -22,15 +22,15 @@ export function addCompletionCommand(program: Command): void {
 /** Sets `at` to the commands before the cursor, as `/queue/list`. `word` is each word before it. */
 function walk(places: readonly Place[], indent: string): string {
   const paths = places.slice(1).map(({ path }) => `/${path.replaceAll(" ", "/")}`);
-  return [
-    'case "$at/$word" in',
-    `  ${paths.join("|")}) at="$at/$word" ;;`,
-    "esac",
-  ].map((line) => indent + line).join("\n");
+  return ['case "$at/$word" in', `  ${paths.join("|")}) at="$at/$word" ;;`, "esac"]
+    .map((line) => indent + line)
+    .join("\n");
 }
 
 function optionsWithValue(places: readonly Place[]): string {
-  const names = places.flatMap(({ options }) => options.filter((one) => one.takesValue).map(({ name }) => name));
+  const names = places.flatMap(({ options }) =>
+    options.filter((one) => one.takesValue).map(({ name }) => name),
+  );
   return [...new Set(names)].join("|");
 }
 
@@ -46,25 +46,44 @@ function offers(places: readonly Place[], indent: string): string {
 
 function choices(places: readonly Place[], indent: string): string {
   const found = places.flatMap(({ path, options }) =>
-    options.filter((one) => one.choices.length > 0).map(({ name, choices: some }) =>
-      `  "${path === "" ? "" : `/${path.replaceAll(" ", "/")}`} ${name}") choices="${some.join(" ")}" ;;`));
+    options
+      .filter((one) => one.choices.length > 0)
+      .map(
+        ({ name, choices: some }) =>
+          `  "${path === "" ? "" : `/${path.replaceAll(" ", "/")}`} ${name}") choices="${some.join(" ")}" ;;`,
+      ),
+  );
   return ['case "$at $previous" in', ...found, "esac"].map((line) => indent + line).join("\n");
 }
 
-function bashScript(places: readonly Place[]): string {
-  return `# openkv completion bash: source it, or put it where bash-completion looks.
-_openkv() {
-  local at="" word="" commands="" options="" choices="" i
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    word="\${COMP_WORDS[i]}"
+/** What bash and zsh call differently: the line's words from `first` to `end`, each of them. */
+interface Words {
+  readonly first: number;
+  readonly end: string;
+  word(index: string): string;
+}
+
+/** The part that bash and zsh share: sets `commands`, `options` and `choices` for the cursor. */
+function lookup(places: readonly Place[], { first, end, word }: Words): string {
+  return `  local at="" word="" commands="" options="" choices="" i
+  local previous="${word(`${end}-1`)}"
+  for ((i = ${first}; i < ${end}; i++)); do
+    word="${word("i")}"
     case "$word" in
       ${optionsWithValue(places)}) ((i++)); continue ;;
     esac
 ${walk(places, "    ")}
   done
 ${choices(places, "  ")}
-${offers(places, "  ")}
+${offers(places, "  ")}`;
+}
+
+function bashScript(places: readonly Place[]): string {
+  const word = (index: string): string => `\${COMP_WORDS[${index}]}`;
+  return `# openkv completion bash: source it, or put it where bash-completion looks.
+_openkv() {
+  local current="${word("COMP_CWORD")}"
+${lookup(places, { first: 1, end: "COMP_CWORD", word })}
   if [[ -n "$choices" ]]; then
     COMPREPLY=($(compgen -W "$choices" -- "$current"))
   elif [[ "$current" == -* ]]; then
@@ -78,20 +97,11 @@ complete -o default -F _openkv openkv
 }
 
 function zshScript(places: readonly Place[]): string {
+  const word = (index: string): string => `\${words[${index}]}`;
   return `#compdef openkv
 # openkv completion zsh: source it behind compinit, or put it as _openkv into a folder of $fpath.
 _openkv() {
-  local at="" word="" commands="" options="" choices="" i
-  local previous="\${words[CURRENT-1]}"
-  for ((i = 2; i < CURRENT; i++)); do
-    word="\${words[i]}"
-    case "$word" in
-      ${optionsWithValue(places)}) ((i++)); continue ;;
-    esac
-${walk(places, "    ")}
-  done
-${choices(places, "  ")}
-${offers(places, "  ")}
+${lookup(places, { first: 2, end: "CURRENT", word })}
   if [[ -n "$choices" ]]; then
     compadd -- \${=choices}
   elif [[ "$PREFIX" == -* ]]; then
@@ -107,19 +117,27 @@ compdef _openkv openkv
 }
 
 function fishScript(places: readonly Place[]): string {
-  const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+  const quoted = (text: string): string =>
+    `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
   const lines = places.flatMap(({ path, commands, options }) => {
     const place = `-n '__openkv_at "${path}"'`;
     return [
-      ...commands.map(({ name, description }) => `complete -c openkv -f ${place} -a ${name} -d ${quoted(description)}`),
+      ...commands.map(
+        ({ name, description }) =>
+          `complete -c openkv -f ${place} -a ${name} -d ${quoted(description)}`,
+      ),
       ...options.map(({ name, description, takesValue, choices: some }) => {
         const flag = name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`;
-        const value = some.length > 0 ? ` -x -a ${quoted(some.join(" "))}` : takesValue ? " -r" : "";
+        const value =
+          some.length > 0 ? ` -x -a ${quoted(some.join(" "))}` : takesValue ? " -r" : "";
         return `complete -c openkv ${place} ${flag}${value} -d ${quoted(description)}`;
       }),
     ];
   });
-  const paths = places.slice(1).map(({ path }) => `"${path}"`).join(" ");
+  const paths = places
+    .slice(1)
+    .map(({ path }) => `"${path}"`)
+    .join(" ");
   return `# openkv completion fish: source it, or put it into ~/.config/fish/completions/openkv.fish
 function __openkv_at
   set -l at ""

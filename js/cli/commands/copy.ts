@@ -1,12 +1,12 @@
 // Duty: copy: all entries of one database into another, files and URLs alike.
-// Never: an entry of the destination replaced of which the command line does not say so.
+// Never: replaces an entry of the destination without an option that says so.
 
 import type { Command } from "commander";
 import { type ExportedEntry, encodeValue } from "../../interchange/encode.js";
-import { listWithEnds } from "../../interchange/ends.js";
-import type { Kv } from "../../kv.js";
-import { isServer } from "../../location.js";
-import type { KvKey, OpenKvOptions } from "../../types.js";
+import { listWithExpiry } from "../../interchange/list-with-expiry.js";
+import type { Kv } from "../../api/kv.js";
+import { isServer } from "../../arguments/location.js";
+import type { KvKey, OpenKvOptions } from "../../model/types.js";
 import { ENCODING, key } from "../arguments.js";
 import { CopyBatch } from "../copy-batch.js";
 import { CommonHistory, type CopyRule, verdict } from "../copy-rule.js";
@@ -22,24 +22,31 @@ import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
 import { note, print, shownKey } from "../output.js";
 import { Progress } from "../progress.js";
 import { type Beside, sideBySide, stampsOf } from "../side-by-side.js";
-import { untold } from "./export.js";
+import { onWithoutExpiry } from "./export.js";
 
 export function addCopyCommand(program: Command): void {
   program
     .command("copy")
     .description("copy all entries from one database into another, files and URLs alike")
     .argument("<source>", "path or URL")
-    .argument("<destination>", "path or URL; refused when it has an entry that would be replaced")
+    .argument("<destination>", "path or URL; refused if it has an entry that would be replaced")
     .option("--prefix <key>", "only keys that extend this one", key)
-    .option("--skip-existing", "leave entries that the destination has already as they are")
-    .option("--if-newer", "between two states of one database: replace entries that only the source changed")
-    .option("--force", "replace entries that the destination has already")
+    .option("--skip-existing", "keep entries that the destination already has")
+    .option(
+      "--if-newer",
+      "between two states of one database: replace entries that only the source changed",
+    )
+    .option("--force", "replace entries that the destination already has")
     .option(...ENCODING)
-    .option("--to-token <token>", "access token of the destination, if it is another (env: OPENKV_TO_TOKEN)")
+    .option(
+      "--to-token <token>",
+      "access token of the destination, if it differs (env: OPENKV_TO_TOKEN)",
+    )
     .action(async (source: string, destination: string, options: CopyFlags, command: Command) => {
       const rule = ruleOf(options);
       const [from, to] = [located(source), located(destination)];
-      if (sameDatabase(from, to)) throw new WrongUsage("source and destination are the same database");
+      if (sameDatabase(from, to))
+        throw new WrongUsage("source and destination are the same database");
       requireExisting(from);
       const { token } = command.optsWithGlobals<GlobalOptions>();
       const { prefix = [], encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
@@ -50,7 +57,12 @@ export function addCopyCommand(program: Command): void {
           ...(encoding !== undefined && { encoding }),
         });
         try {
-          const most = rule === "replace" ? COPY_ENTRIES_MAX : isServer(to) ? SERVER_CHECKS_MAX : COPY_ENTRIES_MAX;
+          const most =
+            rule === "replace"
+              ? COPY_ENTRIES_MAX
+              : isServer(to)
+                ? SERVER_CHECKS_MAX
+                : COPY_ENTRIES_MAX;
           const batch = new CopyBatch(writer, most, rule !== "replace");
           await copyAll({ from: reader, to: writer, prefix, rule }, batch, styleOf(command).json);
         } finally {
@@ -78,7 +90,7 @@ function ruleOf({ skipExisting, ifNewer, force }: CopyFlags): CopyRule {
   return skipExisting ? "keep" : ifNewer ? "if-newer" : force ? "replace" : "refuse";
 }
 
-/** A token says nothing to a file. */
+/** A token has no meaning for a file. */
 function withToken(located: string, accessToken: string | undefined): OpenKvOptions {
   return isServer(located) && accessToken !== undefined ? { accessToken } : {};
 }
@@ -125,7 +137,8 @@ async function copyAll(copying: Copying, batch: CopyBatch, json: boolean): Promi
   if (signal.aborted) throw new NotDone(`${told}, interrupted`, true);
   if (json) await print(JSON.stringify(countsOf(rule, batch.copied, kept, conflicts)));
   else note(told);
-  if (rule === "refuse" && kept > 0) throw new NotDone(`${kept} entries came into the destination meanwhile`);
+  if (rule === "refuse" && kept > 0)
+    throw new NotDone(`${kept} entries were written to the destination meanwhile, and were kept`);
 }
 
 function countsOf(rule: CopyRule, copied: number, kept: number, conflicts: number): object {
@@ -134,19 +147,26 @@ function countsOf(rule: CopyRule, copied: number, kept: number, conflicts: numbe
 }
 
 /** The entries to copy, in key order, each beside the destination's where the rule asks for it. */
-async function pairsOf({ from, to, prefix, rule }: Copying): Promise<AsyncIterable<Beside<ExportedEntry>>> {
-  const entries = await listWithEnds(from, { prefix }, COPY_ENTRIES_MAX, untold);
+async function pairsOf({
+  from,
+  to,
+  prefix,
+  rule,
+}: Copying): Promise<AsyncIterable<Beside<ExportedEntry>>> {
+  const entries = await listWithExpiry(from, { prefix }, COPY_ENTRIES_MAX, onWithoutExpiry);
   if (rule === "replace" || rule === "refuse") return alone(entries);
   return sideBySide(entries, await stampsOf(to, prefix, COPY_ENTRIES_MAX));
 }
 
-async function* alone<T>(entries: AsyncIterable<T>): AsyncGenerator<{ source: T; destination: null }> {
+async function* alone<T>(
+  entries: AsyncIterable<T>,
+): AsyncGenerator<{ source: T; destination: null }> {
   for await (const source of entries) yield { source, destination: null };
 }
 
 /**
- * Refuses before anything is copied. Answers the last commit that both have in common, where the
- * rule asks for it.
+ * Refuses before anything is copied. Returns the last commit that both have in common, if the rule
+ * needs it.
  */
 async function prepare({ from, to, prefix, rule }: Copying): Promise<string | null> {
   if (rule === "keep" || rule === "replace") return null;
@@ -155,7 +175,10 @@ async function prepare({ from, to, prefix, rule }: Copying): Promise<string | nu
   if (first.done) return null;
   const history = new CommonHistory();
   let shared: KvKey | null = null;
-  const [ours, theirs] = [await stampsOf(from, prefix, COPY_ENTRIES_MAX), await stampsOf(to, prefix, COPY_ENTRIES_MAX)];
+  const [ours, theirs] = [
+    await stampsOf(from, prefix, COPY_ENTRIES_MAX),
+    await stampsOf(to, prefix, COPY_ENTRIES_MAX),
+  ];
   for await (const { source, destination } of sideBySide(ours, theirs)) {
     if (rule === "refuse" && source !== null && destination !== null) {
       throw new NotDone(
@@ -177,7 +200,8 @@ async function prepare({ from, to, prefix, rule }: Copying): Promise<string | nu
   return history.last;
 }
 
-/** Whether what has one versionstamp on both sides is one entry: two databases may count alike. */
+/** Whether entries with the same versionstamp on both sides are the same entry: unrelated databases may
+ * have equal versionstamps. */
 async function isOneEntry(from: Kv, to: Kv, of: KvKey): Promise<boolean> {
   const [ours, theirs] = await Promise.all([from.get(of), to.get(of)]);
   return (await encodeValue(ours.value)) === (await encodeValue(theirs.value));

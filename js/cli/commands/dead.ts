@@ -1,8 +1,8 @@
-// Duty: dead: the dead messages of a named queue.
+// Duty: dead: the dead letters of a named queue.
 
 import type { Command } from "commander";
-import type { DeadMessage } from "../../dead-letters.js";
-import type { KvQueue } from "../../named-queue.js";
+import type { DeadMessage } from "../../queue/dead-letters.js";
+import type { KvQueue } from "../../queue/named-queue.js";
 import { count, YES } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { withDatabase } from "../database.js";
@@ -13,11 +13,11 @@ import { note, print, printValued, type Style } from "../output.js";
 const PAGE_MESSAGES = 500;
 
 export function addDeadCommands(program: Command): void {
-  const dead = program.command("dead").description("look after the dead messages of a named queue");
+  const dead = program.command("dead").description("the dead letters of a named queue");
 
   dead
     .command("list")
-    .description("print them, those that died first in front")
+    .description("print the dead letters, oldest first")
     .argument("<name>", "the queue")
     .option("-n, --limit <count>", "most messages (default: all)", count)
     .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
@@ -28,51 +28,60 @@ export function addDeadCommands(program: Command): void {
 
   dead
     .command("get")
-    .description("print one; exit code 1 when there is none with this id")
+    .description("print one; exit code 1 if there is none with this id")
     .argument("<name>", "the queue")
     .argument("<id>", "its id")
     .action(async (name: string, id: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const message = await kv.queue(name).dead.get(id);
-        if (message === null) throw new NotDone(`no dead message has the id ${id}`);
+        if (message === null) throw new NotDone(`no dead letter has the id ${id}`);
         await printDead(message, style);
       });
     });
 
-  for (const verb of ["requeue", "delete"] as const) {
-    const what = verb === "requeue" ? "put them back into their queue, due now" : "forget them";
+  for (const method of ["requeue", "delete"] as const) {
+    const what = method === "requeue" ? "put them back into their queue, due now" : "delete them";
     dead
-      .command(verb)
-      .description(`${what}; exit code 1 when one was not there`)
+      .command(method)
+      .description(`${what}; exit code 1 if one did not exist`)
       .argument("<name>", "the queue")
       .argument("[id...]", "their ids")
       .option("--all", "instead of ids: all of them")
       .option(...YES)
-      .action(async (name: string, ids: string[], { all: every, yes }: AllFlags, command: Command) => {
-        if ((ids.length > 0) === (every === true)) command.error("error: give either ids or --all");
-        if (every && verb === "delete") await confirm(`Forget all dead messages of ${name}`, yes);
-        await withDatabase(command, "existing", async (kv, style) => {
-          await settle(kv.queue(name), verb, every ? null : ids, style);
-        });
-      });
+      .action(
+        async (name: string, ids: string[], { all: every, yes }: AllFlags, command: Command) => {
+          if (ids.length > 0 === (every === true)) command.error("error: give either ids or --all");
+          if (every && method === "delete")
+            await confirm(`Delete all dead letters of ${name}`, yes);
+          await withDatabase(command, "existing", async (kv, style) => {
+            await settle(kv.queue(name), method, every ? null : ids, style);
+          });
+        },
+      );
   }
 
   dead
     .command("purge")
-    .description("forget those that died long ago, or all of them")
+    .description("delete the old ones, or all")
     .argument("<name>", "the queue")
-    .option("--older-than <ms>", "only those that died more than so many milliseconds ago (default: all)", count)
+    .option(
+      "--older-than <ms>",
+      "only those that became dead letters more than so many milliseconds ago (default: all)",
+      count,
+    )
     .option(...YES)
-    .action(async (name: string, options: { olderThan?: number; yes?: boolean }, command: Command) => {
-      const { olderThan, yes } = options;
-      if (olderThan === undefined) await confirm(`Forget all dead messages of ${name}`, yes);
-      await withDatabase(command, "existing", async (kv, style) => {
-        const { dead: letters } = kv.queue(name);
-        const purged = await letters.purge(olderThan === undefined ? {} : { olderThan });
-        if (style.json) await print(JSON.stringify({ purged }));
-        else note(`forgot ${purged}`);
-      });
-    });
+    .action(
+      async (name: string, options: { olderThan?: number; yes?: boolean }, command: Command) => {
+        const { olderThan, yes } = options;
+        if (olderThan === undefined) await confirm(`Delete all dead letters of ${name}`, yes);
+        await withDatabase(command, "existing", async (kv, style) => {
+          const { dead: letters } = kv.queue(name);
+          const purged = await letters.purge(olderThan === undefined ? {} : { olderThan });
+          if (style.json) await print(JSON.stringify({ purged }));
+          else note(`deleted ${purged}`);
+        });
+      },
+    );
 }
 
 interface AllFlags {
@@ -98,24 +107,29 @@ async function* all(queue: KvQueue, limit = Number.POSITIVE_INFINITY): AsyncGene
 /** `ids`: null for all. */
 async function settle(
   queue: KvQueue,
-  verb: "requeue" | "delete",
+  method: "requeue" | "delete",
   ids: string[] | null,
   style: Style,
 ): Promise<void> {
   let done = 0;
   const absent: string[] = [];
   const one = async (id: string): Promise<void> => {
-    if (await queue.dead[verb](id)) done++;
+    if (await queue.dead[method](id)) done++;
     else absent.push(id);
   };
   if (ids !== null) for (const id of ids) await one(id);
   else for await (const { id } of all(queue)) await one(id);
-  if (style.json) await print(JSON.stringify({ [verb]: done, absent }));
-  else note(`${verb === "requeue" ? "requeued" : "forgot"} ${done}`);
-  if (ids !== null && absent.length > 0) throw new NotDone(`not there: ${absent.join(", ")}`);
+  if (style.json) await print(JSON.stringify({ [method]: done, absent }));
+  else note(`${method === "requeue" ? "requeued" : "forgot"} ${done}`);
+  if (ids !== null && absent.length > 0)
+    throw new NotDone(`no such dead letters: ${absent.join(", ")}`);
 }
 
 async function printDead({ value, ...facts }: DeadMessage, style: Style): Promise<void> {
   const { error, ...rest } = facts;
-  await printValued(style.json ? facts : { ...rest, error: `${error.name}: ${error.message}` }, value, style);
+  await printValued(
+    style.json ? facts : { ...rest, error: `${error.name}: ${error.message}` },
+    value,
+    style,
+  );
 }

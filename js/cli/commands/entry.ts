@@ -1,8 +1,8 @@
-// Duty: ttl, touch, persist, sum and append: one entry, looked at or changed without writing it anew.
+// Duty: ttl, touch, persist, sum and append: they read or change one entry without replacing its value.
 
 import type { Command } from "commander";
-import type { Kv } from "../../kv.js";
-import type { KvKey, KvSumOptions } from "../../types.js";
+import type { Kv } from "../../api/kv.js";
+import type { KvKey, KvSumOptions } from "../../model/types.js";
 import { count, KEY_WORDS, key, keyOf } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseLiteral, parseWord } from "../literal.js";
@@ -12,7 +12,9 @@ import { print, type Style } from "../output.js";
 export function addEntryCommands(program: Command): void {
   program
     .command("ttl")
-    .description("print the milliseconds until an entry ends, and when; exit code 1 when there is no entry")
+    .description(
+      "print the milliseconds until an entry expires, and the time; exit code 1 if there is no entry",
+    )
     .argument("<key...>", KEY_WORDS)
     .action(async (words: string[], _: unknown, command: Command) => {
       const of = keyOf(words);
@@ -25,29 +27,44 @@ export function addEntryCommands(program: Command): void {
 
   program
     .command("touch")
-    .description("move the end of an entry; its value and versionstamp stay; exit code 1 when there is no entry")
+    .description(
+      "set the expiry of an entry; its value and versionstamp stay; exit code 1 if there is no entry",
+    )
     .argument("<key...>", KEY_WORDS)
-    .requiredOption("--expire-in <ms>", "milliseconds from now until it ends", count)
+    .requiredOption("--expire-in <ms>", "milliseconds from now until it expires", count)
     .action(async (words: string[], { expireIn }: { expireIn: number }, command: Command) => {
-      await retime(command, keyOf(words), (kv, of) => kv.touch(of, { expireIn }));
+      await setExpiry(command, keyOf(words), (kv, of) => kv.touch(of, { expireIn }));
     });
 
   program
     .command("persist")
-    .description("take the end of an entry away; exit code 1 when there is no entry")
+    .description("remove the expiry of an entry; exit code 1 if there is no entry")
     .argument("<key...>", KEY_WORDS)
     .action(async (words: string[], _: unknown, command: Command) => {
-      await retime(command, keyOf(words), (kv, of) => kv.persist(of));
+      await setExpiry(command, keyOf(words), (kv, of) => kv.persist(of));
     });
 
   program
     .command("sum")
-    .description("add to a number; without an entry it starts at 0, and a bigint becomes a 64-bit number")
+    .description(
+      "add to a number; a missing entry counts as 0, and a bigint becomes a 64-bit number",
+    )
     .usage("[options] <key...> <n>")
-    .argument("<words...>", `${KEY_WORDS}; then what is added: a number, a bigint (5n) or u64(5)`)
-    .option("--min <n>", "the smallest result, of the type of what is added (default: none)", parseLiteral)
-    .option("--max <n>", "the largest result, of the type of what is added (default: none)", parseLiteral)
-    .option("--clamp", "store the bound in place of a result beyond it (default: the command fails)")
+    .argument(
+      "<words...>",
+      `${KEY_WORDS}; then the number to add: a number, a bigint (5n) or u64(5)`,
+    )
+    .option(
+      "--min <n>",
+      "the smallest result, of the type of the number to add (default: none)",
+      parseLiteral,
+    )
+    .option(
+      "--max <n>",
+      "the largest result, of the type of the number to add (default: none)",
+      parseLiteral,
+    )
+    .option("--clamp", "store the bound instead of a result beyond it (default: the command fails)")
     .action(async (words: string[], options: KvSumOptions, command: Command) => {
       if (words.length < 2) command.error("error: missing argument 'n'");
       const of = keyOf(words.slice(0, -1));
@@ -57,14 +74,18 @@ export function addEntryCommands(program: Command): void {
 
   program
     .command("append")
-    .description("add items to the end of an array; without an entry it starts empty")
+    .description("add items to the end of an array; a missing entry counts as an empty array")
     .argument("<key>", "the key: an array, or one word", key)
     .argument("<item...>", "the items: literals, or words that are strings")
     .option("--prepend", "add them in front")
-    .action(async (of: KvKey, words: string[], { prepend }: { prepend?: boolean }, command: Command) => {
-      const items = words.map(parseWord);
-      await commit(command, (kv) => (prepend ? kv.atomic().prepend(of, items) : kv.atomic().append(of, items)));
-    });
+    .action(
+      async (of: KvKey, words: string[], { prepend }: { prepend?: boolean }, command: Command) => {
+        const items = words.map(parseWord);
+        await commit(command, (kv) =>
+          prepend ? kv.atomic().prepend(of, items) : kv.atomic().append(of, items),
+        );
+      },
+    );
 }
 
 function noEntry(): NotDone {
@@ -77,7 +98,7 @@ function printEnd(expireAt: Date | null, style: Style): Promise<void> {
   return print(expireAt === null ? "stays" : `${ms} ms, until ${expireAt.toISOString()}`);
 }
 
-async function retime(
+async function setExpiry(
   command: Command,
   of: KvKey,
   change: (kv: Kv, of: KvKey) => Promise<{ ok: boolean }>,
@@ -88,12 +109,14 @@ async function retime(
   });
 }
 
-/** What is wrong with a number or an item is told by the operation. */
+/** The operation reports what is wrong with a number or an item. */
 async function commit(command: Command, made: (kv: Kv) => ReturnType<Kv["atomic"]>): Promise<void> {
   await withDatabase(command, "any", async (kv, style) => {
-    const result = await made(kv).commit().catch((error: unknown) => {
-      throw error instanceof TypeError ? new WrongUsage(error.message) : error;
-    });
+    const result = await made(kv)
+      .commit()
+      .catch((error: unknown) => {
+        throw error instanceof TypeError ? new WrongUsage(error.message) : error;
+      });
     if (!result.ok) throw new NotDone("nothing was written");
     if (style.json) await print(JSON.stringify({ versionstamp: result.versionstamp }));
   });

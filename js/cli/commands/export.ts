@@ -1,10 +1,10 @@
-// Duty: export: a whole database as NDJSON, streaming, and going on where it was cut off.
+// Duty: export: a database as NDJSON, as a stream that can be resumed after an interruption.
 
 import type { Command } from "commander";
 import { exportChunks } from "../../interchange/export.js";
-import { visible } from "../../key-text.js";
-import type { Kv } from "../../kv.js";
-import type { KvKey } from "../../types.js";
+import { visible } from "../../codec/key-text.js";
+import type { Kv } from "../../api/kv.js";
+import type { KvKey } from "../../model/types.js";
 import { key } from "../arguments.js";
 import { locatedBy, withDatabase } from "../database.js";
 import { type ExportFile, type ExportFileOptions, openExportFile } from "../export-file.js";
@@ -18,10 +18,10 @@ export function addExportCommand(program: Command): void {
   program
     .command("export")
     .description("write all entries as NDJSON, one a line (the form of @deno/kv-utils)")
-    .argument("<file>", "where to, a new file; - is the standard output")
+    .argument("<file>", "the new file; - is the standard output")
     .option("--prefix <key>", "only keys that extend this one", key)
-    .option("--resume", "go on behind the last whole line of the file")
-    .option("--force", "write over a file that is there; never over a database")
+    .option("--resume", "continue after the last whole line of the file")
+    .option("--force", "overwrite an existing file; never a database")
     .action(async (name: string, options: ExportFlags, command: Command) => {
       if (options.resume && options.force) command.error("error: give either --resume or --force");
       await withDatabase(command, "existing", async (kv, { json }) => {
@@ -40,7 +40,7 @@ interface ExportFlags extends ExportFileOptions {
   prefix?: KvKey;
 }
 
-/** `file`: none is the standard output. */
+/** Without a `file`, to the standard output. */
 async function exportTo(
   kv: Kv,
   file: ExportFile | undefined,
@@ -56,7 +56,12 @@ async function exportTo(
   };
   let entries = 0;
   try {
-    for await (const chunk of exportChunks(kv, { prefix, after: file?.after, signal, untold })) {
+    for await (const chunk of exportChunks(kv, {
+      prefix,
+      after: file?.after,
+      signal,
+      onWithoutExpiry,
+    })) {
       await unlessAborted(write(chunk.bytes), signal);
       entries += chunk.entries;
       progress.update(entries, entries);
@@ -74,7 +79,7 @@ async function exportTo(
   else note(summary);
 }
 
-/** Told when the ends of entries stay behind. */
-export function untold(): void {
-  note("the server does not tell when entries end: they arrive as entries that stay");
+/** Warns that the server does not send the expiry of entries. */
+export function onWithoutExpiry(): void {
+  note("the server does not send the expiry of entries: the copies do not expire");
 }

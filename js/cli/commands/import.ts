@@ -1,14 +1,21 @@
-// Duty: import: the entries of an NDJSON file or stream, and going on where it was cut off.
+// Duty: import: the entries of an NDJSON file or stream; it can be resumed after an interruption.
 
 import { open } from "node:fs/promises";
 import { type Readable, addAbortSignal } from "node:stream";
 import type { Command } from "commander";
 import { encodeKey } from "../../interchange/encode.js";
 import { type ImportCounts, importLines } from "../../interchange/import.js";
-import type { Kv } from "../../kv.js";
-import type { KvKey } from "../../types.js";
+import type { Kv } from "../../api/kv.js";
+import type { KvKey } from "../../model/types.js";
 import { ENCODING, key } from "../arguments.js";
-import { identityOf, isMemory, locatedBy, readsInput, requireExisting, withDatabase } from "../database.js";
+import {
+  identityOf,
+  isMemory,
+  locatedBy,
+  readsInput,
+  requireExisting,
+  withDatabase,
+} from "../database.js";
 import { type ImportIdentity, ImportMark, readMark } from "../import-mark.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { fail, note, print } from "../output.js";
@@ -22,31 +29,36 @@ export function addImportCommand(program: Command): void {
   program
     .command("import")
     .description("store the entries of an NDJSON file")
-    .argument("<file>", "where from; - is the standard input")
-    .option("--prefix <key>", "put in front of every key", key)
-    .option("--skip-existing", "leave entries that are there already as they are")
-    .option("--resume", "go on where an import of this file was cut off")
+    .argument("<file>", "the file to read; - is the standard input")
+    .option("--prefix <key>", "a prefix for every key", key)
+    .option("--skip-existing", "keep existing entries as they are")
+    .option("--resume", "continue an interrupted import of this file")
     .option(...ENCODING)
     .action(async (file: string, options: ImportFlags, command: Command) => {
       const { encoding, resume = false } = options;
       const located = locatedBy(command);
       if (file === STANDARD) readsInput(command);
-      // Before the database: what cannot be read makes none.
+      // Opened before the database, so that an unreadable input does not create a database.
       const source = await openSource(file);
       try {
-        // A mark counts what is in a database: without it there is nothing to go on with.
+        // A mark describes progress in a database. Without the database it means nothing.
         if (resume && source.size !== undefined) requireExisting(located);
         const opening = encoding === undefined ? {} : { encoding };
-        await withDatabase(command, "any", async (kv, { json }) => {
-          const { size: sourceBytes, modifiedMs: sourceModifiedMs } = source;
-          const database = identityOf(located);
-          const prefix = encodeKey(options.prefix ?? []);
-          const identity =
-            sourceBytes === undefined || isMemory(located)
-              ? undefined
-              : { database, prefix, sourceBytes, sourceModifiedMs };
-          await importFrom(kv, source, identity, options, json);
-        }, opening);
+        await withDatabase(
+          command,
+          "any",
+          async (kv, { json }) => {
+            const { size: sourceBytes, modifiedMs: sourceModifiedMs } = source;
+            const database = identityOf(located);
+            const prefix = encodeKey(options.prefix ?? []);
+            const identity =
+              sourceBytes === undefined || isMemory(located)
+                ? undefined
+                : { database, prefix, sourceBytes, sourceModifiedMs };
+            await importFrom(kv, source, identity, options, json);
+          },
+          opening,
+        );
       } finally {
         await source.close();
       }
@@ -60,10 +72,10 @@ interface ImportFlags {
   encoding?: "cbor" | "v8";
 }
 
-/** What is imported, open. */
+/** The open input. */
 interface Source {
   readonly name: string;
-  /** In bytes; only a plain file has one, and can be gone on with. */
+  /** In bytes. Only a plain file has a size, and only its import can be resumed. */
   readonly size: number | undefined;
   readonly modifiedMs: number;
   read(start: number): Readable;
@@ -81,14 +93,18 @@ async function openSource(name: string): Promise<Source> {
     name,
     size: about.isFile() ? about.size : undefined,
     modifiedMs: about.mtimeMs,
-    // With a position, which a pipe has none of, the reads name it.
+    // Reads of a file name their position. A pipe has none.
     read: (start) =>
-      handle.createReadStream({ highWaterMark: READ_BYTES, autoClose: false, ...(start > 0 && { start }) }),
+      handle.createReadStream({
+        highWaterMark: READ_BYTES,
+        autoClose: false,
+        ...(start > 0 && { start }),
+      }),
     close: () => handle.close(),
   };
 }
 
-/** `identity`: of what can be gone on with later. */
+/** `identity`: of an input whose import can be resumed later. */
 async function importFrom(
   kv: Kv,
   source: Source,
@@ -115,7 +131,8 @@ async function importFrom(
         mark?.move(start + bytes);
         progress.update(bytes, imported);
       },
-      onFailure: (line, error) => fail(`line ${line}${start > 0 ? " from there" : ""}: ${error.message}`),
+      onFailure: (line, error) =>
+        fail(`line ${line}${start > 0 ? " from there" : ""}: ${error.message}`),
     });
   } finally {
     release();

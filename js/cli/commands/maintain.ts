@@ -1,4 +1,4 @@
-// Duty: backup, check, stats and vacuum: looking after a database.
+// Duty: backup, check, stats and vacuum: the maintenance of a database.
 
 import type { Command } from "commander";
 import { withDatabase } from "../database.js";
@@ -27,7 +27,7 @@ export function addMaintenanceCommands(program: Command): void {
           await printFacts({ file, ...copy }, style);
         } catch (error) {
           progress?.end(0);
-          if (signal.aborted) throw new NotDone("interrupted: nothing is left behind", true);
+          if (signal.aborted) throw new NotDone("interrupted: the copy was removed", true);
           throw error;
         } finally {
           release();
@@ -37,21 +37,23 @@ export function addMaintenanceCommands(program: Command): void {
 
   program
     .command("check")
-    .description("examine every page, key and value; exit code 1 when something is wrong")
+    .description(
+      "check the integrity of every page, key and value; exit code 1 if there are findings",
+    )
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const { ok, findings } = await kv.check();
         if (style.json) await print(JSON.stringify({ ok, findings }));
         else for (const finding of findings) await print(finding);
         if (!ok) throw new NotDone(`${findings.length} findings`);
-        if (!style.json) note("nothing is wrong");
+        if (!style.json) note("no findings");
       });
     });
 
   program
     .command("stats")
-    .description("how large the database is")
-    .option("--entries", "count the entries too: visits every one")
+    .description("print the size of the database")
+    .option("--entries", "count the entries too; reads all of them")
     .action(async (options: { entries?: boolean }, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         await printFacts({ ...(await kv.stats(options)) }, style);
@@ -60,7 +62,7 @@ export function addMaintenanceCommands(program: Command): void {
 
   program
     .command("vacuum")
-    .description("write the file anew without its free pages; writers wait meanwhile")
+    .description("rewrite the file without its free pages; writers wait meanwhile")
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         await printFacts(await kv.vacuum(), style);

@@ -1,9 +1,9 @@
-// Duty: enqueue and queue: messages in, messages out.
+// Duty: enqueue and queue: they add messages and take them.
 
 import type { Command } from "commander";
-import type { Kv } from "../../kv.js";
-import type { KvMessage } from "../../message.js";
-import type { KvKey } from "../../types.js";
+import type { Kv } from "../../api/kv.js";
+import type { KvMessage } from "../../queue/message.js";
+import type { KvKey } from "../../model/types.js";
 import { count, counts, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
@@ -12,7 +12,7 @@ import { note, print, printFacts, printValued, type Style } from "../output.js";
 
 export function addQueueCommands(program: Command): void {
   addEnqueue(program);
-  const queue = program.command("queue").description("look into a named queue, take messages out of it");
+  const queue = program.command("queue").description("the state and the messages of a named queue");
 
   queue
     .command("list")
@@ -21,17 +21,20 @@ export function addQueueCommands(program: Command): void {
       await withDatabase(command, "existing", async (kv, style) => {
         const { queues } = await kv.metrics();
         for (const [name, { pending, delayed, processing, dead }] of Object.entries(queues)) {
-          // The one without a name is that of kv.enqueue().
+          // The queue of kv.enqueue() has no name.
           if (name === "") continue;
           if (style.json) await print(JSON.stringify({ name, pending, delayed, processing, dead }));
-          else await print(`${name}  pending ${pending}  delayed ${delayed}  processing ${processing}  dead ${dead}`);
+          else
+            await print(
+              `${name}  pending ${pending}  delayed ${delayed}  processing ${processing}  dead ${dead}`,
+            );
         }
       });
     });
 
   queue
     .command("stats")
-    .description("how many messages are in which state")
+    .description("print the number of messages in each state")
     .argument("<name>", "the queue")
     .action(async (name: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
@@ -41,13 +44,23 @@ export function addQueueCommands(program: Command): void {
 
   queue
     .command("receive")
-    .description("print one message, which is then done; exit code 1 when none is due")
+    .description("print one message and acknowledge it; exit code 1 if none is due")
     .argument("<name>", "the queue")
-    .option("--wait <ms>", "milliseconds to wait for one (default: 0)", count)
-    .option("--nack", "it was not handled: it is delivered again, by its schedule")
-    .option("--retry-in <ms>", "with --nack: milliseconds until then (default: by its schedule)", count)
-    .option("--error <text>", "with --nack: what is kept if this is its death")
-    .option("--keep", "leave it with nobody until its lock ends, then it is delivered again")
+    .option("--wait <ms>", "milliseconds to wait for a message (default: 0)", count)
+    .option("--nack", "reject it: it is delivered again by its backoff schedule")
+    .option(
+      "--retry-in <ms>",
+      "with --nack: milliseconds until the next delivery (default: by its backoff schedule)",
+      count,
+    )
+    .option(
+      "--error <text>",
+      "with --nack: the reason to keep if the message becomes a dead letter",
+    )
+    .option(
+      "--keep",
+      "neither acknowledge nor reject it; it is delivered again when its lock expires",
+    )
     .option("--lock <ms>", "milliseconds of its lock (default: 30000)", count)
     .action(async (name: string, options: ReceiveFlags, command: Command) => {
       const { nack, keep, retryIn, error } = options;
@@ -60,7 +73,7 @@ export function addQueueCommands(program: Command): void {
 
   queue
     .command("listen")
-    .description("print messages as they come, each then done, until interrupted")
+    .description("print and acknowledge messages as they arrive, until interrupted")
     .argument("<name>", "the queue")
     .action(async (name: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
@@ -76,11 +89,26 @@ function addEnqueue(program: Command): void {
     .argument("<value>", "the message: a literal, or a word that is a string", parseWord)
     .option("--queue <name>", "the named queue")
     .option("--delay <ms>", "milliseconds until the first delivery (default: 0)", count)
-    .option("--backoff <ms,ms...>", "milliseconds before each new delivery of a failed message (default: 100,1000,5000,30000,60000)", counts)
-    .option("--keys-if-undelivered <key...>", "where it is stored when its last delivery failed", keys)
-    .option("--key <text>", "with --queue: while a message with this key is there, another adds nothing")
+    .option(
+      "--backoff <ms,ms...>",
+      "milliseconds before each new delivery of a failed message (default: 100,1000,5000,30000,60000)",
+      counts,
+    )
+    .option(
+      "--keys-if-undelivered <key...>",
+      "the keys for its value if its last delivery fails",
+      keys,
+    )
+    .option(
+      "--key <text>",
+      "with --queue: a message with a key that is in the queue already is not added",
+    )
     .option("--priority <0-9>", "with --queue: the highest are delivered first (default: 0)", count)
-    .option("--dead-retention <ms>", "with --queue: milliseconds for which it is kept when it is dead (default: until it is removed)", count)
+    .option(
+      "--dead-retention <ms>",
+      "with --queue: milliseconds to keep it as a dead letter (default: until it is removed)",
+      count,
+    )
     .action(async (value: unknown, options: EnqueueFlags, command: Command) => {
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
       const { key: deduplicationKey, priority, deadRetention } = options;
@@ -90,9 +118,10 @@ function addEnqueue(program: Command): void {
       }
       const common = defined({ delay, backoffSchedule, keysIfUndelivered });
       await withDatabase(command, "any", async (kv, style) => {
-        const { versionstamp } = queue === undefined
-          ? await kv.enqueue(value, common)
-          : await kv.queue(queue).enqueue(value, { ...common, ...named });
+        const { versionstamp } =
+          queue === undefined
+            ? await kv.enqueue(value, common)
+            : await kv.queue(queue).enqueue(value, { ...common, ...named });
         if (style.json) await print(JSON.stringify({ versionstamp }));
         else note("enqueued");
       });
@@ -128,7 +157,7 @@ function printMessage({ id, value, attempts, enqueuedAt }: Info, style: Style): 
   return printValued({ id, attempts, enqueuedAt }, value, style);
 }
 
-/** A message that could not be printed is given back, and ends the listening: the next could not be either. */
+/** A message that cannot be printed is returned, and ends the listening: the output is broken. */
 async function listen(kv: Kv, name: string, style: Style): Promise<void> {
   const { signal, release } = untilInterrupted();
   const ending = new AbortController();
@@ -171,5 +200,5 @@ async function receive(kv: Kv, name: string, options: ReceiveFlags, style: Style
   }
   if (keep) return;
   const settled = nack ? await message.nack(defined({ delay, error })) : await message.ack();
-  if (!settled) throw new NotDone("its lock has ended: somebody else may have it");
+  if (!settled) throw new NotDone("its lock has expired: another consumer may have it");
 }

@@ -1,10 +1,10 @@
 // Duty: get, list, count and watch.
 
 import type { Command } from "commander";
-import { KvError } from "../../errors.js";
-import { tellsEnds } from "../../interchange/ends.js";
-import type { Kv } from "../../kv.js";
-import type { KvEntryMaybe, KvFilter, KvKey, KvListOptions } from "../../types.js";
+import { KvError } from "../../model/errors.js";
+import { supportsExpiry } from "../../interchange/list-with-expiry.js";
+import type { Kv } from "../../api/kv.js";
+import type { KvEntryMaybe, KvFilter, KvKey, KvListOptions } from "../../model/types.js";
 import {
   count,
   KEY_WORDS,
@@ -20,15 +20,27 @@ import {
 } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
-import { note, print, printChange, printEntry, printGone, printKey, printValue, type Style } from "../output.js";
+import {
+  note,
+  print,
+  printChange,
+  printEntry,
+  printGone,
+  printKey,
+  printValue,
+  type Style,
+} from "../output.js";
 import { putRaw } from "../raw.js";
 
 export function addReadCommands(program: Command): void {
   program
     .command("get")
-    .description("print the value of a key, and when it ends; exit code 1 when there is none")
+    .description("print the value and the expiry of a key; exit code 1 if there is no entry")
     .argument("<key...>", KEY_WORDS)
-    .option("--raw", "only the value: bytes as they are, a string as UTF-8, all else as plain JSON")
+    .option(
+      "--raw",
+      "only the value: bytes as they are, a string as UTF-8, other values as plain JSON",
+    )
     .action(async (words: string[], { raw }: { raw?: boolean }, command: Command) => {
       const of = keyOf(words);
       await withDatabase(command, "existing", async (kv, style) => {
@@ -37,25 +49,29 @@ export function addReadCommands(program: Command): void {
         if (raw) return await putRaw(entry.value);
         if (style.json) return await printEntry(entry, style);
         await printValue(entry.value, style);
-        if (entry.expireAt != null) note(`ends at ${entry.expireAt.toISOString()}`);
+        if (entry.expireAt != null) note(`expires at ${entry.expireAt.toISOString()}`);
       });
     });
 
   const list = program
     .command("list")
-    .description("print entries in key order, with their ends")
+    .description("print entries in key order, with their expiry")
     .argument("[prefix...]", PREFIX_WORDS);
   withWhere(withRange(list))
     .option("-n, --limit <count>", "most entries (default: all)", some)
     .option("-r, --reverse", "from the last key to the first")
     .option("-k, --keys-only", "keys without values")
-    .option("--depth <count>", "only keys with at most so many parts behind the prefix (default: any)", count)
+    .option(
+      "--depth <count>",
+      "only keys with at most so many parts behind the prefix (default: any)",
+      count,
+    )
     .action(async (words: string[], options: ListOptions, command: Command) => {
       const prefix = keyOf(words);
       await withDatabase(command, "existing", async (kv, style) => {
         const { start, end, ...given } = options;
         const selector = selectorOf(prefix, { start, end } as RangeOptions);
-        const withExpiry = await tellsEnds(kv, selector);
+        const withExpiry = await supportsExpiry(kv, selector);
         const listed = kv.list(selector, { ...given, withExpiry } as KvListOptions);
         for await (const entry of listed) {
           if (options.keysOnly) await printKey(entry, style);
@@ -66,7 +82,7 @@ export function addReadCommands(program: Command): void {
 
   const counting = program
     .command("count")
-    .description("print how many entries there are")
+    .description("print the number of entries")
     .argument("[prefix...]", PREFIX_WORDS);
   withWhere(withRange(counting)).action(
     async (words: string[], options: RangeOptions & Filtered, command: Command) => {
@@ -81,17 +97,22 @@ export function addReadCommands(program: Command): void {
   program
     .command("watch")
     .description("print entries whenever they change, until interrupted")
-    .argument("[key...]", "the keys: tells their state, and each newer one", keys)
-    .option("--prefix <key>", "instead of keys: every change of every key that extends this one", key)
+    .argument("[key...]", "the keys: prints their state, then each newer one", keys)
+    .option(
+      "--prefix <key>",
+      "instead of keys: every change of every key that extends this one",
+      key,
+    )
     .option("--since <versionstamp>", "with --prefix: the changes after this commit too")
     .action(async (listed: KvKey[] | undefined, options: WatchOptions, command: Command) => {
-      // Without any, the parser answers an empty list.
+      // Without keys, the parser returns an empty list.
       const of = listed?.length ? listed : undefined;
       const { prefix, since } = options;
       if ((of === undefined) === (prefix === undefined)) {
         command.error("error: give either keys or --prefix");
       }
-      if (since !== undefined && prefix === undefined) command.error("error: --since needs --prefix");
+      if (since !== undefined && prefix === undefined)
+        command.error("error: --since needs --prefix");
       await withDatabase(command, "existing", async (kv, style) => {
         if (prefix === undefined) await watchKeys(kv, of!, style);
         else await watchChanges(kv, prefix, since, style);
@@ -101,7 +122,7 @@ export function addReadCommands(program: Command): void {
 
 type Read = KvEntryMaybe<unknown> & { expireAt?: Date | null };
 
-/** A plain server of KV Connect does not tell the end. */
+/** A plain KV Connect server does not send the expiry. */
 async function getWithEnd(kv: Kv, of: KvKey): Promise<Read> {
   try {
     return await kv.get(of, { withExpiry: true });

@@ -1,7 +1,7 @@
 // Duty: search and index: full text.
 
 import type { Command } from "commander";
-import type { KvFilter, KvIndexOptions, KvKey, KvSearchOptions } from "../../types.js";
+import type { KvFilter, KvIndexOptions, KvKey, KvSearchOptions } from "../../model/types.js";
 import { count, counts, key, withWhere, some } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { NotDone } from "../outcome.js";
@@ -12,18 +12,21 @@ import { whereOf } from "./reads.js";
 export function addSearchCommands(program: Command): void {
   const search = program
     .command("search")
-    .description("print the entries that a full-text query finds, best first")
+    .description("print the entries that match a full-text query, best first")
     .argument("<prefix>", "the prefix of the index", key)
-    .argument("<query>", "words, \"a phrase\", bik*, a OR b, a NOT b, field:word");
+    .argument("<query>", 'words, "a phrase", bik*, a OR b, a NOT b, field:word');
   withWhere(search)
     .option("-n, --limit <count>", "most entries, up to 1000 (default: 20)", some)
-    .option("--offset <count>", "entries to leave out first (default: 0)", count)
-    .option("--cursor <text>", "go on behind the result that told it")
-    .option("--highlight", "show where it matched, in place of the value")
+    .option("--offset <count>", "entries to skip (default: 0)", count)
+    .option("--cursor <text>", "continue after the result with this cursor")
+    .option("--highlight", "print the matching text instead of the value")
     .action(async (prefix: KvKey, query: string, options: SearchFlags, command: Command) => {
       const { where, ...given } = options;
       await withDatabase(command, "existing", async (kv, style) => {
-        const found = await kv.search(prefix, query, { ...given, ...whereOf({ where } as Filtered) });
+        const found = await kv.search(prefix, query, {
+          ...given,
+          ...whereOf({ where } as Filtered),
+        });
         for (const entry of found.entries) await printFound(entry, style);
         if (!found.complete) note("the index is still being built: older entries may be missing");
         if (found.cursor !== null) note(`--cursor ${found.cursor} goes on from here`);
@@ -37,17 +40,21 @@ type Filtered = { where?: KvFilter };
 interface SearchFlags extends Omit<KvSearchOptions, "where">, Filtered {}
 
 function addIndexCommands(program: Command): void {
-  const index = program.command("index").description("make, list and drop full-text indexes");
+  const index = program.command("index").description("create, list and drop full-text indexes");
 
   index
     .command("create")
-    .description("make an index of the text in values, and wait until it is complete")
+    .description("create an index of the text in values, and wait until it is complete")
     .argument("<prefix>", "of the keys that extend this one", key)
     .argument("<field...>", "paths into the values: name details.maker")
     .option("--tokenize <how>", "unicode61, porter or ascii (default: unicode61)")
-    .option("--prefix-lengths <n,n...>", "lengths in characters for which beginnings of words are fast (default: none)", counts)
-    .option("--name <name>", "its name (default: made from the prefix)")
-    .option("--no-wait", "do not wait; whoever opens the file next goes on building")
+    .option(
+      "--prefix-lengths <n,n...>",
+      "lengths in characters of word prefixes with fast searches (default: none)",
+      counts,
+    )
+    .option("--name <name>", "its name (default: derived from the prefix)")
+    .option("--no-wait", "do not wait; the next process that opens the file continues")
     .action(async (prefix: KvKey, fields: string[], options: CreateFlags, command: Command) => {
       const { wait, ...given } = options;
       await withDatabase(command, "existing", async (kv, style) => {
@@ -71,7 +78,7 @@ function addIndexCommands(program: Command): void {
 
   index
     .command("list")
-    .description("print all indexes, and how far they are")
+    .description("print all indexes and their progress")
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         for (const info of await kv.listIndexes()) await printFacts({ ...info }, style);
@@ -80,7 +87,7 @@ function addIndexCommands(program: Command): void {
 
   index
     .command("drop")
-    .description("remove an index; the entries stay; exit code 1 when there was none")
+    .description("remove an index; the entries stay; exit code 1 if there is none")
     .argument("[prefix]", "its prefix", key)
     .option("--name <name>", "instead of the prefix: its name")
     .action(async (prefix: KvKey | undefined, { name }: { name?: string }, command: Command) => {

@@ -1,9 +1,9 @@
-// Duty: serve: a server in the foreground, until it is told to end.
+// Duty: serve: a server in the foreground, until a signal ends it.
 
 import { statSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { serve } from "../../serve.js";
-import type { ServeOptions } from "../../types.js";
+import { serve } from "../../api/serve.js";
+import type { ServeOptions } from "../../model/types.js";
 import { count, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
 import { WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
@@ -12,7 +12,7 @@ import { note, print } from "../output.js";
 export function addServeCommand(program: Command): void {
   const command = program
     .command("serve")
-    .description("offer a file, or a folder of databases, over KV Connect until SIGINT or SIGTERM")
+    .description("serve a file, or a folder of databases, over KV Connect until SIGINT or SIGTERM")
     .requiredOption("--path <path>", "a file: one database; a folder (exists or ends with /): many")
     .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
     .option("--access-token <token>", "of a file: may read and write (env: OPENKV_ACCESS_TOKEN)")
@@ -20,11 +20,15 @@ export function addServeCommand(program: Command): void {
     .option("--admin-token <token>", "of a folder: opens the admin API (env: OPENKV_ADMIN_TOKEN)")
     .option("--tls-cert <path>", "certificate with its chain, in PEM; without: clear text")
     .option("--tls-key <path>", "the key of the certificate, in PEM")
-    .option("--readonly", "of a file: nobody may write")
-    .option("--data-token-ms <ms>", "milliseconds for which an issued token is good (default: 900000)", count)
+    .option("--readonly", "of a file: refuse all writes")
+    .option(
+      "--data-token-ms <ms>",
+      "lifetime of an issued token in milliseconds (default: 900000)",
+      count,
+    )
     .option("--connections-max <count>", "connections at one time (default: 4096)", count)
     .addOption(
-      new Option("--log <form>", "what is told on standard error")
+      new Option("--log <form>", "the form of the log on standard error")
         .choices(["none", "text", "json"])
         .default("text"),
     );
@@ -52,7 +56,7 @@ interface ServeFlags extends QuotaOptions {
   log: "none" | "text" | "json";
 }
 
-/** A variable of the environment is for all commands: it is used where it says something only. */
+/** Environment variables are for all commands; one that has no meaning for this server is ignored. */
 function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
   const { path, listen, readonly, dataTokenMs, connectionsMax, log, tlsCert: cert, tlsKey } = flags;
   const folder = isFolder(path);
@@ -87,7 +91,7 @@ function isFolder(path: string): boolean {
 }
 
 async function run(options: ServeOptions, json: boolean): Promise<void> {
-  // From here on: a signal that comes while it starts ends it too.
+  // Before the start, so that a signal during the start ends the server too.
   const { signal, release } = untilInterrupted();
   const server = await asUsage(() => serve(options));
   const { url, port } = server;
@@ -96,7 +100,7 @@ async function run(options: ServeOptions, json: boolean): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve());
   });
-  // A second signal does not wait for those who are slow.
+  // A second signal does not wait for slow clients.
   release();
   if (!json) note("ending; once more to end at once");
   await server.close();

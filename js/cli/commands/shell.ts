@@ -1,13 +1,13 @@
-// Duty: shell: one open database, and the commands of the program, a line each.
-// Invariant: a line that fails ends nothing; Ctrl-C ends the command or clears the line, Ctrl-D ends
-// the shell.
+// Duty: shell: runs the commands of the program on one open database, a line each.
+// Invariant: a line that fails does not end the shell. Ctrl-C ends the command or clears the line;
+// Ctrl-D ends the shell.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Interface, createInterface } from "node:readline";
 import type { Command } from "commander";
-import type { Kv } from "../../kv.js";
+import type { Kv } from "../../api/kv.js";
 import { placesOf, suggest } from "../command-tree.js";
 import { type GlobalOptions, share, withDatabase } from "../database.js";
 import { INTERRUPTED } from "../exit-codes.js";
@@ -16,17 +16,17 @@ import { hear } from "../hearing.js";
 import { fail, note } from "../output.js";
 import { splitWords } from "../words.js";
 
-/** The program, made anew for each line, and the way to run it. */
+/** Creates the program, for each line a new one, and runs it. */
 export interface Lines {
   makeProgram(): Command;
-  /** Runs a command line; answers its exit code, and prints what went wrong. */
+  /** Runs a command line, prints its error, and returns its exit code. */
   run(program: Command, words: readonly string[]): Promise<number>;
 }
 
 export function addShellCommand(program: Command, lines: Lines): void {
   program
     .command("shell")
-    .description("open a database once, and run commands on it that are typed line by line, or piped")
+    .description("open a database once and run commands on it, typed line by line or piped")
     .action(async (_: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions>();
       await withDatabase(command, "any", async (kv) => {
@@ -35,11 +35,11 @@ export function addShellCommand(program: Command, lines: Lines): void {
     });
 }
 
-/** Lines of the history that are kept. */
+/** Most lines of the history. */
 const HISTORY_LINES_MAX = 1000;
-/** Read and written by its owner only: a line may hold what is secret. */
+/** Only the owner may read and write the history: a line may hold a secret. */
 const HISTORY_MODE = 0o600;
-/** How long a command that was interrupted may take to end before the prompt is there again. */
+/** Time that an interrupted command has to end before the prompt returns. */
 const CANCEL_GRACE_MS = 500;
 const HELP = "a command in a line, as 'get users alice'; 'help' lists them; Ctrl-D or 'exit' ends";
 
@@ -116,10 +116,13 @@ class Shell {
       ...(jsonPlain ? ["--json=plain"] : json ? ["--json"] : []),
       ...(color ? [] : ["--no-color"]),
     ];
-    const [heard, stopHearing] = hear((question) => this.#ask(question), () => this.#lines.run(program, [...given, ...words]));
+    const [heard, stopHearing] = hear(
+      (question) => this.#ask(question),
+      () => this.#lines.run(program, [...given, ...words]),
+    );
     const cancelled = new Promise<number>((resolve) => {
       this.#cancel = () => {
-        // What a signal ends listens for it; what prints on finds nobody who reads.
+        // Commands that a signal ends listen for it. Others go on, and their output is dropped.
         process.emit("SIGINT");
         stopHearing();
         setTimeout(() => resolve(INTERRUPTED), CANCEL_GRACE_MS).unref();
@@ -140,14 +143,14 @@ class Shell {
     this.#reader.prompt();
   }
 
-  /** null: nobody can be asked. */
+  /** null: there is no terminal to ask on. */
   #ask(question: string): Promise<string> | null {
     if (!this.#isTerminal) return null;
     return new Promise((resolve) => this.#reader.question(question, resolve));
   }
 }
 
-/** `OPENKV_HISTORY`, empty for none, else a file of the user's. */
+/** `OPENKV_HISTORY`, empty for none; by default a file in the user's folder. */
 function historyFile(): string {
   return process.env.OPENKV_HISTORY ?? join(homedir(), ".openkv_history");
 }
@@ -157,13 +160,16 @@ function readHistory(): string[] {
   const file = historyFile();
   if (file === "") return [];
   try {
-    return readFileSync(file, "utf8").split("\n").filter((line) => line !== "").reverse();
+    return readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .reverse();
   } catch {
     return [];
   }
 }
 
-/** A history that cannot be written is no reason to end. */
+/** A history that cannot be written does not end the shell. */
 function writeHistory(history: readonly string[]): void {
   const file = historyFile();
   if (file === "") return;

@@ -1,4 +1,4 @@
-// Duty: db and token: the databases of a server and who may open them.
+// Duty: db and token: the databases of a server and their tokens.
 
 import { randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
@@ -9,19 +9,26 @@ import { styleOf } from "../database.js";
 import { note, print, printFacts, type Style } from "../output.js";
 
 export function addTenantCommands(program: Command): void {
-  const db = program.command("db").description("the databases of a server that has a folder of them");
+  const db = program
+    .command("db")
+    .description("the databases of a server that has a folder of them");
 
   withServer(db.command("list").description("print all databases")).action(
     async (_: unknown, command: Command) => {
       const style = styleOf(command);
       for (const view of await ask<DatabaseView[]>(command, "GET", [])) {
         if (style.json) await print(JSON.stringify(view));
-        else await print(`${view.name}  ${view.bytes} bytes  ${view.tokens.length} tokens  ${view.createdAt}`);
+        else
+          await print(
+            `${view.name}  ${view.bytes} bytes  ${view.tokens.length} tokens  ${view.createdAt}`,
+          );
       }
     },
   );
 
-  const create = db.command("create").description("make a database; prints its first token, an admin's");
+  const create = db
+    .command("create")
+    .description("create a database, and print its first token, which has admin rights");
   withServer(withQuotas(create.argument("<name>", "1 to 63 of a-z, 0-9, - and _"))).action(
     async (name: string, options: QuotaOptions, command: Command) => {
       const quotas = quotasOf(options);
@@ -31,20 +38,24 @@ export function addTenantCommands(program: Command): void {
     },
   );
 
-  withServer(db.command("show").description("print one database").argument("<name>", "its name")).action(
-    async (name: string, _: unknown, command: Command) => {
-      await printDatabase(await ask<DatabaseView>(command, "GET", [name]), styleOf(command));
-    },
-  );
+  withServer(
+    db.command("show").description("print one database").argument("<name>", "its name"),
+  ).action(async (name: string, _: unknown, command: Command) => {
+    await printDatabase(await ask<DatabaseView>(command, "GET", [name]), styleOf(command));
+  });
 
-  const quotas = db.command("quotas").description("replace its quotas: what is not given is not bounded");
+  const quotas = db
+    .command("quotas")
+    .description("replace its quotas; a quota that is not given is removed");
   withServer(withQuotas(quotas.argument("<name>", "its name"))).action(
     async (name: string, options: QuotaOptions, command: Command) => {
       await ask(command, "PUT", [name, "quotas"], quotasOf(options));
     },
   );
 
-  const drop = db.command("drop").description("drop a database: watches end, its files are removed");
+  const drop = db
+    .command("drop")
+    .description("drop a database; its watches end and its files are removed");
   withServer(drop.argument("<name>", "its name").option(...YES)).action(
     async (name: string, { yes }: { yes?: boolean }, command: Command) => {
       await confirm(`Drop the database ${name} with all its entries`, yes);
@@ -69,10 +80,10 @@ function printToken({ id, rights, createdAt, token }: TokenView, style: Style): 
 }
 
 function noteOnce(style: Style): void {
-  if (!style.json) note("the token is shown this once");
+  if (!style.json) note("this token is not shown again");
 }
 
-/** As many bits as the server's own tokens have. */
+/** As many bits as the tokens of the server have. */
 const TOKEN_BYTES = 32;
 
 function addTokenCommands(program: Command): void {
@@ -86,7 +97,9 @@ function addTokenCommands(program: Command): void {
       await print(styleOf(command).json ? JSON.stringify({ token: made }) : made);
     });
 
-  const list = token.command("list").description("print the tokens of a database: not themselves");
+  const list = token
+    .command("list")
+    .description("print the tokens of a database by id; not their text");
   withServer(list.argument("<name>", "the database")).action(
     async (name: string, _: unknown, command: Command) => {
       const { tokens } = await ask<DatabaseView>(command, "GET", [name]);
@@ -94,17 +107,26 @@ function addTokenCommands(program: Command): void {
     },
   );
 
-  const create = token.command("create").description("make a token of a database, and print it");
-  const rights = new Option("--rights <rights>", "what it may").choices(["read", "write", "admin"]);
-  withServer(create.argument("<name>", "the database").addOption(rights.makeOptionMandatory())).action(
-    async (name: string, options: { rights: string }, command: Command) => {
-      const body = { rights: options.rights };
-      await printToken(await ask<TokenView>(command, "POST", [name, "tokens"], body), styleOf(command));
-      noteOnce(styleOf(command));
-    },
-  );
+  const create = token.command("create").description("create a token of a database, and print it");
+  const rights = new Option("--rights <rights>", "the rights of the token").choices([
+    "read",
+    "write",
+    "admin",
+  ]);
+  withServer(
+    create.argument("<name>", "the database").addOption(rights.makeOptionMandatory()),
+  ).action(async (name: string, options: { rights: string }, command: Command) => {
+    const body = { rights: options.rights };
+    await printToken(
+      await ask<TokenView>(command, "POST", [name, "tokens"], body),
+      styleOf(command),
+    );
+    noteOnce(styleOf(command));
+  });
 
-  const revoke = token.command("revoke").description("withdraw a token, and what was issued for it");
+  const revoke = token
+    .command("revoke")
+    .description("revoke a token, and the access tokens issued for it");
   withServer(revoke.argument("<name>", "the database").argument("<id>", "the token's id")).action(
     async (name: string, id: string, _: unknown, command: Command) => {
       await ask(command, "DELETE", [name, "tokens", id]);

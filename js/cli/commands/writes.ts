@@ -2,9 +2,21 @@
 
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
-import type { Kv } from "../../kv.js";
-import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../types.js";
-import { count, KEY_WORDS, key, keyOf, keys, type RangeOptions, selectorOf, withRange, withWhere, YES, some } from "../arguments.js";
+import type { Kv } from "../../api/kv.js";
+import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../model/types.js";
+import {
+  count,
+  KEY_WORDS,
+  key,
+  keyOf,
+  keys,
+  type RangeOptions,
+  selectorOf,
+  withRange,
+  withWhere,
+  YES,
+  some,
+} from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { readsInput, withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
@@ -20,14 +32,17 @@ export function addWriteCommands(program: Command): void {
     .description("store a value under a key")
     .usage("[options] <key...> <value>")
     .argument("<words...>", `${KEY_WORDS}; then the value: a literal, or a word that is a string`)
-    .option("--raw", "the value as it is, no literal: text, or - for the standard input, which is bytes")
-    .option("--file <path>", "store the contents of a file in place of a value; - is the standard input")
+    .option("--raw", "the value as text, not a literal; - is the standard input, as bytes")
+    .option("--file <path>", "store the contents of a file as the value; - is the standard input")
     .addOption(
-      new Option("--as <kind>", "with --raw and --file: what it becomes; entry takes a line of --json").choices(KINDS),
+      new Option(
+        "--as <kind>",
+        "with --raw and --file: the type of the value; entry reads a line of --json",
+      ).choices(KINDS),
     )
     .option("--text", "with --file: as --as text")
-    .option("--expire-in <ms>", "milliseconds until the entry ends (default: it stays)", count)
-    .option("--if-absent", "only if there is no entry; exit code 1 when there is")
+    .option("--expire-in <ms>", "milliseconds until the entry expires (default: never)", count)
+    .option("--if-absent", "only if there is no entry; exit code 1 if there is one")
     .action(async (words: string[], options: SetOptions, command: Command) => {
       const { expireIn, file, ifAbsent } = options;
       const given = file === undefined ? words.at(-1)! : undefined;
@@ -46,15 +61,15 @@ export function addWriteCommands(program: Command): void {
 
   const removal = program
     .command("delete")
-    .description("remove entries; absent ones are fine")
+    .description("delete entries; missing ones are no error")
     .argument("[key...]", "the keys", keys)
-    .option("--prefix <key>", "instead of keys: all that extend this one", key);
+    .option("--prefix <key>", "instead of keys: all keys that extend this one", key);
   withWhere(withRange(removal))
     .option("-n, --limit <count>", "with --prefix or --where: most entries (default: all)", some)
     .option("--atomic", "with --prefix or --where: all in one commit, or none")
     .option(...YES)
     .action(async (listed: KvKey[] | undefined, options: DeleteOptions, command: Command) => {
-      // Without any, the parser answers an empty list.
+      // Without keys, the parser returns an empty list.
       const of = listed?.length ? listed : undefined;
       const ranged = options.prefix ?? options.start ?? options.end;
       if ((of === undefined) === (ranged === undefined)) {
@@ -75,8 +90,12 @@ export function addWriteCommands(program: Command): void {
     });
 }
 
-/** `given`: the last argument, unless there is a file. */
-function valueOf(given: string | undefined, { raw, file, text, as }: SetOptions, command: Command): unknown {
+/** `given` is the last argument, unless there is a file. */
+function valueOf(
+  given: string | undefined,
+  { raw, file, text, as }: SetOptions,
+  command: Command,
+): unknown {
   if (raw && file !== undefined) command.error("error: give either --raw or --file");
   if (!raw && file === undefined) {
     if (as !== undefined || text) command.error("error: --as and --text need --raw or --file");
@@ -120,7 +139,7 @@ async function deleteMany(
   };
   if (of === undefined) {
     const which = selectorOf(prefix, options);
-    // Nobody is kept waiting for a number that is not to be shown.
+    // The count is needed for the question only.
     if (options.yes !== true) {
       const met = await kv.count(which, whereOf(options));
       await confirm(`Delete ${Math.min(met, limit ?? met)} entries`, false);
@@ -131,7 +150,10 @@ async function deleteMany(
   }
 }
 
-async function tell(result: { count: number; versionstamp: string | null }, style: Style): Promise<void> {
+async function tell(
+  result: { count: number; versionstamp: string | null },
+  style: Style,
+): Promise<void> {
   if (style.json) await print(JSON.stringify(result));
   else note(`deleted ${result.count}`);
 }

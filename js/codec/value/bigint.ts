@@ -3,8 +3,8 @@
  */
 
 import type { Buffer } from "node:buffer";
-import { type Decoder, malformed } from "./decode";
-import type { Encoder } from "./encode";
+import { type Decoder, malformed } from "./decoder";
+import type { Encoder } from "./encoder";
 import { tooLarge } from "./reject";
 import { TAG_BIGINT_NEGATIVE, TAG_BIGINT_POSITIVE } from "./tags";
 

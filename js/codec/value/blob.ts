@@ -1,12 +1,12 @@
 /**
- * Blob and File are stored with their contents. Their size is known at once, their bytes only
- * later: the encoder leaves room and says what belongs there, and the caller fills it in before the
- * value is sent.
+ * Blob and File are stored with their contents. Their size is known at once, their bytes only later:
+ * the encoder reserves the room and records it, and the caller fills it before the value is sent.
  */
 
-import type { Encoder } from "./encode";
+import type { Fill } from "../writer";
+import type { Encoder } from "./encoder";
 
-/** What the runtime knows of a Blob or File, whatever a subclass says. */
+/** The runtime's own getter of a Blob or File, which no subclass can override. */
 function getterOf(type: { prototype: object } | undefined, name: string) {
   return type && Object.getOwnPropertyDescriptor(type.prototype, name)?.get;
 }
@@ -16,15 +16,6 @@ const bytesOf = globalThis.Blob?.prototype.arrayBuffer;
 const files = (globalThis as { File?: { prototype: object } }).File;
 const nameOf = getterOf(files, "name");
 const modifiedOf = getterOf(files, "lastModified");
-
-/** Room left in an encoded value. */
-export interface Fill {
-  /** From the value's first byte, in bytes. */
-  offset: number;
-  /** In bytes; the blob's size when it was encoded. */
-  size: number;
-  blob: Blob;
-}
 
 /**
  * Writes tag 27 `["Blob", bytes, type]` or `["File", bytes, type, name, lastModified]` with the
@@ -45,7 +36,7 @@ export function writeBlob(encoder: Encoder, blob: Blob): void {
   }
 }
 
-/** What a File has beyond a Blob; null when it only looks like one. */
+/** The properties of a File beside those of a Blob; null if it only has the prototype. */
 function fileOf(blob: Blob): { name: string; lastModified: number } | null {
   if (typeof File !== "function" || !(blob instanceof File)) return null;
   try {

@@ -1,5 +1,5 @@
 /**
- * What kind of object a value is, by what the engine knows of it and not by what it says of itself.
+ * The kind of an object, by its internal state and not by its properties.
  *
  * Only objects that look special come here: those whose `Object.prototype.toString` is not "[object
  * Object]", and those without any own property. A plain object takes the short way in encode.ts.
@@ -26,13 +26,12 @@ export const enum Kind {
 const prototypeOf = Object.getPrototypeOf as (value: object) => object;
 
 /**
- * Prototypes of objects that hold state which no property shows; whoever inherits from them is
- * refused.
+ * Prototypes of objects with hidden state. Objects that inherit from them are refused.
  */
 const refused = new Set<object>();
-/** The same for streams and ports, which Deno refuses in words of its own. */
+/** The same for streams and ports. Deno's message for them differs. */
 const unsupported = new Set<object>();
-/** Keys: they could be stored, but should not be by accident. */
+/** Cryptographic keys: they could be stored, but must not be stored by accident. */
 const secrets = new Set<object>();
 
 const scope = globalThis as unknown as Record<
@@ -77,7 +76,7 @@ collect();
 
 const wasmModule = scope["WebAssembly"]?.["Module"]?.prototype;
 
-/** The kind of an object that is no array and no view. Throws for what cannot be stored. */
+/** The kind of an object that is neither an array nor a view. Throws if it cannot be stored. */
 export function kindOf(value: object): Kind {
   if (types.isProxy(value)) throw proxyNotCloneable(value);
   if (types.isMap(value)) return Kind.Map;
@@ -165,7 +164,7 @@ function nodeSecret(prototype: object): string | null {
   const constructor = Object.getOwnPropertyDescriptor(prototype, "constructor")?.value as unknown;
   if (typeof constructor !== "function") return null;
   if (constructor.name !== "KeyObject" && constructor.name !== "X509Certificate") return null;
-  // Only a class of the runtime's own prints without its source.
+  // Only built-in classes print without their source.
   const names = Object.getOwnPropertyNames(prototype);
   return names.includes("export") || names.includes("equals") || names.includes("fingerprint256")
     ? constructor.name

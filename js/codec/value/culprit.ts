@@ -1,13 +1,13 @@
 /**
- * Where in a value that part is which cannot be stored: looked for only when writing it has failed,
- * so that a value that can be stored pays nothing for it.
+ * Finds the part of a value that cannot be stored. The search runs only after encoding has failed,
+ * so it costs nothing for other values.
  */
 
 import { types } from "node:util";
-import { quote } from "../../key-text";
+import { quote } from "../key-text";
 import { blamedBy } from "./reject";
 
-/** Objects that are looked at before the search is given up. */
+/** Most objects that the search visits. */
 const LOOKED_AT_MAX = 100_000;
 /** Most characters of a path in a message. */
 const PATH_CHARS_MAX = 200;
@@ -16,7 +16,7 @@ const NAME = /^[\p{L}_$][\p{L}\p{N}_$]*$/u;
 const eachEntry = Map.prototype.forEach;
 const eachItem = Set.prototype.forEach;
 
-/** The error, with the place of what it is about; as it is when that is the whole value. */
+/** The error with the path of the part; unchanged if the part is the whole value. */
 export function placed(error: unknown, root: unknown): unknown {
   const blamed = blamedBy(error);
   if (blamed === undefined || blamed.value === root) return error;
@@ -24,7 +24,9 @@ export function placed(error: unknown, root: unknown): unknown {
   if (path === null) return error;
   const shown = path.length > PATH_CHARS_MAX ? `${path.slice(0, PATH_CHARS_MAX)}…` : path;
   const words = (error as Error).message;
-  return new TypeError(`${words} It is at ${shown}: leave it out, or store plain data in its place`);
+  return new TypeError(
+    `${words} It is at ${shown}: leave it out, or store plain data in its place`,
+  );
 }
 
 interface Place {
@@ -52,7 +54,7 @@ function pathTo(root: unknown, part: unknown): string | null {
   return null;
 }
 
-/** Everything that the object holds, with the step that leads there. */
+/** All parts of the object, each with its step in the path. */
 function visit(object: object, each: (value: unknown, step: string) => void): void {
   const inArray = Array.isArray(object);
   for (const name of Object.getOwnPropertyNames(object)) {

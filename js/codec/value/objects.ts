@@ -2,7 +2,7 @@
  * Tag 27 and the typed arrays, out (docs/format.md §2.1).
  */
 
-import { type Decoder, define, malformed } from "./decode";
+import { type Decoder, define, malformed } from "./decoder";
 import { ERROR_NAMES, VIEW_TAGS } from "./tags";
 
 type ViewConstructor = new (

@@ -1,14 +1,13 @@
 /**
- * Plain objects, out: records of the same keys come again and again, within a value and across
- * values.
+ * Decodes plain objects. Records with the same keys are frequent, within a value and across values.
  *
- * A reader is made for each set of keys that keeps coming: it compares the keys' bytes with what it
- * expects and makes the object in one go. Where code generation is forbidden, and for keys that do
+ * A frequent set of keys gets a reader of its own, which compares the bytes of the keys with the
+ * expected ones and creates the object at once. Where code generation is forbidden, and for keys that do
  * not repeat, entries are read one by one; the results are the same.
  */
 
 import type { Buffer } from "node:buffer";
-import { type Decoder, put } from "./decode";
+import { type Decoder, put } from "./decoder";
 
 /** Records of more keys than this are dictionaries, not shapes. */
 const SHAPE_KEYS_MAX = 32;
@@ -80,7 +79,7 @@ function readEntries(
 }
 
 /**
- * What a reader calls when key number `done` is not its own: `values` are those of the keys before.
+ * Called by a reader when key number `done` is not the expected one; `values` are those of the keys before.
  */
 function readRest(decoder: Decoder, keys: string[], values: unknown[]): object {
   const record: Record<string, unknown> = {};
@@ -91,7 +90,7 @@ function readRest(decoder: Decoder, keys: string[], values: unknown[]): object {
 function learn(keys: string[], slot: number): void {
   const shape = shapes[slot];
   if (shape === undefined || !sameKeys(shape.keys, keys)) {
-    // One that is in use gives way only to one that comes more often.
+    // A shape in use is replaced only by a more frequent one.
     if (shape === undefined || --shape.sightings < 0)
       shapes[slot] = { keys, sightings: 1, read: null };
     return;

@@ -6,7 +6,7 @@ const FUNCTION_TEXT_MAX = 128;
 const FUNCTION_TEXT_HEAD = 111;
 const FUNCTION_TEXT_TAIL = 2;
 
-/** What a refusal is about, so that its place in the whole value can be found. */
+/** The refused part by error, so that its path in the value can be found. */
 const blames = new WeakMap<object, { readonly value: unknown }>();
 
 function blame(error: TypeError, value: unknown): TypeError {
@@ -43,7 +43,7 @@ export function describe(value: unknown): string {
   return typeof tag === "string" ? `[object ${tag}]` : `[object ${builtinTag(value)}]`;
 }
 
-/** An object with a lone prototype's tag has no say in it: what the engine itself would call it. */
+/** The name that the engine gives the object, whatever its properties say. */
 function builtinTag(value: object): string {
   if (Array.isArray(value)) return "Array";
   const text = Object.prototype.toString.call(
@@ -63,7 +63,7 @@ function dataProperty(value: object, name: PropertyKey): unknown {
   return undefined;
 }
 
-/** A Proxy's description is its target's, which cannot be reached: what follows runs no trap. */
+/** The error for a Proxy. Its target cannot be read without running a trap. */
 export function proxyNotCloneable(proxy: object): TypeError {
   const name =
     typeof proxy === "function"

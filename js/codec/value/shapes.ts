@@ -1,5 +1,5 @@
 /**
- * Plain objects, in: objects of the same keys come again and again, within a value and across
+ * Encodes plain objects. Objects with the same keys are frequent, within a value and across
  * values.
  *
  * A writer is made for each set of keys that keeps coming. It looks whether an object has these
@@ -9,7 +9,7 @@
 
 import { Buffer } from "node:buffer";
 import { isWellFormed } from "../text";
-import type { Encoder } from "./encode";
+import type { Encoder } from "./encoder";
 import { writeHead } from "./splice";
 
 /** Objects of more keys than this are dictionaries, not shapes. */
@@ -40,7 +40,7 @@ let writers = 0;
 let sightingsNeeded = SIGHTINGS_BEFORE_WRITER;
 let mayGenerate = true;
 
-/** The writer for objects like `value`, which has these own keys; null while there is none. */
+/** The writer for objects with these own keys, as `value` has; null if there is none yet. */
 export function shapeWriter(value: object, keys: readonly string[]): ShapeWriter | null {
   const count = keys.length;
   if (count > SHAPE_KEYS_MAX || !mayGenerate) return null;
@@ -55,7 +55,7 @@ export function shapeWriter(value: object, keys: readonly string[]): ShapeWriter
     (SHAPE_SLOTS - 1);
   const shape = shapes[slot];
   if (shape === undefined || !sameKeys(shape.keys, keys)) {
-    // One that is in use gives way only to one that comes more often.
+    // A shape in use is replaced only by a more frequent one.
     if (shape === undefined || --shape.sightings < 0) {
       shapes[slot] = { keys, constructor: constructorOf(value), sightings: 1, write: null };
     }

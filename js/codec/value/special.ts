@@ -5,7 +5,7 @@
 import { types } from "node:util";
 import { writeBlob } from "./blob";
 import { Kind, kindOf } from "./classify";
-import type { Encoder } from "./encode";
+import type { Encoder } from "./encoder";
 import { ERROR_NAMES, TAG_DATE, TAG_MAP, TAG_SET } from "./tags";
 import { KvUuidV7, NIL_UUID } from "../uuid";
 import { writeBuffer } from "./views";
@@ -30,7 +30,7 @@ const eachItem = Set.prototype.forEach;
 const timeOf = Date.prototype.getTime;
 
 /**
- * Writes an object that was just met, by its kind; `tag` is what it says of itself. Throws for what
+ * Writes an object of its kind; `tag` is its `Object.prototype.toString`. Throws for what
  * cannot be stored.
  */
 export function writeSpecial(encoder: Encoder, value: object, tag: string): void {
@@ -83,7 +83,7 @@ function claimedKind(value: object, tag: string): Kind | null {
   }
 }
 
-/** The text of a UUID that the commit will make. It is a string: there is no identity to keep. */
+/** The text of a UUID that the commit makes. A string has no identity to keep. */
 function writePlaceholder(encoder: Encoder, value: object): void {
   encoder.text(NIL_UUID);
   encoder.mark(KvUuidV7.numberOf(value)!, encoder.pos - NIL_UUID.length);
@@ -137,7 +137,7 @@ function writeBoxed(encoder: Encoder, value: object): void {
   }
 }
 
-/** Own data properties only, as in V8: what a getter says is not kept. */
+/** Only own data properties, as in V8; results of getters are not stored. */
 function ownData(value: object, name: string): { value: unknown } | null {
   const property = Object.getOwnPropertyDescriptor(value, name);
   return property !== undefined && "value" in property ? { value: property.value } : null;

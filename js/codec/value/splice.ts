@@ -10,7 +10,7 @@
 import { Buffer } from "node:buffer";
 import { TAG_OBJECT, TAG_SHAREABLE, TAG_SHARED } from "./tags";
 
-/** What stands at `at` for `drop` bytes is replaced. */
+/** A replacement of the `drop` bytes at `at`. */
 export type Edit =
   /** A reference to the object with this number in order of first meeting. */
   | { kind: "reference"; at: number; drop: number; object: number }
@@ -56,7 +56,7 @@ export function splice(
   const shared = new Set<number>();
   for (const edit of edits) if (edit.kind === "reference") shared.add(edit.object);
 
-  // Steps in the order of the bytes; a mark comes before what it marks.
+  // Steps in the order of the bytes; a mark comes before its object.
   const steps: { at: number; edit: Edit | null; object: number }[] = [];
   for (const object of shared) {
     if (starts[object] !== INSIDE_EDIT) steps.push({ at: starts[object], edit: null, object });

@@ -5,8 +5,8 @@
 
 import { Buffer } from "node:buffer";
 import { isWellFormed, writeUtf8 } from "../text";
-import { type Decoder, malformed } from "./decode";
-import type { Encoder } from "./encode";
+import { type Decoder, malformed } from "./decoder";
+import type { Encoder } from "./encoder";
 import { tooLarge } from "./reject";
 import { writeHead } from "./splice";
 import { TAG_WTF8 } from "./tags";
@@ -52,7 +52,7 @@ export function readWtf8(decoder: Decoder): string {
   const bytes = decoder.bytes();
   const units: number[] = [];
   let lone = false;
-  for (let at = 0; at < bytes.length;) {
+  for (let at = 0; at < bytes.length; ) {
     const a = bytes[at];
     const more = a < 0x80 ? 0 : a < 0xe0 ? 1 : a < 0xf0 ? 2 : 3;
     if ((a >= 0x80 && a < 0xc2) || a > 0xf4 || at + more >= bytes.length + (more === 0 ? 1 : 0))

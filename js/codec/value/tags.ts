@@ -2,7 +2,7 @@
  * The numbers of docs/format.md §2: encoding ids, CBOR tags and bounds.
  */
 
-/** V8's format, of which only what nobody else can read comes here. */
+/** V8's format. Only values that Rust could not convert arrive in it. */
 export const ENCODING_V8 = 1;
 /** `KvU64`: eight bytes, little-endian. */
 export const ENCODING_LE64 = 2;
@@ -59,7 +59,7 @@ export const VIEW_BYTES: Readonly<Record<string, number>> = {
   Float64Array: 8,
 };
 
-/** The classes an Error comes back as; every other name comes back as `Error`. */
+/** The classes of a decoded Error; every other name becomes `Error`. */
 export const ERROR_NAMES = [
   "Error",
   "EvalError",

@@ -19,22 +19,9 @@ import {
   viewBytes,
   viewOffset,
 } from "../slots";
-import type { Encoder } from "./encode";
+import type { Encoder, SeenBuffer } from "./encoder";
 import { INSIDE_EDIT } from "./splice";
 import { VIEW_BYTES, VIEW_TAGS } from "./tags";
-
-/** A buffer that the value holds, or holds a view of. */
-interface Seen {
-  buffer: ArrayBuffer;
-  /** Its size when it was written; a getter can resize it afterwards. Infinity: it has one size. */
-  bytes: number;
-  /** The view written as its own bytes at [at, end), as long as nothing else uses the buffer. */
-  alone: { name: string; at: number; end: number; byteOffset: number; length: number } | null;
-  /** Its number among the value's objects, once it is written. */
-  object: number;
-}
-
-export type SeenBuffers = Seen[];
 
 /** The class of a view: "Uint8Array" for its subclasses too. */
 export function viewName(view: ArrayBufferView): string {
@@ -105,8 +92,8 @@ export function writeBuffer(encoder: Encoder, buffer: ArrayBuffer): void {
   if (resizable) encoder.number(maxBytes(buffer));
 }
 
-/** The buffer is not the first view's alone: that view's bytes become a view of it. */
-function share(encoder: Encoder, seen: Seen): void {
+/** A second view uses the buffer: the bytes of the first one become a view of the buffer. */
+function share(encoder: Encoder, seen: SeenBuffer): void {
   const { name, at, end, byteOffset, length } = seen.alone!;
   refuseDetached(seen.buffer);
   seen.object = encoder.number_of(seen.buffer, INSIDE_EDIT);
@@ -120,7 +107,7 @@ function share(encoder: Encoder, seen: Seen): void {
   });
 }
 
-function find(encoder: Encoder, buffer: ArrayBuffer): Seen | null {
+function find(encoder: Encoder, buffer: ArrayBuffer): SeenBuffer | null {
   const { buffers } = encoder;
   for (let i = 0; i < buffers.length; i++) if (buffers[i].buffer === buffer) return buffers[i];
   return null;
@@ -136,7 +123,7 @@ function refuseDetached(buffer: ArrayBuffer): void {
 }
 
 /**
- * Whether the view's length follows its buffer's. No property tells; resizing the buffer does, and
+ * Whether the view's length follows its buffer's. No property says so; resizing the buffer shows it, and
  * back again it is as it was. No code but this runs in between.
  */
 function tracksLength(

@@ -1,13 +1,13 @@
 /**
- * A value as bytes of its own, with nothing left open: for whatever leaves the process by another
- * way than a write, whose segments fill what is open themselves.
+ * A value as complete bytes, with the contents of Blobs, for callers other than writes. The segments
+ * of a write fill the contents themselves.
  */
 
 import { Writer } from "../writer";
 import { fillBlobs } from "./blob";
 import { encodeCbor } from "./encode";
 
-/** Any value as CBOR: at once, or a promise of it where the contents of a Blob are read first. */
+/** A value as CBOR; a promise of it if the contents of a Blob are to be read first. */
 export function encodeWhole(value: unknown): Buffer | Promise<Buffer> {
   const writer = new Writer();
   encodeCbor(writer, value);

@@ -1,4 +1,4 @@
-//! What a deletion finds out before its commit: which entries meet its filter.
+//! The search of a deletion before its commit: which entries match its filter.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,19 +7,19 @@ use crate::filter::Filter;
 use crate::model::{Among, Error, Key, Known, LONG_STEP_MS, Result};
 use crate::store::{Patience, Scan, Snapshot};
 
-/// A look at the entries of one commit, in steps.
+/// A search of the entries of one commit, in steps.
 pub(super) struct Look {
     filter: Filter,
     pub(super) patience: Arc<Patience>,
-    /// What is known by now.
+    /// The entries compared so far.
     pub(super) known: Known,
-    /// How many of those meet the filter.
+    /// How many of those match the filter.
     pub(super) met: usize,
-    /// Of a range: the first key that was not looked at; `None` when all were.
+    /// Of a range: the first key that was not searched; `None` when all were.
     pub(super) bound: Option<Key>,
     /// Of a range: where the next step begins, if one has been taken.
     at: Option<Key>,
-    /// Of keys: how many have been looked at.
+    /// Of keys: how many have been searched.
     keys: usize,
     rows: usize,
     tries: usize,
@@ -40,8 +40,8 @@ impl Look {
         self.tries
     }
 
-    /// One step; `true` when the commit can follow: all was looked at, or as many entries as one may
-    /// look at or delete.
+    /// Does one step; `true` when the commit can follow: everything was searched, or as many entries as
+    /// one commit may examine or delete.
     pub(super) fn step(
         &mut self,
         snapshot: &mut dyn Snapshot,
@@ -105,7 +105,7 @@ impl Look {
                 Some((_, Ok(None))) => {
                     return Err(self.patience.check().err().unwrap_or_else(Error::closed));
                 }
-                // The commit says what is wrong with a value, if it is still there.
+                // The commit reports what is wrong with the value, if it still exists.
                 Some((_, Err(_))) => self.met += 1,
                 None => {}
             }

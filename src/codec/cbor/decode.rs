@@ -3,6 +3,7 @@
 //! One loop with a stack of its own: an item is read up to the first item inside it, and then a
 //! frame waits until all of those have come.
 
+use super::decoder::{Decoder, UNFINISHED};
 use super::frames::{Children, Frame, Identity};
 use super::head::{
     Head, Reader, TAG_BIGINT, TAG_DATE, TAG_GENERIC, TAG_MAP, TAG_NEGATIVE_BIGINT, TAG_SET,
@@ -32,35 +33,9 @@ use crate::model::{ErrorName, ErrorProperties, Node, NodeId, VALUE_DEPTH_MAX, Va
 /// # Ok::<(), openkv::codec::Malformed>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<Value, Malformed> {
-    let mut decoder = Decoder {
-        reader: Reader::new(bytes),
-        value: Value::new(UNFINISHED),
-        shares: Vec::new(),
-        frames: Vec::new(),
-    };
+    let mut decoder = Decoder::new(bytes);
     decoder.run()?;
-    decoder.reader.end()?;
-    if decoder.shares.iter().any(|share| !share.met_again) {
-        return decoder.reader.fail("invalid value: shareable that is not shared");
-    }
-    Ok(decoder.value)
-}
-
-/// Stands for a node until all of it has been read; it has identity, since what is inside may refer
-/// to it.
-pub(super) const UNFINISHED: Node = Node::Object(Vec::new());
-
-pub(super) struct Decoder<'a> {
-    pub(super) reader: Reader<'a>,
-    pub(super) value: Value,
-    shares: Vec<Share>,
-    frames: Vec<Frame<'a>>,
-}
-
-/// An object wrapped in tag 28.
-struct Share {
-    id: NodeId,
-    met_again: bool,
+    decoder.end()
 }
 
 impl<'a> Decoder<'a> {
@@ -223,25 +198,6 @@ impl<'a> Decoder<'a> {
             return Ok(());
         }
         self.reader.fail("invalid value: nested too deeply")
-    }
-
-    /// Numbers the node after tag 28 and reads on.
-    pub(super) fn share(&mut self, id: NodeId) -> Result<Head, Malformed> {
-        self.shares.push(Share { id, met_again: false });
-        self.reader.head()
-    }
-
-    /// The node that tag 29 names.
-    pub(super) fn shared(&mut self) -> Result<NodeId, Malformed> {
-        let start = self.reader;
-        let index = usize::try_from(self.reader.count()?).unwrap_or(usize::MAX);
-        match self.shares.get_mut(index) {
-            Some(share) => {
-                share.met_again = true;
-                Ok(share.id)
-            }
-            None => start.fail("invalid value: reference to nothing"),
-        }
     }
 
     /// What tells the item that has just been read from others in a `Map` or `Set`.

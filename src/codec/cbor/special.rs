@@ -70,7 +70,7 @@ pub(super) fn read_date(reader: &mut Reader<'_>) -> Result<Node, Malformed> {
     // Beyond 2^42 seconds the product can be closer to half a millisecond than to a whole one.
     let rounded = (seconds * 1000.0).round();
     let candidates = [rounded, rounded - 1.0, rounded + 1.0];
-    // Adding 0 turns −0, which no Date holds, into 0, whose seconds are others.
+    // Adding 0 turns −0, which no Date holds, into 0, which has other seconds.
     let written = |ms: &f64| ((ms + 0.0) / 1000.0).to_bits() == seconds.to_bits();
     match candidates.into_iter().find(written).filter(|ms| ms.abs() <= DATE_MS_MAX) {
         Some(ms) => Ok(Node::Date(ms + 0.0)),

@@ -190,8 +190,8 @@ fn a_tree_that_is_too_deep_is_not_written() {
 #[test]
 fn ids_of_other_values_are_not_followed() {
     let mut large = Value::new(Node::Null);
-    let foreign: Vec<NodeId> = (0..3).map(|_| large.push(Node::Null)).collect();
-    let value = Value::new(Node::Array(foreign));
+    let others: Vec<NodeId> = (0..3).map(|_| large.push(Node::Null)).collect();
+    let value = Value::new(Node::Array(others));
     assert_eq!(encode(&value).map_err(|error: Error| error.kind()), Err(Kind::Invalid));
 }
 

@@ -2,7 +2,7 @@
 //! others see or that can grow.
 
 use super::Malformed;
-use super::decode::{Decoder, UNFINISHED};
+use super::decoder::{Decoder, UNFINISHED};
 use super::head::{Head, Reader, TAG_GENERIC, TAG_SHAREABLE, TAG_SHARED, Writer};
 use super::special::{read_buffer, write_name};
 use crate::model::{Node, NodeId, ViewClass, Window};

@@ -1,7 +1,7 @@
 //! What both one-pass rewriters share: the bytes that come, and when to give up.
 //!
-//! `None` means "not by this way", never "wrong": whoever gets it asks the way through a tree, which
-//! says what is wrong.
+//! `None` means that one pass is not enough, never that the bytes are wrong. The caller then converts
+//! through a tree, which reports what is wrong.
 
 /// The rest of the bytes.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);

@@ -246,8 +246,8 @@ impl Rewriter<'_> {
         Some(())
     }
 
-    /// A buffer that is seen by the `Uint8Array` behind it and, as far as this way knows, by nobody
-    /// else: a reference to it ends this way.
+    /// A buffer with the `Uint8Array` behind it. A later reference to the buffer ends the one-pass
+    /// conversion.
     fn bytes(&mut self) -> Option<()> {
         let len = self.from.varint()? as usize;
         let bytes = self.from.take(len)?;

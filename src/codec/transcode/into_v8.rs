@@ -89,7 +89,7 @@ fn item(from: &mut Bytes<'_>, out: &mut Vec<u8>, open: &mut Vec<Open>) -> Option
             from.byte()?;
             let seconds = f64::from_be_bytes(from.array()?);
             let ms = (seconds * 1000.0).round() + 0.0;
-            // The few whose seconds are not exact are for the other way.
+            // A date whose seconds are not exact is converted through a tree.
             if !seconds.is_nan() && (ms / 1000.0).to_bits() != seconds.to_bits() {
                 return None;
             }

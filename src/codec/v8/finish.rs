@@ -1,5 +1,5 @@
-//! What can be said of views only when the whole value is there: whether anybody else sees their
-//! buffer. One that nobody else sees, and that cannot grow, is stored as its own bytes.
+//! Views are completed when the whole value is decoded. A view is stored as its own bytes if no other
+//! node refers to its buffer and the buffer cannot grow.
 
 use crate::model::{Buffer, Node, NodeId, Value, ViewClass, Window};
 

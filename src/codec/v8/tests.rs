@@ -1,4 +1,4 @@
-//! What Deno and Node have written is read, and what is hostile is refused. `vectors/v8.json` has
+//! What Deno and Node have written is read, and what is hostile is refused. `tests/vectors/v8.json` has
 //! golden values in all three formats.
 
 use super::*;
@@ -6,7 +6,7 @@ use crate::codec::{cbor, hex::hex};
 use crate::model::{Blob, Kind, Node, VALUE_DEPTH_MAX, Value};
 
 fn vectors() -> Vec<serde_json::Value> {
-    let text = include_str!("../../../vectors/v8.json");
+    let text = include_str!("../../../tests/vectors/v8.json");
     let json: serde_json::Value = serde_json::from_str(text).unwrap();
     json["values"].as_array().unwrap().clone()
 }
@@ -40,7 +40,7 @@ fn values_have_their_golden_bytes_and_come_back_from_them() {
     }
 }
 
-/// Forms that are read though nobody here writes them; the bytes after the version.
+/// Forms that are read though openkv does not write them; the bytes after the version.
 #[test]
 fn other_forms_are_read() {
     let cases = [
@@ -103,7 +103,7 @@ fn what_is_no_value_is_refused() {
         ("a maximum that no buffer has", "ff 0f 7e 00 ffffffffffffffff01"),
         ("an unknown flag of a RegExp", "ff 0f 52 22 01 61 40"),
         ("RegExp flags u and v", "ff 0f 52 22 01 61 90 02"),
-        ("a host object of nobody", "ff 0f 5c 63 00"),
+        ("a host object of an unknown kind", "ff 0f 5c 63 00"),
         ("a Blob of Deno's", "ff 0f 5c ffffffff0f 6f 22 04 74797065 22 04 426c6f62 7b 01"),
     ];
     for (name, bytes) in cases {

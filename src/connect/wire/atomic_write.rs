@@ -76,7 +76,7 @@ fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
         }
         Mutation::Calculate { .. } => return Err(lacking_for("bounds of sums")),
         Mutation::Append { .. } => return Err(lacking_for("append and prepend")),
-        Mutation::Retime { .. } => return Err(lacking_for("touch and persist")),
+        Mutation::SetExpiry { .. } => return Err(lacking_for("touch and persist")),
     };
     let value = value.map(|EncodedValue { encoding, bytes }| {
         to_wire(encoding, &bytes).map(|(data, encoding)| schema::KvValue { data, encoding })

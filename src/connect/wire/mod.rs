@@ -1,6 +1,6 @@
 //! The messages of the data path ⇄ ranges, entries and writes.
 //!
-//! Each verb has a file with its four directions: `write_request` (a client), `read_request` (a
+//! Each request has a file with its four directions: `write_request` (a client), `read_request` (a
 //! server), `write_answer` (a server), `read_answer` (a client). What a server reads is held to
 //! [`Limits`](crate::model::Limits) in the order and with the words of Deno's own server, so that
 //! clients that match on them find them.

@@ -1,4 +1,4 @@
-//! Both directions of every verb against each other, and what each refuses.
+//! Both directions of every request against each other, and what each refuses.
 
 use num_bigint::BigInt;
 use prost::Message as _;

@@ -54,8 +54,8 @@ pub fn entry_to_wire(row: &Row<'_>) -> Result<schema::KvEntry> {
     Ok(schema::KvEntry { key: row.key.to_vec(), value, encoding, versionstamp })
 }
 
-/// An entry from the wire. The key's bytes are not looked at. A value in V8's format that nobody but
-/// V8 can read stays as it is: it is no reason to refuse the entries around it.
+/// An entry from the wire. The key's bytes are not looked at. A value in V8's format that only
+/// V8 can read stays as it is, so that the other entries of the answer are not refused.
 ///
 /// # Errors
 /// As [`from_wire`], other than for such a value; `Invalid` for a versionstamp that is none.

@@ -26,7 +26,7 @@ impl Log {
         Self { commits: BTreeMap::new(), extent }
     }
 
-    /// Logs changes, in the order of their commits, and lets go of old ones.
+    /// Logs changes, in the order of their commits, and trims old ones.
     pub(super) fn log(&mut self, changes: Vec<Change>, now_ms: i64) {
         let before = self.commits.len();
         for change in changes {

@@ -12,7 +12,7 @@ use crate::model::{
 };
 
 impl Tables {
-    /// Tells the indexes, if there are any. That fails only for want of memory.
+    /// Passes a change to the indexes, if there are any. That fails only if memory runs out.
     pub(super) fn tell_indexes(&mut self, tell: impl FnOnce(&mut PrivateIndexes) -> Result<()>) {
         if let Some(indexes) = self.indexes.get_mut()
             && let Err(error) = tell(indexes)
@@ -87,7 +87,7 @@ impl Finder for MemorySnapshot<'_> {
         let indexes = indexes.as_mut();
         let indexes = indexes.ok_or_else(|| Error::internal("the indexes are not there"))?;
         let lookup = &mut |key: &[u8], visit: &mut dyn FnMut(crate::model::Row<'_>)| {
-            let found = self.tables.rows.get(key).filter(|row| alive(row, self.now_ms));
+            let found = self.tables.alive(key, self.now_ms);
             if let Some(row) = found {
                 visit(seen(key, row));
             }

@@ -1,34 +1,30 @@
-//! Queue messages in memory: waiting, locked, dead, each in the order in which it is asked for.
+//! Queue messages in memory: waiting, locked and dead, each in the order in which it is read.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
-use crate::commit::{Failure, Settled, settle};
-use crate::engine::Report;
+use crate::commit::{LockedMessage, MessageTable};
 use crate::model::{
-    CLAIM_MESSAGES_MAX, Claim, DeadLetter, DeadOrder, Delivery, EncodedValue, Encoding, Enqueued,
-    Key, Message, Outcome, QueueStats, Reason, Renewal, Settlement,
+    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, Message, QueueStats, Reason,
+    Result,
 };
 
-/// What dead messages leave behind: keys and the value that goes under them.
-pub(super) type Left = Vec<(Vec<Key>, EncodedValue)>;
-
 /// In the order in which a queue's messages are handed out: priority, due time, number.
-type Place = (Reverse<u8>, i64, i64);
+type WaitingOrder = (Reverse<u8>, i64, i64);
 
 #[derive(Default)]
 pub(super) struct Messages {
     last_id: i64,
     live: BTreeMap<i64, Queued>,
-    waiting: HashMap<String, BTreeSet<Place>>,
+    waiting: HashMap<String, BTreeSet<WaitingOrder>>,
     /// End of the lock and number.
     locked: HashMap<String, BTreeSet<(i64, i64)>>,
     /// Queue and deduplication key of what is live.
     keys: HashMap<(String, String), i64>,
     dead: BTreeMap<i64, Dead>,
     /// Time of death and number.
-    buried: HashMap<String, BTreeSet<(i64, i64)>>,
+    dead_order: HashMap<String, BTreeSet<(i64, i64)>>,
     /// End of the retention and number.
     purges: BTreeSet<(i64, i64)>,
 }
@@ -45,7 +41,7 @@ struct Queued {
 }
 
 impl Queued {
-    fn place(&self, id: i64) -> Place {
+    fn place(&self, id: i64) -> WaitingOrder {
         (Reverse(self.message.priority), self.message.due_ms, id)
     }
 }
@@ -58,17 +54,6 @@ struct Dead {
 }
 
 impl Messages {
-    pub(super) fn enqueue(&mut self, message: Message, now_ms: i64) -> Enqueued {
-        if let Some(key) = key_of(&message)
-            && let Some(id) = self.keys.get(&key)
-        {
-            return Enqueued { id: Some(*id), deduplicated: true };
-        }
-        self.last_id += 1;
-        self.insert(self.last_id, message, now_ms);
-        Enqueued { id: Some(self.last_id), deduplicated: false }
-    }
-
     fn insert(&mut self, id: i64, message: Message, now_ms: i64) {
         if let Some(key) = key_of(&message) {
             self.keys.insert(key, id);
@@ -111,109 +96,26 @@ impl Messages {
         self.live.get(&id).is_some_and(|queued| queued.lock == lock)
     }
 
-    /// Ends deliveries whose lock still holds; answers what dead messages leave behind.
-    pub(super) fn settle(
-        &mut self,
-        settlements: &[Settlement],
-        now_ms: i64,
-        report: &mut Report,
-    ) -> Left {
-        let mut left = Left::new();
-        for Settlement { id, lock, outcome, delay_ms, reason } in settlements {
-            let held = self.holds(*id, *lock);
-            report.settled.push(held);
-            let Some(mut queued) = held.then(|| self.take(*id)).flatten() else { continue };
-            match outcome {
-                Outcome::Done => self.forget_key(&queued.message),
-                Outcome::Failed => {
-                    let failure = Failure::Told { delay_ms: *delay_ms };
-                    let reason = reason.clone().unwrap_or_default();
-                    left.extend(self.fail(*id, queued, failure, reason, now_ms, report));
-                }
-                Outcome::Returned => {
-                    queued.lock = 0;
-                    queued.attempts -= 1;
-                    if queued.attempts == 0 {
-                        queued.first_ms = None;
-                    }
-                    report.put_back |= queued.message.is_named();
-                    self.put(*id, queued);
-                    report.queued = true;
-                }
-            }
-        }
-        left
+    /// Takes the message that a lock holds.
+    fn take_held(&mut self, id: i64, lock: i64) -> Option<Queued> {
+        self.holds(id, lock).then(|| self.take(id)).flatten()
     }
 
-    /// Fails the deliveries whose lock has run out: their consumer is gone.
-    pub(super) fn fail_lost(&mut self, queue: &str, now_ms: i64, report: &mut Report) -> Left {
-        let locked = self.locked.get(queue).into_iter().flatten();
-        let ended = locked.take_while(|(end, _)| *end <= now_ms).take(CLAIM_MESSAGES_MAX);
-        let ids: Vec<i64> = ended.map(|(_, id)| *id).collect();
-        report.lost += ids.len();
-        let mut left = Left::new();
-        for id in ids {
-            let Some(queued) = self.take(id) else { continue };
-            let failure = Failure::LockLost { end_ms: queued.lock_end_ms };
-            left.extend(self.fail(id, queued, failure, Reason::lock_expired(), now_ms, report));
-        }
-        left
-    }
-
-    fn fail(
-        &mut self,
-        id: i64,
-        mut queued: Queued,
-        failure: Failure,
-        reason: Reason,
-        now_ms: i64,
-        report: &mut Report,
-    ) -> Option<(Vec<Key>, EncodedValue)> {
-        match settle(&queued.message, queued.attempts, failure, now_ms) {
-            Settled::RetryAt(due_ms) => {
-                queued.lock = 0;
-                queued.message.due_ms = due_ms;
-                let told = matches!(failure, Failure::Told { .. });
-                report.put_back |= told && queued.message.is_named();
-                self.put(id, queued);
-                report.queued = true;
-                None
-            }
-            Settled::Dead => {
-                self.forget_key(&queued.message);
-                let keys = queued.message.keys_if_undelivered.clone();
-                let bytes = queued.message.value.clone();
-                if queued.message.is_named() {
-                    self.bury(id, queued, reason, now_ms, report);
-                }
-                Some((keys, EncodedValue { encoding: Encoding::Cbor, bytes }))
-            }
-        }
-    }
-
-    fn bury(&mut self, id: i64, queued: Queued, reason: Reason, now_ms: i64, report: &mut Report) {
-        let Queued { message, attempts, enqueued_ms, first_ms, last_ms, .. } = queued;
-        let purge_ms = message.dead_retention_ms.map(|kept| now_ms.saturating_add(kept));
-        report.purge_ahead |= purge_ms.is_some();
-        let letter = DeadLetter {
+    fn locked_of(&self, id: i64) -> Option<LockedMessage> {
+        let Queued { message, attempts, lock_end_ms, .. } = self.live.get(&id)?;
+        Some(LockedMessage {
             id,
-            attempts,
-            enqueued_ms,
-            first_ms: first_ms.unwrap_or(now_ms),
-            last_ms: last_ms.unwrap_or(now_ms),
-            died_ms: now_ms,
-            reason,
-            value: Vec::new(),
-        };
-        self.buried.entry(message.queue.clone()).or_default().insert((now_ms, id));
-        self.purges.extend(purge_ms.map(|at| (at, id)));
-        self.dead.insert(id, Dead { message, letter, purge_ms });
+            attempts: *attempts,
+            lock_end_ms: *lock_end_ms,
+            message: message.clone(),
+            encoding: Encoding::Cbor,
+        })
     }
 
-    fn unbury(&mut self, id: i64) -> Option<Message> {
+    fn take_dead(&mut self, id: i64) -> Option<Message> {
         let dead = self.dead.remove(&id)?;
-        if let Some(buried) = self.buried.get_mut(&dead.message.queue) {
-            buried.remove(&(dead.letter.died_ms, id));
+        if let Some(dead_order) = self.dead_order.get_mut(&dead.message.queue) {
+            dead_order.remove(&(dead.letter.died_ms, id));
         }
         if let Some(at) = dead.purge_ms {
             self.purges.remove(&(at, id));
@@ -227,21 +129,185 @@ impl Messages {
         }
     }
 
-    pub(super) fn renew(&mut self, renewals: &[Renewal], now_ms: i64) -> Vec<bool> {
-        let mut renewed = Vec::new();
-        for Renewal { id, lock, lock_ms } in renewals {
-            let held = self.holds(*id, *lock);
-            renewed.push(held);
-            if let Some(mut queued) = held.then(|| self.take(*id)).flatten() {
-                queued.lock_end_ms = now_ms + lock_ms;
-                self.put(*id, queued);
-            }
-        }
-        renewed
+    pub(super) fn earliest(&self, queue: &str) -> Option<i64> {
+        let waiting = firsts(self.waiting.get(queue)).map(|(_, due_ms, _)| due_ms);
+        let locked = self.locked.get(queue).into_iter().flatten().map(|(end_ms, _)| *end_ms);
+        waiting.chain(locked.take(1)).min()
     }
 
-    /// Locks and hands out what is due.
-    pub(super) fn claim(&mut self, claim: &Claim, now_ms: i64) -> Vec<Delivery> {
+    pub(super) fn earliest_purge(&self) -> Option<i64> {
+        self.purges.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+    ) -> usize {
+        let is_here = |dead: &Dead| dead.message.queue == queue;
+        match change {
+            DeadLetterChange::Requeue(id) | DeadLetterChange::Delete(id)
+                if !self.dead.get(id).is_some_and(is_here) =>
+            {
+                0
+            }
+            DeadLetterChange::Requeue(id) => {
+                let Some(mut message) = self.take_dead(*id) else { return 0 };
+                message.due_ms = now_ms;
+                if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
+                    message.deduplication_key = None;
+                }
+                self.insert(*id, message, now_ms);
+                1
+            }
+            DeadLetterChange::Delete(id) => usize::from(self.take_dead(*id).is_some()),
+            DeadLetterChange::Purge { before_ms, max } => {
+                let dead_order = self.dead_order.get(queue).into_iter().flatten();
+                let old = dead_order.take_while(|(died, _)| died < before_ms).take(*max);
+                let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
+                ids.into_iter().filter_map(|id| self.take_dead(id)).count()
+            }
+        }
+    }
+
+    pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
+        let mut stats = QueueStats::default();
+        for (_, due_ms, _) in self.waiting.get(queue).into_iter().flatten() {
+            *(if *due_ms <= now_ms { &mut stats.pending } else { &mut stats.delayed }) += 1;
+        }
+        for (end_ms, _) in self.locked.get(queue).into_iter().flatten() {
+            *(if *end_ms <= now_ms { &mut stats.pending } else { &mut stats.processing }) += 1;
+        }
+        stats.dead = self.dead_order.get(queue).map_or(0, |dead_order| dead_order.len() as u64);
+        stats
+    }
+
+    pub(super) fn depth(&self, queue: &str) -> u64 {
+        let waiting = self.waiting.get(queue).map_or(0, |all| all.len());
+        (waiting + self.locked.get(queue).map_or(0, |all| all.len())) as u64
+    }
+
+    pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
+        let waiting = self.waiting.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let locked = self.locked.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let dead_order =
+            self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let names: BTreeSet<_> = waiting.chain(locked).chain(dead_order).collect();
+        names.into_iter().take(count_max).cloned().collect()
+    }
+
+    pub(super) fn dead_letters(
+        &self,
+        queue: &str,
+        after: (i64, i64),
+        now_ms: i64,
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) {
+        let Some(dead_order) = self.dead_order.get(queue) else { return };
+        for (_, id) in dead_order.range((Bound::Excluded(after), Bound::Unbounded)) {
+            if let Some(letter) = self.dead_letter(queue, *id, now_ms)
+                && !visit(letter)
+            {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn dead_letter(&self, queue: &str, id: i64, now_ms: i64) -> Option<DeadLetter> {
+        let kept = |dead: &&Dead| dead.purge_ms.is_none_or(|at| at > now_ms);
+        let dead = self.dead.get(&id).filter(|dead| dead.message.queue == queue).filter(kept)?;
+        Some(DeadLetter { value: dead.message.value.clone(), ..dead.letter.clone() })
+    }
+}
+
+impl MessageTable for Messages {
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
+        let taken = self.take_held(id, lock);
+        if let Some(queued) = &taken {
+            self.forget_key(&queued.message);
+        }
+        Ok(taken.is_some())
+    }
+
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
+        let Some(mut queued) = self.take_held(id, lock) else { return Ok(None) };
+        queued.lock = 0;
+        queued.attempts -= 1;
+        if queued.attempts == 0 {
+            queued.first_ms = None;
+        }
+        let named = queued.message.is_named();
+        self.put(id, queued);
+        Ok(Some(named))
+    }
+
+    fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
+        Ok(self.holds(id, lock).then(|| self.locked_of(id)).flatten())
+    }
+
+    fn renew(&mut self, id: i64, lock: i64, end_ms: i64) -> Result<bool> {
+        let Some(mut queued) = self.take_held(id, lock) else { return Ok(false) };
+        queued.lock_end_ms = end_ms;
+        self.put(id, queued);
+        Ok(true)
+    }
+
+    fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
+        let locked = self.locked.get(queue).into_iter().flatten();
+        let expired = locked.take_while(|(end, _)| *end <= now_ms).take(max);
+        Ok(expired.filter_map(|(_, id)| self.locked_of(*id)).collect())
+    }
+
+    fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()> {
+        if let Some(mut queued) = self.take(locked.id) {
+            queued.lock = 0;
+            queued.message.due_ms = due_ms;
+            self.put(locked.id, queued);
+        }
+        Ok(())
+    }
+
+    fn remove_dead(
+        &mut self,
+        locked: &LockedMessage,
+        reason: Option<&Reason>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let id = locked.id;
+        let Some(queued) = self.take(id) else { return Ok(()) };
+        self.forget_key(&queued.message);
+        let Some(reason) = reason else { return Ok(()) };
+        let Queued { message, attempts, enqueued_ms, first_ms, last_ms, .. } = queued;
+        let purge_ms = message.dead_retention_ms.map(|kept| now_ms.saturating_add(kept));
+        let letter = DeadLetter {
+            id,
+            attempts,
+            enqueued_ms,
+            first_ms: first_ms.unwrap_or(now_ms),
+            last_ms: last_ms.unwrap_or(now_ms),
+            died_ms: now_ms,
+            reason: reason.clone(),
+            value: Vec::new(),
+        };
+        self.dead_order.entry(message.queue.clone()).or_default().insert((now_ms, id));
+        self.purges.extend(purge_ms.map(|at| (at, id)));
+        self.dead.insert(id, Dead { message, letter, purge_ms });
+        Ok(())
+    }
+
+    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
+        if let Some(key) = key_of(&message)
+            && let Some(id) = self.keys.get(&key)
+        {
+            return Ok(Enqueued { id: Some(*id), deduplicated: true });
+        }
+        self.last_id += 1;
+        self.insert(self.last_id, message, now_ms);
+        Ok(Enqueued { id: Some(self.last_id), deduplicated: false })
+    }
+
+    fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
         let Claim { queue, max, lock_ms, lock } = claim;
         let waiting = self.waiting.get(queue);
         let due = firsts(waiting).flat_map(|(priority, ..)| {
@@ -266,105 +332,19 @@ impl Messages {
             });
             self.put(id, queued);
         }
-        deliveries
+        Ok(deliveries)
     }
 
-    pub(super) fn earliest(&self, queue: &str) -> Option<i64> {
-        let waiting = firsts(self.waiting.get(queue)).map(|(_, due_ms, _)| due_ms);
-        let locked = self.locked.get(queue).into_iter().flatten().map(|(end_ms, _)| *end_ms);
-        waiting.chain(locked.take(1)).min()
-    }
-
-    pub(super) fn earliest_purge(&self) -> Option<i64> {
-        self.purges.first().map(|(at, _)| *at)
-    }
-
-    /// Removes dead messages whose retention is over; answers how many.
-    pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> usize {
+    fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
         let over = self.purges.iter().take_while(|(at, _)| *at <= now_ms).take(max);
         let ids: Vec<i64> = over.map(|(_, id)| *id).collect();
-        ids.into_iter().filter_map(|id| self.unbury(id)).count()
-    }
-
-    pub(super) fn order_dead(&mut self, queue: &str, order: &DeadOrder, now_ms: i64) -> usize {
-        let is_here = |dead: &Dead| dead.message.queue == queue;
-        match order {
-            DeadOrder::Requeue(id) | DeadOrder::Delete(id)
-                if !self.dead.get(id).is_some_and(is_here) =>
-            {
-                0
-            }
-            DeadOrder::Requeue(id) => {
-                let Some(mut message) = self.unbury(*id) else { return 0 };
-                message.due_ms = now_ms;
-                if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
-                    message.deduplication_key = None;
-                }
-                self.insert(*id, message, now_ms);
-                1
-            }
-            DeadOrder::Delete(id) => usize::from(self.unbury(*id).is_some()),
-            DeadOrder::Purge { before_ms, max } => {
-                let buried = self.buried.get(queue).into_iter().flatten();
-                let old = buried.take_while(|(died, _)| died < before_ms).take(*max);
-                let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
-                ids.into_iter().filter_map(|id| self.unbury(id)).count()
-            }
-        }
-    }
-
-    pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
-        let mut stats = QueueStats::default();
-        for (_, due_ms, _) in self.waiting.get(queue).into_iter().flatten() {
-            *(if *due_ms <= now_ms { &mut stats.pending } else { &mut stats.delayed }) += 1;
-        }
-        for (end_ms, _) in self.locked.get(queue).into_iter().flatten() {
-            *(if *end_ms <= now_ms { &mut stats.pending } else { &mut stats.processing }) += 1;
-        }
-        stats.dead = self.buried.get(queue).map_or(0, |buried| buried.len() as u64);
-        stats
-    }
-
-    pub(super) fn depth(&self, queue: &str) -> u64 {
-        let waiting = self.waiting.get(queue).map_or(0, |all| all.len());
-        (waiting + self.locked.get(queue).map_or(0, |all| all.len())) as u64
-    }
-
-    pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
-        let waiting = self.waiting.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
-        let locked = self.locked.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
-        let buried = self.buried.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
-        let names: BTreeSet<_> = waiting.chain(locked).chain(buried).collect();
-        names.into_iter().take(count_max).cloned().collect()
-    }
-
-    pub(super) fn dead_letters(
-        &self,
-        queue: &str,
-        after: (i64, i64),
-        now_ms: i64,
-        visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) {
-        let Some(buried) = self.buried.get(queue) else { return };
-        for (_, id) in buried.range((Bound::Excluded(after), Bound::Unbounded)) {
-            if let Some(letter) = self.dead_letter(queue, *id, now_ms)
-                && !visit(letter)
-            {
-                return;
-            }
-        }
-    }
-
-    pub(super) fn dead_letter(&self, queue: &str, id: i64, now_ms: i64) -> Option<DeadLetter> {
-        let kept = |dead: &&Dead| dead.purge_ms.is_none_or(|at| at > now_ms);
-        let dead = self.dead.get(&id).filter(|dead| dead.message.queue == queue).filter(kept)?;
-        Some(DeadLetter { value: dead.message.value.clone(), ..dead.letter.clone() })
+        Ok(ids.into_iter().filter_map(|id| self.take_dead(id)).count())
     }
 }
 
 /// The first message of each priority.
-fn firsts(waiting: Option<&BTreeSet<Place>>) -> impl Iterator<Item = Place> {
-    let first_from = move |from: Place| waiting?.range(from..).next().copied();
+fn firsts(waiting: Option<&BTreeSet<WaitingOrder>>) -> impl Iterator<Item = WaitingOrder> {
+    let first_from = move |from: WaitingOrder| waiting?.range(from..).next().copied();
     std::iter::successors(first_from((Reverse(u8::MAX), i64::MIN, i64::MIN)), move |place| {
         let (Reverse(priority), ..) = place;
         first_from((Reverse(priority.checked_sub(1)?), i64::MIN, i64::MIN))

@@ -9,7 +9,7 @@ use super::errors::failure;
 use super::identity::keep_log;
 use crate::model::{Error, Kind, PAGE_CACHE_KIB, Result};
 
-/// How long to leave a file alone that others are opening too.
+/// The pause between two attempts, while other processes open the same file.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Whether a connection may write.
@@ -31,7 +31,7 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     // path: URIs are not interpreted.
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
-    // If the log is another file's, none of it must get into this one.
+    // If the log belongs to another file, none of it may get into this one.
     keep_log(&connection, true)?;
     connection.busy_timeout(busy).map_err(failure)?;
     connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB).map_err(failure)?;
@@ -46,15 +46,14 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
 }
 
 /// SQLite opens the file or its log for reading only if it could not be opened for writing, whatever
-/// the reason: a writer that began while descriptors were used up would write nothing for as long as
-/// it lives.
+/// the reason: a writer opened while no file descriptor was free could never write.
 ///
 /// # Errors
 /// `Unavailable` for files that this process may write; those that it may not are SQLite's to refuse.
 #[cfg(unix)]
 fn refuse_fallback(path: &Path, connection: &Connection, busy: Duration) -> Result<()> {
     let is_readonly = connection.is_readonly("main").map_err(failure)?;
-    // A log for reading only is refused before the lock is tried for.
+    // SQLite refuses a read-only log before it tries for the lock.
     connection.busy_timeout(Duration::ZERO).map_err(failure)?;
     let begun = connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
     connection.busy_timeout(busy).map_err(failure)?;
@@ -70,7 +69,7 @@ fn refuse_fallback(path: &Path, connection: &Connection, busy: Duration) -> Resu
     Err(Error::new(Kind::Unavailable, reason))
 }
 
-/// Whether there is such a file, and this process may not write it.
+/// Whether the file exists and this process may not write it.
 #[cfg(unix)]
 fn is_denied(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;

@@ -1,11 +1,11 @@
-//! Dead messages: buried by the writer's transaction, read by any connection.
+//! Dead letters: written in the writer's transaction, read by any connection.
 
 use rusqlite::Connection;
 
 use super::statement::{Run, Statement};
-use crate::model::{DeadLetter, DeadOrder, QueueStats, Reason, Result};
+use crate::model::{DeadLetter, DeadLetterChange, QueueStats, Reason, Result};
 
-/// Dead messages keep all that a message is, so that they can be tried again.
+/// A dead letter keeps all fields of its message, so that it can be requeued.
 pub(super) const TABLES: &str = "
 CREATE TABLE openkv_dead (
   id INTEGER PRIMARY KEY,
@@ -30,39 +30,28 @@ CREATE INDEX openkv_dead_purge ON openkv_dead (purge_ms) WHERE purge_ms IS NOT N
 ";
 
 /// The writer's statements that touch `openkv_dead`.
-pub(super) struct Graves {
-    bury: Statement,
-    forget_live: Statement,
-    revive: Statement,
+pub(super) struct DeadLetters {
+    insert: Statement,
+    requeue: Statement,
     delete: Statement,
     purge_old: Statement,
     purge: Statement,
     first_purge: Statement,
 }
 
-/// What is known of a message when it dies; the rest is in its row.
-pub(super) struct Burial<'a> {
-    pub(super) id: i64,
-    pub(super) attempts: u32,
-    /// When it was enqueued, first handed out, last handed out.
-    pub(super) times: (i64, i64, i64),
-    pub(super) now_ms: i64,
-    pub(super) reason: &'a Reason,
-}
-
-impl Graves {
+impl DeadLetters {
     pub(super) fn new(connection: &Connection) -> Result<Self> {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
-            bury: prepare(
+            insert: prepare(
                 "INSERT OR REPLACE INTO openkv_dead \
-                 SELECT id, queue, priority, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?6 + dead_retention_ms, \
+                 SELECT id, queue, priority, attempts, enqueued_ms, coalesce(first_ms, ?2), \
+                 coalesce(last_ms, ?2), ?2, ?3, ?4, ?2 + dead_retention_ms, \
                  dedup, dead_retention_ms, backoff_ms, undelivered, v \
                  FROM openkv_queue WHERE id = ?1",
             )?,
-            forget_live: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
-            // A key that another message has taken meanwhile stays with that one.
-            revive: prepare(
+            // If another message has the deduplication key by now, that message keeps it.
+            requeue: prepare(
                 "INSERT INTO openkv_queue (id, queue, priority, due_ms, enqueued_ms, dedup, \
                  dead_retention_ms, backoff_ms, undelivered, v) \
                  SELECT id, queue, priority, ?3, ?3, \
@@ -87,16 +76,9 @@ impl Graves {
     }
 
     /// Copies a message's row from `openkv_queue`.
-    pub(super) fn bury(&mut self, burial: &Burial<'_>) -> Result<()> {
-        let (enqueued_ms, first_ms, last_ms) = burial.times;
-        let run = self.bury.run().int(1, burial.id).int(2, burial.attempts.into());
-        let run = run.int(3, enqueued_ms).int(4, first_ms).int(5, last_ms).int(6, burial.now_ms);
-        run.text(7, burial.reason.name()).text(8, burial.reason.message()).finish()
-    }
-
-    /// Deletes a message's row from `openkv_queue`.
-    pub(super) fn forget_live(&mut self, id: i64) -> Result<()> {
-        self.forget_live.run().int(1, id).finish()
+    pub(super) fn insert(&mut self, id: i64, reason: &Reason, now_ms: i64) -> Result<()> {
+        let run = self.insert.run().int(1, id).int(2, now_ms);
+        run.text(3, reason.name()).text(4, reason.message()).finish()
     }
 
     pub(super) fn earliest_purge(&mut self) -> Result<Option<i64>> {
@@ -104,7 +86,7 @@ impl Graves {
         Ok(if run.step()? { run.column_int_or_null(0) } else { None })
     }
 
-    /// Deletes those whose retention is over; answers how many.
+    /// Deletes dead letters whose retention is over; answers how many.
     pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
         if max == 0 {
             return Ok(0);
@@ -112,16 +94,21 @@ impl Graves {
         self.purge.run().int(1, now_ms).int(2, max as i64).changes()
     }
 
-    pub(super) fn order(&mut self, queue: &str, order: &DeadOrder, now_ms: i64) -> Result<usize> {
-        match order {
-            DeadOrder::Requeue(id) => {
-                let revived = self.revive.run().int(1, *id).text(2, queue).int(3, now_ms);
-                let revived = revived.changes()?;
+    pub(super) fn change(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+    ) -> Result<usize> {
+        match change {
+            DeadLetterChange::Requeue(id) => {
+                let requeued = self.requeue.run().int(1, *id).text(2, queue).int(3, now_ms);
+                let requeued = requeued.changes()?;
                 self.delete.run().int(1, *id).text(2, queue).finish()?;
-                Ok(revived)
+                Ok(requeued)
             }
-            DeadOrder::Delete(id) => self.delete.run().int(1, *id).text(2, queue).changes(),
-            DeadOrder::Purge { before_ms, max } => {
+            DeadLetterChange::Delete(id) => self.delete.run().int(1, *id).text(2, queue).changes(),
+            DeadLetterChange::Purge { before_ms, max } => {
                 let run = self.purge_old.run().text(1, queue).int(2, *before_ms);
                 run.int(3, *max as i64).changes()
             }
@@ -131,7 +118,7 @@ impl Graves {
 
 /// A reader's statements about queues; most readers never need them.
 #[derive(Default)]
-pub(super) struct Looks(Option<Statements>);
+pub(super) struct QueueReader(Option<Statements>);
 
 struct Statements {
     waiting: Statement,
@@ -151,7 +138,7 @@ macro_rules! letters_where {
     };
 }
 
-impl Looks {
+impl QueueReader {
     /// Prepared on the connection of another statement.
     fn statements(&mut self, on: &Statement) -> Result<&mut Statements> {
         let statements = match self.0.take() {
@@ -233,7 +220,7 @@ impl Looks {
     }
 }
 
-/// All of a kind, and how many of them are over a time.
+/// All messages in a state, and how many of them have passed a time.
 fn counts(statement: &mut Statement, queue: &str, now_ms: i64) -> Result<(u64, u64)> {
     let mut run = statement.run().text(1, queue).int(2, now_ms);
     run.step()?;

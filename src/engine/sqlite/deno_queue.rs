@@ -1,18 +1,16 @@
-//! Deno's own queue, in files that it has in common with openkv.
+//! Deno's own queue, in files that Deno and openkv share.
 //!
-//! A message that waits is in Deno's `queue`, where both find it. One that openkv has claimed is in
-//! `openkv_queue` until its delivery has ended: it is deleted, or goes back with what is left of its
-//! backoff. One that Deno has claimed is in `queue_running`.
+//! A waiting message is in Deno's `queue`, where both find it. A message that openkv has claimed is in
+//! `openkv_queue` until its delivery ends: then it is deleted, or moves back with the rest of its
+//! backoff. A message that Deno has claimed is in `queue_running`.
 
 use rusqlite::Connection;
 
-use super::messages::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
+use super::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use super::statement::{Run, Statement};
 use crate::codec::transcode::{to_cbor, to_v8};
+use crate::commit::Undelivered;
 use crate::model::{DENO_RUNNING_MS, EncodedValue, Encoding, Key, Message, Result};
-
-/// What a dead message leaves behind: a value under keys.
-type LeftBehind = (Vec<Key>, EncodedValue);
 
 /// The statements that touch Deno's tables, and those that move messages between them and ours.
 pub(super) struct DenoQueue {
@@ -22,14 +20,14 @@ pub(super) struct DenoQueue {
     take: Statement,
     row: Statement,
     forget: Statement,
-    lost: Statement,
+    expired: Statement,
     end: Statement,
     first_due: Statement,
     first_end: Statement,
 }
 
 /// A message in one of Deno's tables.
-struct Found {
+struct DenoMessage {
     rowid: i64,
     at_ms: i64,
     data: Vec<u8>,
@@ -41,7 +39,7 @@ impl DenoQueue {
     pub(super) fn new(connection: &Connection) -> Result<Self> {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
-            // The id is a UUID of version 4, which only has to be another for each message.
+            // The id is a UUID of version 4; it only has to be unique.
             put: prepare(
                 "INSERT INTO queue (ts, id, data, backoff_schedule, keys_if_undelivered) \
                  SELECT ?1, lower(substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-4' || \
@@ -63,7 +61,7 @@ impl DenoQueue {
                  WHERE id = ?1",
             )?,
             forget: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
-            lost: prepare(
+            expired: prepare(
                 "SELECT rowid, deadline, data, backoff_schedule, keys_if_undelivered \
                  FROM queue_running WHERE deadline <= ?1 ORDER BY deadline LIMIT ?2",
             )?,
@@ -75,7 +73,7 @@ impl DenoQueue {
 
     pub(super) fn enqueue(&mut self, message: &Message) -> Result<()> {
         let Message { due_ms, value, backoff_ms, keys_if_undelivered, .. } = message;
-        // A message that could not be read has come as it was.
+        // A message that could not be decoded was kept in Deno's format.
         let data = to_v8(value).unwrap_or_else(|_| value.clone());
         self.put(*due_ms, &data, backoff_ms, keys_if_undelivered)
     }
@@ -87,11 +85,11 @@ impl DenoQueue {
         self.put.run().int(1, due_ms).blob(2, data).text(3, &backoff).text(4, &keys).finish()
     }
 
-    /// Moves messages that are due to where they are claimed.
+    /// Moves messages that are due to `openkv_queue`, where they are claimed.
     pub(super) fn fetch(&mut self, max: usize, now_ms: i64) -> Result<()> {
         for found in all(self.due.run().int(1, now_ms).int(2, max as i64))? {
             self.leave.run().int(1, found.rowid).finish()?;
-            // What cannot be read fails where it is decoded.
+            // A value that cannot be converted is kept; the error comes when it is decoded.
             let value = to_cbor(&found.data).unwrap_or(found.data);
             let backoff = pack_intervals(&found.backoff_ms);
             let keys = pack_keys(&found.keys);
@@ -101,8 +99,8 @@ impl DenoQueue {
         Ok(())
     }
 
-    /// Moves a message that is no longer claimed back to where Deno finds it too.
-    pub(super) fn give_back(&mut self, id: i64) -> Result<()> {
+    /// Moves a message that is no longer claimed back to Deno's `queue`.
+    pub(super) fn put_back(&mut self, id: i64) -> Result<()> {
         let mut run = self.row.run().int(1, id);
         if !run.step()? {
             return Ok(());
@@ -121,12 +119,16 @@ impl DenoQueue {
         self.forget.run().int(1, id).finish()
     }
 
-    /// Fails the deliveries of a Deno that is gone, as another Deno would; answers what those that
-    /// are dead leave behind, and whether others wait again.
-    pub(super) fn fail_lost(&mut self, max: usize, now_ms: i64) -> Result<(Vec<LeftBehind>, bool)> {
-        let (mut left, mut queued) = (Vec::new(), false);
+    /// Fails the expired deliveries of a Deno process, as another Deno process would. Answers the
+    /// undelivered values, and whether other messages wait again.
+    pub(super) fn fail_expired(
+        &mut self,
+        max: usize,
+        now_ms: i64,
+    ) -> Result<(Vec<Undelivered>, bool)> {
+        let (mut dead, mut queued) = (Vec::new(), false);
         let ended_ms = now_ms.saturating_sub(DENO_RUNNING_MS);
-        for found in all(self.lost.run().int(1, ended_ms).int(2, max as i64))? {
+        for found in all(self.expired.run().int(1, ended_ms).int(2, max as i64))? {
             self.end.run().int(1, found.rowid).finish()?;
             match found.backoff_ms.split_first() {
                 Some((wait_ms, rest)) => {
@@ -135,20 +137,20 @@ impl DenoQueue {
                 }
                 None => {
                     let value = EncodedValue { encoding: Encoding::V8, bytes: found.data };
-                    left.push((found.keys, value));
+                    dead.push(Undelivered { keys: found.keys, value });
                 }
             }
         }
-        Ok((left, queued))
+        Ok((dead, queued))
     }
 
-    /// When there is something to be done for the first time.
+    /// When the next message is due or expires.
     pub(super) fn earliest(&mut self) -> Result<Option<i64>> {
         let due_ms = first(&mut self.first_due)?;
         Ok(due_ms.into_iter().chain(self.first_end()?).min())
     }
 
-    /// When the first message that Deno has claimed counts as lost.
+    /// When the first delivery of a Deno process expires.
     pub(super) fn first_end(&mut self) -> Result<Option<i64>> {
         Ok(first(&mut self.first_end)?.map(|end| end.saturating_add(DENO_RUNNING_MS)))
     }
@@ -159,10 +161,10 @@ fn first(statement: &mut Statement) -> Result<Option<i64>> {
     Ok(if run.step()? { run.column_int_or_null(0) } else { None })
 }
 
-fn all(mut run: Run<'_, '_>) -> Result<Vec<Found>> {
+fn all(mut run: Run<'_, '_>) -> Result<Vec<DenoMessage>> {
     let mut all = Vec::new();
     while run.step()? {
-        all.push(Found {
+        all.push(DenoMessage {
             rowid: run.column_int(0),
             at_ms: run.column_int(1),
             data: run.column_blob(2).to_vec(),
@@ -173,7 +175,7 @@ fn all(mut run: Run<'_, '_>) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// A list in JSON; `null` is an empty one. What is damaged must not hold up everything else.
+/// A list in JSON; `null` is an empty one. A damaged list must not block other messages.
 fn listed<T: serde::de::DeserializeOwned>(json: &[u8]) -> Vec<T> {
     match serde_json::from_slice::<Option<Vec<T>>>(json) {
         Ok(list) => list.unwrap_or_default(),

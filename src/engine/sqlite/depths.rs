@@ -1,9 +1,9 @@
-//! How many messages queues hold, counted once and kept up to date from then on.
+//! How many messages each queue holds: counted once, then kept up to date.
 //!
-//! A quota of a server asks for it before every message, and a count reads all of them. A number in
-//! the file would cost every enqueue a row; these are in memory, by what this writer does to the
-//! queue. `PRAGMA data_version` tells whether another connection has committed since: then all of
-//! them are forgotten, and counted again when asked for. Nothing is kept before the first question.
+//! A server's quota reads the number before every message, and a count reads all messages. A number
+//! in the file would cost every enqueue a row, so the numbers are in memory and follow this writer's
+//! changes. `PRAGMA data_version` shows whether another connection has committed: then all numbers
+//! are dropped and counted again on the next read. Nothing is kept before the first read.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use rusqlite::Connection;
 use super::statement::Statement;
 use crate::model::{DEPTHS_KEPT_MAX, Result};
 
-/// The depths that are known. What a transaction that is undone has told of must be forgotten.
+/// The known depths. They must be dropped when a transaction rolls back.
 pub(super) struct Depths {
     known: HashMap<String, u64>,
     data_version: Statement,
-    /// What `data_version` was when they were last right.
+    /// The `data_version` for which they are right.
     seen: i64,
     count: Statement,
     #[cfg(test)]
@@ -30,7 +30,7 @@ impl Depths {
             known: HashMap::new(),
             data_version: prepare("PRAGMA data_version")?,
             seen: 0,
-            // Each of the two is counted in an index.
+            // Each of the two counts reads one index.
             count: prepare(
                 "SELECT (SELECT count(*) FROM openkv_queue WHERE lock = 0 AND queue = ?1) \
                  + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue = ?1)",
@@ -40,13 +40,13 @@ impl Depths {
         })
     }
 
-    /// Whether any are kept: else nothing need be told of.
+    /// Whether any are kept; if not, changes need not be noted.
     pub(super) fn are_kept(&self) -> bool {
         !self.known.is_empty()
     }
 
-    /// Forgets them if another connection has committed since they were last right. To be called in
-    /// every transaction that tells of messages, before it does.
+    /// Drops them if another connection has committed. To be called in every transaction before it
+    /// changes messages.
     pub(super) fn begin(&mut self) -> Result<()> {
         if !self.are_kept() {
             return Ok(());
@@ -69,21 +69,21 @@ impl Depths {
         self.known.clear();
     }
 
-    /// A message has come to a queue.
+    /// Notes a message that was added to a queue.
     pub(super) fn came(&mut self, queue: &str) {
         if let Some(depth) = self.known.get_mut(queue) {
             *depth += 1;
         }
     }
 
-    /// A message has left a queue.
+    /// Notes a message that was removed from a queue.
     pub(super) fn left(&mut self, queue: &str) {
         if let Some(depth) = self.known.get_mut(queue) {
             *depth = depth.saturating_sub(1);
         }
     }
 
-    /// Messages of a queue that wait or are being handled. Outside of a transaction.
+    /// How many messages of a queue wait or are locked. To be called outside a transaction.
     pub(super) fn of(&mut self, queue: &str, kept: bool) -> Result<u64> {
         // Before the count: a commit in between is then counted, and noticed the next time.
         let now = self.read_data_version()?;
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(theirs.queue_depth("mail").unwrap(), 11);
     }
 
-    /// What an undone transaction has enqueued is not there.
+    /// A message of a transaction that rolled back was counted.
     #[test]
     fn an_undone_transaction_leaves_the_depth_as_it_was() {
         let directory = tempfile::tempdir().unwrap();

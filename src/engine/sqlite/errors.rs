@@ -1,4 +1,4 @@
-//! Every SQLite result code as one of our kinds.
+//! The error kind of each SQLite result code.
 
 use rusqlite::ffi;
 
@@ -15,7 +15,7 @@ pub(super) fn failure(error: rusqlite::Error) -> Error {
     }
 }
 
-/// The error of a COMMIT: if writing or syncing failed, a crash may still bring it to light.
+/// The error of a COMMIT: if writing or syncing failed, the commit may still appear after a crash.
 pub(super) fn from_commit(extended: i32, text: &str) -> Error {
     match extended & 0xff {
         ffi::SQLITE_IOERR => {

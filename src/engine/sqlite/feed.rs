@@ -2,36 +2,11 @@
 
 use rusqlite::Connection;
 
-use super::deno::shown;
 use super::layout::SPILLED;
-use super::reader::encoding;
 use super::statement::{Run, Statement};
+use super::values::{encoding, shown};
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
 use crate::model::{Change, Encoding, Error, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
-
-/// Part of format 2. `data_version.seq` begins to hold the commit of the last removal; what was
-/// removed before is not known, so it may have been by the last commit.
-pub(super) const TABLES: &str = "
-CREATE TABLE openkv_feed (
-  version INTEGER NOT NULL,
-  seq INTEGER NOT NULL,
-  at_ms INTEGER NOT NULL,
-  encoding INTEGER NOT NULL,
-  k BLOB NOT NULL,
-  v BLOB,
-  PRIMARY KEY (version, seq)
-) WITHOUT ROWID;
-CREATE TABLE openkv_feed_state (
-  k INTEGER PRIMARY KEY,
-  complete INTEGER NOT NULL,
-  removed INTEGER NOT NULL,
-  sets INTEGER NOT NULL DEFAULT 0,
-  set_bytes INTEGER NOT NULL DEFAULT 0,
-  removals INTEGER NOT NULL DEFAULT 0,
-  removal_bytes INTEGER NOT NULL DEFAULT 0
-);
-UPDATE data_version SET seq = version;
-";
 
 /// The encoding id of a removal.
 const REMOVED: i64 = 0;
@@ -50,7 +25,7 @@ pub(super) struct FeedWriter {
     drop_removals: Statement,
     drop_all: Statement,
     lose: Statement,
-    /// Of the transaction that is open; `None`: nothing is logged.
+    /// Of the open transaction; `None`: nothing is logged.
     extent: Option<Extent>,
     on: bool,
 }
@@ -100,7 +75,7 @@ impl FeedWriter {
         })
     }
 
-    /// What the writers of the file look after has changed.
+    /// Loads whether changes are logged.
     pub(super) fn reload(&mut self) -> Result<()> {
         self.on = self.state.run().step()?;
         Ok(())
@@ -111,7 +86,7 @@ impl FeedWriter {
         self.on
     }
 
-    /// A transaction has begun; answers whether its changes are to be logged.
+    /// To be called at the start of a transaction; answers whether its changes are logged.
     pub(super) fn begin(&mut self) -> Result<bool> {
         self.extent = None;
         if self.on {
@@ -129,7 +104,7 @@ impl FeedWriter {
         Ok(self.extent.is_some())
     }
 
-    /// Somebody who logs nothing has committed up to `version`: the log begins again behind it.
+    /// Restarts the log after `version`: a program that logs nothing has committed.
     pub(super) fn lose(&mut self, version: u64) -> Result<()> {
         self.drop_all.execute()?;
         self.lose.run().int(1, version.cast_signed()).finish()
@@ -144,7 +119,7 @@ impl FeedWriter {
         self.raise.execute()
     }
 
-    /// Logs the changes of the transaction, in order, and lets go of old ones.
+    /// Logs the changes of the transaction, in order, and trims old ones.
     pub(super) fn log(&mut self, changes: &[Change], now_ms: i64) -> Result<()> {
         let Some(mut extent) = self.extent.take() else { return Ok(()) };
         if changes.is_empty() {
@@ -261,7 +236,7 @@ impl FeedLog for &mut FeedReader {
         let number = |at| run.column_int(at).cast_unsigned();
         let version = number(0);
         let on = !run.column_is_null(2);
-        // Deno has committed since, and nobody knows what it has removed.
+        // Deno has committed and logs no removals.
         if self.file == Encoding::V8 && number(1) != version {
             return Ok(FeedState { on, version, complete: version, removed: version });
         }
@@ -291,7 +266,7 @@ impl FeedLog for &mut FeedReader {
                 let stored = row.column_int(1);
                 if stored < SPILLED {
                     let (encoding, value) =
-                        shown(super::reader::encoding(stored)?, row.column_blob(0));
+                        shown(super::values::encoding(stored)?, row.column_blob(0));
                     visit(logged(Some((encoding, &value))))
                 } else {
                     let mut side = self.spilled.run().int(1, row.column_int(0));

@@ -78,7 +78,7 @@ pub(super) fn verify_log(connection: &Connection, path: &Path) -> Result<()> {
             std::thread::sleep(PAUSE);
         }
     }
-    Err(Error::new(Kind::Corrupt, stranger(path)))
+    Err(Error::new(Kind::Corrupt, not_its_log(path)))
 }
 
 /// Whether a file that could not be opened has a log that may be the reason.
@@ -96,7 +96,7 @@ fn belongs(file: Marks, state: Marks) -> bool {
 const NOT_ITS_LOG: &str = "the log beside the file is not the file's";
 
 /// What to do about a log that is another file's.
-fn stranger(path: &Path) -> String {
+fn not_its_log(path: &Path) -> String {
     let log = log_of(path);
     let (file, log) = (path.display(), log.display());
     format!(

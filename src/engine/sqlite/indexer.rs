@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 impl SqliteWriter {
-    /// A transaction of its own around something that changes what all writers must know.
+    /// Runs a change of the indexes in a transaction of its own.
     fn change_features<T>(
         &mut self,
         deadline: Instant,
@@ -31,7 +31,7 @@ impl SqliteWriter {
             self.end()?;
             Ok(answer)
         });
-        // Whatever came of it: the next transaction looks again.
+        // Also after a failure the next transaction loads the indexes again.
         self.forget_features();
         if done.is_err() {
             self.roll_back();
@@ -126,7 +126,7 @@ impl Indexer for SqliteWriter {
 
     #[tracing::instrument(skip_all)]
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
-        // What a crash takes back is built again: no step waits for the disk.
+        // A step that a crash undoes is done again, so no step waits for the disk.
         self.set_durable(false)?;
         self.begin(deadline)?;
         let done = self.build_step(now_ms).and_then(|more| {

@@ -21,6 +21,30 @@ pub const SPILLED: i64 = 256;
 const CBOR: &str = "cbor";
 const V8: &str = "v8";
 
+/// The log of changes, part of format 2. From then on `data_version.seq` is the commit of the last removal. Earlier
+/// removals are unknown, so it starts with the last commit.
+const FEED_TABLES: &str = "
+CREATE TABLE openkv_feed (
+  version INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  encoding INTEGER NOT NULL,
+  k BLOB NOT NULL,
+  v BLOB,
+  PRIMARY KEY (version, seq)
+) WITHOUT ROWID;
+CREATE TABLE openkv_feed_state (
+  k INTEGER PRIMARY KEY,
+  complete INTEGER NOT NULL,
+  removed INTEGER NOT NULL,
+  sets INTEGER NOT NULL DEFAULT 0,
+  set_bytes INTEGER NOT NULL DEFAULT 0,
+  removals INTEGER NOT NULL DEFAULT 0,
+  removal_bytes INTEGER NOT NULL DEFAULT 0
+);
+UPDATE data_version SET seq = version;
+";
+
 /// Deno's tables, as its third migration leaves them.
 const DENO_TABLES: &str = "
 CREATE TABLE migration_state (k INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL);
@@ -70,7 +94,7 @@ CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
 /// the same by construction.
 const FORMAT_2: &[&str] = &[
     "INSERT INTO openkv_meta (name, value) VALUES ('features', 0);",
-    super::feed::TABLES,
+    FEED_TABLES,
     super::messages::TABLES,
     super::dead::TABLES,
     super::fulltext::TABLES,
@@ -78,18 +102,18 @@ const FORMAT_2: &[&str] = &[
 
 /// What a file turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum FileKind {
     /// No tables at all.
     Empty,
     /// openkv's, of this format version.
     Openkv(i64),
     /// Deno's, of this migration, without anything of ours.
     Deno(i64),
-    /// Somebody else's.
-    Foreign,
+    /// A database of another program.
+    NotOpenkv,
 }
 
-fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
+fn inspect(connection: &Connection) -> rusqlite::Result<FileKind> {
     let has = |name: &str| {
         connection
             .query_row("SELECT 1 FROM sqlite_master WHERE name = ?1", [name], |_| Ok(()))
@@ -100,20 +124,20 @@ fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
         let version = connection
             .query_row("SELECT value FROM openkv_meta WHERE name = 'format'", [], |row| row.get(0))
             .optional()?;
-        return Ok(Found::Openkv(version.unwrap_or(0)));
+        return Ok(FileKind::Openkv(version.unwrap_or(0)));
     }
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
     if tables == 0 {
-        return Ok(Found::Empty);
+        return Ok(FileKind::Empty);
     }
     if !(has("kv")? && has("migration_state")?) {
-        return Ok(Found::Foreign);
+        return Ok(FileKind::NotOpenkv);
     }
     let migration = connection
         .query_row("SELECT version FROM migration_state WHERE k = 0", [], |row| row.get(0))
         .optional()?;
-    Ok(Found::Deno(migration.unwrap_or(0)))
+    Ok(FileKind::Deno(migration.unwrap_or(0)))
 }
 
 /// Makes the tables of a new file, brings those of an older format up to date, or checks that an
@@ -143,8 +167,8 @@ pub(super) fn prepare(
     }
     if readonly {
         let what = match found {
-            Found::Empty => "is empty",
-            Found::Deno(_) => "was made by Deno",
+            FileKind::Empty => "is empty",
+            FileKind::Deno(_) => "was made by Deno",
             _ => "has an older format",
         };
         return Err(Error::new(
@@ -182,7 +206,7 @@ fn give_number(connection: &Connection) {
 /// Refuses a file that is none of ours, or of a newer format.
 pub(super) fn recognize(connection: &Connection) -> Result<()> {
     match inspect(connection).map_err(failure)? {
-        Found::Empty => Err(Error::corrupt("the file is empty")),
+        FileKind::Empty => Err(Error::corrupt("the file is empty")),
         found => needs_writing(found).map(drop),
     }
 }
@@ -229,19 +253,19 @@ fn name_of(encoding: Encoding) -> &'static str {
 #[tracing::instrument(skip_all)]
 fn migrate(
     transaction: &Connection,
-    found: Found,
+    found: FileKind,
     wanted: Option<Encoding>,
 ) -> rusqlite::Result<()> {
     let encoding = match found {
-        Found::Empty => {
+        FileKind::Empty => {
             transaction.execute_batch(DENO_TABLES)?;
             if wanted == Some(Encoding::V8) {
-                transaction.execute_batch(super::deno::INDEX)?;
+                transaction.execute_batch(super::values::INDEX)?;
             }
             Some(wanted.unwrap_or(Encoding::Cbor))
         }
-        Found::Deno(_) => Some(Encoding::V8),
-        Found::Openkv(_) | Found::Foreign => None,
+        FileKind::Deno(_) => Some(Encoding::V8),
+        FileKind::Openkv(_) | FileKind::NotOpenkv => None,
     };
     if let Some(encoding) = encoding {
         transaction.execute_batch(OPENKV_TABLES)?;
@@ -259,22 +283,22 @@ fn migrate(
 }
 
 /// Whether the file has to be written before it can be used.
-fn needs_writing(found: Found) -> Result<bool> {
+fn needs_writing(found: FileKind) -> Result<bool> {
     match found {
-        Found::Openkv(version) if version > FORMAT_VERSION => Err(Error::new(
+        FileKind::Openkv(version) if version > FORMAT_VERSION => Err(Error::new(
             Kind::Unsupported,
             format!(
                 "the file has format version {version}, newer than {FORMAT_VERSION}, \
                  the newest that this openkv knows: update openkv"
             ),
         )),
-        Found::Openkv(version) if version < 1 => Err(Error::corrupt(
+        FileKind::Openkv(version) if version < 1 => Err(Error::corrupt(
             "the file names no format version: its openkv_meta table is damaged",
         )),
-        Found::Openkv(version) => Ok(version < FORMAT_VERSION),
-        Found::Empty => Ok(true),
-        Found::Deno(DENO_MIGRATION_VERSION) => Ok(true),
-        Found::Deno(version) => Err(Error::new(
+        FileKind::Openkv(version) => Ok(version < FORMAT_VERSION),
+        FileKind::Empty => Ok(true),
+        FileKind::Deno(DENO_MIGRATION_VERSION) => Ok(true),
+        FileKind::Deno(version) => Err(Error::new(
             Kind::Unsupported,
             format!(
                 "the file was made by a Deno whose tables have version {version}; openkv knows \
@@ -282,7 +306,7 @@ fn needs_writing(found: Found) -> Result<bool> {
                  its version is lower, else update openkv"
             ),
         )),
-        Found::Foreign => Err(Error::corrupt(
+        FileKind::NotOpenkv => Err(Error::corrupt(
             "the file is a SQLite database of another program, not an openkv database",
         )),
     }

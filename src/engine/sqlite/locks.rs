@@ -28,11 +28,14 @@ use rusqlite::ffi;
 
 #[cfg(any(target_vendor = "apple", test))]
 mod behaviour;
+mod copies;
 mod main_file;
 mod parked;
 mod support;
 #[cfg(test)]
 mod tests;
+
+pub(super) use copies::Claim;
 
 /// The kinds of locks, whose type differs between systems.
 const READ: c_short = libc::F_RDLCK as c_short;

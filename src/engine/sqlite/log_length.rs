@@ -1,9 +1,9 @@
-//! How long the log may get.
+//! A bound for the length of the log.
 //!
-//! SQLite moves the log into the file by itself, but begins it anew only at a moment in which nobody
-//! reads from it. Readers that come and go all the time leave no such moment: the log grew by
-//! hundreds of megabytes in seconds. Above a bound the writer makes one: it lets nobody write, moves
-//! everything, and waits until all readers have ended the snapshots that they hold.
+//! SQLite moves the log into the file by itself, but resets it only at a moment without readers.
+//! Under constant reads there is no such moment: the log grew by hundreds of megabytes in seconds.
+//! Above a bound the writer makes one: it blocks writers, moves everything, and waits until all
+//! readers have ended their snapshots.
 
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) struct LogLength {
     restart: Statement,
     index: Option<WalIndex>,
-    /// The length at which it was last tried in vain.
+    /// The length at the last attempt that failed.
     tried_bytes: u64,
-    /// How often in a row.
+    /// Failed attempts in a row.
     tries: u32,
 }
 
@@ -36,7 +36,7 @@ impl LogLength {
         Ok(Self { restart, index: None, tried_bytes: 0, tries: 0 })
     }
 
-    /// To be called behind a commit.
+    /// To be called after a commit.
     pub(super) fn mind(&mut self, connection: &Connection) -> Result<()> {
         if self.index.is_none() {
             self.index = WalIndex::of(connection);
@@ -61,7 +61,7 @@ impl LogLength {
         Ok(())
     }
 
-    /// Whether the next commit begins the log anew.
+    /// Whether the next commit resets the log.
     fn restart(&mut self) -> Result<bool> {
         let mut run = self.restart.run();
         Ok(run.step()? && run.column_int(0) == 0)

@@ -1,18 +1,18 @@
-//! How large the file is, in numbers that SQLite has at hand.
+//! The size of the file and the use of the cache, in numbers that SQLite has at hand.
 
+use std::ffi::c_int;
 use std::path::PathBuf;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 
-use super::reader::stamp;
 use super::statement::Statement;
+use super::values::stamp;
 use crate::engine::Stats;
 use crate::model::{Error, Result};
 
 /// The statements of `stats`.
 pub(super) struct Measure {
     pages: Statement,
-    entries: Statement,
     log: PathBuf,
 }
 
@@ -28,34 +28,38 @@ impl Measure {
                  (SELECT freelist_count FROM pragma_freelist_count), version \
                  FROM data_version WHERE k = 0",
             )?,
-            entries: Statement::prepare(
-                connection,
-                "SELECT count(*) FROM kv WHERE expiration_ms < 0 OR expiration_ms > ?1",
-            )?,
             log: log.into(),
         })
     }
 
-    pub(super) fn stats(&mut self, count: bool, now_ms: i64) -> Result<Stats> {
+    pub(super) fn stats(&mut self) -> Result<Stats> {
         let mut run = self.pages.run();
         if !run.step()? {
             return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
         }
         let number = |at| u64::try_from(run.column_int(at)).unwrap_or(0);
         let (pages, page_bytes, free_pages) = (number(0), number(1), number(2));
-        let mut stats = Stats {
-            entries: None,
+        Ok(Stats {
             database_bytes: pages * page_bytes,
-            // Without one there is nothing in it.
+            // A file without a log has an empty one.
             log_bytes: std::fs::metadata(&self.log).map_or(0, |log| log.len()),
             page_bytes,
             free_pages,
             stamp: stamp(run.column_int(3)),
-        };
-        if count {
-            let mut run = self.entries.run().int(1, now_ms);
-            stats.entries = run.step()?.then(|| run.column_int(0).cast_unsigned());
-        }
-        Ok(stats)
+        })
     }
+}
+
+/// How often a connection found a page in its cache, and how often not, since the last call.
+pub(super) fn take_cache_looks(connection: &Connection) -> (u64, u64) {
+    let take = |which| {
+        let (mut current, mut highest): (c_int, c_int) = (0, 0);
+        // SAFETY: the connection is borrowed, and with it this thread's alone; both places are
+        // valid. A failure leaves zeros.
+        unsafe {
+            ffi::sqlite3_db_status(connection.handle(), which, &mut current, &mut highest, 1);
+        }
+        u64::try_from(current).unwrap_or(0)
+    };
+    (take(ffi::SQLITE_DBSTATUS_CACHE_HIT), take(ffi::SQLITE_DBSTATUS_CACHE_MISS))
 }

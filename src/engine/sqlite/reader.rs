@@ -1,52 +1,55 @@
-//! Reads, on a snapshot that is kept from one read to the next while it is provably current.
+//! Reads, on a snapshot that is kept between reads while it is provably current.
 
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::cache;
-use super::dead::Looks;
-use super::deno::shown;
+use super::FileClaim;
+use super::dead::QueueReader;
 use super::errors::failure;
 use super::feed::FeedReader;
 use super::fulltext;
+use super::interrupt::interruptible;
 use super::layout::SPILLED;
-use super::measure::Measure;
+use super::measure::{Measure, take_cache_looks};
 use super::statement::{Run, Statement};
+use super::values::{encoding, shown, stamp};
 use super::wal_index::{Header, WalIndex};
 use super::walk::Walker;
 use crate::engine::{FeedLog, Finder, GoesOn, Reader, Snapshot, Stats};
 use crate::model::{
-    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, LONG_READ_INSTRUCTIONS, QueueStats, Result,
-    Row, Search, Seen, Step, Versionstamp, Walk,
+    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen,
+    Step, Walk,
 };
 
 /// One reading connection.
 ///
 /// Opening a read transaction is most of the cost of a point read, so it stays open between reads
-/// as long as the wal-index header says that nobody has committed ([`WalIndex`]).
+/// until the wal-index header shows a new commit ([`WalIndex`]).
 pub struct SqliteReader {
-    rows: Rows,
+    rows: ReadStatements,
     begin: Statement,
     end: Statement,
     index: Option<WalIndex>,
-    held: Held,
-    // Last, so that the statements above are finalized before it closes.
+    held: ReadTransaction,
+    // So that the statements above are finalized before it closes.
     connection: Connection,
+    // Last: other copies of openkv may open the file when it is closed.
+    pub(super) claim: FileClaim,
 }
 
 /// The state of the read transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum ReadTransaction {
     /// None is open.
     Nothing,
     /// One is open, begun after this header was read.
     Since(Header),
-    /// One is open, and nothing can tell whether it is current.
+    /// One is open, and it is unknown whether it is current.
     Unproven,
 }
 
-struct Rows {
+struct ReadStatements {
     get: Statement,
     forward: Statement,
     backward: Statement,
@@ -54,7 +57,7 @@ struct Rows {
     expiry: Statement,
     feed: FeedReader,
     walker: Walker,
-    queues: Looks,
+    queues: QueueReader,
     measure: Measure,
     now_ms: i64,
 }
@@ -63,7 +66,7 @@ impl SqliteReader {
     pub(super) fn new(connection: Connection, file: Encoding) -> Result<Self> {
         let prepare = |sql| Statement::prepare(&connection, sql);
         Ok(Self {
-            rows: Rows {
+            rows: ReadStatements {
                 get: prepare("SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1")?,
                 forward: prepare(
                     "SELECT v, v_encoding, version, expiration_ms, k FROM kv \
@@ -77,40 +80,41 @@ impl SqliteReader {
                 expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
                 feed: FeedReader::new(&connection, file)?,
                 walker: Walker::new(&connection)?,
-                queues: Looks::default(),
+                queues: QueueReader::default(),
                 measure: Measure::new(&connection)?,
                 now_ms: 0,
             },
             begin: prepare("BEGIN")?,
             end: prepare("COMMIT")?,
             index: None,
-            held: Held::Nothing,
+            held: ReadTransaction::Nothing,
             connection,
+            claim: FileClaim::default(),
         })
     }
 
     fn refresh(&mut self) -> Result<()> {
         match (self.held, self.index) {
-            (Held::Since(header), Some(index)) if index.header() == header => return Ok(()),
-            (Held::Nothing, _) => {}
+            (ReadTransaction::Since(header), Some(index)) if index.header() == header => {
+                return Ok(());
+            }
+            (ReadTransaction::Nothing, _) => {}
             _ => self.release(),
         }
-        // The mapping exists once the connection has read in WAL mode, so the first read of a
-        // connection goes without.
+        // The mapping exists after the connection's first read in WAL mode, so the first read has
+        // none.
         if self.index.is_none() {
             self.index = WalIndex::of(&self.connection);
         }
         let header = self.index.map(WalIndex::header);
         self.begin.execute()?;
-        self.held = header.map_or(Held::Unproven, Held::Since);
+        self.held = header.map_or(ReadTransaction::Unproven, ReadTransaction::Since);
         Ok(())
     }
-}
 
-impl SqliteReader {
-    /// After a job.
+    /// Ends the read transaction after a job if it cannot be kept.
     fn after(&mut self, done: Result<()>) -> Result<()> {
-        if done.is_err() || self.held == Held::Unproven {
+        if done.is_err() || self.held == ReadTransaction::Unproven {
             self.release();
         }
         done
@@ -135,25 +139,20 @@ impl Reader for SqliteReader {
         goes_on: &GoesOn,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        // Beginning and ending a transaction are not to be interrupted.
+        // Beginning and ending a transaction must not be interrupted.
         self.refresh()?;
         self.rows.now_ms = now_ms;
-        let asked = goes_on.clone();
-        self.connection
-            .progress_handler(LONG_READ_INSTRUCTIONS, Some(move || !asked()))
-            .map_err(failure)?;
-        let done = job(&mut self.rows);
-        let removed = self.connection.progress_handler(0, None::<fn() -> bool>);
-        self.after(done.and(removed.map_err(failure)))
+        let done = interruptible(&mut self.connection, goes_on, |_| job(&mut self.rows));
+        self.after(done)
     }
 
     fn release(&mut self) {
-        if self.held != Held::Nothing {
-            // A read transaction has nothing to lose: if ending it fails, SQLite has ended it.
+        if self.held != ReadTransaction::Nothing {
+            // If ending a read transaction fails, SQLite has ended it already.
             if let Err(error) = self.end.execute() {
                 tracing::warn!(%error, "ending a read transaction");
             }
-            self.held = Held::Nothing;
+            self.held = ReadTransaction::Nothing;
         }
     }
 
@@ -162,11 +161,11 @@ impl Reader for SqliteReader {
     }
 
     fn take_cache_looks(&mut self) -> (u64, u64) {
-        cache::taken(&self.connection)
+        take_cache_looks(&self.connection)
     }
 }
 
-impl Finder for Rows {
+impl Finder for ReadStatements {
     fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>> {
         let prepare = |sql: &str| self.get.beside(sql);
         if count {
@@ -186,9 +185,9 @@ impl Finder for Rows {
     }
 }
 
-impl Snapshot for Rows {
-    fn stats(&mut self, count: bool) -> Result<Stats> {
-        self.measure.stats(count, self.now_ms)
+impl Snapshot for ReadStatements {
+    fn stats(&mut self) -> Result<Stats> {
+        self.measure.stats()
     }
 
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
@@ -286,15 +285,4 @@ fn show(
         return Err(Error::corrupt("a value is missing from openkv_spill: the file is damaged"));
     }
     Ok(visit(Row { key, stamp, encoding, value: side.column_blob(0) }))
-}
-
-/// The stamp of a stored commit counter.
-pub(super) fn stamp(version: i64) -> Versionstamp {
-    Versionstamp::new(version.cast_unsigned())
-}
-
-/// The encoding of a stored id.
-pub(super) fn encoding(id: i64) -> Result<Encoding> {
-    Encoding::from_id(id)
-        .ok_or_else(|| Error::invalid(format!("The value encoding {id} is unknown.")))
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::backup::copied;
 use super::connection::{self, Access};
-use super::custody::copied;
 use super::errors::failure;
-use super::examine::examine;
+use super::integrity_check::integrity_check;
 use super::unfinished::{Unfinished, sync_folder_of};
 use super::{identity, layout, unopened};
 use crate::engine::Backup;
@@ -56,7 +56,7 @@ pub fn restore(
     };
     let source = open_backup(from).map_err(named)?;
     layout::recognize(&source).map_err(named)?;
-    let findings = examine(&source, 1).map_err(named)?;
+    let findings = integrity_check(&source, 1).map_err(named)?;
     if let Some(finding) = findings.first() {
         let message = format!("the backup is damaged ({finding}); nothing was restored");
         return Err(named(Error::corrupt(message)));
@@ -65,7 +65,7 @@ pub fn restore(
     let unfinished = Unfinished::beside(to);
     let copied = copied(&source, unfinished.path(), step)?;
     drop(source);
-    // Nobody opens the new file while the old one's log is beside it.
+    // No process may open the new file while the old one's log is beside it.
     let new = Excluded::new(unfinished.path())?;
     let bytes = unfinished.replace(to)?;
     if let Some(old) = old {

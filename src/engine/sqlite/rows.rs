@@ -1,15 +1,15 @@
-//! Entries in the writer's transaction: looked up for a decision, put, swept.
+//! Entries in the writer's transaction: looked up, changed, swept.
 
 use rusqlite::Connection;
+use uuid::Uuid;
 
-use super::deno::{self, shown, stored};
 use super::fulltext::Catalog;
 use super::layout::SPILLED;
-use super::reader::encoding;
 use super::spill::Spill;
 use super::statement::{Run, Statement};
+use super::values::{self, encoding, shown, stored};
 use super::walk::Walker;
-use crate::commit::{Base, Left, NewRow, OldRow};
+use crate::commit::{Base, EntryTable, NewRow, OldRow, RowEffect};
 use crate::model::{
     EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step, Walk,
 };
@@ -20,18 +20,18 @@ pub(super) struct Rows {
     row: Statement,
     upsert: Statement,
     delete: Statement,
-    retime: Statement,
+    set_expiry: Statement,
     uuid: Statement,
     set_uuid: Statement,
     spill: Spill,
     walker: Walker,
     earliest: Statement,
-    ended: Statement,
-    /// The time for which entries are alive or not.
+    expired: Statement,
+    /// The time that decides which entries have expired.
     now_ms: i64,
     /// The format of the file's values.
     file: Encoding,
-    /// What every change is told to.
+    /// The full-text indexes; they get every change.
     pub(super) catalog: Catalog,
 }
 
@@ -50,11 +50,11 @@ impl Rows {
             uuid: prepare("SELECT value FROM openkv_meta WHERE name = 'uuid'")?,
             set_uuid: prepare("INSERT OR REPLACE INTO openkv_meta VALUES ('uuid', ?1)")?,
             delete: prepare("DELETE FROM kv WHERE k = ?1")?,
-            retime: prepare("UPDATE kv SET expiration_ms = ?2 WHERE k = ?1")?,
+            set_expiry: prepare("UPDATE kv SET expiration_ms = ?2 WHERE k = ?1")?,
             spill: Spill::new(connection)?,
             walker: Walker::new(connection)?,
             earliest: prepare("SELECT min(expiration_ms) FROM kv WHERE expiration_ms >= 0")?,
-            ended: prepare(
+            expired: prepare(
                 "SELECT k FROM kv WHERE expiration_ms >= 0 AND expiration_ms <= ?1 \
                  ORDER BY expiration_ms LIMIT ?2",
             )?,
@@ -64,30 +64,14 @@ impl Rows {
         })
     }
 
-    /// A transaction has begun, for which entries are alive at `now_ms`.
+    /// To be called at the start of a transaction; entries that expire at or before `now_ms` are
+    /// absent in it.
     pub(super) fn begin(&mut self, now_ms: i64) -> Result<()> {
         self.now_ms = now_ms;
         self.spill.begin()
     }
 
-    /// Carries out what a batch leaves under a key.
-    pub(super) fn leave(&mut self, key: &Key, left: &Left) -> Result<()> {
-        match left {
-            Left::Removed => self.put(key, None).map(drop),
-            Left::Stored(row) => self.put(key, Some(row)).map(drop),
-            Left::Retimed { expire_at_ms, .. } => {
-                let run = self.retime.run().blob(1, key.as_bytes());
-                run.int(2, expire_at_ms.unwrap_or(-1)).finish()
-            }
-        }
-    }
-
-    /// Keeps the last UUID for the commits to come.
-    pub(super) fn keep_uuid(&mut self, uuid: u128) -> Result<()> {
-        self.set_uuid.run().blob(1, &uuid.to_be_bytes()).finish()
-    }
-
-    /// Leaves a row under a key, or none; answers how many rows that has changed.
+    /// Stores or removes the row of a key; answers how many rows that has changed.
     fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<usize> {
         let key = key.as_bytes();
         if !self.catalog.is_empty() {
@@ -100,7 +84,7 @@ impl Rows {
         };
         let (encoding, bytes) = stored(self.file, &row.value);
         let id = i64::from(encoding.id());
-        // Deno would not find what is not in its row.
+        // Deno reads values from their rows only.
         let spills = self.file == Encoding::Cbor && key.len() + bytes.len() >= SPILL_ROW_BYTES_MIN;
         let run = if spills {
             let place = self.spill.put(key, &bytes)?;
@@ -115,27 +99,7 @@ impl Rows {
             .changes()
     }
 
-    /// Deletes up to `max` ended entries; answers their keys.
-    pub(super) fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
-        let mut keys = Vec::new();
-        if max > 0 {
-            let _span = tracing::debug_span!("sweep", max).entered();
-            let mut run = self.ended.run().int(1, now_ms).int(2, max as i64);
-            while run.step()? {
-                keys.push(Key::from_encoded(run.column_blob(0).to_vec()));
-            }
-        }
-        let mut swept = Vec::with_capacity(keys.len());
-        for key in keys {
-            // A damaged file can name keys that it does not have.
-            if self.put(&key, None)? > 0 {
-                swept.push(key);
-            }
-        }
-        Ok(swept)
-    }
-
-    /// The value of a key, if it has one. What cannot be read has none.
+    /// The value of a key; `None` also for a value that cannot be read.
     pub(super) fn value(&mut self, key: &[u8]) -> Result<Option<EncodedValue>> {
         match self.row(&Key::from_encoded(key.to_vec())) {
             Ok(row) => Ok(row.map(|row| row.value)),
@@ -150,10 +114,46 @@ impl Rows {
     }
 }
 
-/// Whether the current row of a query that selects `version, expiration_ms, …` is still there.
+/// Whether the current row of a query that selects `version, expiration_ms, …` has not expired.
 fn alive(run: &Run<'_, '_>, now_ms: i64) -> bool {
     let end = run.column_int(1);
     end < 0 || end > now_ms
+}
+
+impl EntryTable for Rows {
+    fn apply(&mut self, key: &Key, effect: RowEffect) -> Result<()> {
+        match effect {
+            RowEffect::Removed => self.put(key, None).map(drop),
+            RowEffect::Stored(row) => self.put(key, Some(&row)).map(drop),
+            RowEffect::ExpirySet { expire_at_ms, .. } => {
+                let run = self.set_expiry.run().blob(1, key.as_bytes());
+                run.int(2, expire_at_ms.unwrap_or(-1)).finish()
+            }
+        }
+    }
+
+    fn set_last_uuid(&mut self, uuid: Uuid) -> Result<()> {
+        self.set_uuid.run().blob(1, &uuid.into_bytes()).finish()
+    }
+
+    fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
+        let mut keys = Vec::new();
+        if max > 0 {
+            let _span = tracing::debug_span!("sweep", max).entered();
+            let mut run = self.expired.run().int(1, now_ms).int(2, max as i64);
+            while run.step()? {
+                keys.push(Key::from_encoded(run.column_blob(0).to_vec()));
+            }
+        }
+        let mut swept = Vec::with_capacity(keys.len());
+        for key in keys {
+            // A damaged file can name keys that it does not have.
+            if self.put(&key, None)? > 0 {
+                swept.push(key);
+            }
+        }
+        Ok(swept)
+    }
 }
 
 impl Base for Rows {
@@ -162,13 +162,13 @@ impl Base for Rows {
     }
 
     fn accepts(&self, encoding: Encoding, bytes: &[u8]) -> Result<()> {
-        deno::check(self.file, encoding, bytes)
+        values::check(self.file, encoding, bytes)
     }
 
-    fn last_uuid(&mut self) -> Result<Option<u128>> {
+    fn last_uuid(&mut self) -> Result<Option<Uuid>> {
         let mut run = self.uuid.run();
         Ok(if run.step()? {
-            run.column_blob(0).try_into().ok().map(u128::from_be_bytes)
+            run.column_blob(0).try_into().ok().map(Uuid::from_bytes)
         } else {
             None
         })

@@ -1,8 +1,8 @@
 //! Large values beside their rows.
 //!
 //! A row of a `WITHOUT ROWID` tree should stay well under a quarter of a page, so a large value
-//! goes into `openkv_spill` and its row holds that row's number. Whoever changes the row looks
-//! after the value: there is no trigger for it, since a table with triggers makes SQLite journal
+//! goes into `openkv_spill`, and its row holds the number of that row. The code that changes the row
+//! also changes the value: there is no trigger, since a table with triggers makes SQLite journal
 //! every statement.
 
 use rusqlite::Connection;
@@ -19,7 +19,7 @@ pub(super) struct Spill {
     delete: Statement,
     one: Statement,
     of_key: Statement,
-    /// Whether there may be any: most databases have none, and are spared the look-ups.
+    /// Whether there may be any. Most databases have none and need no look-ups.
     any: bool,
 }
 
@@ -29,7 +29,7 @@ impl Spill {
         Ok(Self {
             insert: prepare("INSERT INTO openkv_spill (v) VALUES (?1)")?,
             inserted: prepare("SELECT last_insert_rowid()")?,
-            // Also where a damaged file has lost what is replaced.
+            // Also works if a damaged file has lost the old value.
             replace: prepare("INSERT OR REPLACE INTO openkv_spill (id, v) VALUES (?1, ?2)")?,
             read: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
             delete: prepare("DELETE FROM openkv_spill WHERE id = ?1")?,
@@ -39,13 +39,13 @@ impl Spill {
         })
     }
 
-    /// A transaction has begun: other processes may have spilled since the last one.
+    /// To be called at the start of a transaction: other processes may have spilled values.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.any = self.one.run().step()?;
         Ok(())
     }
 
-    /// Where the value of a key is, if it is here.
+    /// The number of a key's spilled value, if it has one.
     fn place_of(&mut self, key: &[u8]) -> Result<Option<i64>> {
         if !self.any {
             return Ok(None);
@@ -54,7 +54,7 @@ impl Spill {
         Ok(if run.step()? { Some(run.column_int(0)) } else { None })
     }
 
-    /// Stores the value of a key, in place of the one before; answers where.
+    /// Stores the value of a key, in place of the old one; answers its number.
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<i64> {
         if let Some(place) = self.place_of(key)? {
             self.replace.run().int(1, place).blob(2, value).finish()?;
@@ -67,7 +67,7 @@ impl Spill {
         Ok(run.column_int(0))
     }
 
-    /// Removes the value of a key that will no longer be here.
+    /// Removes the spilled value of a key, if it has one.
     pub(super) fn clear(&mut self, key: &[u8]) -> Result<()> {
         match self.place_of(key)? {
             Some(place) => self.delete.run().int(1, place).finish(),
@@ -75,7 +75,7 @@ impl Spill {
         }
     }
 
-    /// The value at a place.
+    /// The value with a number.
     pub(super) fn get(&mut self, place: i64) -> Result<Vec<u8>> {
         let mut run = self.read.run().int(1, place);
         if !run.step()? {

@@ -1,7 +1,7 @@
 //! A prepared statement that is kept as long as its connection.
 //!
 //! `rusqlite` finds cached statements by their text at every use, which costs as much as a point
-//! read; these are held by field. This is one of two files of the room that speak raw SQLite.
+//! read; these are fields. This is one of two files of the module that call SQLite's C interface.
 //! Invariant: a [`Run`] resets its statement when it ends, so nothing bound or read outlives it.
 
 use std::ffi::{CStr, c_int};
@@ -58,7 +58,7 @@ impl Statement {
         self.run().finish()
     }
 
-    /// Executes a COMMIT, which may fail without being undone.
+    /// Executes a COMMIT; after a failure its outcome may be unknown.
     pub(super) fn commit(&mut self) -> Result<()> {
         let mut run = self.run();
         while run.step_or(from_commit)? {}
@@ -98,7 +98,7 @@ pub(super) struct Run<'s, 'b> {
 impl<'b> Run<'_, 'b> {
     pub(super) fn int(self, at: c_int, value: i64) -> Self {
         // SAFETY: the statement lives as long as this run; a bad index is an ignored error code,
-        // and the statements of this room are constants that the tests execute.
+        // and the statements of this module are constants that the tests execute.
         unsafe { ffi::sqlite3_bind_int64(self.raw, at, value) };
         self
     }
@@ -140,7 +140,7 @@ impl<'b> Run<'_, 'b> {
         self
     }
 
-    /// NULL for none; a parameter that is not bound is NULL, but one keeps what it was bound to.
+    /// Binds NULL for `None`: a parameter keeps its last value until it is bound again.
     pub(super) fn int_or_null(self, at: c_int, value: Option<i64>) -> Self {
         match value {
             Some(value) => self.int(at, value),
@@ -155,12 +155,12 @@ impl<'b> Run<'_, 'b> {
         }
     }
 
-    /// To the next row; `false` at the end.
+    /// Moves to the next row; `false` at the end.
     pub(super) fn step(&mut self) -> Result<bool> {
         self.step_or(from_code)
     }
 
-    /// As [`Self::step`], with errors by `name`.
+    /// As [`Self::step`]; `name` makes the error.
     fn step_or(&mut self, name: fn(i32, &str) -> Error) -> Result<bool> {
         // SAFETY: the statement lives as long as this run.
         match unsafe { ffi::sqlite3_step(self.raw) } {
@@ -202,7 +202,7 @@ impl<'b> Run<'_, 'b> {
         (!self.column_is_null(at)).then(|| self.column_int(at))
     }
 
-    /// A text column of the current row. What is not UTF-8 in a damaged file is replaced.
+    /// A text column of the current row. Bytes that are not UTF-8 are replaced.
     pub(super) fn column_text(&self, at: c_int) -> String {
         String::from_utf8_lossy(self.column_blob(at)).into_owned()
     }

@@ -150,7 +150,7 @@ fn is_alive(process: u32) -> bool {
     let Ok(process) = libc::pid_t::try_from(process) else { return false };
     // SAFETY: signal 0 only asks whether there is such a process.
     let answer = unsafe { libc::kill(process, 0) };
-    // One that belongs to somebody else answers EPERM.
+    // A process of another user answers EPERM.
     answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 

@@ -58,7 +58,7 @@ fn folder_is_closed(folder: &Path) -> bool {
 enum May {
     Yes,
     Not,
-    /// There is no such path, or something else is in the way.
+    /// The path does not exist or cannot be read.
     Missing,
 }
 
@@ -82,7 +82,7 @@ fn may(path: &Path, access: Access) -> May {
     }
 }
 
-/// Other systems tell by the error of looking at it.
+/// On other systems the error of examining the path tells.
 #[cfg(not(unix))]
 fn may(path: &Path, _access: Access) -> May {
     match path.metadata() {

@@ -1,11 +1,12 @@
-//! Writing the file anew without what is free in it.
+//! Rewrites the file without its free pages.
 
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use super::errors::failure;
-use crate::engine::Vacuumed;
+use super::interrupt::interrupted_unless;
+use crate::engine::{GoesOn, Vacuumed};
 use crate::model::{Kind, Result};
 
 /// How long to wait for another process's transaction before asking again.
@@ -13,23 +14,35 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Needs a connection without an open transaction.
 #[tracing::instrument(skip_all)]
-pub(super) fn vacuum(connection: &Connection, deadline: Instant) -> Result<Vacuumed> {
+pub(super) fn vacuum(
+    connection: &mut Connection,
+    deadline: Instant,
+    goes_on: &GoesOn,
+) -> Result<Vacuumed> {
     let before_bytes = bytes(connection)?;
-    loop {
-        match connection.execute_batch("VACUUM").map_err(failure) {
-            Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
-                std::thread::sleep(PAUSE);
-            }
-            done => break done?,
-        }
-    }
-    // The file itself only shrinks when the log is put into it; whoever reads may keep that from
-    // happening now, and then a later checkpoint does it.
+    interrupted_unless(connection, goes_on, |connection| {
+        written_anew(connection, deadline, goes_on)
+    })?;
+    // The file shrinks when the log is moved into it. Readers can prevent that now; then a later
+    // checkpoint does it.
     let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     if let Err(error) = emptied {
         tracing::debug!(%error, "checkpoint after a vacuum");
     }
     Ok(Vacuumed { before_bytes, after_bytes: bytes(connection)? })
+}
+
+fn written_anew(connection: &Connection, deadline: Instant, goes_on: &GoesOn) -> Result<()> {
+    loop {
+        match connection.execute_batch("VACUUM").map_err(failure) {
+            Err(error)
+                if error.kind() == Kind::Unavailable && goes_on() && Instant::now() < deadline =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 fn bytes(connection: &Connection) -> Result<u64> {

@@ -1,10 +1,9 @@
-//! Is a held snapshot still the newest? Answered by comparing 48 bytes of shared memory.
+//! Whether a held snapshot is still the newest: a comparison of 48 bytes of shared memory.
 //!
 //! Every commit, by any process, rewrites the header at the start of the wal-index (the `-shm`
 //! file; SQLite's file format page, "WAL-Index Header"): a change counter, the log's length, its
-//! salts and checksums. A copy taken *before* a read transaction begins therefore says two things
-//! as long as it still equals the header: nothing was committed since, and the transaction sees
-//! everything that was.
+//! salts and checksums. A copy is taken *before* a read transaction begins. While it equals the
+//! header, nothing was committed since, and the transaction sees everything that was.
 //!
 //! The pointer is SQLite's own mapping, asked for through the VFS. Opening the `-shm` file by hand
 //! would drop the process's POSIX locks on it when closed.
@@ -49,7 +48,7 @@ impl WalIndex {
 
     /// Frames in the log; a page each.
     pub(super) fn frames(self) -> u32 {
-        // The third word begins with it. A torn one is another number of frames, for once.
+        // At the start of the third word. A torn read gives a wrong number once.
         (self.header()[2] & u64::from(u32::MAX)) as u32
     }
 

@@ -1,15 +1,14 @@
-//! Walks: entries in order with their ends, with or without values, with jumps.
+//! Walks: entries in order with their expiries, with or without values, with jumps.
 
 use rusqlite::Connection;
 
-use super::deno::shown;
 use super::layout::SPILLED;
-use super::reader::{encoding, stamp};
 use super::statement::Statement;
+use super::values::{encoding, shown, stamp};
 use crate::model::{Error, Result, Row, Seen, Step, Walk};
 
-/// The statements of walks. Those without values leave `v` alone: it is not copied, and a spilled
-/// one is not looked up.
+/// The statements of walks. Those without values do not read `v`: it is not copied, and a spilled
+/// value is not looked up.
 pub(super) struct Walker {
     keys: Direction,
     entries: Direction,
@@ -49,7 +48,7 @@ impl Walker {
         })
     }
 
-    /// Entries that ended at or before `now_ms` are absent.
+    /// Entries that expire at or before `now_ms` are absent.
     pub(super) fn walk(
         &mut self,
         walk: Walk<'_>,

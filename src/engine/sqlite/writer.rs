@@ -1,23 +1,26 @@
-//! The process's one writing connection: a transaction for all the work that waits.
+//! The one writing connection of a process.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
-use super::cache;
+use super::FileClaim;
+use super::external::OwnCommits;
 use super::feed::FeedWriter;
-use super::foreign::OwnCommits;
 use super::fulltext::Catalog;
 use super::log_length::LogLength;
+use super::measure::take_cache_looks;
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
-use crate::commit::Evaluation;
-use crate::engine::{Agenda, Checkpoint, Ordered, Report, Vacuumed, Work, Writer};
+use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch};
+use crate::engine::{
+    Checkpoint, DeadLettersChanged, GoesOn, NextDeadlines, Report, Vacuumed, Work, Writer,
+};
 use crate::model::{
-    Change, DeadOrder, Encoding, Error, KEPT_OUT_MS_MIN, Key, Kind, LOCK_GRACE_MS, Result,
+    Change, DeadLetterChange, Encoding, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, Result,
 };
 
 /// Carries out work on the file.
@@ -32,27 +35,29 @@ pub struct SqliteWriter {
     messages: Messages,
     feed: FeedWriter,
     log_length: LogLength,
-    /// What all writers of the file have to look after, as last seen.
+    /// The counter of the file's features, as last seen: feeds and indexes that all writers maintain.
     features: i64,
     /// The format of the file's values.
     file: Encoding,
-    /// In a file for Deno: the last commit of openkv's, as last seen.
+    /// In a file for Deno: the last commit of openkv, as last seen.
     left: u64,
     durable: bool,
     /// When it last had to wait for other processes.
     waited: Option<Instant>,
-    /// Drawn on for the lengths of pauses; any odd number will do.
+    /// State of the random numbers for pauses; not zero.
     pauses: u64,
     own: Arc<OwnCommits>,
-    // Last, so that the statements above are finalized before it closes.
+    // So that the statements above are finalized before it closes.
     connection: Connection,
+    // Last: other copies of openkv may open the file when it is closed.
+    pub(super) claim: FileClaim,
 }
 
 /// Bounds of the pause between two attempts to begin, in µs. Short and random, so that many
 /// processes share a busy file fairly; SQLite's own pauses grow to 100 ms and starve some.
 const PAUSE_US: std::ops::Range<u64> = 100..1500;
 
-/// In this time everybody who waits for the lock asks for it at least once.
+/// In this time every waiting process tries for the lock at least once.
 const TURN: Duration = Duration::from_micros(2 * PAUSE_US.end);
 
 /// No value of `features`.
@@ -89,6 +94,7 @@ impl SqliteWriter {
             pauses: u64::from(std::process::id()) * 2 + 1,
             own,
             connection,
+            claim: FileClaim::default(),
         };
         writer.set_durable(true)?;
         Ok(writer)
@@ -104,8 +110,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Begins, however long other processes keep the lock, until the deadline.
-    /// Answers how many milliseconds that took: none when nobody was in the way.
+    /// Begins a transaction; waits for other processes until the deadline. Answers the wait in ms.
     pub(super) fn begin(&mut self, deadline: Instant) -> Result<i64> {
         let mut asked = None;
         loop {
@@ -125,8 +130,8 @@ impl SqliteWriter {
         }
     }
 
-    /// Whether other processes kept the file for long, a moment ago. Then consumers that live may have had no
-    /// chance to renew their locks; they wait for the file like this writer, and renew now.
+    /// Whether other processes have just kept the file for long. Then live consumers may have had no
+    /// chance to renew their locks: they wait for the file like this writer, and renew next.
     fn was_kept_out(&self) -> bool {
         let grace = Duration::from_millis(LOCK_GRACE_MS.unsigned_abs());
         self.waited.is_some_and(|waited| waited.elapsed() < grace)
@@ -141,103 +146,25 @@ impl SqliteWriter {
         Duration::from_micros(PAUSE_US.start + self.pauses % span)
     }
 
-    /// Does the work; answers what it did and the commit counter it leaves.
-    fn transact(&mut self, work: Work, now_ms: i64) -> Result<(Report, u64)> {
-        let begun = Instant::now();
-        let mut report = Report::default();
-        let before = self.start()?;
-
-        let mut dead = self.messages.settle(&work.settlements, now_ms, &mut report)?;
-        // Before any lock is lost: whoever renews one, however late, is there.
-        report.renewed = self.messages.renew(&work.renewals, now_ms)?;
-        if self.was_kept_out() {
-            for claim in &work.claims {
-                self.messages.put_off_lost(claim, now_ms)?;
-            }
-        }
-        // Else it is not synced, and nothing was lost when it was looked at: the next one will see.
-        let lost = work.claims.iter().filter(|_| work.durable);
-        for claim in lost {
-            dead.extend(self.messages.fail_lost(&claim.queue, now_ms, &mut report)?);
-        }
+    fn transact(&mut self, work: Work, now_ms: i64) -> Result<Report> {
+        let started = Instant::now();
+        let version = self.start()?;
         self.rows.begin(now_ms)?;
-        let logged = self.feed.begin()?;
-        let mut evaluation = Evaluation::new(&mut self.rows, before, now_ms).seeded(work.seed);
-        if logged {
-            evaluation.keep_changes();
-        }
-        evaluation.reserve(work.writes.len());
-        for write in work.writes {
-            report.decisions.push(evaluation.decide(write)?);
-        }
-        for (keys, value) in dead {
-            evaluation.deposit(keys, &value);
-        }
-        let mut version = evaluation.version();
-        let uuid = evaluation.last_uuid();
-        let mut removed = evaluation.removed_version().unwrap_or(0);
-        let mut changes = evaluation.take_changes();
-        let (rows, messages) = evaluation.into_effects();
-        if let Some(uuid) = uuid {
-            self.rows.keep_uuid(uuid)?;
-        }
-        for (key, left) in rows {
-            if let Some(end) = left.expire_at_ms() {
-                report.expiry_ms = Some(report.expiry_ms.map_or(end, |at| at.min(end)));
-            }
-            self.rows.leave(&key, &left)?;
-            report.touched.push(key);
-        }
-        report.queued |= !messages.is_empty();
-        for (write, message) in &messages {
-            report.enqueued(*write, self.messages.enqueue(message, now_ms)?);
-        }
-        for claim in &work.claims {
-            report.deliveries.push(self.messages.claim(claim, now_ms)?);
-        }
-        report.purged = self.messages.purge(work.purge_max, now_ms)?;
-        let swept = self.rows.sweep(work.sweep_max, now_ms)?;
-        report.swept = swept.len();
-        report.sweep_more = work.sweep_max > 0 && swept.len() == work.sweep_max;
-        if !swept.is_empty() {
-            version += 1;
-            removed = version;
-            if logged {
-                let gone = |key: &Key| Change { key: key.clone(), version, value: None };
-                changes.extend(swept.iter().map(gone));
-            }
-        }
-        report.touched.extend(swept);
-        self.feed.log(&changes, now_ms)?;
-        // Only a commit makes other processes look, and there is work for them.
-        version += u64::from(report.put_back);
-        self.write_version(before, version, removed)?;
-        report.versions = (before, version);
-        report.worked = begun.elapsed();
-        Ok((report, version))
+        let (logs, kept_out) = (self.feed.begin()?, self.was_kept_out());
+        let report = batch::run(self, &Begun { version, now_ms, logs, kept_out }, work)?;
+        Ok(Report { worked: started.elapsed(), ..report })
     }
 
-    /// A transaction that may commit has begun; answers the commit counter.
+    /// To be called at the start of a transaction that may commit; answers the commit counter.
     fn start(&mut self) -> Result<u64> {
         let before = self.read_version()?;
         self.messages.depths.begin()?;
         self.own.found(before);
-        // Deno has committed, and nobody knows what it has removed.
+        // Deno has committed and logs no removals.
         if self.file == Encoding::V8 && self.left != before && self.feed.is_on() {
             self.feed.lose(before)?;
         }
         Ok(before)
-    }
-
-    /// `removed` is the last commit that removed something, or 0.
-    fn write_version(&mut self, before: u64, version: u64, removed: u64) -> Result<()> {
-        if version == before {
-            return Ok(());
-        }
-        // In a file for Deno, `seq` says up to where nobody else has committed.
-        let removed = if self.file == Encoding::V8 { version } else { removed };
-        let run = self.set_version.run().int(1, version.cast_signed());
-        run.int(2, removed.cast_signed()).finish()
     }
 
     /// Runs `job` in a transaction, and commits it.
@@ -250,8 +177,8 @@ impl SqliteWriter {
     ) -> Result<T> {
         self.set_durable(durable)?;
         let waited_ms = self.begin(deadline)?;
-        // Waiting for other processes can take seconds, by which locks would end too soon and ended
-        // entries still be there.
+        // The wait can take seconds: without it locks would expire too early and expired entries
+        // would still be visible.
         let done = match job(self, now_ms.saturating_add(waited_ms)) {
             Ok(done) => done,
             Err(error) => {
@@ -263,7 +190,7 @@ impl SqliteWriter {
         Ok(done)
     }
 
-    /// The next transaction looks again at what it has to look after.
+    /// The next transaction loads feeds and indexes again.
     pub(super) fn forget_features(&mut self) {
         self.features = UNSEEN;
     }
@@ -285,8 +212,8 @@ impl SqliteWriter {
         &mut self.rows.catalog
     }
 
-    /// The commit counter. At the start of every transaction, since it learns too what this writer has
-    /// to look after.
+    /// The commit counter. To be called at the start of every transaction: it also loads feeds and
+    /// indexes if they have changed.
     pub(super) fn read_version(&mut self) -> Result<u64> {
         let mut run = self.version.run();
         if !run.step()? {
@@ -319,23 +246,44 @@ impl SqliteWriter {
     }
 }
 
+impl Transaction for SqliteWriter {
+    fn entries(&mut self) -> &mut impl EntryTable {
+        &mut self.rows
+    }
+
+    fn messages(&mut self) -> &mut impl MessageTable {
+        &mut self.messages
+    }
+
+    fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
+        self.feed.log(&changes, now_ms)
+    }
+
+    fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {
+        // In a file for Deno, `seq` is the last commit up to which only openkv has committed.
+        let removed = if self.file == Encoding::V8 { version } else { removed.unwrap_or(0) };
+        let run = self.set_version.run().int(1, version.cast_signed());
+        run.int(2, removed.cast_signed()).finish()
+    }
+}
+
 impl Writer for SqliteWriter {
     fn apply(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
-        // What cannot be looked at may be.
-        let any_lost = self.messages.any_lost(&work.claims, now_ms).unwrap_or(true);
-        work.durable |= any_lost;
-        if any_lost && !self.was_kept_out() {
-            // Whoever waits for the file, to renew its locks, goes first.
+        // If the look fails, a lock may have expired.
+        let any_expired = self.messages.any_expired(&work.claims, now_ms).unwrap_or(true);
+        work.durable |= any_expired;
+        if any_expired && !self.was_kept_out() {
+            // Processes that wait for the file to renew their locks go first.
             std::thread::sleep(TURN);
         }
         let (writes, durable) = (work.writes.len(), work.durable);
         let _span = tracing::debug_span!("commit", writes, durable).entered();
         let done =
             self.within(durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
-        let (mut report, version) = done?;
-        self.own.left(version);
-        report.cache_looks = cache::taken(&self.connection);
-        // It is committed, whatever becomes of the log.
+        let mut report = done?;
+        self.own.left(report.versions.1);
+        report.cache_looks = take_cache_looks(&self.connection);
+        // The transaction is committed, even if this fails.
         if let Err(error) = self.log_length.mind(&self.connection) {
             tracing::warn!(%error, "beginning the log anew");
         }
@@ -365,15 +313,15 @@ impl Writer for SqliteWriter {
         }
     }
 
-    fn agenda(&mut self) -> Result<Agenda> {
-        Ok(Agenda {
+    fn next_deadlines(&mut self) -> Result<NextDeadlines> {
+        Ok(NextDeadlines {
             expiry_ms: self.rows.earliest_expiry()?,
             purge_ms: self.messages.earliest_purge()?,
             building: self.building()?,
         })
     }
 
-    fn message_agenda(&mut self, queue: &str) -> Result<Option<i64>> {
+    fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
         self.messages.earliest(queue)
     }
 
@@ -381,28 +329,30 @@ impl Writer for SqliteWriter {
         self.messages.depth(queue)
     }
 
-    fn order_dead(
+    fn change_dead_letters(
         &mut self,
         queue: &str,
-        order: &DeadOrder,
+        change: &DeadLetterChange,
         now_ms: i64,
         deadline: Instant,
-    ) -> Result<Ordered> {
+    ) -> Result<DeadLettersChanged> {
         let done = self.within(true, now_ms, deadline, |writer, now_ms| {
             let before = writer.start()?;
-            let count = writer.messages.order_dead(queue, order, now_ms)?;
+            let count = writer.messages.change_dead_letters(queue, change, now_ms)?;
             // Only a commit makes other processes look, and there may be work for them.
-            let requeued = count > 0 && matches!(order, DeadOrder::Requeue(_));
+            let requeued = count > 0 && matches!(change, DeadLetterChange::Requeue(_));
             let version = before + u64::from(requeued);
-            writer.write_version(before, version, 0)?;
-            Ok(Ordered { count, versions: (before, version) })
+            if requeued {
+                writer.set_version(version, None)?;
+            }
+            Ok(DeadLettersChanged { count, versions: (before, version) })
         })?;
         self.own.left(done.versions.1);
         Ok(done)
     }
 
-    fn vacuum(&mut self, deadline: Instant) -> Result<Vacuumed> {
-        vacuum(&self.connection, deadline)
+    fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
+        vacuum(&mut self.connection, deadline, goes_on)
     }
 
     #[tracing::instrument(skip_all)]

@@ -17,7 +17,7 @@ pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl 
         NOW,
     );
     assert_eq!(report.expiry_ms, Some(NOW + 1));
-    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 1));
+    assert_eq!(writer.next_deadlines().unwrap().expiry_ms, Some(NOW + 1));
     assert!(get_at(&mut reader, "k3", NOW + 2).is_some());
     assert_eq!(get_at(&mut reader, "k3", NOW + 3), None);
 
@@ -35,7 +35,7 @@ pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl 
     assert_eq!((first.touched.len(), first.sweep_more), (2, true));
     let second = apply_at(&mut writer, sweep(), NOW + 4);
     assert_eq!((second.touched, second.sweep_more), (vec![key("k4")], false));
-    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 5));
+    assert_eq!(writer.next_deadlines().unwrap().expiry_ms, Some(NOW + 5));
     assert!(get_at(&mut reader, "k2", NOW + 4).is_some(), "the sum has no end");
     // Each sweep that deleted something is a commit of its own.
     assert_eq!(commit(&mut writer, vec![write(vec![], vec![])]), [committed(6)]);
@@ -52,8 +52,8 @@ fn expiry(reader: &mut impl Reader, name: &str) -> Option<Option<i64>> {
     found
 }
 
-fn retime(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWrite {
-    write(vec![], vec![Mutation::Retime { key: key(name), expire_at_ms, required }])
+fn set_expiry(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWrite {
+    write(vec![], vec![Mutation::SetExpiry { key: key(name), expire_at_ms, required }])
 }
 
 pub(super) fn an_end_moves_and_neither_value_nor_stamp_does(engine: &impl Engine) {
@@ -63,15 +63,19 @@ pub(super) fn an_end_moves_and_neither_value_nor_stamp_does(engine: &impl Engine
     assert_eq!((expiry(&mut reader, "a"), expiry(&mut reader, "c")), (Some(None), None));
     let decisions = commit(
         &mut writer,
-        vec![retime("a", Some(NOW + 10), true), retime("c", None, true), retime("c", None, false)],
+        vec![
+            set_expiry("a", Some(NOW + 10), true),
+            set_expiry("c", None, true),
+            set_expiry("c", None, false),
+        ],
     );
     assert_eq!(decisions, [committed(2), Decision::CheckFailed(vec![]), committed(3)]);
     assert_eq!(get(&mut reader, "a"), Some((1, large.clone())));
     assert_eq!(expiry(&mut reader, "a"), Some(Some(NOW + 10)));
     assert_eq!(get_at(&mut reader, "a", NOW + 10), None);
-    assert_eq!(writer.agenda().unwrap().expiry_ms, Some(NOW + 10));
-    commit(&mut writer, vec![retime("a", None, true)]);
-    assert_eq!(writer.agenda().unwrap().expiry_ms, None);
+    assert_eq!(writer.next_deadlines().unwrap().expiry_ms, Some(NOW + 10));
+    commit(&mut writer, vec![set_expiry("a", None, true)]);
+    assert_eq!(writer.next_deadlines().unwrap().expiry_ms, None);
     assert_eq!(get_at(&mut reader, "a", NOW + 10), Some((1, large)));
 }
 
@@ -83,13 +87,13 @@ pub(super) fn moved_ends_count_inside_a_batch(engine: &impl Engine) {
     let decisions = commit(
         &mut writer,
         vec![
-            retime("a", Some(NOW + 5), true),
+            set_expiry("a", Some(NOW + 5), true),
             write(one, vec![]),
-            retime("b", Some(NOW), true),
+            set_expiry("b", Some(NOW), true),
             write(absent, vec![]),
-            retime("b", None, true),
+            set_expiry("b", None, true),
             write(vec![], vec![set("b", b"2")]),
-            retime("b", Some(NOW + 7), true),
+            set_expiry("b", Some(NOW + 7), true),
         ],
     );
     let lost = Decision::CheckFailed(vec![]);

@@ -8,7 +8,7 @@ pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl E
     let mut writer = engine.writer().unwrap();
     let due = [(1, NOW + 20), (2, NOW), (3, NOW), (4, NOW + 10)];
     commit(&mut writer, due.map(|(value, at)| enqueue(value, at, &[], &[])).to_vec());
-    assert_eq!(writer.message_agenda("").unwrap(), Some(NOW));
+    assert_eq!(writer.next_message_ms("").unwrap(), Some(NOW));
     let values =
         |claimed: &[(i64, Vec<u8>)]| claimed.iter().map(|(_, value)| value[0]).collect::<Vec<_>>();
     let first = claim(&mut writer, 77, NOW);
@@ -19,7 +19,7 @@ pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl E
     for (id, _) in first {
         settle(&mut writer, id, 77, Outcome::Done, NOW + 30);
     }
-    assert_eq!(writer.message_agenda("").unwrap(), Some(NOW + 20 + LOCK_MS));
+    assert_eq!(writer.next_message_ms("").unwrap(), Some(NOW + 20 + LOCK_MS));
 }
 
 pub(super) fn a_failed_message_comes_back_until_its_schedule_is_spent(engine: &impl Engine) {
@@ -37,7 +37,7 @@ pub(super) fn a_failed_message_comes_back_until_its_schedule_is_spent(engine: &i
     let (version, value) = get(&mut reader, "dead1").unwrap();
     assert_eq!((version, value), (2, vec![9]));
     assert_eq!(get(&mut reader, "dead2").unwrap().0, 2);
-    assert_eq!(writer.message_agenda("").unwrap(), None);
+    assert_eq!(writer.next_message_ms("").unwrap(), None);
 }
 
 pub(super) fn a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not(engine: &impl Engine) {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::{NOW, apply_at, claim_of, commit, get, key};
 use crate::engine::{Engine, Reader, Report, Work, Writer};
 use crate::model::{
-    AtomicWrite, Claim, DeadLetter, DeadOrder, Delivery, Limits, Message, Outcome, QueueStats,
-    Reason, Renewal, Settlement, WriteParts,
+    AtomicWrite, Claim, DeadLetter, DeadLetterChange, Delivery, Limits, Message, Outcome,
+    QueueStats, Reason, Renewal, Settlement, WriteParts,
 };
 
 fn message(value: u8) -> Message {
@@ -58,10 +58,10 @@ fn letters(engine: &impl Engine, queue: &str, after: (i64, i64), now_ms: i64) ->
     found
 }
 
-fn order(writer: &mut impl Writer, order: DeadOrder, now_ms: i64) -> usize {
+fn change(writer: &mut impl Writer, change: DeadLetterChange, now_ms: i64) -> usize {
     let deadline = Instant::now() + Duration::from_secs(5);
-    let requeues = matches!(order, DeadOrder::Requeue(_));
-    let done = writer.order_dead("mail", &order, now_ms, deadline).unwrap();
+    let requeues = matches!(change, DeadLetterChange::Requeue(_));
+    let done = writer.change_dead_letters("mail", &change, now_ms, deadline).unwrap();
     let (before, last) = done.versions;
     assert_eq!(last - before, u64::from(requeues && done.count > 0));
     done.count
@@ -76,8 +76,8 @@ pub(super) fn named_queues_keep_to_themselves(engine: &impl Engine) {
         let expected: &[u8] = if value == 0 { &[] } else { &[value] };
         assert_eq!(values(&claim_of(&mut writer, queue, 9, 1000, 10, NOW)), expected, "{queue}");
     }
-    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 1000));
-    assert_eq!(writer.message_agenda("nobody's").unwrap(), None);
+    assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 1000));
+    assert_eq!(writer.next_message_ms("nobody's").unwrap(), None);
 }
 
 /// A writer keeps count; another one, and readers, count what is there.
@@ -106,8 +106,8 @@ pub(super) fn a_queues_depth_is_what_is_there(engine: &impl Engine) {
     assert_eq!(checked(&mut writer, NOW), 3);
     end(&mut writer, failed(second, "dies"), NOW);
     assert_eq!(checked(&mut writer, NOW), 2);
-    assert_eq!(order(&mut writer, DeadOrder::Requeue(second.id), NOW), 1);
-    assert_eq!(order(&mut writer, DeadOrder::Requeue(second.id), NOW), 0);
+    assert_eq!(change(&mut writer, DeadLetterChange::Requeue(second.id), NOW), 1);
+    assert_eq!(change(&mut writer, DeadLetterChange::Requeue(second.id), NOW), 0);
     assert_eq!(checked(&mut writer, NOW), 3);
     // Nobody renews these locks: the next claim counts both as failed, and they are dead.
     assert_eq!(claim(&mut writer, 2, 2, NOW).len(), 2);
@@ -130,7 +130,7 @@ pub(super) fn higher_priorities_come_first_then_the_earlier(engine: &impl Engine
     let first = claim(&mut writer, 1, 2, NOW);
     assert_eq!(values(&first), [6, 4]);
     assert_eq!(values(&claim(&mut writer, 2, 10, NOW)), [5, 2, 1]);
-    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 10));
+    assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 10));
     assert_eq!(values(&claim(&mut writer, 3, 10, NOW + 10)), [3]);
 }
 
@@ -154,7 +154,7 @@ pub(super) fn a_deduplication_key_is_held_until_its_message_is_gone(engine: &imp
     end(&mut writer, failed(&claimed[0], "dies"), NOW);
     enqueue(&mut writer, vec![keyed(8, "mail")]);
     // Tried again beside the one that has the key now.
-    assert_eq!(order(&mut writer, DeadOrder::Requeue(claimed[0].id), NOW), 1);
+    assert_eq!(change(&mut writer, DeadLetterChange::Requeue(claimed[0].id), NOW), 1);
     enqueue(&mut writer, vec![keyed(9, "mail")]);
     let mut both = values(&claim(&mut writer, 4, 10, NOW));
     both.sort_unstable();
@@ -167,7 +167,7 @@ pub(super) fn a_lost_lock_of_a_named_queue_is_due_at_once(engine: &impl Engine) 
     let first = claim(&mut writer, 1, 10, NOW);
     assert_eq!(first[0].attempts, 1);
     assert!(claim(&mut writer, 2, 10, NOW + 999).is_empty());
-    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 1000));
+    assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 1000));
     let second = claim(&mut writer, 3, 10, NOW + 1000);
     assert_eq!((second[0].id, second[0].attempts), (first[0].id, 2));
     assert_eq!(end(&mut writer, failed(&first[0], "late"), NOW + 1000).settled, [false]);
@@ -192,7 +192,7 @@ pub(super) fn settlements_and_renewals_say_whether_the_lock_held(engine: &impl E
     let report = apply_at(&mut writer, work, NOW);
     assert_eq!(report.settled, [false, true, false, false]);
     assert_eq!(report.renewed, [false, false, true, false]);
-    assert_eq!(writer.message_agenda("mail").unwrap(), Some(NOW + 5000));
+    assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 5000));
     // A lock that is over but that nobody else has taken since is still its holder's.
     assert_eq!(end(&mut writer, settle(&b, 7), NOW + 6000).settled, [true]);
 }
@@ -213,7 +213,7 @@ pub(super) fn a_lapsed_lock_that_is_renewed_with_a_claim_is_kept(engine: &impl E
     assert_eq!(report.renewed, [true]);
     let claimed: Vec<_> = report.deliveries[0].iter().map(|d| (d.id, d.attempts)).collect();
     assert_eq!(claimed, [(lost.id, 2)], "only what nobody renews");
-    assert_eq!(writer.message_agenda("mail").unwrap(), Some(late + 1000));
+    assert_eq!(writer.next_message_ms("mail").unwrap(), Some(late + 1000));
 }
 
 pub(super) fn what_is_returned_keeps_its_place_and_its_attempts(engine: &impl Engine) {
@@ -266,21 +266,21 @@ pub(super) fn dead_messages_are_kept_listed_and_purged(engine: &impl Engine) {
     let values = |letters: Vec<DeadLetter>| letters.iter().map(|l| l.value[0]).collect::<Vec<_>>();
     assert_eq!(values(letters(engine, "mail", second, rest)), [3, 4]);
     // Whose retention is over is gone, swept or not.
-    assert_eq!(writer.agenda().unwrap().purge_ms, Some(NOW + 124));
+    assert_eq!(writer.next_deadlines().unwrap().purge_ms, Some(NOW + 124));
     assert_eq!(values(letters(engine, "mail", second, NOW + 124)), [3]);
     assert_eq!(stats(engine, NOW + 124)[3], 4);
     apply_at(&mut writer, Work { purge_max: 5, ..Work::default() }, NOW + 124);
-    assert_eq!((stats(engine, NOW + 124)[3], writer.agenda().unwrap().purge_ms), (3, None));
+    assert_eq!((stats(engine, NOW + 124)[3], writer.next_deadlines().unwrap().purge_ms), (3, None));
     assert!(letters(engine, "other", (0, 0), NOW).is_empty());
 
     let deadline = Instant::now() + Duration::from_secs(5);
-    let elsewhere = DeadOrder::Delete(claimed[0].id);
-    assert_eq!(writer.order_dead("other", &elsewhere, NOW, deadline).unwrap().count, 0);
-    assert_eq!(order(&mut writer, DeadOrder::Delete(claimed[0].id), NOW + 30), 1);
-    assert_eq!(order(&mut writer, DeadOrder::Delete(claimed[0].id), NOW + 30), 0);
-    let purge = |before_ms, max| DeadOrder::Purge { before_ms, max };
-    assert_eq!(order(&mut writer, purge(NOW + 23, 9), NOW + 30), 0);
-    assert_eq!(order(&mut writer, purge(NOW + 99, 1), NOW + 30), 1);
+    let elsewhere = DeadLetterChange::Delete(claimed[0].id);
+    assert_eq!(writer.change_dead_letters("other", &elsewhere, NOW, deadline).unwrap().count, 0);
+    assert_eq!(change(&mut writer, DeadLetterChange::Delete(claimed[0].id), NOW + 30), 1);
+    assert_eq!(change(&mut writer, DeadLetterChange::Delete(claimed[0].id), NOW + 30), 0);
+    let purge = |before_ms, max| DeadLetterChange::Purge { before_ms, max };
+    assert_eq!(change(&mut writer, purge(NOW + 23, 9), NOW + 30), 0);
+    assert_eq!(change(&mut writer, purge(NOW + 99, 1), NOW + 30), 1);
     assert_eq!(values(letters(engine, "mail", (0, 0), NOW + 30)), [3]);
 }
 
@@ -289,11 +289,11 @@ pub(super) fn dead_messages_are_tried_again_as_new(engine: &impl Engine) {
     let first = Message { backoff_ms: vec![10], priority: 3, ..message(1) };
     enqueue(&mut writer, vec![first]);
     let id = claim(&mut writer, 1, 10, NOW)[0].id;
-    assert_eq!(order(&mut writer, DeadOrder::Requeue(id), NOW), 0, "it lives");
+    assert_eq!(change(&mut writer, DeadLetterChange::Requeue(id), NOW), 0, "it lives");
     claim(&mut writer, 2, 10, NOW + 1000);
     claim(&mut writer, 3, 10, NOW + 2000);
     assert_eq!(stats(engine, NOW + 2000), [0, 0, 0, 1]);
-    assert_eq!(order(&mut writer, DeadOrder::Requeue(id), NOW + 2500), 1);
+    assert_eq!(change(&mut writer, DeadLetterChange::Requeue(id), NOW + 2500), 1);
     assert_eq!(stats(engine, NOW + 2500), [1, 0, 0, 0]);
     let again = claim(&mut writer, 4, 10, NOW + 3000);
     let seen = (again[0].id, again[0].attempts, again[0].enqueued_ms);
@@ -345,6 +345,6 @@ pub(super) fn queues_are_listed_while_they_have_a_message_in_any_state(engine: &
     }
     assert_eq!(listed(9), "dead due later");
     let deadline = Instant::now() + Duration::from_secs(5);
-    writer.order_dead("dead", &DeadOrder::Delete(dead.id), NOW, deadline).unwrap();
+    writer.change_dead_letters("dead", &DeadLetterChange::Delete(dead.id), NOW, deadline).unwrap();
     assert_eq!(listed(9), "due later");
 }

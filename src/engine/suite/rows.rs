@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use uuid::Uuid;
+
 use super::{NOW, apply_at, commit, committed, get, key, set, sum, write};
 use crate::engine::{Engine, Reader, Work};
 use crate::model::{
@@ -105,7 +107,7 @@ pub(super) fn scans_are_ordered_and_stop_when_told(engine: &impl Engine) {
     assert_eq!(scan(&mut reader, "e", "b", false, 10), keys(&[]));
 }
 
-fn uuids_of(decision: &Decision) -> Vec<u128> {
+fn uuids_of(decision: &Decision) -> Vec<Uuid> {
     let Decision::CommittedWith(_, results) = decision else { panic!("{decision:?}") };
     let resolved = &results.resolved;
     resolved.iter().map(|resolved| resolved.uuid).collect()
@@ -138,7 +140,7 @@ pub(super) fn uuids_rise_from_commit_to_commit(engine: &impl Engine) {
         let report = apply_at(&mut writer, work, NOW - round * 10);
         all.extend(report.decisions.iter().flat_map(uuids_of));
         let [.., one, other] = all.as_slice() else { panic!("two in each") };
-        let text = |uuid: &u128| crate::codec::uuid::text(*uuid);
+        let text = |uuid: &Uuid| crate::codec::uuid::text(*uuid);
         let name = String::from_utf8(text(one).to_vec()).unwrap();
         assert_eq!(get(&mut reader, &name).unwrap().1, b"v");
         assert_eq!(get(&mut reader, "same").unwrap().1, text(one));

@@ -8,10 +8,10 @@ use super::{NOW, apply_at, claim, commit, key, settle, write};
 use crate::codec::cbor;
 use crate::engine::{Engine, GoesOn, Indexer, Reader, Work, Writer};
 use crate::model::{
-    Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, Highlight, Hit,
+    Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, Highlight, Hit, HitChoice,
     HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Kind, Known, Limits,
     Message, Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search, Tokenizer,
-    Value, Wish, WriteParts,
+    Value, WriteParts,
 };
 
 fn soon() -> Instant {
@@ -85,13 +85,13 @@ struct Taken {
 }
 
 impl HitVisitor for Taken {
-    fn hit(&mut self, hit: &Hit<'_>) -> Wish {
+    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
         if self.keys.len() == self.max {
-            return Wish::Stop;
+            return HitChoice::Stop;
         }
         self.keys.push(Key::from_encoded(hit.row.key.to_vec()));
         self.places.push((hit.score, hit.number));
-        Wish::Take
+        HitChoice::Take
     }
 
     fn snippets(&mut self, snippets: Vec<(usize, String)>) {
@@ -203,15 +203,15 @@ pub(super) fn an_index_follows_what_is_calculated_moved_deleted_and_left(engine:
     assert_eq!(found(&mut reader, "x"), ["a"]);
 
     // An end that moves takes the entry along, forward and back.
-    let retime = |name: &str, expire_at_ms| {
-        let retime = Mutation::Retime { key: at(name), expire_at_ms, required: true };
-        write(vec![], vec![retime])
+    let set_expiry = |name: &str, expire_at_ms| {
+        let set_expiry = Mutation::SetExpiry { key: at(name), expire_at_ms, required: true };
+        write(vec![], vec![set_expiry])
     };
-    commit(&mut writer, vec![retime("a", Some(NOW + 5)), retime("b", Some(NOW + 5))]);
-    commit(&mut writer, vec![retime("b", None)]);
+    commit(&mut writer, vec![set_expiry("a", Some(NOW + 5)), set_expiry("b", Some(NOW + 5))]);
+    commit(&mut writer, vec![set_expiry("b", None)]);
     assert_eq!(found_at(&mut reader, "z", NOW + 4), ["a", "b"]);
     assert_eq!(found_at(&mut reader, "z", NOW + 5), ["b"]);
-    commit(&mut writer, vec![retime("b", Some(NOW))]);
+    commit(&mut writer, vec![set_expiry("b", Some(NOW))]);
     assert_eq!(found(&mut reader, "z"), ["a"]);
 
     // What a dead message leaves takes the place of what was there.
@@ -259,9 +259,9 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     let set = Mutation::Set { key: other, suffixed: false, value, expire_at_ms: None };
     commit(&mut writer, vec![write(vec![], vec![set])]);
 
-    assert!(!writer.agenda().unwrap().building);
+    assert!(!writer.next_deadlines().unwrap().building);
     assert!(writer.create_index(&spec(), soon()).unwrap().building);
-    assert!(writer.agenda().unwrap().building);
+    assert!(writer.next_deadlines().unwrap().building);
     assert!(writer.build_indexes(NOW, soon()).unwrap());
     reader.release();
     assert_eq!(found(&mut reader, "old").len(), INDEX_BUILD_ROWS_MAX);
@@ -275,7 +275,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     assert_eq!(found(&mut reader, "old").len(), count - 1);
     let info = infos(&mut reader).remove(0);
     assert_eq!((info.building, info.documents), (false, count as u64 + 1));
-    assert!(!writer.agenda().unwrap().building);
+    assert!(!writer.next_deadlines().unwrap().building);
 }
 
 pub(super) fn hits_are_ranked_paged_and_marked(engine: &impl Engine) {

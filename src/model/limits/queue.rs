@@ -3,14 +3,15 @@
 /// How long a delivered message stays hidden from other consumers without a sign of life.
 pub const LOCK_MS: i64 = 5000;
 
-/// How long behind its deadline a message that Deno has claimed is left to Deno, which looks as often.
+/// How long behind its deadline a message that Deno has claimed is left to Deno, which looks as
+/// often.
 pub const DENO_RUNNING_MS: i64 = 60_000;
 
 /// How often the lock of a message that is being handled is renewed.
 pub const LOCK_RENEWAL_MS: i64 = 1500;
 
-/// How much longer an expired lock holds that is found by a writer that had to wait for the file: its
-/// holder waited too, and renews it now. Of a shorter lock a third, at least twice
+/// How much longer an expired lock holds that is found by a writer that had to wait for the file:
+/// its holder waited too, and renews it now. Of a shorter lock a third, at least twice
 /// [`FRUITLESS_PAUSE_MS`](super::FRUITLESS_PAUSE_MS), after which a failed renewal is tried again.
 pub const LOCK_GRACE_MS: i64 = LOCK_RENEWAL_MS;
 
@@ -21,7 +22,8 @@ pub const KEPT_OUT_MS_MIN: u64 = 50;
 /// Most messages of one claim.
 pub const CLAIM_MESSAGES_MAX: usize = 256;
 
-/// Waiting times before each retry of a message in a named queue that says nothing else.
+/// Delays before the retries of a message in a named queue without a schedule; JavaScript applies
+/// it.
 pub const NAMED_BACKOFF_DEFAULT_MS: [u32; 3] = [1000, 5000, 10_000];
 
 /// Name of a queue, in UTF-8.
@@ -44,8 +46,9 @@ pub const CONCURRENCY_MAX: u32 = 1000;
 /// Longest wait of one `receive`.
 pub const RECEIVE_WAIT_MS_MAX: u32 = 86_400_000;
 
-/// Messages that a consumer behind a connection is dealt ahead of what the connection has taken.
-pub const ELSEWHERE_AHEAD_MESSAGES: u64 = 32;
+/// Messages that a consumer behind a connection is dispatched ahead of what the connection has
+/// taken.
+pub const REMOTE_AHEAD_MESSAGES: u64 = 32;
 
 /// Bytes of messages after which a frame of a consumer's stream ends.
 pub const CONSUME_FRAME_BYTES: usize = 1024 * 1024;
@@ -57,10 +60,10 @@ pub const CONSUME_FRAME_BYTES_MAX: usize = 17 * 1024 * 1024;
 pub const CONSUME_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Ends of deliveries and renewals of locks of one request.
-pub const HELD_ITEMS_MAX: usize = 1000;
+pub const LOCK_UPDATE_ITEMS_MAX: usize = 1000;
 
 /// Texts of the errors that one of these requests tells.
-pub const HELD_REASON_BYTES_MAX: usize = 512 * 1024;
+pub const LOCK_UPDATE_REASON_BYTES_MAX: usize = 512 * 1024;
 
 /// Requests of one handle that wait for messages at one time; more wait for a place.
 pub const REMOTE_WAITS_MAX: usize = 256;

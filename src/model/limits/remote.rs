@@ -1,6 +1,6 @@
-//! Bounds of a client of a database elsewhere.
+//! Bounds of a client of a remote database.
 
-/// How long a call on a database elsewhere may take with all its retries, by default.
+/// How long a call on a remote database may take with all its retries, by default.
 pub const REMOTE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
 
 /// The wait before the first retry of a request.
@@ -30,7 +30,7 @@ pub const REFUSAL_BYTES_MAX: usize = 4096;
 /// How long the text of a refusal is waited for; what has come by then is shown.
 pub const REFUSAL_WAIT_MS_MAX: u64 = 1000;
 
-/// How long a watch from elsewhere may be silent before it is asked for anew; servers send a sign
+/// How long a watch of a remote database may be silent before it is asked for anew; servers send a sign
 /// of life every few seconds.
 pub const WATCH_SILENCE_MS_MAX: u64 = 60_000;
 

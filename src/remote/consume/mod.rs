@@ -1,9 +1,9 @@
-//! Listeners of queues elsewhere: what they have in hand, here; messages by a stream, how they end
-//! by calls, whichever connection there is.
+//! Listeners of remote queues: this file holds their messages. Messages arrive by a stream;
+//! settlements are sent by calls, on any connection.
 //!
-//! Invariant: a message that was taken in is settled once, or its lock runs out. Locks go on for as
-//! long as the handler runs, whatever becomes of the stream that the message came by. The server is
-//! never given more places than there are free.
+//! Invariant: a received message is settled once, or its lock runs out. A lock is renewed while the
+//! handler runs, even if the message's stream ends. The server never has more credits than the
+//! listener has free handlers.
 
 mod stream;
 mod tell;
@@ -17,13 +17,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot, watch as flag};
 use tokio::time::Instant;
 
-use super::ask::Asker;
+use super::executor::RequestExecutor;
 use super::runtime::Shared;
 use super::stream::follow;
-use crate::model::{Delivery, Outcome, Reason, Result, Settlement};
-use crate::store::{Deliver, Handed, Id, Wish};
+use crate::model::{
+    ConsumeOptions, Deliver, Delivery, Dispatched, Id, Outcome, Reason, Result, Settlement,
+};
 
-/// Is told that a listener has ended, and why if it was not asked to.
+/// Called when a listener ends, with the error if it was not asked to.
 pub type Over = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// The listeners of one handle.
@@ -38,17 +39,17 @@ struct Registry {
 
 /// A listener.
 struct Consumer {
-    wish: Wish,
+    options: ConsumeOptions,
     concurrency: u32,
     deliver: Deliver,
     state: Mutex<State>,
-    /// Somebody waits for the end of it.
+    /// Called at its end.
     over: Mutex<Option<Over>>,
-    /// A stream has been opened.
+    /// Notified when a stream is opened.
     opened: Notify,
-    /// There is something to tell.
+    /// Notified when there is something to send.
     to_tell: Notify,
-    /// Something was taken in.
+    /// Notified when messages are received.
     taken: Notify,
     phase: flag::Sender<Phase>,
 }
@@ -57,45 +58,48 @@ struct Consumer {
 enum Phase {
     /// It takes messages.
     Open,
-    /// It takes no more; those in hand are settled, and their locks go on.
+    /// It takes no more messages. Those it holds are settled, and their locks renewed.
     Stopped,
-    /// What was settled is told, nothing else.
+    /// Only pending settlements are sent.
     Closed,
 }
 
 #[derive(Default)]
 struct State {
     last_number: i64,
-    /// By the number that each is settled with.
+    /// Held messages, by the number to settle them with.
     held: HashMap<i64, InHand>,
-    /// Ends that the server has not been told of.
+    /// Settlements to send.
     ends: Vec<Settlement>,
-    /// The server's number of the stream; 0 while there is none.
+    /// The server's number of the stream; 0 without one.
     stream: u64,
-    /// Places that were given to it since it began, and how many of them it knows of.
+    /// Credits granted to the stream in total, and how many of them the server knows of.
     granted: u64,
     known: u64,
-    /// The stream is followed no more.
+    /// The stream is not read any more.
     unfollowed: bool,
-    /// Nothing will be told any more.
+    /// Nothing will be sent any more.
     ended: bool,
-    /// Those who wait until everything is told.
+    /// Callers that wait until all settlements are sent.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// A message in hand.
+/// A held message.
 struct InHand {
     id: i64,
     lock: i64,
     renew_at: Instant,
-    /// Somebody else may have it.
+    /// Its lock was lost: another consumer may have it.
     lost: bool,
 }
 
 impl Consumer {
-    fn new((wish, concurrency): (Wish, u32), (deliver, over): (Deliver, Over)) -> Self {
+    fn new(
+        (options, concurrency): (ConsumeOptions, u32),
+        (deliver, over): (Deliver, Over),
+    ) -> Self {
         Self {
-            wish,
+            options,
             concurrency,
             deliver,
             state: Mutex::default(),
@@ -111,19 +115,19 @@ impl Consumer {
         *self.phase.borrow()
     }
 
-    /// Waits for a phase, or a later one.
+    /// Waits for this phase or a later one.
     async fn reaches(&self, phase: Phase) {
-        // The sender is ours, so there is an end to it only with us.
+        // `self` owns the sender, so the channel stays open.
         let mut phases = self.phase.subscribe();
         let _ended = phases.wait_for(|is| *is >= phase).await.is_err();
     }
 
-    /// How often locks are renewed.
+    /// The interval of lock renewals.
     fn renewal(&self) -> Duration {
-        Duration::from_millis(self.wish.lock_ms.unsigned_abs() / 3)
+        Duration::from_millis(self.options.lock_ms.unsigned_abs() / 3)
     }
 
-    /// A new stream is asked for: how many places it begins with.
+    /// The credits of a new stream, which is about to be asked for.
     fn begin(&self) -> u32 {
         let mut state = self.state.lock();
         let free = self.concurrency.saturating_sub(state.held.len() as u32);
@@ -132,14 +136,14 @@ impl Consumer {
         free
     }
 
-    /// It is there.
+    /// Records that the stream is open.
     fn opened(&self, stream: u64) {
         self.state.lock().stream = stream;
         self.opened.notify_one();
         self.to_tell.notify_one();
     }
 
-    /// Takes messages in and hands them to the handler.
+    /// Takes messages and passes them to the handler.
     fn take_in(&self, deliveries: Vec<Delivery>) {
         let mut hand = Vec::with_capacity(deliveries.len());
         {
@@ -147,27 +151,27 @@ impl Consumer {
             let renew_at = Instant::now() + self.renewal();
             for delivery in deliveries {
                 let (id, lock) = (delivery.id, delivery.lock);
-                // More than there are places for is nobody's doing but the server's.
-                let has_place = (state.held.len() as u64) < self.concurrency.into();
-                if self.phase() > Phase::Open || !has_place {
+                // A server that sends more than it has credits for is at fault.
+                let has_credit = (state.held.len() as u64) < self.concurrency.into();
+                if self.phase() > Phase::Open || !has_credit {
                     state.ends.push(Settlement::new(id, lock, Outcome::Returned));
                     continue;
                 }
                 state.last_number += 1;
                 let number = state.last_number;
                 state.held.insert(number, InHand { id, lock, renew_at, lost: false });
-                hand.push(Handed { number, delivery });
+                hand.push(Dispatched { number, delivery });
             }
         }
         let refused = if hand.is_empty() { hand } else { (self.deliver)(hand) };
-        for Handed { number, .. } in refused {
+        for Dispatched { number, .. } in refused {
             self.settle(number, Outcome::Returned, None);
         }
         self.taken.notify_one();
         self.to_tell.notify_one();
     }
 
-    /// A delivery has ended: its place is free, and the server is told.
+    /// Settles a delivery: returns its credit and queues the settlement.
     fn settle(&self, number: i64, outcome: Outcome, reason: Option<Reason>) {
         let mut state = self.state.lock();
         let Some(held) = state.held.remove(&number) else { return };
@@ -184,7 +188,7 @@ impl Consumer {
         self.to_tell.notify_one();
     }
 
-    /// Goes on to a phase; there is no way back.
+    /// Enters a phase; phases only advance.
     fn enter(&self, phase: Phase) {
         self.phase.send_if_modified(|is| {
             let moves = *is < phase;
@@ -201,7 +205,7 @@ impl Consumer {
         }
     }
 
-    /// Nothing more comes.
+    /// Records that the stream is not read any more.
     fn unfollow(&self) {
         let mut state = self.state.lock();
         state.unfollowed = true;
@@ -211,12 +215,12 @@ impl Consumer {
         self.taken.notify_one();
     }
 
-    /// Answers who waits until everything is told: there is nothing left to tell.
-    fn tell_told(&self) {
+    /// Answers waiting callers once nothing is left to send.
+    fn answer_acknowledged(&self) {
         let mut state = self.state.lock();
-        // What a stream that is being left has still on its way is to come back first.
+        // Messages that a closing stream still carries must be put back first.
         if self.phase() == Phase::Open || state.unfollowed {
-            // Each is told by its sender's end.
+            // Dropping the senders answers them.
             state.waiting.clear();
         }
     }
@@ -225,9 +229,9 @@ impl Consumer {
 impl Consumers {
     pub(super) fn add(
         self: &Arc<Self>,
-        wanted: (Wish, u32),
+        wanted: (ConsumeOptions, u32),
         tell: (Deliver, Over),
-        asker: &Arc<Asker>,
+        executor: &Arc<RequestExecutor>,
         (runtime, keep): (&Handle, &Arc<Shared>),
     ) -> Id {
         let consumer = Arc::new(Consumer::new(wanted, tell));
@@ -238,19 +242,19 @@ impl Consumers {
             registry.consumers.insert(id, consumer.clone());
             id
         };
-        let (asker, keep, consumers) = (asker.clone(), keep.clone(), Arc::downgrade(self));
+        let (executor, keep, consumers) = (executor.clone(), keep.clone(), Arc::downgrade(self));
         runtime.spawn(async move {
             let following = async {
                 tokio::select! {
-                    () = follow(asker.clone(), consumer.clone()) => {}
-                    () = consumer.leave(&asker) => {}
+                    () = follow(executor.clone(), consumer.clone()) => {}
+                    () = consumer.leave(&executor) => {}
                 }
                 consumer.unfollow();
             };
             tokio::join!(
                 following,
-                tell::ends(&asker, &consumer),
-                tell::renewals(&asker, &consumer)
+                tell::ends(&executor, &consumer),
+                tell::renewals(&executor, &consumer)
             );
             consumer.end(Ok(()));
             {
@@ -283,15 +287,15 @@ impl Consumers {
         }
     }
 
-    /// Ends all, when what was settled is told.
+    /// Ends all listeners once pending settlements are sent.
     pub(super) fn close(&self) {
         for consumer in self.0.lock().consumers.values() {
             consumer.enter(Phase::Closed);
         }
     }
 
-    /// Waits until everything that was settled so far has been told, or cannot be.
-    pub(super) async fn told(&self) {
+    /// Waits until all settlements so far have been sent, or cannot be.
+    pub(super) async fn acknowledged(&self) {
         let consumers: Vec<_> = self.0.lock().consumers.values().cloned().collect();
         for consumer in consumers {
             let (waits, told) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! The stream by which a listener's messages come.
+//! The stream of a listener's messages.
 
 use std::time::Duration;
 
@@ -6,27 +6,28 @@ use hyper::body::Bytes;
 use tokio::time::timeout;
 
 use super::{Consumer, Phase};
-use crate::codec::frame::{Consume, Verb};
-use crate::connect::consume::{ConsumeMessage, read_message, write_consume};
-use crate::connect::extension::{CONSUME, QUEUES};
 use crate::model::{CONSUME_FRAME_BYTES_MAX, Error, LEAVE_MS_MAX, Limits, Result};
-use crate::remote::ask::Asker;
+use crate::protocol::Command;
+use crate::protocol::consume::{ConsumeMessage, read_message, write_consume};
+use crate::protocol::extension::{CONSUME, QUEUES};
+use crate::protocol::frame::Consume;
 use crate::remote::credentials::{Credentials, Grant};
-use crate::remote::extension::{Needs, call};
-use crate::remote::stream::{End, Follower, Wish};
+use crate::remote::executor::{Needs, RequestExecutor};
+use crate::remote::extension::call;
+use crate::remote::stream::{End, Follower, StreamRequest};
 
-/// How long a stream that is left may take to say what it had on its way.
+/// Bound of the end of a stream, in which messages on their way still arrive.
 const LEAVE: Duration = Duration::from_millis(LEAVE_MS_MAX);
 
 impl Follower for Consumer {
-    fn wish(&self, _: &Credentials, _: &Grant) -> Result<Wish> {
+    fn request(&self, _: &Credentials, _: &Grant) -> Result<StreamRequest> {
         let asked = Consume {
-            queue: self.wish.queue.clone(),
-            lock_ms: self.wish.lock_ms,
+            queue: self.options.queue.clone(),
+            lock_ms: self.options.lock_ms,
             concurrency: self.concurrency,
-            places: self.begin(),
+            credits: self.begin(),
         };
-        Ok(Wish {
+        Ok(StreamRequest {
             path: CONSUME,
             body: Bytes::from(write_consume(&asked)),
             needs: Some(Needs { extension: QUEUES, what: "listening to queues" }),
@@ -40,7 +41,7 @@ impl Follower for Consumer {
                 self.opened(stream);
                 Ok(false)
             }
-            ConsumeMessage::Dealt(deliveries) => {
+            ConsumeMessage::Dispatched(deliveries) => {
                 self.take_in(deliveries);
                 Ok(true)
             }
@@ -58,19 +59,20 @@ impl Follower for Consumer {
 }
 
 impl Consumer {
-    /// Waits until nothing more is wanted, and asks the server to end the stream: what is on its
-    /// way still comes, to be given back, and the stream ends behind it. Returns when that has
-    /// taken too long.
-    pub(super) async fn leave(&self, asker: &Asker) {
+    /// Waits until the listener takes no more, and asks the server to end the stream. Messages on
+    /// their way still arrive and are put back; then the stream ends. Returns if that takes too
+    /// long.
+    pub(super) async fn leave(&self, executor: &RequestExecutor) {
         self.reaches(Phase::Stopped).await;
         let ending = async {
             loop {
                 let stream = self.state.lock().stream;
                 if stream != 0 {
                     let frame = stream.to_le_bytes().to_vec();
-                    let _again_then = call(asker, Verb::ConsumeEnd, frame, Limits::wide()).await;
+                    let _again_then =
+                        call(executor, Command::ConsumeEnd, frame, Limits::wide()).await;
                 }
-                // It may be about to open.
+                // The stream may be about to open.
                 self.opened.notified().await;
             }
         };

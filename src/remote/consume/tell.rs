@@ -1,34 +1,36 @@
-//! What a listener tells of its messages: how they ended, and that their locks are to go on.
+//! What a listener sends about its messages: settlements and lock renewals.
 //!
-//! Both may be said again whenever it is not known whether they were heard. A lock is the number of
-//! one delivery and never comes again: the end of a delivery that has ended is none, so a second
-//! failure costs no second try, and a lock that goes on twice goes on from now.
+//! Both may be repeated after an unknown outcome. A lock identifies one delivery and never repeats.
+//! So a repeated failure of a delivery costs no second retry of the message, and a repeated renewal
+//! only starts the lock's time again.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{Consumer, Phase};
-use crate::codec::frame::{Held, Verb, push_held};
 use crate::model::{
-    Ask, Error, HELD_ITEMS_MAX, HELD_REASON_BYTES_MAX, Kind, Limits, Renewal, Result, Settlement,
+    Ask, Error, Kind, LOCK_UPDATE_ITEMS_MAX, LOCK_UPDATE_REASON_BYTES_MAX, Limits, Renewal, Result,
+    Settlement,
 };
-use crate::remote::ask::Asker;
+use crate::protocol::Command;
+use crate::protocol::frame::{LockUpdate, push_lock_update};
 use crate::remote::backoff;
+use crate::remote::executor::RequestExecutor;
 use crate::remote::extension::call;
 
-async fn tell(asker: &Asker, held: &Held) -> Result<Vec<u8>> {
+async fn tell(executor: &RequestExecutor, update: &LockUpdate) -> Result<Vec<u8>> {
     let mut frame = Vec::new();
-    push_held(&mut frame, held);
-    call(asker, Verb::Held, frame, Limits::wide()).await
+    push_lock_update(&mut frame, update);
+    call(executor, Command::LockUpdate, frame, Limits::wide()).await
 }
 
-/// Whether telling it again can help.
+/// Whether a retry can help.
 fn may_come_right(error: &Error) -> bool {
     !matches!(error.kind(), Kind::Denied | Kind::Unsupported | Kind::Invalid | Kind::Closed)
 }
 
-/// What is said in one request.
+/// The contents of one request.
 struct Batch {
     ends: Vec<Settlement>,
     stream: u64,
@@ -36,40 +38,40 @@ struct Batch {
 }
 
 impl Consumer {
-    /// The next that is to be told; `None` if there is nothing.
+    /// The next contents to send; `None` if there are none.
     fn batch(&self) -> Option<Batch> {
         let mut state = self.state.lock();
-        let has_places = state.stream != 0 && state.granted > state.known;
-        if state.ends.is_empty() && !has_places {
+        let has_credits = state.stream != 0 && state.granted > state.known;
+        if state.ends.is_empty() && !has_credits {
             return None;
         }
         let mut bytes = 0;
-        let fits = state.ends.iter().take(HELD_ITEMS_MAX).take_while(|end| {
+        let fits = state.ends.iter().take(LOCK_UPDATE_ITEMS_MAX).take_while(|end| {
             let reason = end.reason.as_ref();
             bytes += reason.map_or(0, |why| why.name().len() + why.message().len());
-            bytes <= HELD_REASON_BYTES_MAX
+            bytes <= LOCK_UPDATE_REASON_BYTES_MAX
         });
         let count = fits.count().max(1).min(state.ends.len());
         let ends = state.ends.drain(..count).collect();
         Some(Batch { ends, stream: state.stream, granted: state.granted })
     }
 
-    /// It was heard, or can never be.
-    fn was_told(&self, batch: &Batch) {
+    /// Records that the contents were received, or can never be.
+    fn was_acknowledged(&self, batch: &Batch) {
         let mut state = self.state.lock();
-        // Places are told to a stream: what was said while there was none has told nobody.
+        // Credits belong to a stream: contents sent without a stream granted none.
         if batch.stream != 0 && state.stream == batch.stream {
             state.known = state.known.max(batch.granted);
         }
     }
 
-    /// It is to be told again, before what came later.
+    /// Queues the contents again, before later ones.
     fn was_not_told(&self, batch: Batch) {
         let mut state = self.state.lock();
         state.ends.splice(..0, batch.ends);
     }
 
-    /// Whether there will never be anything to tell.
+    /// Whether nothing will ever be sent again.
     fn is_silent(&self) -> bool {
         let state = self.state.lock();
         let waits = !state.held.is_empty() && self.phase() < Phase::Closed;
@@ -77,23 +79,23 @@ impl Consumer {
     }
 }
 
-/// Tells ends, with the places that they free, until there will be none.
-pub(super) async fn ends(asker: &Asker, consumer: &Consumer) {
+/// Sends settlements, with the credits that they free, until the listener ends.
+pub(super) async fn ends(executor: &RequestExecutor, consumer: &Consumer) {
     let in_time = async {
         consumer.reaches(Phase::Closed).await;
-        sleep(asker.timeout).await;
+        sleep(executor.timeout).await;
     };
     tokio::select! {
-        () = tell_ends(asker, consumer) => {}
-        () = in_time => tracing::warn!("ends of messages were not told before the database closed"),
+        () = tell_ends(executor, consumer) => {}
+        () = in_time => tracing::warn!("settlements were not sent before the database closed"),
     }
 }
 
-async fn tell_ends(asker: &Asker, consumer: &Consumer) {
+async fn tell_ends(executor: &RequestExecutor, consumer: &Consumer) {
     let mut tries = 0;
     loop {
         let Some(batch) = consumer.batch() else {
-            consumer.tell_told();
+            consumer.answer_acknowledged();
             if consumer.is_silent() {
                 return;
             }
@@ -101,28 +103,28 @@ async fn tell_ends(asker: &Asker, consumer: &Consumer) {
             continue;
         };
         let asks = batch.ends.iter().cloned().map(Ask::Settle).collect();
-        let held = Held { stream: batch.stream, granted: batch.granted, asks };
-        match tell(asker, &held).await {
+        let update = LockUpdate { stream: batch.stream, granted: batch.granted, asks };
+        match tell(executor, &update).await {
             Ok(_) => {
                 tries = 0;
-                consumer.was_told(&batch);
+                consumer.was_acknowledged(&batch);
             }
             Err(error) if may_come_right(&error) => {
-                tracing::debug!(%error, "ends of messages are told again");
+                tracing::debug!(%error, "settlements are sent again");
                 consumer.was_not_told(batch);
-                sleep(backoff::delay(tries, asker.env.random())).await;
+                sleep(backoff::delay(tries, executor.env.random())).await;
                 tries = tries.saturating_add(1);
             }
             Err(error) => {
-                tracing::warn!(%error, "ends of messages cannot be told");
-                consumer.was_told(&batch);
+                tracing::warn!(%error, "settlements cannot be sent");
+                consumer.was_acknowledged(&batch);
             }
         }
     }
 }
 
 impl Consumer {
-    /// Locks that are to be renewed by now, by the numbers of their messages; and the next time.
+    /// The due lock renewals with the numbers of their messages, and the next due time.
     fn due(&self) -> (Vec<i64>, Vec<Renewal>, Option<Instant>) {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -131,7 +133,7 @@ impl Consumer {
             if held.renew_at <= now {
                 held.renew_at = now + self.renewal();
                 numbers.push(*number);
-                let (id, lock, lock_ms) = (held.id, held.lock, self.wish.lock_ms);
+                let (id, lock, lock_ms) = (held.id, held.lock, self.options.lock_ms);
                 renewals.push(Renewal { id, lock, lock_ms });
             }
         }
@@ -139,7 +141,7 @@ impl Consumer {
         (numbers, renewals, kept.map(|held| held.renew_at).min())
     }
 
-    /// What became of them.
+    /// Records the outcome of renewals.
     fn renewed(&self, numbers: &[i64], answer: Result<Vec<u8>>, again: Instant) {
         let mut state = self.state.lock();
         for (at, number) in numbers.iter().enumerate() {
@@ -157,15 +159,15 @@ impl Consumer {
     }
 }
 
-/// Renews locks while messages are in hand, each third of their time.
-pub(super) async fn renewals(asker: &Asker, consumer: &Consumer) {
+/// Renews the locks of held messages, each after a third of its duration.
+pub(super) async fn renewals(executor: &RequestExecutor, consumer: &Consumer) {
     tokio::select! {
-        () = renew(asker, consumer) => {}
+        () = renew(executor, consumer) => {}
         () = consumer.reaches(Phase::Closed) => {}
     }
 }
 
-async fn renew(asker: &Asker, consumer: &Consumer) {
+async fn renew(executor: &RequestExecutor, consumer: &Consumer) {
     let mut tries = 0;
     while !consumer.has_nothing_to_keep() {
         let (numbers, renewals, next) = consumer.due();
@@ -183,11 +185,11 @@ async fn renew(asker: &Asker, consumer: &Consumer) {
             continue;
         }
         let asks = renewals.into_iter().map(Ask::Extend).collect();
-        let held = Held { asks, ..Held::default() };
-        // Not longer than until the next time: half of the lock is left then.
+        let update = LockUpdate { asks, ..LockUpdate::default() };
+        // Until the next renewal at most: half of the lock's time is left then.
         let patience = consumer.renewal().max(RENEWAL_MIN);
         let late = |_| Err(Error::new(Kind::Unavailable, "no answer in time"));
-        let answer = timeout(patience, tell(asker, &held)).await.unwrap_or_else(late);
+        let answer = timeout(patience, tell(executor, &update)).await.unwrap_or_else(late);
         let pause = match &answer {
             Ok(_) => {
                 tries = 0;
@@ -196,7 +198,7 @@ async fn renew(asker: &Asker, consumer: &Consumer) {
             Err(error) => {
                 tracing::debug!(%error, "locks of messages are renewed again");
                 tries += 1;
-                backoff::delay(tries, asker.env.random()).min(consumer.renewal())
+                backoff::delay(tries, executor.env.random()).min(consumer.renewal())
             }
         };
         consumer.renewed(&numbers, answer, Instant::now() + pause);
@@ -208,13 +210,13 @@ const RENEWAL_MIN: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {
+    use crate::model::ConsumeOptions;
     use crate::model::{Delivery, Outcome};
     use crate::remote::consume::Consumer;
-    use crate::store::Wish;
 
     fn consumer(concurrency: u32) -> Consumer {
-        let wish = Wish { queue: String::new(), lock_ms: 1000 };
-        Consumer::new((wish, concurrency), (Box::new(|_| Vec::new()), Box::new(|_| ())))
+        let options = ConsumeOptions { queue: String::new(), lock_ms: 1000 };
+        Consumer::new((options, concurrency), (Box::new(|_| Vec::new()), Box::new(|_| ())))
     }
 
     fn message(id: i64) -> Delivery {
@@ -223,25 +225,25 @@ mod tests {
 
     #[test]
     fn a_place_that_frees_before_there_is_a_stream_is_told_to_it() {
-        // It counted as told, and the listener was given nothing any more.
+        // The credits counted as sent, and the listener got none any more.
         let consumer = consumer(1);
         assert_eq!(consumer.begin(), 1);
         consumer.opened(7);
         consumer.take_in(vec![message(1)]);
         assert_eq!(consumer.begin(), 0);
         consumer.settle(1, Outcome::Done, None);
-        consumer.was_told(&consumer.batch().unwrap());
-        assert!(consumer.batch().is_none(), "nobody is there to be told");
+        consumer.was_acknowledged(&consumer.batch().unwrap());
+        assert!(consumer.batch().is_none(), "there is no stream to grant credits to");
         consumer.opened(8);
         let told = consumer.batch().unwrap();
         assert_eq!((told.stream, told.granted), (8, 1));
-        consumer.was_told(&told);
+        consumer.was_acknowledged(&told);
         assert!(consumer.batch().is_none());
     }
 
     #[test]
-    fn what_was_told_to_no_stream_says_nothing_about_the_next_one() {
-        // Its places counted as the next stream's, and were told again without end.
+    fn contents_sent_without_a_stream_grant_nothing_to_the_next_one() {
+        // The credits counted for the next stream, and were sent again without end.
         let consumer = consumer(3);
         consumer.begin();
         consumer.opened(7);
@@ -250,13 +252,13 @@ mod tests {
         consumer.settle(1, Outcome::Done, None);
         let on_its_way = consumer.batch().unwrap();
         consumer.opened(8);
-        consumer.was_told(&consumer.batch().unwrap());
+        consumer.was_acknowledged(&consumer.batch().unwrap());
         consumer.take_in(vec![message(2), message(3)]);
         assert_eq!(consumer.begin(), 1);
-        consumer.was_told(&on_its_way);
+        consumer.was_acknowledged(&on_its_way);
         assert_eq!(consumer.state.lock().known, 1);
         consumer.opened(9);
-        assert!(consumer.batch().is_none(), "its one place is known");
+        assert!(consumer.batch().is_none(), "the server knows its one credit");
         consumer.settle(2, Outcome::Done, None);
         assert_eq!(consumer.batch().unwrap().granted, 2);
     }

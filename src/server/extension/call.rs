@@ -1,4 +1,4 @@
-//! Calls: a verb, its frame, one answer.
+//! Calls: a command, its frame, one answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,84 +8,58 @@ use tokio::sync::oneshot;
 
 use super::{answered, answered_within, malformed, told, unanswered};
 use crate::call::{Call, Fault, Reply, carry_out};
-use crate::codec::frame::{Verb, parse_dead};
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
 };
+use crate::protocol::frame::first_queue;
+use crate::protocol::{Access, Command, Trait};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Rights;
 use crate::server::catalog::now_ms;
 use crate::server::data::{has_queue_room, store_of};
 use crate::server::database::Database;
-use crate::server::memory::Claim;
+use crate::server::memory::{Claim, attempt};
 use crate::server::quota::over;
 use crate::store::Store;
 
-/// What a verb takes; `None`: it is not for clients.
-pub(super) fn rights(verb: Verb) -> Option<Rights> {
-    Some(match verb {
-        // A path means a file of the server's machine.
-        Verb::Backup | Verb::BackupProgress => return None,
-        // What a client asks itself.
-        Verb::Told => return None,
-        Verb::Stats
-        | Verb::Metrics
-        | Verb::Count
-        | Verb::Scan
-        | Verb::Ttl
-        | Verb::Entries
-        | Verb::Preview
-        | Verb::QueueStats
-        | Verb::DeadList
-        | Verb::DeadGet
-        | Verb::ListIndexes
-        | Verb::Search => Rights::Read,
-        // They change nothing that can be read, but are work for the whole database.
-        Verb::Checkpoint | Verb::Vacuum | Verb::Check => Rights::Write,
-        Verb::DeleteMany
-        | Verb::Settle
-        | Verb::Extend
-        | Verb::Held
-        | Verb::ConsumeEnd
-        | Verb::DeadRequeue
-        | Verb::DeadDelete
-        | Verb::DeadPurge
-        | Verb::CreateIndex
-        | Verb::DropIndex => Rights::Write,
-    })
+/// The rights that a command needs; `None` if clients may not call it.
+pub(super) fn rights(command: Command) -> Option<Rights> {
+    match command.access() {
+        Access::Read => Some(Rights::Read),
+        Access::Write => Some(Rights::Write),
+        Access::Local(_) => None,
+    }
 }
 
-/// Carries a call out.
+/// Executes a call.
 pub(super) async fn call(
     database: &Arc<Database>,
-    verb: Verb,
+    command: Command,
     frame: &[u8],
     limits: Limits,
 ) -> Result<Answer, Refusal> {
-    match verb {
-        Verb::CreateIndex => database.has_room(now_ms())?,
-        Verb::DeadRequeue => {
-            let (queue, _) = parse_dead(frame).map_err(malformed)?;
-            has_queue_room(database, &queue).await?;
-        }
-        // It reads the whole file, on a thread of its own.
-        Verb::Check => {
-            let place = database.examining.clone().try_acquire_owned();
-            let place = place.map_err(|_| over("examinations at one time", 1, "", 5))?;
-            let mut place = Some(place);
-            return ask(database, limits, |mut call| {
-                call.reply = call.reply.holding(place.take());
-                carry_out(verb, frame, call);
-            })
-            .await;
-        }
-        _ => {}
+    if command.is(Trait::FillsStorage) {
+        database.has_room(now_ms())?;
     }
-    ask(database, limits, |call| carry_out(verb, frame, call)).await
+    if command.is(Trait::FillsQueue) {
+        has_queue_room(database, first_queue(frame).map_err(malformed)?).await?;
+    }
+    let mut place = None;
+    if command.is(Trait::OneAtATime) {
+        let taken = database.checking.clone().try_acquire_owned();
+        place = Some(taken.map_err(|_| over("integrity checks at one time", 1, "", 5))?);
+    }
+    ask(database, limits, |mut call| {
+        if let Some(place) = place.take() {
+            call.reply = call.reply.holding(place);
+        }
+        carry_out(command, frame, call);
+    })
+    .await
 }
 
-/// Gives work to the store, and waits for its answer. Once more if there was no memory for that: no
-/// call that changes anything has an answer that needs some.
+/// Gives work to the store and waits for its answer. Repeats it once after a lack of memory, which
+/// is safe: no call that changes anything has an answer that needs memory.
 pub(super) async fn ask(
     database: &Arc<Database>,
     limits: Limits,
@@ -93,11 +67,7 @@ pub(super) async fn ask(
 ) -> Result<Answer, Refusal> {
     let claim = database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
     let store = store_of(database).await?;
-    let mut outcome = once(&store, &claim, limits.clone(), &mut work).await?;
-    if claim.has_lacked() {
-        claim.wait_for_all().await?;
-        outcome = once(&store, &claim, limits, &mut work).await?;
-    }
+    let outcome = attempt!(claim, once(&store, &claim, limits.clone(), &mut work).await)?;
     called(&claim, outcome)
 }
 
@@ -106,9 +76,9 @@ async fn once(
     claim: &Arc<Claim>,
     limits: Limits,
     work: &mut impl FnMut(Call),
-) -> Result<Outcome, Refusal> {
+) -> Outcome {
     let (sender, receiver) = oneshot::channel();
-    // The reply owns the sender, and asks it whether the client is still there.
+    // The reply owns the sender and checks through it whether the client still waits.
     let sender = Arc::new(Mutex::new(Some(sender)));
     let asked = sender.clone();
     let reply = Reply::new(move |answer| {
@@ -123,7 +93,7 @@ async fn once(
     let store = store.clone();
     let long_most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
     work(Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most });
-    Ok(receiver.await.map_err(unanswered)?)
+    receiver.await.unwrap_or_else(|gone| Err(unanswered(gone).into()))
 }
 
 type Outcome = Result<Vec<u8>, Fault>;
@@ -132,8 +102,8 @@ type Outcome = Result<Vec<u8>, Fault>;
 fn called(claim: &Claim, outcome: Outcome) -> Result<Answer, Refusal> {
     match outcome {
         Ok(answer) => answered_within(Some(claim), Ok(answer)),
-        Err(Fault::Told(error)) => answered(Err(error)),
-        // Never by a status, by which a client would ask for all of it again.
+        Err(Fault::Failed(error)) => answered(Err(error)),
+        // Never a status: the client would repeat the whole call.
         Err(Fault::Begun(error)) => Ok(told(&error)),
         Err(Fault::Malformed(bytes)) => Err(malformed(bytes)),
     }
@@ -148,11 +118,11 @@ mod tests {
     use crate::server::memory::ServerMemory;
 
     #[test]
-    fn only_what_has_not_begun_is_told_by_a_status() {
+    fn only_a_call_that_has_not_begun_is_answered_by_a_status() {
         let claim = ServerMemory::new().share().claim(FRAMES_ANSWER_BYTES_MAX);
         for kind in [Kind::Unavailable, Kind::Closed] {
             let error = Error::new(kind, "no");
-            let refusal = called(&claim, Err(Fault::Told(error.clone()))).err();
+            let refusal = called(&claim, Err(Fault::Failed(error.clone()))).err();
             assert_eq!(refusal.map(|of| of.status), Some(StatusCode::SERVICE_UNAVAILABLE));
             let answer = called(&claim, Err(Fault::Begun(error))).ok();
             assert_eq!(answer.map(|of| of.status()), Some(StatusCode::OK));

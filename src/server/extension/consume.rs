@@ -1,9 +1,9 @@
-//! Consumers of queues: a stream that hands out messages (`connect::consume`), and waits for one.
+//! Consumers of queues: a stream of messages (`protocol::consume`).
 //!
-//! Invariant: a message that was dealt is either drawn by the connection, and from then on its
-//! receiver's until its lock ends, or put back unused at once. Nothing here keeps a lock going:
-//! that the connection is there does not show that the handler still runs, and that it is gone does
-//! not show that the handler has ended.
+//! Invariant: a delivered message is either taken by the connection, and then belongs to the remote
+//! consumer until its lock ends, or put back unused at once. The server renews no lock: an open
+//! connection does not show that the handler still runs, and a closed one does not show that it has
+//! ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Interval;
 
-use crate::connect::consume::{read_consume, write_dealt, write_opened};
-use crate::connect::frames::KEEP_ALIVE;
+use crate::codec::framing::KEEP_ALIVE;
 use crate::connect::versions::STREAM_TYPE;
 use crate::model::{
-    Ask, CONSUME_FRAME_BYTES, CONSUME_MESSAGE_BYTES_MAX, Delivery, Outcome, Reason, Result,
-    Settlement,
+    Ask, CONSUME_FRAME_BYTES, CONSUME_MESSAGE_BYTES_MAX, ConsumeOptions, Delivery, Dispatched, Id,
+    Outcome, Reason, Result, Settlement,
 };
+use crate::protocol::consume::{read_consume, write_dispatched, write_opened};
 use crate::server::Serving;
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::auth::Grant;
@@ -30,15 +30,14 @@ use crate::server::data::store_of;
 use crate::server::database::{Database, WatchPlace};
 use crate::server::memory::Claim;
 use crate::server::stream::{Leave, signs};
-use crate::store::{Elsewhere, Handed, Id, Room, Store, Wish};
+use crate::store::{RemoteConsumer, Room, Store};
 
-/// The end of a delivery that nobody has seen.
+/// The settlement of a delivery that no consumer has seen.
 pub(super) fn unused(delivery: &Delivery) -> Settlement {
     Settlement::new(delivery.id, delivery.lock, Outcome::Returned)
 }
 
-/// That of a message for which no frame has room. A consumer of this machine may take it when it
-/// comes again.
+/// The settlement of a message that fits no frame. A local consumer may take it at its retry.
 fn failed(delivery: &Delivery, bytes: usize) -> Settlement {
     let why = format!(
         "the message is too large for a listener behind a URL (max {CONSUME_MESSAGE_BYTES_MAX} \
@@ -52,31 +51,31 @@ fn settle(store: &Store, ends: impl IntoIterator<Item = Settlement>) {
     ends.into_iter().for_each(|end| store.ask(Ask::Settle(end), Box::new(|_| ())));
 }
 
-/// A message that was dealt and not drawn.
+/// A delivered message that the connection has not taken.
 struct Unsent {
-    /// Without its value if no frame has room for it.
+    /// Without its value if it fits no frame.
     delivery: Delivery,
     bytes: usize,
-    dealt_at: Instant,
+    dispatched_at: Instant,
 }
 
 impl Unsent {
-    fn new(mut delivery: Delivery, dealt_at: Instant) -> Self {
+    fn new(mut delivery: Delivery, dispatched_at: Instant) -> Self {
         let bytes = delivery.value.len();
         if bytes > CONSUME_MESSAGE_BYTES_MAX {
             delivery.value = Vec::new();
         }
-        Self { delivery, bytes, dealt_at }
+        Self { delivery, bytes, dispatched_at }
     }
 }
 
-/// What becomes of those messages that come next.
+/// The next messages, sorted by what happens to them.
 #[derive(Default)]
 struct Chosen {
     /// They share a frame.
     drawn: Vec<Delivery>,
-    /// They do not go out: their locks have ended while nobody drew them, so that somebody else may
-    /// have them, or no frame has room for them.
+    /// They are not sent: their locks ended before the connection took them, so that another
+    /// consumer may have them, or they fit no frame.
     ended: Vec<Settlement>,
 }
 
@@ -86,8 +85,8 @@ impl Chosen {
         while sum < CONSUME_FRAME_BYTES
             && let Some(next) = unsent.pop_front()
         {
-            let Unsent { ref delivery, bytes, dealt_at } = next;
-            if dealt_at.elapsed() >= lock {
+            let Unsent { ref delivery, bytes, dispatched_at } = next;
+            if dispatched_at.elapsed() >= lock {
                 chosen.ended.push(unused(delivery));
             } else if bytes > CONSUME_MESSAGE_BYTES_MAX {
                 chosen.ended.push(failed(delivery, bytes));
@@ -103,27 +102,28 @@ impl Chosen {
     }
 }
 
-/// What a consumer was dealt and its connection has not drawn yet.
+/// The messages of a consumer that its connection has not taken yet.
 struct Supply {
     state: Mutex<State>,
     lock: Duration,
-    /// The memory that it takes.
+    /// Their memory.
     claim: Arc<Claim>,
 }
 
 #[derive(Default)]
 struct State {
     unsent: VecDeque<Unsent>,
-    /// Messages for which there was no memory: until something is drawn nothing comes in their place.
+    /// Messages refused for lack of memory. No others are delivered in their place until one is
+    /// taken.
     lacked: u64,
     waker: Option<Waker>,
-    /// While the stream goes on.
+    /// `None` once the stream is over.
     there: Option<There>,
     over: bool,
 }
 
 impl State {
-    /// Bytes of what was not drawn.
+    /// Bytes of the waiting messages.
     fn bytes(&self) -> usize {
         self.unsent.iter().map(|unsent| unsent.delivery.value.len()).sum()
     }
@@ -136,9 +136,9 @@ struct There {
 }
 
 impl Supply {
-    /// Takes what the store deals, unless the stream is over. If there is no memory for any of it, it
-    /// is: its client comes back when there may be.
-    fn take(&self, mut hand: Vec<Handed>) -> Vec<Handed> {
+    /// Takes delivered messages, unless the stream is over. If there is no memory for any of them,
+    /// the stream ends; its client connects again later.
+    fn take(&self, mut hand: Vec<Dispatched>) -> Vec<Dispatched> {
         let mut state = self.state.lock();
         if state.over {
             return hand;
@@ -163,7 +163,7 @@ impl Supply {
         left
     }
 
-    /// A frame of what there is; `Ready(None)` at the end.
+    /// The next frame; `Ready(None)` at the end.
     fn draw(&self, context: &Context<'_>) -> Polled<Option<Result<Bytes>>> {
         let mut state = self.state.lock();
         let Some(there) = &state.there else { return Polled::Ready(None) };
@@ -173,7 +173,7 @@ impl Supply {
             state.waker = Some(context.waker().clone());
         }
         let lacked = std::mem::take(&mut state.lacked);
-        let frame = write_dealt(drawn.iter()).map(|frame| self.claim.bytes(frame));
+        let frame = write_dispatched(drawn.iter()).map(|frame| self.claim.bytes(frame));
         self.claim.shrink(state.bytes());
         drop(state);
         let mut sent = drawn.len();
@@ -192,7 +192,7 @@ impl Supply {
         }
     }
 
-    /// The stream is over: what was not drawn goes back.
+    /// Ends the stream and puts back the waiting messages.
     fn end(&self) {
         let mut state = self.state.lock();
         let unsent = std::mem::take(&mut state.unsent);
@@ -210,10 +210,10 @@ impl Supply {
     }
 }
 
-/// The store's end of it: dropped when the store has forgotten the consumer.
-struct Dealer(Arc<Supply>);
+/// The store's end of the supply, dropped when the store forgets the consumer.
+struct Dispatcher(Arc<Supply>);
 
-impl Drop for Dealer {
+impl Drop for Dispatcher {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -254,7 +254,7 @@ impl Drop for Stream {
     }
 }
 
-/// Starts to hand out messages.
+/// Starts to deliver messages.
 pub(super) async fn consume(
     serving: &Arc<Serving>,
     database: &Arc<Database>,
@@ -267,13 +267,13 @@ pub(super) async fn consume(
     let lock = Duration::from_millis(asked.lock_ms.unsigned_abs());
     let claim = database.memory.claim(usize::MAX);
     let supply = Arc::new(Supply { state: Mutex::default(), lock, claim });
-    let elsewhere = Elsewhere {
-        wish: Wish { queue: asked.queue, lock_ms: asked.lock_ms },
-        places: asked.places.into(),
+    let consumer = RemoteConsumer {
+        options: ConsumeOptions { queue: asked.queue, lock_ms: asked.lock_ms },
+        credits: asked.credits.into(),
         most: asked.concurrency.into(),
     };
-    let dealer = Dealer(supply.clone());
-    let id = store.listen_for(elsewhere, Box::new(move |hand| dealer.0.take(hand)))?;
+    let dispatcher = Dispatcher(supply.clone());
+    let id = store.listen_for(consumer, Box::new(move |hand| dispatcher.0.take(hand)))?;
     let was_over = {
         let mut state = supply.state.lock();
         state.there = Some(There { store, id, _place: place });
@@ -283,10 +283,10 @@ pub(super) async fn consume(
         supply.end();
     }
     let mut leave = Leave::new(serving, database, grant);
-    let guarded = supply.clone();
+    let ending = supply.clone();
     let leave = tokio::spawn(async move {
         leave.over().await;
-        guarded.end();
+        ending.end();
     });
     let opened = Some(write_opened(id)?.into());
     let stream = Stream { supply, opened, signs: signs(serving), leave: leave.abort_handle() };

@@ -1,7 +1,6 @@
-//! Change feeds: a stream of batches (`connect::feed`).
+//! Change feeds: a stream of batches (`protocol::feed`).
 //!
-//! Opening one makes the file log its changes from then on, whoever opens it: a token that may read
-//! may watch.
+//! Opening a feed makes the file log its changes from then on. A read token is enough for that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,38 +8,38 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use tokio::sync::oneshot;
 
-use crate::connect::feed::{read_request, write_batch, write_end};
-use crate::connect::frames::KEEP_ALIVE;
+use crate::codec::framing::KEEP_ALIVE;
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Error, FEED_FRAME_BYTES_MAX, Limits, Result, Versionstamp,
+    BUSY_TIMEOUT_MS_DEFAULT, Batch, Error, FEED_FRAME_BYTES_MAX, Id, Limits, Result, Versionstamp,
 };
+use crate::protocol::feed::{read_request, write_batch, write_end};
 use crate::server::Serving;
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Grant;
 use crate::server::data::store_of;
 use crate::server::database::{Database, WatchPlace};
-use crate::server::memory::Claim;
+use crate::server::memory::{Claim, attempt};
 use crate::server::stream::{Source, stream};
-use crate::store::{Batch, Id, Store};
+use crate::store::Store;
 
-/// What the store is asked for.
+/// The running request to the store.
 enum Asked {
-    /// Where it was opened.
+    /// The position of the new feed.
     Place(oneshot::Receiver<Result<u64>>),
     Nothing,
     Batch(oneshot::Receiver<Result<Option<Batch>>>),
-    /// There is nothing behind an error.
+    /// An error ended the feed.
     Ended,
 }
 
-/// A feed of the store, which is cancelled when its stream ends.
+/// A feed of the store, cancelled when its stream ends.
 struct Following {
     store: Arc<Store>,
     id: Id,
     asked: Asked,
-    /// The commit up to which the client knows everything.
+    /// The commit up to which the client has every change.
     told: u64,
-    /// The memory of the batch on its way.
+    /// The memory of the batch in transfer.
     claim: Arc<Claim>,
     _place: WatchPlace,
 }
@@ -58,7 +57,7 @@ impl Following {
         batch
     }
 
-    /// The next batch: the first has no changes and says where the feed was opened.
+    /// The next batch. The first has no changes and carries the position of the new feed.
     async fn batch(&mut self) -> Result<Option<Batch>> {
         if let Asked::Nothing = self.asked {
             self.asked = Asked::Batch(self.ask());
@@ -85,15 +84,7 @@ impl Following {
 
 impl Source for Following {
     async fn next(&mut self) -> Option<Bytes> {
-        let told = loop {
-            if self.claim.has_lacked() && self.claim.wait_for_all().await.is_err() {
-                return None;
-            }
-            let told = self.batch().await;
-            if told.is_ok() || !self.claim.has_lacked() {
-                break told;
-            }
-        };
+        let told = attempt!(self.claim, self.batch().await).ok()?;
         let frame = told.and_then(|batch| batch.map(|batch| self.frame(&batch)).transpose());
         self.claim.shrink(0);
         frame.unwrap_or_else(|error| {
@@ -103,7 +94,8 @@ impl Source for Following {
         })
     }
 
-    /// How far it is, if it has got on: commits elsewhere, after which the client need not ask.
+    /// The position, if it has advanced past commits outside the range, so that the client resumes
+    /// there.
     fn alive(&mut self) -> Bytes {
         let moved = self.store.feed_position(self.id).filter(|at| *at > self.told);
         let place = moved.map(|version| self.frame(&Batch { changes: Vec::new(), version }));

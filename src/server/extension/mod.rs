@@ -1,8 +1,8 @@
-//! openkv's own requests (`connect::extension`): who may ask for what, and the way of each to the
-//! store. The order in which a request is looked at is that of the data path.
+//! openkv's own requests (`protocol::extension`): the rights of each and its handler. The checks of
+//! a request follow the order of the data path.
 //!
-//! A frame comes from a stranger here: what JavaScript holds to its bounds before it crosses into
-//! this process is held to them again by whoever carries it out.
+//! A frame here is untrusted. JavaScript checks the bounds of a frame before it crosses into this
+//! process; each handler checks them again.
 
 mod call;
 mod consume;
@@ -24,30 +24,30 @@ use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
 use super::data::{authorize, still};
 use super::memory::{Claim, Place};
-use super::route::body_of;
-use crate::codec::frame::Verb;
-use crate::connect::extension::{
-    CALL, CONSUME, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE, RESULTS_HEADER, WATCH, WRITE,
-    read_limits, write_bad, write_good,
-};
+use super::request::body_of;
 use crate::model::{
     Error, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits, REQUEST_BYTES_MAX, Result,
     SHORT_BYTES_MAX,
 };
+use crate::protocol::extension::{
+    CALL, CONSUME, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE, RESULTS_HEADER, WATCH, WRITE,
+    read_limits, write_bad, write_good,
+};
+use crate::protocol::{Command, Trait};
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Read,
     Write,
-    Call(Verb),
+    Call(Command),
     Feed,
     Watch,
     Consume,
     Receive,
 }
 
-/// What a path asks for, without the version in front; `None`: there is no such path.
+/// The request of a path, without the version in front; `None` for an unknown path.
 pub(super) fn asked(path: &str) -> Option<Asked> {
     match path {
         READ => return Some(Asked::Read),
@@ -58,9 +58,9 @@ pub(super) fn asked(path: &str) -> Option<Asked> {
         RECEIVE => return Some(Asked::Receive),
         _ => {}
     }
-    let verb = path.strip_prefix(CALL)?.strip_prefix('/')?;
-    let verb = verb.parse().ok().and_then(Verb::from_number)?;
-    call::rights(verb).map(|_| Asked::Call(verb))
+    let command = path.strip_prefix(CALL)?.strip_prefix('/')?;
+    let command = command.parse().ok().and_then(Command::from_number)?;
+    call::rights(command).map(|_| Asked::Call(command))
 }
 
 impl Asked {
@@ -68,8 +68,8 @@ impl Asked {
         match self {
             Self::Read => Rights::Read,
             Self::Write => Rights::Write,
-            // Without any it has no path.
-            Self::Call(verb) => call::rights(verb).unwrap_or(Rights::Admin),
+            // A command without rights has no path.
+            Self::Call(command) => call::rights(command).unwrap_or(Rights::Admin),
             Self::Feed | Self::Watch => Rights::Read,
             Self::Consume | Self::Receive => Rights::Write,
         }
@@ -77,17 +77,18 @@ impl Asked {
 }
 
 impl Asked {
-    /// How long a body may be. Only what brings values for many keys may be long.
+    /// The bound of the body. Only requests that carry values for many keys may be long.
     fn body_bytes_max(self) -> usize {
         match self {
-            Self::Write | Self::Call(Verb::DeleteMany) => FRAMES_WRITE_BYTES_MAX,
+            Self::Write => FRAMES_WRITE_BYTES_MAX,
+            Self::Call(command) if command.is(Trait::LongFrame) => FRAMES_WRITE_BYTES_MAX,
             Self::Feed | Self::Consume | Self::Receive => SHORT_BYTES_MAX,
             asked if asked.rights() == Rights::Read => FRAMES_READ_BYTES_MAX,
             _ => REQUEST_BYTES_MAX,
         }
     }
 
-    /// Whether its answer, or the wait for it, may go on and on.
+    /// Whether its answer, or the wait for it, is unbounded in time.
     fn goes_on(self) -> bool {
         matches!(self, Self::Feed | Self::Watch | Self::Consume | Self::Receive)
     }
@@ -109,7 +110,7 @@ pub(super) async fn route(
     let (body, claim) = body_of(&database, body, asked.body_bytes_max()).await?;
     still(&database, &grant)?;
     if asked.goes_on() {
-        // From here on it counts among the watches.
+        // From here on it counts as a watch.
         *place = None;
     }
     match asked {
@@ -118,7 +119,7 @@ pub(super) async fn route(
             let results = head.headers.contains_key(RESULTS_HEADER);
             write::write(&database, body, limits, results).await
         }
-        Asked::Call(verb) => call::call(&database, verb, &body, limits).await,
+        Asked::Call(command) => call::call(&database, command, &body, limits).await,
         Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
         Asked::Watch => watch::watch(serving, &database, &grant, (&body, claim)).await,
         Asked::Consume => consume::consume(serving, &database, &grant, &body).await,
@@ -126,7 +127,7 @@ pub(super) async fn route(
     }
 }
 
-/// What the client's writes are held to: its own limits, but not beyond the server's.
+/// The limits for the client's writes: its own, but not beyond the server's.
 fn limits(headers: &HeaderMap) -> Result<Limits, Refusal> {
     let Some(header) = headers.get(LIMITS_HEADER) else { return Ok(Limits::wide()) };
     let text = header
@@ -135,12 +136,12 @@ fn limits(headers: &HeaderMap) -> Result<Limits, Refusal> {
     Ok(read_limits(text)?)
 }
 
-/// The store's answer. What may come right by itself has a status, by which clients ask again.
+/// The store's answer. An error that may pass has a status, after which clients repeat the request.
 fn answered(outcome: Result<Vec<u8>>) -> Result<Answer, Refusal> {
     answered_within(None, outcome)
 }
 
-/// As [`answered`], with the memory that the answer has taken.
+/// As [`answered`], with the memory of the answer.
 fn answered_within(claim: Option<&Claim>, outcome: Result<Vec<u8>>) -> Result<Answer, Refusal> {
     match outcome {
         Ok(bytes) => {
@@ -156,7 +157,7 @@ fn answered_within(claim: Option<&Claim>, outcome: Result<Vec<u8>>) -> Result<An
     }
 }
 
-/// An error as an answer, behind which nobody asks again.
+/// An error as an answer that the client does not repeat.
 fn told(error: &Error) -> Answer {
     if matches!(error.kind(), Kind::Internal | Kind::Corrupt) {
         tracing::error!(%error, "failed");
@@ -164,7 +165,7 @@ fn told(error: &Error) -> Answer {
     answer(StatusCode::OK, FRAMES_TYPE, whole(write_bad(error)))
 }
 
-/// A frame that is not what the contract says.
+/// A frame that does not follow the contract.
 fn malformed(malformed: impl std::fmt::Display) -> Refusal {
     Refusal::bad_request(format!("The frame cannot be read: {malformed}"))
 }

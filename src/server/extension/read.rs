@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{call, malformed};
-use crate::codec::frame::parse_ranges;
-use crate::connect::extension::split_count;
 use crate::model::{FRAMES_PAGE_BYTES, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Limits, Range};
+use crate::protocol::extension::split_count;
+use crate::protocol::frame::parse_ranges;
 use crate::server::answer::{Answer, Refusal};
 use crate::server::database::Database;
 

@@ -1,5 +1,5 @@
-//! One message for a client, which may wait for it: as long as its request is there, until it says
-//! that it waits no longer, and not for ever.
+//! One message for a client, which may wait for it. The wait ends with its request, when the client
+//! says so, or after a bounded time.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll as Polled};
@@ -12,10 +12,12 @@ use tokio::time::sleep;
 
 use super::consume::unused;
 use super::{answered, unanswered};
-use crate::codec::frame::push_received;
-use crate::connect::consume::read_poll;
-use crate::connect::extension::{FRAMES_TYPE, write_good};
-use crate::model::{Ask, Delivery, FRAMES_ANSWER_BYTES_MAX, Result, Settlement};
+use crate::model::{
+    Ask, ConsumeOptions, Delivery, FRAMES_ANSWER_BYTES_MAX, Id, Result, Settlement,
+};
+use crate::protocol::consume::read_poll;
+use crate::protocol::extension::{FRAMES_TYPE, write_good};
+use crate::protocol::frame::push_received;
 use crate::server::Serving;
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::auth::Grant;
@@ -23,9 +25,9 @@ use crate::server::data::store_of;
 use crate::server::database::Database;
 use crate::server::memory::Claim;
 use crate::server::stream::Leave;
-use crate::store::{Id, Room, Store, Wish, number_elsewhere};
+use crate::store::{Room, Store, remote_number};
 
-/// Waits no longer when the request is gone.
+/// Cancels the wait when the request is dropped.
 struct Waiting {
     store: Arc<Store>,
     number: Id,
@@ -37,7 +39,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A message that goes back if its answer is not drawn.
+/// A message that is put back if the connection does not take its answer.
 struct Parcel {
     store: Weak<Store>,
     /// Its settlement, and the body of its answer.
@@ -45,7 +47,7 @@ struct Parcel {
 }
 
 impl Parcel {
-    /// A message for which there is no memory goes back at once.
+    /// Without memory for the message, it is put back at once.
     fn new(store: Weak<Store>, claim: &Claim, delivery: &Delivery) -> Result<Self> {
         let mut parcel = Self { store, undrawn: Some((unused(delivery), Bytes::new())) };
         claim.holds(delivery.value.len())?;
@@ -74,7 +76,7 @@ impl Drop for Parcel {
     }
 }
 
-/// Answers with a message, or with nothing.
+/// Answers with a message, or without one.
 pub(super) async fn receive(
     serving: &Arc<Serving>,
     database: &Arc<Database>,
@@ -86,15 +88,15 @@ pub(super) async fn receive(
     let _place = if once { None } else { Some(database.take_watch()?) };
     let store = store_of(database).await?;
     let (weak, claim) = (Arc::downgrade(&store), database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
-    let waiting = Waiting { store, number: number_elsewhere(asked.number) };
+    let waiting = Waiting { store, number: remote_number(asked.number) };
     let (sender, mut receiver) = oneshot::channel::<Result<Option<Parcel>>>();
-    let wish = Wish { queue: asked.queue, lock_ms: asked.lock_ms };
-    // What nobody waits for any more goes back by being dropped.
+    let options = ConsumeOptions { queue: asked.queue, lock_ms: asked.lock_ms };
+    // An answer without a receiver is dropped, which puts the message back.
     let reply = move |received: Result<Option<Delivery>>| {
         let parcel = |delivery: Delivery| Parcel::new(weak, &claim, &delivery);
         drop(sender.send(received.and_then(|delivery| delivery.map(parcel).transpose())));
     };
-    waiting.store.receive(waiting.number, wish, once, Box::new(reply));
+    waiting.store.receive(waiting.number, options, once, Box::new(reply));
     let mut leave = Leave::new(serving, database, grant);
     let received = tokio::select! {
         received = &mut receiver => Some(received),
@@ -104,7 +106,7 @@ pub(super) async fn receive(
     let received = match received {
         Some(received) => received,
         None => {
-            // One that is on its way is taken all the same.
+            // A message that is already on its way is still taken.
             drop(waiting);
             receiver.await
         }

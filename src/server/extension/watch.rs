@@ -1,18 +1,17 @@
-//! Watches in frames: of more keys than the protocol's, with values as they are, and raw ones.
+//! Watches in frames: more keys than KV Connect allows, encoded values, and raw watches.
 
 use std::sync::Arc;
 
 use hyper::body::Bytes;
 
-use crate::connect::state::{read_request, write_end, write_state};
-use crate::model::{Error, FRAMES_ANSWER_BYTES_MAX, Key, Limits, Result};
+use crate::model::{Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key, Limits, Result};
+use crate::protocol::state::{read_request, write_end, write_state};
 use crate::server::Serving;
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Grant;
 use crate::server::database::Database;
 use crate::server::memory::Claim;
 use crate::server::watch::{Form, start};
-use crate::store::Entry;
 
 struct Frames;
 
@@ -24,7 +23,7 @@ impl Form for Frames {
         write_state(held)
     }
 
-    /// Told in the stream, since a client that asked again would hear the same.
+    /// Sent in the stream, because a client that asks again would get the same error.
     fn end(&self, error: &Error) -> Option<Bytes> {
         write_end(error).ok().map(Bytes::from)
     }

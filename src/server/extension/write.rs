@@ -1,4 +1,4 @@
-//! Writes: several in one request, which are one group; each has its own outcome.
+//! Writes: several in one request form a group; each has its own outcome.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use hyper::body::Bytes;
 use tokio::sync::oneshot;
 
 use super::{answered, malformed, unanswered};
-use crate::call::vet;
-use crate::codec::frame::{parse_writes_apart, push_outcomes, push_plain_outcomes};
-use crate::connect::extension::split_count;
+use crate::call::validate_untrusted;
 use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_APART_BYTES_MIN,
-    FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Kind, Limits, Mutation, Result,
+    FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Kind, Limits, Result,
 };
+use crate::protocol::extension::split_count;
+use crate::protocol::frame::{parse_writes_apart, push_outcomes, push_plain_outcomes};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::catalog::now_ms;
 use crate::server::data::{has_queue_room, store_of};
 use crate::server::database::Database;
 
-/// Answers `write`; `results`: with every status of an outcome.
+/// Answers `write`; with `results`, the answer has every status of an outcome.
 pub(super) async fn write(
     database: &Arc<Database>,
     body: Bytes,
@@ -34,7 +34,7 @@ pub(super) async fn write(
         let apart = tokio::task::spawn_blocking(move || parsed(&body, &limits, now_ms));
         apart.await.map_err(|_| Error::internal("taking a request apart ended by a panic"))??
     };
-    // The request has been counted as one already.
+    // The request itself is counted already.
     database.owe_operations(parsed.len().saturating_sub(1) as u64);
     let mut writes = Vec::with_capacity(parsed.len());
     let mut over = None;
@@ -51,7 +51,8 @@ pub(super) async fn write(
             Err(error) => Err(error),
         });
     }
-    // Nothing is left to do: the client comes back later. Else each learns it in its place.
+    // All writes are refused: the client repeats the request later. Otherwise each write gets its
+    // own refusal.
     if let Some(refusal) = over
         && writes.iter().all(Result::is_err)
     {
@@ -77,7 +78,7 @@ pub(super) async fn write(
     answered(Ok(outcomes))
 }
 
-/// The writes of a request, each vetted.
+/// The writes of a request, each validated.
 fn parsed(body: &[u8], limits: &Limits, now_ms: i64) -> Result<Vec<Result<AtomicWrite>>, Refusal> {
     let (count, frame) = split_count(body).map_err(malformed)?;
     if count > FRAMES_WRITES_MAX {
@@ -86,20 +87,19 @@ fn parsed(body: &[u8], limits: &Limits, now_ms: i64) -> Result<Vec<Result<Atomic
         )));
     }
     let parsed = parse_writes_apart(frame, count, limits, FRAMES_RECORDS_MAX).map_err(malformed)?;
-    let vetted = |write: Result<AtomicWrite>| write.and_then(|write| vet(write, limits, now_ms));
-    Ok(parsed.into_iter().map(|(write, _)| vetted(write)).collect())
+    let validated = |write: Result<AtomicWrite>| {
+        write.and_then(|write| validate_untrusted(write, limits, now_ms))
+    };
+    Ok(parsed.into_iter().map(|(write, _)| validated(write)).collect())
 }
 
-/// Whether the quotas have room for what a write adds.
+/// Fails if a write exceeds the quotas.
 async fn has_room(
     database: &Arc<Database>,
     write: &AtomicWrite,
     now_ms: i64,
 ) -> Result<(), Refusal> {
-    let (_, mutations, messages) = write.parts();
-    let only_deletes =
-        messages.is_empty() && mutations.iter().all(|m| matches!(m, Mutation::Delete { .. }));
-    if !only_deletes {
+    if !write.only_deletes() {
         database.has_room(now_ms)?;
     }
     let queues: BTreeSet<&str> = write.queues().collect();

@@ -1,32 +1,16 @@
-//! What a feed tells next: whole commits out of the log or, where the log no longer has them, out of
-//! the entries themselves.
+//! The next batch of a feed: whole commits from the log or, if the log no longer has them, from the
+//! entries themselves.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::engine::{FeedState, Snapshot};
 use crate::model::{
-    Change, EncodedValue, Encoding, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES,
+    Batch, Change, EncodedValue, Encoding, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES,
     FEED_COALESCED_BYTES, FEED_COALESCED_CHANGES, Key, KeyRange, Kind, Result, Versionstamp,
 };
 
-/// Changes of whole commits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
-    /// In the order of their commits; no key twice in one commit.
-    pub changes: Vec<Change>,
-    /// The commit up to which the feed has now told everything.
-    pub version: u64,
-}
-
-impl Batch {
-    /// Bytes of its keys and values.
-    pub(super) fn size_bytes(&self) -> usize {
-        self.changes.iter().map(Change::size_bytes).sum()
-    }
-}
-
-/// The changes in a range after a commit, and whether there are more behind them. A range in which
-/// nothing changed gives an empty batch.
+/// The changes in a range after a commit, and whether more follow. If the range has no changes, the
+/// batch is empty.
 pub(super) fn next(
     snapshot: &mut dyn Snapshot,
     range: &KeyRange,
@@ -50,8 +34,8 @@ pub(super) fn next(
     Err(gap(format!("the feed cannot go on from {since}: it reaches back to {first} only")))
 }
 
-/// The last commit, if nothing in a range has changed after `after` and the log can tell. It never
-/// can of a commit that has not been: whoever asks for what follows that one has to be told.
+/// The last commit, if nothing in a range has changed after `after` and the log reaches back that
+/// far. A position in the future gives `None`, so that the caller reads and gets the error.
 pub(super) fn quiet(
     snapshot: &mut dyn Snapshot,
     range: &KeyRange,
@@ -107,7 +91,7 @@ fn change(version: u64, key: &[u8], value: Option<(Encoding, &[u8])>) -> Change 
     Change { key: Key::from_encoded(key.to_vec()), version, value }
 }
 
-/// The last change of each key: entries that were written since, and removals out of the log.
+/// The last change of each key: entries written since then, and removals from the log.
 fn coalesced(
     snapshot: &mut dyn Snapshot,
     range: &KeyRange,
@@ -131,7 +115,8 @@ fn coalesced(
     })?;
     let mut seen = HashSet::new();
     for removal in removals.into_iter().rev() {
-        // What is there was written after its removal; so was what is here for the second time.
+        // An entry that exists was written after its removal. A second removal of a key is the
+        // older one.
         if seen.insert(removal.key.clone())
             && earliest.takes(removal.version)
             && snapshot.expiry(removal.key.as_bytes())?.is_none()
@@ -144,13 +129,13 @@ fn coalesced(
     Ok((Batch { changes, version }, earliest.end.is_some()))
 }
 
-/// As many of the earliest commits as a batch has room for.
+/// The earliest commits that fit a batch.
 #[derive(Default)]
 struct Earliest {
     commits: BTreeMap<u64, Vec<Change>>,
     changes: usize,
     bytes: usize,
-    /// The first commit that had no room.
+    /// The first commit that did not fit.
     end: Option<u64>,
 }
 

@@ -1,16 +1,16 @@
-//! What a watch of many keys has read, so that it need not all be read again when one of them changes.
+//! The entries that a watch of many keys has read, so that a change of one key is one read.
 //!
-//! Invariant: what [`read`] answers is what reading every key on that snapshot would answer. So what is
-//! known counts only if nobody else has committed since, and no entry of it has ended.
+//! Invariant: the answer of [`read`] equals that of reading every key on the same snapshot. So
+//! known entries count only if there was no external commit since and none of them has expired.
 
-use super::{Entry, Room};
+use super::Room;
 use crate::engine::Snapshot;
 use crate::model::{
-    EncodedValue, Key, Result, Step, WATCH_KNOWN_BYTES_MAX, WATCH_KNOWN_KEYS_MIN, Walk,
+    EncodedValue, Entry, Key, Result, Step, WATCH_KNOWN_BYTES_MAX, WATCH_KNOWN_KEYS_MIN, Walk,
 };
 
-/// Commits of this process that were announced one after the other, with nobody else's between them:
-/// those after `after`, up to `last`.
+/// Consecutively announced commits of this process, without an external commit between them: those
+/// after `after`, up to `last`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span {
     after: u64,
@@ -18,7 +18,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The commits after `before` up to `last` are announced.
+    /// Adds the announced commits after `before` up to `last`.
     pub(super) fn add(&mut self, (before, last): (u64, u64)) {
         if before != self.last {
             self.after = before;
@@ -27,12 +27,12 @@ impl Span {
     }
 }
 
-/// Which keys of a watch were written, by their places, and until which commit.
+/// The written keys of a watch, by their places, with the last commit of each.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     places: Vec<(usize, u64)>,
-    /// Of the commits up to this one there were too many to tell.
-    untold: u64,
+    /// The places written by commits up to this one were too many to keep.
+    omitted: u64,
 }
 
 impl Changed {
@@ -42,16 +42,16 @@ impl Changed {
         }
         if self.places.len() >= keys {
             self.places.clear();
-            self.untold = version;
+            self.omitted = version;
         }
         self.places.push((place, version));
     }
 
-    /// The places that were written by commits up to this one, which a snapshot of it is now read for;
-    /// `None`: they cannot be told.
+    /// Removes the places written by commits up to this one, for a read of its snapshot. `None` if
+    /// they are unknown.
     pub(super) fn up_to(&mut self, version: u64) -> Option<Vec<usize>> {
-        let told = self.untold == 0;
-        self.untold = if self.untold > version { self.untold } else { 0 };
+        let told = self.omitted == 0;
+        self.omitted = if self.omitted > version { self.omitted } else { 0 };
         let taken = self.places.extract_if(.., |(_, at)| *at <= version);
         let taken = taken.map(|(place, _)| place).collect();
         told.then_some(taken)
@@ -62,19 +62,19 @@ impl Changed {
 pub(super) struct Known {
     version: u64,
     entries: Vec<Option<Entry>>,
-    /// When each of them ends.
+    /// The expiry of each.
     ends: Vec<Option<i64>>,
 }
 
 impl Known {
-    /// Whether what is not among the changes is the same in a snapshot of that commit.
+    /// Whether unchanged places are the same in a snapshot of that commit.
     pub(super) fn holds(&self, version: u64, announced: Span, now_ms: i64) -> bool {
         self.version >= announced.after
             && version <= announced.last
             && self.ends.iter().flatten().all(|end| *end > now_ms)
     }
 
-    /// Bytes of the value that is there now.
+    /// Reads one place again. Returns the bytes of its value.
     fn renew(&mut self, snapshot: &mut dyn Snapshot, key: &Key, place: usize) -> Result<usize> {
         let (entry, end) = find(snapshot, key)?;
         let bytes = entry.as_ref().map_or(0, |entry| entry.value.bytes.len());
@@ -89,9 +89,8 @@ impl Known {
     }
 }
 
-/// The entries of the keys, for all of which there has to be room, and what is worth keeping of them
-/// until the next time. `known` answers what is known at a commit, and the places of the keys that are
-/// not.
+/// Reads the entries of the keys, within the room, and returns what is worth keeping for the next
+/// read. `known` gives the entries known at a commit and the places to read again.
 pub(super) fn read(
     snapshot: &mut dyn Snapshot,
     keys: &[Key],
@@ -129,7 +128,7 @@ pub(super) fn read(
     Ok(if is_small { (known.entries.clone(), Some(known)) } else { (known.entries, None) })
 }
 
-/// Bytes of the values so far, and of how many there may be.
+/// The bytes of the values so far, and their bound.
 struct Measure<'r> {
     bytes: usize,
     room: Option<&'r dyn Room>,
@@ -155,7 +154,7 @@ fn get(snapshot: &mut dyn Snapshot, key: &Key) -> Result<Option<Entry>> {
     Ok(entry)
 }
 
-/// An entry, and when it ends.
+/// An entry and its expiry.
 fn find(snapshot: &mut dyn Snapshot, key: &Key) -> Result<(Option<Entry>, Option<i64>)> {
     let behind = [key.as_bytes(), &[0]].concat();
     let walk = Walk { start: key.as_bytes(), end: &behind, reverse: false, values: true };
@@ -180,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_holds_among_our_own_commits_that_were_announced() {
+    fn known_entries_hold_across_announced_commits_of_this_process() {
         let mut announced = Span::default();
         announced.add((4, 5));
         announced.add((5, 7));
         assert!(known(5, None).holds(7, announced, 0));
-        assert!(known(4, None).holds(5, announced, 0), "the last one is in none of the changes");
-        assert!(!known(3, None).holds(7, announced, 0), "somebody else's may be between");
-        assert!(!known(5, None).holds(8, announced, 0), "nobody has told of it yet");
+        assert!(known(4, None).holds(5, announced, 0), "the last commit is in none of the changes");
+        assert!(!known(3, None).holds(7, announced, 0), "an external commit may be between");
+        assert!(!known(5, None).holds(8, announced, 0), "that commit is not announced yet");
         announced.add((8, 9));
         assert!(!known(7, None).holds(9, announced, 0));
         assert!(known(8, Some(10)).holds(9, announced, 9));
@@ -211,7 +210,7 @@ mod tests {
         (1..=KEYS as u64 + 1).for_each(|version| changed.add(0, version, KEYS));
         let last = KEYS as u64 + 1;
         assert_eq!(changed.up_to(last - 1), None);
-        assert_eq!(changed.up_to(last), None, "those of it were among the untold");
+        assert_eq!(changed.up_to(last), None, "its places were too many to keep");
         changed.add(1, last + 1, KEYS);
         assert_eq!(changed.up_to(last + 1), Some(vec![1]));
         let mut few = Changed::default();

@@ -1,35 +1,33 @@
-//! What is deleted because its time has come: ended entries, and dead messages whose retention is
-//! over.
+//! Deletes expired entries and purges dead letters after their retention.
 //!
-//! Each step is a transaction of its own, which nobody waits for, between those that somebody waits
-//! for. It waits for no other process: what has ended is not read, whether it is deleted now or
-//! later. How many entries a step takes, follows from how long the last one took: an entry costs a
-//! microsecond, or a hundred where it is large, indexed, and its pages are not in the cache, so no
-//! fixed number of them is a bound of time. The sync does not count: smaller steps would not make
-//! it quicker, only more frequent.
+//! Each step is a transaction of its own, between those that callers wait for. It never waits for
+//! another process, because an expired entry is absent to reads whether or not it is deleted. The
+//! size of a step follows from the duration of the last one: an entry costs between one microsecond
+//! and a hundred, by its size, its indexes and the page cache, so a fixed size would not bound the
+//! time. The sync does not count: smaller steps do not make it quicker, only more frequent.
 
 use std::time::{Duration, Instant};
 
-use super::{Done, Part, Scribe};
+use super::{Done, Part, WriterThread};
 use crate::engine::{Work, Writer};
 use crate::model::{DEAD_PURGE_ROWS_MAX, Kind, SWEEP_ROWS_MAX, SWEEP_ROWS_MIN, SWEEP_STEP_US};
 
-impl<W: Writer> Scribe<W> {
-    /// One step of deleting what has ended, if there is something. It is synced: feeds, other
-    /// processes and whoever asks for the last stamp see the removal at once, and a power loss must
-    /// not take back what was seen.
+impl<W: Writer> WriterThread<W> {
+    /// Runs one step of deleting expired entries, if any. The step is synced: feeds, other
+    /// processes and readers of the last versionstamp see the removal at once, so a power loss must
+    /// not undo it.
     pub(super) fn sweep(&mut self) {
-        let now_ms = self.inbox.env.now_ms();
-        if self.outlook.expiry.is_over(now_ms) {
+        let now_ms = self.write_queue.env.now_ms();
+        if self.timers.expiry.is_over(now_ms) {
             let work = Work { sweep_max: self.pace.rows(), durable: true, ..Work::default() };
             self.step(work, now_ms);
         }
     }
 
-    /// One step of purging, if there is something. It is no commit, so nothing shows it.
+    /// Runs one step of purging, if any is due. It is no commit, so no watch or feed shows it.
     pub(super) fn purge(&mut self) {
-        let now_ms = self.inbox.env.now_ms();
-        if self.outlook.purge.is_over(now_ms) {
+        let now_ms = self.write_queue.env.now_ms();
+        if self.timers.purge.is_over(now_ms) {
             self.step(Work { purge_max: DEAD_PURGE_ROWS_MAX, ..Work::default() }, now_ms);
         }
     }
@@ -48,9 +46,9 @@ impl<W: Writer> Scribe<W> {
             Err(error) => {
                 if error.kind() != Kind::Unavailable {
                     self.metrics.transaction(0, false);
-                    tracing::warn!(%error, "deleting what has ended");
+                    tracing::warn!(%error, "deleting expired entries");
                 }
-                self.outlook.failed(&done, &error);
+                self.timers.failed(&done, &error);
             }
         }
     }
@@ -73,8 +71,8 @@ impl Pace {
         self.rows
     }
 
-    /// A step as large as allowed took so long. The next one is at most twice as large, for one that
-    /// was quick by chance must not make it long.
+    /// Records the duration of a full step. The next step is at most twice as large, because one
+    /// quick step may be chance.
     pub(super) fn took(&mut self, elapsed: Duration) {
         let us = elapsed.as_micros().max(1);
         let fitting = self.rows as u128 * u128::from(SWEEP_STEP_US) / us;

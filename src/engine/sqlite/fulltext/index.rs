@@ -120,7 +120,7 @@ impl Index {
         }
     }
 
-    /// Whether a document has these texts already: most changes of a value are elsewhere in it.
+    /// Whether a document has these texts already: most changes of a value leave the fields unchanged.
     fn holds(&mut self, id: i64, texts: &[String]) -> Result<bool> {
         let mut run = self.stored.run().int(1, id);
         if !run.step()? {

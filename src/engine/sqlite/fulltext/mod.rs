@@ -183,7 +183,7 @@ impl Catalog {
 /// An entry for an index that is being built.
 pub(in crate::engine) struct BuiltEntry {
     pub(in crate::engine) key: Vec<u8>,
-    /// `None` for one that has ended.
+    /// `None` for an expired one.
     pub(in crate::engine) value: Option<(Encoding, Vec<u8>)>,
 }
 

@@ -1,15 +1,15 @@
-//! Indexes for rows that are kept elsewhere: a private SQLite database in memory.
+//! Indexes for rows that are not in SQLite: a private SQLite database in memory.
 
 use rusqlite::Connection;
 
 use super::super::errors::failure;
+use super::super::interrupt::interruptible;
 use super::super::statement::Statement;
 use super::search::Lookup;
 use super::{BuiltEntry, Catalog, Site, TABLES, counted, list, search};
 use crate::engine::GoesOn;
 use crate::model::{
-    Encoding, Error, HitVisitor, IndexChoice, IndexInfo, IndexSpec, LONG_READ_INSTRUCTIONS, Result,
-    Search,
+    Encoding, Error, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search,
 };
 
 /// The indexes of a database in memory.
@@ -19,7 +19,7 @@ pub(in crate::engine) struct PrivateIndexes {
     connection: Connection,
 }
 
-/// An entry for an index that is being built: its key, and its value unless it has ended.
+/// An entry for an index that is being built: its key, and its value unless it has expired.
 pub(in crate::engine) type Entry<'a> = (&'a [u8], Option<(Encoding, &'a [u8])>);
 
 /// Answers the entries of a step of building that lie between two keys, and whether there are more.
@@ -92,14 +92,12 @@ impl PrivateIndexes {
         lookup: Lookup<'_>,
         visitor: &mut dyn HitVisitor,
     ) -> Result<IndexInfo> {
-        let Some(goes_on) = goes_on.cloned() else {
-            return search(&self.prepare(), wanted, lookup, visitor);
+        let mut find = |connection: &Connection| {
+            search(&|sql| Statement::prepare(connection, sql), wanted, lookup, visitor)
         };
-        self.connection
-            .progress_handler(LONG_READ_INSTRUCTIONS, Some(move || !goes_on()))
-            .map_err(failure)?;
-        let found = search(&self.prepare(), wanted, lookup, visitor);
-        let removed = self.connection.progress_handler(0, None::<fn() -> bool>);
-        removed.map_err(failure).and(found)
+        match goes_on {
+            Some(goes_on) => interruptible(&mut self.connection, goes_on, find),
+            None => find(&self.connection),
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::super::statement::Statement;
 use super::{Prepare, list};
 use crate::model::{
-    Error, Highlight, Hit, HitVisitor, IndexInfo, IndexSpec, Key, Result, Row, Search, Wish,
+    Error, Highlight, Hit, HitChoice, HitVisitor, IndexInfo, IndexSpec, Key, Result, Row, Search,
 };
 use crate::search::parse;
 
@@ -51,12 +51,12 @@ pub(in crate::engine::sqlite) fn search(
         if !whole && !wanted.covers(key) {
             continue;
         }
-        // An entry that has ended is not there; the sweep has not come to it yet.
-        let mut wish = Wish::Pass;
-        lookup(key, &mut |row| wish = visitor.hit(&Hit { row, score, number }))?;
-        match (wish, &mut snippets) {
-            (Wish::Stop, _) => break,
-            (Wish::Take, Some((highlight, statement))) => {
+        // An expired entry is absent, even before it is swept.
+        let mut choice = HitChoice::Pass;
+        lookup(key, &mut |row| choice = visitor.hit(&Hit { row, score, number }))?;
+        match (choice, &mut snippets) {
+            (HitChoice::Stop, _) => break,
+            (HitChoice::Take, Some((highlight, statement))) => {
                 let fields = info.spec.fields.len();
                 visitor.snippets(snippets_of(statement, &expression, number, highlight, fields)?);
             }

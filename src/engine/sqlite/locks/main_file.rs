@@ -85,7 +85,7 @@ impl Locked {
     /// descriptor for reading allow no write lock. At no time is nothing locked.
     fn move_to(&mut self, file: RawFd) -> Result<(), c_int> {
         for (range, _) in RANGES.iter().zip(self.ranges).filter(|(_, locked)| *locked) {
-            // Cannot fail: nobody has a write lock where there is a read lock.
+            // Cannot fail: no write lock exists beside a read lock.
             call(file, libc::F_OFD_SETLK, &mut over(READ, *range))?;
         }
         call(self.through, libc::F_OFD_SETLK, &mut over(UNLOCKED, (0, 0)))?;

@@ -14,7 +14,7 @@ use super::{Inode, UNLOCKED, WRITE, call, over};
 
 static PARKED: Mutex<Vec<(RawFd, Inode)>> = Mutex::new(Vec::new());
 
-/// Closes a descriptor, now or as soon as it costs nobody anything.
+/// Closes a descriptor, now or as soon as closing it releases no lock that is still held.
 pub(super) fn close(file: RawFd) -> c_int {
     let mut parked = PARKED.lock();
     parked.retain(|&(file, _)| posix_locked(file) || drop_file(file));

@@ -2,7 +2,9 @@
 //!
 //! Duty: the same answer for every descriptor of a file.
 
-use std::os::fd::RawFd;
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
 
 use super::{READ, call, over};
 
@@ -10,6 +12,31 @@ use super::{READ, call, over};
 pub(super) fn has_ofd_locks(file: RawFd) -> bool {
     // Old kernels, and those that only imitate Linux, answer EINVAL.
     relied_on(file) && call(file, libc::F_OFD_GETLK, &mut over(READ, (0, 1))).is_ok()
+}
+
+/// Whether the locks of a file can be OFD locks, without opening it.
+pub(super) fn path_has_ofd_locks(path: &Path) -> bool {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    // A folder that cannot be read says nothing; the kernel does.
+    let folder = File::open(folder).or_else(|_| File::open("/"));
+    let of_folder = folder.is_ok_and(|folder| has_ofd_locks(folder.as_raw_fd()));
+    of_folder && file_relied_on(path)
+}
+
+/// A file may be mounted by itself. Closing a descriptor that is only a place drops no locks.
+#[cfg(target_os = "linux")]
+fn file_relied_on(path: &Path) -> bool {
+    use std::os::unix::fs::OpenOptionsExt;
+    let place = File::options().read(true).custom_flags(libc::O_PATH).open(path);
+    place.is_ok_and(|place| relied_on(place.as_raw_fd())) || !path.exists()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_relied_on(_path: &Path) -> bool {
+    true
 }
 
 /// FUSE tells its server of a process's end, but not of an open file description's: where the server

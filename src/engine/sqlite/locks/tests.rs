@@ -37,15 +37,15 @@ fn locks_last_as_long_as_connections_in_any_order() {
     opened(&path, Access::Write).execute_batch("CREATE TABLE t (n)").unwrap();
     let observer = observer(&path);
     let mut open: Vec<Connection> = Vec::new();
-    let (mut rows, mut dice, mut exclusive) = (0, 88_172_645_463_325_252_u64, 0);
+    let (mut rows, mut random, mut exclusive) = (0, 88_172_645_463_325_252_u64, 0);
     for _ in 0..4_000 {
-        dice ^= dice << 13;
-        dice ^= dice >> 7;
-        dice ^= dice << 17;
-        let at = usize::try_from(dice >> 32).unwrap() % open.len().max(1);
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let at = usize::try_from(random >> 32).unwrap() % open.len().max(1);
         let writes = |of: &Connection| !of.is_readonly("main").unwrap();
         let room = open.len() < 6;
-        match (dice % 8, open.get_mut(at)) {
+        match (random % 8, open.get_mut(at)) {
             (0, _) if room => open.push(opened(&path, Access::Write)),
             (1, _) if room => open.push(opened(&path, Access::Read)),
             (2 | 3, Some(connection)) => {

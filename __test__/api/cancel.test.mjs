@@ -1,0 +1,68 @@
+// Duty: a call whose signal aborts while it is under way ends its work in the addon, and, over a URL,
+// at the server. The proof is the counter of the method: what has run to its end is no error.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { onEveryKind } from "./databases.mjs";
+
+const PREFIX = { prefix: ["numbers"] };
+const ENTRIES = 16;
+/** Each condition walks through all of a value, so that one call takes many seconds. */
+const SLOW = { $or: Array(400).fill({ $contains: 8 }) };
+/** The same for a search whose hits are held against it. */
+const SLOW_HITS = { numbers: SLOW };
+
+/** Each long call, and the name of its counter. */
+const CALLS = {
+  count: (kv, options) => kv.count(PREFIX, { where: SLOW, ...options }),
+  deleteMany: (kv, options) => kv.deleteMany(PREFIX, { where: SLOW, ...options }),
+  list: (kv, options) => kv.list(PREFIX, { where: SLOW, ...options }).next(),
+  search: (kv, options) => kv.search(["texts"], "word", { where: SLOW_HITS, ...options }),
+};
+
+async function counted(kv, name) {
+  const { operations } = await kv.metrics();
+  const { count, errors } = operations[name];
+  return { count, errors };
+}
+
+/** The counter once it has moved on. */
+async function moved(kv, name, { count }) {
+  for (;;) {
+    const now = await counted(kv, name);
+    if (now.count > count) return now;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+onEveryKind("calls that are aborted", (fresh) => {
+  async function filled() {
+    const kv = await fresh({ limits: "wide" });
+    const numbers = Array(60_000).fill(7);
+    const index = await kv.createIndex({ prefix: ["texts"], fields: ["name"] });
+    for (let i = 0; i < ENTRIES; i++) {
+      await kv.set([...PREFIX.prefix, i], numbers);
+      await kv.set(["texts", i], { name: "word", numbers });
+    }
+    await index.ready();
+    return kv;
+  }
+
+  test("their work ends", { timeout: 120_000 }, async () => {
+    const kv = await filled();
+    const reason = new Error("given up");
+    for (const [name, call] of Object.entries(CALLS)) {
+      const before = await counted(kv, name);
+      const controller = new AbortController();
+      const called = call(kv, { signal: controller.signal });
+      // So that it is under way.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      controller.abort(reason);
+      await assert.rejects(called, (error) => error === reason, name);
+      const { count, errors } = before;
+      const after = await moved(kv, name, before);
+      assert.deepEqual(after, { count: count + 1, errors: errors + 1 }, `${name} ran to its end`);
+    }
+    assert.equal(await kv.count(PREFIX), ENTRIES);
+  });
+});

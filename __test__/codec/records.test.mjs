@@ -1,0 +1,86 @@
+// Duty: the one reader of a write's records finds the parts of every record, and refuses what it
+// does not know.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { openKv } from "../../index.mjs";
+import { Writer } from "./codec.mjs";
+
+const require = createRequire(import.meta.url);
+const contract = require("../../dist/native/contract.js");
+const { RecordLayout } = require("../../dist/records/layout.js");
+const { visitKeys } = require("../../dist/records/written-keys.js");
+
+const ops = Object.entries(contract).filter(([name]) => name.startsWith("OP_"));
+
+test("the records of contract.ts are those of contract.md", () => {
+  const page = readFileSync(new URL("../../js/native/contract.md", import.meta.url), "utf8");
+  const [, write] = page.split("**write**: records up to END:\n");
+  const listed = write.slice(0, write.indexOf("\n**")).matchAll(/`([0-9A-F]{2})` [A-Z]/g);
+  // A line may name several records that are laid out alike.
+  const numbers = [...listed].map(([, digits]) => Number.parseInt(digits, 16));
+  assert.deepEqual(numbers.toSorted((a, b) => a - b), ops.map(([, op]) => op).toSorted((a, b) => a - b));
+});
+
+test("an operation shows every record and every option, read back from its bytes", async () => {
+  const kv = await openKv(":memory:");
+  const operation = kv.atomic()
+    .check({ key: ["check"], versionstamp: null })
+    .check({ key: ["check"], versionstamp: "0".repeat(20) })
+    .set(["set"], 1).set(["set"], 1, { expireIn: 5 }).set(["set", kv.commitVersionstamp()], 1)
+    .delete(["delete"])
+    .sum(["sum"], 1, { min: 0 }).sum(["sum"], 1, { max: 9, expireIn: 5 }).sum(["sum"], 1, { min: 0, max: 9, clamp: true })
+    .min(["min"], 1).max(["max"], 1n, { expireAt: 5 })
+    .mutate({ type: "max", key: ["max"], value: 1 })
+    .append(["append"], [1]).prepend(["append"], [1], { expireIn: 5 })
+    .touch(["touch"], { expireIn: 5 }).persist(["touch"])
+    .enqueue("message", { keysIfUndelivered: [["dead"]], backoffSchedule: [1, 2] })
+    .enqueue("message", { queue: "mail", deduplicationKey: "once", priority: 3, deadRetention: 7 });
+  const text = inspect(operation);
+  for (const part of ["versionstamp: null", "'00000000000000000000'", "expireIn: 5", "expireAt: 5", "clamp: true",
+    "KvCommitVersionstamp", "min: 0", "max: 9", "prepend(", "append(", "touch(", "persist(", "[ [ 'dead' ] ]",
+    "[ 1, 2 ]", "queue: 'mail'", "deduplicationKey: 'once'", "priority: 3", "deadRetention: 7"]) {
+    assert.ok(text.includes(part), `${part} in ${text}`);
+  }
+  assert.equal(text.split("\n").length, 19);
+  kv.close();
+});
+
+test("an unknown record is refused", () => {
+  const known = new Set(ops.map(([, op]) => op));
+  for (let op = 0; op < 256; op++) {
+    if (known.has(op)) continue;
+    assert.throws(() => visitKeys(Buffer.from([op]), 0, 1, {}), /unknown record/, `${op}`);
+  }
+});
+
+test("an unknown flag is refused", () => {
+  const flagAt = { OP_SET: 1, OP_CALCULATE: 2, OP_APPEND: 1, OP_SET_EXPIRY: 1, OP_CHECK: 1, OP_TELL: 1 };
+  for (const [name, at] of Object.entries(flagAt)) {
+    const record = Buffer.alloc(64);
+    record[0] = contract[name];
+    record[at] = 0x80;
+    assert.throws(() => new RecordLayout().read(record, 0, record.length), /unknown flag/, name);
+  }
+});
+
+test("a key that the commit completes ends where the first part that it fills in starts", () => {
+  const writer = new Writer();
+  writer.u8(contract.OP_DELETE);
+  writer.u32(6);
+  writer.ascii("abcdef");
+  writer.u8(contract.OP_PATCHES);
+  writer.u32(2);
+  for (const offset of [4, 3]) {
+    writer.u8(0);
+    writer.u32(offset);
+    writer.u32(1);
+    writer.u32(0);
+  }
+  const record = new RecordLayout();
+  assert.equal(record.read(writer.buf, 0, writer.pos), writer.pos);
+  assert.equal(record.completedFrom, 3);
+});

@@ -1,0 +1,93 @@
+// Work that waits because another process holds the file's write lock.
+//
+// Consumers keep their messages when that takes longer than the messages' locks last. With a block of 7 s and locks of 5 s, 12 of 16 messages once ran twice at
+// the same time: the first writer that got the file back took the locks for expired, before their
+// holders could renew them.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { HANG_MS, guard, sleep, until } from "../kit/time.mjs";
+import { bun } from "../runtime/binaries.mjs";
+import { startChild } from "./children.mjs";
+import { newPath } from "./peer/file.mjs";
+import { startPeer } from "./peer/start.mjs";
+import { openKv } from "./target.mjs";
+
+const LOCKER = new URL("./blocked/locker.mjs", import.meta.url);
+const MESSAGES = 8;
+const LOCK_MS = 2000;
+/** The holder of the messages gets the file so much later than the other consumer. */
+const LATE_MS = 50;
+/** Handlers run beyond the block, for as long as a lock that was not renewed would show. */
+const HANDLE_MS = 3.5 * LOCK_MS;
+
+/** Has another process hold the write lock of the file; answers what ends that. */
+async function block(t, path) {
+  const command = ([, ...argv]) => [bun(), ...argv];
+  const locker = startChild(LOCKER, { path }, { command });
+  t.after(() => locker.kill());
+  assert.equal(await guard(locker.line(), HANG_MS, "the lock is held"), "held", locker.stderr);
+  return async () => {
+    locker.say("free it");
+    assert.equal(await guard(locker.line(), HANG_MS, "the lock is freed"), "freed", locker.stderr);
+  };
+}
+
+test("a block that outlasts the locks delivers no message twice", async (t) => {
+  const path = newPath();
+  const holder = await startPeer(t, path);
+  const options = { concurrency: MESSAGES, lockDuration: LOCK_MS };
+  await holder.do("handle", { queue: "work", options, ms: HANDLE_MS });
+  const messages = Array.from({ length: MESSAGES }, (_, n) => n);
+  for (const message of messages) await holder.do("enqueue", { queue: "work", message });
+  const isBegun = (said) => "began" in said;
+  const begun = [];
+  const hear = async () => begun.push((await holder.hear(isBegun, "a message begins")).began);
+  for (const _ of messages) await hear();
+
+  const kv = await openKv(path, { busyTimeout: HANG_MS });
+  const queue = kv.queue("work");
+  const free = await block(t, path);
+  await sleep(1.25 * LOCK_MS);
+  // This consumer finds expired locks as soon as it gets the file, and gets it first.
+  const here = [];
+  const listening = queue.listen((n) => void here.push(n), options);
+  t.after(async () => {
+    await kv.close();
+    await listening;
+  });
+  await sleep(0.25 * LOCK_MS);
+  holder.child.pause();
+  await free();
+  await sleep(LATE_MS);
+  holder.child.resume();
+
+  const isEmpty = async () => {
+    while ((await queue.stats()).total > 0) await sleep(20);
+  };
+  await guard(isEmpty(), HANG_MS, "every message is handled");
+  begun.push(...holder.heard.filter(isBegun).map(({ began }) => began));
+  assert.deepEqual({ begun: begun.sort(), here }, { begun: messages, here: [] });
+});
+
+test("a vacuum that waits behind a write does not begin once its caller has given up", async (t) => {
+  const path = newPath();
+  const kv = await openKv(path, { busyTimeout: HANG_MS });
+  t.after(() => kv.close());
+  await kv.set(["first"], 1);
+  const free = await block(t, path);
+  const written = kv.set(["second"], 2);
+  const controller = new AbortController();
+  const called = kv.vacuum({ signal: controller.signal });
+  controller.abort("given up");
+  await assert.rejects(called, (reason) => reason === "given up");
+  await free();
+  await written;
+  const counted = async () => {
+    const { count, errors } = (await kv.metrics()).operations.vacuum;
+    return count === 0 ? null : { count, errors };
+  };
+  assert.deepEqual(await until(counted, "the vacuum is answered"), { count: 1, errors: 1 });
+  await kv.vacuum();
+});

@@ -1,4 +1,0 @@
-#!/usr/bin/env node
-"use strict";
-
-require("../dist/cli/main.js").run(process.argv);

@@ -1,0 +1,337 @@
+// Duty: class Kv: the methods that users call; each calls the function of its capability.
+
+import { AbortableList } from "../read/abortable-list.js";
+import { AtomicOperation } from "../atomic/atomic.js";
+import { KvUuidV7, MAKES_UUID } from "../codec/uuid.js";
+import { missingValue } from "../arguments/check.js";
+import { count } from "../read/count.js";
+import { deleteMany } from "../write/delete-many.js";
+import { asksForExpiry, getEntries } from "../read/entries.js";
+import { persist, touch, ttl } from "../write/expiry.js";
+import { backup, integrityCheck } from "../maintenance/backup.js";
+import { feed, isSelector } from "../watch/feed.js";
+import { KvListIterator } from "../read/list.js";
+import { KvQueue } from "../queue/named-queue.js";
+import { listenQueue } from "../queue/deno-queue.js";
+import { paginate } from "../read/paginate.js";
+import { checkpoint, metrics, stats, vacuum } from "../maintenance/maintain.js";
+import { getManySync, getSync } from "../read/read-sync.js";
+import { getLater, getManyLater, getManyNow, getNow } from "../read/reads.js";
+import { COMMIT_VERSIONSTAMP } from "../records/records.js";
+import { closedError } from "../model/errors.js";
+import { search } from "../search/search.js";
+import { createIndex, dropIndex, listIndexes } from "../search/search-index.js";
+import { Session } from "../session/session.js";
+import { abortable, abortablePage, checkSignal, signalled } from "../arguments/signal.js";
+import type {
+  KvBackup,
+  KvBackupOptions,
+  KvCallOptions,
+  KvChanges,
+  KvCommitRefusal,
+  KvCommitResult,
+  KvEnqueueResult,
+  KvConsistencyLevel,
+  KvDeleteManyOptions,
+  KvEnqueueOptions,
+  KvEntryMaybe,
+  KvExpireOptions,
+  KvFilter,
+  KvIndex,
+  KvIndexInfo,
+  KvIndexOptions,
+  KvKey,
+  KvListOptions,
+  KvListSelector,
+  KvMetrics,
+  KvPage,
+  KvPageOptions,
+  KvPaginateOptions,
+  KvSearchOptions,
+  KvSearchResult,
+  KvStats,
+  KvTransaction,
+  KvTransactionOptions,
+  KvTransactionResult,
+} from "../model/types.js";
+import { transaction } from "../transaction/transaction.js";
+import { watch } from "../watch/watch.js";
+import { enqueue, remove, set } from "../write/writes.js";
+
+/** Node 20 lacks the symbols; polyfills of `using` define them under these names. */
+const DISPOSE: symbol = Symbol.dispose ?? Symbol.for("nodejs.dispose");
+const ASYNC_DISPOSE: symbol = Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose");
+
+interface ReadOptions {
+  consistency?: KvConsistencyLevel;
+  withExpiry?: boolean;
+  signal?: AbortSignal;
+}
+
+export class Kv {
+  readonly #session: Session;
+  /** Resolves when the database is closed, after a call of close(). */
+  #closed: Promise<void> = Promise.resolve();
+
+  constructor(session: Session) {
+    if (!(session instanceof Session)) {
+      throw new TypeError("Kv can not be constructed: use openKv instead");
+    }
+    this.#session = session;
+  }
+
+  async get<T = unknown>(key: KvKey, options?: ReadOptions): Promise<any> {
+    if (options != null && options.signal !== undefined) {
+      return await this.#abortableGet(key, options);
+    }
+    if (asksForExpiry(options)) return (await getEntries(this.#session, [key], options!))[0];
+    const entry = getNow(this.#session, key, options);
+    if (entry !== undefined) return entry as KvEntryMaybe<T>;
+    return (await getLater(this.#session, key, options)) as KvEntryMaybe<T>;
+  }
+
+  async getMany<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: ReadOptions,
+  ): Promise<any> {
+    if (options != null && options.signal !== undefined) {
+      return await this.#abortableGetMany(keys, options);
+    }
+    if (asksForExpiry(options)) return await getEntries(this.#session, keys, options!);
+    const entries =
+      getManyNow(this.#session, keys, options) ??
+      (await getManyLater(this.#session, keys, options));
+    return entries as { [K in keyof T]: KvEntryMaybe<T[K]> };
+  }
+
+  // A method of its own: a closure in get() would cost memory in each call.
+  #abortableGet(key: KvKey, options: ReadOptions): Promise<any> {
+    return abortable("kv.get", options, (rest) => this.get(key, rest));
+  }
+
+  #abortableGetMany(keys: readonly KvKey[], options: ReadOptions): Promise<any> {
+    return abortable("kv.getMany", options, (rest) => this.getMany(keys, rest));
+  }
+
+  #abortableDelete(key: KvKey, options: KvCallOptions): Promise<void> {
+    return signalled("kv.delete", options, () => remove(this.#session, key));
+  }
+
+  getSync<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel },
+  ): KvEntryMaybe<T> {
+    return getSync(this.#session, key, options) as KvEntryMaybe<T>;
+  }
+
+  getManySync<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: KvConsistencyLevel },
+  ): { [K in keyof T]: KvEntryMaybe<T[K]> } {
+    return getManySync(this.#session, keys, options) as { [K in keyof T]: KvEntryMaybe<T[K]> };
+  }
+
+  set(
+    key: KvKey,
+    value: unknown,
+    options?: KvExpireOptions & KvCallOptions,
+  ): Promise<KvCommitResult> {
+    if (arguments.length < 2) return Promise.reject(missingValue("kv.set"));
+    return set(this.#session, key, value, options);
+  }
+
+  // The default keeps `delete.length` at 1, as in Deno.
+  delete(key: KvKey, options: KvCallOptions | undefined = undefined): Promise<void> {
+    // As in Deno: options that are not an object are ignored.
+    if (typeof options !== "object" || options === null) return remove(this.#session, key);
+    return this.#abortableDelete(key, options);
+  }
+
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions<any> = {},
+  ): KvListIterator<T, any> {
+    const session = this.#session;
+    const signal = options == null ? undefined : checkSignal("kv.list", options.signal);
+    return signal === undefined
+      ? new KvListIterator<T, any>(session, selector, options)
+      : new AbortableList<T, any>(session, selector, options, signal);
+  }
+
+  count(
+    selector: KvListSelector,
+    options?: { where?: KvFilter<any>; signal?: AbortSignal },
+  ): Promise<number> {
+    return abortable("kv.count", options, (rest, signal) =>
+      count(this.#session, selector, rest, signal),
+    );
+  }
+
+  paginate<T = unknown>(
+    selector: KvListSelector | KvPaginateOptions<any>,
+    options?: KvPageOptions<any>,
+  ): Promise<KvPage<T>> {
+    return abortablePage("kv.paginate", selector, options, (checked, rest, signal) =>
+      paginate<T>(this.#session, checked, rest, signal),
+    );
+  }
+
+  deleteMany(
+    which: readonly KvKey[] | KvListSelector,
+    options?: KvDeleteManyOptions<any>,
+  ): Promise<{ count: number; versionstamp: string | null }> {
+    return abortable("kv.deleteMany", options, (rest, signal) =>
+      deleteMany(this.#session, which, rest, signal),
+    );
+  }
+
+  atomic(): AtomicOperation {
+    return new AtomicOperation(this.#session);
+  }
+
+  enqueue(value: unknown, options?: KvEnqueueOptions & KvCallOptions): Promise<KvEnqueueResult> {
+    return abortable("kv.enqueue", options, (rest) => enqueue(this.#session, value, rest));
+  }
+
+  queue(...[name = "default", options]: [name?: string, options?: object]): KvQueue {
+    return new KvQueue(this.#session, name, options);
+  }
+
+  // The default keeps `listenQueue.length` at 1, as in Deno.
+  listenQueue(
+    handler: (value: any) => void | Promise<void>,
+    options: KvCallOptions | undefined = undefined,
+  ): Promise<void> {
+    // As in Deno: options that are not an object are ignored.
+    const given = typeof options === "object" ? options : undefined;
+    return listenQueue(this.#session, handler, given);
+  }
+
+  watch<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { raw?: boolean; signal?: AbortSignal },
+  ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
+  watch<T = unknown>(
+    selector: KvListSelector,
+    options?: { since?: string; signal?: AbortSignal },
+  ): ReadableStream<KvChanges<T>>;
+  watch(
+    watched: readonly KvKey[] | KvListSelector,
+    // The default keeps `watch.length` at 1, as in Deno.
+    options: { raw?: boolean; since?: string; signal?: AbortSignal } = {},
+  ): ReadableStream<any> {
+    return isSelector(watched)
+      ? feed(this.#session, watched, options)
+      : watch(this.#session, watched, options);
+  }
+
+  commitVersionstamp(): symbol {
+    return COMMIT_VERSIONSTAMP;
+  }
+
+  uuidv7(): KvUuidV7 {
+    return new KvUuidV7(MAKES_UUID);
+  }
+
+  ttl(key: KvKey, options?: KvCallOptions): Promise<{ expireAt: Date } | null> {
+    return signalled("kv.ttl", options, () => ttl(this.#session, key));
+  }
+
+  touch(
+    key: KvKey,
+    options: KvExpireOptions & KvCallOptions,
+  ): Promise<KvCommitResult | KvCommitRefusal> {
+    return abortable("kv.touch", options, (rest) => touch(this.#session, key, rest));
+  }
+
+  persist(key: KvKey, options?: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal> {
+    return signalled("kv.persist", options, () => persist(this.#session, key));
+  }
+
+  createIndex(options: KvIndexOptions & KvCallOptions): Promise<KvIndex> {
+    return abortable("kv.createIndex", options, (rest) => createIndex(this.#session, rest));
+  }
+
+  listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]> {
+    return signalled("kv.listIndexes", options, (signal) => listIndexes(this.#session, signal));
+  }
+
+  dropIndex(prefix: KvKey | string, options?: KvCallOptions): Promise<boolean> {
+    return signalled("kv.dropIndex", options, () => dropIndex(this.#session, prefix));
+  }
+
+  search<T = unknown>(
+    prefix: KvKey,
+    query: string,
+    options?: KvSearchOptions<any>,
+  ): Promise<KvSearchResult<T>> {
+    return abortable(
+      "kv.search",
+      options,
+      (rest, signal) =>
+        search(this.#session, prefix, query, rest, signal) as Promise<KvSearchResult<T>>,
+    );
+  }
+
+  transaction<T>(
+    run: (tx: KvTransaction) => T | Promise<T>,
+    options?: KvTransactionOptions,
+  ): Promise<KvTransactionResult<T>> {
+    return transaction(this.#session, run, options);
+  }
+
+  stats(options?: { entries?: boolean; signal?: AbortSignal }): Promise<KvStats> {
+    return abortable("kv.stats", options, (rest, signal) => stats(this.#session, rest, signal));
+  }
+
+  metrics(options: { format: "prometheus"; signal?: AbortSignal }): Promise<string>;
+  metrics(options?: { format?: "object"; signal?: AbortSignal }): Promise<KvMetrics>;
+  metrics(options?: { format?: string; signal?: AbortSignal }): Promise<KvMetrics | string> {
+    return abortable("kv.metrics", options, (rest, signal) => metrics(this.#session, rest, signal));
+  }
+
+  vacuum(options?: KvCallOptions): Promise<{ beforeBytes: number; afterBytes: number }> {
+    return signalled("kv.vacuum", options, (signal) => vacuum(this.#session, signal));
+  }
+
+  checkpoint(options?: KvCallOptions): Promise<{ logPages: number; movedPages: number }> {
+    return signalled("kv.checkpoint", options, () => checkpoint(this.#session));
+  }
+
+  backup(path: string, options?: KvBackupOptions): Promise<KvBackup> {
+    return backup(this.#session, path, options);
+  }
+
+  check(options?: KvCallOptions): Promise<{ ok: boolean; findings: string[] }> {
+    return signalled("kv.check", options, (signal) => integrityCheck(this.#session, signal));
+  }
+
+  close(): Promise<void> {
+    if (this.#session.closed) throw closedError();
+    return (this.#closed = this.#session.close());
+  }
+
+  #dispose(): Promise<void> {
+    if (this.#session.closed) return this.#closed;
+    this.#session.disposed = true;
+    return (this.#closed = this.#session.close());
+  }
+
+  static {
+    const define = (name: symbol, value: (this: Kv) => unknown) =>
+      Object.defineProperty(this.prototype, name, { value, writable: true, configurable: true });
+    define(DISPOSE, function dispose() {
+      const isOpen = !this.#session.closed;
+      void this.#dispose();
+      if (isOpen) this.#session.port.native.waitClosed(false);
+    });
+    define(ASYNC_DISPOSE, async function asyncDispose() {
+      await this.#dispose();
+    });
+  }
+}
+
+export interface Kv {
+  [Symbol.dispose](): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,207 @@
+// Duty: openKv: checks the options, locates the file or server, opens it.
+
+import process from "node:process";
+import { type Limits, nameOf } from "../arguments/check.js";
+import { Kv } from "./kv.js";
+import { isServer, locate, MEMORY } from "../arguments/location.js";
+import type { NativeOptions, NativeRemote } from "../native/binding.js";
+import { port, setOfLimits } from "../native/port.js";
+import { Session } from "../session/session.js";
+import type { OpenKvOptions } from "../model/types.js";
+
+const BUSY_TIMEOUT_MS_DEFAULT = 5000;
+/** The largest timeout of an operating system's timer. */
+const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** The largest value of a limit: lengths and counts have 32 bits in frames. */
+const LIMIT_MAX = 2 ** 31 - 1;
+/** Limits whose counts have fewer bits in frames, and one in milliseconds that has more. */
+const LIMIT_MAX_OF: Readonly<Record<string, number>> = {
+  backoffIntervalsMax: 2 ** 8 - 1,
+  undeliveredKeysMax: 2 ** 16 - 1,
+  delayMsMax: 2 ** 42,
+};
+
+/** The options of a file and those of a server; `limits` is an option of both. */
+const FILE_OPTIONS = ["durability", "readonly", "busyTimeout", "encoding"];
+const SERVER_OPTIONS = ["accessToken", "timeout", "signal"];
+const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
+/** Environment variables with the token if there is no option. */
+const TOKEN_VARIABLES = ["OPENKV_ACCESS_TOKEN", "DENO_KV_ACCESS_TOKEN"];
+const TIMEOUT_MS_DEFAULT = 10_000;
+/** Sets of limits by name. */
+const LIMIT_SETS = ["deno", "wide"];
+
+export async function openKv(
+  path?: string | URL | null,
+  // The default keeps `openKv.length` at 1, as in Deno: the options are openkv's own.
+  given: OpenKvOptions | undefined = undefined,
+): Promise<Kv> {
+  const options = checkOptions(given);
+  const thread = port();
+  const native: NativeOptions = {
+    durability: checkDurability(options.durability),
+    readonly: checkReadonly(options.readonly),
+    busyTimeoutMs: checkBusyTimeout(options.busyTimeout),
+    limits: checkLimits(options.limits, thread.limits, () => setOfLimits(thread.native, "wide")),
+    path: "",
+  };
+  const located = locate(path, native.readonly);
+  if (isServer(located)) {
+    requireFor("the URL of a server", options, FILE_OPTIONS);
+    native.remote = checkRemote(located, options);
+  } else {
+    requireFor("a file or memory", options, SERVER_OPTIONS);
+    if (located === MEMORY) requireFor("memory", options, ["encoding"]);
+    native.path = located;
+    native.encoding = checkEncoding(options.encoding);
+  }
+  return new Kv(await Session.open(thread, native, checkSignal(options.signal)));
+}
+
+type Given = { [Name in keyof OpenKvOptions]?: unknown };
+
+function checkOptions(options: unknown): Given {
+  if (options === undefined || options === null) return {};
+  if (typeof options !== "object") {
+    throw new TypeError(`Options must be an object: received ${nameOf(options)}`);
+  }
+  requireKnown("option", options, OPTION_NAMES);
+  return options;
+}
+
+/** Refuses options that have no meaning for this kind of database. */
+function requireFor(what: string, options: Given, others: readonly string[]): void {
+  for (const name of others) {
+    if (options[name as keyof Given] !== undefined) {
+      throw new TypeError(`Option '${name}' is not for ${what}`);
+    }
+  }
+}
+
+function checkRemote(url: string, options: Given): NativeRemote {
+  return {
+    url,
+    accessToken: checkToken(options.accessToken),
+    timeoutMs: checkTimeout(options.timeout),
+  };
+}
+
+/** The token. No message contains it. */
+function checkToken(given: unknown): string {
+  // Read only if needed: Deno asks for permission to read the environment.
+  const named = given === undefined && TOKEN_VARIABLES.find((name) => process.env[name]);
+  const token = named ? process.env[named] : given;
+  if (token === undefined) {
+    throw new TypeError(
+      `A server asks for an access token: pass the option accessToken, or set ` +
+        TOKEN_VARIABLES.join(" or "),
+    );
+  }
+  if (typeof token !== "string") {
+    throw new TypeError(`accessToken must be a string: received ${nameOf(token)}`);
+  }
+  if (!/^[!-~]+$/.test(token)) {
+    const from = named || "accessToken";
+    throw new TypeError(`${from} must be visible ASCII characters without spaces, at least one`);
+  }
+  return token;
+}
+
+function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined) return undefined;
+  if (!(signal instanceof AbortSignal)) {
+    throw new TypeError(`signal must be an AbortSignal: received ${nameOf(signal)}`);
+  }
+  signal.throwIfAborted();
+  return signal;
+}
+
+function checkTimeout(ms: unknown): number {
+  if (ms === undefined) return TIMEOUT_MS_DEFAULT;
+  if (isWhole(ms, 1, BUSY_TIMEOUT_MS_MAX)) return ms;
+  throw new TypeError(
+    `timeout must be an integer from 1 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
+      `received ${String(ms)}`,
+  );
+}
+
+function requireKnown(what: string, given: object, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    if (!known.includes(name)) {
+      throw new TypeError(`Unknown ${what} '${name}': known are ${known.join(", ")}`);
+    }
+  }
+}
+
+function checkDurability(durability: unknown): "full" | "normal" {
+  if (durability === undefined) return "full";
+  if (durability === "full" || durability === "normal") return durability;
+  throw new TypeError(`durability must be "full" or "normal": received ${String(durability)}`);
+}
+
+function checkEncoding(encoding: unknown): "cbor" | "v8" | undefined {
+  if (encoding === undefined || encoding === "cbor" || encoding === "v8") return encoding;
+  throw new TypeError(`encoding must be "cbor" or "v8": received ${String(encoding)}`);
+}
+
+function checkReadonly(readonly: unknown): boolean {
+  if (readonly === undefined || typeof readonly === "boolean") return readonly ?? false;
+  throw new TypeError(`readonly must be a boolean: received ${nameOf(readonly)}`);
+}
+
+function checkBusyTimeout(ms: unknown): number {
+  if (ms === undefined) return BUSY_TIMEOUT_MS_DEFAULT;
+  if (isWhole(ms, 0, BUSY_TIMEOUT_MS_MAX)) return ms;
+  throw new TypeError(
+    `busyTimeout must be an integer from 0 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
+      `received ${String(ms)}`,
+  );
+}
+
+/** All limits by name: the defaults and the given ones. */
+function checkLimits(
+  given: unknown,
+  defaults: Limits,
+  wide: () => Record<string, number>,
+): Record<string, number> {
+  const limits = { ...defaults };
+  if (given === undefined || given === "deno") return limits;
+  if (given === "wide") return wide();
+  if (typeof given === "string") {
+    throw new TypeError(`Unknown limits '${given}': known are ${LIMIT_SETS.join(", ")}`);
+  }
+  if (typeof given !== "object" || given === null) {
+    throw new TypeError(`limits must be an object or a name: received ${nameOf(given)}`);
+  }
+  requireKnown("limit", given, Object.keys(defaults));
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    const most = LIMIT_MAX_OF[name] ?? LIMIT_MAX;
+    if (!isWhole(value, 1, most)) {
+      throw new TypeError(
+        `limits.${name} must be an integer from 1 to ${most}: received ${String(value)}`,
+      );
+    }
+    limits[name] = value;
+  }
+  const raise = (name: string, least: number) => {
+    if (!(name in given)) limits[name] = Math.max(limits[name], least);
+  };
+  raise("commitBytesMax", roomForOne(limits));
+  raise("commitKeyBytesMax", limits.keyBytesMax);
+  // A read ends one byte behind its key.
+  raise("rangeKeyBytesMax", limits.keyBytesMax + 1);
+  return limits;
+}
+
+/** The limit of a commit must admit the largest value and the largest message. */
+function roomForOne(limits: Limits): number {
+  const value = limits.valueBytesMax + 2 * limits.keyBytesMax;
+  const message = limits.messageBytesMax + 4 * limits.backoffIntervalsMax;
+  return Math.max(value, message);
+}
+
+function isWhole(value: unknown, least: number, most: number): value is number {
+  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
+}

@@ -1,0 +1,138 @@
+// Duty: serve(): checks the options, starts a server, returns its handle.
+
+import { resolve, sep } from "node:path";
+import { checkOptions, nameOf } from "../arguments/check.js";
+import { bugOf, errorOf } from "../model/errors.js";
+import { NativeAnswer } from "../native/native-answer.js";
+import type { NativeServer } from "../native/binding.js";
+import { type Port, port } from "../native/port.js";
+import type { KvServer, ServeOptions } from "../model/types.js";
+
+/** The kind of an option: a type, the largest whole number, a list of words, or options of its own. */
+type Kind = "string" | "boolean" | number | readonly string[] | Kinds;
+interface Kinds {
+  readonly [name: string]: Kind;
+}
+
+const COUNT = Number.MAX_SAFE_INTEGER;
+const COUNT_U32 = 2 ** 32 - 1;
+
+/** The kinds of all options. Rust checks bounds and combinations (src/server/options.rs). */
+const OPTIONS: Kinds = {
+  path: "string",
+  listen: "string",
+  accessToken: "string",
+  readToken: "string",
+  adminToken: "string",
+  tls: { cert: "string", key: "string" },
+  readonly: "boolean",
+  quotas: { bytes: COUNT, operationsPerSecond: COUNT_U32, queueDepth: COUNT, watches: COUNT_U32 },
+  dataTokenMs: COUNT,
+  connectionsMax: COUNT,
+  log: ["none", "text", "json"],
+};
+
+export async function serve(options: ServeOptions): Promise<KvServer> {
+  const given = check(options);
+  const thread = port();
+  const started = new NativeAnswer(thread);
+  let native: NativeServer;
+  try {
+    native = new thread.native.Server(thread.attachment, started.id, JSON.stringify(given));
+  } catch (error) {
+    started.end(bugOf(error));
+    throw errorOf(bugOf(error));
+  }
+  await started.answered;
+  const answer = started.answer();
+  // A server keeps the process alive until it is closed.
+  thread.pending();
+  return new RunningServer(thread, native, answer);
+}
+
+function check(options: ServeOptions): ServeOptions {
+  if (options === undefined || options === null) {
+    throw new TypeError("serve needs options: { path, accessToken } at least");
+  }
+  checkKinds("", options, OPTIONS);
+  if (options.path === undefined) throw new TypeError("path must be a string: received undefined");
+  if (options.path === "") return options;
+  // A trailing slash distinguishes a folder that does not exist from a file.
+  const ends = /[/\\]$/.test(options.path);
+  return { ...options, path: resolve(options.path) + (ends ? sep : "") };
+}
+
+/** `within`: the name of the option that has these, with a dot. */
+function checkKinds(within: string, options: object, kinds: Kinds): void {
+  const given = checkOptions(
+    within === "" ? "serve" : `serve: ${within.slice(0, -1)}`,
+    options,
+    Object.keys(kinds),
+  );
+  for (const [name, value] of Object.entries(given)) {
+    if (value !== undefined) checkKind(within + name, value, kinds[name]);
+  }
+}
+
+function checkKind(name: string, value: unknown, kind: Kind): void {
+  const refuse = (what: string): never => {
+    const shown = ["number", "bigint", "string"].includes(typeof value)
+      ? String(value)
+      : nameOf(value);
+    throw new TypeError(`${name} must be ${what}: received ${shown}`);
+  };
+  if (typeof kind === "string") {
+    // The value may be a token, so the message does not contain it.
+    if (typeof value !== kind)
+      throw new TypeError(`${name} must be a ${kind}: received ${nameOf(value)}`);
+  } else if (typeof kind === "number") {
+    const isCount = Number.isInteger(value) && (value as number) >= 0 && (value as number) <= kind;
+    if (!isCount) refuse(`an integer from 0 to ${kind}`);
+  } else if (Array.isArray(kind)) {
+    if (!kind.includes(value)) refuse(`one of ${kind.join(", ")}`);
+  } else if (typeof value !== "object" || value === null) {
+    refuse(`an object of ${Object.keys(kind).join(", ")}`);
+  } else {
+    checkKinds(`${name}.`, value, kind as Kinds);
+  }
+}
+
+class RunningServer implements KvServer {
+  readonly url: string;
+  readonly port: number;
+  readonly #thread: Port;
+  readonly #native: NativeServer;
+  #closed: Promise<void> | undefined;
+
+  constructor(thread: Port, native: NativeServer, answer: Buffer) {
+    this.#thread = thread;
+    this.#native = native;
+    this.port = answer.readUInt16LE(0);
+    this.url = answer.toString("utf8", 2);
+  }
+
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    const closing = new NativeAnswer(this.#thread);
+    try {
+      this.#native.close(closing.id);
+    } catch (error) {
+      closing.end(bugOf(error));
+    }
+    await closing.answered;
+    this.#thread.settled();
+    closing.answer();
+  }
+
+  [Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")](): Promise<void> {
+    return this.close();
+  }
+}
+
+// biome-ignore lint/correctness/noUnusedVariables: merged with the class.
+interface RunningServer {
+  [Symbol.asyncDispose](): Promise<void>;
+}

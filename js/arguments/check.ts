@@ -1,0 +1,362 @@
+// Duty: the checks of option objects, with the words of Deno KV.
+// Keys and values are checked where they are encoded; sizes are compared there with the handle's
+// limits.
+
+import { atCommit } from "./at-commit.js";
+import { printGiven, printKey } from "../codec/key-text.js";
+import { refuseMistaken, refuseUnknown } from "./names.js";
+import type { KvKey } from "../model/types.js";
+
+/** The limits of a handle, by their names in the option `limits` of `openKv`. */
+export type Limits = Readonly<Record<string, number>>;
+
+/** Deno's words for an argument of the wrong shape. */
+export function wrongShape(expected: string, given: unknown, remedy?: string): TypeError {
+  const words = `invalid type; expected: ${expected}, got: ${nameOf(given)}`;
+  return atCommit(new TypeError(remedy === undefined ? words : `${words}: ${remedy}`));
+}
+
+/** The error for an argument that is not a list of keys. */
+export function noKeys(method: string, given: unknown): TypeError {
+  const remedy = `${method}: keys are ${printGiven(given)}; write an array of keys: [["users", 1]]`;
+  return wrongShape("array", given, remedy);
+}
+
+/** A count or a size over a limit of the handle: Deno's words, and the option that raises it. */
+export function overLimit(
+  words: string,
+  name: string,
+  limits: Limits,
+  given: number,
+  key?: KvKey,
+): TypeError {
+  const unit = name.includes("Bytes") ? " bytes" : "";
+  const told = key === undefined ? "" : ` for key ${printKey(key)}`;
+  return new TypeError(
+    `${words} (max ${limits[name]}${unit}): ${given}${unit} given${told}; ` +
+      `raise limits.${name} of openKv to allow it`,
+  );
+}
+
+/** A call of set without its value: Deno stores undefined. */
+export function missingValue(method: string): TypeError {
+  return new TypeError(
+    `${method}: the value is missing: write ${method}(key, value), with undefined if that is to be stored`,
+  );
+}
+
+/** A short name of a value, for messages. */
+export function nameOf(given: unknown): string {
+  if (given === null || typeof given !== "object") {
+    return given === null ? "null" : typeof given;
+  }
+  return given.constructor?.name || "object";
+}
+
+const READ_OPTIONS = ["consistency", "withExpiry", "signal"];
+const SET_OPTIONS = ["expireIn", "expireAt"];
+const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
+const NAMED_ONLY = ["queue", "at", "deduplicationKey", "priority", "deadRetention"] as const;
+/** The options of lists, those of a transaction among them. */
+export const LIST_OPTIONS = [
+  "limit",
+  "cursor",
+  "reverse",
+  "consistency",
+  "batchSize",
+  "where",
+  "keysOnly",
+  "depth",
+  "withExpiry",
+  "signal",
+] as const;
+const WATCH_OPTIONS = ["raw", "signal"];
+const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
+const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn", "expireAt"];
+
+/** Checks the options of `get` and `getMany`. Both levels mean the same on a local database. */
+export function checkReadOptions(options: { consistency?: unknown; withExpiry?: unknown }): void {
+  refuseMistaken(options, READ_OPTIONS);
+  checkFlag("withExpiry", options.withExpiry);
+  checkConsistency(options.consistency);
+}
+
+export function checkConsistency(level: unknown): void {
+  if (level == null || level === "strong" || level === "eventual") return;
+  if (typeof level !== "string")
+    throw wrongShape("enum", level, 'consistency is "strong" or "eventual"');
+  throw new TypeError(`unknown variant \`${level}\`, expected \`strong\` or \`eventual\``);
+}
+
+/** Checks the names of the options of a set. */
+export function checkSetOptions(options: object): void {
+  refuseMistaken(options, SET_OPTIONS);
+}
+
+/** The upper bound is that of the resulting time ({@link expiryAfter} of expiry-options.ts). */
+export function checkExpireIn(expireIn: unknown): number | undefined {
+  if (expireIn === undefined) return undefined;
+  if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
+    throw new TypeError(`expireIn must be a non-negative integer: received ${told(expireIn)}`);
+  }
+  return expireIn;
+}
+
+/** The error for a check without a key, which may be a key itself. */
+export function noCheck(check: unknown): TypeError {
+  const key = Array.isArray(check) ? printKey(check) : '["users", 1]';
+  const told = `check was given ${printGiven(check)}, which has no key`;
+  return wrongShape(
+    "array",
+    undefined,
+    `${told}; write check({ key: ${key}, versionstamp: null })`,
+  );
+}
+
+/** Checks the names of an AtomicCheck; an entry is one. */
+export function checkCheck(check: object): void {
+  refuseMistaken(check, CHECK_PROPERTIES);
+}
+
+/** Checks the names of a KvMutation. */
+export function checkMutation(mutation: object): void {
+  refuseMistaken(mutation, MUTATION_PROPERTIES);
+}
+
+/** A checked enqueue. */
+export interface QueueOptions {
+  /** From the commit to the first delivery, in whole milliseconds. */
+  readonly delayMs: number;
+  readonly keysIfUndelivered: readonly KvKey[];
+  /** Waiting times before the retries, in whole milliseconds. */
+  readonly backoffMs: readonly number[];
+  /** The first delivery in ms since the epoch, in place of the delay. */
+  readonly atMs?: number | undefined;
+  /** The options of messages of named queues. */
+  readonly named?: NamedOptions;
+}
+
+export interface NamedOptions {
+  readonly queue: string;
+  readonly priority: number;
+  readonly deadRetentionMs: number | undefined;
+  readonly deduplicationKey: string | undefined;
+}
+
+/** The default waiting times before the retries of a message. */
+export const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30_000, 60_000];
+
+const NO_KEYS: readonly KvKey[] = [];
+const QUEUE_DEFAULTS: QueueOptions = {
+  delayMs: 0,
+  keysIfUndelivered: NO_KEYS,
+  backoffMs: BACKOFF_DEFAULT_MS,
+};
+
+interface GivenQueueOptions extends Partial<Record<(typeof NAMED_ONLY)[number], unknown>> {
+  delay?: unknown;
+  keysIfUndelivered?: unknown;
+  backoffSchedule?: unknown;
+}
+
+export function checkQueueOptions(
+  options: GivenQueueOptions | null | undefined,
+  limits: Limits,
+): QueueOptions {
+  if (options == null) {
+    const backoffMs = checkBackoff(undefined, limits);
+    return backoffMs === BACKOFF_DEFAULT_MS ? QUEUE_DEFAULTS : { ...QUEUE_DEFAULTS, backoffMs };
+  }
+  refuseMistaken(options, ENQUEUE_OPTIONS);
+  const name = NAMED_ONLY.find((name) => options[name] !== undefined);
+  if (name !== undefined) {
+    throw new TypeError(
+      `enqueue: option '${name}' is for named queues: use kv.queue(name).enqueue(), ` +
+        "or atomic().enqueue() with queue",
+    );
+  }
+  return {
+    delayMs: checkDelay(options.delay, limits),
+    keysIfUndelivered: checkUndelivered(options.keysIfUndelivered),
+    backoffMs: checkBackoff(options.backoffSchedule, limits),
+  };
+}
+
+const MS_PER_DAY = 86_400_000;
+
+export function checkDelay(delay: unknown, limits: Limits): number {
+  if (delay == null) return 0;
+  if (typeof delay !== "number" && typeof delay !== "bigint") {
+    const told = `delay is ${printGiven(delay)}, and no number of milliseconds`;
+    throw wrongShape("integer", delay, told);
+  }
+  if (delay < 0) throw new TypeError(`Delay must be >= 0: received ${delay}`);
+  if (delay > limits.delayMsMax) {
+    const days = limits.delayMsMax / MS_PER_DAY;
+    throw new TypeError(`Delay cannot be greater than ${days} days: received ${delay}`);
+  }
+  const ms = Number(delay);
+  if (Number.isNaN(ms)) throw new TypeError("Delay cannot be NaN");
+  return Math.trunc(ms);
+}
+
+export function checkUndelivered(keys: unknown): readonly KvKey[] {
+  if (keys == null) return NO_KEYS;
+  if (!Array.isArray(keys)) {
+    const told = `keysIfUndelivered are ${printGiven(keys)}`;
+    throw wrongShape("array", keys, `${told}; write an array of keys: [["dead", 1]]`);
+  }
+  return itemsOf<KvKey>(keys);
+}
+
+/** Copies by index: the iterator of an array may yield other items than its length says. */
+function itemsOf<T>(array: readonly T[]): T[] {
+  const items: T[] = [];
+  for (let i = 0, { length } = array; i < length; i++) items.push(array[i]);
+  return items;
+}
+
+export function checkBackoff(
+  schedule: unknown,
+  limits: Limits,
+  otherwise: readonly number[] = BACKOFF_DEFAULT_MS,
+): readonly number[] {
+  if (schedule === undefined) return withinLimits(otherwise, limits);
+  // As in Deno: the call refuses null, the commit every other type.
+  if (schedule === null) throw new TypeError("backoffSchedule must be an array: received null");
+  if (!Array.isArray(schedule)) {
+    const told = `backoffSchedule is ${printGiven(schedule)}`;
+    throw wrongShape("array", schedule, `${told}; write an array of milliseconds: [1000, 5000]`);
+  }
+  const most = limits.backoffIntervalsMax;
+  if (schedule.length > most) {
+    throw new TypeError(
+      `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given; ` +
+        "raise limits.backoffIntervalsMax of openKv to allow it",
+    );
+  }
+  return itemsOf<unknown>(schedule).map((interval, index) => {
+    if (typeof interval !== "number") {
+      const told = `backoffSchedule[${index}] is ${printGiven(interval)}`;
+      throw wrongShape("integer", interval, `${told}, and no number of milliseconds`);
+    }
+    if (!(interval >= 0 && interval <= limits.backoffIntervalMsMax)) {
+      throw new TypeError(`Invalid backoffSchedule, interval at index ${index} is invalid`);
+    }
+    return Math.trunc(interval);
+  });
+}
+
+/** The default schedule, cut to the limits of the handle. */
+function withinLimits(schedule: readonly number[], limits: Limits): readonly number[] {
+  const { backoffIntervalsMax: most, backoffIntervalMsMax: longest } = limits;
+  const fits = schedule.length <= most && schedule.every((interval) => interval <= longest);
+  return fits ? schedule : schedule.slice(0, most).map((ms) => Math.min(ms, longest));
+}
+
+/** Checked options of a list. */
+export interface ListOptions {
+  readonly limit: number | undefined;
+  readonly batchSize: number | undefined;
+  readonly reverse: boolean;
+  readonly cursor: unknown;
+  readonly consistency: unknown;
+  readonly where: unknown;
+  readonly keysOnly: boolean;
+  readonly depth: number | undefined;
+  readonly withExpiry: boolean;
+}
+
+export function checkListOptions(options: {
+  limit?: unknown;
+  cursor?: unknown;
+  reverse?: unknown;
+  consistency?: unknown;
+  batchSize?: unknown;
+  where?: unknown;
+  keysOnly?: unknown;
+  depth?: unknown;
+  withExpiry?: unknown;
+}): ListOptions {
+  const { limit, batchSize, reverse, cursor, consistency } = options;
+  const { where, keysOnly, depth, withExpiry } = options;
+  refuseMistaken(options, LIST_OPTIONS);
+  if (limit !== undefined && !isPositiveInteger(limit)) {
+    throw new Error(`Limit must be a positive integer: received ${told(limit)}`);
+  }
+  if (batchSize != null && !isPositiveInteger(batchSize)) {
+    throw new Error(`batchSize must be a positive integer: received ${told(batchSize)}`);
+  }
+  checkFlag("keysOnly", keysOnly);
+  checkFlag("withExpiry", withExpiry);
+  if (depth !== undefined && !(isPositiveInteger(depth) && depth <= DEPTH_MAX)) {
+    throw new TypeError(`depth must be a positive integer: received ${told(depth)}`);
+  }
+  return {
+    where,
+    keysOnly: keysOnly === true,
+    depth,
+    withExpiry: withExpiry === true,
+    limit,
+    batchSize: batchSize ?? undefined,
+    // As in Deno: only `true` counts.
+    reverse: reverse === true,
+    cursor,
+    consistency,
+  };
+}
+
+/** A key has fewer parts than this. */
+const DEPTH_MAX = 0xffff;
+
+function checkFlag(name: string, value: unknown): void {
+  if (value === undefined || typeof value === "boolean") return;
+  throw new TypeError(`${name} must be a boolean: received ${nameOf(value)}`);
+}
+
+/** The `raw` option of a watch. */
+export function checkWatchOptions(options: { raw?: unknown; since?: unknown }): boolean {
+  const raw = Boolean(options.raw);
+  refuseMistaken(options, WATCH_OPTIONS);
+  if (options.since !== undefined) {
+    throw new TypeError("kv.watch: since is for a selector: keys tell their newest state");
+  }
+  return raw;
+}
+
+function isPositiveInteger(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value > 0;
+}
+
+/** A key for a method that Deno does not have: the message names the method. */
+export function requireKey(method: string, key: unknown): void {
+  if (Array.isArray(key)) return;
+  throw new TypeError(`${method}: key must be an array: received ${nameOf(key)}`);
+}
+
+/** A selector for a method that Deno does not have. */
+export function requireSelector(method: string, what: string, selector: unknown): void {
+  if (typeof selector === "object" && selector !== null) return;
+  throw new TypeError(`${method}: expected ${what}: received ${nameOf(selector)}`);
+}
+
+/** As in a template string, but symbols have a text too. */
+export function told(value: unknown): string {
+  return String(value);
+}
+
+/**
+ * The options of a method that Deno does not have: an object. Unknown names are refused.
+ */
+export function checkOptions<Name extends string>(
+  method: string,
+  options: unknown,
+  known: readonly Name[],
+): { readonly [N in Name]?: unknown } {
+  if (options === undefined || options === null) return {};
+  if (typeof options !== "object") {
+    throw new TypeError(`${method}: options must be an object: received ${nameOf(options)}`);
+  }
+  refuseUnknown(method, options, known);
+  return options as { readonly [N in Name]?: unknown };
+}

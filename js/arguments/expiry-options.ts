@@ -1,0 +1,69 @@
+// Duty: the options expireIn and expireAt of every write: checks, and the expiry that they mean.
+
+import { checkExpireIn, checkSetOptions, nameOf } from "./check.js";
+import { now } from "../model/clock.js";
+
+/** The options for the expiry of an entry. */
+export const EXPIRY_OPTIONS = ["expireIn", "expireAt"] as const;
+
+/** At most one of the two is set. Neither: the write leaves the expiry as its kind does. */
+export interface Expiry {
+  /** In milliseconds from the commit. */
+  readonly afterMs: number | undefined;
+  /** In milliseconds since the epoch. */
+  readonly atMs: number | undefined;
+}
+
+export const NO_EXPIRY: Expiry = { afterMs: undefined, atMs: undefined };
+
+/** The last time of a Date, in milliseconds since the epoch. */
+const TIME_MS_MAX = 8.64e15;
+
+export function checkExpiry(given: { expireIn?: unknown; expireAt?: unknown }): Expiry {
+  const { expireIn, expireAt } = given;
+  if (expireAt == null) return { afterMs: checkExpireIn(expireIn), atMs: undefined };
+  if (expireIn !== undefined) throw new TypeError("give either expireIn or expireAt, not both");
+  return { afterMs: undefined, atMs: checkExpireAt(expireAt) };
+}
+
+function checkExpireAt(expireAt: unknown): number {
+  const ms = expireAt instanceof Date ? expireAt.getTime() : expireAt;
+  if (typeof ms === "number" && ms >= -TIME_MS_MAX && ms <= TIME_MS_MAX) return Math.trunc(ms);
+  const given = expireAt instanceof Date ? "an invalid Date" : shown(expireAt);
+  throw new TypeError(`expireAt must be a Date or ms since the epoch: received ${given}`);
+}
+
+function shown(expireAt: unknown): string {
+  return typeof expireAt === "number" ? String(expireAt) : nameOf(expireAt);
+}
+
+/** The options of a set. */
+export function checkSetExpiry(options: object | null | undefined): Expiry {
+  if (options == null) return NO_EXPIRY;
+  checkSetOptions(options);
+  return checkExpiry(options);
+}
+
+/** In milliseconds since the epoch, for a write that is committed now. */
+export function expiryNow({ afterMs, atMs }: Expiry): number | undefined {
+  return afterMs === undefined ? atMs : expiryAfter(afterMs);
+}
+
+/**
+ * The expiry of an entry that is committed now, in milliseconds since the epoch. Throws TypeError
+ * when it is later than any Date; as in Deno, that is an error of the commit.
+ */
+export function expiryAfter(afterMs: number): number {
+  const end = now() + afterMs;
+  if (end <= TIME_MS_MAX) return end;
+  const most = TIME_MS_MAX - now();
+  throw new TypeError(
+    `Invalid mutation: expireIn is too large: ${afterMs}: at most ${most} ms end at a date; ` +
+      "leave expireIn out for an entry that stays",
+  );
+}
+
+/** The number that a record holds until its commit, which replaces an `afterMs` by a time. */
+export function storedExpiry({ afterMs, atMs }: Expiry): number | undefined {
+  return afterMs ?? atMs;
+}

@@ -1,0 +1,121 @@
+// Duty: resolves the path or URL of a database, or the default, to ":memory:", an absolute path, or
+// the URL of a server.
+
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { nameOf } from "./check.js";
+import { printGiven } from "../codec/key-text.js";
+import { KvError, unsupported } from "../model/errors.js";
+
+export const MEMORY = ":memory:";
+
+/** The environment variable with the default path or URL. */
+const URL_VARIABLE = "OPENKV_URL";
+const DEFAULT_FOLDER = ".openkv";
+const DEFAULT_FILE = "kv.sqlite3";
+/** Files that mark the root folder of a program. */
+const PROGRAM_FILES = ["package.json", "deno.json", "deno.jsonc"];
+
+/** Schemes of a server. */
+const SERVER_SCHEMES = ["http://", "https://"];
+/** The start of a URL. The letter of a drive, as in C://data, is not a scheme. */
+const URL_START = /^(?:file:|[a-z][a-z0-9+.-]+:\/\/)/i;
+
+/** ":memory:", an absolute path, or a URL. Throws TypeError or an `UNSUPPORTED` KvError. */
+export function locate(path: unknown, readonly: boolean): string {
+  if (path === undefined || path === null) {
+    const named = process.env[URL_VARIABLE];
+    return named ? locateText(named) : defaultPath(readonly);
+  }
+  if (typeof path === "string") return locateText(path);
+  if (path instanceof URL) return locateText(path.href);
+  throw new TypeError(
+    `Filename cannot be empty: received ${nameOf(path)} ${printGiven(path)}; ` +
+      'openKv takes a path, ":memory:", or a file:, http: or https: URL',
+  );
+}
+
+/** Whether a result of {@link locate} is the URL of a server. */
+export function isServer(located: string): boolean {
+  return SERVER_SCHEMES.some((scheme) => located.startsWith(scheme));
+}
+
+function locateText(text: string): string {
+  if (text === MEMORY) return text;
+  if (text === "") {
+    throw new TypeError(
+      "Filename cannot be empty: the path is an empty string; leave it out for the default one",
+    );
+  }
+  if (text.startsWith(":")) {
+    throw new TypeError("Filename cannot start with ':' unless prefixed with './'");
+  }
+  if (text.includes("\0")) {
+    const error = new TypeError("file name contained an unexpected NUL byte");
+    throw Object.assign(error, { code: "EINVAL" });
+  }
+  const start = URL_START.exec(text)?.[0].toLowerCase();
+  if (start === undefined) return resolve(text);
+  const url = start + text.slice(start.length);
+  if (isServer(url)) return serverUrl(url);
+  if (start === "file:") return pathOfUrl(url);
+  // A URL may hold a password: the message has its scheme only.
+  throw unsupported(`Opening ${start} URLs`);
+}
+
+/** Checks the URL of a server. Errors do not repeat parts that may be secret. */
+function serverUrl(text: string): string {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new TypeError("Invalid URL: one of a server is like https://kv.example.com/path");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new TypeError("A URL holds no user or password here: pass the option accessToken");
+  }
+  if (url.hash !== "") throw new TypeError(`A URL has no fragment here: received ${url.hash}`);
+  return url.href;
+}
+
+function pathOfUrl(text: string): string {
+  if (!text.startsWith("file://")) {
+    throw new TypeError(`A file URL is absolute, like file:///data/kv.sqlite3: received ${text}`);
+  }
+  const url = new URL(text);
+  if (url.search !== "" || url.hash !== "") {
+    throw new TypeError(`A file URL has no query and no fragment here: received ${text}`);
+  }
+  return fileURLToPath(url);
+}
+
+/** The default file below the root folder of the program. Creates its folder, which git ignores. */
+function defaultPath(readonly: boolean): string {
+  const folder = join(programFolder(process.cwd()), DEFAULT_FOLDER);
+  if (!readonly) makeFolder(folder);
+  return join(folder, DEFAULT_FILE);
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    const ignore = join(folder, ".gitignore");
+    if (!existsSync(ignore)) writeFileSync(ignore, "*\n");
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const denied = ["EACCES", "EPERM", "EROFS"].includes(code);
+    throw new KvError(
+      denied ? "DENIED" : "UNAVAILABLE",
+      `${message}: name a path for the database, or set ${URL_VARIABLE}`,
+    );
+  }
+}
+
+function programFolder(from: string): string {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (PROGRAM_FILES.some((name) => existsSync(join(folder, name)))) return folder;
+    if (folder === dirname(folder)) return from;
+  }
+}

@@ -1,0 +1,122 @@
+// Duty: the option `signal`: refuses values that are no signal, and settles a call as soon as its
+// signal is aborted.
+// Invariant: when a call has settled, it has no listener on its signal any more.
+
+import { checkOptions, nameOf } from "./check.js";
+
+/**
+ * The signal of an option object's `signal`; `null` is none, as for `fetch`. Signals of other realms
+ * and of polyfills are taken.
+ */
+export function checkSignal(method: string, signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal === null) return undefined;
+  if (signal instanceof AbortSignal || isLikeSignal(signal)) return signal as AbortSignal;
+  throw new TypeError(`${method}: signal must be an AbortSignal: received ${nameOf(signal)}`);
+}
+
+function isLikeSignal(given: unknown): boolean {
+  if (typeof given !== "object" || given === null) return false;
+  const { aborted, addEventListener, removeEventListener } = given as Partial<AbortSignal>;
+  return (
+    typeof aborted === "boolean" &&
+    typeof addEventListener === "function" &&
+    typeof removeEventListener === "function"
+  );
+}
+
+/**
+ * Runs a call under the `signal` of its options, if there is one. `start` gets the options without
+ * it, and the signal for its calls of the addon. When the signal is aborted already, nothing is
+ * started; when it is aborted later, the call rejects with the reason at once, and the addon ends
+ * its work.
+ */
+export async function abortable<Options, Result>(
+  method: string,
+  options: Options,
+  start: (options: Options, signal?: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  if (typeof options !== "object" || options === null) return await start(options);
+  if (!("signal" in options)) return await start(options);
+  const { signal: given, ...rest } = options;
+  const signal = checkSignal(method, given);
+  const call = (): Promise<Result> => start(rest as Options, signal);
+  return await (signal === undefined ? call() : raced(signal, call));
+}
+
+/** As {@link abortable}, for a method that has no other options. */
+export async function signalled<Result>(
+  method: string,
+  options: unknown,
+  start: (signal?: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const checked = checkOptions(method, options, ["signal"]);
+  return await abortable(method, checked, (_, signal) => start(signal));
+}
+
+/** As {@link abortable}, for pages. Their older form has the options in the selector. */
+export async function abortablePage<Selector, Options, Result>(
+  method: string,
+  selector: Selector,
+  options: Options,
+  start: (selector: Selector, options: Options, signal?: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  if (options === undefined) {
+    return await abortable(method, selector, (rest, signal) => start(rest, options, signal));
+  }
+  return await abortable(method, options, (rest, signal) => start(selector, rest, signal));
+}
+
+/** The result of `start`, or the reason of the signal if that is aborted first. */
+export function raced<Result>(signal: AbortSignal, start: () => Promise<Result>): Promise<Result> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const end = onAbort(signal, () => reject(signal.reason));
+    start().then(
+      (result) => {
+        end();
+        resolve(result);
+      },
+      (error: unknown) => {
+        end();
+        reject(error);
+      },
+    );
+  });
+}
+
+/** The callbacks by signal. */
+const listeners = new WeakMap<AbortSignal, Listener>();
+
+/**
+ * Calls back when a signal is aborted; the returned function removes the callback. A signal has one
+ * listener for all callbacks, because Node reports more than ten as a leak.
+ */
+export function onAbort(signal: AbortSignal, act: () => void): () => void {
+  let listener = listeners.get(signal);
+  if (listener === undefined) listeners.set(signal, (listener = new Listener(signal)));
+  const { acts } = listener;
+  acts.add(act);
+  return () => {
+    if (acts.delete(act) && acts.size === 0) listener.stop();
+  };
+}
+
+class Listener {
+  readonly acts = new Set<() => void>();
+  readonly #signal: AbortSignal;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener("abort", this.#abort);
+  }
+
+  readonly #abort = (): void => {
+    this.stop();
+    for (const act of this.acts) act();
+  };
+
+  stop(): void {
+    this.#signal.removeEventListener("abort", this.#abort);
+    if (listeners.get(this.#signal) === this) listeners.delete(this.#signal);
+  }
+}

@@ -1,0 +1,368 @@
+// Duty: AtomicOperation: collects encoded records, and commits them as one write.
+// Invariant: as in Deno KV, a value that cannot be stored throws at the call; a wrong key, or a size
+// over a limit, rejects the commit. In both cases the call leaves no record.
+
+import { isAtCommit } from "../arguments/at-commit.js";
+import {
+  type QueueOptions,
+  checkCheck,
+  checkMutation,
+  checkOptions,
+  checkQueueOptions,
+  missingValue,
+  noCheck,
+  nameOf,
+} from "../arguments/check.js";
+import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
+import type { Writer } from "../codec/writer.js";
+import { INSPECT_NAMES, inspectOperation, printerOf } from "./inspect-operation.js";
+import { OP_DELETE, OP_MAX, OP_MIN, OP_SUM } from "../native/contract.js";
+import { forgetPatches, putPatches } from "../records/patches.js";
+import {
+  putAppend,
+  putCheck,
+  putEnqueueHead,
+  putKey,
+  putMessage,
+  putSetExpiry,
+  putSetHead,
+  putSetKey,
+  putValue,
+} from "../records/records.js";
+import {
+  CHECKS,
+  MESSAGES,
+  MUTATIONS,
+  TELLS_VALUES,
+  type Segment,
+  commitLate,
+  giveWriter,
+  isOpen,
+  joinSegments,
+  segmentOf,
+  takeWriter,
+} from "../write/segment.js";
+import {
+  EXPIRY_OPTIONS,
+  type Expiry,
+  NO_EXPIRY,
+  checkExpiry,
+  checkSetExpiry,
+  storedExpiry,
+} from "../arguments/expiry-options.js";
+import { checkTouch } from "../write/expiry.js";
+import { checkAtomicEnqueue } from "../queue/queue-options.js";
+import { Session } from "../session/session.js";
+import { abortable } from "../arguments/signal.js";
+import type {
+  AtomicCheck,
+  KvAtomicResult,
+  KvCommitRefusal,
+  KvEnqueueOptions,
+  KvExpireOptions,
+  KvKey,
+  KvMutation,
+  KvNamedEnqueueOptions,
+  KvSumOptions,
+  KvU64,
+} from "../model/types.js";
+
+type Operand = number | bigint | KvU64;
+type CommitOptions = { values?: boolean; signal?: AbortSignal };
+type ArrayMethod = "append" | "prepend";
+
+const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
+
+/** The records of an operation so far, in the order of their calls: for a transaction. */
+export let segmentsOf: (operation: AtomicOperation) => Segment[];
+
+export class AtomicOperation {
+  readonly #session: Session;
+  #segments: Segment[] = [];
+  /** The segments are in the order of their ranks. */
+  #sorted = true;
+  /** The error of the first wrong key; every commit rejects with it. */
+  #failure: unknown = undefined;
+  /** The key of the record that is being added is wrong. */
+  #bad = false;
+
+  constructor(session: Session) {
+    if (!(session instanceof Session)) {
+      throw new TypeError("AtomicOperation can not be constructed: use kv.atomic() instead");
+    }
+    this.#session = session;
+  }
+
+  check(...checks: AtomicCheck[]): this {
+    for (let i = 0; i < checks.length; i++) {
+      const key = checks[i].key;
+      const versionstamp = checks[i].versionstamp;
+      if (key === undefined) {
+        this.#keep(noCheck(checks[i]));
+        continue;
+      }
+      checkCheck(checks[i]);
+      this.#add(CHECKS, undefined, (writer) => {
+        this.#tryKey(() => putCheck(writer, key, versionstamp, this.#session.limits));
+      });
+    }
+    return this;
+  }
+
+  mutate(...mutations: KvMutation[]): this {
+    for (let i = 0; i < mutations.length; i++) this.#mutate(mutations[i]);
+    return this;
+  }
+
+  #mutate(
+    mutation: KvMutation & { value?: unknown; expireIn?: unknown; expireAt?: unknown },
+  ): void {
+    const { key, type } = readMutation(mutation);
+    checkMutation(mutation);
+    switch (type) {
+      case "delete":
+        if (mutation.value) throw new TypeError("Invalid mutation 'delete' with value");
+        this.delete(key);
+        return;
+      case "set": {
+        requireValue(mutation);
+        const { value, expireIn, expireAt } = mutation;
+        // As in Deno: an expireIn that is not a number is ignored.
+        const expiry = typeof expireIn === "number" ? { expireIn, expireAt } : { expireAt };
+        this.#set(key, value, checkExpiry(expiry));
+        return;
+      }
+      case "sum":
+      case "min":
+      case "max":
+        requireValue(mutation);
+        this.#arith(ARITH[type], key, mutation.value);
+        return;
+      default:
+        throw new TypeError("Invalid mutation type");
+    }
+  }
+
+  sum(key: KvKey, n: Operand, options?: KvSumOptions): this {
+    return this.#calculate("sum", key, n, options);
+  }
+
+  min(key: KvKey, n: Operand, options?: KvExpireOptions): this {
+    return this.#calculate("min", key, n, options);
+  }
+
+  max(key: KvKey, n: Operand, options?: KvExpireOptions): this {
+    return this.#calculate("max", key, n, options);
+  }
+
+  append(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this {
+    return this.#append("append", key, items, options);
+  }
+
+  prepend(key: KvKey, items: readonly unknown[], options?: KvExpireOptions): this {
+    return this.#append("prepend", key, items, options);
+  }
+
+  set(key: KvKey, value: unknown, options?: KvExpireOptions | null): this {
+    if (arguments.length < 2) throw missingValue("atomic().set");
+    return this.#set(key, value, checkSetExpiry(options));
+  }
+
+  delete(key: KvKey): this {
+    return this.#add(MUTATIONS, undefined, (writer) => {
+      writer.u8(OP_DELETE);
+      this.#tryKey(() => putKey(writer, key, this.#session.limits));
+    });
+  }
+
+  #calculate(method: Method, key: KvKey, n: unknown, options: unknown): this {
+    const calculation = checkCalculation(method, n, options);
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, calculation.expiry.afterMs, (writer) => {
+      putCalculation(writer, key, calculation, limits, (put) => this.#tryKey(put));
+    });
+  }
+
+  #append(method: ArrayMethod, key: KvKey, items: readonly unknown[], options: unknown): this {
+    if (!Array.isArray(items)) {
+      throw new TypeError(`atomic().${method}: items must be an array: received ${nameOf(items)}`);
+    }
+    const expiry = checkExpiry(checkOptions(`atomic().${method}`, options, EXPIRY_OPTIONS));
+    const front = method === "prepend";
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, expiry.afterMs, (writer) => {
+      putAppend(writer, key, items, front, storedExpiry(expiry), limits, (put) =>
+        this.#tryKey(put),
+      );
+    });
+  }
+
+  touch(key: KvKey, options: KvExpireOptions): this {
+    return this.#setExpiry(key, checkTouch("atomic().touch", options));
+  }
+
+  persist(key: KvKey): this {
+    return this.#setExpiry(key, NO_EXPIRY);
+  }
+
+  #setExpiry(key: KvKey, expiry: Expiry): this {
+    return this.#add(MUTATIONS, expiry.afterMs, (writer) => {
+      this.#tryKey(() =>
+        putSetExpiry(writer, key, storedExpiry(expiry), false, this.#session.limits),
+      );
+    });
+  }
+
+  enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions | null): this {
+    const { limits, port } = this.#session;
+    const named = checkAtomicEnqueue(options, limits, port.bounds);
+    let checked: QueueOptions;
+    try {
+      checked = named ?? checkQueueOptions(options as KvEnqueueOptions, limits);
+    } catch (error) {
+      this.#keep(error);
+      return this;
+    }
+    const { atMs, delayMs } = checked;
+    return this.#add(MESSAGES, atMs === undefined ? delayMs : undefined, (writer) => {
+      this.#tryKey(() => putEnqueueHead(writer, atMs ?? delayMs, checked, limits));
+      putMessage(writer, value, limits);
+    });
+  }
+
+  // The default keeps `commit.length` at 0, as in Deno.
+  commit(options: CommitOptions | undefined = undefined): Promise<any> {
+    // As in Deno: options that are not an object are ignored.
+    const has = typeof options === "object" && options !== null;
+    return has ? this.#commitWith(options) : this.#commit();
+  }
+
+  /** A method of its own: a closure in commit() would cost memory in each call. */
+  async #commitWith(options: CommitOptions): Promise<KvAtomicResult | KvCommitRefusal> {
+    const last = checkTellsValues(options) ? TELLS_VALUES : undefined;
+    const result = await abortable("atomic().commit", options, () => this.#commit(last));
+    if (last !== undefined && result.ok) result.values ??= [];
+    return result;
+  }
+
+  async #commit(last?: Segment): Promise<KvAtomicResult | KvCommitRefusal> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const session = this.#session;
+    const records = this.#inOrder();
+    const segments = last === undefined ? records : [...records, last];
+    if (session.order.held !== 0 || isOpen(segments)) {
+      const [batch, index] = await commitLate(session, segments.slice());
+      return batch.result(index);
+    }
+    const batch = joinSegments(session, segments);
+    const index = batch.last;
+    await batch.settled;
+    return batch.result(index);
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: it catches `await kv.atomic()…` without commit().
+  then(): never {
+    throw new TypeError("'AtomicOperation' is not a promise: did you forget to call 'commit()'");
+  }
+
+  #set(key: KvKey, value: unknown, expiry: Expiry): this {
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, expiry.afterMs, (writer) => {
+      putSetHead(writer, key, storedExpiry(expiry));
+      this.#tryKey(() => putSetKey(writer, key, limits));
+      putValue(writer, key, value, limits);
+    });
+  }
+
+  #arith(op: number, key: KvKey, operand: unknown): this {
+    const { limits } = this.#session;
+    return this.#add(MUTATIONS, undefined, (writer) => {
+      writer.u8(op);
+      this.#tryKey(() => putKey(writer, key, limits));
+      putValue(writer, key, operand, limits);
+    });
+  }
+
+  /** Adds the record that `put` writes; adds nothing if it throws. */
+  #add(rank: number, afterMs: number | undefined, put: (writer: Writer) => void): this {
+    const segments = this.#segments;
+    const writer = takeWriter();
+    const start = writer.pos;
+    let keep = false;
+    this.#bad = false;
+    try {
+      put(writer);
+      if (writer.patches !== null) putPatches(writer);
+      keep = !this.#bad;
+    } catch (error) {
+      this.#keep(error);
+    } finally {
+      if (keep) {
+        if (segments.length > 0 && segments[segments.length - 1].rank > rank) this.#sorted = false;
+        segments.push(segmentOf(writer, start, rank, afterMs));
+      } else {
+        writer.pos = start;
+        writer.fills = null;
+        forgetPatches(writer);
+      }
+      giveWriter(writer);
+    }
+    return this;
+  }
+
+  /** Keeps an error for the commit, or throws it. */
+  #keep(error: unknown): void {
+    if (!isAtCommit(error)) throw error;
+    this.#failure ??= error;
+  }
+
+  /** Keeps the error of `put` for the commit. */
+  #tryKey(put: () => void): void {
+    try {
+      put();
+    } catch (error) {
+      this.#bad = true;
+      this.#failure ??= error;
+    }
+  }
+
+  /** Checks, then mutations, then messages; each in the order of their calls. */
+  #inOrder(): Segment[] {
+    if (!this.#sorted) this.#segments.sort((a, b) => a.rank - b.rank);
+    this.#sorted = true;
+    return this.#segments;
+  }
+
+  static {
+    segmentsOf = (operation) => operation.#segments;
+    for (const name of INSPECT_NAMES) {
+      Object.defineProperty(this.prototype, name, {
+        value(this: AtomicOperation, first: unknown, second: unknown, third: unknown): string {
+          return inspectOperation(this.#inOrder(), printerOf(first, second, third));
+        },
+        writable: true,
+        configurable: true,
+        enumerable: false,
+      });
+    }
+  }
+}
+
+/** Reads a mutation once; null and undefined throw the error of reading a property. */
+function readMutation(mutation: KvMutation): { key: KvKey; type: string } {
+  const key = mutation.key;
+  return { key, type: mutation.type };
+}
+
+/** Whether the result has the values of the calculations. */
+function checkTellsValues(options: CommitOptions): boolean {
+  const { values } = checkOptions("atomic().commit", options, ["values", "signal"]);
+  if (values === undefined || typeof values === "boolean") return values === true;
+  throw new TypeError(`atomic().commit: values must be a boolean: received ${nameOf(values)}`);
+}
+
+function requireValue(mutation: { type: string }): void {
+  if (!Object.hasOwn(mutation, "value")) {
+    throw new TypeError(`Invalid mutation '${mutation.type}' without value`);
+  }
+}

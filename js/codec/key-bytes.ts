@@ -1,0 +1,20 @@
+// Duty: keys as byte strings: one character a byte, so that they compare as the bytes do and can be
+// looked up.
+
+import { decodeKey, encodeKey } from "./key.js";
+import { Writer } from "./writer.js";
+import type { KvEntryKey, KvKey } from "../model/types.js";
+
+/** Room for most keys. */
+const KEY_BYTES = 128;
+
+export function bytesOf(key: KvKey): string {
+  const writer = new Writer(KEY_BYTES);
+  encodeKey(writer, key);
+  return writer.buf.toString("latin1", 0, writer.pos);
+}
+
+export function keyOf(id: string): KvEntryKey {
+  const bytes = Buffer.from(id, "latin1");
+  return decodeKey(bytes, 0, bytes.length);
+}

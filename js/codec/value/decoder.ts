@@ -1,0 +1,244 @@
+/**
+ * The bytes of an encoded value, read part by part: heads, numbers, byte strings and text. decode.ts
+ * puts values together from them.
+ *
+ * Bytes are untrusted: a length is checked against the bytes that are left before it is used.
+ */
+
+import { Buffer } from "node:buffer";
+import { latin1, readAscii, readUtf8 } from "../text";
+import { VALUE_DEPTH_MAX } from "./tags";
+
+/** Bytes up to this many are copied by a loop; above, by the engine. */
+const LOOP_COPY_BYTES_MAX = 48;
+/**
+ * Text up to this many bytes is scanned for bytes that are not ASCII; for longer text the decoder of
+ * the engine is faster.
+ */
+const CHECKED_TEXT_BYTES_MAX = 192;
+/** ASCII text up to this many bytes is made from its character codes. */
+const SHORT_TEXT_BYTES_MAX = 8;
+/**
+ * ASCII texts of a longer value are substrings of a string of this many bytes, and keep that string
+ * alive.
+ */
+const WINDOW_BYTES = 4096;
+/** No slot: the object is not shared. */
+export const UNSHARED = -1;
+
+/** A fault in the bytes. Never leaves this folder. */
+export class Malformed extends Error {}
+
+/** Ends the decoding of a value; every fault ends here. */
+export function malformed(): never {
+  throw new Malformed();
+}
+
+/** A plain array over a buffer of its own. */
+export function copyBytes(buf: Buffer, start: number, end: number): Uint8Array {
+  const length = end - start;
+  if (length > LOOP_COPY_BYTES_MAX) {
+    const from = buf.byteOffset + start;
+    return new Uint8Array((buf.buffer as ArrayBuffer).slice(from, from + length));
+  }
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) bytes[i] = buf[start + i];
+  return bytes;
+}
+
+const f64 = new Float64Array(1);
+const f64Bytes = new Uint8Array(f64.buffer);
+const littleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+
+export abstract class Decoder {
+  buf: Buffer = Buffer.alloc(0);
+  pos = 0;
+  /** Behind the value; nothing at or after it belongs to it. */
+  end = 0;
+  depth = 0;
+  /** The bytes [windowStart, windowEnd) as one string, for text to be cut out of. */
+  #window = "";
+  #windowStart = 0;
+  #windowEnd = 0;
+  /** The shared objects, by index. */
+  protected slots: unknown[] = [];
+
+  /** The next value. */
+  abstract value(): unknown;
+
+  /** A string where nothing else may stand. */
+  abstract string(): string;
+
+  /** Takes the bytes of another value. */
+  protected begin(buf: Buffer, start: number, end: number): void {
+    this.buf = buf;
+    this.pos = start;
+    this.end = end;
+    this.depth = 0;
+    this.#windowEnd = 0;
+    if (end > buf.length) malformed();
+  }
+
+  /** The argument of the head whose first byte was just read: below 2^53, in its shortest form. */
+  argument(byte: number): number {
+    const { buf, pos } = this;
+    const info = byte & 31;
+    if (info < 24) return info;
+    if (info === 24) {
+      this.pos = pos + 1;
+      const value = buf[pos];
+      return value >= 24 ? value : malformed();
+    }
+    if (info === 25) {
+      this.pos = pos + 2;
+      const value = (buf[pos] << 8) | buf[pos + 1];
+      return value >= 0x100 ? value : malformed();
+    }
+    if (info === 26) {
+      this.pos = pos + 4;
+      const value =
+        buf[pos] * 0x100_0000 + ((buf[pos + 1] << 16) | (buf[pos + 2] << 8) | buf[pos + 3]);
+      return value >= 0x1_0000 ? value : malformed();
+    }
+    if (info !== 27) return malformed();
+    this.pos = pos + 8;
+    const high =
+      buf[pos] * 0x100_0000 + ((buf[pos + 1] << 16) | (buf[pos + 2] << 8) | buf[pos + 3]);
+    const low =
+      buf[pos + 4] * 0x100_0000 + ((buf[pos + 5] << 16) | (buf[pos + 6] << 8) | buf[pos + 7]);
+    if (!(high > 0 && high < 0x20_0000)) return malformed();
+    return high * 0x1_0000_0000 + low;
+  }
+
+  /** The float64 behind `fb`: one that the encoder does not write as an integer. */
+  float(): number {
+    const value = this.float64();
+    if (Number.isSafeInteger(value) && (value !== 0 || 1 / value > 0)) malformed();
+    return value;
+  }
+
+  float64(): number {
+    const { buf, pos } = this;
+    if (pos + 8 > this.end) malformed();
+    this.pos = pos + 8;
+    if (littleEndian) {
+      f64Bytes[7] = buf[pos];
+      f64Bytes[6] = buf[pos + 1];
+      f64Bytes[5] = buf[pos + 2];
+      f64Bytes[4] = buf[pos + 3];
+      f64Bytes[3] = buf[pos + 4];
+      f64Bytes[2] = buf[pos + 5];
+      f64Bytes[1] = buf[pos + 6];
+      f64Bytes[0] = buf[pos + 7];
+    } else {
+      for (let i = 0; i < 8; i++) f64Bytes[i] = buf[pos + i];
+    }
+    const value = f64[0];
+    if (
+      value !== value &&
+      !(buf[pos] === 0x7f && buf[pos + 1] === 0xf8 && isZero(buf, pos + 2, pos + 8))
+    )
+      malformed();
+    return value;
+  }
+
+  /** Moves over `length` bytes, which must be there. Returns where they start. */
+  skip(length: number): number {
+    const at = this.pos;
+    if (length > this.end - at) malformed();
+    this.pos = at + length;
+    return at;
+  }
+
+  /** A byte string's bytes, copied. */
+  take(byte: number): Uint8Array {
+    const length = this.argument(byte);
+    const at = this.skip(length);
+    return copyBytes(this.buf, at, at + length);
+  }
+
+  /** A byte string where nothing else may stand. */
+  bytes(): Uint8Array {
+    const byte = this.next();
+    return byte >> 5 === 2 ? this.take(byte) : malformed();
+  }
+
+  /** The next byte, moved over. */
+  next(): number {
+    if (this.pos >= this.end) malformed();
+    return this.buf[this.pos++];
+  }
+
+  /** The text whose first byte was just read. */
+  text(byte: number): string {
+    const length = byte < 0x78 ? byte - 0x60 : this.argument(byte);
+    const at = this.skip(length);
+    return length <= CHECKED_TEXT_BYTES_MAX
+      ? this.shortText(at, length)
+      : (readUtf8(this.buf, at, at + length) ?? malformed());
+  }
+
+  /** The text of these bytes; reads them, but does not move. */
+  shortText(at: number, length: number): string {
+    const { buf } = this;
+    const end = at + length;
+    if (end > this.end) malformed();
+    let high = 0;
+    for (let i = at; i < end; i++) high |= buf[i];
+    if (high >= 0x80) return readUtf8(buf, at, end) ?? malformed();
+    if (length <= SHORT_TEXT_BYTES_MAX) return readAscii(buf, at, end);
+    return this.ascii(at, end);
+  }
+
+  /** ASCII text that is not short. */
+  ascii(at: number, end: number): string {
+    if (end <= this.#windowEnd && at >= this.#windowStart) {
+      return this.#window.substring(at - this.#windowStart, end - this.#windowStart);
+    }
+    if (end - at > WINDOW_BYTES >> 2 || this.end - at < end - at + 64)
+      return latin1(this.buf, at, end);
+    this.#windowStart = at;
+    this.#windowEnd = Math.min(at + WINDOW_BYTES, this.end);
+    this.#window = latin1(this.buf, at, this.#windowEnd);
+    return this.#window.substring(0, end - at);
+  }
+
+  /** An integer from 0 where nothing else may stand. */
+  index(): number {
+    const byte = this.next();
+    return byte >> 5 === 0 ? this.argument(byte) : malformed();
+  }
+
+  enter(): void {
+    if (++this.depth > VALUE_DEPTH_MAX) malformed();
+  }
+
+  /** Makes `value` what references to this slot mean. Returns it. */
+  fill<T>(slot: number, value: T): T {
+    if (slot !== UNSHARED) this.slots[slot] = value;
+    return value;
+  }
+}
+
+/** Makes `key` an own property, whatever its name. */
+export function put(record: Record<string, unknown>, key: string, value: unknown): void {
+  // In the prototype's chain, or there already: an assignment might run a setter, or hide a fault.
+  if (key in record) define(record, key, value);
+  else record[key] = value;
+}
+
+/** Makes `key` an own property, which it must not be yet. */
+export function define(record: object, key: string, value: unknown): void {
+  if (Object.prototype.hasOwnProperty.call(record, key)) malformed();
+  Object.defineProperty(record, key, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
+}
+
+function isZero(buf: Buffer, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (buf[i] !== 0) return false;
+  return true;
+}

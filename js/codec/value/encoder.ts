@@ -1,0 +1,287 @@
+/**
+ * The output of encode.ts and of the writers of single kinds of values: heads, numbers, byte strings.
+ * It numbers the objects of a value, so that an object that occurs again becomes a reference.
+ */
+
+import type { Buffer } from "node:buffer";
+import { markUuid } from "../uuid";
+import type { Fill, Mark, Writer } from "../writer";
+import { tooLarge } from "./reject";
+import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
+import { TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
+
+/** Objects are looked up in an array up to this many, in a Set beyond. */
+const LINEAR_OBJECTS_MAX = 8;
+/** A set of seen objects larger than this is not kept for the next value. */
+const SEEN_KEPT_MAX = 4096;
+/** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
+const LIMIT_SLACK_BYTES = 1024;
+
+/** A buffer that the value holds, or holds a view of. */
+export interface SeenBuffer {
+  buffer: ArrayBuffer;
+  /** Its size when it was written; a getter can resize it afterwards. Infinity: it has one size. */
+  bytes: number;
+  /** The view written as its own bytes at [at, end), as long as nothing else uses the buffer. */
+  alone: { name: string; at: number; end: number; byteOffset: number; length: number } | null;
+  /** Its number among the value's objects, once it is written. */
+  object: number;
+}
+
+export abstract class Encoder {
+  buf!: Buffer;
+  pos = 0;
+  fills: Fill[] | null = null;
+  buffers: SeenBuffer[] = [];
+  /** Behind the last byte that may be written without making room. */
+  end = 0;
+  view!: DataView;
+  #writer: Writer | null = null;
+  #start = 0;
+  /** Most bytes of the value. */
+  bytesMax = 0;
+  protected depth = 0;
+  /** Every object's place, by number in the order of first meeting. */
+  #starts: number[] = [];
+  #count = 0;
+  #first: unknown[] = new Array(LINEAR_OBJECTS_MAX).fill(undefined);
+  /** All objects, once there are more than `#first` holds. */
+  #seen = new Set<unknown>();
+  /** Numbers by object; made when the first object beyond `#first` is met again. */
+  #numbers: Map<unknown, number> | null = null;
+  #edits: Edit[] | null = null;
+
+  /** Writes a value. */
+  abstract value(value: unknown): void;
+
+  /** Writes a string. */
+  abstract text(text: string): void;
+
+  /** Writes a map of own properties. */
+  abstract plain(value: object, keys?: string[]): void;
+
+  /** Starts a value at the position of the writer. */
+  protected begin(writer: Writer, bytesMax: number): void {
+    if (writer.busy) throw new Error("a writer was used while a value was being encoded into it");
+    writer.busy = true;
+    this.#writer = writer;
+    this.bytesMax = bytesMax;
+    this.#adopt(writer);
+    this.#start = this.pos = writer.pos;
+  }
+
+  /**
+   * Makes the encoder ready for the next value, whether or not this one was finished. Keeps nothing
+   * alive.
+   */
+  reset(): void {
+    if (this.#writer !== null) this.#writer.busy = false;
+    this.#writer = null;
+    this.depth = 0;
+    this.fills = null;
+    if (this.#count > 0) {
+      const first = Math.min(this.#count, LINEAR_OBJECTS_MAX);
+      for (let i = 0; i < first; i++) this.#first[i] = undefined;
+      if (this.#count >= LINEAR_OBJECTS_MAX) {
+        if (this.#count > SEEN_KEPT_MAX) {
+          this.#seen = new Set();
+          this.#starts = [];
+        } else this.#seen.clear();
+        this.#numbers = null;
+      }
+      this.#count = 0;
+    }
+    if (this.buffers.length > 0) this.buffers = [];
+    this.#edits = null;
+  }
+
+  #adopt(writer: Writer): void {
+    this.buf = writer.buf;
+    this.view = writer.view;
+    this.end = writer.buf.length;
+  }
+
+  /** Moves the writer behind the complete value. */
+  protected finish(writer: Writer): void {
+    const { fills } = this;
+    const { marks } = writer;
+    if (this.#edits !== null) {
+      const moved = inOrder(fills, marks);
+      const bytes = splice(this.buf, this.#start, this.pos, this.#edits, this.#starts, moved);
+      this.#refuseAbove(bytes.length);
+      writer.pos = this.#start;
+      writer.bytes(bytes);
+    } else {
+      this.#refuseAbove(this.pos - this.#start);
+      writer.pos = this.pos;
+    }
+    const origin = this.#edits === null ? this.#start : 0;
+    if (fills !== null) {
+      for (const fill of fills) fill.offset -= origin;
+      writer.fills = fills;
+    }
+    if (marks !== null) for (const mark of marks) mark.offset -= origin;
+  }
+
+  /** Remembers a placeholder. */
+  mark(placeholder: number, at: number): void {
+    markUuid(this.#writer!, placeholder, at);
+  }
+
+  #refuseAbove(bytes: number): void {
+    if (bytes > this.bytesMax) throw tooLarge(this.bytesMax, bytes);
+  }
+
+  /** Makes room for `bytes` more; call before writing. */
+  room(bytes: number): void {
+    if (this.pos + bytes > this.end) this.grow(bytes);
+  }
+
+  /** Makes room for `bytes` more; replaces `buf`. */
+  grow(bytes: number): void {
+    if (this.pos - this.#start > this.bytesMax + LIMIT_SLACK_BYTES) throw tooLarge(this.bytesMax);
+    const writer = this.#writer!;
+    writer.grow(this.pos, bytes);
+    this.#adopt(writer);
+  }
+
+  nil(): void {
+    if (this.pos >= this.end) this.grow(1);
+    this.buf[this.pos++] = 0xf6;
+  }
+
+  /** A CBOR head: major type 0 … 6 with its argument, shortest form. */
+  head(major: number, argument: number): void {
+    if (this.pos + 9 > this.end) this.grow(9);
+    if (argument < 24) this.buf[this.pos++] = (major << 5) | argument;
+    else this.pos = writeHead(this.buf, this.pos, major, argument);
+  }
+
+  /** The start of tag 27 `[name, …]` with `items` items, the name included. */
+  object(name: string, items: number): void {
+    this.head(6, TAG_OBJECT);
+    this.head(4, items);
+    this.text(name);
+  }
+
+  number(value: number): void {
+    if (this.pos + 9 > this.end) this.grow(9);
+    if (value >= 0 && value < 24 && (value | 0) === value && (value !== 0 || 1 / value > 0)) {
+      this.buf[this.pos++] = value;
+    } else if (Number.isSafeInteger(value) && (value !== 0 || 1 / value > 0)) {
+      this.pos =
+        value >= 0
+          ? writeHead(this.buf, this.pos, 0, value)
+          : writeHead(this.buf, this.pos, 1, -1 - value);
+    } else {
+      this.float(value);
+    }
+  }
+
+  /** A float64, also for integers (dates). */
+  float(value: number): void {
+    if (this.pos + 9 > this.end) this.grow(9);
+    const at = this.pos;
+    this.buf[at] = 0xfb;
+    this.view.setFloat64(at + 1, value);
+    if (value !== value) {
+      this.view.setUint32(at + 1, 0x7ff80000);
+      this.view.setUint32(at + 5, 0);
+    }
+    this.pos = at + 9;
+  }
+
+  /** A byte string. */
+  bytes(bytes: Uint8Array): void {
+    const { length } = bytes;
+    this.head(2, length);
+    if (this.pos + length > this.end) this.grow(length);
+    this.buf.set(bytes, this.pos);
+    this.pos += length;
+  }
+
+  enter(): void {
+    if (++this.depth > VALUE_DEPTH_MAX) {
+      throw new RangeError(`Value is nested too deeply (max ${VALUE_DEPTH_MAX} levels)`);
+    }
+  }
+
+  leave(): void {
+    this.depth--;
+  }
+
+  /**
+   * Whether the object was met before in this value; then a reference is written. Else it gets its
+   * number.
+   */
+  met(value: object): boolean {
+    const count = this.#count;
+    if (count < LINEAR_OBJECTS_MAX) {
+      const first = this.#first;
+      for (let i = 0; i < count; i++) {
+        if (first[i] === value) {
+          this.reference(i);
+          return true;
+        }
+      }
+      first[count] = value;
+    } else {
+      const seen = this.#seen;
+      if (count === LINEAR_OBJECTS_MAX) for (const object of this.#first) seen.add(object);
+      seen.add(value);
+      if (seen.size === count) {
+        this.reference(this.#numberOf(value));
+        return true;
+      }
+      if (this.#numbers !== null) this.#numbers.set(value, count);
+    }
+    this.#starts[count] = this.pos;
+    this.#count = count + 1;
+    return false;
+  }
+
+  /** The last object is not part of the value, or not yet: frees its number. */
+  forget(value: object): void {
+    const count = --this.#count;
+    if (count < LINEAR_OBJECTS_MAX) {
+      this.#first[count] = undefined;
+      return;
+    }
+    this.#seen.delete(value);
+    this.#numbers?.delete(value);
+  }
+
+  /** Gives an object that is not met anywhere else a number. */
+  number_of(value: object, at: number): number {
+    const number = this.#count;
+    this.met(value);
+    this.#starts[number] = at;
+    return number;
+  }
+
+  #numberOf(value: object): number {
+    if (this.#numbers === null) {
+      this.#numbers = new Map();
+      for (const object of this.#seen) this.#numbers.set(object, this.#numbers.size);
+    }
+    return this.#numbers.get(value)!;
+  }
+
+  /** A placeholder that becomes tag 29 with the object's index. */
+  reference(object: number): void {
+    this.edit({ kind: "reference", at: this.pos, drop: PLACEHOLDER_BYTES, object });
+    if (this.pos >= this.end) this.grow(1);
+    this.buf[this.pos++] = 0;
+  }
+
+  edit(edit: Edit): void {
+    if (this.#edits === null) this.#edits = [edit];
+    else this.#edits.push(edit);
+  }
+}
+
+/** Everything with an offset that a splice moves, in the order of the offsets. */
+function inOrder(fills: Fill[] | null, marks: Mark[] | null): { offset: number }[] | null {
+  if (fills === null || marks === null) return fills ?? marks;
+  return [...fills, ...marks].sort((a, b) => a.offset - b.offset);
+}

@@ -1,0 +1,73 @@
+// Duty: restore(): replaces a database by a backup.
+
+import { resolve } from "node:path";
+import { checkOptions, nameOf } from "../arguments/check.js";
+import { clearInterval, setInterval } from "../model/clock.js";
+import { readCopied } from "./backup.js";
+import { bugOf, errorOf } from "../model/errors.js";
+import { NativeAnswer } from "../native/native-answer.js";
+import type { NativeRestore } from "../native/binding.js";
+import { port } from "../native/port.js";
+import type { KvBackup, KvRestoreOptions } from "../model/types.js";
+
+/** Time between two questions for the progress. */
+const PROGRESS_MS = 100;
+
+export async function restore(
+  backup: string,
+  path: string,
+  given?: KvRestoreOptions,
+): Promise<KvBackup> {
+  for (const [name, value] of Object.entries({ backup, path })) {
+    if (typeof value !== "string" || value === "") {
+      throw new TypeError(`restore: ${name} must be a file path: received ${nameOf(value)}`);
+    }
+  }
+  const options = checkOptions("restore", given, ["force", "onProgress", "signal"]);
+  const { force, onProgress, signal } = options as KvRestoreOptions;
+  if (force !== undefined && typeof force !== "boolean") {
+    throw new TypeError(`restore: force must be a boolean: received ${nameOf(force)}`);
+  }
+  if (onProgress !== undefined && typeof onProgress !== "function") {
+    throw new TypeError(`restore: onProgress must be a function: received ${nameOf(onProgress)}`);
+  }
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new TypeError(`restore: signal must be an AbortSignal: received ${nameOf(signal)}`);
+  }
+  signal?.throwIfAborted();
+  const thread = port();
+  const answered = new NativeAnswer(thread);
+  let native: NativeRestore;
+  try {
+    const { Restore } = thread.native;
+    const paths = [resolve(backup), resolve(path)] as const;
+    native = new Restore(thread.attachment, answered.id, ...paths, force === true);
+  } catch (error) {
+    answered.end(bugOf(error));
+    throw errorOf(bugOf(error));
+  }
+  let failure: { error: unknown } | undefined;
+  const tell = async (): Promise<void> => {
+    try {
+      const [pagesDone = 0, pages = 0] = native.progress();
+      if (pages > 0) await onProgress?.({ pagesDone, pages });
+    } catch (error) {
+      failure ??= { error };
+      native.abandon();
+    }
+  };
+  const timer = onProgress && setInterval(() => void tell(), PROGRESS_MS);
+  const end = (): void => native.abandon();
+  signal?.addEventListener("abort", end);
+  try {
+    await answered.answered;
+    if (failure !== undefined) throw failure.error;
+    return readCopied(answered.answer());
+  } catch (error) {
+    if (failure === undefined) signal?.throwIfAborted();
+    throw error;
+  } finally {
+    clearInterval(timer);
+    signal?.removeEventListener("abort", end);
+  }
+}

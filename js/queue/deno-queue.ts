@@ -1,0 +1,50 @@
+// Duty: kv.listenQueue: the queue of Deno KV, which has no name.
+
+import { types } from "node:util";
+import { checkOptions, wrongShape } from "../arguments/check.js";
+import { checkSignal } from "../arguments/signal.js";
+import type { Session } from "../session/session.js";
+import { Listener } from "./listener.js";
+import { valueOf } from "./raw-message.js";
+
+/** Messages that one listener of Deno's queue handles at a time. */
+const CREDITS = 100;
+
+type Handler = (value: unknown) => void | Promise<void>;
+
+export async function listenQueue(
+  session: Session,
+  handler: Handler,
+  options: unknown,
+): Promise<void> {
+  // Every attempt of every message would fail, until the message is dead.
+  if (typeof handler !== "function") {
+    throw wrongShape("function", handler, "kv.listenQueue needs a handler: (message) => { … }");
+  }
+  const given = checkOptions("kv.listenQueue", options, ["signal"]);
+  const signal = checkSignal("kv.listenQueue", given.signal);
+  if (session.closed) {
+    // As in Deno: an error after close(), a normal end after dispose.
+    if (session.disposed) return;
+    if (session.aborted !== null) throw session.aborted.reason;
+    throw new Error("Queue already closed");
+  }
+  if (signal?.aborted) return;
+  const listener = new Listener(session, {
+    queue: "",
+    credits: CREDITS,
+    lockMs: session.port.bounds.lockMs,
+    keepsReasons: false,
+    async handle(message) {
+      try {
+        const result: unknown = handler(valueOf(message));
+        // As in Deno, only a promise is awaited; another thenable is not.
+        if (types.isPromise(result)) await result;
+      } catch (error) {
+        console.error("Exception in queue handler", error);
+        throw error;
+      }
+    },
+  });
+  await listener.until(signal);
+}

@@ -1,0 +1,196 @@
+// Duty: receive(), and the messages that it returns: acknowledge, reject, extend the lock.
+// Invariant: a message that arrives after its call was aborted goes back unused.
+
+import { call } from "../session/call.js";
+import { clearTimeout, setTimeout } from "../model/clock.js";
+import { Writer } from "../codec/writer.js";
+import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
+import { putText } from "../native/frame.js";
+import { CALL_EXTEND, CALL_SETTLE, DONE, FAILED, REPLIED, RETURNED } from "../native/contract.js";
+import type { Receiver } from "../native/port.js";
+import { checkExtend, checkNack, checkReceive } from "./queue-options.js";
+import { type MessageInfo, infoOf, putReason, readMessage } from "./raw-message.js";
+import type { Session } from "../session/session.js";
+import { onAbort } from "../arguments/signal.js";
+
+/** Bytes of a received message before the message itself: its lock. */
+const LOCK_BYTES = 8;
+
+export class KvMessage implements MessageInfo {
+  readonly id: string;
+  readonly value: any;
+  readonly attempts: number;
+  readonly enqueuedAt: Date;
+  readonly #session: Session;
+  readonly #lock: MessageLock;
+
+  constructor(session: Session, lock: MessageLock, info: MessageInfo) {
+    this.#session = session;
+    this.#lock = lock;
+    this.id = info.id;
+    this.value = info.value;
+    this.attempts = info.attempts;
+    this.enqueuedAt = info.enqueuedAt;
+  }
+
+  ack(): Promise<boolean> {
+    return settle(this.#session, this.#lock, DONE);
+  }
+
+  async nack(options?: unknown): Promise<boolean> {
+    const { delayMs, error } = checkNack(options, this.#session.limits);
+    return await settle(this.#session, this.#lock, FAILED, delayMs, error);
+  }
+
+  async extend(ms: number): Promise<boolean> {
+    const lockMs = checkExtend(ms, this.#session.port.bounds);
+    const frame = headOf(this.#lock);
+    frame.f64(lockMs);
+    return (await call(this.#session, CALL_EXTEND, frame))[0] === 1;
+  }
+}
+
+/** The lock of a received message. */
+interface MessageLock {
+  readonly id: number;
+  readonly lock: Buffer;
+}
+
+function headOf({ id, lock }: MessageLock): Writer {
+  const frame = new Writer(SETTLE_BYTES);
+  frame.f64(id);
+  frame.ensure(LOCK_BYTES);
+  frame.buf.set(lock, frame.pos);
+  frame.pos += LOCK_BYTES;
+  return frame;
+}
+
+/** Room for a settlement without a reason. */
+const SETTLE_BYTES = 64;
+
+const NO_REASON: unknown = Object.assign(new Error("nack() was called without an error"), {
+  name: "Nack",
+});
+
+async function settle(
+  session: Session,
+  lock: MessageLock,
+  outcome: number,
+  delayMs = -1,
+  error?: unknown,
+): Promise<boolean> {
+  const frame = headOf(lock);
+  frame.u8(outcome);
+  if (outcome === FAILED) {
+    frame.f64(delayMs);
+    putReason(frame, error === undefined ? NO_REASON : error);
+  }
+  return (await call(session, CALL_SETTLE, frame))[0] === 1;
+}
+
+export async function receive(
+  session: Session,
+  queue: string,
+  options: unknown,
+): Promise<KvMessage | null> {
+  const { lockMs, waitMs, signal } = checkReceive(options, session.port.bounds);
+  session.requireOpen();
+  signal?.throwIfAborted();
+  // A receiver that waits also gets messages that are committed later. One that does not must see all
+  // that were enqueued before.
+  const before = waitMs === 0 ? session.order.beforeAll() : null;
+  if (before !== null) {
+    await before;
+    session.requireOpen();
+    signal?.throwIfAborted();
+  }
+  const pending = new PendingReceive(session);
+  pending.start(queue, lockMs, waitMs, signal);
+  await pending.answered;
+  const data = pending.answer();
+  if (data === null) {
+    signal?.throwIfAborted();
+    return null;
+  }
+  const raw = readMessage(data, LOCK_BYTES);
+  const messageLock = { id: raw.id, lock: data.subarray(0, LOCK_BYTES) };
+  session.requireOpen();
+  if (signal?.aborted) {
+    // If that fails, the lock runs out by itself.
+    await settle(session, messageLock, RETURNED).catch(() => false);
+    signal.throwIfAborted();
+  }
+  let info: MessageInfo;
+  try {
+    info = infoOf(raw);
+  } catch (error) {
+    // No handler can get it, so it fails as if one had.
+    await settle(session, messageLock, FAILED, -1, error);
+    throw error;
+  }
+  return new KvMessage(session, messageLock, info);
+}
+
+class PendingReceive implements Receiver {
+  readonly answered: Promise<void>;
+  readonly #session: Session;
+  readonly #id: number;
+  #data: Buffer | null = null;
+  #failure: Failure | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  /** Stops following the signal. */
+  #disobey = (): void => {};
+  #resolve!: () => void;
+
+  constructor(session: Session) {
+    this.#session = session;
+    this.answered = new Promise((resolve) => (this.#resolve = resolve));
+    this.#id = session.port.register(this);
+    session.port.pending();
+  }
+
+  start(queue: string, lockMs: number, waitMs: number, signal: AbortSignal | undefined): void {
+    const session = this.#session;
+    // Calls that were made before come first.
+    session.flush();
+    const name = new Writer(SETTLE_BYTES);
+    putText(name, queue);
+    try {
+      session.native.receive(this.#id, lockMs, waitMs === 0, name.buf, name.pos);
+    } catch (error) {
+      this.#end(bugOf(error));
+      return;
+    }
+    if (waitMs > 0) this.#timer = setTimeout(this.#cancel, waitMs);
+    if (signal !== undefined) this.#disobey = onAbort(signal, this.#cancel);
+  }
+
+  /** A message that the addon has claimed already still arrives. */
+  readonly #cancel = (): void => {
+    if (!this.#session.closed) this.#session.native.receiveCancel(this.#id);
+  };
+
+  receive(kind: number, data: Buffer | null): void {
+    if (kind === REPLIED) {
+      this.#data = data;
+      this.#end(null);
+    } else {
+      this.#end(data === null ? CLOSED : readFailure(data));
+    }
+  }
+
+  #end(failure: Failure | null): void {
+    this.#failure = failure;
+    clearTimeout(this.#timer);
+    this.#disobey();
+    this.#session.port.forget(this.#id);
+    this.#session.port.settled();
+    this.#resolve();
+  }
+
+  /** Throws the failure from the caller's stack. */
+  answer(): Buffer | null {
+    if (this.#failure !== null) throw this.#session.errorOf(this.#failure);
+    return this.#data;
+  }
+}

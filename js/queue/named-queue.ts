@@ -1,0 +1,102 @@
+// Duty: kv.queue(name): enqueue, listen, receive, stats, and its dead letters.
+
+import { callBehindWrites } from "../session/call.js";
+import { Writer } from "../codec/writer.js";
+import { DeadLetters } from "./dead-letters.js";
+import { HandlerFailures } from "./handler-failures.js";
+import { putText } from "../native/frame.js";
+import { type KvMessage, receive } from "./message.js";
+import { CALL_QUEUE_STATS } from "../native/contract.js";
+import {
+  checkListen,
+  checkNamedEnqueue,
+  checkQueueDefaults,
+  checkQueueName,
+} from "./queue-options.js";
+import { Listener } from "./listener.js";
+import { type MessageInfo, infoOf } from "./raw-message.js";
+import type { Session } from "../session/session.js";
+import { abortable, signalled } from "../arguments/signal.js";
+import type { KvEnqueueResult } from "../model/types.js";
+import { enqueueChecked } from "../write/writes.js";
+
+type Handler = (value: any, message: any) => unknown;
+
+export interface QueueStats {
+  pending: number;
+  delayed: number;
+  processing: number;
+  dead: number;
+  total: number;
+}
+
+export class KvQueue {
+  readonly name: string;
+  readonly dead: DeadLetters;
+  readonly #session: Session;
+  readonly #deadRetention: number | undefined;
+
+  constructor(session: Session, name: unknown, options: unknown) {
+    session.requireOpen();
+    const { bounds } = session.port;
+    this.name = checkQueueName(name, bounds);
+    this.#deadRetention = checkQueueDefaults(options, bounds);
+    this.#session = session;
+    this.dead = new DeadLetters(session, this.name);
+  }
+
+  enqueue(value: unknown, options?: unknown): Promise<KvEnqueueResult> {
+    const method = "kv.queue().enqueue";
+    return abortable(method, options, (rest) => this.#enqueue(value, rest, method));
+  }
+
+  async #enqueue(value: unknown, options: unknown, method: string): Promise<KvEnqueueResult> {
+    const session = this.#session;
+    const { limits, port } = session;
+    const retention = this.#deadRetention;
+    const checked = checkNamedEnqueue(method, this.name, options, limits, port.bounds, retention);
+    return await enqueueChecked(session, value, checked);
+  }
+
+  async listen(handler: Handler, options?: unknown): Promise<void> {
+    const session = this.#session;
+    const { credits, lockMs, signal, onError } = checkListen(handler, options, session.port.bounds);
+    session.requireOpen();
+    if (signal?.aborted) return;
+    const failures = new HandlerFailures(this.name, onError);
+    const listener = new Listener(session, {
+      queue: this.name,
+      credits,
+      lockMs,
+      keepsReasons: true,
+      async handle(raw) {
+        const message: MessageInfo = infoOf(raw);
+        try {
+          await handler(message.value, message);
+        } catch (error) {
+          failures.report(error, message);
+          throw error;
+        }
+      },
+    });
+    await listener.until(signal);
+  }
+
+  receive(options?: unknown): Promise<KvMessage | null> {
+    return receive(this.#session, this.name, options);
+  }
+
+  stats(options?: unknown): Promise<QueueStats> {
+    return signalled("kv.queue().stats", options, (signal) => this.#stats(signal));
+  }
+
+  async #stats(signal: AbortSignal | undefined): Promise<QueueStats> {
+    const frame = new Writer();
+    putText(frame, this.name);
+    const answer = await callBehindWrites(this.#session, CALL_QUEUE_STATS, frame, signal);
+    const [pending, delayed, processing, dead] = [0, 8, 16, 24].map((at) =>
+      answer.readDoubleLE(at),
+    );
+    return { pending, delayed, processing, dead, total: pending + delayed + processing + dead };
+  }
+}

@@ -1,0 +1,279 @@
+// Duty: checks the arguments of named queues. An error names the argument, its bounds and the given
+// value; an unknown option is refused.
+
+import {
+  type Limits,
+  type QueueOptions,
+  checkBackoff,
+  checkDelay,
+  checkOptions,
+  checkUndelivered,
+  nameOf,
+} from "../arguments/check.js";
+import { now } from "../model/clock.js";
+import type { OnError } from "./handler-failures.js";
+import { checkSignal } from "../arguments/signal.js";
+
+/** The bounds of the addon, by name. */
+type Bounds = Readonly<Record<string, number>>;
+
+/** Waiting times before each retry in a named queue. */
+export const NAMED_BACKOFF_DEFAULT_MS: readonly number[] = [1000, 5000, 10_000];
+
+/** The default duration of the lock of a received message. */
+const RECEIVE_LOCK_MS = 30_000;
+/** Messages that a listener of a named queue handles at a time, by default. */
+const CONCURRENCY = 10;
+/** Dead letters of a page, by default. */
+const DEAD_LIST = 100;
+/** A time after every date. */
+const TIME_MS_MAX = 8.64e15;
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Text that is not empty, of at most so many bytes in UTF-8. */
+function checkText(what: string, text: unknown, bytesMax: number): string {
+  if (typeof text !== "string") {
+    throw new TypeError(`${what} must be a string: received ${nameOf(text)}`);
+  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes === 0) throw new TypeError(`${what} must not be empty`);
+  if (bytes > bytesMax) {
+    throw new TypeError(`${what} is too long (max ${bytesMax} bytes): ${bytes} bytes given`);
+  }
+  if (LONE_SURROGATE.test(text)) {
+    throw new TypeError(`${what} must be well-formed: it has half of a surrogate pair`);
+  }
+  return text;
+}
+
+function checkInteger(what: string, value: unknown, min: number, max: number): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
+    return value;
+  }
+  const told = typeof value === "number" ? String(value) : nameOf(value);
+  throw new TypeError(`${what} must be an integer from ${min} to ${max}: received ${told}`);
+}
+
+function optionalInteger<Default>(
+  what: string,
+  value: unknown,
+  min: number,
+  max: number,
+  otherwise: Default,
+): number | Default {
+  return value === undefined ? otherwise : checkInteger(what, value, min, max);
+}
+
+export function checkQueueName(name: unknown, bounds: Bounds): string {
+  return checkText("kv.queue: name", name, bounds.queueNameBytesMax);
+}
+
+/** The options that `kv.queue` itself takes. */
+export function checkQueueDefaults(options: unknown, bounds: Bounds): number | undefined {
+  const { deadRetention } = checkOptions("kv.queue", options, ["deadRetention"]);
+  return checkRetention("kv.queue", deadRetention, bounds);
+}
+
+function checkRetention(method: string, value: unknown, bounds: Bounds): number | undefined {
+  return optionalInteger(
+    `${method}: deadRetention`,
+    value,
+    0,
+    bounds.deadRetentionMsMax,
+    undefined,
+  );
+}
+
+const ENQUEUE_OPTIONS = [
+  "delay",
+  "at",
+  "backoffSchedule",
+  "keysIfUndelivered",
+  "deduplicationKey",
+  "priority",
+  "deadRetention",
+] as const;
+
+/** The options of an enqueue into the queue `name`. */
+export function checkNamedEnqueue(
+  method: string,
+  name: string,
+  options: unknown,
+  limits: Limits,
+  bounds: Bounds,
+  deadRetention?: number,
+): QueueOptions {
+  const given = checkOptions(method, options, ENQUEUE_OPTIONS);
+  if (given.delay != null && given.at != null) {
+    throw new TypeError(`${method}: give either delay or at, not both`);
+  }
+  const { deduplicationKey: key } = given;
+  return {
+    delayMs: checkDelay(given.delay, limits),
+    atMs: checkAt(method, given.at, limits),
+    keysIfUndelivered: checkUndelivered(given.keysIfUndelivered),
+    backoffMs: checkBackoff(given.backoffSchedule, limits, NAMED_BACKOFF_DEFAULT_MS),
+    named: {
+      queue: name,
+      priority: optionalInteger(`${method}: priority`, given.priority, 0, bounds.priorityMax, 0),
+      deadRetentionMs: checkRetention(method, given.deadRetention, bounds) ?? deadRetention,
+      deduplicationKey:
+        key === undefined
+          ? undefined
+          : checkText(`${method}: deduplicationKey`, key, bounds.deduplicationKeyBytesMax),
+    },
+  };
+}
+
+/** A time of delivery, in ms since the epoch. */
+function checkAt(method: string, at: unknown, limits: Limits): number | undefined {
+  if (at == null) return undefined;
+  const ms = at instanceof Date ? at.getTime() : at;
+  if (typeof ms !== "number" || !Number.isFinite(ms)) {
+    const told = at instanceof Date ? "an invalid Date" : nameOf(at);
+    throw new TypeError(`${method}: at must be a Date or ms since the epoch: received ${told}`);
+  }
+  const delay = ms - now();
+  if (delay > limits.delayMsMax) {
+    throw new TypeError(
+      `${method}: at is too late (max ${limits.delayMsMax} ms from now): ${Math.ceil(delay)} ms ` +
+        "from now given; raise limits.delayMsMax of openKv to allow it",
+    );
+  }
+  return Math.trunc(ms);
+}
+
+/** The options of `atomic().enqueue`: undefined for a message of Deno's queue. */
+export function checkAtomicEnqueue(
+  options: unknown,
+  limits: Limits,
+  bounds: Bounds,
+): QueueOptions | undefined {
+  if (typeof options !== "object" || options === null) return undefined;
+  const { queue, ...rest } = options as { queue?: unknown };
+  if (queue === undefined) return undefined;
+  const method = "atomic().enqueue";
+  const name = checkText(`${method}: queue`, queue, bounds.queueNameBytesMax);
+  return checkNamedEnqueue(method, name, rest, limits, bounds);
+}
+
+function checkLock(method: string, value: unknown, bounds: Bounds, otherwise: number): number {
+  const { lockDurationMsMin, lockDurationMsMax } = bounds;
+  const what = `${method}: lockDuration`;
+  return optionalInteger(what, value, lockDurationMsMin, lockDurationMsMax, otherwise);
+}
+
+export interface ListenOptions {
+  readonly credits: number;
+  readonly lockMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly onError: OnError | undefined;
+}
+
+export function checkListen(handler: unknown, options: unknown, bounds: Bounds): ListenOptions {
+  const method = "kv.queue().listen";
+  if (typeof handler !== "function") {
+    throw new TypeError(`${method}: handler must be a function: received ${nameOf(handler)}`);
+  }
+  const given = checkOptions(method, options, ["concurrency", "lockDuration", "onError", "signal"]);
+  const { concurrencyMax } = bounds;
+  return {
+    credits: optionalInteger(
+      `${method}: concurrency`,
+      given.concurrency,
+      1,
+      concurrencyMax,
+      CONCURRENCY,
+    ),
+    lockMs: checkLock(method, given.lockDuration, bounds, bounds.lockMs),
+    signal: checkSignal(method, given.signal),
+    onError: checkOnError(method, given.onError),
+  };
+}
+
+function checkOnError(method: string, onError: unknown): OnError | undefined {
+  if (onError === undefined || typeof onError === "function") return onError as OnError | undefined;
+  throw new TypeError(`${method}: onError must be a function: received ${nameOf(onError)}`);
+}
+
+export interface ReceiveOptions {
+  readonly lockMs: number;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+export function checkReceive(options: unknown, bounds: Bounds): ReceiveOptions {
+  const method = "kv.queue().receive";
+  const given = checkOptions(method, options, ["lockDuration", "wait", "signal"]);
+  return {
+    lockMs: checkLock(method, given.lockDuration, bounds, RECEIVE_LOCK_MS),
+    waitMs: optionalInteger(`${method}: wait`, given.wait, 0, bounds.receiveWaitMsMax, 0),
+    signal: checkSignal(method, given.signal),
+  };
+}
+
+export interface NackOptions {
+  /** −1: by the backoff schedule. */
+  readonly delayMs: number;
+  readonly error: unknown;
+}
+
+export function checkNack(options: unknown, limits: Limits): NackOptions {
+  const method = "message.nack";
+  const { delay, error } = checkOptions(method, options, ["delay", "error"]);
+  const delayMs = optionalInteger(`${method}: delay`, delay, 0, limits.delayMsMax, -1);
+  return { delayMs, error };
+}
+
+export function checkExtend(ms: unknown, bounds: Bounds): number {
+  const { lockDurationMsMin, lockDurationMsMax } = bounds;
+  return checkInteger("message.extend: ms", ms, lockDurationMsMin, lockDurationMsMax);
+}
+
+const CURSOR = /^(\d{1,16})-(\d{1,16})$/;
+
+export interface DeadListOptions {
+  readonly limit: number;
+  /** Time and id of the dead letter to continue after. */
+  readonly after: readonly [number, number];
+}
+
+export function checkDeadList(options: unknown, bounds: Bounds): DeadListOptions {
+  const method = "kv.queue().dead.list";
+  const { limit, cursor } = checkOptions(method, options, ["limit", "cursor", "signal"]);
+  const after = cursor == null ? ["", "0", "0"] : CURSOR.exec(String(cursor));
+  if (after === null || (cursor != null && typeof cursor !== "string")) {
+    throw new TypeError(
+      `${method}: cursor must be one that list() gave: received ${
+        typeof cursor === "string" ? JSON.stringify(cursor) : nameOf(cursor)
+      }`,
+    );
+  }
+  return {
+    limit: optionalInteger(`${method}: limit`, limit, 1, bounds.deadListMax, DEAD_LIST),
+    after: [Number(after[1]), Number(after[2])],
+  };
+}
+
+export function cursorOf(diedMs: number, id: number): string {
+  return `${diedMs}-${id}`;
+}
+
+const ID = /^[1-9]\d{0,15}$/;
+
+/** The id of a message: a number, which the API shows as text. */
+export function checkId(method: string, id: unknown): number {
+  const number = typeof id === "string" && ID.test(id) ? Number(id) : Number.NaN;
+  if (Number.isSafeInteger(number)) return number;
+  const told = typeof id === "string" ? JSON.stringify(id) : nameOf(id);
+  throw new TypeError(`${method}: id must be the id of a message: received ${told}`);
+}
+
+/** The time before which dead letters are purged. */
+export function checkPurge(options: unknown): number {
+  const method = "kv.queue().dead.purge";
+  const { olderThan } = checkOptions(method, options, ["olderThan", "signal"]);
+  const age = optionalInteger(`${method}: olderThan`, olderThan, 0, TIME_MS_MAX, undefined);
+  return age === undefined ? TIME_MS_MAX : Math.max(0, now() - age);
+}

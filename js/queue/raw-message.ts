@@ -1,0 +1,71 @@
+// Duty: a message as it crosses from the addon, as handlers get it, and the reason of a failure as
+// it crosses back.
+
+import { decodeValue } from "../codec/value/decode.js";
+import { ENCODING_CBOR } from "../codec/value/tags.js";
+import type { Writer } from "../codec/writer.js";
+import { putText, readU32 } from "../native/frame.js";
+
+/** Bytes of a message before its value: id, time, attempts, the value's length. */
+const MESSAGE_HEAD_BYTES = 24;
+
+/** A message as it crosses; its value is `data[start..end)`. */
+export interface RawMessage {
+  readonly id: number;
+  readonly enqueuedMs: number;
+  readonly attempts: number;
+  readonly data: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Reads the message at `at`. */
+export function readMessage(data: Buffer, at: number): RawMessage {
+  const start = at + MESSAGE_HEAD_BYTES;
+  return {
+    id: data.readDoubleLE(at),
+    enqueuedMs: data.readDoubleLE(at + 8),
+    attempts: readU32(data, at + 16),
+    data,
+    start,
+    end: start + readU32(data, at + 20),
+  };
+}
+
+/** The value of a message. */
+export function valueOf({ data, start, end }: RawMessage): unknown {
+  return decodeValue(ENCODING_CBOR, data, start, end);
+}
+
+/** The name and the text of an error. Rust shortens a long text. */
+export function putReason(writer: Writer, error: unknown): void {
+  const { name, message } = reasonOf(error);
+  putText(writer, name);
+  putText(writer, message);
+}
+
+function reasonOf(error: unknown): { name: string; message: string } {
+  try {
+    if (error instanceof Error) return { name: String(error.name), message: String(error.message) };
+    return { name: typeof error, message: String(error) };
+  } catch {
+    return { name: "Error", message: "an error that cannot be read" };
+  }
+}
+
+/** A message as handlers get it. */
+export interface MessageInfo {
+  readonly id: string;
+  readonly value: any;
+  readonly attempts: number;
+  readonly enqueuedAt: Date;
+}
+
+export function infoOf(raw: RawMessage): MessageInfo {
+  return {
+    id: String(raw.id),
+    value: valueOf(raw),
+    attempts: raw.attempts,
+    enqueuedAt: new Date(raw.enqueuedMs),
+  };
+}

@@ -1,0 +1,100 @@
+// Duty: paginate: one page of a list, and the cursor of the next one.
+
+import { checkOptions, nameOf, told } from "../arguments/check.js";
+import { KvListIterator, forKv } from "./list.js";
+import { checkSelector } from "./range.js";
+import type { Session } from "../session/session.js";
+import type { KvFilter, KvListOptions, KvListSelector, KvPage } from "../model/types.js";
+
+const OPTIONS = ["limit", "cursor", "reverse", "where", "signal"] as const;
+const BOUNDS = ["prefix", "start", "end"] as const;
+/** The older form has both in one object. */
+const ALL_NAMES = [...BOUNDS, ...OPTIONS] as const;
+const LIMIT_DEFAULT = 100;
+const PAGE_ENTRIES_MAX = 1000;
+/** Most rows of one read. */
+const READ_ROWS_MAX = 500;
+
+/** A list with a cursor. */
+interface Listed<E> {
+  next(): Promise<IteratorResult<E, undefined>>;
+  readonly cursor: string;
+}
+
+export function paginate<T>(
+  session: Session,
+  selector: unknown,
+  options: unknown,
+  signal?: AbortSignal,
+): Promise<KvPage<T>> {
+  return pageOf("kv.paginate", selector, options, (selector, page) => {
+    session.requireOpen();
+    return new KvListIterator<T>(session, selector, page, forKv(signal));
+  });
+}
+
+/** A page of what `list` lists. */
+export async function pageOf<E>(
+  method: string,
+  which: unknown,
+  options: unknown,
+  list: (selector: KvListSelector, options: KvListOptions<any>) => Listed<E>,
+): Promise<{ entries: E[]; cursor: string | null; hasMore: boolean }> {
+  const { selector, given } = shapeOf(method, which, options);
+  const { limit = LIMIT_DEFAULT, cursor, reverse, where } = given;
+  if (
+    typeof limit !== "number" ||
+    !Number.isInteger(limit) ||
+    limit < 1 ||
+    limit > PAGE_ENTRIES_MAX
+  ) {
+    throw new TypeError(
+      `${method}: limit must be an integer from 1 to ${PAGE_ENTRIES_MAX}: received ${told(limit)}`,
+    );
+  }
+  if (cursor !== undefined && cursor !== null && typeof cursor !== "string") {
+    throw new TypeError(`${method}: cursor must be a string: received ${nameOf(cursor)}`);
+  }
+  if (reverse !== undefined && typeof reverse !== "boolean") {
+    throw new TypeError(`${method}: reverse must be a boolean: received ${nameOf(reverse)}`);
+  }
+  // One entry more than requested shows whether there is a next page.
+  const listed = list(selector, {
+    limit: limit + 1,
+    batchSize: Math.min(limit + 1, READ_ROWS_MAX),
+    reverse: reverse === true,
+    ...(where === undefined ? {} : { where: where as KvFilter<any> }),
+    ...(cursor == null || cursor === "" ? {} : { cursor }),
+  });
+  const entries: E[] = [];
+  let last: string | null = null;
+  for (;;) {
+    const next: IteratorResult<E, undefined> = await listed.next();
+    if (next.done === true) return { entries, cursor: null, hasMore: false };
+    if (entries.length === limit) return { entries, cursor: last, hasMore: true };
+    entries.push(next.value);
+    if (entries.length === limit) last = listed.cursor;
+  }
+}
+
+/** A selector and options: of two arguments, or of the older shape, one object that has both. */
+function shapeOf(
+  method: string,
+  which: unknown,
+  options: unknown,
+): {
+  selector: KvListSelector;
+  given: { readonly [Name in (typeof OPTIONS)[number]]?: unknown };
+} {
+  if (which === undefined || which === null) {
+    throw new TypeError(`${method}: a selector with a prefix, or a start and an end, is missing`);
+  }
+  if (options !== undefined) {
+    const given = checkOptions(method, options, OPTIONS);
+    return { selector: checkSelector(method, which, OPTIONS) as KvListSelector, given };
+  }
+  const given = checkOptions(method, which, ALL_NAMES);
+  const selector: Record<string, unknown> = {};
+  for (const name of BOUNDS) if (given[name] !== undefined) selector[name] = given[name];
+  return { selector: selector as unknown as KvListSelector, given };
+}

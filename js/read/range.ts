@@ -1,0 +1,180 @@
+// Duty: turns a selector and a cursor into the bytes of a start and an end.
+
+import { commonLength, decodeCursor, isOfStart } from "../codec/cursor.js";
+import { encodeKey, type KeyPart } from "../codec/key.js";
+import { Writer } from "../codec/writer.js";
+import { nameOf, overLimit } from "../arguments/check.js";
+import { printKey, quote } from "../codec/key-text.js";
+import { refuseUnknownBounds } from "../arguments/names.js";
+import type { KvKey } from "../model/types.js";
+
+/** A selector read once, with its shape checked and its arrays copied. */
+export interface Selector {
+  readonly prefix: KvKey | undefined;
+  readonly start: KvKey | undefined;
+  readonly end: KvKey | undefined;
+}
+
+/** The keys from `start` (included) to `end` (excluded), in bytes. */
+export interface Bounds {
+  start: Buffer;
+  end: Buffer;
+  /** Bytes that cursors leave out: those of the prefix, or that both bounds have in common. */
+  readonly common: number;
+  /** The parts of the prefix, when they may be put in front of every key as they are. */
+  readonly prefix: KeyPart[] | null;
+  /** Bytes of {@link prefix}. */
+  readonly prefixBytes: number;
+}
+
+const BOUND_NAMES = ["prefix", "start", "end"] as const;
+
+/**
+ * Throws TypeError for a meaningless combination of bounds, a bound that is not an array, and
+ * every other property; `options` are what the second argument of the method takes.
+ */
+export function checkSelector(
+  method: string,
+  selector: unknown,
+  options: readonly string[],
+): Selector {
+  if (selector === undefined || selector === null) {
+    throw new TypeError(
+      `Cannot convert undefined or null to object: ${method} needs a selector, ` +
+        `as in ${method}({ prefix: [] }) for all entries`,
+    );
+  }
+  if (typeof selector !== "object" || Array.isArray(selector)) throw noBounds(method, selector);
+  refuseUnknownBounds(method, selector, options);
+  const prefix = copyOwn(method, selector, "prefix");
+  const start = copyOwn(method, selector, "start");
+  const end = copyOwn(method, selector, "end");
+  if (prefix !== undefined) {
+    if (start !== undefined && end !== undefined) {
+      throw new TypeError(
+        "Selector can not specify both 'start' and 'end' key when specifying 'prefix': " +
+          `${method} takes a prefix with one of them, or start and end without a prefix`,
+      );
+    }
+  } else if (start === undefined || end === undefined) {
+    throw noBounds(method, selector);
+  }
+  return { prefix, start, end };
+}
+
+/**
+ * As {@link checkSelector}, for a deletion: a bound that is `undefined` is refused, because the
+ * deletion would reach further than meant.
+ */
+export function checkDeletion(
+  method: string,
+  selector: object,
+  options: readonly string[],
+): Selector {
+  for (const name of BOUND_NAMES) refuseUndefined(method, selector, name);
+  return checkSelector(method, selector, options);
+}
+
+/** Refuses an option that restricts a deletion and is `undefined`. */
+export function refuseUndefined(method: string, given: object, name: string): void {
+  if (!Object.hasOwn(given, name) || (given as Record<string, unknown>)[name] !== undefined) return;
+  throw new TypeError(
+    `${method}: ${name} is undefined, and more would be deleted than with it: ` +
+      `leave ${name} out if that is meant`,
+  );
+}
+
+/** Deno's words for a meaningless selector, and the advice. */
+function noBounds(method: string, selector: unknown): TypeError {
+  const text = typeof selector === "string" ? quote(selector) : undefined;
+  const key = Array.isArray(selector) ? printKey(selector) : text && `[${text}]`;
+  const given = key === undefined ? Object.keys(selector as object).join(", ") : (text ?? key);
+  return new TypeError(
+    "Selector must specify either 'prefix' or both 'start' and 'end' key: " +
+      `${method} was given ${given || nameOf(selector)}; write { prefix: ${key ?? "[]"} }`,
+  );
+}
+
+/** An own property, copied so that later changes of the array have no effect. */
+function copyOwn(method: string, selector: object, name: string): KvKey | undefined {
+  if (!Object.hasOwn(selector, name)) return undefined;
+  const key = (selector as Record<string, unknown>)[name];
+  if (key === undefined) return undefined;
+  if (Array.isArray(key)) return key.slice();
+  const text = typeof key === "string" ? `: write ${name}: [${quote(key)}]` : "";
+  throw new TypeError(
+    `invalid type; expected: array, got: ${nameOf(key)}: ${method}: ${name} is a key${text}`,
+  );
+}
+
+/** The first byte after every part's tag: ends the keys of a prefix. */
+const AFTER_PREFIX = 0xff;
+
+/**
+ * The bounds of a checked selector. Throws TypeError for a bad key part, a bound outside the prefix
+ * or the wrong way round, and a bound that is too long.
+ */
+export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number): Bounds {
+  if (prefix === undefined) {
+    const first = keyBytes(start!, keyBytesMax);
+    const last = keyBytes(end!, keyBytesMax);
+    if (first.compare(last) > 0) throw new TypeError("Start key is greater than end key");
+    const common = commonLength(first, last);
+    return { start: first, end: last, common, prefix: null, prefixBytes: 0 };
+  }
+  const writer = new Writer(64);
+  const plain = encodeKey(writer, prefix);
+  const bytes = writer.copy();
+  if (bytes.length >= keyBytesMax) throw keyTooLarge(keyBytesMax, bytes.length + 1, prefix);
+  const inside = (key: KvKey, name: string): Buffer => {
+    const bound = keyBytes(key, keyBytesMax);
+    if (bound.length <= bytes.length || commonLength(bound, bytes) < bytes.length) {
+      throw new TypeError(`${name} key is not in the keyspace defined by prefix`);
+    }
+    return bound;
+  };
+  return {
+    start: start === undefined ? extended(bytes, 0) : inside(start, "Start"),
+    end: end === undefined ? extended(bytes, AFTER_PREFIX) : inside(end, "End"),
+    common: bytes.length,
+    prefix: plain && prefix.length > 0 ? (prefix as KeyPart[]) : null,
+    prefixBytes: bytes.length,
+  };
+}
+
+/** Moves the bound that the cursor replaces. Throws TypeError for one that is not of this list. */
+export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explicit: boolean): void {
+  const rest = decodeCursor(cursor);
+  const common = bounds.start.subarray(0, bounds.common);
+  // A start that is common to all keys is a whole key.
+  const isStart = isOfStart(rest) && common.length === bounds.start.length;
+  const key = isStart ? common : Buffer.concat([common, rest]);
+  if (reverse) {
+    if (explicit && key.compare(bounds.end) > 0) throw new TypeError("cursor out of bounds");
+    bounds.end = key;
+  } else {
+    const start = extended(key, 0);
+    if (explicit && start.compare(bounds.start) < 0) throw new TypeError("cursor out of bounds");
+    bounds.start = start;
+  }
+}
+
+function keyBytes(key: KvKey, most: number): Buffer {
+  const writer = new Writer(64);
+  encodeKey(writer, key);
+  if (writer.pos > most) throw keyTooLarge(most, writer.pos, key);
+  return writer.copy();
+}
+
+/** The bytes with one more behind them. */
+export function extended(bytes: Uint8Array, last: number): Buffer {
+  const longer = Buffer.allocUnsafeSlow(bytes.length + 1);
+  longer.set(bytes);
+  longer[bytes.length] = last;
+  return longer;
+}
+
+function keyTooLarge(rangeKeyBytesMax: number, given: number, key: KvKey): TypeError {
+  const limits = { rangeKeyBytesMax };
+  return overLimit("Key too large for read", "rangeKeyBytesMax", limits, given, key);
+}

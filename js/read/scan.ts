@@ -1,0 +1,166 @@
+// Duty: scans: lists that select entries in Rust, or need more or fewer parts of them than a plain
+// list; step by step on the asynchronous lane.
+
+import { call } from "../session/call.js";
+import { decodeValue } from "../codec/value/decode.js";
+import { Writer } from "../codec/writer.js";
+import { readStamp, readU32 } from "../native/frame.js";
+import {
+  CALL_SCAN,
+  POINT_HEAD_BYTES,
+  SCAN_DEPTH,
+  SCAN_EXPIRY,
+  SCAN_KEYS,
+  SCAN_PASSED,
+  SCAN_REVERSE,
+  SCAN_WHERE,
+  STAMP_BYTES,
+} from "../native/contract.js";
+import type { Bounds } from "./range.js";
+import type { Session } from "../session/session.js";
+import type { KvEntryKey } from "../model/types.js";
+
+/** The options that make a list a scan. */
+export interface ScanOptions {
+  /** A filter in CBOR. */
+  readonly where: Buffer | null;
+  readonly keysOnly: boolean;
+  /** Most parts of a key behind the prefix. */
+  readonly depth: number | undefined;
+  readonly withExpiry: boolean;
+  /** Entries that are not selected are returned too, with key and versionstamp only. */
+  readonly passed: boolean;
+}
+
+/** The requested parts of an entry. */
+export interface ScannedEntry {
+  key: KvEntryKey;
+  value?: unknown;
+  versionstamp: string;
+  expireAt?: Date | null;
+  /** It was not selected. */
+  passed?: true;
+}
+
+/** The result of a step: rows from `at` on in `page`. */
+export interface ScanStep {
+  readonly page: Buffer;
+  readonly at: number;
+  readonly rows: number;
+  /** It was the last step. */
+  readonly done: boolean;
+}
+
+/** Bytes of a step's answer before its bound: whether it is done, the time, the bound's length. */
+const STEP_HEAD_BYTES = 1 + 8 + 4;
+
+export class Scan {
+  readonly options: ScanOptions;
+  readonly #session: Session;
+  readonly #reverse: boolean;
+  readonly #signal: AbortSignal | undefined;
+  /** The time of `$now`, from the first step on; NaN before. */
+  #now = Number.NaN;
+
+  constructor(
+    session: Session,
+    options: ScanOptions,
+    reverse: boolean,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#session = session;
+    this.#signal = signal;
+    this.options = options;
+    this.#reverse = reverse;
+  }
+
+  get now(): number {
+    return this.#now;
+  }
+
+  /** Reads up to `limit` rows, and moves the bound behind the rows that were visited. */
+  async step(bounds: Bounds, limit: number): Promise<ScanStep> {
+    const frame = new Writer(256);
+    putScan(frame, bounds, this.options, this.#reverse, limit, this.#now);
+    const page = await call(this.#session, CALL_SCAN, frame, this.#signal);
+    this.#now = page.readDoubleLE(1);
+    const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
+    const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
+    if (this.#reverse) bounds.end = bound;
+    else bounds.start = bound;
+    return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done: page[0] === 1 };
+  }
+}
+
+/** The request of a scan or count. */
+export function putScan(
+  frame: Writer,
+  { start, end, prefixBytes }: Bounds,
+  { where, keysOnly, depth, withExpiry, passed }: ScanOptions,
+  reverse: boolean,
+  limit: number,
+  now: number,
+): void {
+  frame.u8(
+    (reverse ? SCAN_REVERSE : 0) |
+      (keysOnly ? SCAN_KEYS : 0) |
+      (depth === undefined ? 0 : SCAN_DEPTH) |
+      (where === null ? 0 : SCAN_WHERE) |
+      (withExpiry ? SCAN_EXPIRY : 0) |
+      (passed ? SCAN_PASSED : 0),
+  );
+  frame.u32(limit);
+  frame.f64(now);
+  putSized(frame, start);
+  putSized(frame, end);
+  if (depth !== undefined) {
+    frame.u32(prefixBytes);
+    frame.u32(depth);
+  }
+  if (where !== null) putSized(frame, where);
+}
+
+/** Bytes behind their length. */
+export function putSized(frame: Writer, bytes: Uint8Array): void {
+  frame.u32(bytes.length);
+  frame.bytes(bytes);
+}
+
+/** Where the row at `at` ends, without the expiry that may follow it. */
+export function rowEnd(page: Buffer, at: number): number {
+  const head = at + 4 + readU32(page, at) + POINT_HEAD_BYTES;
+  return head + 4 + readU32(page, head);
+}
+
+/** The entry of a row whose key ends at `keyEnd`, with the parts of it that were asked for. */
+export function readEntry(
+  page: Buffer,
+  keyEnd: number,
+  key: KvEntryKey,
+  { keysOnly, withExpiry, passed }: ScanOptions,
+): ScannedEntry {
+  const versionstamp = readStamp(page, keyEnd);
+  if (passed && page[keyEnd + STAMP_BYTES] === NO_VALUE) return { key, versionstamp, passed };
+  const start = keyEnd + POINT_HEAD_BYTES + 4;
+  const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
+  // Each shape is a literal: assembling entries from parts costs twice as much.
+  if (keysOnly) {
+    return withExpiry ? { key, versionstamp, expireAt: readEnd(page, end) } : { key, versionstamp };
+  }
+  const value = decodeValue(page[keyEnd + STAMP_BYTES], page, start, end);
+  return withExpiry
+    ? { key, value, versionstamp, expireAt: readEnd(page, end) }
+    : { key, value, versionstamp };
+}
+
+/** The time at `at`, null for none. */
+export function readEnd(page: Buffer, at: number): Date | null {
+  const ms = page.readDoubleLE(at);
+  return Number.isNaN(ms) ? null : new Date(ms);
+}
+
+/** The encoding byte of a row that was not selected. */
+const NO_VALUE = 0;
+
+/** Bytes of the expiry behind a row. */
+export const END_BYTES = 8;

@@ -1,0 +1,32 @@
+// Duty: encodes the option `where`. Rust checks its operators and operands.
+
+import { nameOf } from "../arguments/check.js";
+import { encodeCbor } from "../codec/value/encode.js";
+import { Writer } from "../codec/writer.js";
+
+/** Encoded bytes of a filter; the addon checks it again. */
+const FILTER_BYTES_MAX = 256 * 1024;
+
+/** Encodes a filter at the call, so that later changes of the object have no effect. */
+export function encodeWhere(method: string, where: unknown): Buffer | null {
+  if (where === undefined) return null;
+  if (!isPlainObject(where)) {
+    throw new TypeError(`${method}: where must be an object of conditions: got ${nameOf(where)}`);
+  }
+  const writer = new Writer(256);
+  try {
+    encodeCbor(writer, where, FILTER_BYTES_MAX);
+  } catch (error) {
+    if (error instanceof TypeError) throw new TypeError(`${method}: where: ${error.message}`);
+    throw error;
+  }
+  if (writer.fills !== null)
+    throw new TypeError(`${method}: where: a Blob is compared with nothing`);
+  return writer.copy();
+}
+
+function isPlainObject(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}

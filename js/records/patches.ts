@@ -1,0 +1,49 @@
+// Duty: where placeholders are in the record that is being written, and the PATCHES record behind
+// it that says so.
+
+import type { Writer } from "../codec/writer.js";
+import { OP_PATCHES } from "../native/contract.js";
+
+/** The part of the record that a placeholder is in. */
+export const IN_KEY = 0;
+export const IN_VALUE = 1;
+export const IN_MESSAGE = 2;
+
+/** Bytes of one entry of a PATCHES record: its place, its offset, its placeholder. */
+export const PATCH_BYTES = 1 + 4 + 8;
+
+/** One placeholder of the record that is being written. */
+export interface Patch {
+  readonly place: number;
+  readonly offset: number;
+  readonly placeholder: number;
+}
+
+/** The key or value that was just written is complete: its marks become patches. */
+export function endPlace(writer: Writer, place: number): void {
+  const patches = (writer.patches ??= []);
+  for (const { offset, placeholder } of writer.marks!) patches.push({ place, offset, placeholder });
+  writer.marks = null;
+}
+
+const U32 = 2 ** 32;
+
+/** Writes the PATCHES of the record that was just written. */
+export function putPatches(writer: Writer): void {
+  const patches = writer.patches!;
+  writer.patches = null;
+  writer.u8(OP_PATCHES);
+  writer.u32(patches.length);
+  for (const { place, offset, placeholder } of patches) {
+    writer.u8(place);
+    writer.u32(offset);
+    writer.u32(placeholder % U32);
+    writer.u32(Math.floor(placeholder / U32));
+  }
+}
+
+/** Forgets the placeholders of a record that is taken back. */
+export function forgetPatches(writer: Writer): void {
+  writer.marks = null;
+  writer.patches = null;
+}

@@ -1,0 +1,255 @@
+// Duty: the parts of a write's records, as js/native/contract.md lays them out, with the checks
+// that encoded bytes allow. Rust holds every limit again; here they keep memory bounded.
+// Invariant: a function that throws may leave bytes behind; its caller takes them back.
+
+import { atCommit } from "../arguments/at-commit.js";
+import type { Limits, QueueOptions } from "../arguments/check.js";
+import { overLimit, wrongShape } from "../arguments/check.js";
+import { encodeKey, encodeKeyParts, noKey } from "../codec/key.js";
+import { encodeCbor, encodeValue } from "../codec/value/encode.js";
+import type { Writer } from "../codec/writer.js";
+import { putText } from "../native/frame.js";
+import {
+  APPEND_EXPIRES,
+  APPEND_FRONT,
+  EXPIRES,
+  OP_CHECK,
+  OP_APPEND,
+  OP_CALCULATE,
+  OP_ENQUEUE,
+  OP_ENQUEUE_NAMED,
+  OP_SET_EXPIRY,
+  OP_SET,
+  REQUIRED,
+  STAMP_BYTES,
+  SUFFIXED,
+} from "../native/contract.js";
+import { printGiven, printKey } from "../codec/key-text.js";
+import { IN_KEY, IN_MESSAGE, IN_VALUE, endPlace } from "./patches.js";
+import type { KvKey } from "../model/types.js";
+
+/** Stands for the versionstamp of the commit. One per thread; equal descriptions do not count. */
+export const COMMIT_VERSIONSTAMP = Symbol("KvCommitVersionstamp");
+
+/** Where the time is in a record of this kind that has one. */
+export function timeOffsetOf(op: number): number {
+  if (op === OP_ENQUEUE || op === OP_ENQUEUE_NAMED) return 1;
+  return op === OP_CALCULATE ? 3 : 2;
+}
+
+/** Starts a SET; its key ({@link putSetKey}) and value follow. `expireAt` in ms since the epoch. */
+export function putSetHead(writer: Writer, key: KvKey, expireAt: number | undefined): void {
+  writer.u8(OP_SET);
+  writer.u8((expireAt === undefined ? 0 : EXPIRES) | (isSuffixed(key) ? SUFFIXED : 0));
+  if (expireAt !== undefined) writer.f64(expireAt);
+}
+
+/** The key of a SET, without the symbol that says SUFFIXED. */
+export function putSetKey(writer: Writer, key: KvKey, limits: Limits): void {
+  if (!isSuffixed(key)) {
+    putKey(writer, key, limits);
+    return;
+  }
+  const at = writer.pos;
+  writer.u32(0);
+  encodeKeyParts(writer, key, key.length - 1);
+  endKey(writer, at, key, limits);
+}
+
+/** Whether the commit's versionstamp is to complete the key. */
+export function isSuffixed(key: KvKey): boolean {
+  return Array.isArray(key) && key.length > 0 && key[key.length - 1] === COMMIT_VERSIONSTAMP;
+}
+
+/** A key with its length. */
+export function putKey(writer: Writer, key: KvKey, limits: Limits): void {
+  const at = writer.pos;
+  writer.u32(0);
+  // Deno's words for a write without a key.
+  if (key == null)
+    throw new TypeError(`Cannot read properties of ${key} (reading 'length'): ${noKey(key)}`);
+  try {
+    encodeKey(writer, key);
+  } catch (error) {
+    if (error instanceof TypeError && error.message.startsWith("BigUint")) {
+      throw new TypeError(`Invalid mutation: ${error.message}`);
+    }
+    throw error;
+  }
+  endKey(writer, at, key, limits);
+}
+
+function endKey(writer: Writer, at: number, key: KvKey, limits: Limits): void {
+  const length = writer.pos - at - 4;
+  if (length > limits.keyBytesMax) {
+    throw overLimit("Key too large for write", "keyBytesMax", limits, length, key);
+  }
+  writer.patchU32(at, length);
+  if (writer.marks !== null) endPlace(writer, IN_KEY);
+}
+
+/**
+ * A value: u8 encoding, u32 length, bytes. Contents that are still to come have their room; they
+ * are in `writer.fills`, with offsets in `writer.buf`.
+ */
+export function putValue(writer: Writer, key: KvKey, value: unknown, limits: Limits): void {
+  const at = writer.pos;
+  writer.u8(0);
+  writer.u32(0);
+  let encoding: number;
+  try {
+    encoding = encodeValue(writer, value, limits.valueBytesMax);
+  } catch (error) {
+    throw tellKey(error, key);
+  }
+  writer.buf[at] = encoding;
+  endValue(writer, at + 1, IN_VALUE);
+}
+
+/** An error of the encoder; one about the size with the key and the option. */
+function tellKey(error: unknown, key: KvKey): unknown {
+  if (!(error instanceof TypeError) || !error.message.startsWith(TOO_LARGE)) return error;
+  return atCommit(
+    new TypeError(
+      `${error.message} for key ${printKey(key)}; raise limits.valueBytesMax of openKv to allow it`,
+    ),
+  );
+}
+
+/** Items for a stored array. `expireAt` in ms since the epoch, undefined: the end stays. */
+export function putAppend(
+  writer: Writer,
+  key: KvKey,
+  items: readonly unknown[],
+  front: boolean,
+  expireAt: number | undefined,
+  limits: Limits,
+  tryKey: (put: () => void) => void,
+): void {
+  writer.u8(OP_APPEND);
+  writer.u8((front ? APPEND_FRONT : 0) | (expireAt === undefined ? 0 : APPEND_EXPIRES));
+  if (expireAt !== undefined) writer.f64(expireAt);
+  tryKey(() => putKey(writer, key, limits));
+  const at = writer.pos;
+  writer.u32(0);
+  try {
+    encodeCbor(writer, items, limits.valueBytesMax);
+  } catch (error) {
+    throw tellKey(error, key);
+  }
+  endValue(writer, at, IN_VALUE);
+}
+
+function endValue(writer: Writer, at: number, place: number): void {
+  const start = at + 4;
+  if (writer.marks !== null) endPlace(writer, place);
+  writer.patchU32(at, writer.pos - start);
+  if (writer.fills !== null) for (const fill of writer.fills) fill.offset += start;
+}
+
+/** A condition. The stamp is twenty hexadecimal digits, or null for "no entry". */
+export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limits: Limits): void {
+  writer.u8(OP_CHECK);
+  if (versionstamp == null) {
+    writer.u8(0);
+  } else {
+    if (typeof versionstamp !== "string") {
+      const told = `the versionstamp of a check is ${printGiven(versionstamp)}`;
+      throw wrongShape("string", versionstamp, `${told}; use that of an entry, or null for none`);
+    }
+    if (!isStamp(versionstamp)) throw new TypeError("Invalid check");
+    writer.u8(1);
+    writer.ascii(versionstamp);
+  }
+  if (!Array.isArray(key)) {
+    throw wrongShape("array", key, noKey(key));
+  }
+  putFixedKey(writer, key, limits, "check");
+}
+
+/** A key that the commit does not make: a placeholder in it stands for nothing. */
+function putFixedKey(writer: Writer, key: KvKey, limits: Limits, what: string): void {
+  putKey(writer, key, limits);
+  if (writer.patches === null) return;
+  throw new TypeError(`The key of a ${what} cannot have a KvUuidV7: no entry can have it yet`);
+}
+
+/** Another end for an entry; `expireAt` in ms since the epoch, undefined: none. */
+export function putSetExpiry(
+  writer: Writer,
+  key: KvKey,
+  expireAt: number | undefined,
+  required: boolean,
+  limits: Limits,
+): void {
+  writer.u8(OP_SET_EXPIRY);
+  writer.u8((expireAt === undefined ? 0 : EXPIRES) | (required ? REQUIRED : 0));
+  if (expireAt !== undefined) writer.f64(expireAt);
+  putKey(writer, key, limits);
+}
+
+/** The key that a question about an entry consists of, without its length. */
+export function putTtl(writer: Writer, key: KvKey, limits: Limits): void {
+  encodeKey(writer, key);
+  if (writer.pos === 0) throw new TypeError("key cannot be empty");
+  if (writer.pos > limits.keyBytesMax) {
+    throw overLimit("Key too large for read", "keyBytesMax", limits, writer.pos, key);
+  }
+}
+
+/** Whether it is twenty hexadecimal digits. */
+export function isStamp(text: string): boolean {
+  if (text.length !== STAMP_BYTES) return false;
+  for (let i = 0; i < STAMP_BYTES; i++) {
+    const unit = text.charCodeAt(i);
+    const digit = unit >= 0x30 && unit <= 0x39;
+    const letter = (unit | 0x20) >= 0x61 && (unit | 0x20) <= 0x66;
+    if (!digit && !letter) return false;
+  }
+  return true;
+}
+
+/** A message up to its value, which {@link putMessage} writes. `dueAt` in ms since the epoch. */
+export function putEnqueueHead(
+  writer: Writer,
+  dueAt: number,
+  { backoffMs, keysIfUndelivered, named }: QueueOptions,
+  limits: Limits,
+): void {
+  const most = limits.undeliveredKeysMax;
+  if (keysIfUndelivered.length > most) {
+    const given = keysIfUndelivered.length;
+    throw overLimit("Too many keysIfUndelivered", "undeliveredKeysMax", limits, given);
+  }
+  writer.u8(named === undefined ? OP_ENQUEUE : OP_ENQUEUE_NAMED);
+  writer.f64(dueAt);
+  writer.u8(backoffMs.length);
+  for (const interval of backoffMs) writer.u32(interval);
+  writer.u16(keysIfUndelivered.length);
+  for (const key of keysIfUndelivered) putFixedKey(writer, key, limits, "dead letter");
+  if (named === undefined) return;
+  writer.u8(named.priority);
+  writer.f64(named.deadRetentionMs ?? -1);
+  putText(writer, named.queue);
+  writer.u8(named.deduplicationKey === undefined ? 0 : 1);
+  if (named.deduplicationKey !== undefined) putText(writer, named.deduplicationKey);
+}
+
+/** A message's value: u32 length, CBOR. */
+export function putMessage(writer: Writer, value: unknown, limits: Limits): void {
+  const at = writer.pos;
+  writer.u32(0);
+  try {
+    encodeCbor(writer, value, limits.messageBytesMax);
+  } catch (error) {
+    if (error instanceof TypeError && error.message.startsWith(TOO_LARGE)) {
+      const words = error.message.replace(TOO_LARGE, "enqueue payload too large");
+      throw atCommit(new TypeError(`${words}; raise limits.messageBytesMax of openKv to allow it`));
+    }
+    throw error;
+  }
+  endValue(writer, at, IN_MESSAGE);
+}
+
+/** How the encoder says that a value is over its limit. */
+const TOO_LARGE = "Value too large";

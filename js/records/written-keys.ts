@@ -1,0 +1,37 @@
+// Duty: which keys the records of encoded writes change and check, read back from their bytes.
+
+import { OP_CHECK, OP_CHECK_RANGE } from "../native/contract.js";
+import { RecordLayout } from "./layout.js";
+
+/** Receives the keys in `buf`, in the order of the records. */
+export interface KeyVisitor {
+  /** The key `buf[start..end)` is changed. */
+  changes(buf: Buffer, start: number, end: number): void;
+  /** A key that begins with `buf[start..end)` is changed; the commit completes it. */
+  completes(buf: Buffer, start: number, end: number): void;
+  /** The key `buf[start..end)` is checked. */
+  checks(buf: Buffer, start: number, end: number): void;
+  /** The keys from `buf[start..startEnd)` to `buf[end..endEnd)` are checked. */
+  checksRange(buf: Buffer, start: number, startEnd: number, end: number, endEnd: number): void;
+}
+
+/** One for all walks: no visitor starts another. */
+const record = new RecordLayout();
+
+/** Visits the keys of the whole records in `buf[at..end)`. */
+export function visitKeys(buf: Buffer, at: number, end: number, visitor: KeyVisitor): void {
+  while (at < end) {
+    at = record.read(buf, at, end);
+    const { op, keyStart, keyEnd, completedFrom } = record;
+    if (keyStart < 0) continue;
+    if (op === OP_CHECK) {
+      visitor.checks(buf, keyStart, keyEnd);
+    } else if (op === OP_CHECK_RANGE) {
+      visitor.checksRange(buf, keyStart, keyEnd, record.rangeStart, record.rangeEnd);
+    } else if (completedFrom < 0) {
+      visitor.changes(buf, keyStart, keyEnd);
+    } else {
+      visitor.completes(buf, keyStart, keyStart + completedFrom);
+    }
+  }
+}

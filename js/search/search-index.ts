@@ -1,0 +1,214 @@
+// Duty: full-text indexes: creates, lists and drops them, and reports the progress of building one.
+
+import { checkOptions, nameOf } from "../arguments/check.js";
+import { call } from "../session/call.js";
+import { setTimeout } from "../model/clock.js";
+import { count } from "../read/count.js";
+import { decodeKey, type KeyPart } from "../codec/key.js";
+import { Writer } from "../codec/writer.js";
+import { KvError } from "../model/errors.js";
+import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "../native/contract.js";
+import { Sized, putPrefix, putText } from "./search.js";
+import type { Session } from "../session/session.js";
+import { signalled } from "../arguments/signal.js";
+import type {
+  KvCallOptions,
+  KvEntryKey,
+  KvIndex,
+  KvIndexInfo,
+  KvIndexOptions,
+  KvIndexProgress,
+  KvKey,
+} from "../model/types.js";
+
+const OPTIONS = ["prefix", "fields", "tokenize", "prefixLengths", "name", "signal"] as const;
+
+/** By their numbers in frames. */
+const TOKENIZERS = ["unicode61", "porter", "ascii"] as const;
+
+/** Time between two questions for the progress of building. */
+const LOOK_MS = 25;
+
+const BY_PREFIX = 0;
+const BY_NAME = 1;
+
+export async function createIndex(session: Session, options: KvIndexOptions): Promise<KvIndex> {
+  const frame = new Writer();
+  const given = checkOptions("kv.createIndex", options, OPTIONS);
+  const tokenizer = TOKENIZERS.indexOf((given.tokenize ?? "unicode61") as "unicode61");
+  if (tokenizer < 0) {
+    const known = TOKENIZERS.join(", ");
+    throw new TypeError(
+      `kv.createIndex: tokenize must be one of ${known}: received ${String(given.tokenize)}`,
+    );
+  }
+  if (given.name !== undefined && typeof given.name !== "string") {
+    throw new TypeError(`kv.createIndex: name must be a string: received ${nameOf(given.name)}`);
+  }
+  const rest = new Writer();
+  putPrefix(session, rest, "kv.createIndex", given.prefix);
+  const fields = listOf("fields", given.fields, "string") as string[];
+  const lengths = listOf("prefixLengths", given.prefixLengths ?? [], "number") as number[];
+  putText(frame, given.name ?? nameOfPrefix(decodeKey(rest.buf, 4, rest.pos)));
+  frame.bytes(rest.buf.subarray(0, rest.pos));
+  frame.u8(tokenizer);
+  // A number that does not fit is out of bounds anyway; Rust checks the bounds.
+  frame.u8(Math.min(lengths.length, 255));
+  for (const length of lengths.slice(0, 255)) {
+    frame.u8(Number.isInteger(length) && length >= 0 && length <= 255 ? length : 0);
+  }
+  frame.u16(Math.min(fields.length, 65_535));
+  for (const field of fields.slice(0, 65_535)) putText(frame, field);
+  const [info] = infosOf(await call(session, CALL_CREATE_INDEX, frame));
+  return new OpenIndex(session, info);
+}
+
+function listOf(name: string, given: unknown, type: "string" | "number"): unknown[] {
+  if (!Array.isArray(given)) {
+    throw new TypeError(`kv.createIndex: ${name} must be an array: received ${nameOf(given)}`);
+  }
+  given.forEach((item: unknown, at) => {
+    if (typeof item === type) return;
+    throw new TypeError(
+      `kv.createIndex: ${name}[${at}] must be a ${type}: received ${nameOf(item)}`,
+    );
+  });
+  return given;
+}
+
+/** The default name of an index: a unique spelling of its prefix. */
+function nameOfPrefix(prefix: readonly KeyPart[]): string {
+  const spell = (part: KeyPart): string => {
+    if (typeof part === "string") return JSON.stringify(part);
+    if (typeof part === "bigint") return `${part}n`;
+    if (typeof part === "object") return `0x${Buffer.from(part as Uint8Array).toString("hex")}`;
+    return Object.is(part, -0) ? "-0" : String(part);
+  };
+  return `[${prefix.map(spell).join(",")}]`;
+}
+
+export async function listIndexes(session: Session, signal?: AbortSignal): Promise<KvIndexInfo[]> {
+  return infosOf(await list(session, true, signal));
+}
+
+function list(session: Session, counted: boolean, signal?: AbortSignal): Promise<Buffer> {
+  const frame = new Writer(1);
+  frame.u8(counted ? 1 : 0);
+  return call(session, CALL_LIST_INDEXES, frame, signal);
+}
+
+export async function dropIndex(session: Session, prefix: KvKey | string): Promise<boolean> {
+  const frame = new Writer();
+  if (typeof prefix === "string") {
+    frame.u8(BY_NAME);
+    putText(frame, prefix);
+  } else {
+    if (!Array.isArray(prefix)) {
+      const given = nameOf(prefix);
+      throw new TypeError(`kv.dropIndex: expected a prefix or a name: received ${given}`);
+    }
+    frame.u8(BY_PREFIX);
+    putPrefix(session, frame, "kv.dropIndex", prefix);
+  }
+  return (await call(session, CALL_DROP_INDEX, frame))[0] === 1;
+}
+
+function infosOf(answer: Buffer): KvIndexInfo[] {
+  const reader = new Sized(answer);
+  return Array.from({ length: reader.u32() }, () => {
+    const name = reader.text();
+    const prefix = decodeKey(answer, ...reader.span());
+    const tokenize = reader.text() as KvIndexInfo["tokenize"];
+    const prefixLengths = Array.from(answer.subarray(...reader.span()));
+    const fields = Array.from({ length: reader.u32() }, () => reader.text());
+    const state = answer[reader.at] === 1 ? "building" : "ready";
+    const indexed = answer.readDoubleLE(reader.at + 1);
+    const documents = answer.readDoubleLE(reader.at + 9);
+    reader.at += 17;
+    return { name, prefix, fields, tokenize, prefixLengths, state, indexed, documents };
+  });
+}
+
+/** The result of `createIndex`. */
+class OpenIndex implements KvIndex {
+  readonly name: string;
+  readonly prefix: KvEntryKey;
+  readonly fields: readonly string[];
+  readonly tokenize: KvIndexInfo["tokenize"];
+  readonly prefixLengths: readonly number[];
+  state: "building" | "ready";
+  readonly #session: Session;
+  #indexed: number;
+  /** The number of entries under the prefix, once `progress` has counted them. */
+  #counting: Promise<void> | null = null;
+  #entries: number | null = null;
+
+  constructor(session: Session, info: KvIndexInfo) {
+    this.name = info.name;
+    this.prefix = info.prefix;
+    this.fields = info.fields;
+    this.tokenize = info.tokenize;
+    this.prefixLengths = info.prefixLengths;
+    this.state = info.state;
+    this.#indexed = info.indexed;
+    this.#session = session;
+  }
+
+  get progress(): AsyncIterableIterator<KvIndexProgress> {
+    return this.#told();
+  }
+
+  ready(options?: KvCallOptions): Promise<void> {
+    return signalled("index.ready", options, () => this.#ready(options?.signal));
+  }
+
+  async #ready(signal: AbortSignal | undefined): Promise<void> {
+    for await (const _ of this.#follow()) if (signal?.aborted) return;
+  }
+
+  async *#told(): AsyncGenerator<KvIndexProgress, void, undefined> {
+    if (this.state === "building") this.#count();
+    for await (const indexed of this.#follow()) {
+      const total = this.#entries === null ? null : Math.max(this.#entries, indexed);
+      yield { indexed, total, done: false };
+    }
+    yield { indexed: this.#indexed, total: this.#indexed, done: true };
+  }
+
+  /** Yields whenever building has progressed, and ends when it is complete. */
+  async *#follow(): AsyncGenerator<number, void, undefined> {
+    let told = -1;
+    while (this.state === "building") {
+      await this.#look();
+      if (this.state === "building" && this.#indexed !== told) {
+        told = this.#indexed;
+        yield told;
+      }
+      if (this.state === "building") {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      }
+    }
+  }
+
+  /** Counts the entries in steps, so that other reads do not wait long. */
+  #count(): void {
+    this.#counting ??= count(this.#session, { prefix: this.prefix }, undefined).then(
+      (entries) => {
+        this.#entries = entries;
+      },
+      // The next question reports the error of the database.
+      () => {},
+    );
+  }
+
+  async #look(): Promise<void> {
+    const infos = infosOf(await list(this.#session, false));
+    const found = infos.find(({ name }) => name === this.name);
+    if (found === undefined) {
+      const text = `the index '${this.name}' was dropped while it was being built`;
+      throw new KvError("CONFLICT", text);
+    }
+    this.state = found.state;
+    this.#indexed = found.indexed;
+  }
+}

@@ -1,0 +1,100 @@
+// Duty: calls: a request of one command with its frame, and the one answer to it.
+
+import type { Writer } from "../codec/writer.js";
+import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
+import { REPLIED } from "../native/contract.js";
+import type { Receiver } from "../native/port.js";
+import type { Session } from "./session.js";
+import { onAbort } from "../arguments/signal.js";
+
+const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * Runs a command of js/native/contract.md; resolves to the bytes of the answer. When the
+ * signal aborts before, nothing is asked; when it aborts later, the addon ends its work.
+ */
+export async function call(
+  session: Session,
+  command: number,
+  frame?: Writer,
+  signal?: AbortSignal,
+): Promise<Buffer> {
+  session.requireOpen();
+  if (signal?.aborted) throw signal.reason;
+  const pending = new PendingCall(session);
+  pending.start(command, frame, signal);
+  await pending.answered;
+  return pending.answer();
+}
+
+/** As {@link call}, behind all writes that were called before: for what reads more than a range. */
+export async function callBehindWrites(
+  session: Session,
+  command: number,
+  frame?: Writer,
+  signal?: AbortSignal,
+): Promise<Buffer> {
+  session.requireOpen();
+  const before = session.order.beforeAll();
+  if (before !== null) await before;
+  return await call(session, command, frame, signal);
+}
+
+class PendingCall implements Receiver {
+  readonly answered: Promise<void>;
+  #data: Buffer = NO_BYTES;
+  #failure: Failure | null = null;
+  #resolve!: () => void;
+  /** Forgets the signal. */
+  #disobey: (() => void) | null = null;
+  readonly #id: number;
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    this.#session = session;
+    this.answered = new Promise((resolve) => (this.#resolve = resolve));
+    this.#id = session.port.register(this);
+    session.port.pending();
+  }
+
+  start(command: number, frame: Writer | undefined, signal: AbortSignal | undefined): void {
+    const { native } = this.#session;
+    const buf = frame?.buf ?? NO_BYTES;
+    const length = frame?.pos ?? 0;
+    // Calls that were made before come first.
+    this.#session.flush();
+    try {
+      if (signal === undefined) {
+        native.call(this.#id, command, buf, length);
+      } else {
+        this.#disobey = onAbort(signal, () => native.cancel(this.#id));
+        native.callCancellable(this.#id, command, buf, length);
+      }
+    } catch (error) {
+      this.#end(bugOf(error));
+    }
+  }
+
+  receive(kind: number, data: Buffer | null): void {
+    if (kind === REPLIED) {
+      this.#data = data ?? NO_BYTES;
+      this.#end(null);
+    } else {
+      this.#end(data === null ? CLOSED : readFailure(data));
+    }
+  }
+
+  #end(failure: Failure | null): void {
+    this.#disobey?.();
+    this.#failure = failure;
+    this.#session.port.forget(this.#id);
+    this.#session.port.settled();
+    this.#resolve();
+  }
+
+  /** Throws where the caller's own stack shows. */
+  answer(): Buffer {
+    if (this.#failure !== null) throw this.#session.errorOf(this.#failure);
+    return this.#data;
+  }
+}

@@ -1,0 +1,266 @@
+// Duty: one open handle: the native handle, its limits, whether it is closed, its read budget in
+// this turn, and the batches that calls join.
+// Invariant: after close() only settle() of the native handle is called.
+
+import type { Limits } from "../arguments/check.js";
+import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
+import { IS_CLOSED, OPENED, WOULD_BLOCK, ERROR } from "../native/contract.js";
+import type { NativeHandle, NativeOptions } from "../native/binding.js";
+import type { Port, Receiver, TurnMember } from "../native/port.js";
+import type { BatchOwner } from "./batch-owner.js";
+import { ProgramOrder } from "./program-order.js";
+import { ReadBatch } from "./read-batch.js";
+import { WriteBatch } from "./write-batch.js";
+
+/** From this many entries in the budget of a turn, pages are in memory: from disk come only a few. */
+const WARM_READS_MIN = 32;
+/** Most reads that wait for a turn, so that waiting again costs little. */
+const WAITING_MAX = 500;
+
+export class Session implements TurnMember, BatchOwner {
+  readonly port: Port;
+  readonly native: NativeHandle;
+  /** The handle's number for the addon's get(). */
+  readonly lane: number;
+  readonly limits: Limits;
+  /** A remote database: no synchronous reads. */
+  readonly remote: boolean;
+  /** Which calls wait for writes that were called before them. */
+  readonly order = new ProgramOrder();
+  closed = false;
+  /** Why it was aborted, if it was; a reason may be anything, so it has a box. */
+  aborted: { readonly reason: unknown } | null = null;
+  /** Closed by `using`, not by close(): later listeners end without an error. */
+  disposed = false;
+  /** The budget of the turn is spent: no synchronous read in this turn; of a remote database, never. */
+  spent: boolean;
+  /** Entries read synchronously in this turn. */
+  #reads = 0;
+  /** Consecutive turns in which few reads spent the budget. */
+  #coldTurns = 0;
+  /** The number of reads that wait for the next turn, and their promise. */
+  #waiting = 0;
+  #turned: Promise<void> | null = null;
+  #turn: (() => void) | null = null;
+  #readBatch: ReadBatch | null = null;
+  #writeBatch: WriteBatch | null = null;
+  #disobey = (): void => {};
+
+  private constructor(port: Port, native: NativeHandle, limits: Limits, remote: boolean) {
+    this.port = port;
+    this.remote = remote;
+    this.spent = remote;
+    this.native = native;
+    this.lane = native.lane();
+    this.limits = limits;
+  }
+
+  /**
+   * Opens a database in the background; rejects with the error of the addon, or with the reason of
+   * the signal. A remote database obeys the signal from then on.
+   */
+  static async open(port: Port, options: NativeOptions, signal?: AbortSignal): Promise<Session> {
+    const opening = new Opening(port);
+    const native = opening.start(options);
+    const abandon = (): void => native.abandon();
+    signal?.addEventListener("abort", abandon, { once: true });
+    await opening.done;
+    signal?.removeEventListener("abort", abandon);
+    if (opening.failure !== null) {
+      signal?.throwIfAborted();
+      throw errorOf(opening.failure);
+    }
+    const limits = Object.freeze(options.limits);
+    const session = new Session(port, native, limits, options.remote !== undefined);
+    if (signal !== undefined) session.obey(signal);
+    signal?.throwIfAborted();
+    return session;
+  }
+
+  /** Throws when the handle is closed. */
+  requireOpen(): void {
+    if (this.closed) throw this.closedError();
+  }
+
+  /** The error of calls on the closed handle. */
+  closedError(): unknown {
+    return this.aborted === null ? closedError() : this.aborted.reason;
+  }
+
+  /** The error of a failure; after an abort it is the reason of the signal. */
+  errorOf(failure: Failure): unknown {
+    return failure.kind === CLOSED.kind ? this.closedError() : errorOf(failure);
+  }
+
+  /** From now on, aborting the signal ends all running calls and closes the handle. */
+  private obey(signal: AbortSignal): void {
+    // A signal may live longer than a handle that is never closed.
+    const here = new WeakRef(this);
+    const abort = (): void => here.deref()?.abort(signal.reason);
+    this.#disobey = () => signal.removeEventListener("abort", abort);
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+  }
+
+  private abort(reason: unknown): void {
+    if (this.closed) return;
+    this.aborted = { reason };
+    this.native.abandon();
+    void this.close();
+  }
+
+  /**
+   * Call it before every sync read, with the number of entries if that is known, else after it too:
+   * the snapshot that is taken goes when the turn ends.
+   */
+  hold(entries: number): void {
+    if (this.#reads === 0) this.port.atTurnEnd(this);
+    this.#reads += entries;
+  }
+
+  endTurn(): void {
+    if (this.spent) this.#coldTurns = this.#reads < WARM_READS_MIN ? this.#coldTurns + 1 : 0;
+    this.#reads = 0;
+    this.spent = this.remote;
+    if (!this.closed) this.native.release();
+    if (this.#turn === null) return;
+    const turn = this.#turn;
+    this.#waiting = 0;
+    this.#turned = null;
+    this.#turn = null;
+    turn();
+  }
+
+  /** For a read that cannot wait for the next turn: gives up the snapshot, and has a new budget. */
+  renewBudget(): void {
+    if (!this.spent || this.remote || this.closed) return;
+    this.native.release();
+    this.spent = false;
+  }
+
+  /**
+   * For a read that was refused: the next turn, when that will be quicker than the asynchronous
+   * lane, because many reads in a turn show that pages are warm. Null: take the lane. One turn of
+   * few reads shows nothing: the process may have been interrupted.
+   */
+  nextTurn(): Promise<void> | null {
+    if (this.remote) return null;
+    const cold = this.#reads < WARM_READS_MIN && this.#coldTurns > 0;
+    if (!this.spent || cold || this.#waiting >= WAITING_MAX) return null;
+    this.#waiting++;
+    return (this.#turned ??= new Promise((resolve) => (this.#turn = resolve)));
+  }
+
+  /** A sync read did not answer: returns when it should be tried another way, else throws. */
+  refused(code: number): void {
+    if (code === WOULD_BLOCK) this.spent = true;
+    else if (code === ERROR) throw errorOf(readFailure(this.port.native.takeError()));
+    else if (code === IS_CLOSED) throw this.closedError();
+  }
+
+  /** The batch that a read joins; it crosses at the end of the microtask. */
+  joinRead(): ReadBatch {
+    const open = this.#readBatch;
+    if (open !== null && open.accepts) return open;
+    this.flushReads();
+    return (this.#readBatch = new ReadBatch(this));
+  }
+
+  /** The batch that a write joins; it crosses at the end of the microtask. */
+  joinWrite(): WriteBatch {
+    const open = this.#writeBatch;
+    if (open !== null && open.accepts) return open;
+    // One that is being written to, up the stack, crosses by itself when that is done.
+    const busy = open !== null && open.busy ? open : null;
+    if (busy === null) open?.flush();
+    return (this.#writeBatch = new WriteBatch(this, busy));
+  }
+
+  leave(batch: object): void {
+    if (this.#readBatch === batch) this.#readBatch = null;
+    if (this.#writeBatch === batch) this.#writeBatch = null;
+  }
+
+  flushReads(): void {
+    this.#readBatch?.flush();
+  }
+
+  /** Hands over what was called so far: a call that does not join a batch comes behind it. */
+  flush(): void {
+    this.#readBatch?.flush();
+    this.#writeBatch?.flush();
+  }
+
+  /**
+   * Closes the handle. What was called before is handed over first, and completed. Resolves when the
+   * database is closed, if this was its last handle; never rejects.
+   */
+  close(): Promise<void> {
+    this.#disobey();
+    this.flush();
+    this.closed = true;
+    return new Closing(this.port).start(this.native);
+  }
+}
+
+/** Waits for the one event that says that a database is closed. */
+class Closing implements Receiver {
+  readonly #port: Port;
+  readonly #id: number;
+  #resolve!: () => void;
+
+  constructor(port: Port) {
+    this.#port = port;
+    this.#id = port.register(this);
+  }
+
+  start(native: NativeHandle): Promise<void> {
+    this.#port.pending();
+    this.#port.closeBeforeExit();
+    const closed = new Promise<void>((resolve) => (this.#resolve = resolve));
+    native.close(this.#id);
+    return closed;
+  }
+
+  receive(): void {
+    this.#port.forget(this.#id);
+    this.#port.settled();
+    this.#resolve();
+  }
+}
+
+/** Waits for the one event that says how opening went. */
+class Opening implements Receiver {
+  readonly id: number;
+  readonly done: Promise<void>;
+  failure: Failure | null = null;
+  readonly #port: Port;
+  #resolve!: () => void;
+
+  constructor(port: Port) {
+    this.#port = port;
+    this.id = port.register(this);
+    this.done = new Promise((resolve) => (this.#resolve = resolve));
+    port.pending();
+  }
+
+  start(options: NativeOptions): NativeHandle {
+    try {
+      return new this.#port.native.Handle(this.#port.attachment, this.id, options);
+    } catch (error) {
+      this.#end();
+      throw errorOf(bugOf(error));
+    }
+  }
+
+  #end(): void {
+    this.#port.forget(this.id);
+    this.#port.settled();
+  }
+
+  receive(kind: number, data: Buffer | null): void {
+    this.#end();
+    if (kind !== OPENED) this.failure = data === null ? CLOSED : readFailure(data);
+    this.#resolve();
+  }
+}

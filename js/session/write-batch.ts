@@ -1,0 +1,245 @@
+// Duty: the writes of one microtask: their records in call order, one call of the addon, one event.
+// Each caller takes its own outcome.
+// Invariant: a record that fails to encode leaves nothing behind, and a write made by a getter
+// while a record is being encoded goes into a batch of its own, behind this one.
+
+import { keepUuids } from "../codec/uuid.js";
+import { Writer } from "../codec/writer.js";
+import {
+  CLOSED,
+  type Failure,
+  bugOf,
+  closedError,
+  failureBytes,
+  readFailure,
+} from "../model/errors.js";
+import { readStamp, readU32 } from "../native/frame.js";
+import {
+  CHECKS_FAILED,
+  CHECK_FAILED,
+  COMMITTED,
+  COMMITTED_TELLING,
+  COMMITTED_WITH,
+  OP_END,
+  SETTLED,
+  STAMP_BYTES,
+} from "../native/contract.js";
+import { forgetPatches } from "../records/patches.js";
+import { type Results, readResults, readUuids } from "./results.js";
+import type { Receiver } from "../native/port.js";
+import type { ProgramOrder, Ticket } from "./program-order.js";
+import type { BatchOwner } from "./batch-owner.js";
+import type {
+  KvAtomicResult,
+  KvCalculated,
+  KvCommitRefusal,
+  KvEnqueueResult,
+} from "../model/types.js";
+
+/** From this length a frame is handed over at once, so that its commit overlaps with the encoding of the next. */
+const FRAME_BYTES_MAX = 256 * 1024;
+/** A writer larger than this is not kept for the next batch. */
+const SPARE_BYTES_MAX = 1024 * 1024;
+/** Writers that are kept: those of batches that are filled while others are under way. */
+const SPARE_WRITERS_MAX = 4;
+
+/** The checks that did not hold, by their places among the checks of their write. */
+type Refused = number[];
+
+const spares: Writer[] = [];
+
+function keepSpare(writer: Writer | null): void {
+  if (writer === null || writer.buf.length > SPARE_BYTES_MAX) return;
+  if (spares.length < SPARE_WRITERS_MAX) spares.push(writer);
+}
+
+/** The handle that the writes are called on. */
+interface Owner extends BatchOwner {
+  readonly order: ProgramOrder;
+}
+
+export class WriteBatch implements Receiver {
+  readonly writer: Writer;
+  /** Resolves when the outcomes have arrived. Never rejects. */
+  readonly settled: Promise<void>;
+  /** A record is being encoded. */
+  busy = false;
+  #mark = 0;
+  #count = 0;
+  #crossed = false;
+  #outcomes: (string | Refused | Failure)[] = [];
+  /** Results of writes that have any, by the number of the outcome. */
+  #results: Map<number, Results> | null = null;
+  #id = 0;
+  #resolve!: () => void;
+  /** From the first write on. */
+  #ticket: Ticket | null = null;
+  readonly #owner: Owner;
+  /** The batch that must cross first: it was busy when this one was started. */
+  readonly #after: WriteBatch | null;
+
+  constructor(owner: Owner, after: WriteBatch | null) {
+    this.#owner = owner;
+    this.#after = after;
+    this.writer = spares.pop() ?? new Writer();
+    this.writer.pos = 0;
+    this.writer.resolves = true;
+    this.settled = new Promise((resolve) => (this.#resolve = resolve));
+    void Promise.resolve().then(() => this.flush());
+  }
+
+  /** Whether another write may join. */
+  get accepts(): boolean {
+    return !this.busy && !this.#crossed && (this.writer.pos < FRAME_BYTES_MAX || this.waits);
+  }
+
+  /** Whether an earlier batch has not crossed yet, so that this one must not. */
+  get waits(): boolean {
+    return this.#after !== null && !this.#after.#crossed;
+  }
+
+  /** Starts a write; its records go to {@link writer}. Returns where it starts. */
+  begin(): number {
+    this.busy = true;
+    return (this.#mark = this.writer.pos);
+  }
+
+  /** Forgets what was written since {@link begin}. */
+  abort(): void {
+    this.busy = false;
+    this.writer.pos = this.#mark;
+    this.writer.fills = null;
+    forgetPatches(this.writer);
+  }
+
+  /** Ends the write. Returns the number of its outcome. */
+  commit(): number {
+    // Only close() makes a busy batch cross: a getter of the value called it.
+    if (this.#crossed) throw closedError();
+    this.writer.u8(OP_END);
+    this.busy = false;
+    this.#ticket ??= this.#owner.order.begin(this.writer, this.settled);
+    this.#ticket.frameEnd = this.writer.pos;
+    return this.#count++;
+  }
+
+  /** The number of the outcome of the write that was committed last. */
+  get last(): number {
+    return this.#count - 1;
+  }
+
+  /** Calls the addon now. No write can join any more. */
+  flush(): void {
+    if (this.#crossed) return;
+    if (this.waits) this.#after!.flush();
+    this.#crossed = true;
+    const owner = this.#owner;
+    const { writer } = this;
+    owner.leave(this);
+    if (this.#count > 0) {
+      owner.port.pending();
+      this.#id = owner.port.register(this);
+      try {
+        const end = this.busy ? this.#mark : writer.pos;
+        owner.native.write(this.#id, this.#count, writer.buf, end);
+      } catch (error) {
+        this.#fail(bugOf(error));
+        return;
+      }
+      // A busy one's writer is still written to.
+      if (!this.busy) keepSpare(owner.order.cross(this.#ticket!));
+      else owner.order.cross(this.#ticket!);
+    }
+    if (this.#ticket === null && !this.busy) keepSpare(writer);
+  }
+
+  receive(kind: number, data: Buffer | null): void {
+    if (kind !== SETTLED || data === null) {
+      this.#fail(data === null ? CLOSED : readFailure(data));
+      return;
+    }
+    let at = 0;
+    for (let i = 0; i < this.#count; i++) {
+      const status = data[at++];
+      if (status === COMMITTED) {
+        this.#outcomes.push(readStamp(data, at));
+        at += STAMP_BYTES;
+      } else if (status === COMMITTED_WITH) {
+        this.#outcomes.push(readStamp(data, at));
+        at = this.#tell(i, readUuids(data, at + STAMP_BYTES));
+      } else if (status === COMMITTED_TELLING) {
+        this.#outcomes.push(readStamp(data, at));
+        at = this.#tell(i, readResults(data, at + STAMP_BYTES));
+      } else if (status === CHECK_FAILED) {
+        this.#outcomes.push([]);
+      } else if (status === CHECKS_FAILED) {
+        const failed = readFailed(data, at);
+        this.#outcomes.push(failed);
+        at += 4 + 4 * failed.length;
+      } else {
+        this.#outcomes.push(readFailure(data, at));
+        at += failureBytes(data, at);
+      }
+    }
+    this.#settle();
+  }
+
+  /** Keeps the results of a write. Returns where they end. */
+  #tell(index: number, results: Results): number {
+    (this.#results ??= new Map()).set(index, results);
+    return results.end;
+  }
+
+  #fail(failure: Failure): void {
+    this.#outcomes = new Array(this.#count).fill(failure);
+    this.#settle();
+  }
+
+  #settle(): void {
+    const writer = this.#owner.order.end(this.#ticket!);
+    if (!this.busy) keepSpare(writer);
+    this.#owner.port.forget(this.#id);
+    this.#owner.port.settled();
+    this.#resolve();
+  }
+
+  /** The result of write `index`. Throws its error if it failed. */
+  result(index: number): KvAtomicResult | KvCommitRefusal {
+    const versionstamp = this.#outcome(index);
+    if (typeof versionstamp !== "string") return { ok: false, failed: versionstamp };
+    const result: KvAtomicResult = { ok: true, versionstamp };
+    const told = this.#results?.get(index);
+    if (told === undefined) return result;
+    if (told.uuids !== undefined) keepUuids(result, told.uuids);
+    if (told.values !== undefined) result.values = told.values as KvCalculated[];
+    if (told.messages !== undefined) result.messages = told.messages;
+    return result;
+  }
+
+  /** The result of write `index`, which is one message. Throws its error if it failed. */
+  enqueued(index: number): KvEnqueueResult {
+    const versionstamp = this.#outcome(index) as string;
+    const told = this.#results?.get(index);
+    const { id = null, deduplicated = false } = told?.messages?.[0] ?? {};
+    const result: KvEnqueueResult = { ok: true, versionstamp, id, deduplicated };
+    if (told?.uuids !== undefined) keepUuids(result, told.uuids);
+    return result;
+  }
+
+  /** Throws the error of write `index`, if it failed. */
+  requireCommitted(index: number): void {
+    void this.#outcome(index);
+  }
+
+  /** The versionstamp of write `index`, or the checks that failed. Throws its error if it failed. */
+  #outcome(index: number): string | Refused {
+    const outcome = this.#outcomes[index];
+    if (typeof outcome === "string" || Array.isArray(outcome)) return outcome;
+    throw this.#owner.errorOf(outcome);
+  }
+}
+
+/** Reads the places of checks at `at`: their count, then each. */
+function readFailed(data: Buffer, at: number): Refused {
+  return Array.from({ length: readU32(data, at) }, (_, i) => readU32(data, at + 4 + 4 * i));
+}

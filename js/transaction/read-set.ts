@@ -1,0 +1,182 @@
+// Duty: the read set of a transaction: the entries and ranges that it has read, and the checks of
+// them for its commit.
+// Keys are byte strings here: a string with one character a byte, which compares as the bytes do.
+
+import type { Limits } from "../arguments/check.js";
+import { Writer } from "../codec/writer.js";
+import type { Conflict } from "../model/errors.js";
+import { keyOf } from "../codec/key-bytes.js";
+import { OP_CHECK, OP_CHECK_RANGE } from "../native/contract.js";
+import { CHECKS, type Segment } from "../write/segment.js";
+import type { KvListSelector } from "../model/types.js";
+
+/** The part of a range that a list has read. */
+export class ReadRange {
+  readonly #set: ReadSet;
+  readonly #start: string;
+  readonly #end: string;
+  readonly #reverse: boolean;
+  /** The selector of the list. */
+  readonly selector: KvListSelector;
+  #rows: { key: string; stamp: string }[] = [];
+  /** The last key that the list has read; null before the first. */
+  #last: string | null = null;
+  #whole = false;
+
+  constructor(
+    set: ReadSet,
+    start: string,
+    end: string,
+    reverse: boolean,
+    selector: KvListSelector,
+  ) {
+    this.selector = selector;
+    this.#set = set;
+    this.#start = start;
+    this.#end = end;
+    this.#reverse = reverse;
+  }
+
+  /** The list has read an entry. */
+  saw(key: string, stamp: string): void {
+    this.#set.countRow();
+    this.#set.note(key, stamp);
+    this.#rows.push({ key, stamp });
+    this.#last = key;
+  }
+
+  /** The list has read a key without an entry. */
+  passed(key: string): void {
+    this.#last = key;
+  }
+
+  /** The list has read to its end. */
+  ended(): void {
+    this.#whole = true;
+  }
+
+  /** Whether the list has read anything that needs a check. */
+  get used(): boolean {
+    return this.#whole || this.#last !== null;
+  }
+
+  put(writer: Writer): void {
+    let start = this.#start;
+    let end = this.#end;
+    if (!this.#whole && this.#reverse) start = this.#last!;
+    else if (!this.#whole) end = this.#last! + "\0";
+    writer.u8(OP_CHECK_RANGE);
+    putBytesOf(writer, start);
+    putBytesOf(writer, end);
+    writer.u32(this.#rows.length);
+    for (const { key, stamp } of this.#reverse ? this.#rows.toReversed() : this.#rows) {
+      writer.ascii(stamp);
+      putBytesOf(writer, key);
+    }
+  }
+}
+
+export class ReadSet {
+  readonly #limits: Limits;
+  /** Keys that were read one by one, and the stamps of their entries. */
+  readonly #points = new Map<string, string | null>();
+  /** The versionstamps of all entries that were read, by key or by list. */
+  readonly #stamps = new Map<string, string | null>();
+  readonly #ranges: ReadRange[] = [];
+  #rows = 0;
+  /** A key of which two reads returned different entries: the commit cannot succeed. */
+  #broken: string | null = null;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /** An entry was read. */
+  note(key: string, stamp: string | null): void {
+    const before = this.#stamps.get(key);
+    if (before === undefined) this.#stamps.set(key, stamp);
+    else if (before !== stamp) this.#broken = key;
+  }
+
+  /** Whether two reads of one key returned different entries. */
+  get broken(): boolean {
+    return this.#broken !== null;
+  }
+
+  /** A key was read, not listed. */
+  read(key: string, stamp: string | null): void {
+    this.note(key, stamp);
+    if (this.#points.has(key)) return;
+    this.#points.set(key, stamp);
+    this.#countCheck();
+  }
+
+  /** A list is about to begin. */
+  range(start: string, end: string, reverse: boolean, selector: KvListSelector): ReadRange {
+    const range = new ReadRange(this, start, end, reverse, selector);
+    this.#ranges.push(range);
+    this.#countCheck();
+    return range;
+  }
+
+  countRow(): void {
+    const most = this.#limits.checkedRowsMax;
+    if (++this.#rows > most) {
+      throw overLimit("Too many entries in checked ranges", "checkedRowsMax", most, this.#rows);
+    }
+  }
+
+  #countCheck(): void {
+    const most = this.#limits.checksMax;
+    const given = this.#points.size + this.#ranges.length;
+    if (given > most) throw overLimit("Too many checks", "checksMax", most, given);
+  }
+
+  /** The changed keys and ranges, by the numbers of the failed checks in {@link checks}. */
+  conflict(failed: readonly number[]): Conflict {
+    if (this.#broken !== null) return { keys: [keyOf(this.#broken)], ranges: [] };
+    const points = [...this.#points.keys()];
+    const ranges = this.#ranges.filter(({ used }) => used);
+    return {
+      keys: failed.filter((at) => at < points.length).map((at) => keyOf(points[at])),
+      ranges: failed
+        .filter((at) => at >= points.length)
+        .map((at) => bare(ranges[at - points.length].selector)),
+    };
+  }
+
+  /** The records of the checks; null when nothing was read. */
+  checks(): Segment | null {
+    const writer = new Writer();
+    for (const [key, stamp] of this.#points) {
+      writer.u8(OP_CHECK);
+      writer.u8(stamp === null ? 0 : 1);
+      if (stamp !== null) writer.ascii(stamp);
+      putBytesOf(writer, key);
+    }
+    for (const range of this.#ranges) if (range.used) range.put(writer);
+    if (writer.pos === 0) return null;
+    const { buf, pos } = writer;
+    return { rank: CHECKS, buf, start: 0, end: pos, afterMs: undefined, fills: null };
+  }
+}
+
+/** A selector without its undefined bounds. */
+function bare(selector: KvListSelector): KvListSelector {
+  const bounds = Object.entries(selector).filter(([, bound]) => bound !== undefined);
+  return Object.fromEntries(bounds) as KvListSelector;
+}
+
+/** A byte string with its length. */
+function putBytesOf(writer: Writer, key: string): void {
+  writer.u32(key.length);
+  writer.ensure(key.length);
+  writer.pos += writer.buf.write(key, writer.pos, "latin1");
+}
+
+/** The message is the addon's for a commit. */
+function overLimit(words: string, name: string, most: number, given: number): TypeError {
+  return new TypeError(
+    `${words} (max ${most}): ${given} given; raise limits.${name} of openKv to allow it`,
+  );
+}

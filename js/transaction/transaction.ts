@@ -1,0 +1,133 @@
+// Duty: kv.transaction: runs a function on a view of the database, commits its writes under checks of
+// its reads, and tries again after a conflict.
+
+import {
+  RETRY_DELAY_DEFAULT,
+  TRANSACTION_RETRY_DELAY_MS_MAX,
+  type RetryDelay,
+  backoffMs,
+} from "./backoff.js";
+import { checkOptions, nameOf } from "../arguments/check.js";
+import { clearTimeout, setTimeout } from "../model/clock.js";
+import { type Conflict, KvConflictError } from "../model/errors.js";
+import { printKey } from "../codec/key-text.js";
+import type { Session } from "../session/session.js";
+import { checkSignal } from "../arguments/signal.js";
+import { Transaction, commit, conflictOf, end, isBroken } from "./transaction-view.js";
+import type { KvTransaction, KvTransactionResult } from "../model/types.js";
+
+/** Attempts after the first one, by default. */
+const RETRIES_DEFAULT = 10;
+
+export async function transaction<T>(
+  session: Session,
+  run: (tx: KvTransaction) => T | Promise<T>,
+  options: unknown,
+): Promise<KvTransactionResult<T>> {
+  if (typeof run !== "function") {
+    throw new TypeError(`kv.transaction: expected a function: received ${nameOf(run)}`);
+  }
+  const given = checkOptions("kv.transaction", options, ["maxRetries", "retryDelay", "signal"]);
+  const maxRetries = checkRetries(given.maxRetries);
+  const retryDelay = checkRetryDelay(given.retryDelay);
+  const signal = checkSignal("kv.transaction", given.signal);
+  session.requireOpen();
+  for (let lost = 1; ; lost++) {
+    signal?.throwIfAborted();
+    const tx = new Transaction(session);
+    const done = await attempt(tx, run, signal);
+    if (!("keys" in done)) return done;
+    if (lost > maxRetries) {
+      throw new KvConflictError(
+        `kv.transaction: each of its ${lost} attempts met a change of what it had read ` +
+          `(maxRetries: ${maxRetries})${told(done)}; try again later, raise maxRetries, or read less`,
+        done,
+      );
+    }
+    await pause(backoffMs(lost, Math.random(), retryDelay), signal);
+  }
+}
+
+/** The result, or the changes of other writers. */
+async function attempt<T>(
+  tx: Transaction,
+  run: (tx: KvTransaction) => T | Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<KvTransactionResult<T> | Conflict> {
+  let value: T;
+  try {
+    value = await run(tx);
+  } catch (error) {
+    // An error caused by reads of different states is meaningless.
+    if (isBroken(tx)) return conflictOf(tx, []);
+    throw error;
+  } finally {
+    end(tx);
+  }
+  if (isBroken(tx)) return conflictOf(tx, []);
+  signal?.throwIfAborted();
+  const result = await commit(tx);
+  if (!result.ok) return conflictOf(tx, result.failed);
+  // The same object: placeholders find their UUID by it.
+  return Object.assign(result, { value });
+}
+
+/** The last changes, for a message. */
+function told({ keys, ranges }: Conflict): string {
+  const more = keys.length + ranges.length - 1;
+  if (more < 0) return "";
+  const first = keys.length > 0 ? `key ${printKey(keys[0])}` : "a range that it has listed";
+  return `, last of ${first}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function checkRetryDelay(given: unknown): RetryDelay {
+  if (given === undefined) return RETRY_DELAY_DEFAULT;
+  const method = "kv.transaction: retryDelay";
+  const { initial, max } = checkOptions(method, given, ["initial", "max"]);
+  const maxMs = checkMs(`${method}.max`, max);
+  const initialMs = checkMs(`${method}.initial`, initial);
+  if (initialMs !== undefined && maxMs !== undefined && initialMs > maxMs) {
+    throw new TypeError(`${method}: initial (${initialMs}) is above max (${maxMs})`);
+  }
+  const otherwise = RETRY_DELAY_DEFAULT;
+  return {
+    initialMs: initialMs ?? Math.min(otherwise.initialMs, maxMs ?? otherwise.initialMs),
+    maxMs: maxMs ?? Math.max(otherwise.maxMs, initialMs ?? 0),
+  };
+}
+
+function checkMs(what: string, given: unknown): number | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === "number" && given >= 0 && given <= TRANSACTION_RETRY_DELAY_MS_MAX)
+    return given;
+  const shown = typeof given === "number" ? String(given) : nameOf(given);
+  throw new TypeError(
+    `${what} must be milliseconds from 0 to ${TRANSACTION_RETRY_DELAY_MS_MAX}: received ${shown}`,
+  );
+}
+
+function checkRetries(given: unknown): number {
+  if (given === undefined) return RETRIES_DEFAULT;
+  if (typeof given === "number" && given >= 0 && (Number.isInteger(given) || given === Infinity)) {
+    return given;
+  }
+  const told = typeof given === "number" ? String(given) : nameOf(given);
+  throw new TypeError(
+    `kv.transaction: maxRetries must be a non-negative integer or Infinity: received ${told}`,
+  );
+}
+
+/** Waits; rejects with the reason of the signal if that is aborted. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal!.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}

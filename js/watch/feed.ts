@@ -1,0 +1,88 @@
+// Duty: watch over a selector: a stream of the committed changes in a range of keys, in order.
+
+import { checkOptions, wrongShape } from "../arguments/check.js";
+import { decodeKey } from "../codec/key.js";
+import { decodeValue } from "../codec/value/decode.js";
+import { Writer } from "../codec/writer.js";
+import { readStamp, readU32 } from "../native/frame.js";
+import { CHANGE_SET, STAMP_BYTES } from "../native/contract.js";
+import { Pulled, endedStream, streamOf } from "./pulled.js";
+import { boundsOf, checkSelector } from "../read/range.js";
+import { isStamp } from "../records/records.js";
+import type { Session } from "../session/session.js";
+import { checkSignal } from "../arguments/signal.js";
+import type { KvChange, KvChanges, KvListSelector } from "../model/types.js";
+
+const OPTIONS = ["since", "signal"] as const;
+
+/** The error for a value that is not an object: it should have been an array of keys. */
+export function isSelector(watched: unknown): watched is KvListSelector {
+  return typeof watched === "object" && watched !== null && !Array.isArray(watched);
+}
+
+export function feed(
+  session: Session,
+  selector: KvListSelector,
+  options: unknown,
+): ReadableStream<KvChanges> {
+  const { since, signal: given } = checkOptions("kv.watch", options, OPTIONS);
+  const signal = checkSignal("kv.watch", given);
+  const checked = checkSelector("kv.watch", selector, OPTIONS);
+  const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
+  const writer = new Writer(128);
+  if (since === undefined) writer.u8(0);
+  else putStamp(writer, since);
+  for (const bound of [bounds.start, bounds.end]) {
+    writer.u32(bound.length);
+    writer.bytes(bound);
+  }
+  session.requireOpen();
+  return signal?.aborted ? endedStream() : streamOf(new Feed(session, writer), signal);
+}
+
+function putStamp(writer: Writer, since: unknown): void {
+  if (typeof since !== "string") throw wrongShape("string", since, "since is a versionstamp");
+  if (!isStamp(since)) {
+    const form = `twenty hexadecimal digits: received '${since}'`;
+    throw new TypeError(`kv.watch: since must be a versionstamp, ${form}`);
+  }
+  writer.u8(1);
+  writer.ascii(since);
+}
+
+class Feed extends Pulled<KvChanges> {
+  constructor(session: Session, request: Writer) {
+    super(session, (native, id) => native.feedCancel(id));
+    // Calls that were made before come first.
+    session.flush();
+    session.native.feed(this.id, request.buf, request.pos);
+  }
+
+  protected ask(): void {
+    this.session.native.feedNext(this.id);
+  }
+
+  protected decode(data: Buffer): KvChanges {
+    const changes: KvChange<unknown>[] = [];
+    const count = readU32(data, STAMP_BYTES);
+    let at = STAMP_BYTES + 4;
+    for (let i = 0; i < count; i++) {
+      const type = data[at++];
+      const versionstamp = readStamp(data, at);
+      at += STAMP_BYTES;
+      const keyStart = at + 4;
+      at = keyStart + readU32(data, at);
+      const key = decodeKey(data, keyStart, at);
+      if (type !== CHANGE_SET) {
+        changes.push({ type: "delete", key, value: null, versionstamp });
+        continue;
+      }
+      const encoding = data[at++];
+      const start = at + 4;
+      at = start + readU32(data, at);
+      const value = decodeValue(encoding, data, start, at);
+      changes.push({ type: "set", key, value, versionstamp });
+    }
+    return { changes, versionstamp: readStamp(data, 0) };
+  }
+}

@@ -1,0 +1,103 @@
+// Duty: deleteMany: deletes entries by their keys, or by a range and a filter, without reading them
+// into JavaScript.
+
+import { call } from "../session/call.js";
+import { checkOptions, nameOf, requireSelector, told } from "../arguments/check.js";
+import { Writer } from "../codec/writer.js";
+import { readStamp } from "../native/frame.js";
+import { CALL_DELETE_MANY, DELETE_ATOMIC, DELETE_KEYS, SCAN_WHERE } from "../native/contract.js";
+import { boundsOf, checkDeletion, refuseUndefined } from "../read/range.js";
+import { putKey } from "../records/records.js";
+import { putSized } from "../read/scan.js";
+import type { Session } from "../session/session.js";
+import { Touched } from "../records/touched.js";
+import type { KvKey, KvListSelector } from "../model/types.js";
+import { encodeWhere } from "../read/where.js";
+
+const OPTIONS = ["where", "limit", "atomic", "signal"] as const;
+/** Options that restrict a deletion. */
+const NARROWING = ["where", "limit"] as const;
+/** The limit that means no limit. */
+const NO_LIMIT = 0xffffffff;
+
+export async function deleteMany(
+  session: Session,
+  which: readonly KvKey[] | KvListSelector,
+  options: unknown,
+  signal?: AbortSignal,
+): Promise<{ count: number; versionstamp: string | null }> {
+  const given = checkOptions("kv.deleteMany", options, OPTIONS);
+  for (const name of NARROWING) refuseUndefined("kv.deleteMany", given, name);
+  const { where, limit, atomic } = given;
+  if (limit !== undefined && !(isCount(limit) && limit < NO_LIMIT)) {
+    throw new TypeError(`kv.deleteMany: limit must be a positive integer: received ${told(limit)}`);
+  }
+  if (atomic !== undefined && typeof atomic !== "boolean") {
+    throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${nameOf(atomic)}`);
+  }
+  const filter = encodeWhere("kv.deleteMany", where);
+  requireSelector("kv.deleteMany", "keys or a selector", which);
+  const byKeys = Array.isArray(which);
+  const frame = new Writer(256);
+  frame.u8(
+    (byKeys ? DELETE_KEYS : 0) |
+      (atomic === true ? DELETE_ATOMIC : 0) |
+      (filter === null ? 0 : SCAN_WHERE),
+  );
+  frame.u32((limit as number | undefined) ?? NO_LIMIT);
+  if (filter !== null) putSized(frame, filter);
+  const touched = new Touched();
+  if (byKeys) {
+    const keys = which as readonly KvKey[];
+    const count = keys.length;
+    frame.u32(count);
+    for (let i = 0; i < count; i++) {
+      if (!Array.isArray(keys[i])) {
+        throw new TypeError(
+          `kv.deleteMany: keys[${i}] must be a key (an array): received ${nameOf(keys[i])}`,
+        );
+      }
+      if (keys[i].length === 0) throw new TypeError(`kv.deleteMany: keys[${i}] cannot be empty`);
+      const at = frame.pos + 4;
+      putKey(frame, keys[i], session.limits);
+      touched.changes(frame.buf, at, frame.pos);
+    }
+  } else {
+    const checked = checkDeletion("kv.deleteMany", which, OPTIONS);
+    const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
+    putSized(frame, bounds.start);
+    putSized(frame, bounds.end);
+    const { start, end } = bounds;
+    touched.emptied.push({ start: start.toString("latin1"), end: end.toString("latin1") });
+  }
+  session.requireOpen();
+  const answer = await carryOut(session, frame, touched, signal);
+  return {
+    count: answer.readDoubleLE(0),
+    versionstamp: answer[COUNT_BYTES] === 1 ? readStamp(answer, COUNT_BYTES + 1) : null,
+  };
+}
+
+/** Each step is a commit. Later writes that touch its keys wait for the last one. */
+async function carryOut(
+  session: Session,
+  frame: Writer,
+  touched: Touched,
+  signal: AbortSignal | undefined,
+): Promise<Buffer> {
+  const before = session.order.beforeWrite(touched);
+  const held = session.order.hold(touched);
+  try {
+    if (before !== null) await before;
+    return await call(session, CALL_DELETE_MANY, frame, signal);
+  } finally {
+    held.end();
+  }
+}
+
+/** Bytes of the answer before the flag that says whether there is a stamp. */
+const COUNT_BYTES = 8;
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value > 0;
+}

@@ -1,0 +1,152 @@
+// Duty: records that are encoded before their commit: their bytes, the parts to be filled in (a time,
+// the contents of a Blob), and how they join a batch.
+// Invariant: except for contents that are filled in, the bytes of a segment never change, so that a
+// commit can be repeated.
+
+import { now } from "../model/clock.js";
+import { expiryAfter } from "../arguments/expiry-options.js";
+import { fillBlobs } from "../codec/value/blob.js";
+import { type Fill, Writer } from "../codec/writer.js";
+import { putBytes } from "../native/frame.js";
+import { OP_TELL, TELL_VALUES } from "../native/contract.js";
+import { timeOffsetOf } from "../records/records.js";
+import type { Session } from "../session/session.js";
+import { Touched } from "../records/touched.js";
+import { visitKeys } from "../records/written-keys.js";
+import type { WriteBatch } from "../session/write-batch.js";
+
+/** The order of records in a write. */
+export const CHECKS = 0;
+export const MUTATIONS = 1;
+export const MESSAGES = 2;
+
+export interface Segment {
+  readonly rank: number;
+  /** The record is `buf[start..end)`. */
+  readonly buf: Buffer;
+  readonly start: number;
+  readonly end: number;
+  /** Milliseconds from the commit, for a record that has a time; undefined for others. */
+  readonly afterMs: number | undefined;
+  /** Contents still to come, at offsets in `buf`, where there is room for them. */
+  fills: readonly Fill[] | null;
+}
+
+/** Requests the results of the calculations. Behind all other segments. */
+export const TELLS_VALUES: Segment = {
+  rank: MESSAGES + 1,
+  buf: Buffer.of(OP_TELL, TELL_VALUES),
+  start: 0,
+  end: 2,
+  afterMs: undefined,
+  fills: null,
+};
+
+/** Records of many operations share memory of this size. */
+const CHUNK_BYTES = 32 * 1024;
+
+let chunk: Writer | null = null;
+
+/** A writer for one record, which the caller returns. A getter that needs one meanwhile gets another. */
+export function takeWriter(): Writer {
+  const writer = chunk ?? new Writer(CHUNK_BYTES);
+  writer.resolves = true;
+  chunk = null;
+  return writer;
+}
+
+/** Returns a writer, with `pos` after the bytes to keep. */
+export function giveWriter(writer: Writer): void {
+  // A writer that is more than half full is not used again.
+  if (writer.pos < CHUNK_BYTES / 2 && writer.buf.length === CHUNK_BYTES) chunk = writer;
+}
+
+/** The segment of the record that was just written. */
+export function segmentOf(
+  writer: Writer,
+  start: number,
+  rank: number,
+  afterMs: number | undefined,
+): Segment {
+  const { buf, pos, fills } = writer;
+  writer.fills = null;
+  return { rank, buf, start, end: pos, afterMs, fills };
+}
+
+/** Fills in the contents of the segments' Blobs; null when there is none to wait for. */
+export function fill(segments: readonly Segment[]): Promise<unknown> | null {
+  const open = segments.filter(({ fills }) => fills !== null);
+  if (open.length === 0) return null;
+  return Promise.all(
+    open.map(async (segment) => {
+      await fillBlobs(segment.buf, segment.fills!);
+      segment.fills = null;
+    }),
+  );
+}
+
+/**
+ * Commits a write of these segments once the contents of its Blobs are read, and after earlier calls
+ * that must come first. Returns its batch and the number of its outcome.
+ */
+export async function commitLate(
+  session: Session,
+  segments: readonly Segment[],
+): Promise<[WriteBatch, number]> {
+  const touched = new Touched();
+  for (const { buf, start, end } of segments) visitKeys(buf, start, end, touched);
+  const before = session.order.beforeWrite(touched);
+  const filled = fill(segments);
+  if (before === null && filled === null) {
+    const batch = joinSegments(session, segments);
+    const index = batch.last;
+    await batch.settled;
+    return [batch, index];
+  }
+  const held = session.order.hold(touched);
+  try {
+    await Promise.all([before, filled]);
+    const batch = joinSegments(session, segments);
+    const index = batch.last;
+    held.pass();
+    await batch.settled;
+    return [batch, index];
+  } finally {
+    held.end();
+  }
+}
+
+/** Whether contents of Blobs are missing. */
+export function isOpen(segments: readonly Segment[]): boolean {
+  return segments.some(({ fills }) => fills !== null);
+}
+
+/** Adds a write made of these segments to the batch of the microtask. */
+export function joinSegments(session: Session, segments: readonly Segment[]): WriteBatch {
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  batch.begin();
+  try {
+    putSegments(writer, segments);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  batch.commit();
+  return batch;
+}
+
+/** Appends the records, with times relative to now. */
+export function putSegments(writer: Writer, segments: readonly Segment[]): void {
+  for (const segment of segments) {
+    const at = writer.pos;
+    putBytes(writer, segment.buf, segment.start, segment.end);
+    if (segment.afterMs !== undefined) {
+      const offset = timeOffsetOf(segment.buf[segment.start]);
+      const time =
+        segment.rank === MESSAGES ? now() + segment.afterMs : expiryAfter(segment.afterMs);
+      writer.view.setFloat64(at + offset, time, true);
+    }
+  }
+}

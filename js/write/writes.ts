@@ -1,0 +1,149 @@
+// Duty: set, delete and enqueue: each encodes at the call into the batch of the microtask, and
+// takes its outcome when the batch has settled.
+
+import { type QueueOptions, checkQueueOptions } from "../arguments/check.js";
+import { checkSetExpiry, expiryNow } from "../arguments/expiry-options.js";
+import { now } from "../model/clock.js";
+import { OP_DELETE } from "../native/contract.js";
+import { putPatches } from "../records/patches.js";
+import {
+  putEnqueueHead,
+  putKey,
+  putMessage,
+  putSetHead,
+  putSetKey,
+  putValue,
+} from "../records/records.js";
+import { MESSAGES, MUTATIONS, type Segment, commitLate } from "./segment.js";
+import type { Session } from "../session/session.js";
+import { abortable } from "../arguments/signal.js";
+import type {
+  KvCallOptions,
+  KvCommitResult,
+  KvEnqueueResult,
+  KvExpireOptions,
+  KvKey,
+} from "../model/types.js";
+import type { WriteBatch } from "../session/write-batch.js";
+
+export async function set(
+  session: Session,
+  key: KvKey,
+  value: unknown,
+  options: (KvExpireOptions & KvCallOptions) | null | undefined,
+): Promise<KvCommitResult> {
+  if (options != null && options.signal !== undefined) {
+    return await abortableSet(session, key, value, options);
+  }
+  const expiry = checkSetExpiry(options);
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  const start = batch.begin();
+  try {
+    putSetHead(writer, key, expiryNow(expiry));
+    putSetKey(writer, key, session.limits);
+    putValue(writer, key, value, session.limits);
+    if (writer.patches !== null) putPatches(writer);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  if (writer.fills !== null || session.order.held !== 0) {
+    const [done, index] = await late(session, batch, start, MUTATIONS);
+    return done.result(index) as KvCommitResult;
+  }
+  const index = batch.commit();
+  await batch.settled;
+  return batch.result(index) as KvCommitResult;
+}
+
+/** A function of its own: a closure in set() would cost memory in each call. */
+function abortableSet(
+  session: Session,
+  key: KvKey,
+  value: unknown,
+  options: KvExpireOptions & KvCallOptions,
+): Promise<KvCommitResult> {
+  return abortable("kv.set", options, (rest) => set(session, key, value, rest));
+}
+
+export async function remove(session: Session, key: KvKey): Promise<void> {
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  const start = batch.begin();
+  try {
+    writer.u8(OP_DELETE);
+    putKey(writer, key, session.limits);
+    if (writer.patches !== null) putPatches(writer);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  if (session.order.held !== 0) {
+    const [done, index] = await late(session, batch, start, MUTATIONS);
+    done.requireCommitted(index);
+    return;
+  }
+  const index = batch.commit();
+  await batch.settled;
+  batch.requireCommitted(index);
+}
+
+export async function enqueue(
+  session: Session,
+  value: unknown,
+  options: { delay?: number; keysIfUndelivered?: readonly KvKey[] } | null | undefined,
+): Promise<KvEnqueueResult> {
+  return await enqueueChecked(session, value, checkQueueOptions(options, session.limits));
+}
+
+/** Commits one message, into Deno's queue or a named one. */
+export async function enqueueChecked(
+  session: Session,
+  value: unknown,
+  checked: QueueOptions,
+): Promise<KvEnqueueResult> {
+  session.requireOpen();
+  const batch = session.joinWrite();
+  const { writer } = batch;
+  const start = batch.begin();
+  try {
+    const dueAt = checked.atMs ?? now() + checked.delayMs;
+    putEnqueueHead(writer, dueAt, checked, session.limits);
+    putMessage(writer, value, session.limits);
+    if (writer.patches !== null) putPatches(writer);
+  } catch (error) {
+    batch.abort();
+    throw error;
+  }
+  if (writer.fills !== null || session.order.held !== 0) {
+    const [done, index] = await late(session, batch, start, MESSAGES);
+    return done.enqueued(index);
+  }
+  const index = batch.commit();
+  await batch.settled;
+  return batch.enqueued(index);
+}
+
+/**
+ * Takes the record that was just written out of the batch, and commits it later: it is incomplete, or
+ * has to wait for earlier calls.
+ */
+export function late(
+  session: Session,
+  batch: WriteBatch,
+  start: number,
+  rank: number,
+): Promise<[WriteBatch, number]> {
+  return commitLate(session, [detach(batch, start, rank)]);
+}
+
+function detach(batch: WriteBatch, start: number, rank: number): Segment {
+  const { writer } = batch;
+  const fills = writer.fills?.map((open) => ({ ...open, offset: open.offset - start })) ?? null;
+  const buf = writer.copy(start);
+  batch.abort();
+  return { rank, buf, start: 0, end: buf.length, afterMs: undefined, fills };
+}

@@ -1,0 +1,50 @@
+//! The calls of a handle that JavaScript may cancel while they are under way.
+//!
+//! A call without an `AbortSignal` is not in this table and pays nothing for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::remote::Abandon;
+
+/// The flags of cancellable calls, by the ids that JavaScript gave them.
+#[derive(Clone, Default)]
+pub(super) struct CancellableCalls(Arc<Mutex<HashMap<u64, Abandon>>>);
+
+impl CancellableCalls {
+    /// Enters a call. It stays in the table until the result is dropped.
+    pub(super) fn enter(&self, id: u64) -> CancellableCall {
+        let flag = Abandon::default();
+        self.0.lock().insert(id, flag.clone());
+        CancellableCall { table: self.clone(), id, flag }
+    }
+
+    /// Cancels a call. Has no effect on a call that is answered already.
+    pub(super) fn cancel(&self, id: u64) {
+        if let Some(flag) = self.0.lock().get(&id) {
+            flag.now();
+        }
+    }
+}
+
+/// The place of one call in the table.
+pub(super) struct CancellableCall {
+    table: CancellableCalls,
+    id: u64,
+    flag: Abandon,
+}
+
+impl CancellableCall {
+    /// The flag that is raised when the call is cancelled.
+    pub(super) fn flag(&self) -> Abandon {
+        self.flag.clone()
+    }
+}
+
+impl Drop for CancellableCall {
+    fn drop(&mut self) {
+        self.table.0.lock().remove(&self.id);
+    }
+}

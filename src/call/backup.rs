@@ -1,0 +1,91 @@
+//! Backups and integrity checks. Each has a thread of its own, since its time grows with the database.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+
+use super::{Call, Reply};
+use crate::codec::Malformed;
+use crate::protocol::frame::push_copied;
+
+/// Most findings of one integrity check.
+const FINDINGS_MAX: usize = 100;
+
+/// A frame that is too short.
+const CUT: Malformed = Malformed::new("the frame is cut short", 0);
+
+/// The progress of a backup, and whether to end it.
+#[derive(Default)]
+struct Progress {
+    done: AtomicU64,
+    all: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// The name of a backup. JavaScript draws it at random, because its threads share no counter.
+type Name = [u8; 8];
+
+/// The backups that are under way.
+static BACKUPS: LazyLock<Mutex<HashMap<Name, Arc<Progress>>>> = LazyLock::new(Mutex::default);
+
+/// Frame: name(8), path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
+pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
+    let Some((&name, path)) = frame.split_first_chunk() else { return reply.bad(CUT) };
+    let path = PathBuf::from(String::from_utf8_lossy(path).as_ref());
+    let progress = Arc::<Progress>::default();
+    BACKUPS.lock().insert(name, progress.clone());
+    let maintenance = store.maintenance();
+    drop(store);
+    on_its_own_thread("openkv-backup", reply, move |reply| {
+        let copied = maintenance.backup(&path, &mut |done, all| {
+            progress.done.store(done, Ordering::Relaxed);
+            progress.all.store(all, Ordering::Relaxed);
+            !progress.ended.load(Ordering::Relaxed)
+        });
+        BACKUPS.lock().remove(&name);
+        match copied {
+            Ok(copy) => {
+                let mut answer = Vec::new();
+                push_copied(&mut answer, copy.bytes, copy.entries, copy.stamp, &copy.digest);
+                reply.good(answer);
+            }
+            Err(error) => reply.bad(error),
+        }
+    });
+}
+
+/// Frame: name(8), u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
+pub(super) fn progress(frame: &[u8], Call { reply, .. }: Call) {
+    let Some((name, &[end])) = frame.split_first_chunk() else { return reply.bad(CUT) };
+    let (mut done, mut all) = (0, 0);
+    if let Some(progress) = BACKUPS.lock().get(name) {
+        progress.ended.fetch_or(end != 0, Ordering::Relaxed);
+        done = progress.done.load(Ordering::Relaxed);
+        all = progress.all.load(Ordering::Relaxed);
+    }
+    reply.good([done, all].map(|pages| (pages as f64).to_le_bytes()).concat());
+}
+
+/// Answer: one finding a line.
+pub(super) fn check(_frame: &[u8], Call { store, reply, .. }: Call) {
+    let maintenance = store.maintenance();
+    drop(store);
+    let wanted = reply.still_wanted();
+    on_its_own_thread("openkv-check", reply, move |reply| {
+        match maintenance.check(FINDINGS_MAX, &wanted) {
+            Ok(findings) => reply.good(findings.join("\n").into_bytes()),
+            Err(error) => reply.bad(error),
+        }
+    });
+}
+
+fn on_its_own_thread(name: &str, reply: Reply, work: impl FnOnce(Reply) + Send + 'static) {
+    let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(reply));
+    if let Err(error) = thread {
+        // The reply was dropped with the work, and has sent its error.
+        tracing::error!(%error, "starting a thread");
+    }
+}

@@ -1,0 +1,97 @@
+//! Updates of a remote consumer's locks: ends, renewals and credits.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{Call, Reply};
+use crate::model::{Ask, Error, LOCK_DURATION_MS_MAX, LOCK_UPDATE_ITEMS_MAX};
+use crate::protocol::frame::{parse_lock_update, parse_number};
+use crate::store::remote_number;
+
+/// Answer: u8 for each end and renewal, whether the lock still held.
+///
+/// A repetition changes nothing more: a lock belongs to one delivery, and credits are
+/// counted from the stream's beginning.
+pub(super) fn lock_update(frame: &[u8], call: Call) {
+    let told = match parse_lock_update(frame, LOCK_UPDATE_ITEMS_MAX) {
+        Ok(told) => told,
+        Err(bug) => return call.reply.bad(bug),
+    };
+    let Call { store, reply, limits, .. } = call;
+    let most_ms = i64::try_from(limits.delay_ms_max).unwrap_or(i64::MAX);
+    // Settling a message frees its credit, so one transaction does both.
+    store.grant(told.stream, told.granted);
+    let gathering = Gathering::new(told.asks.len(), reply);
+    for (at, mut ask) in told.asks.into_iter().enumerate() {
+        match &mut ask {
+            Ask::Settle(end) => end.delay_ms = end.delay_ms.map(|ms| ms.min(most_ms)),
+            Ask::Extend(renewal) => {
+                renewal.lock_ms = renewal.lock_ms.clamp(0, LOCK_DURATION_MS_MAX.into());
+            }
+        }
+        let gathering = gathering.clone();
+        store.ask(ask, Box::new(move |held| gathering.add(at, held)));
+    }
+}
+
+/// Ends the stream or the wait of that number. The answer of that request says which messages were on
+/// their way.
+pub(super) fn consume_end(frame: &[u8], Call { store, reply, .. }: Call) {
+    match parse_number(frame) {
+        Ok(number) => {
+            let number = remote_number(number);
+            store.receive_cancel(number);
+            store.unlisten(number);
+            reply.good(Vec::new());
+        }
+        Err(bug) => reply.bad(bug),
+    }
+}
+
+/// Answers without bytes: a store has every settlement as soon as it is called.
+pub(super) fn acknowledged(_frame: &[u8], call: Call) {
+    call.reply.good(Vec::new());
+}
+
+/// Collects single answers until all are complete.
+struct Gathering(Mutex<State>);
+
+struct State {
+    held: Vec<u8>,
+    left: usize,
+    failure: Option<Error>,
+    reply: Option<Reply>,
+}
+
+impl Gathering {
+    fn new(count: usize, reply: Reply) -> Arc<Self> {
+        let held = vec![0; count];
+        let mut state = State { held, left: count, failure: None, reply: Some(reply) };
+        state.finish();
+        Arc::new(Self(Mutex::new(state)))
+    }
+
+    fn add(&self, at: usize, held: Result<bool, Error>) {
+        let mut state = self.0.lock();
+        match held {
+            Ok(held) => state.held.get_mut(at).into_iter().for_each(|place| *place = held.into()),
+            Err(error) => state.failure = Some(error),
+        }
+        state.left = state.left.saturating_sub(1);
+        state.finish();
+    }
+}
+
+impl State {
+    fn finish(&mut self) {
+        if self.left > 0 {
+            return;
+        }
+        let Some(reply) = self.reply.take() else { return };
+        match self.failure.take() {
+            None => reply.good(std::mem::take(&mut self.held)),
+            Some(error) => reply.bad(error),
+        }
+    }
+}

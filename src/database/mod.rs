@@ -1,0 +1,251 @@
+//! A database, wherever it is: a store of this process, or the client of a server.
+//!
+//! Duty: one method for each thing that a handle asks of a database, and the choice between the two.
+//! Invariant: reads inside a turn go through the store's own lane, so they pay nothing for the choice.
+//! Never: a decision about a read, a write or a message.
+
+mod pages;
+mod requests;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::engine::{GoesOn, Reader, Snapshot};
+use crate::metrics::Metrics;
+use crate::model::{
+    ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange, Kind, Outcome, Reason, Receive,
+    Result, Versionstamp, WatchReply,
+};
+use crate::remote;
+use crate::store::Store;
+
+pub use requests::HandleOptions;
+
+/// An open database.
+#[derive(Clone)]
+pub enum Database {
+    /// In this process: a file, or memory.
+    Store(Arc<Store>),
+    /// Behind a URL.
+    Remote(Arc<remote::Client>),
+}
+
+/// Gets the end of a listener, with the error that ended it, if one did.
+pub type ListenerEnd = Box<dyn FnOnce(Result<()>) + Send>;
+
+impl Database {
+    /// Reads on the caller's own thread. They never wait, so a remote database refuses each of them
+    /// with `Unavailable`.
+    ///
+    /// # Errors
+    /// What the engine answers.
+    pub fn lane(&self) -> Result<Box<dyn Reader>> {
+        match self {
+            Self::Store(store) => store.lane(),
+            Self::Remote(_) => Ok(Box::new(NeverLocal)),
+        }
+    }
+
+    /// The counters of reads through [`Database::lane`].
+    #[must_use]
+    pub fn metrics(&self) -> Arc<Metrics> {
+        match self {
+            Self::Store(store) => store.metrics().clone(),
+            // Its lane answers no read.
+            Self::Remote(_) => Arc::default(),
+        }
+    }
+
+    /// The store of a database in this process.
+    ///
+    /// # Errors
+    /// `Unsupported`, naming `what`, which a remote database does not offer.
+    pub fn store(&self, what: &str) -> Result<&Arc<Store>> {
+        match self {
+            Self::Store(store) => Ok(store),
+            Self::Remote(client) => Err(client.lacks(what)),
+        }
+    }
+
+    /// A reference that does not keep a store open.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakDatabase {
+        match self {
+            Self::Store(store) => WeakDatabase(Arc::downgrade(store)),
+            Self::Remote(_) => WeakDatabase::default(),
+        }
+    }
+
+    /// Starts watching keys; see [`Store::watch`].
+    #[must_use]
+    pub fn watch(&self, keys: Vec<Key>, raw: bool) -> Id {
+        match self {
+            Self::Store(store) => store.watch(keys, raw),
+            Self::Remote(client) => client.watch(keys, raw),
+        }
+    }
+
+    /// Asks for the next state of a watch; see [`Store::watch_next`].
+    pub fn watch_next(&self, id: Id, reply: WatchReply) {
+        match self {
+            Self::Store(store) => store.watch_next(id, reply),
+            Self::Remote(client) => client.watch_next(id, reply),
+        }
+    }
+
+    /// Ends a watch; a reply that waits gets `None`.
+    pub fn watch_cancel(&self, id: Id) {
+        match self {
+            Self::Store(store) => store.watch_cancel(id),
+            Self::Remote(client) => client.watch_cancel(id),
+        }
+    }
+
+    /// Follows the changes of a range; see [`Store::feed`] and [`remote::Client::feed`].
+    ///
+    /// # Errors
+    /// `Closed` at the end of the process.
+    pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>, busy: Duration) -> Result<Id> {
+        match self {
+            Self::Store(store) => Ok(store.feed(range, since.map(Versionstamp::version), busy)),
+            Self::Remote(client) => client.feed(range, since),
+        }
+    }
+
+    /// Asks for the next changes of a feed; see [`Store::feed_next`].
+    pub fn feed_next(&self, id: Id, reply: FeedReply) {
+        match self {
+            Self::Store(store) => store.feed_next(id, reply),
+            Self::Remote(client) => client.feed_next(id, reply),
+        }
+    }
+
+    /// Ends a feed; a reply that waits gets `None`.
+    pub fn feed_cancel(&self, id: Id) {
+        match self {
+            Self::Store(store) => store.feed_cancel(id),
+            Self::Remote(client) => client.feed_cancel(id),
+        }
+    }
+
+    /// Becomes a consumer of a queue that handles up to `credits` messages at a time. `end` is called
+    /// when the listener ends by itself, and for a remote database also when it was ended and the
+    /// server has heard of everything that was settled.
+    ///
+    /// # Errors
+    /// As [`Store::listen`] and [`remote::Client::listen`].
+    pub fn listen(
+        &self,
+        options: ConsumeOptions,
+        credits: u32,
+        deliver: Deliver,
+        end: ListenerEnd,
+    ) -> Result<Id> {
+        match self {
+            Self::Store(store) => {
+                let lost = Box::new(move |error| end(Err(error)));
+                store.listen_until(options, credits as usize, deliver, lost)
+            }
+            Self::Remote(client) => client.listen(options, credits, deliver, end),
+        }
+    }
+
+    /// Stops consuming. What is being handled keeps its lock until it is settled.
+    pub fn stop_listening(&self, listener: Id) {
+        match self {
+            Self::Store(store) => store.stop_listening(listener),
+            Self::Remote(client) => client.unlisten(listener),
+        }
+    }
+
+    /// Ends a delivery to a listener.
+    pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
+        match self {
+            Self::Store(store) => store.settle(listener, number, outcome, reason),
+            Self::Remote(client) => client.settle(listener, number, outcome, reason),
+        }
+    }
+
+    /// A number for [`Database::receive`].
+    #[must_use]
+    pub fn new_receiver(&self) -> Id {
+        match self {
+            Self::Store(store) => store.new_receiver(),
+            Self::Remote(client) => client.new_receiver(),
+        }
+    }
+
+    /// Asks for one message; see [`Store::receive`].
+    pub fn receive(&self, id: Id, options: ConsumeOptions, once: bool, reply: Receive) {
+        match self {
+            Self::Store(store) => store.receive(id, options, once, reply),
+            Self::Remote(client) => client.receive(id, options, once, reply),
+        }
+    }
+
+    /// Waits no longer for a message: a reply that waits gets `None`.
+    pub fn receive_cancel(&self, id: Id) {
+        match self {
+            Self::Store(store) => store.receive_cancel(id),
+            Self::Remote(client) => client.receive_cancel(id),
+        }
+    }
+
+    /// Ends the consumers of a handle that closes. Answers whether the listeners have ended: those of
+    /// a remote database end one by one, when the server has heard of everything that was settled.
+    #[must_use]
+    pub fn end_consumers(
+        &self,
+        listeners: impl Iterator<Item = Id>,
+        receivers: impl Iterator<Item = Id>,
+    ) -> bool {
+        match self {
+            Self::Store(store) => {
+                listeners.for_each(|listener| store.unlisten(listener));
+                receivers.for_each(|receiver| store.receive_cancel(receiver));
+                true
+            }
+            Self::Remote(client) => {
+                client.close_consumers();
+                false
+            }
+        }
+    }
+}
+
+/// A store that other references keep open. Messages that a closed handle was delivered are settled
+/// through it.
+#[derive(Default)]
+pub struct WeakDatabase(Weak<Store>);
+
+impl WeakDatabase {
+    /// The database, if it is still open.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Database> {
+        self.0.upgrade().map(Database::Store)
+    }
+}
+
+/// The lane of a remote database: an answer is never at hand.
+struct NeverLocal;
+
+impl Reader for NeverLocal {
+    fn read(
+        &mut self,
+        _now_ms: i64,
+        _job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        Err(Error::new(Kind::Unavailable, "the database is remote"))
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        _goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.read(now_ms, job)
+    }
+
+    fn release(&mut self) {}
+}

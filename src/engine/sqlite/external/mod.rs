@@ -1,0 +1,147 @@
+//! Noticing other processes' commits.
+//!
+//! A commit appends to the `-wal` file, which the operating system announces (inotify, kqueue,
+//! ReadDirectoryChangesW); a slow tick covers file systems that announce nothing. The announcement
+//! comes before the commit: the log is written, then synced, and only then does the wal-index
+//! header change. So each announcement is followed by checks at ever longer intervals. A check
+//! that finds another header reads the commit counter, and compares it with the commits of this
+//! process in [`OwnCommits`].
+//!
+//! All files of the process share one watcher and one thread ([`service`]).
+
+mod announcer;
+mod schedule;
+mod service;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
+use super::statement::Statement;
+use super::wal_index::{Header, WalIndex};
+use crate::engine::ExternalWatch;
+use crate::model::{Error, Kind, Result};
+
+/// The commits of this process, as its writer notes them.
+#[derive(Default)]
+pub(super) struct OwnCommits {
+    /// The commit counter as our last commit left it.
+    version: AtomicU64,
+    /// How often our writer, under the write lock, has found a counter that it did not leave.
+    external_commits: AtomicU64,
+}
+
+impl OwnCommits {
+    /// The writer has the lock and finds this counter.
+    pub(super) fn found(&self, version: u64) {
+        if self.version.load(Ordering::Acquire) != version {
+            self.external_commits.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// The writer has committed, and left this counter. Must follow the commit: noted before one
+    /// that then fails, the same counter could be another process's next.
+    pub(super) fn left(&self, version: u64) {
+        self.version.store(version, Ordering::Release);
+    }
+
+    fn external_commits(&self) -> u64 {
+        self.external_commits.load(Ordering::Acquire)
+    }
+
+    fn left_last(&self, version: u64) -> bool {
+        self.version.load(Ordering::Acquire) == version
+    }
+}
+
+/// Watches until the guard is dropped. `connection` has read the file, and does not wait for locks:
+/// its reads are made on the thread that all watched files share.
+pub(super) fn watch(
+    connection: Arc<Mutex<Connection>>,
+    wal: PathBuf,
+    own: Arc<OwnCommits>,
+    wake: Box<dyn Fn() + Send>,
+) -> Result<ExternalWatch> {
+    let mut looker = Looker::new(connection, own, wake)?;
+    let registration = service::register(wal, Box::new(move || looker.look()))?;
+    Ok(ExternalWatch::new(registration))
+}
+
+/// Tells whether another process has committed since the last look.
+struct Looker {
+    /// `None` only while it is dropped, which needs the connection too.
+    counter: Option<Counter>,
+    index: WalIndex,
+    own: Arc<OwnCommits>,
+    wake: Box<dyn Fn() + Send>,
+    /// The header at the last look.
+    seen: Option<Header>,
+    /// The number of external commits that our writer had met at that look.
+    external_commits: u64,
+    // Last: it keeps the wal-index mapped, and the statement alive.
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl Looker {
+    fn new(
+        connection: Arc<Mutex<Connection>>,
+        own: Arc<OwnCommits>,
+        wake: Box<dyn Fn() + Send>,
+    ) -> Result<Self> {
+        let held = connection.lock();
+        let sql = "SELECT version FROM data_version WHERE k = 0";
+        let mut counter = Counter(Statement::prepare(&held, sql)?);
+        // The mapping exists once something was read.
+        counter.read()?;
+        let Some(index) = WalIndex::of(&held) else {
+            let reason = "the database is not in WAL mode, so it cannot be watched";
+            return Err(Error::new(Kind::Unsupported, reason));
+        };
+        drop(held);
+        let external_commits = own.external_commits();
+        let counter = Some(counter);
+        Ok(Self { counter, index, own, wake, seen: None, external_commits, connection })
+    }
+
+    fn look(&mut self) {
+        let header = self.index.header();
+        if self.seen == Some(header) {
+            return;
+        }
+        // The first look wakes too: nothing has told of what was committed before it.
+        let first = self.seen.replace(header).is_none();
+        let met = self.own.external_commits();
+        let held = self.connection.lock();
+        // A counter that cannot be read may include commits of other processes.
+        let version = self.counter.as_mut().and_then(|counter| counter.read().ok());
+        drop(held);
+        let ours = version.is_some_and(|version| self.own.left_last(version));
+        if first || met != self.external_commits || !ours {
+            self.external_commits = met;
+            (self.wake)();
+        }
+    }
+}
+
+impl Drop for Looker {
+    fn drop(&mut self) {
+        let _held = self.connection.lock();
+        self.counter = None;
+    }
+}
+
+/// The database's commit counter, as the file has it now.
+struct Counter(Statement);
+
+impl Counter {
+    fn read(&mut self) -> Result<u64> {
+        let mut run = self.0.run();
+        match run.step()? {
+            true => Ok(run.column_int(0).cast_unsigned()),
+            false => Err(Error::corrupt("the commit counter is missing: the file is damaged")),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The integrity check of a file: SQLite's own of its pages, then ours of their contents.
+//!
+//! Whatever is in a row is a finding at most: a row that cannot be read is what is looked for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use super::connection::{self, Access};
+use super::errors::failure;
+use super::interrupt::interrupted_unless;
+use super::layout::SPILLED;
+use super::values::encoding;
+use crate::codec::{cbor, key, v8};
+use crate::engine::GoesOn;
+use crate::model::{Encoding, Error, Result};
+
+/// What is wrong, as far as found.
+struct Findings {
+    found: Vec<String>,
+    max: usize,
+}
+
+impl Findings {
+    fn add(&mut self, finding: String) {
+        if !self.is_full() {
+            self.found.push(finding);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.max
+    }
+}
+
+pub(super) fn check(
+    path: &Path,
+    busy: Duration,
+    findings_max: usize,
+    goes_on: &GoesOn,
+) -> Result<Vec<String>> {
+    let mut connection = connection::open(path, Access::Read, busy)?;
+    connection.execute_batch("BEGIN").map_err(failure)?;
+    interrupted_unless(&mut connection, goes_on, |connection| {
+        let found = integrity_check(connection, findings_max)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let mut findings = Findings { found, max: findings_max };
+        check_rows(connection, &mut findings)?;
+        check_counts(connection, &mut findings)?;
+        Ok(findings.found)
+    })
+}
+
+/// SQLite's own check; at most so many findings.
+pub(super) fn integrity_check(connection: &Connection, findings_max: usize) -> Result<Vec<String>> {
+    let sql = format!("PRAGMA integrity_check({findings_max})");
+    let mut statement = connection.prepare(&sql).map_err(failure)?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failure)?;
+    let mut findings = Vec::new();
+    for row in rows {
+        let finding = row.map_err(failure)?;
+        if finding != "ok" {
+            findings.push(finding);
+        }
+    }
+    findings.truncate(findings_max);
+    Ok(findings)
+}
+
+/// Keys are keys, values are values, numbers are numbers, and no row is newer than the file.
+fn check_rows(connection: &Connection, findings: &mut Findings) -> Result<()> {
+    let newest = "SELECT version FROM data_version WHERE k = 0";
+    let newest = connection.query_row(newest, [], |row| integer(row, 0)).map_err(failure)?;
+    if newest.is_none() {
+        findings.add("the commit counter is not a number".into());
+    }
+    let sql = "SELECT kv.k, kv.v_encoding, kv.version, kv.expiration_ms, \
+               iif(kv.v_encoding >= 256, openkv_spill.v, kv.v) FROM kv \
+               LEFT JOIN openkv_spill ON kv.v_encoding >= 256 AND openkv_spill.id = kv.v";
+    let mut statement = connection.prepare(sql).map_err(failure)?;
+    let mut rows = statement.query([]).map_err(failure)?;
+    while let Some(row) = rows.next().map_err(failure)?
+        && !findings.is_full()
+    {
+        check_row(row, newest.unwrap_or(i64::MAX), findings).map_err(failure)?;
+    }
+    Ok(())
+}
+
+fn check_row(row: &Row<'_>, newest: i64, findings: &mut Findings) -> rusqlite::Result<()> {
+    let ValueRef::Blob(at) = row.get_ref(0)? else {
+        findings.add("an entry has a key that is not bytes".into());
+        return Ok(());
+    };
+    let mut add = |what: String| findings.add(format!("entry {}: {what}", hex(at)));
+    if let Err(error) = key::validate(at) {
+        add(format!("its key is none: {error}"));
+    }
+    match integer(row, 2)? {
+        None => add("its version is not a number".into()),
+        Some(version) if version > newest => {
+            add(format!("version {version} is beyond the counter, {newest}"));
+        }
+        Some(_) => {}
+    }
+    if integer(row, 3)?.is_none() {
+        add("its end is not a number".into());
+    }
+    match (integer(row, 1)?, row.get_ref(4)?) {
+        (None, _) => add("its value's encoding is not a number".into()),
+        (Some(id), ValueRef::Blob(value)) => {
+            if let Err(error) = readable(id, value) {
+                add(format!("its value cannot be read: {error}"));
+            }
+        }
+        (Some(id), _) if id >= SPILLED => add("its value is missing from openkv_spill".into()),
+        (Some(_), _) => add("its value is not bytes".into()),
+    }
+    Ok(())
+}
+
+/// An integer column; `None` where there is something else.
+fn integer(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Integer(number) => Some(number),
+        _ => None,
+    })
+}
+
+fn readable(id: i64, value: &[u8]) -> Result<()> {
+    let unreadable = |error: crate::codec::Malformed| Error::corrupt(error.to_string());
+    match encoding(if id < SPILLED { id } else { id - SPILLED })? {
+        Encoding::Cbor => cbor::decode(value).map(drop).map_err(unreadable),
+        Encoding::V8 => v8::decode(value).map(drop).map_err(unreadable),
+        Encoding::Le64 if value.len() != 8 => Err(Error::corrupt("a KvU64 that is not 8 bytes")),
+        Encoding::Le64 | Encoding::Bytes => Ok(()),
+    }
+}
+
+/// What is wrong if there are any, and their number.
+const COUNTS: [(&str, &str); 6] = [
+    (
+        "values in openkv_spill belong to no entry",
+        "SELECT count(*) FROM openkv_spill \
+         WHERE id NOT IN (SELECT v FROM kv WHERE v_encoding >= 256)",
+    ),
+    (
+        "entries have a value in openkv_spill that is another one's too",
+        "SELECT count(*) - count(DISTINCT v) FROM kv WHERE v_encoding >= 256",
+    ),
+    (
+        "messages have a time that is not a number",
+        "SELECT count(*) FROM openkv_queue \
+         WHERE typeof(due_ms) <> 'integer' OR typeof(lock_end_ms) NOT IN ('integer', 'real')",
+    ),
+    (
+        "dead messages have a time that is not a number",
+        "SELECT count(*) FROM openkv_dead \
+         WHERE typeof(died_ms) <> 'integer' OR typeof(purge_ms) NOT IN ('integer', 'null')",
+    ),
+    (
+        "messages of Deno's queue have a time that is not a number",
+        "SELECT count(*) FROM queue WHERE typeof(ts) <> 'integer'",
+    ),
+    (
+        "messages that Deno handles have a time that is not a number",
+        "SELECT count(*) FROM queue_running WHERE typeof(deadline) <> 'integer'",
+    ),
+];
+
+fn check_counts(connection: &Connection, findings: &mut Findings) -> Result<()> {
+    for (what, sql) in COUNTS {
+        let count: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(failure)?;
+        if count > 0 {
+            findings.add(format!("{count} {what}"));
+        }
+    }
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::Maintenance;
+    use crate::engine::sqlite::SqliteEngine;
+
+    /// Three entries, one of them spilled, and a message.
+    const SOUND: &str = "
+        UPDATE data_version SET version = 9;
+        INSERT INTO openkv_spill VALUES (7, zeroblob(2000));
+        INSERT INTO kv VALUES (x'026100', x'00', 3, 1, 0, -1), (x'026200', x'00', 3, 2, 0, 5),
+          (x'026300', 7, 256 + 3, 3, 0, -1);
+        INSERT INTO openkv_queue VALUES (1, 'q', 0, 5, 0, 0, 0, 5, 5, 5, NULL, NULL, x'', x'', x'');
+    ";
+
+    /// Some of these ended the integrity check, others it passed.
+    #[test]
+    fn what_no_program_writes_is_found() {
+        for (sql, expected) in [
+            ("SELECT 1", None),
+            ("UPDATE kv SET k = 'b' WHERE k = x'026200'", Some("not bytes")),
+            (
+                "UPDATE kv SET v_encoding = 'x' WHERE k = x'026100'",
+                Some("encoding is not a number"),
+            ),
+            ("UPDATE kv SET v_encoding = -1 WHERE k = x'026100'", Some("cannot be read")),
+            ("UPDATE kv SET v_encoding = 512 + 3 WHERE k = x'026300'", Some("cannot be read")),
+            ("UPDATE kv SET v_encoding = 256 + 3 WHERE k = x'026100'", Some("missing from")),
+            ("UPDATE kv SET v = 'text' WHERE k = x'026100'", Some("value is not bytes")),
+            ("UPDATE kv SET version = 'x' WHERE k = x'026100'", Some("version is not a number")),
+            ("UPDATE kv SET version = 10 WHERE k = x'026100'", Some("beyond the counter")),
+            ("UPDATE data_version SET version = 'x'", Some("counter is not a number")),
+            ("UPDATE kv SET expiration_ms = 'x'", Some("end is not a number")),
+            ("UPDATE openkv_queue SET due_ms = 'x'", Some("1 messages have a time")),
+            ("UPDATE openkv_queue SET lock_end_ms = 'x'", Some("1 messages have a time")),
+            ("DELETE FROM kv WHERE k = x'026300'", Some("belong to no entry")),
+            (
+                "INSERT INTO kv SELECT x'026400', v, v_encoding, 3, 0, -1 FROM kv WHERE k = x'026300'",
+                Some("1 entries have a value in openkv_spill that is another one's"),
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("kv");
+            let engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
+            let raw = Connection::open(&path).unwrap();
+            let always: GoesOn = Arc::new(|| true);
+            raw.execute_batch(SOUND).unwrap();
+            raw.execute_batch(sql).unwrap();
+            let findings = engine.check(100, &always).unwrap();
+            match expected {
+                None => assert_eq!(findings, Vec::<String>::new()),
+                Some(what) => {
+                    assert!(findings.iter().any(|f| f.contains(what)), "{sql}: {findings:?}");
+                }
+            }
+        }
+    }
+}

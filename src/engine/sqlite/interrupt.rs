@@ -1,0 +1,83 @@
+//! Work on a connection that ends when its caller does not wait for it any more.
+
+use rusqlite::Connection;
+
+use super::errors::failure;
+use crate::engine::GoesOn;
+use crate::model::{Error, LONG_READ_INSTRUCTIONS, Result};
+
+/// Runs `work`. While one of its statements takes long, SQLite asks `goes_on` now and then; `false`
+/// makes the statement fail.
+pub(super) fn interruptible<T>(
+    connection: &mut Connection,
+    goes_on: &GoesOn,
+    work: impl FnOnce(&Connection) -> Result<T>,
+) -> Result<T> {
+    let asked = goes_on.clone();
+    connection.progress_handler(LONG_READ_INSTRUCTIONS, Some(move || !asked())).map_err(failure)?;
+    let done = work(connection);
+    let removed = connection.progress_handler(0, None::<fn() -> bool>).map_err(failure);
+    done.and_then(|done| removed.map(|()| done))
+}
+
+/// As [`interruptible`], for work that nothing follows.
+///
+/// # Errors
+/// `Closed` when ended by `goes_on`; what `work` answers.
+pub(super) fn interrupted_unless<T>(
+    connection: &mut Connection,
+    goes_on: &GoesOn,
+    work: impl FnOnce(&Connection) -> Result<T>,
+) -> Result<T> {
+    if !goes_on() {
+        return Err(Error::closed());
+    }
+    let done = interruptible(connection, goes_on, work);
+    done.map_err(|error| if goes_on() { error } else { Error::closed() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::{Engine, Maintenance, Writer};
+    use crate::model::Kind;
+
+    const ENTRIES: &str = "
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        INSERT INTO kv SELECT unhex('02' || hex(printf('%08d', i)) || '00'), zeroblob(100), 3, 0, 0, -1 FROM n;
+        DELETE FROM kv WHERE k >= unhex('02' || hex('00004000') || '00');
+    ";
+
+    /// A vacuum and an integrity check went on to their end when their caller was gone.
+    #[test]
+    fn a_vacuum_and_a_check_end_with_their_caller_and_leave_the_file_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kv");
+        let engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
+        Connection::open(&path).unwrap().execute_batch(ENTRIES).unwrap();
+        let mut writer = engine.writer().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let always: GoesOn = Arc::new(|| true);
+        for asks in [0, 1, 3] {
+            // They are asked more often than that, in each of them.
+            let after = || -> GoesOn {
+                let asked = AtomicUsize::new(0);
+                Arc::new(move || asked.fetch_add(1, Ordering::SeqCst) < asks)
+            };
+            let ended = writer.vacuum(deadline, &after()).map_err(|error| error.kind());
+            assert_eq!(ended, Err(Kind::Closed), "a vacuum, after {asks}");
+            let ended = engine.check(100, &after()).map_err(|error| error.kind());
+            assert_eq!(ended, Err(Kind::Closed), "a check, after {asks}");
+            assert_eq!(engine.check(100, &always).unwrap(), Vec::<String>::new());
+        }
+        let done = writer.vacuum(deadline, &always).unwrap();
+        assert!(done.after_bytes < done.before_bytes, "{done:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Values and versionstamps as columns hold them.
+//!
+//! A file that Deno and openkv share has values in V8's format. The format stays inside this engine:
+//! values are converted to CBOR when they are read and to V8's format when they are written.
+
+use std::borrow::Cow;
+
+use crate::codec::transcode::{to_cbor, to_v8};
+use crate::model::{EncodedValue, Encoding, Error, Result, Versionstamp};
+
+/// Deno's own index, which is in its files beside openkv's smaller one.
+pub(super) const INDEX: &str = "CREATE INDEX kv_expiration_ms_idx ON kv (expiration_ms);";
+
+/// The stamp of a stored commit counter.
+pub(super) fn stamp(version: i64) -> Versionstamp {
+    Versionstamp::new(version.cast_unsigned())
+}
+
+/// The encoding of a stored id.
+pub(super) fn encoding(id: i64) -> Result<Encoding> {
+    Encoding::from_id(id)
+        .ok_or_else(|| Error::invalid(format!("The value encoding {id} is unknown.")))
+}
+
+/// A stored value in the format of all other files. A value that only Deno can read stays as it is;
+/// decoding it is an error.
+pub(super) fn shown(encoding: Encoding, bytes: &[u8]) -> (Encoding, Cow<'_, [u8]>) {
+    let plain = || (encoding, Cow::Borrowed(bytes));
+    match encoding {
+        Encoding::V8 => {
+            to_cbor(bytes).map_or_else(|_| plain(), |cbor| (Encoding::Cbor, Cow::Owned(cbor)))
+        }
+        _ => plain(),
+    }
+}
+
+/// Checks that a file whose values have this format can store a value.
+///
+/// # Errors
+/// `Invalid` if not.
+pub(super) fn check(file: Encoding, encoding: Encoding, bytes: &[u8]) -> Result<()> {
+    if (file, encoding) != (Encoding::V8, Encoding::Cbor) {
+        return Ok(());
+    }
+    to_v8(bytes).map(drop).map_err(|error| {
+        Error::invalid(format!(
+            "The file keeps values in V8's format, for Deno, which has no place for this one: {}",
+            error.message()
+        ))
+    })
+}
+
+/// The encoding and bytes under which a value goes into a row.
+pub(super) fn stored(file: Encoding, value: &EncodedValue) -> (Encoding, Cow<'_, [u8]>) {
+    let plain = (value.encoding, Cow::Borrowed(value.bytes.as_slice()));
+    if (file, value.encoding) != (Encoding::V8, Encoding::Cbor) {
+        return plain;
+    }
+    match to_v8(&value.bytes) {
+        Ok(bytes) => (Encoding::V8, Cow::Owned(bytes)),
+        // [`check`] refuses these, but older messages may have them.
+        Err(error) => {
+            tracing::warn!(%error, "a value stays in openkv's format: Deno cannot read it");
+            plain
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_deno_can_read_is_shown_as_it_is() {
+        assert_eq!(shown(Encoding::V8, &[1, 2]), (Encoding::V8, Cow::Borrowed(&[1, 2][..])));
+        let (encoding, bytes) = shown(Encoding::V8, &[0xff, 0x0f, b'0']);
+        assert_eq!((encoding, &*bytes), (Encoding::Cbor, &[0xf6][..]));
+    }
+
+    #[test]
+    fn only_files_for_deno_are_choosy() {
+        // Tag 27 ["Blob", h'', ""].
+        let blob = [0xd8, 27, 0x83, 0x64, b'B', b'l', b'o', b'b', 0x40, 0x60];
+        let value = EncodedValue { encoding: Encoding::Cbor, bytes: blob.to_vec() };
+        assert!(check(Encoding::Cbor, Encoding::Cbor, &blob).is_ok());
+        assert!(check(Encoding::V8, Encoding::Cbor, &blob).is_err());
+        assert_eq!(stored(Encoding::V8, &value).0, Encoding::Cbor);
+        let null = EncodedValue { encoding: Encoding::Cbor, bytes: vec![0xf6] };
+        assert_eq!(stored(Encoding::V8, &null), (Encoding::V8, vec![0xff, 0x0f, b'0'].into()));
+        assert_eq!(stored(Encoding::Cbor, &null).0, Encoding::Cbor);
+    }
+}

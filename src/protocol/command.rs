@@ -1,0 +1,283 @@
+//! The table of commands: everything that the layers have to know about a command, declared once.
+//!
+//! A call names a command by its number and carries its frame. `call` takes the handlers and the
+//! metrics from this table, the server the rights and bounds, the client the retry safety; a test
+//! compares the table with `js/native/contract.ts` and `js/native/contract.md`. A row that is added here is
+//! served over a URL without another line.
+
+/// Hands the table to the macro `$each`. The columns of a row:
+///
+/// `Name = number, handler in call, access, retry safety, [traits], [metric], "feature"`
+///
+/// The feature is what a caller uses; the error that a server lacks the command names it.
+macro_rules! commands {
+    ($each:ident) => {
+        $each! {
+            /// Moves the log into the file.
+            Checkpoint = 1, maintain::checkpoint, Write, Idempotent, [WholeTimeout], [Checkpoint], "checkpoint";
+            /// How large the database is.
+            Stats = 2, maintain::stats, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], "stats";
+            /// Gives free pages back to the file system.
+            Vacuum = 3, maintain::vacuum, Write, Idempotent, [WholeTimeout], [Vacuum], "vacuum";
+            /// The counters of the database.
+            Metrics = 4, metrics::metrics, Read, Idempotent, [], [], "metrics";
+            /// Copies the file to a path.
+            Backup = 5, backup::backup, Local(NO_BACKUP), Idempotent, [WholeTimeout], [Backup], "backup";
+            /// How far a backup is.
+            BackupProgress = 6, backup::progress, Local(NO_BACKUP), Idempotent, [WholeTimeout], [], "backup";
+            /// Checks the whole file.
+            Check = 7, backup::check, Write, Idempotent, [WholeTimeout, OneAtATime], [], "check";
+            /// How many entries a range has.
+            Count = 10, scan::count, Read, Idempotent, [EndsWithHandle, WholeTimeout], [Count], "count";
+            /// A step of a list with conditions.
+            Scan = 11, scan::scan, Read, Idempotent, [EndsWithHandle], [List], "lists of a depth, and with where, keysOnly or withExpiry";
+            /// When an entry expires.
+            Ttl = 12, expiry::ttl, Read, Idempotent, [], [Ttl], "ttl";
+            /// Deletes many entries. A repetition would delete what others have written in between.
+            DeleteMany = 13, deletion::delete_many, Write, Unsafe, [EndsWithHandle, AfterWrites, LongFrame], [DeleteMany], "deleteMany";
+            /// Entries with their expiry.
+            Entries = 14, scan::entries, Read, Idempotent, [], [GetWithExpiry], "the ends of entries (withExpiry)";
+            /// What a write would leave.
+            Preview = 19, preview::preview, Read, Idempotent, [], [], "a transaction's reads of what it has changed itself";
+            /// Ends a received message. Its number and lock are never given out again.
+            Settle = 30, queue::settle, Write, Conditional, [ZeroSaysNothing], [Settle], "messages that are received";
+            /// Renews the lock of a received message, from now on.
+            Extend = 31, queue::extend, Write, Idempotent, [], [Extend], "messages that are received";
+            /// How full a queue is.
+            QueueStats = 32, queue::stats, Read, Idempotent, [EndsWithHandle], [], "queues by name";
+            /// A page of dead messages.
+            DeadList = 33, queue::dead_list, Read, Idempotent, [], [], "dead messages";
+            /// A dead message.
+            DeadGet = 34, queue::dead_get, Read, Idempotent, [], [], "dead messages";
+            /// Puts a dead message back into its queue.
+            DeadRequeue = 35, queue::dead_requeue, Write, Conditional, [ZeroSaysNothing, FillsQueue], [], "dead messages";
+            /// Deletes a dead message.
+            DeadDelete = 36, queue::dead_delete, Write, Conditional, [ZeroSaysNothing], [], "dead messages";
+            /// Deletes dead messages by their age, one step.
+            DeadPurge = 37, queue::dead_purge, Write, Unsafe, [], [], "dead messages";
+            /// The ends, renewals and credits of a remote consumer, by number and lock.
+            LockUpdate = 38, lock_update::lock_update, Write, Idempotent, [OutOfTurn], [], "listening to queues";
+            /// Ends the stream of a remote consumer, or its wait for a message.
+            ConsumeEnd = 39, lock_update::consume_end, Write, Idempotent, [], [], "messages that are received";
+            /// Answers when the server knows of everything that listeners have settled.
+            Acknowledged = 40, lock_update::acknowledged, Local("the client answers it, which knows what it has sent"), Idempotent, [], [], "listening to queues";
+            /// Makes a full-text index. The same index is made once.
+            CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], "search";
+            /// Drops an index.
+            DropIndex = 51, search::remove, Write, Unsafe, [], [], "search";
+            /// Describes the indexes.
+            ListIndexes = 52, search::list, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], "search";
+            /// A page of hits.
+            Search = 53, search::search, Read, Idempotent, [EndsWithHandle], [Search], "search";
+        }
+    };
+}
+
+pub(crate) use commands;
+
+/// Who may call a command over a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A token that may read.
+    Read,
+    /// A token that may write: the command changes something, or is work for the whole database.
+    Write,
+    /// No client: the command belongs to the process that has the database, for this reason.
+    Local(&'static str),
+}
+
+/// What a repetition of a request can do; of several together, the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RetrySafety {
+    /// A repetition changes nothing more.
+    Idempotent,
+    /// A repetition of what has happened is refused or does nothing, so its answer does not tell
+    /// whether the first try has happened.
+    Conditional,
+    /// A repetition can do something a second time.
+    Unsafe,
+}
+
+/// Properties that only some commands have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trait {
+    /// Closing the handle ends it.
+    EndsWithHandle,
+    /// One try may take the whole timeout: the work grows with the database, and a second try beside
+    /// the first one would only double it.
+    WholeTimeout,
+    /// Waits for all writes that were called before.
+    AfterWrites,
+    /// Takes no place among the requests that a client has under way.
+    OutOfTurn,
+    /// An answer of zeros to a repetition does not tell whether the first try has done the work.
+    ZeroSaysNothing,
+    /// Its frame may be as long as a write's.
+    LongFrame,
+    /// The storage quota must have room for what it adds.
+    FillsStorage,
+    /// The queue that its frame begins with must have room for what it adds.
+    FillsQueue,
+    /// A server carries one out at a time for each database.
+    OneAtATime,
+}
+
+const NO_BACKUP: &str = "a backup is a file of the machine that has the database, so it is made \
+    there; to copy the entries, use openkv copy or export";
+
+macro_rules! define {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $file:ident :: $handler:ident, $access:expr,
+        $retry:ident, [$($trait:ident),*], [$($metric:ident)?], $feature:literal;)*) => {
+        /// What a call asks for. The numbers are the contract's.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Command { $($(#[$doc])* $name = $number,)* }
+
+        impl Command {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The command of that number.
+            ///
+            /// ```
+            /// use openkv::protocol::Command;
+            /// assert_eq!(Command::from_number(10), Some(Command::Count));
+            /// assert_eq!(Command::from_number(0), None);
+            /// ```
+            #[must_use]
+            pub const fn from_number(number: u32) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Who may call it over a URL.
+            #[must_use]
+            pub const fn access(self) -> Access {
+                use Access::{Local, Read, Write};
+                match self { $(Self::$name => $access,)* }
+            }
+
+            /// What a repetition of it can do.
+            #[must_use]
+            pub const fn retry_safety(self) -> RetrySafety {
+                match self { $(Self::$name => RetrySafety::$retry,)* }
+            }
+
+            /// The feature that uses it, for errors.
+            #[must_use]
+            pub const fn feature(self) -> &'static str {
+                match self { $(Self::$name => $feature,)* }
+            }
+
+            const fn traits(self) -> &'static [Trait] {
+                match self { $(Self::$name => &[$(Trait::$trait),*],)* }
+            }
+        }
+    };
+}
+
+commands!(define);
+
+impl Command {
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// Whether it has the property.
+    #[must_use]
+    pub fn is(self, property: Trait) -> bool {
+        self.traits().contains(&property)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commands that only the Rust client sends.
+    const NOT_CALLED_BY_JAVASCRIPT: [Command; 2] = [Command::LockUpdate, Command::ConsumeEnd];
+
+    fn file(path: &str) -> String {
+        std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    /// The name in `js/native/contract.ts` and on the contract's page: `DeadList` is `DEAD_LIST`.
+    fn name(command: Command) -> String {
+        let mut name = String::new();
+        for letter in format!("{command:?}").chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.push(letter.to_ascii_uppercase());
+        }
+        name
+    }
+
+    #[test]
+    fn numbers_come_back_as_they_were_and_grow_in_the_table() {
+        for command in Command::ALL {
+            assert_eq!(Command::from_number(command.number()), Some(*command));
+        }
+        assert!(Command::ALL.is_sorted_by_key(|command| command.number()));
+    }
+
+    #[test]
+    fn javascript_has_the_same_numbers() {
+        let text = file("js/native/contract.ts");
+        let constants = text.lines().filter_map(|line| {
+            let (name, number) = line.strip_prefix("export const CALL_")?.split_once(" = ")?;
+            let number = number.strip_suffix(';')?.parse::<u32>().ok()?;
+            (name != "FAILED").then(|| (name.to_owned(), number))
+        });
+        let mut constants: Vec<_> = constants.collect();
+        constants.sort_by_key(|(_, number)| *number);
+        let called =
+            Command::ALL.iter().filter(|command| !NOT_CALLED_BY_JAVASCRIPT.contains(command));
+        let table: Vec<_> = called.map(|of| (name(*of), of.number())).collect();
+        assert_eq!(constants, table);
+    }
+
+    /// The contract describes each command by `number` NAME, in the order of its capability.
+    #[test]
+    fn the_contract_describes_each_command() {
+        let page = file("js/native/contract.md");
+        let list = page.split("\n**Commands**").nth(1).unwrap();
+        let list = list.lines().take_while(|line| !line.starts_with("Sized:"));
+        let heads = list.filter_map(|line| line.strip_prefix(" - `")?.split([':', '→']).next());
+        let mut described: Vec<(u32, String)> = Vec::new();
+        for head in heads {
+            for part in head.split(", `") {
+                let (number, rest) = part.split_once("` ").unwrap();
+                let words = |c: char| c != '_' && !c.is_ascii_uppercase();
+                let name = rest.split(words).next().unwrap();
+                described.push((number.parse().unwrap(), name.to_owned()));
+            }
+        }
+        described.sort();
+        let table: Vec<_> = Command::ALL.iter().map(|of| (of.number(), name(*of))).collect();
+        assert_eq!(described, table);
+    }
+
+    /// The table of `js/native/contract.md`, line by line.
+    #[test]
+    fn the_contract_shows_access_and_retry_safety() {
+        let page = file("js/native/contract.md");
+        for command in Command::ALL {
+            let access = match command.access() {
+                Access::Read => "read",
+                Access::Write => "write",
+                Access::Local(_) => "local",
+            };
+            let retry = format!("{:?}", command.retry_safety()).to_lowercase();
+            let row = format!("| {} | {} | {access} | {retry} |", command.number(), name(*command));
+            assert!(page.contains(&row), "the table of commands lacks: {row}");
+        }
+        let rows = page.lines().skip_while(|line| *line != "| number | command | access | retry |");
+        let rows = rows.skip(2).take_while(|line| line.starts_with('|')).count();
+        assert_eq!(rows, Command::ALL.len());
+    }
+}

@@ -1,0 +1,166 @@
+//! openkv's own extension of the protocol: requests whose bodies are the frames of
+//! `js/native/contract.md`, for a client that has asked for them and a server that offers them.
+//!
+//! Each is a `POST` behind an endpoint's URL, with the token and the headers of the data path:
+//!
+//! | path | body | answer |
+//! |---|---|---|
+//! | `/openkv/read` | u32 count, range requests | range answers |
+//! | `/openkv/watch` | u8 raw, u32 count, keys | a stream of range answers (`state`) |
+//! | `/openkv/write` | u32 count, writes | outcomes |
+//! | `/openkv/call/COMMAND` | the command's frame | the command's answer |
+//! | `/openkv/feed` | a feed request | a stream of batches (`feed`) |
+//! | `/openkv/consume` | `protocol::consume` | a stream |
+//! | `/openkv/receive` | `protocol::consume` | a message, or nothing |
+//!
+//! An answer of status 200 begins with a byte: 0, and the answer follows; else the body is an error
+//! record. Its kind is the kind that the store has answered with, so that the error is the same one
+//! as of a local database. What the server itself refuses has a status, as on every other route.
+
+use crate::model::{Error, Limits};
+use crate::protocol::frame::{parse_error, push_error};
+
+/// The extension that offers all requests of this file.
+pub const FRAMES: &str = "frames-1";
+
+/// The extension that offers change feeds (`protocol::feed`).
+pub const FEEDS: &str = "feeds-1";
+
+/// The extension that offers consumers of queues (`protocol::consume`).
+pub const QUEUES: &str = "queues-1";
+
+/// What openkv's server offers to a client that has asked.
+pub const OFFERED: [&str; 3] = [FRAMES, FEEDS, QUEUES];
+
+/// The paths of the extension, behind an endpoint's URL.
+pub const CALL: &str = "openkv/call";
+/// As [`CALL`].
+pub const CONSUME: &str = "openkv/consume";
+/// As [`CALL`].
+pub const RECEIVE: &str = "openkv/receive";
+/// As [`CALL`].
+pub const FEED: &str = "openkv/feed";
+/// See [`CALL`].
+pub const READ: &str = "openkv/read";
+/// See [`CALL`].
+pub const WATCH: &str = "openkv/watch";
+/// See [`CALL`].
+pub const WRITE: &str = "openkv/write";
+
+/// Says in a request which of its limits a handle has made narrower than the server's own:
+/// `name=number`, separated by commas. The server holds the narrower ones.
+pub const LIMITS_HEADER: &str = "x-openkv-limits";
+
+/// Says in a request of [`WRITE`] that the client knows every status of an outcome. A server that
+/// does not know the header, and one that does not find it, answers the status bytes 0 to 3 only.
+pub const RESULTS_HEADER: &str = "x-openkv-results";
+
+/// The type of its requests and answers.
+pub const FRAMES_TYPE: &str = "application/octet-stream";
+
+/// The first byte of an answer that is there.
+pub(super) const GOOD: u8 = 0;
+
+/// The body of an answer that is there.
+#[must_use]
+pub fn write_good(answer: &[u8]) -> Vec<u8> {
+    [&[GOOD], answer].concat()
+}
+
+/// The body of one that is not, and why.
+#[must_use]
+pub fn write_bad(error: &Error) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_error(&mut out, error);
+    out
+}
+
+/// What a body says: the answer, or the store's error.
+///
+/// # Errors
+/// What is wrong with a body that is neither.
+pub fn read_answer(body: &[u8]) -> Result<Result<&[u8], Error>, &'static str> {
+    match body.split_first() {
+        Some((&GOOD, answer)) => Ok(Ok(answer)),
+        Some(_) => parse_error(body).map(Err).map_err(|malformed| malformed.what()),
+        None => Err("an empty answer"),
+    }
+}
+
+/// The body of a read or write: how many there are, then their frame.
+#[must_use]
+pub fn with_count(count: usize, frame: &[u8]) -> Vec<u8> {
+    [&(count as u32).to_le_bytes()[..], frame].concat()
+}
+
+/// The number and the frame of such a body.
+///
+/// # Errors
+/// What is wrong with a body that is too short for a number.
+pub fn split_count(body: &[u8]) -> Result<(usize, &[u8]), &'static str> {
+    let (count, frame) = body.split_first_chunk().ok_or("the frame is cut short")?;
+    Ok((u32::from_le_bytes(*count) as usize, frame))
+}
+
+/// The limits that differ from the server's, for [`LIMITS_HEADER`].
+#[must_use]
+pub fn write_limits(limits: &Limits) -> String {
+    let (wide, mut text) = (Limits::wide(), String::new());
+    for ((name, value), (_, most)) in limits.entries().zip(wide.entries()) {
+        if value < most {
+            let comma = if text.is_empty() { "" } else { "," };
+            text += &format!("{comma}{name}={value}");
+        }
+    }
+    text
+}
+
+/// The server's limits, narrowed by what a client says. Names that are not known are passed over.
+///
+/// # Errors
+/// `Invalid` for text that is not of that form.
+pub fn read_limits(text: &str) -> Result<Limits, Error> {
+    let (wide, mut limits) = (Limits::wide(), Limits::wide());
+    for item in text.split(',').filter(|item| !item.is_empty()) {
+        let parsed = item.split_once('=').and_then(|(name, n)| Some((name, n.parse().ok()?)));
+        let (name, value): (&str, usize) = parsed.ok_or_else(|| {
+            Error::invalid(format!("{LIMITS_HEADER} is like valueBytesMax=65536,checksMax=100"))
+        })?;
+        if let Some((_, most)) = wide.entries().find(|(known, _)| *known == name) {
+            limits.set(name, value.min(most));
+        }
+    }
+    Ok(limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    #[test]
+    fn answers_and_errors_come_back_as_they_were() {
+        assert_eq!(read_answer(&write_good(b"ab")), Ok(Ok(&b"ab"[..])));
+        assert_eq!(read_answer(&write_good(b"")), Ok(Ok(&b""[..])));
+        let error = Error::new(Kind::FeedGap, "a gap");
+        assert_eq!(read_answer(&write_bad(&error)), Ok(Err(error.clone())));
+        let bad = write_bad(&error);
+        for len in 0..bad.len() {
+            assert!(read_answer(&bad[..len]).is_err(), "{len}");
+        }
+        assert!(read_answer(&[99, 0, 0, 0, 0]).is_err());
+        assert!(read_answer(&[1, 1, 0, 0, 0, 0xff]).is_err());
+    }
+
+    #[test]
+    fn limits_only_narrow() {
+        assert_eq!(write_limits(&Limits::wide()), "");
+        let deno = Limits::default();
+        assert_eq!(read_limits(&write_limits(&deno)), Ok(deno));
+        let wider = read_limits("valueBytesMax=99999999999,later=5,checksMax=7,").unwrap();
+        assert_eq!(wider, Limits { checks_max: 7, ..Limits::wide() });
+        for bad in ["a", "a=", "a=-1", "checksMax=1x", "=,"] {
+            assert!(read_limits(bad).is_err(), "{bad}");
+        }
+    }
+}

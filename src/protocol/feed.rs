@@ -1,0 +1,226 @@
+//! A feed's stream: what it was opened with, batch after batch, and why it has ended.
+//!
+//! A message is an answer of the extension: a batch, or the error that ends the stream. A batch
+//! without changes tells how far the feed is: the first one where it was opened, later ones that
+//! nothing has happened in its range up to there. So a client that has to ask anew goes on where
+//! nothing is missing, and a feed that waits does not fall behind.
+
+use super::extension::{GOOD, read_answer};
+use crate::codec::framing::framed;
+use crate::model::{
+    Change, Error, FEED_FRAME_BYTES_MAX, FEED_PART_BYTES, KeyRange, Limits, Result, Versionstamp,
+};
+use crate::protocol::frame::{parse_changes, parse_feed, push_changes, push_error, push_feed};
+
+/// What a message of the stream says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FeedMessage {
+    /// These changes, and that with them everything up to the stamp is told.
+    Changes(Versionstamp, Vec<Change>),
+    /// The stream ends.
+    Ended(Error),
+}
+
+/// The body of a request.
+#[must_use]
+pub fn write_request(range: &KeyRange, since: Option<Versionstamp>) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_feed(&mut out, range, since);
+    out
+}
+
+/// Takes a request apart.
+///
+/// # Errors
+/// `Invalid` for what is no request, over the limits, or a range that ends before it starts.
+pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(KeyRange, Option<Versionstamp>)> {
+    let (range, since) = parse_feed(bytes)
+        .map_err(|malformed| Error::invalid(format!("The frame cannot be read: {malformed}")))?;
+    let max = limits.range_key_bytes_max;
+    if let Some(long) = [&range.start, &range.end].into_iter().find(|bound| bound.len() > max) {
+        return Err(Error::invalid(format!(
+            "A bound of the range exceeds the key size limit (max {max} bytes): {} bytes",
+            long.len()
+        )));
+    }
+    if range.start > range.end {
+        return Err(Error::invalid("Start key is greater than end key"));
+    }
+    Ok((range, since))
+}
+
+/// The frames of a batch: several of whole commits, if it is long, so that a connection which breaks
+/// often gets on too.
+///
+/// # Errors
+/// `Invalid` for a commit that no client takes.
+pub fn write_batch(told: Versionstamp, changes: &[Change]) -> Result<Vec<u8>> {
+    let (mut frames, mut rest) = (Vec::new(), changes);
+    loop {
+        let (part, behind) = rest.split_at(first_part(rest));
+        let last = part.last().filter(|_| !behind.is_empty());
+        let up_to = last.map_or(told, |last| Versionstamp::new(last.version));
+        frames.extend(framed(FEED_FRAME_BYTES_MAX, |out| {
+            out.push(GOOD);
+            push_changes(out, up_to, part);
+        })?);
+        if behind.is_empty() {
+            return Ok(frames);
+        }
+        rest = behind;
+    }
+}
+
+/// How many changes make a frame that is long enough.
+fn first_part(changes: &[Change]) -> usize {
+    let mut bytes = 0;
+    let ends = changes.windows(2).position(|two| {
+        let [change, next] = two else { return false };
+        bytes += change.size_bytes();
+        bytes >= FEED_PART_BYTES && next.version != change.version
+    });
+    ends.map_or(changes.len(), |at| at + 1)
+}
+
+/// The frame of an error, behind which the stream ends.
+///
+/// # Errors
+/// `Invalid` for words that no client takes.
+pub fn write_end(error: &Error) -> Result<Vec<u8>> {
+    framed(FEED_FRAME_BYTES_MAX, |out| push_error(out, error))
+}
+
+/// Takes a message apart which may only tell of changes in that range, of commits in their order,
+/// after the one up to which everything has been told (if that is known).
+///
+/// # Errors
+/// `Corrupt` for anything else.
+pub fn read_message(
+    bytes: &[u8],
+    range: &KeyRange,
+    after: Option<Versionstamp>,
+) -> Result<FeedMessage> {
+    let strange = |why: &str| Error::corrupt(format!("a feed's message cannot be read: {why}"));
+    let batch = match read_answer(bytes).map_err(strange)? {
+        Ok(batch) => batch,
+        Err(error) => return Ok(FeedMessage::Ended(error)),
+    };
+    let (told, changes) = parse_changes(batch).map_err(|malformed| strange(malformed.what()))?;
+    let after = after.map(Versionstamp::version);
+    let mut least = after.map_or(0, |after| after.saturating_add(1));
+    for change in &changes {
+        if change.version < least {
+            return Err(strange("its changes are out of order"));
+        }
+        if !range.contains(change.key.as_bytes()) {
+            return Err(strange("it is about a key that is not watched"));
+        }
+        // A commit may have many.
+        least = change.version;
+    }
+    if told.version() < changes.last().map(|change| change.version).or(after).unwrap_or(0) {
+        return Err(strange("it goes back"));
+    }
+    Ok(FeedMessage::Changes(told, changes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::framing::Frames;
+    use crate::model::{EncodedValue, Encoding, Key, Kind};
+
+    fn key(byte: u8) -> Key {
+        Key::from_encoded(vec![byte])
+    }
+
+    fn range() -> KeyRange {
+        KeyRange { start: key(b'b'), end: key(b'd') }
+    }
+
+    fn gone(name: u8, version: u64) -> Change {
+        Change { key: key(name), version, value: None }
+    }
+
+    fn read(told: u64, changes: &[Change], after: Option<u64>) -> Result<FeedMessage> {
+        let frame = write_batch(Versionstamp::new(told), changes).unwrap();
+        read_message(&frame[4..], &range(), after.map(Versionstamp::new))
+    }
+
+    #[test]
+    fn requests_come_back_and_strange_ones_are_refused() {
+        let limits = Limits::default();
+        let since = Some(Versionstamp::new(5));
+        let request = write_request(&range(), since);
+        assert_eq!(read_request(&request, &limits), Ok((range(), since)));
+        for len in 0..request.len() {
+            assert!(read_request(&request[..len], &limits).is_err(), "{len}");
+        }
+        let backwards = KeyRange { start: key(9), end: key(8) };
+        let most = Key::from_encoded(vec![9; limits.range_key_bytes_max]);
+        let more = Key::from_encoded(vec![9; limits.range_key_bytes_max + 1]);
+        let up_to = |end| KeyRange { start: key(1), end };
+        assert!(read_request(&write_request(&up_to(most), None), &limits).is_ok());
+        for bad in [backwards, up_to(more)] {
+            let refused = read_request(&write_request(&bad, None), &limits).unwrap_err();
+            assert_eq!(refused.kind(), Kind::Invalid);
+        }
+    }
+
+    #[test]
+    fn batches_and_ends_come_back() {
+        let changes = [gone(b'b', 3), gone(b'c', 3), gone(b'b', 4)];
+        let told = FeedMessage::Changes(Versionstamp::new(9), changes.to_vec());
+        assert_eq!(read(9, &changes, Some(2)), Ok(told.clone()));
+        assert_eq!(read(9, &changes, None), Ok(told));
+        let nothing = FeedMessage::Changes(Versionstamp::new(9), Vec::new());
+        assert_eq!(read(9, &[], Some(9)), Ok(nothing));
+        let error = Error::new(Kind::FeedGap, "too late");
+        let frame = write_end(&error).unwrap();
+        assert_eq!(read_message(&frame[4..], &range(), None), Ok(FeedMessage::Ended(error)));
+    }
+
+    #[test]
+    fn a_long_batch_goes_in_parts_of_whole_commits() {
+        let set = |version| {
+            let bytes = vec![7; FEED_PART_BYTES / 3];
+            let value = Some(EncodedValue { encoding: Encoding::Bytes, bytes });
+            Change { key: key(b'b'), version, value }
+        };
+        let versions = [1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5];
+        let changes: Vec<_> = versions.map(set).into();
+        let mut frames = Frames::up_to(FEED_FRAME_BYTES_MAX);
+        frames.push(&write_batch(Versionstamp::new(9), &changes).unwrap());
+        let (mut after, mut parts, mut found) = (None, Vec::new(), Vec::new());
+        while let Some(message) = frames.next_message().unwrap() {
+            let Ok(FeedMessage::Changes(told, part)) = read_message(&message, &range(), after)
+            else {
+                panic!("a part that is none")
+            };
+            parts.push((told.version(), part.len()));
+            found.extend(part);
+            after = Some(told);
+        }
+        assert_eq!(found, changes);
+        assert_eq!(parts, [(2, 3), (4, 7), (9, 1)]);
+    }
+
+    #[test]
+    fn a_server_cannot_tell_twice_or_backwards_or_of_other_keys() {
+        for (told, changes, after) in [
+            (9, vec![gone(b'b', 3)], Some(3)),
+            (9, vec![gone(b'b', 2)], Some(3)),
+            (9, vec![gone(b'b', 5), gone(b'b', 4)], None),
+            (9, vec![gone(b'd', 5)], None),
+            (9, vec![gone(b'a', 5)], None),
+            (4, vec![gone(b'b', 5)], None),
+            (4, vec![], Some(5)),
+        ] {
+            let refused = read(told, &changes, after).unwrap_err();
+            assert_eq!(refused.kind(), Kind::Corrupt, "{told} {changes:?}");
+        }
+        for bad in [&[][..], &[0], &[0; 30], &[99, 0, 0, 0, 0]] {
+            assert!(read_message(bad, &range(), None).is_err(), "{bad:?}");
+        }
+    }
+}

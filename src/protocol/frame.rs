@@ -1,0 +1,42 @@
+//! What crosses between JavaScript and Rust inside one process, and between an openkv client and
+//! server as the bodies of an extension of KV Connect (`js/native/contract.md`).
+//!
+//! There is no version in a frame: inside a process both sides are released together, and on the
+//! network the extension's name has one. All integers are little-endian. Reading is total: a frame
+//! is refused, never believed.
+
+mod answer;
+mod change;
+mod consume;
+mod copied;
+mod feed;
+mod outcome;
+mod queue;
+mod reader;
+mod scan;
+mod search;
+mod write;
+
+pub use answer::{
+    Answer, AnswerPlace, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, push_error,
+    push_failed, put_point,
+};
+pub use consume::{
+    Consume, LockUpdate, Poll, parse_consume, parse_dispatched, parse_lock_update, parse_number,
+    parse_poll, parse_received, push_consume, push_dispatched, push_lock_update, push_poll,
+    push_settlement,
+};
+pub use copied::push_copied;
+pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
+pub use outcome::{parse_outcomes, push_outcomes, push_plain_outcomes};
+pub use queue::{
+    first_queue, parse_dead, parse_dead_list, parse_purge, parse_queue, parse_reason,
+    parse_renewal, parse_settlement, push_dead, push_deliveries, push_received, push_stats,
+};
+pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
+pub use scan::{
+    PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
+    put_absent, put_passed, put_seen,
+};
+pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
+pub use write::{Placed, parse_writes, parse_writes_apart};

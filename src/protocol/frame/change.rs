@@ -1,0 +1,127 @@
+//! The records of changes beyond Deno KV's: arithmetic, arrays, ends, and what a commit fills in.
+
+use super::reader::Reader;
+use crate::codec::{Malformed, cbor, uuid};
+use crate::model::{
+    Arith, Bounds, Calculation, EncodedValue, Encoding, Mutation, Numeric, Operand, Patch, Target,
+    WriteParts,
+};
+
+/// Flags of a CALCULATE.
+const HAS_MIN: u8 = 1;
+const HAS_MAX: u8 = 2;
+const CLAMPS: u8 = 4;
+/// The time of the entry's end follows.
+const CALCULATE_END: u8 = 8;
+
+/// Flags of an APPEND: the items go in front; the time of its end follows.
+const FRONT: u8 = 1;
+const APPEND_END: u8 = 2;
+
+/// Flags of a SET_EXPIRY: the time of its end follows; without an entry the write is lost.
+const EXPIRES: u8 = 1;
+const REQUIRED: u8 = 2;
+
+pub(super) fn calculate(
+    reader: &mut Reader<'_>,
+    value_bytes_max: usize,
+) -> Result<Mutation, Malformed> {
+    let op = match reader.u8()? {
+        0 => Arith::Sum,
+        1 => Arith::Min,
+        2 => Arith::Max,
+        _ => return Err(reader.refused("an unknown calculation")),
+    };
+    let flags = reader.u8()?;
+    if flags & !(HAS_MIN | HAS_MAX | CLAMPS | CALCULATE_END) != 0 {
+        return Err(reader.refused("unknown flags of a calculation"));
+    }
+    let expire_at_ms = reader.end_ms(flags & CALCULATE_END != 0)?;
+    let key = reader.key()?;
+    let operand = reader.value()?;
+    let operand = match (operand.as_le64(), numeric(&operand)) {
+        (Some(n), _) => Operand::U64(n),
+        (None, Some(Numeric::Number(n))) => Operand::Number(n),
+        (None, Some(Numeric::BigInt(n))) => Operand::BigInt(n),
+        (None, None) => return Err(reader.refused("an operand that is no number")),
+    };
+    let mut bound = |flag| {
+        if flags & flag == 0 {
+            return Ok(None);
+        }
+        let value = reader.value()?;
+        numeric(&value).map(Some).ok_or_else(|| reader.refused("a bound that is no number"))
+    };
+    let (min, max) = (bound(HAS_MIN)?, bound(HAS_MAX)?);
+    let bounds = (flags & !CALCULATE_END != 0)
+        .then(|| Box::new(Bounds { min, max, clamp: flags & CLAMPS != 0 }));
+    let calculation = Calculation { op, operand, bounds, value_bytes_max };
+    Ok(Mutation::Calculate { key, calculation, expire_at_ms })
+}
+
+/// A number, which has to be finite, or a bigint.
+fn numeric(value: &EncodedValue) -> Option<Numeric> {
+    let number = (value.encoding == Encoding::Cbor).then(|| cbor::number_of(&value.bytes))??;
+    (!matches!(number, Numeric::Number(n) if !n.is_finite())).then_some(number)
+}
+
+pub(super) fn append(
+    reader: &mut Reader<'_>,
+    value_bytes_max: usize,
+) -> Result<Mutation, Malformed> {
+    let flags = reader.u8()?;
+    if flags & !(FRONT | APPEND_END) != 0 {
+        return Err(reader.refused("unknown flags of an append"));
+    }
+    let expire_at_ms = reader.end_ms(flags & APPEND_END != 0)?;
+    let (key, items) = (reader.key()?, reader.sized()?.to_vec());
+    Ok(Mutation::Append { key, items, front: flags & FRONT != 0, value_bytes_max, expire_at_ms })
+}
+
+pub(super) fn set_expiry(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
+    let flags = reader.u8()?;
+    if flags & !(EXPIRES | REQUIRED) != 0 {
+        return Err(reader.refused("unknown flags of a change of an end"));
+    }
+    let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
+    Ok(Mutation::SetExpiry { key: reader.key()?, expire_at_ms, required: flags & REQUIRED != 0 })
+}
+
+/// Places of the record before: count, then for each whether it is in the key (0), the value (1) or
+/// the message (2), its offset, and its placeholder's number. Each takes one of the records `left`.
+pub(super) fn patches(
+    reader: &mut Reader<'_>,
+    left: &mut usize,
+    parts: &mut WriteParts,
+) -> Result<(), Malformed> {
+    for _ in 0..reader.u32()? {
+        *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
+        let place = reader.u8()?;
+        let offset = reader.u32()? as usize;
+        let placeholder = reader.u64()?;
+        let (mutation, message) = (parts.mutations.len(), parts.messages.len());
+        let (target, bytes) = match place {
+            0 => (
+                Target::Key(mutation.wrapping_sub(1)),
+                parts.mutations.last().map(|mutation| mutation.key().as_bytes()),
+            ),
+            1 => (
+                Target::Value(mutation.wrapping_sub(1)),
+                parts.mutations.last_mut().and_then(Mutation::value_mut).map(|v| v.as_slice()),
+            ),
+            2 => (
+                Target::Message(message.wrapping_sub(1)),
+                parts.messages.last().map(|message| message.value.as_slice()),
+            ),
+            _ => return Err(reader.refused("an unknown place of a placeholder")),
+        };
+        let room = bytes
+            .and_then(|bytes| bytes.get(offset..))
+            .and_then(|rest| rest.get(..uuid::TEXT_BYTES));
+        if room != Some(&uuid::NIL_TEXT[..]) {
+            return Err(reader.refused("a placeholder without its room"));
+        }
+        parts.patches.push(Patch { target, offset, placeholder });
+    }
+    Ok(())
+}

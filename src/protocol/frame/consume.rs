@@ -1,0 +1,272 @@
+//! Frames of remote consumers: their requests, the messages dispatched to them, and their updates of the
+//! messages that they have. Both directions.
+
+use super::queue::{push_received, push_sized, received, renewal, settlement};
+use super::reader::Reader;
+use crate::codec::Malformed;
+use crate::model::{Ask, Delivery, Outcome, Renewal, Settlement};
+
+/// A request for the messages of a queue as they come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consume {
+    /// The queue; empty: Deno's.
+    pub queue: String,
+    /// How long the lock of a message lasts, in ms.
+    pub lock_ms: i64,
+    /// Most messages that are dispatched and not settled.
+    pub concurrency: u32,
+    /// How many of these credits are free.
+    pub credits: u32,
+}
+
+/// A request for one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// The queue; empty: Deno's.
+    pub queue: String,
+    /// How long the lock of the message lasts, in ms.
+    pub lock_ms: i64,
+    /// By which the wait is ended.
+    pub number: u64,
+    /// How long to wait for one, in ms; 0: one that is there now.
+    pub wait_ms: u32,
+}
+
+/// The ends, renewals and credits that a consumer reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockUpdate {
+    /// Its stream; 0: none.
+    pub stream: u64,
+    /// How many credits it has given to that stream since it began.
+    pub granted: u64,
+    /// Ends of deliveries, and locks that go on.
+    pub asks: Vec<Ask>,
+}
+
+/// f64 lock, u32 concurrency, u32 credits, u32 length and the queue's name.
+pub fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
+    out.extend_from_slice(&(asked.lock_ms as f64).to_le_bytes());
+    out.extend_from_slice(&asked.concurrency.to_le_bytes());
+    out.extend_from_slice(&asked.credits.to_le_bytes());
+    push_sized(out, asked.queue.as_bytes());
+}
+
+/// What [`push_consume`] puts there.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let lock_ms = reader.time_ms()?;
+    let (concurrency, credits) = (reader.u32()?, reader.u32()?);
+    let queue = reader.text()?.to_owned();
+    reader.end()?;
+    Ok(Consume { queue, lock_ms, concurrency, credits })
+}
+
+/// u64 number, f64 lock, u32 wait, u32 length and the queue's name.
+pub fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
+    out.extend_from_slice(&asked.number.to_le_bytes());
+    out.extend_from_slice(&(asked.lock_ms as f64).to_le_bytes());
+    out.extend_from_slice(&asked.wait_ms.to_le_bytes());
+    push_sized(out, asked.queue.as_bytes());
+}
+
+/// What [`push_poll`] puts there.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_poll(bytes: &[u8]) -> Result<Poll, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let (number, lock_ms, wait_ms) = (reader.u64()?, reader.time_ms()?, reader.u32()?);
+    let queue = reader.text()?.to_owned();
+    reader.end()?;
+    Ok(Poll { queue, lock_ms, number, wait_ms })
+}
+
+/// A number alone: of a stream, of a wait.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_number(bytes: &[u8]) -> Result<u64, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let number = reader.u64()?;
+    reader.end()?;
+    Ok(number)
+}
+
+/// Appends messages, each behind its lock.
+pub fn push_dispatched<'a>(
+    out: &mut Vec<u8>,
+    dispatched: impl ExactSizeIterator<Item = &'a Delivery>,
+) {
+    out.extend_from_slice(&(dispatched.len() as u32).to_le_bytes());
+    for delivery in dispatched {
+        push_received(out, delivery);
+    }
+}
+
+/// What [`push_dispatched`] puts there.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_dispatched(bytes: &[u8]) -> Result<Vec<Delivery>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let count = reader.u32()? as usize;
+    let mut dispatched = reader.room(count, DELIVERY_BYTES_MIN);
+    for _ in 0..count {
+        dispatched.push(received(&mut reader)?);
+    }
+    reader.end()?;
+    Ok(dispatched)
+}
+
+/// One message behind its lock.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_received(bytes: &[u8]) -> Result<Delivery, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let delivery = received(&mut reader)?;
+    reader.end()?;
+    Ok(delivery)
+}
+
+/// Lock, number, time, attempts and the value's length.
+const DELIVERY_BYTES_MIN: usize = 32;
+/// Kind, number, lock and outcome.
+const ASK_BYTES_MIN: usize = 18;
+
+const SETTLE: u8 = 0;
+const EXTEND: u8 = 1;
+
+/// u64 stream, u64 credits, u32 count, count × (u8 0, a settlement; or u8 1, a renewal).
+pub fn push_lock_update(out: &mut Vec<u8>, update: &LockUpdate) {
+    out.extend_from_slice(&update.stream.to_le_bytes());
+    out.extend_from_slice(&update.granted.to_le_bytes());
+    out.extend_from_slice(&(update.asks.len() as u32).to_le_bytes());
+    for ask in &update.asks {
+        match ask {
+            Ask::Settle(settlement) => {
+                out.push(SETTLE);
+                push_settlement(out, settlement);
+            }
+            Ask::Extend(renewal) => {
+                out.push(EXTEND);
+                push_renewal(out, renewal);
+            }
+        }
+    }
+}
+
+/// What [`push_lock_update`] puts there; at most so many asks.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_lock_update(bytes: &[u8], asks_max: usize) -> Result<LockUpdate, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let (stream, granted) = (reader.u64()?, reader.u64()?);
+    let count = reader.u32()? as usize;
+    if count > asks_max {
+        return Err(reader.refused("more ends and renewals than one request may have"));
+    }
+    let mut asks = reader.room(count, ASK_BYTES_MIN);
+    for _ in 0..count {
+        asks.push(match reader.u8()? {
+            SETTLE => Ask::Settle(settlement(&mut reader)?),
+            EXTEND => Ask::Extend(renewal(&mut reader)?),
+            _ => return Err(reader.refused("neither an end nor a renewal")),
+        });
+    }
+    reader.end()?;
+    Ok(LockUpdate { stream, granted, asks })
+}
+
+/// As `parse_settlement` takes it apart.
+pub fn push_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
+    let Settlement { id, lock, outcome, delay_ms, reason } = settlement;
+    out.extend_from_slice(&(*id as f64).to_le_bytes());
+    out.extend_from_slice(&lock.to_le_bytes());
+    match outcome {
+        Outcome::Done => out.push(0),
+        Outcome::Returned => out.push(2),
+        Outcome::Failed => {
+            out.push(1);
+            out.extend_from_slice(&(delay_ms.unwrap_or(-1) as f64).to_le_bytes());
+            push_sized(out, reason.as_ref().map_or("", |reason| reason.name()).as_bytes());
+            push_sized(out, reason.as_ref().map_or("", |reason| reason.message()).as_bytes());
+        }
+    }
+}
+
+fn push_renewal(out: &mut Vec<u8>, renewal: &Renewal) {
+    out.extend_from_slice(&(renewal.id as f64).to_le_bytes());
+    out.extend_from_slice(&renewal.lock.to_le_bytes());
+    out.extend_from_slice(&(renewal.lock_ms as f64).to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Reason;
+
+    fn every_cut_is_refused<T>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, Malformed>) {
+        for len in 0..bytes.len() {
+            assert!(parse(&bytes[..len]).is_err(), "{len}");
+        }
+        assert!(parse(&[bytes, &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn wishes_come_apart() {
+        let consume = Consume { queue: "mail".into(), lock_ms: 5000, concurrency: 10, credits: 3 };
+        let mut out = Vec::new();
+        push_consume(&mut out, &consume);
+        assert_eq!(parse_consume(&out), Ok(consume));
+        every_cut_is_refused(&out, parse_consume);
+        let poll = Poll { queue: String::new(), lock_ms: 100, number: u64::MAX, wait_ms: 7 };
+        out.clear();
+        push_poll(&mut out, &poll);
+        assert_eq!(parse_poll(&out), Ok(poll));
+        every_cut_is_refused(&out, parse_poll);
+    }
+
+    #[test]
+    fn messages_come_apart() {
+        let of = |id, value| Delivery { id, lock: -id, attempts: 2, enqueued_ms: 5, value };
+        let dispatched = vec![of(1, vec![1, 2, 3]), of(2, vec![])];
+        let mut out = Vec::new();
+        push_dispatched(&mut out, dispatched.iter());
+        assert_eq!(parse_dispatched(&out), Ok(dispatched));
+        every_cut_is_refused(&out, parse_dispatched);
+        assert!(parse_dispatched(&[0xff; 4]).is_err(), "a count alone allocates nothing");
+    }
+
+    #[test]
+    fn what_is_told_comes_apart() {
+        let settled = |outcome| Ask::Settle(Settlement::new(7, 99, outcome));
+        let failed = |delay_ms| {
+            let reason = Some(Reason::new("Error", "no"));
+            Ask::Settle(Settlement { delay_ms, reason, ..Settlement::new(8, -3, Outcome::Failed) })
+        };
+        let update = LockUpdate {
+            stream: 5,
+            granted: u64::MAX,
+            asks: vec![
+                settled(Outcome::Done),
+                failed(None),
+                Ask::Extend(Renewal { id: 1, lock: 2, lock_ms: 300 }),
+                failed(Some(0)),
+                settled(Outcome::Returned),
+            ],
+        };
+        let mut out = Vec::new();
+        push_lock_update(&mut out, &update);
+        assert_eq!(parse_lock_update(&out, 5), Ok(update));
+        every_cut_is_refused(&out, |bytes| parse_lock_update(bytes, 5));
+        assert!(parse_lock_update(&out, 4).is_err());
+        out.clear();
+        push_lock_update(&mut out, &LockUpdate::default());
+        assert_eq!(parse_lock_update(&out, 0), Ok(LockUpdate::default()));
+    }
+}

@@ -1,0 +1,238 @@
+//! Outcomes of writes.
+
+use super::answer::{error, push_error, stamp};
+use super::reader::Reader;
+use crate::codec::{Malformed, uuid};
+use crate::model::{Decision, EncodedValue, Enqueued, Resolved, Results, Versionstamp};
+
+const COMMITTED: u8 = 0;
+const CHECK_FAILED: u8 = 1;
+const REJECTED: u8 = 2;
+const COMMITTED_WITH: u8 = 3;
+const CHECKS_FAILED: u8 = 4;
+const COMMITTED_TELLING: u8 = 5;
+
+/// Flags of what became of a message.
+const DEDUPLICATED: u8 = 1;
+const HAS_ID: u8 = 2;
+
+/// Appends the outcomes of writes.
+pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
+    out.reserve(decisions.len() * (1 + Versionstamp::HEX_BYTES));
+    for decision in decisions {
+        match decision {
+            Decision::CheckFailed(failed) if !failed.is_empty() => {
+                out.push(CHECKS_FAILED);
+                push_count(out, failed.len());
+                failed.iter().for_each(|at| push_count(out, *at));
+            }
+            Decision::CommittedWith(stamp, results) if !is_plain(results) => {
+                out.push(COMMITTED_TELLING);
+                out.extend_from_slice(&stamp.hex());
+                push_results(out, results);
+            }
+            decision => push_plain(out, decision),
+        }
+    }
+}
+
+/// Appends the outcomes for a client that knows the status bytes 0 to 3 only.
+pub fn push_plain_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
+    decisions.iter().for_each(|decision| push_plain(out, decision));
+}
+
+/// Whether the UUIDs are all that there is to tell.
+fn is_plain(results: &Results) -> bool {
+    results.values.is_empty() && results.enqueued.is_empty()
+}
+
+fn push_results(out: &mut Vec<u8>, results: &Results) {
+    let Results { resolved, values, enqueued } = results;
+    push_resolved(out, resolved);
+    push_count(out, values.len());
+    for EncodedValue { encoding, bytes } in values {
+        out.push(encoding.id());
+        push_count(out, bytes.len());
+        out.extend_from_slice(bytes);
+    }
+    push_count(out, enqueued.len());
+    for Enqueued { id, deduplicated } in enqueued {
+        let has_id = if id.is_some() { HAS_ID } else { 0 };
+        let deduplicated = if *deduplicated { DEDUPLICATED } else { 0 };
+        out.push(has_id | deduplicated);
+        out.extend(id.iter().flat_map(|id| (*id as f64).to_le_bytes()));
+    }
+}
+
+fn push_plain(out: &mut Vec<u8>, decision: &Decision) {
+    match decision {
+        Decision::Committed(stamp) => {
+            out.push(COMMITTED);
+            out.extend_from_slice(&stamp.hex());
+        }
+        Decision::CommittedWith(stamp, results) => {
+            let Results { resolved, .. } = results.as_ref();
+            out.push(if resolved.is_empty() { COMMITTED } else { COMMITTED_WITH });
+            out.extend_from_slice(&stamp.hex());
+            if !resolved.is_empty() {
+                push_resolved(out, resolved);
+            }
+        }
+        // The answer to a call, which takes it apart itself.
+        Decision::Deleted(_) => {}
+        Decision::CheckFailed(_) => out.push(CHECK_FAILED),
+        Decision::Rejected(error) => {
+            out.push(REJECTED);
+            push_error(out, error);
+        }
+    }
+}
+
+fn push_count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(&(count as u32).to_le_bytes());
+}
+
+fn push_resolved(out: &mut Vec<u8>, resolved: &[Resolved]) {
+    push_count(out, resolved.len());
+    for Resolved { placeholder, uuid } in resolved {
+        out.extend_from_slice(&placeholder.to_le_bytes());
+        out.extend_from_slice(&uuid::text(*uuid));
+    }
+}
+
+/// The outcomes of `count` writes.
+///
+/// # Errors
+/// A frame that is cut short or goes on, and an outcome that is none.
+pub fn parse_outcomes(bytes: &[u8], count: usize) -> Result<Vec<Decision>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut decisions = reader.room(count, 1);
+    for _ in 0..count {
+        decisions.push(match reader.u8()? {
+            COMMITTED => Decision::Committed(stamp(&mut reader)?),
+            CHECK_FAILED => Decision::CheckFailed(Vec::new()),
+            CHECKS_FAILED => Decision::CheckFailed(parse_failed(&mut reader)?),
+            REJECTED => Decision::Rejected(error(&mut reader)?),
+            COMMITTED_WITH => {
+                let stamp = stamp(&mut reader)?;
+                let results =
+                    Results { resolved: parse_resolved(&mut reader)?, ..Results::default() };
+                Decision::committed(stamp, results)
+            }
+            COMMITTED_TELLING => {
+                let stamp = stamp(&mut reader)?;
+                Decision::committed(stamp, parse_results(&mut reader)?)
+            }
+            _ => return Err(reader.refused("an unknown outcome")),
+        });
+    }
+    reader.end()?;
+    Ok(decisions)
+}
+
+fn parse_failed(reader: &mut Reader<'_>) -> Result<Vec<usize>, Malformed> {
+    let count = reader.u32()? as usize;
+    let mut failed = reader.room(count, 4);
+    for _ in 0..count {
+        failed.push(reader.u32()? as usize);
+    }
+    Ok(failed)
+}
+
+fn parse_results(reader: &mut Reader<'_>) -> Result<Results, Malformed> {
+    let resolved = parse_resolved(reader)?;
+    let count = reader.u32()? as usize;
+    let mut values = reader.room(count, 5);
+    for _ in 0..count {
+        values.push(reader.value()?);
+    }
+    let count = reader.u32()? as usize;
+    let mut enqueued = reader.room(count, 1);
+    for _ in 0..count {
+        let flags = reader.u8()?;
+        if flags & !(DEDUPLICATED | HAS_ID) != 0 {
+            return Err(reader.refused("unknown flags of a message"));
+        }
+        let id = if flags & HAS_ID != 0 { Some(reader.time_ms()?) } else { None };
+        enqueued.push(Enqueued { id, deduplicated: flags & DEDUPLICATED != 0 });
+    }
+    Ok(Results { resolved, values, enqueued })
+}
+
+fn parse_resolved(reader: &mut Reader<'_>) -> Result<Vec<Resolved>, Malformed> {
+    let count = reader.u32()? as usize;
+    let mut resolved = reader.room(count, 8 + uuid::TEXT_BYTES);
+    for _ in 0..count {
+        let placeholder = reader.u64()?;
+        let uuid = uuid::parse(reader.take(uuid::TEXT_BYTES)?);
+        let uuid = uuid.ok_or_else(|| reader.refused("a UUID that is none"))?;
+        resolved.push(Resolved { placeholder, uuid });
+    }
+    Ok(resolved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Error;
+
+    fn decisions() -> Vec<Decision> {
+        let uuid = ::uuid::Uuid::from_u128(0x0192_3456_789a_7bcd_8ef0_1234_5678_9abc);
+        let resolved = vec![Resolved { placeholder: 7, uuid }];
+        vec![
+            Decision::Committed(Versionstamp::new(5)),
+            Decision::CheckFailed(Vec::new()),
+            Decision::CheckFailed(vec![0, 300]),
+            Decision::Rejected(Error::closed()),
+            Decision::committed(
+                Versionstamp::new(6),
+                Results { resolved: resolved.clone(), ..Results::default() },
+            ),
+            Decision::committed(
+                Versionstamp::new(7),
+                Results {
+                    resolved,
+                    values: vec![EncodedValue::le64(7)],
+                    enqueued: vec![
+                        Enqueued { id: Some(1 << 40), deduplicated: true },
+                        Enqueued { id: None, deduplicated: false },
+                    ],
+                },
+            ),
+        ]
+    }
+
+    #[test]
+    fn outcomes_come_back_as_they_were_and_every_cut_is_refused() {
+        let decisions = decisions();
+        let mut frame = Vec::new();
+        push_outcomes(&mut frame, &decisions);
+        let count = decisions.len();
+        assert_eq!(parse_outcomes(&frame, count), Ok(decisions));
+        for len in 0..frame.len() {
+            assert!(parse_outcomes(&frame[..len], count).is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn an_outcome_that_tells_nothing_is_a_plain_one() {
+        for (status, counts) in [(COMMITTED_WITH, 1), (COMMITTED_TELLING, 3)] {
+            let stamp = Versionstamp::new(5);
+            let frame = [&[status][..], &stamp.hex(), &vec![0; 4 * counts]].concat();
+            assert_eq!(parse_outcomes(&frame, 1), Ok(vec![Decision::Committed(stamp)]));
+        }
+    }
+
+    #[test]
+    fn plain_outcomes_leave_out_what_their_reader_does_not_know() {
+        let mut decisions = decisions();
+        let mut frame = Vec::new();
+        push_plain_outcomes(&mut frame, &decisions);
+        decisions[2] = Decision::CheckFailed(Vec::new());
+        if let Decision::CommittedWith(_, results) = &mut decisions[5] {
+            results.values.clear();
+            results.enqueued.clear();
+        }
+        assert_eq!(parse_outcomes(&frame, decisions.len()), Ok(decisions));
+    }
+}

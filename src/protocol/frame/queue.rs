@@ -1,0 +1,212 @@
+//! Calls about queues, and their answers.
+
+use super::reader::Reader;
+use crate::codec::Malformed;
+use crate::model::{
+    DeadLetter, DeadLetterChange, Delivery, Outcome, QueueStats, Reason, Renewal, Settlement,
+};
+
+/// The numbers that name a received message: its own and its lock's.
+fn held(reader: &mut Reader<'_>) -> Result<(i64, i64), Malformed> {
+    Ok((reader.time_ms()?, reader.i64()?))
+}
+
+fn reason(reader: &mut Reader<'_>) -> Result<Reason, Malformed> {
+    Ok(Reason::new(reader.text()?, reader.text()?))
+}
+
+/// Why a handler failed: its error's name and message.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let reason = reason(&mut reader)?;
+    reader.end()?;
+    Ok(reason)
+}
+
+/// f64 id, i64 lock, u8 outcome; of a failure f64 delay in ms (−1: by the schedule) and a reason.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_settlement(bytes: &[u8]) -> Result<Settlement, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let settlement = settlement(&mut reader)?;
+    reader.end()?;
+    Ok(settlement)
+}
+
+pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malformed> {
+    let (id, lock) = held(reader)?;
+    let mut settlement = Settlement::new(id, lock, Outcome::Done);
+    match reader.u8()? {
+        0 => {}
+        1 => {
+            settlement.outcome = Outcome::Failed;
+            settlement.delay_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
+            settlement.reason = Some(reason(reader)?);
+        }
+        2 => settlement.outcome = Outcome::Returned,
+        _ => return Err(reader.refused("an unknown outcome")),
+    }
+    Ok(settlement)
+}
+
+/// f64 id, i64 lock, f64 ms from now.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_renewal(bytes: &[u8]) -> Result<Renewal, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let renewal = renewal(&mut reader)?;
+    reader.end()?;
+    Ok(renewal)
+}
+
+pub(super) fn renewal(reader: &mut Reader<'_>) -> Result<Renewal, Malformed> {
+    let (id, lock) = held(reader)?;
+    Ok(Renewal { id, lock, lock_ms: reader.time_ms()? })
+}
+
+/// A message behind its lock.
+pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
+    let lock = reader.i64()?;
+    let (id, enqueued_ms) = (reader.time_ms()?, reader.time_ms()?);
+    let attempts = reader.u32()?;
+    let value = reader.sized()?.to_vec();
+    Ok(Delivery { id, lock, attempts, enqueued_ms, value })
+}
+
+/// A queue's name alone.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_queue(bytes: &[u8]) -> Result<String, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let queue = reader.text()?.to_owned();
+    reader.end()?;
+    Ok(queue)
+}
+
+/// The queue that a longer frame begins with.
+///
+/// # Errors
+/// A frame that does not begin with one.
+pub fn first_queue(bytes: &[u8]) -> Result<&str, Malformed> {
+    Reader::new(bytes).text()
+}
+
+/// A queue's name and the number of a dead message.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_dead(bytes: &[u8]) -> Result<(String, i64), Malformed> {
+    let mut reader = Reader::new(bytes);
+    let dead = (reader.text()?.to_owned(), reader.time_ms()?);
+    reader.end()?;
+    Ok(dead)
+}
+
+/// A page of dead messages: of which queue, how many, after which time of death and number.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_dead_list(bytes: &[u8]) -> Result<(String, usize, (i64, i64)), Malformed> {
+    let mut reader = Reader::new(bytes);
+    let queue = reader.text()?.to_owned();
+    let limit = reader.u32()? as usize;
+    let after = (reader.time_ms()?, reader.time_ms()?);
+    reader.end()?;
+    Ok((queue, limit, after))
+}
+
+/// A queue's name and the time before which dead messages are purged.
+///
+/// # Errors
+/// A frame that is not one.
+pub fn parse_purge(bytes: &[u8], max: usize) -> Result<(String, DeadLetterChange), Malformed> {
+    let (queue, before_ms) = parse_dead(bytes)?;
+    Ok((queue, DeadLetterChange::Purge { before_ms, max }))
+}
+
+fn push_f64(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(&(number as f64).to_le_bytes());
+}
+
+pub(super) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// f64 id, f64 enqueued, u32 attempts, u32 length and value.
+fn push_message(out: &mut Vec<u8>, delivery: &Delivery) {
+    push_f64(out, delivery.id);
+    push_f64(out, delivery.enqueued_ms);
+    out.extend_from_slice(&delivery.attempts.to_le_bytes());
+    push_sized(out, &delivery.value);
+}
+
+/// Appends deliveries of a listener, each behind the number that it is settled with.
+pub fn push_deliveries<'a>(
+    out: &mut Vec<u8>,
+    deliveries: impl ExactSizeIterator<Item = (i64, &'a Delivery)>,
+) {
+    out.extend_from_slice(&(deliveries.len() as u32).to_le_bytes());
+    for (number, delivery) in deliveries {
+        push_f64(out, number);
+        push_message(out, delivery);
+    }
+}
+
+/// Appends a message that was received, behind its lock.
+pub fn push_received(out: &mut Vec<u8>, delivery: &Delivery) {
+    out.extend_from_slice(&delivery.lock.to_le_bytes());
+    push_message(out, delivery);
+}
+
+/// Appends f64 pending, delayed, processing, dead.
+pub fn push_stats(out: &mut Vec<u8>, stats: &QueueStats) {
+    for count in [stats.pending, stats.delayed, stats.processing, stats.dead] {
+        push_f64(out, count.cast_signed());
+    }
+}
+
+/// Appends a dead message: f64 id, times, u32 attempts, the error's name and message, the value.
+pub fn push_dead(out: &mut Vec<u8>, letter: &DeadLetter) {
+    for number in [letter.id, letter.enqueued_ms, letter.first_ms, letter.last_ms, letter.died_ms] {
+        push_f64(out, number);
+    }
+    out.extend_from_slice(&letter.attempts.to_le_bytes());
+    push_sized(out, letter.reason.name().as_bytes());
+    push_sized(out, letter.reason.message().as_bytes());
+    push_sized(out, &letter.value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settlements_come_apart() {
+        let mut frame = Vec::new();
+        push_f64(&mut frame, 7);
+        frame.extend_from_slice(&99_i64.to_le_bytes());
+        frame.push(1);
+        push_f64(&mut frame, -1);
+        push_sized(&mut frame, b"Error");
+        push_sized(&mut frame, b"no");
+        let settlement = parse_settlement(&frame).unwrap();
+        let reason = Some(Reason::new("Error", "no"));
+        let expected = Settlement { reason, ..Settlement::new(7, 99, Outcome::Failed) };
+        assert_eq!(settlement, expected);
+        for len in 0..frame.len() {
+            assert!(parse_settlement(&frame[..len]).is_err(), "{len}");
+        }
+        frame[16] = 2;
+        assert!(parse_settlement(&frame).is_err());
+        assert_eq!(parse_settlement(&frame[..17]).unwrap().outcome, Outcome::Returned);
+        frame[16] = 3;
+        assert!(parse_settlement(&frame[..17]).is_err());
+    }
+}

@@ -1,0 +1,299 @@
+//! Writes as JavaScript hands them over.
+
+use std::ops::Range;
+
+use super::change;
+use super::reader::Reader;
+use crate::codec::{Malformed, key};
+use crate::model::{
+    Arith, AtomicWrite, Check, Error, Key, Limits, Message, Mutation, RangeCheck, Result,
+    Versionstamp, WriteParts,
+};
+
+const END: u8 = 0;
+const CHECK: u8 = 1;
+const SET: u8 = 2;
+const DELETE: u8 = 3;
+const SUM: u8 = 4;
+const MIN: u8 = 5;
+const MAX: u8 = 6;
+const ENQUEUE: u8 = 7;
+const CALCULATE: u8 = 8;
+const APPEND: u8 = 9;
+const SET_EXPIRY: u8 = 10;
+const PATCH: u8 = 11;
+const ENQUEUE_NAMED: u8 = 0x0e;
+const CHECK_RANGE: u8 = 12;
+const TELL: u8 = 0x0f;
+
+/// Flag of a TELL: what the mutations have calculated.
+const VALUES: u8 = 1;
+
+/// Flag of a SET: the time of its end follows.
+const EXPIRES: u8 = 1;
+/// Flag of a SET: the commit's versionstamp is appended to the key.
+const SUFFIXED: u8 = 2;
+
+/// `count` writes. A write over the limits is an error in its own place; the others stand.
+///
+/// # Errors
+/// The frame as a whole is not what the contract says: a bug of ours.
+pub fn parse_writes(
+    bytes: &[u8],
+    count: usize,
+    limits: &Limits,
+) -> Result<Vec<Result<AtomicWrite>>, Malformed> {
+    let writes = parse_writes_apart(bytes, count, limits, usize::MAX)?;
+    Ok(writes.into_iter().map(|(write, _)| write).collect())
+}
+
+/// A write, and the place of its bytes in the frame.
+pub type Placed = (Result<AtomicWrite>, Range<usize>);
+
+/// As [`parse_writes`], each with the place of its bytes. A record takes more memory than bytes, so
+/// untrusted frames are held to `records_max` before anything else is known of them.
+///
+/// # Errors
+/// As [`parse_writes`], and a frame of more records.
+pub fn parse_writes_apart(
+    bytes: &[u8],
+    count: usize,
+    limits: &Limits,
+    records_max: usize,
+) -> Result<Vec<Placed>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let mut writes = reader.room(count.min(records_max), 1);
+    let mut left = records_max;
+    for _ in 0..count {
+        let tell = |key: &Key| key::print(key.as_bytes());
+        let start = reader.at();
+        let parts = parse_write(&mut reader, limits, &mut left)?;
+        let write = parts.and_then(|parts| AtomicWrite::telling(parts, limits, &tell));
+        writes.push((write, start..reader.at()));
+    }
+    reader.end()?;
+    Ok(writes)
+}
+
+/// The outer error is the frame's, the inner one the write's.
+fn parse_write(
+    reader: &mut Reader<'_>,
+    limits: &Limits,
+    left: &mut usize,
+) -> Result<Result<WriteParts>, Malformed> {
+    let mut parts = WriteParts::default();
+    let mut invalid = None;
+    let max = limits.value_bytes_max;
+    loop {
+        let op = reader.u8()?;
+        *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
+        match op {
+            END => return Ok(invalid.map_or(Ok(parts), Err)),
+            CHECK => match parse_check(reader)? {
+                Some(check) => parts.checks.push(check),
+                None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
+            },
+            CHECK_RANGE => match parse_range_check(reader)? {
+                Some(range) => parts.ranges.push(range),
+                None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
+            },
+            SET => parts.mutations.push(parse_set(reader)?),
+            DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
+            SUM | MIN | MAX => {
+                let op = match op {
+                    SUM => Arith::Sum,
+                    MIN => Arith::Min,
+                    _ => Arith::Max,
+                };
+                let (key, operand) = (reader.key()?, reader.value()?);
+                parts.mutations.push(Mutation::Arith { op, key, operand });
+            }
+            ENQUEUE => parts.messages.push(parse_message(reader, false)?),
+            ENQUEUE_NAMED => parts.messages.push(parse_message(reader, true)?),
+            CALCULATE => parts.mutations.push(change::calculate(reader, max)?),
+            APPEND => parts.mutations.push(change::append(reader, max)?),
+            SET_EXPIRY => parts.mutations.push(change::set_expiry(reader)?),
+            TELL => {
+                if reader.u8()? != VALUES {
+                    return Err(reader.refused("unknown flags of what is to be told"));
+                }
+                parts.tells_values = true;
+            }
+            PATCH => change::patches(reader, left, &mut parts)?,
+            _ => return Err(reader.refused("an unknown operation")),
+        }
+    }
+}
+
+/// `None` for a versionstamp that is none.
+fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
+    let present = reader.u8()? != 0;
+    let stamp = if present { Some(reader.take(Versionstamp::HEX_BYTES)?) } else { None };
+    let key = reader.key()?;
+    Ok(match stamp.map(Versionstamp::parse) {
+        None => Some(Check { key, expected: None }),
+        Some(Some(stamp)) => Some(Check { key, expected: Some(stamp) }),
+        Some(None) => None,
+    })
+}
+
+/// `None` for a versionstamp that is none.
+fn parse_range_check(reader: &mut Reader<'_>) -> Result<Option<RangeCheck>, Malformed> {
+    let (start, end) = (reader.key()?, reader.key()?);
+    let count = reader.u32()? as usize;
+    let mut seen = reader.room(count, 4 + Versionstamp::HEX_BYTES);
+    let mut valid = true;
+    for _ in 0..count {
+        let stamp = Versionstamp::parse(reader.take(Versionstamp::HEX_BYTES)?);
+        let key = reader.key()?;
+        match stamp {
+            Some(stamp) => seen.push((key, stamp)),
+            None => valid = false,
+        }
+    }
+    Ok(valid.then_some(RangeCheck { start, end, seen }))
+}
+
+fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
+    let flags = reader.u8()?;
+    if flags & !(EXPIRES | SUFFIXED) != 0 {
+        return Err(reader.refused("unknown flags of a set"));
+    }
+    let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
+    let key: Key = reader.key()?;
+    let value = reader.value()?;
+    Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })
+}
+
+fn parse_message(reader: &mut Reader<'_>, named: bool) -> Result<Message, Malformed> {
+    let due_ms = reader.time_ms()?;
+    let intervals = usize::from(reader.u8()?);
+    let mut backoff_ms = reader.room(intervals, 4);
+    for _ in 0..intervals {
+        backoff_ms.push(reader.u32()?);
+    }
+    let count = reader.u16()?;
+    let mut keys_if_undelivered = reader.room(count, 4);
+    for _ in 0..count {
+        keys_if_undelivered.push(reader.key()?);
+    }
+    let mut message = Message { due_ms, backoff_ms, keys_if_undelivered, ..Message::default() };
+    if named {
+        message.priority = reader.u8()?;
+        message.dead_retention_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
+        message.queue = reader.text()?.to_owned();
+        if message.queue.is_empty() {
+            return Err(reader.refused("a queue without a name"));
+        }
+        if reader.u8()? != 0 {
+            message.deduplication_key = Some(reader.text()?.to_owned());
+        }
+    }
+    message.value = reader.sized()?.to_vec();
+    Ok(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SET of the key `0n` to `null`, ending at 1 ms.
+    const SET_FRAME: [u8; 24] =
+        [2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0];
+
+    #[test]
+    fn a_message_of_a_named_queue_comes_apart() {
+        let mut frame = vec![ENQUEUE_NAMED];
+        frame.extend_from_slice(&5_f64.to_le_bytes());
+        frame.extend_from_slice(&[1, 9, 0, 0, 0, 0, 0, 7]);
+        frame.extend_from_slice(&(-1_f64).to_le_bytes());
+        frame.extend_from_slice(&[
+            1, 0, 0, 0, b'q', 1, 2, 0, 0, 0, b'k', b'y', 1, 0, 0, 0, 0xf6, END,
+        ]);
+        let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
+        let parts = writes.into_iter().next().unwrap().unwrap().into_parts();
+        let expected = Message {
+            queue: "q".into(),
+            priority: 7,
+            due_ms: 5,
+            backoff_ms: vec![9],
+            deduplication_key: Some("ky".into()),
+            value: vec![0xf6],
+            ..Message::default()
+        };
+        assert_eq!(parts.messages, [expected]);
+        for len in 0..frame.len() {
+            assert!(parse_writes(&frame[..len], 1, &Limits::default()).is_err(), "{len}");
+        }
+        frame[16] = 10; // the priority
+        let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
+        assert_eq!(
+            writes[0].as_ref().unwrap_err().message(),
+            "priority too high (max 9): 10 given"
+        );
+    }
+
+    #[test]
+    fn two_writes_come_apart() {
+        let frame = &SET_FRAME[..23];
+        let writes = parse_writes(frame, 2, &Limits::default()).unwrap();
+        let parts = writes.into_iter().map(|write| write.unwrap().into_parts());
+        let counts: Vec<_> = parts.map(|parts| parts.mutations.len()).collect();
+        assert_eq!(counts, [1, 0]);
+    }
+
+    #[test]
+    fn a_range_check_brings_its_rows() {
+        let mut frame = vec![CHECK_RANGE, 1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15, 1, 0, 0, 0];
+        frame.extend_from_slice(b"00000000000000070000");
+        frame.extend_from_slice(&[2, 0, 0, 0, 0x14, 0x15, END]);
+        let write = parse_writes(&frame, 1, &Limits::default()).unwrap().remove(0).unwrap();
+        let range = write.into_parts().ranges.remove(0);
+        assert_eq!((range.start.as_bytes(), range.end.as_bytes()), (&[0x14][..], &[0x15][..]));
+        let key = Key::from_encoded(vec![0x14, 0x15]);
+        assert_eq!(range.seen, [(key, Versionstamp::new(7))]);
+        for len in 0..frame.len() {
+            assert!(parse_writes(&frame[..len], 1, &Limits::default()).is_err(), "{len}");
+        }
+        let limits = Limits { checked_rows_max: 0, ..Limits::default() };
+        let error = parse_writes(&frame, 1, &limits).unwrap().remove(0).unwrap_err();
+        assert!(error.message().contains("limits.checkedRowsMax"), "{error}");
+    }
+
+    #[test]
+    fn every_cut_is_refused() {
+        for len in 0..22 {
+            assert!(parse_writes(&SET_FRAME[..len], 1, &Limits::default()).is_err(), "{len}");
+        }
+        assert!(parse_writes(&SET_FRAME[..23], 1, &Limits::default()).is_err());
+    }
+
+    #[test]
+    fn writes_come_apart_with_their_bytes_and_within_a_number_of_records() {
+        let frame = &SET_FRAME[..23];
+        let limits = Limits::default();
+        let writes = parse_writes_apart(frame, 2, &limits, 3).unwrap();
+        let places: Vec<_> = writes.into_iter().map(|(_, place)| place).collect();
+        assert_eq!(places, [0..22, 22..23]);
+        assert!(parse_writes_apart(frame, 2, &limits, 2).is_err());
+    }
+
+    #[test]
+    fn a_write_over_the_limits_is_an_error_in_its_own_place() {
+        let mut frame = vec![3, 0, 0, 0, 0, END]; // delete of the empty key
+        frame.extend_from_slice(&SET_FRAME[..22]);
+        let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
+        assert_eq!(writes[0].as_ref().unwrap_err().message(), "key cannot be empty");
+        assert!(writes[1].is_ok());
+    }
+
+    #[test]
+    fn a_stamp_that_is_none_spoils_its_write_only() {
+        let mut frame = vec![CHECK, 1];
+        frame.extend_from_slice(b"zz000000000000000000");
+        frame.extend_from_slice(&[1, 0, 0, 0, 0x14, END, END]);
+        let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
+        assert_eq!(writes[0].as_ref().unwrap_err().message(), "Invalid check");
+        assert!(writes[1].is_ok());
+    }
+}

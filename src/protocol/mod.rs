@@ -1,0 +1,27 @@
+//! openkv's own wire format: what crosses between JavaScript and Rust, and between an openkv client
+//! and an openkv server.
+//!
+//! Duty: frames ⇄ model, in both directions, and the requests, answers and streams of openkv's
+//! extension of KV Connect, whose bodies are these frames.
+//! Invariant: total, like `codec`: any bytes give a value or an error, and memory is bounded by
+//! their length.
+//! Never: I/O, a clock, a socket; Deno's messages, which are `connect`'s.
+//!
+//! | file | content |
+//! |---|---|
+//! | [`Command`] | the table of commands |
+//! | [`frame`] | frames of requests and answers (`js/native/contract.md`) |
+//! | [`extension`] | paths, headers, answers and errors over HTTP |
+//! | [`feed`] | the stream of a change feed |
+//! | [`state`] | the stream of a watch |
+//! | [`consume`] | the stream of a queue's consumer |
+
+mod command;
+pub mod consume;
+pub mod extension;
+pub mod feed;
+pub mod frame;
+pub mod state;
+
+pub(crate) use command::commands;
+pub use command::{Access, Command, RetrySafety, Trait};

@@ -1,0 +1,135 @@
+//! A watch in frames: what it was opened with, and state after state, each of all its keys.
+//!
+//! A message is an answer of the extension: the state, or the error that ends the stream.
+
+use super::extension::{GOOD, read_answer};
+use crate::codec::framing::framed;
+use crate::model::{
+    EncodedValue, Error, FRAMES_ANSWER_BYTES_MAX, Key, Limits, Result, Row, Versionstamp,
+};
+use crate::protocol::frame::{Answer, parse_answers, parse_keys, push_error};
+
+/// What is under a key: its stamp and value.
+pub type Held = Option<(Versionstamp, EncodedValue)>;
+
+/// The body of a request; `raw`: states that differ in nothing are told too.
+#[must_use]
+pub fn write_request(keys: &[Key], raw: bool) -> Vec<u8> {
+    let mut out = vec![u8::from(raw)];
+    out.extend_from_slice(&(keys.len() as u32).to_le_bytes());
+    for key in keys {
+        out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        out.extend_from_slice(key.as_bytes());
+    }
+    out
+}
+
+/// Takes a request apart.
+///
+/// # Errors
+/// `Invalid` for what is no request, or over the limits.
+pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(Vec<Key>, bool)> {
+    let cut = || Error::invalid("The frame cannot be read: the frame is cut short");
+    let (&raw, rest) = bytes.split_first().filter(|(raw, _)| **raw <= 1).ok_or_else(cut)?;
+    let (count, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+    let (count, max) = (u32::from_le_bytes(*count) as usize, limits.watched_keys_max);
+    if count > max {
+        return Err(Error::invalid(format!(
+            "Too many keys watched in a single watch request (max {max}): {count} given"
+        )));
+    }
+    let keys = parse_keys(rest, count)
+        .map_err(|malformed| Error::invalid(format!("The frame cannot be read: {malformed}")))?;
+    let max = limits.range_key_bytes_max;
+    if let Some(long) = keys.iter().find(|key| key.len() > max) {
+        let given = long.len();
+        return Err(Error::invalid(format!(
+            "A key exceeds the key size limit (max {max} bytes): {given} given"
+        )));
+    }
+    Ok((keys, raw == 1))
+}
+
+/// The frame of a state: the stamp and value under each key, in the request's order.
+///
+/// # Errors
+/// `Invalid` for a state that no client takes.
+pub fn write_state<'a>(
+    held: impl Iterator<Item = Option<(Versionstamp, &'a EncodedValue)>>,
+) -> Result<Vec<u8>> {
+    framed(FRAMES_ANSWER_BYTES_MAX, |out| {
+        out.push(GOOD);
+        for held in held {
+            let mut answer = Answer::new(out);
+            if let Some((stamp, EncodedValue { encoding, bytes })) = held {
+                let row = Row { key: &[], stamp, encoding: *encoding, value: bytes };
+                answer.push(&row, false);
+            }
+            answer.finish();
+        }
+    })
+}
+
+/// The frame of an error, behind which the stream ends.
+///
+/// # Errors
+/// `Invalid` for words that no client takes.
+pub fn write_end(error: &Error) -> Result<Vec<u8>> {
+    framed(FRAMES_ANSWER_BYTES_MAX, |out| push_error(out, error))
+}
+
+/// Takes a message apart: what is under each of `count` keys, or why the stream ends.
+///
+/// # Errors
+/// `Corrupt` for anything else.
+pub fn read_message(bytes: &[u8], count: usize) -> Result<Result<Vec<Held>>> {
+    let strange = |why: &str| Error::corrupt(format!("a watch's message cannot be read: {why}"));
+    let frame = match read_answer(bytes).map_err(strange)? {
+        Ok(frame) => frame,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut held: Vec<Held> = Vec::new();
+    held.resize_with(count, || None);
+    let read = parse_answers(frame, count, &mut |at, row| {
+        if let Some(place) = held.get_mut(at) {
+            let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
+            *place = Some((row.stamp, value));
+        }
+    });
+    read.map_err(|malformed| strange(malformed.what()))?;
+    Ok(Ok(held))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    #[test]
+    fn requests_come_back_as_they_were_and_every_cut_is_refused() {
+        let keys = [Key::from_encoded(vec![0x14]), Key::from_encoded(vec![0x15, 1])];
+        let wide = Limits::wide();
+        let body = write_request(&keys, true);
+        assert_eq!(read_request(&body, &wide), Ok((keys.to_vec(), true)));
+        for len in 0..body.len() {
+            assert!(read_request(&body[..len], &wide).is_err(), "{len}");
+        }
+        let one = Limits { watched_keys_max: 1, ..Limits::wide() };
+        assert!(read_request(&body, &one).unwrap_err().message().contains("max 1"));
+        let long = [Key::from_encoded(vec![0x14; 3000])];
+        assert!(read_request(&write_request(&long, false), &wide).is_err());
+    }
+
+    #[test]
+    fn states_and_ends_come_back_as_they_were() {
+        let value = EncodedValue::le64(7);
+        let state = [None, Some((Versionstamp::new(3), &value)), None];
+        let frame = write_state(state.into_iter()).unwrap();
+        let told = vec![None, Some((Versionstamp::new(3), value.clone())), None];
+        assert_eq!(read_message(&frame[4..], 3), Ok(Ok(told)));
+        assert!(read_message(&frame[4..], 2).is_err());
+        let gone = Error::new(Kind::Corrupt, "damaged");
+        let frame = write_end(&gone).unwrap();
+        assert_eq!(read_message(&frame[4..], 3), Ok(Err(gone)));
+    }
+}

@@ -1,0 +1,418 @@
+//! One request to the server with its retries, until it is answered, its time is over, or a retry
+//! is not safe.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{StatusCode, Uri};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::abandon::Abandon;
+use super::backoff;
+use super::credentials::{Credentials, Grant};
+use super::transport::{Fault, Transport, Way, collect, is_failure, refusal, retry_after};
+use crate::model::{Env, Error, Kind, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX, Result};
+use crate::protocol::RetrySafety;
+use crate::protocol::extension::{FRAMES_TYPE, LIMITS_HEADER, RESULTS_HEADER};
+
+/// The extension that a request needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    /// The extension's name.
+    pub(super) extension: &'static str,
+    /// The caller's feature, for the error that the server lacks it.
+    pub(super) what: &'static str,
+}
+
+/// Tries of the nearest endpoint before the strong one.
+const NEAREST_TRIES: u32 = 2;
+/// A read without an answer is repeated after half of its time, but not sooner than this.
+const READ_TRY_MIN: Duration = Duration::from_secs(1);
+
+/// A request.
+pub(super) struct Question {
+    pub(super) path: Cow<'static, str>,
+    pub(super) eventual: bool,
+    pub(super) retry: RetrySafety,
+    /// Whether each try may take the whole timeout, even if the request is idempotent.
+    pub(super) patient: bool,
+    pub(super) body: Bytes,
+    /// Whether it is exempt from the bound of running requests: it waits at the server, or must not
+    /// wait here.
+    pub(super) waits: bool,
+    /// The extension that it needs; `None` for the protocol's own requests.
+    pub(super) needs: Option<Needs>,
+    /// For an extension: the handle's limits, if they are narrower.
+    pub(super) limits: Option<HeaderValue>,
+    /// Whether the answer may have every status of an outcome.
+    pub(super) results: bool,
+}
+
+impl Question {
+    /// A request of the protocol.
+    pub(super) fn plain(
+        path: &'static str,
+        eventual: bool,
+        retry: RetrySafety,
+        body: Vec<u8>,
+    ) -> Self {
+        let (path, body) = (path.into(), Bytes::from(body));
+        let (patient, waits) = (false, false);
+        Self {
+            path,
+            eventual,
+            retry,
+            patient,
+            body,
+            waits,
+            needs: None,
+            limits: None,
+            results: false,
+        }
+    }
+
+    /// A request of an extension.
+    pub(super) fn extension(
+        path: impl Into<Cow<'static, str>>,
+        retry: RetrySafety,
+        body: Vec<u8>,
+        needs: Needs,
+    ) -> Self {
+        let (path, body, needs) = (path.into(), Bytes::from(body), Some(needs));
+        let (eventual, patient, waits) = (false, false, false);
+        Self { path, eventual, retry, patient, body, waits, needs, limits: None, results: false }
+    }
+
+    fn headers(&self, grant: &Grant) -> HeaderMap {
+        let mut headers = grant.headers.clone();
+        if self.needs.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(FRAMES_TYPE));
+        }
+        if let Some(limits) = &self.limits {
+            headers.insert(HeaderName::from_static(LIMITS_HEADER), limits.clone());
+        }
+        if self.results {
+            let name = HeaderName::from_static(RESULTS_HEADER);
+            headers.insert(name, HeaderValue::from_static("1"));
+        }
+        headers
+    }
+}
+
+/// Why an answer cannot be used.
+pub(super) enum Unfit {
+    /// Renew the metadata and retry once; then fail with this error.
+    Disabled(Error),
+    /// Fail with this error.
+    Final(Error),
+    /// The bytes are malformed.
+    Malformed(String),
+}
+
+/// Executes requests to one server.
+pub(super) struct RequestExecutor {
+    pub(super) transport: Arc<Transport>,
+    pub(super) credentials: Arc<Credentials>,
+    pub(super) env: Arc<dyn Env>,
+    pub(super) timeout: Duration,
+    under_way: Arc<Semaphore>,
+    abandon: Abandon,
+}
+
+/// The progress of a request.
+#[derive(Default)]
+struct Course {
+    /// The current try, if there is one.
+    way: Way,
+    /// The server may have executed an earlier try.
+    lost: bool,
+}
+
+/// The outcome of one try. Its text names the endpoint.
+enum Try {
+    Answered(Vec<u8>),
+    /// The server was not reached or is unavailable: nothing was executed.
+    Later(String, Duration),
+    /// The server may have executed the request.
+    Lost(String),
+    /// The token was rejected.
+    Unauthorized(String),
+    Refused(Error),
+}
+
+impl RequestExecutor {
+    pub(super) fn new(
+        transport: Arc<Transport>,
+        credentials: Arc<Credentials>,
+        env: Arc<dyn Env>,
+        timeout: Duration,
+        abandon: Abandon,
+    ) -> Self {
+        let under_way = Arc::new(Semaphore::new(REMOTE_REQUESTS_MAX));
+        Self { transport, credentials, env, timeout, under_way, abandon }
+    }
+
+    /// The same executor for a call that has waited this long already.
+    pub(super) fn later_by(&self, waited: Duration) -> Self {
+        let timeout = self.timeout.saturating_sub(waited);
+        let (transport, credentials) = (self.transport.clone(), self.credentials.clone());
+        let (env, under_way) = (self.env.clone(), self.under_way.clone());
+        let abandon = self.abandon.clone();
+        Self { transport, credentials, env, timeout, under_way, abandon }
+    }
+
+    pub(super) async fn is_abandoned(&self) {
+        self.abandon.happens().await;
+    }
+
+    /// The answer as `decode` reads it, and whether the server may have executed an earlier try
+    /// too.
+    pub(super) async fn execute<T>(
+        &self,
+        question: &Question,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+    ) -> Result<(T, bool)> {
+        let mut course = Course::default();
+        let answer = tokio::select! {
+            biased;
+            () = self.is_abandoned() => Err(Error::closed()),
+            answer = self.in_turn(question, &mut course, decode) => answer,
+        };
+        let lost = course.lost || course.way.is_taken();
+        match answer {
+            Ok(answer) => Ok((answer, lost)),
+            // A write that may have been executed stays so, whatever the server answered later.
+            Err(error) if lost && question.retry != RetrySafety::Idempotent => Err(unknown(&error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As [`RequestExecutor::execute`], once fewer than the maximum of requests are running.
+    async fn in_turn<T>(
+        &self,
+        question: &Question,
+        course: &mut Course,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + self.timeout;
+        if question.waits {
+            return self.tries(question, deadline, course, decode).await;
+        }
+        let Ok(Ok(_place)) = timeout_at(deadline, self.under_way.acquire()).await else {
+            let why = format!("{REMOTE_REQUESTS_MAX} requests are under way already");
+            return Err(Error::new(Kind::Unavailable, why));
+        };
+        self.tries(question, deadline, course, decode).await
+    }
+
+    async fn tries<T>(
+        &self,
+        question: &Question,
+        deadline: Instant,
+        course: &mut Course,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+    ) -> Result<T> {
+        let mut renewed = false;
+        let mut tries = 0;
+        loop {
+            let grant = self.credentials.current(deadline).await?;
+            if let Some(needs) = &question.needs
+                && !grant.offers(needs.extension)
+            {
+                return Err(self.credentials.lacks(needs.what));
+            }
+            let eventual = question.eventual && tries < NEAREST_TRIES;
+            let Some(endpoint) = grant.endpoint(eventual) else {
+                return Err(self.credentials.no_endpoint());
+            };
+            let done = self.once(question, &grant, endpoint, deadline, &mut course.way).await;
+            course.way = Way::default();
+            let (why, least) = match done {
+                Try::Answered(bytes) => match decode(&grant, &bytes) {
+                    Ok(answer) => return Ok(answer),
+                    Err(Unfit::Final(error)) => return Err(error),
+                    Err(Unfit::Disabled(error)) if renewed => return Err(error),
+                    Err(Unfit::Disabled(_)) => {
+                        renewed = true;
+                        self.credentials.newer_than(grant.number, deadline).await?;
+                        continue;
+                    }
+                    Err(Unfit::Malformed(why)) => {
+                        let why = format!("{endpoint} answered what is not KV Connect: {why}");
+                        if question.retry == RetrySafety::Idempotent {
+                            return Err(Error::corrupt(why));
+                        }
+                        course.lost = true;
+                        (why, Duration::ZERO)
+                    }
+                },
+                Try::Refused(error) => return Err(error),
+                Try::Unauthorized(why) if renewed => return Err(Error::new(Kind::Denied, why)),
+                Try::Unauthorized(_) => {
+                    renewed = true;
+                    self.credentials.newer_than(grant.number, deadline).await?;
+                    continue;
+                }
+                Try::Later(why, least) => (why, least),
+                Try::Lost(why) => {
+                    course.lost = true;
+                    (why, Duration::ZERO)
+                }
+            };
+            let error = Error::new(Kind::Unavailable, why);
+            if course.lost && question.retry == RetrySafety::Unsafe {
+                return Err(error);
+            }
+            let wait = backoff::delay(tries, self.env.random()).max(least);
+            tries += 1;
+            if wait >= deadline.saturating_duration_since(Instant::now()) {
+                return Err(error);
+            }
+            sleep(wait).await;
+        }
+    }
+
+    async fn once(
+        &self,
+        question: &Question,
+        grant: &Grant,
+        endpoint: &str,
+        deadline: Instant,
+        way: &mut Way,
+    ) -> Try {
+        let Ok(uri) = format!("{endpoint}/{}", question.path).parse::<Uri>() else {
+            return Try::Refused(Error::corrupt(format!("{endpoint} cannot be requested")));
+        };
+        let deadline = match question.retry {
+            RetrySafety::Idempotent if !question.patient => {
+                let now = Instant::now();
+                let half = deadline.saturating_duration_since(now) / 2;
+                deadline.min(now + half.max(READ_TRY_MIN))
+            }
+            _ => deadline,
+        };
+        let (headers, body) = (question.headers(grant), question.body.clone());
+        let answer = match self.transport.post(&uri, headers, body, deadline, way).await {
+            Ok(answer) => answer,
+            Err(Fault::Unsent(why)) => {
+                return Try::Later(format!("{endpoint}: {why}"), Duration::ZERO);
+            }
+            Err(fault) => return Try::Lost(format!("{endpoint}: {}", fault.why())),
+        };
+        let (head, body) = answer.into_parts();
+        if head.status == StatusCode::OK {
+            let is = content_type(&head.headers);
+            if is.is_some_and(|is| !PROTOBUF.iter().any(|known| is.starts_with(known))) {
+                let is = is.unwrap_or_default();
+                let why = format!("{endpoint} answered what is not KV Connect: content type {is}");
+                return match question.retry {
+                    RetrySafety::Idempotent => Try::Refused(Error::corrupt(why)),
+                    _ => Try::Lost(why),
+                };
+            }
+            return match collect(body, REMOTE_ANSWER_BYTES_MAX, deadline).await {
+                Ok(bytes) => Try::Answered(bytes),
+                Err(Fault::TooLarge(most)) if question.retry == RetrySafety::Idempotent => {
+                    Try::Refused(Error::corrupt(format!(
+                        "{endpoint} answered more than {most} bytes: ask for less at a time"
+                    )))
+                }
+                Err(fault) => Try::Lost(format!("{endpoint}: {}", fault.why())),
+            };
+        }
+        let text = refusal(body, deadline).await;
+        match (&question.needs, head.status) {
+            // An older server has the extension, but not this later request.
+            (Some(needs), StatusCode::NOT_FOUND) => {
+                return Try::Refused(self.credentials.lacks(needs.what));
+            }
+            // openkv's server answers so about the rights of the access token; a renewed token has
+            // the same.
+            (Some(_), StatusCode::FORBIDDEN) => {
+                let why = format!("{endpoint} answered {}: {text}", head.status);
+                return Try::Refused(Error::new(Kind::Denied, why));
+            }
+            _ => {}
+        }
+        judge(endpoint, head.status, &head.headers, &text)
+    }
+}
+
+const PROTOBUF: [&str; 3] =
+    ["application/x-protobuf", "application/protobuf", "application/octet-stream"];
+
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+/// The meaning of a status other than 200.
+fn judge(endpoint: &str, status: StatusCode, headers: &HeaderMap, text: &str) -> Try {
+    let why = format!("{endpoint} answered {status}: {text}");
+    let after = retry_after(headers);
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Try::Unauthorized(why),
+        StatusCode::BAD_REQUEST if text.to_lowercase().contains("authorization") => {
+            Try::Unauthorized(why)
+        }
+        StatusCode::TOO_MANY_REQUESTS => Try::Later(why, after.unwrap_or_default()),
+        // A server that sends `Retry-After` has not begun the request. Without it, it may have.
+        StatusCode::SERVICE_UNAVAILABLE if after.is_some() => {
+            Try::Later(why, after.unwrap_or_default())
+        }
+        _ if is_failure(status) => Try::Lost(why),
+        StatusCode::BAD_REQUEST
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNPROCESSABLE_ENTITY => {
+            Try::Refused(Error::invalid(format!("{text} ({endpoint} answered {status})")))
+        }
+        _ => Try::Refused(Error::corrupt(format!("{why}. Is this a KV Connect endpoint?"))),
+    }
+}
+
+/// The meaning of a status other than 200 for a stream: whether to retry.
+pub(super) enum Stopped {
+    Again(String, Duration),
+    Unauthorized(String),
+    Final(Error),
+}
+
+/// As [`judge`], for a request that changes nothing.
+pub(super) fn stopped(
+    endpoint: &str,
+    status: StatusCode,
+    headers: &HeaderMap,
+    text: &str,
+) -> Stopped {
+    match judge(endpoint, status, headers, text) {
+        Try::Later(why, least) => Stopped::Again(why, least),
+        Try::Lost(why) => Stopped::Again(why, Duration::ZERO),
+        Try::Unauthorized(why) => Stopped::Unauthorized(why),
+        Try::Refused(error) => Stopped::Final(error),
+        Try::Answered(_) => Stopped::Again("no answer".into(), Duration::ZERO),
+    }
+}
+
+fn unknown(error: &Error) -> Error {
+    let why = format!(
+        "The write may or may not have happened, and sending it again could do it twice: read to \
+         find out. {error}"
+    );
+    lost(&why)
+}
+
+/// The error for an unknown outcome.
+pub(super) fn lost(why: &str) -> Error {
+    Error::new(Kind::OutcomeUnknown, why)
+}
+
+/// The error for a write with checks that was sent more than once: the check may fail because of
+/// the first try.
+pub(super) fn whose() -> Error {
+    let why = "The answer to a write was lost; sent again, its check did not hold. Either it has \
+               happened the first time, or another client was faster: read to find out";
+    lost(why)
+}

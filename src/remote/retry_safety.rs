@@ -1,0 +1,120 @@
+//! Which writes may be sent a second time after an unknown outcome.
+//!
+//! The protocol has no id by which a server could detect a repetition, so the write's own checks
+//! must do. Versionstamps increase and never repeat. So a write that changes an entry and checks
+//! its versionstamp cannot be applied twice. A check for absence is no such guard: another client
+//! may delete the first try's entry in between. A plain `set` is not safe either: it would undo a
+//! write of another client in between.
+
+use crate::model::{AtomicWrite, Mutation, Target};
+use crate::protocol::RetrySafety;
+
+/// The retry safety of a write.
+pub(super) fn of(write: &AtomicWrite) -> RetrySafety {
+    let (checks, mutations, messages) = write.parts();
+    if mutations.is_empty() && messages.is_empty() {
+        return RetrySafety::Idempotent;
+    }
+    // A key that the commit fills in is not a checked key.
+    let is_made = |at: usize| write.patches().iter().any(|patch| patch.target == Target::Key(at));
+    let demanded = checks.iter().filter(|check| check.expected.is_some()).map(|check| &check.key);
+    // A checked range checks the versionstamp of each entry that was seen in it.
+    let seen = write.ranges().iter().flat_map(|range| range.seen.iter().map(|(key, _)| key));
+    let is_guarded = demanded.chain(seen).any(|demanded| {
+        mutations.iter().enumerate().any(|(at, mutation)| match mutation {
+            _ if is_made(at) => false,
+            Mutation::Set { key, suffixed: false, .. }
+            | Mutation::Delete { key }
+            | Mutation::Arith { key, .. }
+            | Mutation::Calculate { key, .. }
+            | Mutation::Append { key, .. } => key == demanded,
+            // A new expiry keeps the versionstamp, and a key with the versionstamp in it is another
+            // key.
+            Mutation::Set { suffixed: true, .. } | Mutation::SetExpiry { .. } => false,
+        })
+    });
+    if is_guarded { RetrySafety::Conditional } else { RetrySafety::Unsafe }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        Check, EncodedValue, Key, Limits, Message, RangeCheck, Versionstamp, WriteParts,
+    };
+
+    fn whole(parts: WriteParts) -> AtomicWrite {
+        AtomicWrite::new(parts, &Limits::default()).unwrap()
+    }
+
+    fn key(name: u8) -> Key {
+        Key::from_encoded(vec![2, name, 0])
+    }
+
+    fn set(name: u8, suffixed: bool) -> Mutation {
+        Mutation::Set { key: key(name), suffixed, value: EncodedValue::le64(1), expire_at_ms: None }
+    }
+
+    fn check(name: u8, expected: Option<Versionstamp>) -> Check {
+        Check { key: key(name), expected }
+    }
+
+    fn is_guarded(write: &AtomicWrite) -> bool {
+        of(write) == RetrySafety::Conditional
+    }
+
+    fn write(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite {
+        whole(WriteParts { checks, mutations, ..WriteParts::default() })
+    }
+
+    #[test]
+    fn a_stamp_that_the_write_itself_moves_on_is_a_guard() {
+        let stamp = Some(Versionstamp::new(7));
+        assert!(is_guarded(&write(vec![check(b'a', stamp)], vec![set(b'a', false)])));
+        assert!(is_guarded(&write(
+            vec![check(b'a', stamp)],
+            vec![set(b'b', true), Mutation::Delete { key: key(b'a') }],
+        )));
+    }
+
+    #[test]
+    fn a_write_that_only_checks_changes_nothing() {
+        for expected in [None, Some(Versionstamp::new(7))] {
+            assert_eq!(of(&write(vec![check(b'a', expected)], vec![])), RetrySafety::Idempotent);
+        }
+    }
+
+    #[test]
+    fn an_entry_that_was_seen_in_a_checked_range_is_a_guard_too() {
+        let range = |seen: &[u8]| RangeCheck {
+            start: key(b'a'),
+            end: key(b'z'),
+            seen: seen.iter().map(|name| (key(*name), Versionstamp::new(7))).collect(),
+        };
+        let checked = |seen: &[u8], mutations| {
+            whole(WriteParts { ranges: vec![range(seen)], mutations, ..WriteParts::default() })
+        };
+        assert!(is_guarded(&checked(b"bc", vec![set(b'c', false)])));
+        assert!(
+            !is_guarded(&checked(b"", vec![set(b'c', false)])),
+            "another client may remove it between"
+        );
+        assert!(!is_guarded(&checked(b"b", vec![set(b'c', false)])));
+        let set_expiry = Mutation::SetExpiry { key: key(b'b'), expire_at_ms: None, required: true };
+        assert!(!is_guarded(&checked(b"b", vec![set_expiry])));
+    }
+
+    #[test]
+    fn everything_else_could_happen_twice() {
+        let stamp = Some(Versionstamp::new(7));
+        assert!(!is_guarded(&write(vec![], vec![set(b'a', false)])));
+        assert!(!is_guarded(&write(vec![check(b'a', None)], vec![set(b'a', false)])));
+        assert!(!is_guarded(&write(vec![check(b'a', stamp)], vec![set(b'b', false)])));
+        assert!(!is_guarded(&write(vec![check(b'a', stamp)], vec![set(b'a', true)])));
+        let message = Message::default();
+        assert!(!is_guarded(&whole(WriteParts {
+            messages: vec![message],
+            ..WriteParts::default()
+        })));
+    }
+}

@@ -1,0 +1,197 @@
+//! Every kind of mutation through every layer: record of a frame, validation, commit, KV Connect's
+//! message, JavaScript's constants and the contract's page. A new kind does not compile here before
+//! it has a sample.
+
+use std::collections::BTreeMap;
+
+use openkv::call::validate_untrusted;
+use openkv::connect::wire::atomic_write;
+use openkv::model::{AtomicWrite, Decision, Kind, Limits, Mutation, MutationKind, Result};
+use openkv::protocol::extension::{read_answer, with_count};
+use openkv::protocol::frame::{parse_outcomes, parse_writes};
+
+use crate::served::{ACCESS, file, key};
+
+const NOW_MS: i64 = 1_000_000;
+const CBOR: u8 = 67;
+const LE64: u8 = 2;
+
+fn sized(bytes: &[u8]) -> Vec<u8> {
+    [&(bytes.len() as u32).to_le_bytes()[..], bytes].concat()
+}
+
+fn value(encoding: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[encoding][..], &sized(bytes)].concat()
+}
+
+/// A mutation as a record of a frame.
+struct Sample {
+    /// The record's name on the contract's page.
+    name: &'static str,
+    /// The record about the key `m`.
+    record: Vec<u8>,
+    /// The same with a value that no client can read, if the mutation stores a value.
+    unreadable: Option<Vec<u8>>,
+    /// Whether KV Connect's protocol has it.
+    in_kv_connect: bool,
+}
+
+fn sample(kind: MutationKind) -> Sample {
+    let key = sized(key("m").as_bytes());
+    let number = value(LE64, &7_u64.to_le_bytes());
+    let with = |head: &[u8], tail: &[u8]| [head, &key, tail].concat();
+    match kind {
+        MutationKind::Set => Sample {
+            name: "SET",
+            record: with(&[2, 0], &value(CBOR, &[0xf6])),
+            unreadable: Some(with(&[2, 0], &value(CBOR, &[0xff]))),
+            in_kv_connect: true,
+        },
+        MutationKind::Delete => Sample {
+            name: "DELETE",
+            record: with(&[3], &[]),
+            unreadable: None,
+            in_kv_connect: true,
+        },
+        MutationKind::Arith => Sample {
+            name: "SUM",
+            record: with(&[4], &number),
+            unreadable: None,
+            in_kv_connect: true,
+        },
+        MutationKind::Calculate => Sample {
+            name: "CALCULATE",
+            record: with(&[8, 0, 0], &number),
+            unreadable: None,
+            in_kv_connect: true,
+        },
+        MutationKind::Append => Sample {
+            name: "APPEND",
+            record: with(&[9, 0], &sized(&[0x81, 0xf6])),
+            unreadable: Some(with(&[9, 0], &sized(&[0x81, 0xff]))),
+            in_kv_connect: false,
+        },
+        MutationKind::SetExpiry => Sample {
+            name: "SET EXPIRY",
+            record: with(&[10, 0], &[]),
+            unreadable: None,
+            in_kv_connect: false,
+        },
+    }
+}
+
+fn parsed(record: &[u8]) -> AtomicWrite {
+    let frame = [record, &[0]].concat();
+    let writes = parse_writes(&frame, 1, &Limits::default()).expect("a frame");
+    writes.into_iter().next().expect("a write").expect("within the limits")
+}
+
+fn validated(record: &[u8]) -> Result<AtomicWrite> {
+    validate_untrusted(parsed(record), &Limits::default(), NOW_MS)
+}
+
+fn kinds(write: &AtomicWrite) -> Vec<MutationKind> {
+    write.parts().1.iter().map(Mutation::kind).collect()
+}
+
+#[test]
+fn each_mutation_comes_out_of_its_frame_and_is_validated() {
+    for kind in MutationKind::ALL {
+        let Sample { record, unreadable, .. } = sample(*kind);
+        let write = validated(&record).expect("a mutation that is well formed");
+        assert_eq!(kinds(&write), [*kind]);
+        for len in 0..record.len() {
+            let cut = parse_writes(&record[..len], 1, &Limits::default());
+            assert!(cut.is_err(), "{kind:?} cut at {len}");
+        }
+        if let Some(unreadable) = unreadable {
+            let refused = validated(&unreadable).expect_err("a value that no client can read");
+            assert_eq!(refused.kind(), Kind::Invalid, "{kind:?}");
+        }
+        // An invalid key: its only part has an unknown tag.
+        let mut bad_key = record.clone();
+        let at = record.windows(3).position(|bytes| bytes == [2, b'm', 0]).expect("the key");
+        bad_key[at] = 0x7f;
+        let refused = validated(&bad_key).expect_err("a key that no client can read");
+        assert_eq!(refused.kind(), Kind::Invalid, "{kind:?}");
+    }
+}
+
+#[test]
+fn each_mutation_is_committed_over_a_url() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    for kind in MutationKind::ALL {
+        // Each begins without an entry.
+        let frame = [&sample(MutationKind::Delete).record, &sample(*kind).record, &[0][..]];
+        let reply = session.post("openkv/write", &with_count(1, &frame.concat()));
+        assert_eq!(reply.status, 200, "{kind:?}: {}", reply.text());
+        let outcomes = read_answer(&reply.body).expect("an answer").expect("outcomes");
+        let decisions = parse_outcomes(outcomes, 1).expect("outcomes");
+        assert!(matches!(decisions[..], [Decision::Committed(_)]), "{kind:?}: {decisions:?}");
+    }
+}
+
+#[test]
+fn each_mutation_has_a_message_of_kv_connect_or_is_refused_by_name() {
+    for kind in MutationKind::ALL {
+        let Sample { record, in_kv_connect, .. } = sample(*kind);
+        match atomic_write::write_request(parsed(&record)) {
+            Ok(body) => {
+                assert!(in_kv_connect, "{kind:?}");
+                let read = atomic_write::read_request(&body, &Limits::default(), NOW_MS);
+                assert_eq!(kinds(&read.expect("our own message")).len(), 1, "{kind:?}");
+            }
+            Err(error) => {
+                assert!(!in_kv_connect, "{kind:?}: {error}");
+                assert_eq!(error.kind(), Kind::Unsupported, "{kind:?}: {error}");
+            }
+        }
+    }
+}
+
+/// `OP_SET = 2` of `js/native/contract.ts`.
+fn javascript_s_records() -> BTreeMap<u8, String> {
+    let text = include_str!("../../js/native/contract.ts");
+    let record = |line: &str| {
+        let (name, number) = line.strip_prefix("export const OP_")?.split_once(" = ")?;
+        let number = number.strip_suffix(';')?;
+        let parsed = match number.strip_prefix("0x") {
+            Some(hex) => u8::from_str_radix(hex, 16),
+            None => number.parse(),
+        };
+        Some((parsed.expect("a number"), name.replace('_', " ")))
+    };
+    text.lines().filter_map(record).collect()
+}
+
+/// "`02` SET" of the contract's page.
+fn records_of_the_page() -> BTreeMap<u8, String> {
+    let page = include_str!("../../js/native/contract.md");
+    let list = page.split("\n**write**").nth(1).expect("the records of a write");
+    let lines = list.lines().skip(1).take_while(|line| line.starts_with(" - `"));
+    let heads = lines.map(|line| line.split(':').next().unwrap_or_default());
+    let parts = heads.flat_map(|head| head.trim_start_matches(" - `").split(", `"));
+    let record = |part: &str| {
+        let (number, rest) = part.split_once("` ").expect("a record");
+        let other = |c: char| c != ' ' && c != '_' && !c.is_ascii_uppercase();
+        let name = rest.split(other).next().expect("a name").trim().replace('_', " ");
+        (u8::from_str_radix(number, 16).expect("a number"), name)
+    };
+    parts.map(record).collect()
+}
+
+#[test]
+fn javascript_and_the_contract_have_the_records_that_a_frame_may_have() {
+    let (javascript, page) = (javascript_s_records(), records_of_the_page());
+    assert_eq!(javascript, page);
+    for kind in MutationKind::ALL {
+        let Sample { name, record, .. } = sample(*kind);
+        assert_eq!(page.get(&record[0]).map(String::as_str), Some(name), "{kind:?}");
+    }
+    for op in 0..=u8::MAX {
+        let error = parse_writes(&[op], 1, &Limits::default()).err();
+        let is_unknown = error.is_some_and(|error| error.what().contains("unknown operation"));
+        assert_eq!(!is_unknown, page.contains_key(&op), "record {op}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Files and folders that stand side by side depend on each other in one direction only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::root;
+use crate::source::sources;
+
+type Edges = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
+
+/// Which neighbour uses which: files and folders with the same parent, by the uses of all in them.
+fn edges() -> Edges {
+    let files = sources(&root().join("src"));
+    let known: BTreeSet<_> = files.iter().map(|file| file.modules.clone()).collect();
+    let mut edges = Edges::new();
+    for file in files.iter().filter(|file| file.modules.last().is_none_or(|last| last != "tests")) {
+        for path in file.absolute_paths() {
+            let used = (1..=path.len()).rev().find_map(|len| known.get(path.get(..len)?));
+            let Some(used) = used else { continue };
+            let same = file.modules.iter().zip(used).take_while(|(a, b)| a == b).count();
+            if let (Some(from), Some(to)) = (file.modules.get(..=same), used.get(..=same)) {
+                edges.entry(from.to_vec()).or_default().insert(to.to_vec());
+            }
+        }
+    }
+    edges
+}
+
+/// What is left when all are taken away, one after the other, that use nothing that is left.
+fn in_cycles(mut edges: Edges) -> Edges {
+    loop {
+        let left: BTreeSet<_> = edges.keys().cloned().collect();
+        let before: usize = edges.values().map(BTreeSet::len).sum();
+        edges.values_mut().for_each(|used| used.retain(|to| left.contains(to)));
+        edges.retain(|_, used| !used.is_empty());
+        if edges.values().map(BTreeSet::len).sum::<usize>() == before {
+            return edges;
+        }
+    }
+}
+
+#[test]
+fn neighbours_do_not_use_each_other_in_a_circle() {
+    let edges = edges();
+    let has = |from: &[&str], to: &[&str]| {
+        let path = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
+        edges.get(&path(from)).is_some_and(|used| used.contains(&path(to)))
+    };
+    // If these were not found any more, the search itself would be broken.
+    assert!(has(&["store", "queue"], &["store", "listener"]));
+    assert!(has(&["engine"], &["commit"]) && has(&["server", "route"], &["server", "data"]));
+    let cycles = in_cycles(edges.clone());
+    let faults: Vec<String> = cycles
+        .iter()
+        .flat_map(|(from, used)| used.iter().map(move |to| (from, to)))
+        .map(|(from, to)| format!("{} uses {}", from.join("::"), to.join("::")))
+        .collect();
+    assert_eq!(faults, Vec::<String>::new());
+}
+
+#[test]
+fn a_circle_is_found_and_a_chain_into_it_too() {
+    let one = |name: &str| vec![name.to_owned()];
+    let edges: Edges = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")].into_iter().fold(
+        Edges::new(),
+        |mut edges, (from, to)| {
+            edges.entry(one(from)).or_default().insert(one(to));
+            edges
+        },
+    );
+    let left: Vec<_> = in_cycles(edges).into_keys().collect();
+    assert_eq!(left, [one("a"), one("b"), one("c")]);
+}

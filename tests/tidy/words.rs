@@ -1,0 +1,108 @@
+//! The project's words: a term that `docs/glossary.md` lists as replaced occurs in no other file, and
+//! each dependency has a page that gives its reason.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{cells, root};
+
+/// Where the replaced terms must not occur.
+const PLACES: [&str; 5] = ["src", "js", "docs", "index.d.ts", "README.md"];
+
+const GLOSSARY: &str = "docs/glossary.md";
+
+/// Every text file at or below a path.
+fn texts(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).expect("readable") {
+            texts(&entry.expect("readable").path(), found);
+        }
+    } else if path.extension().is_some_and(|end| end == "rs" || end == "ts" || end == "md") {
+        found.push(path.to_owned());
+    }
+}
+
+/// The rows of the page's tables, without their headings.
+fn rows(page: &str) -> impl Iterator<Item = Vec<String>> {
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| term |"));
+    rows.map(cells).inspect(|cells| assert_eq!(cells.len(), 4, "{cells:?}"))
+}
+
+/// The last column of each row of the glossary: terms that are no longer used.
+fn replaced_terms(page: &str) -> BTreeSet<String> {
+    let last = rows(page).filter_map(|cells| cells.last().cloned());
+    last.flat_map(|cell| cell.split(", ").map(str::to_lowercase).collect::<Vec<_>>())
+        .filter(|term| !term.is_empty())
+        .collect()
+}
+
+/// Whether a text in lower case has the term as words of its own.
+fn has_term(text: &str, term: &str) -> bool {
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(term).any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + term.len()..).and_then(|text| text.chars().next());
+        !before.is_some_and(is_letter) && !after.is_some_and(is_letter)
+    })
+}
+
+#[test]
+fn replaced_terms_occur_nowhere() {
+    let glossary = std::fs::read_to_string(root().join(GLOSSARY)).expect("the page");
+    let terms = replaced_terms(&glossary);
+    assert!(terms.contains("front door"), "the column is not read: {terms:?}");
+    let mut files = Vec::new();
+    for place in PLACES {
+        texts(&root().join(place), &mut files);
+    }
+    assert!(files.len() > 300, "only {} files", files.len());
+    let mut faults = Vec::new();
+    for file in files.iter().filter(|file| **file != root().join(GLOSSARY)) {
+        let text = std::fs::read_to_string(file).expect("text").to_lowercase();
+        let used = terms.iter().filter(|term| has_term(&text, term));
+        faults.extend(used.map(|term| format!("{}: {term}", file.display())));
+    }
+    assert_eq!(faults, Vec::<String>::new(), "{GLOSSARY} says what to write instead");
+}
+
+#[test]
+fn a_term_is_found_as_words_of_its_own() {
+    assert!(has_term("the front door.", "front door") && has_term("fn retime(", "retime"));
+    assert!(!has_term("sometimes", "time") && !has_term("at_home", "home"));
+}
+
+#[test]
+fn files_that_the_glossary_names_exist() {
+    let glossary = std::fs::read_to_string(root().join(GLOSSARY)).expect("the page");
+    for cells in rows(&glossary) {
+        let places = cells.get(2).map(String::as_str).unwrap_or_default();
+        for place in places.split(", ").filter(|place| place.contains('/')) {
+            assert!(root().join(place).exists(), "{place}");
+        }
+    }
+}
+
+#[test]
+fn each_dependency_has_a_decision_page() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    let mut pages = Vec::new();
+    texts(&root().join("docs/decisions"), &mut pages);
+    let pages: String =
+        pages.iter().map(|page| std::fs::read_to_string(page).expect("text")).collect();
+    let mut count = 0;
+    let mut section = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if let Some((name, rest)) = line.split_once(" = ")
+            && section.ends_with("dependencies]")
+        {
+            let package =
+                rest.split_once("package = \"").and_then(|(_, rest)| rest.split_once('"'));
+            let name = package.map_or(name, |(package, _)| package);
+            assert!(pages.contains(&format!("`{name}`")), "docs/decisions has no page for {name}");
+            count += 1;
+        }
+    }
+    assert!(count > 30, "only {count} dependencies are found");
+}
