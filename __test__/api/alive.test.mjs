@@ -18,7 +18,9 @@ const opening = (path) => `
 /** Runs a program; how it ended, and what it said. `null` as code: it was still there. */
 function run(path, program, waitMs = END_MS_MAX) {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, argumentsFor(opening(path) + program), { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, argumentsFor(opening(path) + program), {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     let said = "";
     let timer;
     const hear = (text) => {
@@ -101,7 +103,10 @@ const exits = {
     throw new Error("expected by the test");`,
 };
 
-for (const [place, path] of [["in memory", () => ":memory:"], ["on a file", freshPath]]) {
+for (const [place, path] of [
+  ["in memory", () => ":memory:"],
+  ["on a file", freshPath],
+]) {
   describe(`a process, ${place}`, { concurrency: 2 }, () => {
     for (const [name, program] of Object.entries(ends)) {
       test(`ends with ${name}`, async () => {

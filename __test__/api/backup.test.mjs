@@ -40,7 +40,10 @@ test("a backup is the database at one point in time, while others write", async 
   assert.deepEqual(await copied.check(), { ok: true, findings: [] });
   await copied.close();
   await kv.close();
-  assert.deepEqual(readdirSync(folder).filter((name) => /unfinished|wal|shm/.test(name)), []);
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => /unfinished|wal|shm/.test(name)),
+    [],
+  );
 });
 
 test("the same contents have the same hash", async () => {
@@ -67,7 +70,10 @@ test("a backup that is ended leaves nothing behind", async () => {
   controller.abort(new Error("enough"));
   await assert.rejects(backup, /enough/);
   assert.ok(!existsSync(path("ended-copy.db")));
-  assert.deepEqual(readdirSync(folder).filter((name) => name.includes("unfinished")), []);
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.includes("unfinished")),
+    [],
+  );
   await kv.close();
 });
 
@@ -77,12 +83,25 @@ test("what onProgress throws ends the backup, which rejects with it", async () =
   // Enough for a look at it while it is copied: looks are 100 ms apart.
   for (let n = 0; n < 16; n++) await kv.set(["big", n], new Uint8Array(8 * 1024 * 1024).fill(n));
   for (const [name, onProgress] of [
-    ["thrown", () => { throw new Error("no more"); }],
-    ["rejected", async () => { throw new Error("no more"); }],
+    [
+      "thrown",
+      () => {
+        throw new Error("no more");
+      },
+    ],
+    [
+      "rejected",
+      async () => {
+        throw new Error("no more");
+      },
+    ],
   ]) {
     await assert.rejects(kv.backup(path(`${name}-copy.db`), { onProgress }), /no more/);
   }
-  assert.deepEqual(readdirSync(folder).filter((name) => name.includes("unfinished")), []);
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.includes("unfinished")),
+    [],
+  );
   await kv.close();
 });
 
@@ -129,7 +148,10 @@ test("a backup that is ended ends no other thread's", async () => {
 test("what cannot be is refused, and says why", async () => {
   const kv = await openKv(path("refused.db"));
   await kv.set(["k"], 1);
-  await assert.rejects(kv.backup(path("refused.db")), { name: "TypeError", message: /exists already/ });
+  await assert.rejects(kv.backup(path("refused.db")), {
+    name: "TypeError",
+    message: /exists already/,
+  });
   await assert.rejects(kv.backup(7), { name: "TypeError", message: /path must be/ });
   await assert.rejects(kv.backup(path("x"), { onprogress: 1 }), /unknown option 'onprogress'/);
   await assert.rejects(kv.backup(path("x"), { signal: 1 }), /signal must be an AbortSignal/);

@@ -45,7 +45,10 @@ test("JavaScript's copies of constants are those of src/model/limits.rs", () => 
   const rustFiles = ["src/model/limits.rs", ...filesBelow("src/model/limits/", ".rs")];
   const rust = constants(rustFiles, /^pub const (\w+): [^=]+ = ([^;]+);/gm);
   const inRust = new Map(rust.map(({ name, value }) => [name, value]));
-  const js = constants(filesBelow("js/", ".ts"), /^(?:export )?const ([A-Z][A-Z0-9_]+)\b[^=\n]* = ([^;]+);/gm);
+  const js = constants(
+    filesBelow("js/", ".ts"),
+    /^(?:export )?const ([A-Z][A-Z0-9_]+)\b[^=\n]* = ([^;]+);/gm,
+  );
   const copies = js.filter(({ name }) => inRust.has(name));
   for (const { name, path, value } of copies) {
     assert.notEqual(value, undefined, `${path}: ${name} is not a literal`);

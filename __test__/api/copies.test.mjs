@@ -39,7 +39,10 @@ for (const addon of [false, true]) {
       assert.equal((await a.get(["bobby"])).value, "bobby's");
       assert.equal((await b.get(["bobby"])).versionstamp, null);
       const both = await a.getMany([["bobby"], ["alice"]]);
-      assert.deepEqual(both.map((entry) => entry.value), ["bobby's", "alice's"]);
+      assert.deepEqual(
+        both.map((entry) => entry.value),
+        ["bobby's", "alice's"],
+      );
       const keys = [];
       for await (const entry of a.list({ prefix: [] })) keys.push(entry.key[0]);
       assert.deepEqual(keys, ["alice", "bobby"]);
@@ -72,7 +75,12 @@ for (const addon of [false, true]) {
       assert.equal(value.value, 5n);
       assert.equal(one.sizeOf(foreign), 8);
       const added = [{ type: "sum", key: ["n"], value: foreign }];
-      await kv.atomic().mutate(...added).sum(["n"], foreign).max(["n"], new two.KvU64(1n)).commit();
+      await kv
+        .atomic()
+        .mutate(...added)
+        .sum(["n"], foreign)
+        .max(["n"], new two.KvU64(1n))
+        .commit();
       assert.equal((await kv.get(["n"])).value.value, 15n);
       // What only looks like one is stored as any other object is.
       const lookalikes = [
@@ -129,7 +137,12 @@ describe("installed copies, each with an addon of its own, on one file", () => {
     const stamps = [];
     for (let n = 0; n < COMMITS; n += 50) {
       const some = Array.from({ length: 50 }, (_, at) =>
-        kv.atomic().sum(["sum"], 1n).set([name, n + at], at).commit());
+        kv
+          .atomic()
+          .sum(["sum"], 1n)
+          .set([name, n + at], at)
+          .commit(),
+      );
       for (const { ok, versionstamp } of await Promise.all(some)) {
         assert.ok(ok);
         stamps.push(versionstamp);

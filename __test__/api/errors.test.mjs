@@ -5,7 +5,13 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { BadResource, KvError, KvFeedGapError, KvOutcomeUnknownError, openKv } from "../../index.mjs";
+import {
+  BadResource,
+  KvError,
+  KvFeedGapError,
+  KvOutcomeUnknownError,
+  openKv,
+} from "../../index.mjs";
 import { open } from "./databases.mjs";
 
 const { errorOf, readFailure } = createRequire(import.meta.url)("../../dist/model/errors.js");
@@ -35,7 +41,8 @@ test("every kind of record becomes its class and code", () => {
     [250, KvError, "KvError", "INTERNAL"],
   ];
   for (const [kind, type, name, code] of kinds) {
-    const closed = "Bad resource ID: this database handle is closed; open another one with openKv()";
+    const closed =
+      "Bad resource ID: this database handle is closed; open another one with openKv()";
     const words = kind === 6 ? closed : `kind ${kind} – ünïcode`;
     const error = errorOf(readFailure(record(kind, words)));
     assert.equal(error.constructor, type);
@@ -93,7 +100,10 @@ test("the caller's async stack shows, for errors that Rust found too", async () 
     },
     async tooManyChecks() {
       const checks = Array.from({ length: 101 }, (_, i) => ({ key: [i], versionstamp: null }));
-      await kv.atomic().check(...checks).commit();
+      await kv
+        .atomic()
+        .check(...checks)
+        .commit();
     },
     async badBound() {
       await kv.list({ start: ["b"], end: ["a"] }).next();

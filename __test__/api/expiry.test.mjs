@@ -33,7 +33,14 @@ onEveryKind("ends", (fresh) => {
     assert.ok(touched.versionstamp > versionstamp);
     assert.notEqual(await kv.ttl(["a"]), null);
     assert.deepEqual(await kv.get(["a"]), { key: ["a"], value: large, versionstamp });
-    assert.ok((await kv.atomic().check({ key: ["a"], versionstamp }).commit()).ok);
+    assert.ok(
+      (
+        await kv
+          .atomic()
+          .check({ key: ["a"], versionstamp })
+          .commit()
+      ).ok,
+    );
     assert.equal((await kv.persist(["a"])).ok, true);
     assert.equal(await kv.ttl(["a"]), null);
     assert.equal((await kv.get(["a"])).value, large);
@@ -45,7 +52,12 @@ onEveryKind("ends", (fresh) => {
     for (const key of [["never"], ["gone"]]) {
       assert.deepEqual(await kv.touch(key, { expireIn: 1000 }), { ok: false, failed: [] });
       assert.deepEqual(await kv.persist(key), { ok: false, failed: [] });
-      const result = await kv.atomic().touch(key, { expireIn: 5 }).persist(key).set(["b"], 1).commit();
+      const result = await kv
+        .atomic()
+        .touch(key, { expireIn: 5 })
+        .persist(key)
+        .set(["b"], 1)
+        .commit();
       assert.ok(result.ok);
       assert.equal(await stampOf(kv, key), null);
       assert.equal(await stampOf(kv, ["b"]), result.versionstamp);
@@ -103,7 +115,10 @@ onEveryKind("ends", (fresh) => {
   test("an expireAt that is no moment, or beside expireIn, is a TypeError", async () => {
     const kv = await fresh();
     for (const expireAt of ["2030", NaN, Infinity, 9e15, new Date(NaN), 5n, true, {}]) {
-      const refused = { name: "TypeError", message: /expireAt must be a Date or ms since the epoch/ };
+      const refused = {
+        name: "TypeError",
+        message: /expireAt must be a Date or ms since the epoch/,
+      };
       await assert.rejects(kv.set(["a"], 1, { expireAt }), refused);
       assert.throws(() => kv.atomic().set(["a"], 1, { expireAt }), refused);
       assert.throws(() => kv.atomic().sum(["a"], 1, { expireAt }), refused);
@@ -118,7 +133,8 @@ onEveryKind("ends", (fresh) => {
       (op) => op.append(["a"], [1], both),
       (op) => op.max(["a"], 1, both),
       (op) => op.mutate(mutation),
-    ]) assert.throws(() => call(kv.atomic()), refused);
+    ])
+      assert.throws(() => call(kv.atomic()), refused);
     assert.equal(await stampOf(kv, ["a"]), null);
   });
 
@@ -149,7 +165,10 @@ onEveryKind("ends", (fresh) => {
       const end = await endOf(key);
       assert.ok(end >= before + 2 * HOUR_MS && end <= Date.now() + 2 * HOUR_MS, name);
       // Within one commit too, and from the commit on, however often.
-      await call(kv.atomic().set(key, name.includes("pend") ? [] : 1, { expireAt: at }), key).commit();
+      await call(
+        kv.atomic().set(key, name.includes("pend") ? [] : 1, { expireAt: at }),
+        key,
+      ).commit();
       assert.equal(await endOf(key), at, `${name} in one commit`);
       await operation.commit();
       assert.ok((await endOf(key)) >= end, `${name} again`);
@@ -191,8 +210,14 @@ onEveryKind("ends", (fresh) => {
     const kv = await fresh();
     const text = kv.atomic().touch(["a"], { expireIn: 5 }).persist(["b"]);
     const inspect = text[Symbol.for("nodejs.util.inspect.custom")].bind(text);
-    assert.match(inspect(2, {}, undefined), /touch\(\[ 'a' \], \{ expireIn: 5 \}\)\n  persist\(\[ 'b' \]\)/);
-    text.set(["c"], 1, { expireAt: 7 }).sum(["d"], 1, { max: 2, expireIn: 5 }).touch(["e"], { expireAt: 8 });
+    assert.match(
+      inspect(2, {}, undefined),
+      /touch\(\[ 'a' \], \{ expireIn: 5 \}\)\n  persist\(\[ 'b' \]\)/,
+    );
+    text
+      .set(["c"], 1, { expireAt: 7 })
+      .sum(["d"], 1, { max: 2, expireIn: 5 })
+      .touch(["e"], { expireAt: 8 });
     text.append(["f"], [], { expireAt: 9 }).prepend(["g"], []);
     assert.deepEqual(inspect(2, {}, undefined).split("\n").slice(3), [
       "  set([ 'c' ], 1, { expireAt: 7 })",

@@ -5,7 +5,9 @@ const LABEL = `([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\\\n]|\\\\["\\\\n])*)"`;
 const VALUE = "(?:[+-]?(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d+)?|[+-]?Inf|NaN)";
 const HELP = new RegExp(`^# HELP (${NAME}) (?:[^\\\\\n]|\\\\[\\\\n])*$`);
 const TYPE = new RegExp(`^# TYPE (${NAME}) (counter|gauge|histogram|summary|untyped)$`);
-const SAMPLE = new RegExp(`^(${NAME})(?:\\{(${LABEL}(?:,${LABEL})*)?,?\\})? (${VALUE})(?: -?\\d+)?$`);
+const SAMPLE = new RegExp(
+  `^(${NAME})(?:\\{(${LABEL}(?:,${LABEL})*)?,?\\})? (${VALUE})(?: -?\\d+)?$`,
+);
 
 /** Families by name: `{ type, samples: [{ name, labels, value }] }`. */
 export function parse(text) {
@@ -35,7 +37,12 @@ export function parse(text) {
       if (label in labels) throw new Error(`${label} is there twice: ${line}`);
       labels[label] = escaped.replace(/\\(.)/g, (_, c) => (c === "n" ? "\n" : c));
     }
-    const series = JSON.stringify([name, Object.entries(labels).filter(([, is]) => is !== "").sort()]);
+    const series = JSON.stringify([
+      name,
+      Object.entries(labels)
+        .filter(([, is]) => is !== "")
+        .sort(),
+    ]);
     if (seen.has(series)) throw new Error(`the same series twice: ${line}`);
     seen.add(series);
     const value = Number(sample.at(-1).replace("Inf", "Infinity"));

@@ -91,13 +91,19 @@ onEveryKind("fake timers", (fresh) => {
       const changes = kv.watch({ prefix: [] }).getReader();
       await kv.set(["w"], 1);
       assert.equal((await states.read()).value[0].value, 1);
-      assert.deepEqual((await changes.read()).value.changes.map(({ value }) => value), [1]);
+      assert.deepEqual(
+        (await changes.read()).value.changes.map(({ value }) => value),
+        [1],
+      );
       await states.cancel();
       await changes.cancel();
     });
   });
 
-  test("queues: a listener, a message that is waited for, one that does not come", { timeout: 20_000, skip }, async () => {
+  test("queues: a listener, a message that is waited for, one that does not come", {
+    timeout: 20_000,
+    skip,
+  }, async () => {
     const kv = await fresh();
     await withoutTime(async () => {
       const stop = new AbortController();
@@ -138,15 +144,26 @@ onEveryKind("fake timers", (fresh) => {
 
 test("js/ waits and tells the time by clock.ts alone", () => {
   const folder = new URL("../../js/", import.meta.url);
-  const uses = /(?<![.\w])(?:Date\.now|performance\.|queueMicrotask|process\.nextTick)|"node:timers/;
+  const uses =
+    /(?<![.\w])(?:Date\.now|performance\.|queueMicrotask|process\.nextTick)|"node:timers/;
   for (const name of readdirSync(folder, { recursive: true })) {
     const path = String(name).replaceAll("\\", "/");
     if (!path.endsWith(".ts") || path.startsWith("cli/") || path === "model/clock.ts") continue;
     const text = readFileSync(new URL(path, folder), "utf8");
     assert.doesNotMatch(text, uses, path);
-    const timers = [...text.matchAll(/(?<![.\w#])(set(?:Immediate|Timeout|Interval)|clear(?:Timeout|Interval))\(/g)];
+    const timers = [
+      ...text.matchAll(
+        /(?<![.\w#])(set(?:Immediate|Timeout|Interval)|clear(?:Timeout|Interval))\(/g,
+      ),
+    ];
     for (const [, timer] of timers) {
-      assert.match(text, new RegExp(`import \\{[^}]*\\b${timer}\\b[^}]*\\} from "(?:\\.\\./)*(?:\\./|model/)clock\\.js"`), path);
+      assert.match(
+        text,
+        new RegExp(
+          `import \\{[^}]*\\b${timer}\\b[^}]*\\} from "(?:\\.\\./)*(?:\\./|model/)clock\\.js"`,
+        ),
+        path,
+      );
     }
   }
 });

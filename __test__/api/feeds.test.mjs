@@ -38,7 +38,10 @@ function feeds(fresh, { elsewhere = false } = {}) {
     rest.sort((a, b) => a.key[1] - b.key[1]);
     assert.deepEqual(
       rest.map(({ type, key, value }) => [type, key[1], value]),
-      [["delete", 2, null], ["set", 3, 3]],
+      [
+        ["delete", 2, null],
+        ["set", 3, 3],
+      ],
       "a commit has one change of each key",
     );
     assert.ok(rest.every((change) => change.versionstamp === last.versionstamp));
@@ -48,7 +51,10 @@ function feeds(fresh, { elsewhere = false } = {}) {
     const kv = await fresh();
     const reader = kv.watch({ start: ["a"], end: ["b"] }).getReader();
     for (let n = 0; n < 500; n++) kv.set(["a", n % 7], n);
-    const lost = kv.atomic().check({ key: ["a", 0], versionstamp: null }).set(["a"], "lost");
+    const lost = kv
+      .atomic()
+      .check({ key: ["a", 0], versionstamp: null })
+      .set(["a"], "lost");
     await lost.commit();
     await assert.rejects(kv.atomic().set(["a"], "x").sum(["a"], 1n).commit(), TypeError);
     await kv.set(["b"], "behind the end");
@@ -69,14 +75,21 @@ function feeds(fresh, { elsewhere = false } = {}) {
     for (let n = 0; n < 5; n++) await kv.set(["a", n], { n });
     const reader = kv.watch({ prefix: ["a"] }).getReader();
     await kv.deleteMany({ prefix: ["a"] }, { where: { n: { $gte: 3 } } });
-    await kv.deleteMany([["a", 0], ["a", "absent"]]);
+    await kv.deleteMany([
+      ["a", 0],
+      ["a", "absent"],
+    ]);
     await kv.atomic().sum(["a", "sum"], 2n).append(["a", "list"], [1]).commit();
     await kv.touch(["a", 1], { expireIn: 60_000 });
     const id = kv.uuidv7();
     await kv.set(["a", id], id);
     const changes = await take(reader, 6);
     const told = changes.slice(0, 3).map(({ type, key }) => [type, key[1]]);
-    assert.deepEqual(told, [["delete", 3], ["delete", 4], ["delete", 0]]);
+    assert.deepEqual(told, [
+      ["delete", 3],
+      ["delete", 4],
+      ["delete", 0],
+    ]);
     const [list, sum] = changes.slice(3, 5).sort((x, y) => (x.key[1] < y.key[1] ? -1 : 1));
     assert.deepEqual(list.value, [1]);
     assert.equal(sum.value.value, 2n);
@@ -89,12 +102,21 @@ function feeds(fresh, { elsewhere = false } = {}) {
     await kv.set(["a", 2], 2);
     const reader = kv.watch({ prefix: ["a"] }, { since: versionstamp }).getReader();
     const { value } = await reader.read();
-    assert.deepEqual(value.changes.map(({ key }) => key[1]), [2]);
+    assert.deepEqual(
+      value.changes.map(({ key }) => key[1]),
+      [2],
+    );
     await kv.delete(["a", 1]);
     await kv.set(["a", 3], 3);
     const again = kv.watch({ prefix: ["a"] }, { since: value.versionstamp }).getReader();
     const changes = await take(again, 2);
-    assert.deepEqual(changes.map(({ type, key }) => [type, key[1]]), [["delete", 1], ["set", 3]]);
+    assert.deepEqual(
+      changes.map(({ type, key }) => [type, key[1]]),
+      [
+        ["delete", 1],
+        ["set", 3],
+      ],
+    );
     const upper = kv.watch({ prefix: ["a"] }, { since: value.versionstamp.toUpperCase() });
     assert.equal((await take(upper.getReader(), 2)).length, 2);
   });
@@ -176,7 +198,10 @@ function feeds(fresh, { elsewhere = false } = {}) {
       const { value } = await reader.read();
       sizes.push(value.changes.length);
     }
-    assert.ok(sizes.every((size) => size <= 1000), sizes.join(" "));
+    assert.ok(
+      sizes.every((size) => size <= 1000),
+      sizes.join(" "),
+    );
   });
 }
 

@@ -22,12 +22,36 @@ function randomFrom(seed) {
 
 const bytesOf = (random, most = 40) => Uint8Array.from({ length: random(most) }, () => random(256));
 
-const LENGTHS = [0, 1, 3, 7, 64, 4096, 70_000, -1, -64, 0.5, Number.NaN, 2 ** 31, 2 ** 53, "9", null, undefined, {}];
+const LENGTHS = [
+  0,
+  1,
+  3,
+  7,
+  64,
+  4096,
+  70_000,
+  -1,
+  -64,
+  0.5,
+  Number.NaN,
+  2 ** 31,
+  2 ** 53,
+  "9",
+  null,
+  undefined,
+  {},
+];
 
 /** Every property by which code might ask for the size, place or class of bytes. */
 function lyingClass(random, Base, buffer) {
   const number = () => LENGTHS[random(LENGTHS.length)];
-  const told = { length: number(), byteLength: number(), byteOffset: number(), buffer, maxByteLength: number() };
+  const told = {
+    length: number(),
+    byteLength: number(),
+    byteOffset: number(),
+    buffer,
+    maxByteLength: number(),
+  };
   const resizable = random(2) === 1;
   class Lying extends Base {
     get length() {
@@ -82,7 +106,10 @@ function lyingValue(random) {
       return [new (lyingClass(random, Uint8Array, other))(own), own];
     case 1: {
       const view = new (lyingClass(random, Uint8Array, other))(own);
-      return [{ view, after: "x" }, { view: own, after: "x" }];
+      return [
+        { view, after: "x" },
+        { view: own, after: "x" },
+      ];
     }
     case 2: {
       // The same on the object itself, and a Buffer.
@@ -99,12 +126,18 @@ function lyingValue(random) {
     }
     case 4: {
       const Lying = lyingClass(random, DataView, other);
-      return [{ d: new Lying(Uint8Array.from(own).buffer) }, { d: new DataView(Uint8Array.from(own).buffer) }];
+      return [
+        { d: new Lying(Uint8Array.from(own).buffer) },
+        { d: new DataView(Uint8Array.from(own).buffer) },
+      ];
     }
     case 5: {
       const buffer = new (lyingClass(random, ArrayBuffer, other))(own.length);
       new Uint8Array(buffer).set(own);
-      return [[buffer, new Uint8Array(buffer)], [Uint8Array.from(own).buffer, own]];
+      return [
+        [buffer, new Uint8Array(buffer)],
+        [Uint8Array.from(own).buffer, own],
+      ];
     }
     case 6: {
       const text = "a".repeat(random(30));
@@ -128,7 +161,10 @@ function lyingValue(random) {
           return { length: 1e9, charCodeAt: () => 65, toString: () => "told" };
         }
       }
-      return [{ error: new LyingError("m", "AbortError"), n: 1 }, { error: "told", n: 1 }];
+      return [
+        { error: new LyingError("m", "AbortError"), n: 1 },
+        { error: "told", n: 1 },
+      ];
     }
     default: {
       class LyingRegExp extends RegExp {
@@ -169,8 +205,15 @@ function lyingValue(random) {
 async function plain(value) {
   if (value instanceof Blob) return await value.text();
   if (value instanceof DOMException) return value.message;
-  if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(await Promise.all(Object.entries(value).map(async ([k, v]) => [k, await plain(v)])));
+  if (
+    value === null ||
+    typeof value !== "object" ||
+    Object.getPrototypeOf(value) !== Object.prototype
+  )
+    return value;
+  return Object.fromEntries(
+    await Promise.all(Object.entries(value).map(async ([k, v]) => [k, await plain(v)])),
+  );
 }
 
 /** An array that yields other items than it holds. */
@@ -202,8 +245,16 @@ onEveryKind("objects that lie", (fresh) => {
       const lying = atomic
         ? () => kv.atomic().set(["v"], value).set(["beside"], seed).commit()
         : () => kv.set(["v"], value);
-      const settled = await Promise.allSettled([kv.set(["before"], before), lying(), kv.set(["after"], after)]);
-      assert.deepEqual(settled.map(({ status, reason }) => [status, reason]), Array(3).fill(["fulfilled", undefined]), `seed ${seed}`);
+      const settled = await Promise.allSettled([
+        kv.set(["before"], before),
+        lying(),
+        kv.set(["after"], after),
+      ]);
+      assert.deepEqual(
+        settled.map(({ status, reason }) => [status, reason]),
+        Array(3).fill(["fulfilled", undefined]),
+        `seed ${seed}`,
+      );
       assert.deepEqual((await kv.get(["before"])).value, before, `seed ${seed}`);
       assert.deepEqual((await kv.get(["after"])).value, after, `seed ${seed}`);
       if (atomic) assert.equal((await kv.get(["beside"])).value, seed);
@@ -220,9 +271,21 @@ onEveryKind("objects that lie", (fresh) => {
       const Base = [Uint8Array, DataView][random(2)];
       const argument = Base === DataView ? Uint8Array.from(own).buffer : own;
       const part = new (lyingClass(random, Base, new ArrayBuffer(random(200))))(argument);
-      await Promise.all([kv.set(["k", 1], "one"), kv.set(["k", part, seed], "lying"), kv.set(["k", 2], "two")]);
-      const [one, lying, two] = await Promise.all([kv.get(["k", 1]), kv.get(["k", part, seed]), kv.get(["k", 2])]);
-      assert.deepEqual([one.value, lying.value, two.value], ["one", "lying", "two"], `seed ${seed}`);
+      await Promise.all([
+        kv.set(["k", 1], "one"),
+        kv.set(["k", part, seed], "lying"),
+        kv.set(["k", 2], "two"),
+      ]);
+      const [one, lying, two] = await Promise.all([
+        kv.get(["k", 1]),
+        kv.get(["k", part, seed]),
+        kv.get(["k", 2]),
+      ]);
+      assert.deepEqual(
+        [one.value, lying.value, two.value],
+        ["one", "lying", "two"],
+        `seed ${seed}`,
+      );
       assert.deepEqual((await kv.get(["k", own, seed])).key, ["k", own, seed]);
     }
   });
@@ -237,17 +300,32 @@ onEveryKind("objects that lie", (fresh) => {
       kv.atomic().enqueue("m", undelivered).set(["beside"], 2).commit(),
       kv.set(["after"], 3),
     ]);
-    assert.deepEqual(settled.map(({ status, reason }) => [status, reason]), Array(4).fill(["fulfilled", undefined]));
-    assert.deepEqual((await kv.getMany([["before"], ["beside"], ["after"]])).map(({ value }) => value), [1, 2, 3]);
+    assert.deepEqual(
+      settled.map(({ status, reason }) => [status, reason]),
+      Array(4).fill(["fulfilled", undefined]),
+    );
+    assert.deepEqual(
+      (await kv.getMany([["before"], ["beside"], ["after"]])).map(({ value }) => value),
+      [1, 2, 3],
+    );
     const read = (await kv.getMany(lying(["before"], ["after"]))).map(({ value }) => value);
     assert.deepEqual(read, [1, 3]);
     const ends = await kv.getMany(lying(["before"]), { withExpiry: true });
-    assert.deepEqual(ends.map(({ value }) => value), [1]);
+    assert.deepEqual(
+      ends.map(({ value }) => value),
+      [1],
+    );
     const states = kv.watch(lying(["before"], ["after"])).getReader();
-    assert.deepEqual((await states.read()).value.map(({ value }) => value), [1, 3]);
+    assert.deepEqual(
+      (await states.read()).value.map(({ value }) => value),
+      [1, 3],
+    );
     await states.cancel();
     assert.equal((await kv.deleteMany(lying(["after"]))).count, 1);
-    assert.deepEqual((await all(kv.list({ prefix: [] }))).map(({ key }) => key), [["before"], ["beside"]]);
+    assert.deepEqual(
+      (await all(kv.list({ prefix: [] }))).map(({ key }) => key),
+      [["before"], ["beside"]],
+    );
   });
 
   test("a list of keys that grows and shrinks while it is read", { timeout: 20_000 }, async () => {
@@ -255,10 +333,20 @@ onEveryKind("objects that lie", (fresh) => {
     await Promise.all([kv.set(["a"], 1), kv.set(["b"], 2)]);
     const keys = [["a"], null];
     const growing = [...Array(20)].map(() => ["b"]);
-    Object.defineProperty(keys, 1, { get: () => (keys.push(...growing), ["b"]), enumerable: true, configurable: true });
-    assert.deepEqual((await kv.getMany(keys)).slice(0, 2).map(({ value }) => value), [1, 2]);
+    Object.defineProperty(keys, 1, {
+      get: () => (keys.push(...growing), ["b"]),
+      enumerable: true,
+      configurable: true,
+    });
+    assert.deepEqual(
+      (await kv.getMany(keys)).slice(0, 2).map(({ value }) => value),
+      [1, 2],
+    );
     const shrinking = [["a"], null, ["b"]];
-    Object.defineProperty(shrinking, 1, { get: () => ((shrinking.length = 2), ["b"]), enumerable: true });
+    Object.defineProperty(shrinking, 1, {
+      get: () => ((shrinking.length = 2), ["b"]),
+      enumerable: true,
+    });
     await assert.rejects(kv.getMany(shrinking), TypeError);
     assert.equal((await kv.get(["b"])).value, 2);
   });

@@ -18,7 +18,8 @@ test("an empty operation", () => {
 });
 
 test("an operation shows its checks, then its mutations, then its messages", () => {
-  const operation = kv.atomic()
+  const operation = kv
+    .atomic()
     .enqueue({ m: 1 }, { delay: 5, keysIfUndelivered: [["a"]], backoffSchedule: [1] })
     .set(["a", 1n, new Uint8Array([1])], { x: 1 }, { expireIn: 5 })
     .check({ key: ["a"], versionstamp: null })
@@ -30,20 +31,23 @@ test("an operation shows its checks, then its mutations, then its messages", () 
     .min(["a"], 2n)
     .max(["a"], 3n)
     .mutate({ type: "sum", key: ["a"], value: 5 });
-  assert.equal(inspect(operation), [
-    "AtomicOperation",
-    "  check({ key: [ 'a' ], versionstamp: null })",
-    "  check({ key: [ 'b' ], versionstamp: '00000000000000010000' })",
-    "  set([ 'a', 1n, Uint8Array(1) [ 1 ] ], { x: 1 }, { expireIn: 5 })",
-    "  sum([ 'a' ], [Deno.KvU64: 1n])",
-    "  delete([ 'b' ])",
-    "  set([ 'x', Symbol(KvCommitVersionstamp) ], 'text')",
-    "  min([ 'a' ], [Deno.KvU64: 2n])",
-    "  max([ 'a' ], [Deno.KvU64: 3n])",
-    "  sum([ 'a' ], 5)",
-    "  enqueue({ m: 1 }, { delay: 5, keysIfUndelivered: [ [ 'a' ] ], backoffSchedule: [ 1 ] })",
-    "  enqueue(5)",
-  ].join("\n"));
+  assert.equal(
+    inspect(operation),
+    [
+      "AtomicOperation",
+      "  check({ key: [ 'a' ], versionstamp: null })",
+      "  check({ key: [ 'b' ], versionstamp: '00000000000000010000' })",
+      "  set([ 'a', 1n, Uint8Array(1) [ 1 ] ], { x: 1 }, { expireIn: 5 })",
+      "  sum([ 'a' ], [Deno.KvU64: 1n])",
+      "  delete([ 'b' ])",
+      "  set([ 'x', Symbol(KvCommitVersionstamp) ], 'text')",
+      "  min([ 'a' ], [Deno.KvU64: 2n])",
+      "  max([ 'a' ], [Deno.KvU64: 3n])",
+      "  sum([ 'a' ], 5)",
+      "  enqueue({ m: 1 }, { delay: 5, keysIfUndelivered: [ [ 'a' ] ], backoffSchedule: [ 1 ] })",
+      "  enqueue(5)",
+    ].join("\n"),
+  );
 });
 
 test("what is printed is what would be written, whatever the arguments are now", () => {
@@ -57,7 +61,10 @@ test("what is printed is what would be written, whatever the arguments are now",
 });
 
 test("an operation with a Blob or a bad key prints too", async () => {
-  const operation = kv.atomic().set(["a"], new Blob(["text"])).set("bad", 1);
+  const operation = kv
+    .atomic()
+    .set(["a"], new Blob(["text"]))
+    .set("bad", 1);
   assert.match(inspect(operation), /set\(\[ 'a' \], \[value with a Blob\]\)/);
   await assert.rejects(operation.commit(), TypeError);
 });

@@ -46,7 +46,8 @@ test("a default backoff schedule is cut to the limits of the handle", async () =
     () => kv.enqueue(1, {}),
     () => kv.queue("q").enqueue(1),
     () => kv.atomic().enqueue(1).enqueue(1, { queue: "q" }).commit(),
-  ]) assert.equal((await enqueue()).ok, true);
+  ])
+    assert.equal((await enqueue()).ok, true);
   const words = /max 2 intervals allowed: 3 given; raise limits\.backoffIntervalsMax of openKv/;
   await assert.rejects(kv.enqueue(1, { backoffSchedule: [1, 1, 1] }), words);
   kv.close();

@@ -126,7 +126,10 @@ onEveryKind("list", (fresh) => {
     let added = [];
     for await (const { value } of kv.list(rows)) {
       seen.push(value.i);
-      if (value.i === 50) added = upTo(1201).slice(300).map((i) => kv.set(["row", i], { i }));
+      if (value.i === 50)
+        added = upTo(1201)
+          .slice(300)
+          .map((i) => kv.set(["row", i], { i }));
       if (value.i === 100) await Promise.all(added);
     }
     assert.deepEqual(seen, upTo(1201));
@@ -180,9 +183,12 @@ test("close mid-iteration: what is buffered is yielded, then BadResource", async
   await iterator.next();
   await kv.close();
   let yielded = 1;
-  await assert.rejects(async () => {
-    for await (const { value } of iterator) assert.equal(value.i, yielded++);
-  }, { name: "BadResource" });
+  await assert.rejects(
+    async () => {
+      for await (const { value } of iterator) assert.equal(value.i, yielded++);
+    },
+    { name: "BadResource" },
+  );
   assert.equal(yielded, 32, "the first page");
   assert.notEqual(iterator.cursor, "");
   await assert.rejects(iterator.next(), { name: "BadResource" });
@@ -207,8 +213,20 @@ test("an unreadable value: every way to it tells the error, and a list can go on
   await writeRaw(path, kv, ["row", 2], [0xff]);
   const unreadable = { name: "RangeError", message: /could not deserialize value/ };
   await assert.rejects(kv.get(["row", 2]), unreadable);
-  await assert.rejects(kv.getMany([["row", 1], ["row", 2]]), unreadable);
-  await assert.rejects(kv.watch([["row", 2]]).getReader().read(), unreadable);
+  await assert.rejects(
+    kv.getMany([
+      ["row", 1],
+      ["row", 2],
+    ]),
+    unreadable,
+  );
+  await assert.rejects(
+    kv
+      .watch([["row", 2]])
+      .getReader()
+      .read(),
+    unreadable,
+  );
   await spendTurn(kv);
   const [one, two] = await Promise.allSettled([kv.get(["row", 1]), kv.get(["row", 2])]);
   assert.deepEqual(one.value.value, { i: 1 }, "its neighbour on the asynchronous lane");
@@ -246,7 +264,10 @@ async function writeRaw(path, kv, [text, number], value) {
   for (;;) {
     handle.write(2, 1, writer.buf, writer.pos);
     await new Promise((resolve) => setTimeout(resolve, 10));
-    const written = await kv.get([text, number]).then(() => false, () => true);
+    const written = await kv.get([text, number]).then(
+      () => false,
+      () => true,
+    );
     if (written) break;
   }
   handle.close(3);

@@ -142,33 +142,125 @@ const rejecting = {
     [(kv) => kv.atomic().sum(null, 1n).commit(), TypeError],
     [(kv) => kv.atomic().sum(["a", kv.commitVersionstamp()], 1n).commit(), PART],
     [(kv) => kv.atomic().mutate({ type: "delete", key: 5 }).commit(), /array/],
-    [(kv) => kv.atomic().enqueue(1, { keysIfUndelivered: [5] }).commit(), /array/],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .enqueue(1, { keysIfUndelivered: [5] })
+          .commit(),
+      /array/,
+    ],
     [(kv) => kv.atomic().check({ key: [], versionstamp: null }).commit(), /key cannot be empty/],
     [(kv) => kv.atomic().check({ versionstamp: null }).commit(), /expected: array/],
-    [(kv) => kv.atomic().check({ key: ["a"], versionstamp: 5 }).commit(), /expected: string/],
-    [(kv) => kv.atomic().check({ key: ["a"], versionstamp: "0" }).commit(), /Invalid check/],
-    [(kv) => kv.atomic().check({ key: ["a"], versionstamp: "g".repeat(20) }).commit(), /check/],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .check({ key: ["a"], versionstamp: 5 })
+          .commit(),
+      /expected: string/,
+    ],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .check({ key: ["a"], versionstamp: "0" })
+          .commit(),
+      /Invalid check/,
+    ],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .check({ key: ["a"], versionstamp: "g".repeat(20) })
+          .commit(),
+      /check/,
+    ],
   ],
   "commit: over the limit": [
-    [(kv) => kv.atomic().check(...keys(101).map(absent)).commit(), /Too many checks \(max 100\)/],
-    [(kv) => kv.atomic().mutate(...keys(1001).map((key) => ({ type: "delete", key }))).commit(),
-      /Too many mutations \(max 1000\)/],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .check(...keys(101).map(absent))
+          .commit(),
+      /Too many checks \(max 100\)/,
+    ],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .mutate(...keys(1001).map((key) => ({ type: "delete", key })))
+          .commit(),
+      /Too many mutations \(max 1000\)/,
+    ],
     [(kv) => kv.atomic().set(keyOf(2049), 1).commit(), /Key too large for write/],
     [(kv) => kv.atomic().set(["a"], new Uint8Array(65537)).commit(), /Value too large/],
-    [(kv) => kv.atomic().append(["a"], ["x".repeat(70_000)]).commit(), /Value too large .*valueBytesMax/],
-    [(kv) => kv.atomic().touch(["a"], { expireIn: 9e15 }).commit(), /expireIn is too large: 9000000000000000: at most/],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .append(["a"], ["x".repeat(70_000)])
+          .commit(),
+      /Value too large .*valueBytesMax/,
+    ],
+    [
+      (kv) => kv.atomic().touch(["a"], { expireIn: 9e15 }).commit(),
+      /expireIn is too large: 9000000000000000: at most/,
+    ],
     [(kv) => kv.atomic().sum(["a"], 1, { expireIn: 9e15 }).commit(), /expireIn is too large/],
-    [(kv) => kv.transaction((tx) => void tx.set(["a"], 1, { expireIn: 9e15 })), /expireIn is too large/],
-    [(kv) => kv.atomic().check(absent(keyOf(2049))).commit(), /Key too large for write/],
-    [(kv) => keys(13).reduce((op, key) => op.set(key, new Uint8Array(65000)), kv.atomic()).commit(),
-      /Total mutation size too large \(max 819200 bytes\)/],
-    [(kv) => keys(41).reduce((op, [, i]) => op.set(["k".repeat(2030), i], 1), kv.atomic()).commit(),
-      /Total key size too large \(max 81920 bytes\)/],
+    [
+      (kv) => kv.transaction((tx) => void tx.set(["a"], 1, { expireIn: 9e15 })),
+      /expireIn is too large/,
+    ],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .check(absent(keyOf(2049)))
+          .commit(),
+      /Key too large for write/,
+    ],
+    [
+      (kv) =>
+        keys(13)
+          .reduce((op, key) => op.set(key, new Uint8Array(65000)), kv.atomic())
+          .commit(),
+      /Total mutation size too large \(max 819200 bytes\)/,
+    ],
+    [
+      (kv) =>
+        keys(41)
+          .reduce((op, [, i]) => op.set(["k".repeat(2030), i], 1), kv.atomic())
+          .commit(),
+      /Total key size too large \(max 81920 bytes\)/,
+    ],
   ],
   "commit: operands": [
-    [(kv) => kv.atomic().mutate({ type: "min", key: ["a"], value: 5 }).commit(), /non-U64 operand/],
-    [(kv) => kv.atomic().mutate({ type: "max", key: ["a"], value: 5n }).commit(), /non-U64/],
-    [(kv) => kv.atomic().mutate({ type: "sum", key: ["a"], value: {} }).commit(), TypeError],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .mutate({ type: "min", key: ["a"], value: 5 })
+          .commit(),
+      /non-U64 operand/,
+    ],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .mutate({ type: "max", key: ["a"], value: 5n })
+          .commit(),
+      /non-U64/,
+    ],
+    [
+      (kv) =>
+        kv
+          .atomic()
+          .mutate({ type: "sum", key: ["a"], value: {} })
+          .commit(),
+      TypeError,
+    ],
   ],
 };
 
@@ -232,7 +324,10 @@ const throwing = {
     [(kv) => kv.atomic().sum(["a"], 1, { min: 2, max: 1 }), /^RangeError: .*min \(2\) is above/],
     [(kv) => kv.atomic().append(["a"], "ab"), /append: items must be an array: received string/],
     [(kv) => kv.atomic().append(["a"]), /items must be an array: received undefined/],
-    [(kv) => kv.atomic().prepend(["a"], new Set()), /prepend: items must be an array: received Set/],
+    [
+      (kv) => kv.atomic().prepend(["a"], new Set()),
+      /prepend: items must be an array: received Set/,
+    ],
     [(kv) => kv.atomic().append(["a"], [() => 1]), /could not be cloned/],
     [(kv) => kv.atomic().mutate(null), /null/],
     [(kv) => kv.atomic().mutate({ key: ["a"], type: "add" }), /Invalid mutation type/],
@@ -300,16 +395,27 @@ onEveryKind("what is refused", (fresh) => {
       kv.set(["a"], 1),
       kv.set(["b"], () => 1),
       kv.set([{}], 1),
-      kv.set(["c"], { get boom() { throw new RangeError("mine"); } }),
+      kv.set(["c"], {
+        get boom() {
+          throw new RangeError("mine");
+        },
+      }),
       kv.atomic().sum(["a"], 1n).commit(),
       kv.set(["d"], 4),
     ]);
-    assert.deepEqual(outcomes.map(({ status }) => status), [
-      "fulfilled", "rejected", "rejected", "rejected", "rejected", "fulfilled",
-    ]);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ["fulfilled", "rejected", "rejected", "rejected", "rejected", "fulfilled"],
+    );
     assert.match(outcomes[3].reason.message, /mine/);
     const entries = await all(kv.list({ prefix: [] }));
-    assert.deepEqual(entries.map(({ key, value }) => [key[0], value]), [["a", 1], ["d", 4]]);
+    assert.deepEqual(
+      entries.map(({ key, value }) => [key[0], value]),
+      [
+        ["a", 1],
+        ["d", 4],
+      ],
+    );
   });
 });
 
@@ -336,7 +442,10 @@ test("on a closed handle every call is a BadResource, and nothing else happens",
   assert.throws(() => kv.watch([]), CLOSED);
   assert.throws(() => kv.close(), CLOSED);
   const ended = { name: "Error", message: "Queue already closed" };
-  await assert.rejects(kv.listenQueue(() => {}), ended);
+  await assert.rejects(
+    kv.listenQueue(() => {}),
+    ended,
+  );
   assert.equal(typeof kv.commitVersionstamp(), "symbol");
   assert.equal(kv.atomic().set(["a"], 1) !== undefined, true, "atomic() answers");
 });
@@ -346,7 +455,10 @@ test("a handler that is no function is refused before it takes a message", async
   const kv = await openKv(":memory:");
   await kv.enqueue("kept");
   for (const handler of [undefined, null, {}, "f"]) {
-    await assert.rejects(kv.listenQueue(handler), { name: "TypeError", message: /expected: function/ });
+    await assert.rejects(kv.listenQueue(handler), {
+      name: "TypeError",
+      message: /expected: function/,
+    });
   }
   assert.equal(await new Promise((resolve) => void kv.listenQueue(resolve)), "kept");
   await kv.close();
@@ -370,7 +482,11 @@ test("names that resemble no option are ignored, as Deno does", async () => {
   await kv.enqueue(1, foreign);
   await all(kv.list({ prefix: [] }, foreign));
   await kv.watch([["a"]], foreign).cancel();
-  await kv.atomic().check({ ...(await kv.get(["a"])), ...foreign }).set(["a"], 2, foreign).commit();
+  await kv
+    .atomic()
+    .check({ ...(await kv.get(["a"])), ...foreign })
+    .set(["a"], 2, foreign)
+    .commit();
   assert.equal((await kv.get(["a"])).value, 2);
 });
 

@@ -22,25 +22,62 @@ const messages = [
   [(kv) => kv.getMany(["ab"]), [ARRAY, 'the key is "ab"', 'write ["ab"]']],
   [(kv) => kv.transaction((tx) => tx.getMany("ab")), [ARRAY, "tx.getMany: keys are"]],
   [(kv) => kv.list(), ["Cannot convert undefined or null to object", "kv.list({ prefix: [] })"]],
-  [(kv) => kv.list(["a"]), ["Selector must specify either", 'kv.list was given ["a"]', 'write { prefix: ["a"] }']],
+  [
+    (kv) => kv.list(["a"]),
+    ["Selector must specify either", 'kv.list was given ["a"]', 'write { prefix: ["a"] }'],
+  ],
   [(kv) => kv.list("a"), ["Selector must specify either", '"a"', 'write { prefix: ["a"] }']],
   [(kv) => kv.list({ start: ["a"] }), ["Selector must specify either", "kv.list was given start"]],
-  [(kv) => kv.list({ prefix: [], start: [], end: [] }), ["can not specify both", "without a prefix"]],
+  [
+    (kv) => kv.list({ prefix: [], start: [], end: [] }),
+    ["can not specify both", "without a prefix"],
+  ],
   [(kv) => kv.watch("a"), [ARRAY, 'kv.watch: keys are "a"']],
   [(kv) => kv.set("a", 1), [ARRAY, 'the key is "a"', 'write ["a"]']],
-  [(kv) => kv.set(null, 1), ["Cannot read properties of null (reading 'length')", "the key is null"]],
+  [
+    (kv) => kv.set(null, 1),
+    ["Cannot read properties of null (reading 'length')", "the key is null"],
+  ],
   [(kv) => kv.delete(undefined), ["Cannot read properties of undefined", "the key is undefined"]],
-  [(kv) => kv.atomic().check(["a"]).commit(), [ARRAY, "undefined", 'check was given ["a"]', 'check({ key: ["a"], versionstamp: null })']],
+  [
+    (kv) => kv.atomic().check(["a"]).commit(),
+    [ARRAY, "undefined", 'check was given ["a"]', 'check({ key: ["a"], versionstamp: null })'],
+  ],
   [(kv) => kv.atomic().check("a").commit(), [ARRAY, 'check was given "a"']],
-  [(kv) => kv.atomic().check({ key: "a", versionstamp: null }).commit(), [ARRAY, 'the key is "a"', 'write ["a"]']],
-  [(kv) => kv.atomic().check({ key: ["a"], versionstamp: 5 }).commit(), ["expected: string, got: number", "is 5", "null for none"]],
+  [
+    (kv) => kv.atomic().check({ key: "a", versionstamp: null }).commit(),
+    [ARRAY, 'the key is "a"', 'write ["a"]'],
+  ],
+  [
+    (kv) =>
+      kv
+        .atomic()
+        .check({ key: ["a"], versionstamp: 5 })
+        .commit(),
+    ["expected: string, got: number", "is 5", "null for none"],
+  ],
   [(kv) => kv.get(["a", { x: 1 }, 2]), [PART, 'part 1 of the key ["a",{…},2] is Object']],
-  [(kv) => kv.get(["a", new Date(0)]), [PART, "part 1", "is Date; use its toISOString() or getTime()"]],
+  [
+    (kv) => kv.get(["a", new Date(0)]),
+    [PART, "part 1", "is Date; use its toISOString() or getTime()"],
+  ],
   [(kv) => kv.set([["a", "b"]], 1), [PART, "part 0", "is Array; spread its items into the key"]],
-  [(kv) => kv.set(["a", undefined], 1), [PART, 'part 1 of the key ["a",undefined]', "give it a value"]],
-  [(kv) => kv.get(["a", kv.commitVersionstamp()]), [PART, "part 1", "commitVersionstamp() goes only to the end"]],
-  [(kv) => kv.set([1, 2n ** 2040n], 1), ["BigUint requires more than 255 bytes to be represented: part 1"]],
-  [(kv) => kv.set(["a"], { b: [1, { c: nothing }] }), ["() => {} ", `${CLONED}.b[1].c: leave it out`]],
+  [
+    (kv) => kv.set(["a", undefined], 1),
+    [PART, 'part 1 of the key ["a",undefined]', "give it a value"],
+  ],
+  [
+    (kv) => kv.get(["a", kv.commitVersionstamp()]),
+    [PART, "part 1", "commitVersionstamp() goes only to the end"],
+  ],
+  [
+    (kv) => kv.set([1, 2n ** 2040n], 1),
+    ["BigUint requires more than 255 bytes to be represented: part 1"],
+  ],
+  [
+    (kv) => kv.set(["a"], { b: [1, { c: nothing }] }),
+    ["() => {} ", `${CLONED}.b[1].c: leave it out`],
+  ],
   [(kv) => kv.set(["a"], [0, nothing]), [`${CLONED}[1]:`]],
   [(kv) => kv.set(["a"], { "a b": Symbol("s") }), ["Symbol(s) ", `${CLONED}["a b"]:`]],
   [(kv) => kv.set(["a"], new Map([["k", { f: nothing }]])), [`${CLONED}.get("k").f:`]],
@@ -49,12 +86,24 @@ const messages = [
   [(kv) => kv.set(["a"], { p: new Proxy({}, {}) }), ["#<Object> ", `${CLONED}.p:`]],
   [(kv) => kv.set(["a"], { w: [new WeakMap()] }), ["#<WeakMap> ", `${CLONED}.w[0]:`]],
   [(kv) => kv.enqueue({ then: { f: nothing } }), [`${CLONED}.then.f:`]],
-  [(kv) => kv.count({ prefix: [] }, { where: { a: nothing } }), ["kv.count: where: ", `${CLONED}.a:`]],
+  [
+    (kv) => kv.count({ prefix: [] }, { where: { a: nothing } }),
+    ["kv.count: where: ", `${CLONED}.a:`],
+  ],
   [(kv) => kv.enqueue(1, { delay: "5" }), ["expected: integer, got: string", 'delay is "5"']],
   [(kv) => kv.enqueue(1, { keysIfUndelivered: "a" }), [ARRAY, 'keysIfUndelivered are "a"']],
-  [(kv) => kv.enqueue(1, { backoffSchedule: [1, "5"] }), ["expected: integer", 'backoffSchedule[1] is "5"']],
-  [(kv) => kv.listenQueue(5), ["expected: function, got: number", "kv.listenQueue needs a handler"]],
-  [(kv) => kv.get(["a"], { consistency: 5 }), ["expected: enum, got: number", '"strong" or "eventual"']],
+  [
+    (kv) => kv.enqueue(1, { backoffSchedule: [1, "5"] }),
+    ["expected: integer", 'backoffSchedule[1] is "5"'],
+  ],
+  [
+    (kv) => kv.listenQueue(5),
+    ["expected: function, got: number", "kv.listenQueue needs a handler"],
+  ],
+  [
+    (kv) => kv.get(["a"], { consistency: 5 }),
+    ["expected: enum, got: number", '"strong" or "eventual"'],
+  ],
   [() => openKv(5), ["Filename cannot be empty", "received number 5", ":memory:"]],
   [() => openKv(""), ["Filename cannot be empty", "leave it out"]],
   [(kv) => kv.get("\u001b[2J\u009b\u007f"), ['the key is "\\u001b[2J\\u009b\\u007f"']],
@@ -67,16 +116,20 @@ onEveryKind("messages", (fresh) => {
   test("Deno's words, the argument, the value, the remedy", async () => {
     const kv = await fresh();
     for (const [call, parts] of messages) {
-      await assert.rejects(async () => await call(kv), (error) => {
-        assert.equal(error.constructor, TypeError, String(call));
-        let at = 0;
-        for (const part of parts) {
-          const found = error.message.indexOf(part, at);
-          assert.ok(found >= 0, `${call}: ${part} is not in: ${error.message}`);
-          at = found + part.length;
-        }
-        return true;
-      }, String(call));
+      await assert.rejects(
+        async () => await call(kv),
+        (error) => {
+          assert.equal(error.constructor, TypeError, String(call));
+          let at = 0;
+          for (const part of parts) {
+            const found = error.message.indexOf(part, at);
+            assert.ok(found >= 0, `${call}: ${part} is not in: ${error.message}`);
+            at = found + part.length;
+          }
+          return true;
+        },
+        String(call),
+      );
     }
     assert.equal(await kv.count({ prefix: [] }), 0);
   });
@@ -98,10 +151,13 @@ onEveryKind("messages", (fresh) => {
       () => openKv(Object(long)),
     ];
     for (const call of calls) {
-      await assert.rejects(async () => await call(), (error) => {
-        assert.ok(error.message.length < BOUND, `${call}: ${error.message.length}`);
-        return true;
-      });
+      await assert.rejects(
+        async () => await call(),
+        (error) => {
+          assert.ok(error.message.length < BOUND, `${call}: ${error.message.length}`);
+          return true;
+        },
+      );
     }
   });
 
@@ -121,7 +177,8 @@ onEveryKind("messages", (fresh) => {
   test("a closed handle", async () => {
     const kv = await fresh();
     kv.close();
-    const message = "Bad resource ID: this database handle is closed; open another one with openKv()";
+    const message =
+      "Bad resource ID: this database handle is closed; open another one with openKv()";
     await assert.rejects(kv.get(["a"]), { name: "BadResource", code: "CLOSED", message });
     assert.throws(() => kv.close(), { message });
   });

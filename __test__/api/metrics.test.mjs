@@ -13,7 +13,11 @@ async function work(kv) {
   await kv.delete(["a", 0]);
   await kv.touch(["a", 1], { expireIn: 60_000 });
   await kv.atomic().set(["b"], 1).set(["c"], 2).commit();
-  await kv.atomic().check({ key: ["b"], versionstamp: null }).set(["b"], 2).commit();
+  await kv
+    .atomic()
+    .check({ key: ["b"], versionstamp: null })
+    .set(["b"], 2)
+    .commit();
   await assert.rejects(kv.atomic().sum(["t"], 1n).append(["b"], [1]).commit());
   await kv.count({ prefix: ["a"] });
   await kv.ttl(["a", 1]);
@@ -30,11 +34,21 @@ onEveryKind("metrics", (fresh) => {
     const metrics = await kv.metrics();
     const counts = Object.entries(metrics.operations).map(([name, of]) => [name, of.count]);
     assert.deepEqual(Object.fromEntries(counts.filter(([, count]) => count > 0)), {
-      set: 40, get: 103, delete: 1, touch: 1, atomic: 3, count: 1, ttl: 1, getWithExpiry: 1,
+      set: 40,
+      get: 103,
+      delete: 1,
+      touch: 1,
+      atomic: 3,
+      count: 1,
+      ttl: 1,
+      getWithExpiry: 1,
       enqueue: 3,
     });
     const errors = Object.entries(metrics.operations).filter(([, of]) => of.errors > 0);
-    assert.deepEqual(errors.map(([name, of]) => [name, of.errors]), [["atomic", 1]]);
+    assert.deepEqual(
+      errors.map(([name, of]) => [name, of.errors]),
+      [["atomic", 1]],
+    );
     assert.equal(metrics.commits, 46);
     assert.equal(metrics.conflicts, 1);
     assert.equal(metrics.rejections, 1);
@@ -81,8 +95,9 @@ onEveryKind("metrics", (fresh) => {
     const value = (name, labels = {}) => {
       const found = families.get(name.replace(/_(sum|count)$/, "")) ?? families.get(name);
       return found.samples.find(
-        (sample) => sample.name === name
-          && Object.entries(labels).every(([label, is]) => sample.labels[label] === is),
+        (sample) =>
+          sample.name === name &&
+          Object.entries(labels).every(([label, is]) => sample.labels[label] === is),
       )?.value;
     };
     assert.equal(value("openkv_operations_total", { operation: "set" }), 41);
@@ -93,9 +108,13 @@ onEveryKind("metrics", (fresh) => {
     assert.equal(value("openkv_index_documents", { index: 'odd "name"\\' }), 1);
     assert.equal(value("openkv_watchers", { kind: "feed" }), 1);
     const parts = families.get("openkv_background_failing").samples;
-    assert.deepEqual(parts.map(({ labels, value }) => [labels.part, value]), [
-      "externalCommits", "announcements", "streams", "agenda", "sweep", "indexes",
-    ].map((part) => [part, 0]));
+    assert.deepEqual(
+      parts.map(({ labels, value }) => [labels.part, value]),
+      ["externalCommits", "announcements", "streams", "agenda", "sweep", "indexes"].map((part) => [
+        part,
+        0,
+      ]),
+    );
     assert.equal(families.get("openkv_operation_duration_seconds").type, "summary");
     assert.equal(families.get("openkv_operations_total").type, "counter");
     await keys.cancel();
@@ -107,7 +126,10 @@ onEveryKind("metrics", (fresh) => {
   test("arguments, and a closed handle", async () => {
     const kv = await fresh();
     await assert.rejects(kv.metrics({ fromat: 1 }), /kv\.metrics: unknown option 'fromat'/);
-    await assert.rejects(kv.metrics({ format: "json" }), /must be "object" or "prometheus".*"json"/);
+    await assert.rejects(
+      kv.metrics({ format: "json" }),
+      /must be "object" or "prometheus".*"json"/,
+    );
     await assert.rejects(kv.metrics({ format: 1 }), TypeError);
     await assert.rejects(kv.metrics(5), TypeError);
     assert.equal((await kv.metrics({ format: "object" })).commits, 0);

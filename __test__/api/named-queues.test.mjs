@@ -33,7 +33,11 @@ onEveryKind("named queues", (fresh) => {
     assert.deepEqual([second.id, second.attempts], [first.id, 2]);
     assert.equal(await second.ack(), true);
     assert.deepEqual(await queue.stats(), {
-      pending: 0, delayed: 0, processing: 0, dead: 0, total: 0,
+      pending: 0,
+      delayed: 0,
+      processing: 0,
+      dead: 0,
+      total: 0,
     });
   });
 
@@ -45,7 +49,9 @@ onEveryKind("named queues", (fresh) => {
     const failures = [];
     const { promise: both, resolve: bothFailed } = resolvers();
     const listening = queue.listen(
-      (value) => { throw new Error(`cannot do ${value}`); },
+      (value) => {
+        throw new Error(`cannot do ${value}`);
+      },
       {
         signal: stop.signal,
         onError: (error, message) => {
@@ -62,7 +68,10 @@ onEveryKind("named queues", (fresh) => {
     await both;
     stop.abort();
     await listening;
-    assert.deepEqual(failures.sort(), [["cannot do one", "one", 1], ["cannot do two", "two", 1]]);
+    assert.deepEqual(failures.sort(), [
+      ["cannot do one", "one", 1],
+      ["cannot do two", "two", 1],
+    ]);
 
     const silent = new AbortController();
     const { promise: bothSilent, resolve: bothDone } = resolvers();
@@ -81,17 +90,29 @@ onEveryKind("named queues", (fresh) => {
     await without;
     await sleep(1); // warnings come in a turn of their own
     process.off("warning", warned);
-    assert.deepEqual(warnings.map(({ code }) => code), ["OPENKV_HANDLER_FAILED", "OPENKV_HANDLER_FAILED"]);
-    assert.match(warnings[0].message, /onError of a listener of the queue "fails" failed: Error: onError fails/);
-    assert.match(warnings[1].message, /"fails" failed: Error: still cannot do three \(attempt 1 of message/);
+    assert.deepEqual(
+      warnings.map(({ code }) => code),
+      ["OPENKV_HANDLER_FAILED", "OPENKV_HANDLER_FAILED"],
+    );
+    assert.match(
+      warnings[0].message,
+      /onError of a listener of the queue "fails" failed: Error: onError fails/,
+    );
+    assert.match(
+      warnings[1].message,
+      /"fails" failed: Error: still cannot do three \(attempt 1 of message/,
+    );
     assert.match(warnings[1].message, /give listen\(\) an onError/);
     // How a message ended is committed after its handler has.
     while ((await queue.stats()).dead < 4) await sleep(5);
     assert.equal((await queue.stats()).total, 4, "what is told changes no delivery");
-    await assert.rejects(queue.listen(() => {}, { onError: "log" }), {
-      name: "TypeError",
-      message: /onError must be a function/,
-    });
+    await assert.rejects(
+      queue.listen(() => {}, { onError: "log" }),
+      {
+        name: "TypeError",
+        message: /onError must be a function/,
+      },
+    );
   });
 
   test("order: priority, then due time, then enqueue order; queues keep apart", async () => {
@@ -106,7 +127,7 @@ onEveryKind("named queues", (fresh) => {
     await kv.queue("other").enqueue("elsewhere");
     await kv.enqueue("Deno's");
     const got = [];
-    for (let message; (message = await queue.receive()) !== null;) got.push(message.value);
+    for (let message; (message = await queue.receive()) !== null; ) got.push(message.value);
     assert.deepEqual(got, ["first", "second", "third", "fourth"]);
     assert.equal((await kv.queue("other").receive()).value, "elsewhere");
   });
@@ -127,8 +148,12 @@ onEveryKind("named queues", (fresh) => {
   test("a message of an atomic operation comes with its commit or not at all", async () => {
     const kv = await fresh();
     const enqueue = (versionstamp) =>
-      kv.atomic().check({ key: ["a"], versionstamp }).set(["a"], 1)
-        .enqueue("m", { queue: "mail", priority: 2 }).commit();
+      kv
+        .atomic()
+        .check({ key: ["a"], versionstamp })
+        .set(["a"], 1)
+        .enqueue("m", { queue: "mail", priority: 2 })
+        .commit();
     assert.equal((await enqueue(null)).ok, true);
     assert.equal((await enqueue(null)).ok, false);
     assert.equal((await kv.queue("mail").stats()).pending, 1);
@@ -175,10 +200,18 @@ onEveryKind("named queues", (fresh) => {
     await queue.enqueue("bad", { backoffSchedule: [0, 10], keysIfUndelivered: [["lost"]] });
     await queue.enqueue("good", { delay: 200 });
     await listening;
-    const expected = [["bad", 1], ["bad", 2], ["bad", 3], ["good", 1]];
+    const expected = [
+      ["bad", 1],
+      ["bad", 2],
+      ["bad", 3],
+      ["good", 1],
+    ];
     assert.deepEqual(seen, [...expected, "the running handler ends first"]);
     assert.equal((await kv.get(["lost"])).value, "bad");
-    const { messages: [dead], cursor } = await queue.dead.list();
+    const {
+      messages: [dead],
+      cursor,
+    } = await queue.dead.list();
     assert.deepEqual(dead.error, { name: "RangeError", message: "attempt 3" });
     assert.deepEqual([dead.value, dead.attempts, cursor], ["bad", 3, null]);
     assert.ok(dead.enqueuedAt <= dead.firstAttemptAt && dead.firstAttemptAt <= dead.lastAttemptAt);
@@ -238,7 +271,7 @@ onEveryKind("named queues", (fresh) => {
     const queue = kv.queue("dead", { deadRetention: 3_600_000 });
     for (let n = 0; n < 5; n++) await queue.enqueue(n, { backoffSchedule: [] });
     await queue.enqueue("short", { backoffSchedule: [], deadRetention: 30 });
-    for (let message; (message = await queue.receive()) !== null;) {
+    for (let message; (message = await queue.receive()) !== null; ) {
       await message.nack({ error: `no ${message.value}` });
     }
     const values = [];
@@ -290,9 +323,18 @@ onEveryKind("named queues", (fresh) => {
     await kv.close();
     await Promise.all([listening, waiting]);
     const calls = [
-      queue.enqueue(1), queue.listen(() => {}), queue.receive(), queue.stats(),
-      message.ack(), message.nack(), message.extend(1000), queue.dead.list(), queue.dead.get("1"),
-      queue.dead.requeue("1"), queue.dead.delete("1"), queue.dead.purge(),
+      queue.enqueue(1),
+      queue.listen(() => {}),
+      queue.receive(),
+      queue.stats(),
+      message.ack(),
+      message.nack(),
+      message.extend(1000),
+      queue.dead.list(),
+      queue.dead.get("1"),
+      queue.dead.requeue("1"),
+      queue.dead.delete("1"),
+      queue.dead.purge(),
     ];
     await Promise.all(calls.map((call) => assert.rejects(call, CLOSED)));
     assert.throws(() => kv.queue("closed"), CLOSED);

@@ -198,7 +198,10 @@ describe("options", () => {
     [5, "object"],
     ["full", "object"],
     [() => {}, "object"],
-    [{ durable: "full" }, "'durable': known are durability, readonly, busyTimeout, encoding, limits"],
+    [
+      { durable: "full" },
+      "'durable': known are durability, readonly, busyTimeout, encoding, limits",
+    ],
     [{ durability: "FULL" }, "FULL"],
     [{ durability: null }, "null"],
     [{ durability: 1 }, "durability"],

@@ -27,22 +27,32 @@ onEveryKind("program order", (fresh, { elsewhere } = {}) => {
       await reads(async () => (await kv.get(key)).value);
       await reads(async () => (await kv.getMany([["no"], key]))[1].value);
       await reads(async () => (await all(kv.list({ prefix: ["k"] })))[0].value);
-      await reads(async () => (await kv.list({ prefix: [] }, { reverse: true }).next()).value.value);
+      await reads(
+        async () => (await kv.list({ prefix: [] }, { reverse: true }).next()).value.value,
+      );
       await reads(async () => (await kv.paginate({ prefix: ["k"] })).entries[0].value);
       await reads(async () => (await kv.get(key, { withExpiry: true })).value);
-      await reads(async () => (await all(kv.list({ prefix: ["k"] }, { where: { $eq: n } }))).length * n);
+      await reads(
+        async () => (await all(kv.list({ prefix: ["k"] }, { where: { $eq: n } }))).length * n,
+      );
       await reads(async () => (await kv.count({ prefix: ["k"] }, { where: { $eq: n } })) * n);
       await reads(async () => {
         const reader = kv.watch([key]).getReader();
-        const { value: [entry] } = await reader.read();
+        const {
+          value: [entry],
+        } = await reader.read();
         await reader.cancel();
         return entry.value;
       });
       await reads(async () => {
-        const done = await kv.transaction(async (tx) => (await tx.get(key)).value, { maxRetries: 0 });
+        const done = await kv.transaction(async (tx) => (await tx.get(key)).value, {
+          maxRetries: 0,
+        });
         return done.value;
       });
-      await reads(async () => (await kv.deleteMany({ prefix: ["k"] }, { where: { $eq: n } })).count * n);
+      await reads(
+        async () => (await kv.deleteMany({ prefix: ["k"] }, { where: { $eq: n } })).count * n,
+      );
     }
   });
 
@@ -89,7 +99,11 @@ onEveryKind("program order", (fresh, { elsewhere } = {}) => {
       (op) => op.sum(["n"], 1, end).set(["behind"], 1),
       (op) => op.sum(["n"], 1, { max: 9, expireAt: Date.now() + 60_000 }).set(["behind"], 2),
       (op) => op.append(["l"], [1], end).set(["behind"], 3),
-      (op) => op.prepend(["l"], [1], end).touch(["l"], { expireAt: null, ...end }).set(["behind"], 4),
+      (op) =>
+        op
+          .prepend(["l"], [1], end)
+          .touch(["l"], { expireAt: null, ...end })
+          .set(["behind"], 4),
     ];
     for (const [at, add] of mutations.entries()) {
       const written = add(kv.atomic()).commit();
@@ -106,7 +120,11 @@ onEveryKind("program order", (fresh, { elsewhere } = {}) => {
     const kv = await fresh();
     await kv.set(["text"], "text");
     const refused = assert.rejects(kv.atomic().sum(["text"], 1).commit());
-    const lost = kv.atomic().check({ key: ["text"], versionstamp: null }).delete(["text"]).commit();
+    const lost = kv
+      .atomic()
+      .check({ key: ["text"], versionstamp: null })
+      .delete(["text"])
+      .commit();
     assert.equal((await kv.get(["text"])).value, "text");
     await refused;
     assert.equal((await lost).ok, false);
@@ -119,7 +137,11 @@ onEveryKind("program order", (fresh, { elsewhere } = {}) => {
     assert.equal(await (await kv.get(["blob"])).value.text(), "first");
     const second = kv.set(["blob"], blob("second"));
     const last = kv.set(["blob"], "last");
-    const checked = kv.atomic().check({ key: ["blob"], versionstamp: null }).set(["lost"], 1).commit();
+    const checked = kv
+      .atomic()
+      .check({ key: ["blob"], versionstamp: null })
+      .set(["lost"], 1)
+      .commit();
     const gone = kv.atomic().set(["gone"], blob("gone")).commit();
     const emptied = kv.deleteMany([["gone"]]);
     assert.equal((await kv.get(["blob"])).value, "last");
@@ -140,12 +162,18 @@ onEveryKind("program order", (fresh, { elsewhere } = {}) => {
     const deleted = kv.deleteMany({ prefix: ["n"] });
     const written = [
       kv.set(["n", MANY - 1], "new"),
-      kv.atomic().sum(["n", MANY - 2], 1).commit(),
+      kv
+        .atomic()
+        .sum(["n", MANY - 2], 1)
+        .commit(),
       kv.set(["beside"], 1),
     ];
     assert.equal((await kv.get(["n", MANY - 3])).value, null);
     const left = await all(kv.list({ prefix: ["n"] }));
-    assert.deepEqual(left.map(({ value }) => value), [1, "new"]);
+    assert.deepEqual(
+      left.map(({ value }) => value),
+      [1, "new"],
+    );
     assert.equal((await deleted).count, MANY);
     await Promise.all(written);
   });
@@ -186,10 +214,19 @@ onEveryKind("program order", (fresh, { elsewhere } = {}) => {
     let waited = 0;
     const waiting = [
       kv.get(["read", 1]).then(({ value }) => value.size),
-      kv.getMany([["other", 1], ["read", 1]]).then(([, { value }]) => value.size),
+      kv
+        .getMany([
+          ["other", 1],
+          ["read", 1],
+        ])
+        .then(([, { value }]) => value.size),
       kv.count({ prefix: ["read"] }),
       kv.set(["set", 1], 1).then(({ ok }) => Number(ok)),
-      kv.atomic().check({ key: ["set", 1], versionstamp: null }).commit().then(({ ok }) => Number(!ok)),
+      kv
+        .atomic()
+        .check({ key: ["set", 1], versionstamp: null })
+        .commit()
+        .then(({ ok }) => Number(!ok)),
       kv.deleteMany({ prefix: ["deleted"] }).then(({ count }) => count),
     ].map(async (call) => {
       assert.equal(await call, 1);
@@ -256,10 +293,25 @@ class Run {
     const n = random.int(1, 99);
     const is = this.#states[at].at(-1);
     const prefix = random.pick(["p", "q"]);
-    const below = this.#keys.map((key, at) => (key[0] === prefix ? at : -1)).filter((at) => at >= 0);
+    const below = this.#keys
+      .map((key, at) => (key[0] === prefix ? at : -1))
+      .filter((at) => at >= 0);
     const kind = random.pick([
-      "set", "set", "delete", "sum", "check", "blob", "empty", "where", "keys",
-      "get", "get", "getMany", "list", "reverse", "count",
+      "set",
+      "set",
+      "delete",
+      "sum",
+      "check",
+      "blob",
+      "empty",
+      "where",
+      "keys",
+      "get",
+      "get",
+      "getMany",
+      "list",
+      "reverse",
+      "count",
     ]);
     const called = {
       set: () => (this.#put(at, n), kv.set(key, n)),
@@ -281,7 +333,8 @@ class Run {
         return kv.deleteMany({ prefix: [prefix] });
       },
       where: () => {
-        const small = (at) => typeof this.#states[at].at(-1) === "number" && this.#states[at].at(-1) < 50;
+        const small = (at) =>
+          typeof this.#states[at].at(-1) === "number" && this.#states[at].at(-1) < 50;
         for (const at of below) if (small(at)) this.#put(at, undefined);
         return kv.deleteMany({ prefix: [prefix] }, { where: { $lt: 50 } });
       },
@@ -293,11 +346,13 @@ class Run {
         return this.#reads(several, async () => (await kv.getMany(keys)).map(({ value }) => value));
       },
       list: () => this.#reads(below, () => this.#listed(below, prefix, {})),
-      reverse: () => this.#reads(below, () => this.#listed(below, prefix, { reverse: true, batchSize: 2 })),
+      reverse: () =>
+        this.#reads(below, () => this.#listed(below, prefix, { reverse: true, batchSize: 2 })),
       count: async () => {
         const from = below.map((at) => this.#states[at].length - 1);
         const count = await kv.count({ prefix: [prefix] });
-        const may = (at, i, there) => this.#states[at].slice(from[i]).some((s) => (s !== undefined) === there);
+        const may = (at, i, there) =>
+          this.#states[at].slice(from[i]).some((s) => (s !== undefined) === there);
         const most = below.filter((at, i) => may(at, i, true)).length;
         const least = below.filter((at, i) => !may(at, i, false)).length;
         assert.ok(count >= least && count <= most, `count ${count}, not ${least} to ${most}`);

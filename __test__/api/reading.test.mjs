@@ -12,19 +12,51 @@ const CLOSED = { name: "BadResource", code: "CLOSED" };
 const rejecting = [
   ["count: no selector", (kv) => kv.count(), /kv.count: expected a selector: received undefined/],
   ["ttl: nothing", (kv) => kv.ttl(), /kv.ttl: key must be an array: received undefined/],
-  ["touch: nothing", (kv) => kv.touch(undefined, { expireIn: 5 }), /kv.touch: key must be an array/],
+  [
+    "touch: nothing",
+    (kv) => kv.touch(undefined, { expireIn: 5 }),
+    /kv.touch: key must be an array/,
+  ],
   ["persist: text", (kv) => kv.persist("a"), /kv.persist: key must be an array: received string/],
   ["count: half a selector", (kv) => kv.count({ start: ["a"] }), /Selector must specify either/],
   ["count: a key of the wrong type", (kv) => kv.count({ prefix: [{}] }), /expected string, number/],
-  ["count: a key over the limit", (kv) => kv.count({ prefix: ["k".repeat(2048)] }), /Key too large/],
+  [
+    "count: a key over the limit",
+    (kv) => kv.count({ prefix: ["k".repeat(2048)] }),
+    /Key too large/,
+  ],
   ["count: options", (kv) => kv.count(PREFIX, 5), /kv.count: options must be an object/],
-  ["count: misspelt", (kv) => kv.count(PREFIX, { were: {} }), /unknown option 'were': known are where/],
+  [
+    "count: misspelt",
+    (kv) => kv.count(PREFIX, { were: {} }),
+    /unknown option 'were': known are where/,
+  ],
   ["count: where", (kv) => kv.count(PREFIX, { where: [] }), /where must be an object.*got Array/],
-  ["count: where, a function", (kv) => kv.count(PREFIX, { where: { a: () => 1 } }), /could not be cloned/],
-  ["count: an operator", (kv) => kv.count(PREFIX, { where: { a: { $gte: null } } }), /^TypeError: where\.a\.\$gte: takes/],
-  ["count: nested", (kv) => kv.count(PREFIX, { where: nested(33) }), /nested too deeply \(max 32 levels\)/],
-  ["count: wide", (kv) => kv.count(PREFIX, { where: { a: { $in: Array(1000).fill(1) } } }), /max 1000 in one/],
-  ["list: where", (kv) => kv.list(PREFIX, { where: { $or: [{ x: {} }] } }).next(), /where\.\$or\[0\]\.x/],
+  [
+    "count: where, a function",
+    (kv) => kv.count(PREFIX, { where: { a: () => 1 } }),
+    /could not be cloned/,
+  ],
+  [
+    "count: an operator",
+    (kv) => kv.count(PREFIX, { where: { a: { $gte: null } } }),
+    /^TypeError: where\.a\.\$gte: takes/,
+  ],
+  [
+    "count: nested",
+    (kv) => kv.count(PREFIX, { where: nested(33) }),
+    /nested too deeply \(max 32 levels\)/,
+  ],
+  [
+    "count: wide",
+    (kv) => kv.count(PREFIX, { where: { a: { $in: Array(1000).fill(1) } } }),
+    /max 1000 in one/,
+  ],
+  [
+    "list: where",
+    (kv) => kv.list(PREFIX, { where: { $or: [{ x: {} }] } }).next(),
+    /where\.\$or\[0\]\.x/,
+  ],
   ["paginate: nothing", (kv) => kv.paginate(), /kv.paginate: a selector with a prefix/],
   ["paginate: no selector", (kv) => kv.paginate({}), /Selector must specify either/],
   ["paginate: misspelt", (kv) => kv.paginate({ ...PREFIX, limt: 5 }), /unknown option 'limt'/],
@@ -35,13 +67,29 @@ const rejecting = [
   ]),
   ["paginate: cursor", (kv) => kv.paginate({ ...PREFIX, cursor: 5 }), /cursor must be a string/],
   ["paginate: a bad cursor", (kv) => kv.paginate({ ...PREFIX, cursor: "%" }), /invalid cursor/],
-  ["paginate: reverse", (kv) => kv.paginate({ ...PREFIX, reverse: 1 }), /reverse must be a boolean/],
+  [
+    "paginate: reverse",
+    (kv) => kv.paginate({ ...PREFIX, reverse: 1 }),
+    /reverse must be a boolean/,
+  ],
   ["paginate: where", (kv) => kv.paginate({ ...PREFIX, where: 1 }), /where must be an object/],
-  ["deleteMany: nothing", (kv) => kv.deleteMany(), /kv.deleteMany: expected keys or a selector: received undefined/],
+  [
+    "deleteMany: nothing",
+    (kv) => kv.deleteMany(),
+    /kv.deleteMany: expected keys or a selector: received undefined/,
+  ],
   ["deleteMany: no key", (kv) => kv.deleteMany(["a"]), /keys\[0\] must be a key/],
   ["deleteMany: an empty key", (kv) => kv.deleteMany([["a"], []]), /keys\[1\] cannot be empty/],
-  ["deleteMany: a long key", (kv) => kv.deleteMany([["k".repeat(2048)]]), /Key too large for write/],
-  ["deleteMany: misspelt", (kv) => kv.deleteMany(PREFIX, { atomc: true }), /unknown option 'atomc'/],
+  [
+    "deleteMany: a long key",
+    (kv) => kv.deleteMany([["k".repeat(2048)]]),
+    /Key too large for write/,
+  ],
+  [
+    "deleteMany: misspelt",
+    (kv) => kv.deleteMany(PREFIX, { atomc: true }),
+    /unknown option 'atomc'/,
+  ],
   ["deleteMany: limit", (kv) => kv.deleteMany(PREFIX, { limit: 0 }), /limit must be a positive/],
   ["deleteMany: atomic", (kv) => kv.deleteMany(PREFIX, { atomic: 1 }), /atomic must be a boolean/],
   ["deleteMany: where", (kv) => kv.deleteMany(PREFIX, { where: { $x: 1 } }), /where\.\$x: unknown/],
@@ -56,10 +104,18 @@ const rejecting = [
 ];
 
 const throwing = [
-  ["list: where", (kv) => kv.list(PREFIX, { where: new Date() }), /where must be an object.*got Date/],
+  [
+    "list: where",
+    (kv) => kv.list(PREFIX, { where: new Date() }),
+    /where must be an object.*got Date/,
+  ],
   ["watch: since", (kv) => kv.watch([["a"]], { since: "0".repeat(20) }), /since is for a selector/],
   ["list: keysOnly", (kv) => kv.list(PREFIX, { keysOnly: 1 }), /keysOnly must be a boolean/],
-  ["list: withExpiry", (kv) => kv.list(PREFIX, { withExpiry: "yes" }), /withExpiry must be a boolean/],
+  [
+    "list: withExpiry",
+    (kv) => kv.list(PREFIX, { withExpiry: "yes" }),
+    /withExpiry must be a boolean/,
+  ],
   ...[0, -1, 1.5, "1", null].map((depth) => [
     `list: depth ${depth}`,
     (kv) => kv.list(PREFIX, { depth }),
@@ -130,16 +186,28 @@ onEveryKind("reading", (fresh) => {
     await kv.set(["a", 1], 1, { expireIn: 60_000 });
     await kv.set(["a", 2], 2);
     await kv.set(["a", 3], 3, { expireIn: 0 });
-    const [first, second, third] = await kv.getMany([["a", 1], ["a", 2], ["a", 3]], { withExpiry: true });
+    const [first, second, third] = await kv.getMany(
+      [
+        ["a", 1],
+        ["a", 2],
+        ["a", 3],
+      ],
+      { withExpiry: true },
+    );
     assert.ok(Math.abs(first.expireAt - Date.now() - 60_000) < 10_000);
     assert.equal(second.expireAt, null);
     assert.deepEqual(third, { key: ["a", 3], value: null, versionstamp: null, expireAt: null });
     assert.deepEqual(await kv.get(["a", 1], { withExpiry: true }), first);
     assert.deepEqual(await all(kv.list(PREFIX, { withExpiry: true })), [first, second]);
-    assert.deepEqual((await all(kv.list(PREFIX, { withExpiry: true, keysOnly: true }))).map((entry) => Object.keys(entry)), [
-      ["key", "versionstamp", "expireAt"],
-      ["key", "versionstamp", "expireAt"],
-    ]);
+    assert.deepEqual(
+      (await all(kv.list(PREFIX, { withExpiry: true, keysOnly: true }))).map((entry) =>
+        Object.keys(entry),
+      ),
+      [
+        ["key", "versionstamp", "expireAt"],
+        ["key", "versionstamp", "expireAt"],
+      ],
+    );
     assert.equal(await kv.count(PREFIX), 2);
     assert.deepEqual(await kv.deleteMany([["a", 3]]), { count: 0, versionstamp: null });
   });
@@ -153,23 +221,29 @@ onEveryKind("reading", (fresh) => {
     for (const reverse of [false, true]) {
       const found = (await all(kv.list(PREFIX, { where, reverse }))).map(({ value }) => value.n);
       if (reverse) found.reverse();
-      assert.deepEqual(found, Array.from({ length: 30 }, (_, n) => n));
+      assert.deepEqual(
+        found,
+        Array.from({ length: 30 }, (_, n) => n),
+      );
     }
     const list = kv.list(PREFIX, { where, limit: 5 });
     assert.equal((await all(list)).length, 5);
     assert.equal((await all(kv.list(PREFIX, { where, cursor: list.cursor }))).length, 25);
     const overlapping = kv.list(PREFIX, { where });
     const results = await Promise.all(Array.from({ length: 31 }, () => overlapping.next()));
-    assert.deepEqual(results.map(({ done, value }) => (done ? "done" : value.value.n)), [
-      ...Array.from({ length: 30 }, (_, n) => n),
-      "done",
-    ]);
+    assert.deepEqual(
+      results.map(({ done, value }) => (done ? "done" : value.value.n)),
+      [...Array.from({ length: 30 }, (_, n) => n), "done"],
+    );
   });
 
   test("a large deletion lets others write, and an atomic one is all or nothing", async () => {
     const kv = await fresh();
     await fill(kv, 9000);
-    await assert.rejects(kv.deleteMany(PREFIX, { atomic: true }), /limits\.mutationsMax \(max 1000\)/);
+    await assert.rejects(
+      kv.deleteMany(PREFIX, { atomic: true }),
+      /limits\.mutationsMax \(max 1000\)/,
+    );
     assert.equal(await kv.count(PREFIX), 9000);
     const { count } = await kv.deleteMany(PREFIX, { where: { n: { $gte: 8500 } }, atomic: true });
     assert.equal(count, 500);
@@ -190,11 +264,17 @@ onEveryKind("reading", (fresh) => {
     const kv = await fresh();
     for (let i = 0; i < 10; i += 2) await kv.set(["a", i], i);
     const first = await kv.paginate({ ...PREFIX, limit: 2 });
-    assert.deepEqual(first.entries.map(({ value }) => value), [0, 2]);
+    assert.deepEqual(
+      first.entries.map(({ value }) => value),
+      [0, 2],
+    );
     await kv.set(["a", 1], 1);
     await kv.delete(["a", 2]);
     const second = await kv.paginate({ ...PREFIX, limit: 2, cursor: first.cursor });
-    assert.deepEqual(second.entries.map(({ value }) => value), [4, 6]);
+    assert.deepEqual(
+      second.entries.map(({ value }) => value),
+      [4, 6],
+    );
     const last = await kv.paginate({ ...PREFIX, cursor: second.cursor });
     assert.deepEqual([last.entries.length, last.cursor, last.hasMore], [1, null, false]);
   });
@@ -215,7 +295,10 @@ onEveryKind("reading", (fresh) => {
     const keys = Array.from({ length: 1000 }, (_, n) => ["a", n]);
     for (const options of [undefined, { withExpiry: true }]) {
       const entries = await kv.getMany(keys, options);
-      assert.deepEqual(entries.map(({ value }) => value.n), Array.from({ length: 1000 }, (_, n) => n));
+      assert.deepEqual(
+        entries.map(({ value }) => value.n),
+        Array.from({ length: 1000 }, (_, n) => n),
+      );
     }
   });
 });
@@ -234,7 +317,8 @@ test("a read-only database deletes nothing", async () => {
 async function fill(kv, count) {
   for (let n = 0; n < count; ) {
     let operation = kv.atomic();
-    for (const end = Math.min(n + 500, count); n < end; n++) operation = operation.set(["a", n], { n });
+    for (const end = Math.min(n + 500, count); n < end; n++)
+      operation = operation.set(["a", n], { n });
     await operation.commit();
   }
 }
@@ -245,7 +329,7 @@ test("paginate goes on behind the start of a range whose end extends it", async 
   for (const key of keys) await kv.set(key, key.length);
   const range = { start: ["a"], end: ["a", true], limit: 1 };
   const pages = [];
-  for (let cursor = null; cursor !== null || pages.length === 0;) {
+  for (let cursor = null; cursor !== null || pages.length === 0; ) {
     const page = await kv.paginate({ ...range, cursor });
     pages.push(page.entries[0].key);
     assert.ok(pages.length <= keys.length, "it began again");

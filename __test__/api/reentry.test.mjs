@@ -39,9 +39,18 @@ onEveryKind("re-entry", (fresh) => {
       return 1;
     });
     const entries = await kv.getMany([["b"], key, ["c"]]);
-    assert.deepEqual(entries.map(({ value }) => value), ["b", "outer", null]);
-    assert.deepEqual(entries.map(({ key }) => key), [["b"], ["a", 1], ["c"]]);
-    assert.deepEqual((await inner).map(({ value }) => value), ["b", null, "b"]);
+    assert.deepEqual(
+      entries.map(({ value }) => value),
+      ["b", "outer", null],
+    );
+    assert.deepEqual(
+      entries.map(({ key }) => key),
+      [["b"], ["a", 1], ["c"]],
+    );
+    assert.deepEqual(
+      (await inner).map(({ value }) => value),
+      ["b", null, "b"],
+    );
   });
 
   test("a bound's getter in list that lists", async () => {
@@ -70,7 +79,12 @@ onEveryKind("re-entry", (fresh) => {
       get nested() {
         write(["x"], "nested");
         results.push(kv.delete(["x", "absent"]));
-        write(["deep"], { get deeper() { write(["deepest"], 4); return 3; } });
+        write(["deep"], {
+          get deeper() {
+            write(["deepest"], 4);
+            return 3;
+          },
+        });
         return 2;
       },
       after: 3,
@@ -100,18 +114,24 @@ onEveryKind("re-entry", (fresh) => {
     await Promise.all([nested, next]);
     const entries = await all(kv.list({ prefix: [] }));
     const found = entries.map(({ key, value }) => [key[0], value]);
-    assert.deepEqual(found, [["nested", 1], ["next", 2]]);
+    assert.deepEqual(found, [
+      ["nested", 1],
+      ["next", 2],
+    ]);
   });
 
   test("a value's getter that builds and commits an operation", async () => {
     const kv = await fresh();
     let nested;
-    const operation = kv.atomic().set(["outer"], {
-      get value() {
-        nested = kv.atomic().set(["inner"], "inner").sum(["n"], 2n).commit();
-        return "outer";
-      },
-    }).sum(["n"], 1n);
+    const operation = kv
+      .atomic()
+      .set(["outer"], {
+        get value() {
+          nested = kv.atomic().set(["inner"], "inner").sum(["n"], 2n).commit();
+          return "outer";
+        },
+      })
+      .sum(["n"], 1n);
     await nested;
     await operation.commit();
     assert.deepEqual((await kv.get(["outer"])).value, { value: "outer" });
@@ -139,9 +159,17 @@ onEveryKind("re-entry", (fresh) => {
 test("a value's getter that closes the handle: what was called before is written", async () => {
   const kv = await openKv(":memory:");
   const before = kv.set(["before"], 1);
-  const during = kv.set(["during"], { get x() { kv.close(); return 1; } });
+  const during = kv.set(["during"], {
+    get x() {
+      kv.close();
+      return 1;
+    },
+  });
   const outcomes = await Promise.allSettled([before, during, kv.set(["after"], 1)]);
-  assert.deepEqual(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "rejected"]);
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ["fulfilled", "rejected", "rejected"],
+  );
   for (const { reason } of outcomes.slice(1)) assert.equal(reason.name, "BadResource");
 });
 
@@ -154,7 +182,12 @@ test("inspecting a half-built operation from its own value's getter", async () =
   const kv = await openKv(":memory:");
   const operation = kv.atomic().delete(["a"]);
   let seen;
-  operation.set(["b"], { get x() { seen = inspect(operation); return 1; } });
+  operation.set(["b"], {
+    get x() {
+      seen = inspect(operation);
+      return 1;
+    },
+  });
   assert.match(seen, /delete\(\[ 'a' \]\)$/);
   assert.match(inspect(operation), /set\(\[ 'b' \], \{ x: 1 \}\)$/);
   await kv.close();

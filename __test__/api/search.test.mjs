@@ -74,7 +74,10 @@ onEveryKind("search", (fresh) => {
     // limit and offset count what the filter has left.
     const even = names(whole).filter((n) => n % 2 === 0);
     const where = { even: true };
-    assert.deepEqual(names(await kv.search(["n"], "word", { where, limit: 12 })), even.slice(0, 12));
+    assert.deepEqual(
+      names(await kv.search(["n"], "word", { where, limit: 12 })),
+      even.slice(0, 12),
+    );
     const later = await kv.search(["n"], "word", { where, limit: 5, offset: 12 });
     assert.deepEqual(names(later), even.slice(12, 17));
 
@@ -146,7 +149,12 @@ onEveryKind("search", (fresh) => {
 
   test("indexes are listed, known again, refused and dropped", async () => {
     const kv = await fresh();
-    const options = { prefix: ["a", 1n, true], fields: ["t"], tokenize: "porter", prefixLengths: [2] };
+    const options = {
+      prefix: ["a", 1n, true],
+      fields: ["t"],
+      tokenize: "porter",
+      prefixLengths: [2],
+    };
     const index = await kv.createIndex(options);
     assert.equal(index.name, '["a",1n,true]');
     assert.equal((await kv.createIndex(options)).name, index.name);
@@ -154,8 +162,14 @@ onEveryKind("search", (fresh) => {
     assert.deepEqual(await kv.listIndexes(), [
       { name: index.name, ...options, state: "ready", indexed: 0, documents: 0 },
       {
-        name: "all", prefix: [], fields: ["x"], tokenize: "unicode61", prefixLengths: [],
-        state: "ready", indexed: 0, documents: 0,
+        name: "all",
+        prefix: [],
+        fields: ["x"],
+        tokenize: "unicode61",
+        prefixLengths: [],
+        state: "ready",
+        indexed: 0,
+        documents: 0,
       },
     ]);
     await kv.set(["a", 1n, true, 5], { t: "running", x: "runs" });
@@ -165,13 +179,19 @@ onEveryKind("search", (fresh) => {
       name: "TypeError",
       message: /has an index already, '\["a",1n,true\]', that differs in its fields/,
     });
-    await assert.rejects(kv.createIndex({ prefix: ["b"], fields: ["t"], name: "all" }), /'all' is that/);
+    await assert.rejects(
+      kv.createIndex({ prefix: ["b"], fields: ["t"], name: "all" }),
+      /'all' is that/,
+    );
     assert.equal(await kv.dropIndex(["a"]), false);
     assert.equal(await kv.dropIndex(["a", 1n, true]), true);
     assert.equal(await kv.dropIndex("all"), true);
     assert.equal(await kv.dropIndex("all"), false);
     assert.deepEqual(await kv.listIndexes(), []);
-    await assert.rejects(kv.search([], "runs"), /no index covers this prefix; make one first with kv\.createIndex/);
+    await assert.rejects(
+      kv.search([], "runs"),
+      /no index covers this prefix; make one first with kv\.createIndex/,
+    );
   });
 
   test("progress tells how many there are, once they are counted", async () => {
@@ -187,7 +207,9 @@ onEveryKind("search", (fresh) => {
     for await (const { total } of index.progress) totals.add(total);
     totals.delete(null);
     assert.deepEqual([...totals], [20_000]);
-    const { value: { done, total } } = await index.progress.next();
+    const {
+      value: { done, total },
+    } = await index.progress.next();
     assert.deepEqual([done, total], [true, 20_000]);
   });
 
@@ -209,7 +231,10 @@ onEveryKind("search", (fresh) => {
       ["red AND", /position 7: expected a term/],
       ["(red", /position 4: expected AND, OR, NOT or '\)'/],
       ['red "bike', /position 4: the quote that starts here is not closed/],
-      ["nmae:red", /position 0: the index has no field 'nmae'; its fields are name, details\.maker/],
+      [
+        "nmae:red",
+        /position 0: the index has no field 'nmae'; its fields are name, details\.maker/,
+      ],
       ["red; DROP TABLE kv", /position 3: expected a term, found ';'; put it in double quotes/],
       ["😀 'x'", /position 3: expected a term, found '''/],
       ["a.b", /position 1: expected a term without '\.'/],
@@ -237,7 +262,10 @@ onEveryKind("search", (fresh) => {
       [{ ...valid, fields: [] }, /fields must name 1 to 32 fields: 0 given/],
       [{ ...valid, fields: Array.from({ length: 33 }, (_, i) => `f${i}`) }, /33 given/],
       [{ ...valid, fields: [1] }, /fields\[0\] must be a string: received number/],
-      [{ ...valid, fields: ["a..b"] }, /fields\[0\] must be names separated by dots: received 'a\.\.b'/],
+      [
+        { ...valid, fields: ["a..b"] },
+        /fields\[0\] must be names separated by dots: received 'a\.\.b'/,
+      ],
       [{ ...valid, fields: ["a", "a"] }, /names 'a' twice/],
       [{ ...valid, fields: ["x".repeat(257)] }, /fields\[0\] is too long \(max 256 bytes\)/],
       [{ ...valid, tokenize: "trigram" }, /tokenize must be one of unicode61, porter, ascii/],
@@ -270,7 +298,10 @@ onEveryKind("search", (fresh) => {
       [["p", "a", { highlight: 1 }], /highlight must be a boolean or an object/],
       [["p", "a", { highlight: { befor: "x" } }], /highlight: unknown option 'befor'/],
       [["p", "a", { highlight: { before: 5 } }], /highlight\.before must be a string/],
-      [["p", "a", { highlight: { after: "x".repeat(257) } }], /highlight\.after is too long \(max 256/],
+      [
+        ["p", "a", { highlight: { after: "x".repeat(257) } }],
+        /highlight\.after is too long \(max 256/,
+      ],
       [["p", "a", { highlight: { terms: 65 } }], /highlight\.terms must be 1 to 64/],
     ]) {
       const [prefix, ...rest] = given;

@@ -29,11 +29,15 @@ async function filled(fresh) {
 }
 
 async function refuses(call, words, what) {
-  await assert.rejects(async () => await call(), (error) => {
-    assert.ok(error instanceof TypeError, `${what}: ${error}`);
-    assert.match(error.message, words, what);
-    return true;
-  }, what);
+  await assert.rejects(
+    async () => await call(),
+    (error) => {
+      assert.ok(error instanceof TypeError, `${what}: ${error}`);
+      assert.match(error.message, words, what);
+      return true;
+    },
+    what,
+  );
 }
 
 onEveryKind("selectors", (fresh) => {
@@ -41,7 +45,10 @@ onEveryKind("selectors", (fresh) => {
     const kv = await filled(fresh);
     const where = { $eq: 5 };
     const refused = [
-      [[{ prefix, where }], /where belongs into the second argument: kv\.deleteMany\({ prefix }, { where }\)/],
+      [
+        [{ prefix, where }],
+        /where belongs into the second argument: kv\.deleteMany\({ prefix }, { where }\)/,
+      ],
       [[{ prefix, limit: 1 }], /kv\.deleteMany\({ prefix }, { limit }\)/],
       [[{ prefix, atomic: true }], /kv\.deleteMany\({ prefix }, { atomic }\)/],
       [[{ prefix, filter: where }], /unknown property 'filter': write where/],
@@ -55,7 +62,10 @@ onEveryKind("selectors", (fresh) => {
       [[{ prefix, start: undefined }], /start is undefined/],
       [[{ prefix, end: undefined }], /end is undefined/],
       [[{ prefix: undefined, start: ["a"], end: ["b"] }], /prefix is undefined/],
-      [[{ prefix: "us" }], /expected: array, got: string: kv\.deleteMany: prefix is a key: write prefix: \["us"\]/],
+      [
+        [{ prefix: "us" }],
+        /expected: array, got: string: kv\.deleteMany: prefix is a key: write prefix: \["us"\]/,
+      ],
       [["us"], /expected keys or a selector/],
       [[{}], /Selector must specify either/],
     ];
@@ -77,14 +87,28 @@ onEveryKind("selectors", (fresh) => {
       for (const [method, made] of calls) {
         const literal = method.replace(".", "\\.");
         await refuses(() => made({ prefix, foo: 1 }), /unknown property 'foo'/, method);
-        await refuses(() => made({ prefix, perfix: [] }), /'perfix': did you mean 'prefix'/, method);
-        await refuses(() => made({ prefix: "us" }), /expected: array, got: string.*write prefix: \["us"\]/, method);
-        await refuses(() => made({ prefix: 5 }), new RegExp(`expected: array, got: number: ${literal}`), method);
+        await refuses(
+          () => made({ prefix, perfix: [] }),
+          /'perfix': did you mean 'prefix'/,
+          method,
+        );
+        await refuses(
+          () => made({ prefix: "us" }),
+          /expected: array, got: string.*write prefix: \["us"\]/,
+          method,
+        );
+        await refuses(
+          () => made({ prefix: 5 }),
+          new RegExp(`expected: array, got: number: ${literal}`),
+          method,
+        );
         await refuses(() => made({ prefix, start: "a" }), /start is a key/, method);
         await refuses(() => made({ start: ["a"], end: new Uint8Array(1) }), /end is a key/, method);
         await refuses(() => made({ start: ["a"] }), /Selector must specify either/, method);
         const option = { watch: "since" }[name] ?? "where";
-        const words = new RegExp(`${option} belongs into the second argument: ${literal}\\({ prefix }, { ${option} }\\)`);
+        const words = new RegExp(
+          `${option} belongs into the second argument: ${literal}\\({ prefix }, { ${option} }\\)`,
+        );
         await refuses(() => made({ prefix, [option]: {} }), words, method);
       }
       assert.equal(await kv.count({ prefix: [] }), 5);
@@ -93,33 +117,62 @@ onEveryKind("selectors", (fresh) => {
 
   test("paginate takes a selector and options, and the older one object", async () => {
     const kv = await filled(fresh);
-    const expected = [["a", 1], ["a", 2]];
-    for (const run of [(body) => body(kv), (body) => kv.transaction(body).then(({ value }) => value)]) {
-      const keys = async (...args) => (await run((db) => db.paginate(...args))).entries.map(({ key }) => key);
+    const expected = [
+      ["a", 1],
+      ["a", 2],
+    ];
+    for (const run of [
+      (body) => body(kv),
+      (body) => kv.transaction(body).then(({ value }) => value),
+    ]) {
+      const keys = async (...args) =>
+        (await run((db) => db.paginate(...args))).entries.map(({ key }) => key);
       assert.deepEqual(await keys({ prefix }, { limit: 2 }), expected);
       assert.deepEqual(await keys({ prefix, limit: 2 }), expected);
       assert.deepEqual(await keys({ prefix, start: undefined, limit: 2 }), expected);
-      assert.deepEqual(await keys({ prefix: undefined, start: ["a"], end: ["b"] }, { limit: 2 }), expected);
+      assert.deepEqual(
+        await keys({ prefix: undefined, start: ["a"], end: ["b"] }, { limit: 2 }),
+        expected,
+      );
       const first = await run((db) => db.paginate({ prefix }, { limit: 2 }));
       assert.deepEqual(await keys({ prefix }, { limit: 2, cursor: first.cursor }), [["a", 3]]);
       assert.deepEqual(await keys({ prefix }, { limit: 1, reverse: true }), [["a", 3]]);
       assert.deepEqual(await keys({ prefix }, { where: { $eq: 7 } }), []);
-      assert.deepEqual(await keys({ prefix }, null), [["a", 1], ["a", 2], ["a", 3]]);
+      assert.deepEqual(await keys({ prefix }, null), [
+        ["a", 1],
+        ["a", 2],
+        ["a", 3],
+      ]);
     }
-    await refuses(() => kv.paginate({ prefix, limit: 2 }, {}), /limit belongs into the second argument: kv\.paginate/);
+    await refuses(
+      () => kv.paginate({ prefix, limit: 2 }, {}),
+      /limit belongs into the second argument: kv\.paginate/,
+    );
     await refuses(() => kv.paginate({ prefix }, { prefix }), /unknown option 'prefix'/);
     await refuses(() => kv.paginate({ prefix }, 5), /options must be an object/);
   });
 
   test("unknown options of the methods that only openkv has", async () => {
     const kv = await filled(fresh);
-    await refuses(() => kv.count({ prefix }, { filter: {} }), /unknown option 'filter': known are where.*; write where/);
-    await refuses(() => kv.deleteMany({ prefix }, { filter: {} }), /; write where: { field: value }/);
+    await refuses(
+      () => kv.count({ prefix }, { filter: {} }),
+      /unknown option 'filter': known are where.*; write where/,
+    );
+    await refuses(
+      () => kv.deleteMany({ prefix }, { filter: {} }),
+      /; write where: { field: value }/,
+    );
     await refuses(() => kv.paginate({ prefix }, { desc: true }), /; write reverse: true/);
-    await refuses(() => kv.touch(["a", 1], { ttl: 5 }), /unknown option 'ttl'.*; write expireIn: milliseconds/);
+    await refuses(
+      () => kv.touch(["a", 1], { ttl: 5 }),
+      /unknown option 'ttl'.*; write expireIn: milliseconds/,
+    );
     await refuses(() => kv.queue("q").enqueue(1, { backoff: 5 }), /; write backoffSchedule/);
     await refuses(() => kv.transaction((tx) => tx.set(["a"])), /write tx\.set\(key, value\)/);
-    await refuses(() => kv.transaction((tx) => tx.list({ prefix }, { filter: 1 })), /; write where/);
+    await refuses(
+      () => kv.transaction((tx) => tx.list({ prefix }, { filter: 1 })),
+      /; write where/,
+    );
     await refuses(() => kv.count({ prefix }, { "\u001b[2J": 1 }), /unknown option '\\u001b\[2J'/);
     assert.equal(await kv.count({ prefix: [] }), 5);
   });

@@ -34,8 +34,7 @@ const CALLS = {
     kv.transaction(async (tx) => void tx.set(["written"], (await tx.get(["a"])).value), options),
   "KvTransaction.get": (kv, options) => kv.transaction((tx) => tx.get(["a"], options)),
   "KvTransaction.getMany": (kv, options) => kv.transaction((tx) => tx.getMany([["a"]], options)),
-  "KvTransaction.count": (kv, options) =>
-    kv.transaction((tx) => tx.count({ prefix: [] }, options)),
+  "KvTransaction.count": (kv, options) => kv.transaction((tx) => tx.count({ prefix: [] }, options)),
   "KvTransaction.paginate": (kv, options) =>
     kv.transaction((tx) => tx.paginate({ prefix: [], ...options })),
   "KvTransaction.list": (kv, options) =>
@@ -43,8 +42,7 @@ const CALLS = {
   "KvTransactionListIterator.toArray": (kv, options) =>
     kv.transaction((tx) => tx.list({ prefix: [] }, options).toArray()),
   "KvListIterator.next": async (kv, options) => await kv.list({ prefix: [] }, options).next(),
-  "KvListIterator.toArray": async (kv, options) =>
-    await kv.list({ prefix: [] }, options).toArray(),
+  "KvListIterator.toArray": async (kv, options) => await kv.list({ prefix: [] }, options).toArray(),
   "AtomicOperation.commit": (kv, options) => kv.atomic().set(["written"], 1).commit(options),
   "KvIndex.ready": async (kv, options) =>
     (await kv.createIndex({ prefix: ["indexed"], fields: ["name"] })).ready(options),
@@ -123,7 +121,11 @@ onEveryKind("signals", (fresh) => {
   test("never aborted: each call does what it does without, and leaves no listener", async () => {
     const kv = await filled(fresh);
     const { signal } = new AbortController();
-    const outcome = (promise) => promise.then(() => "done", (error) => error.code ?? error);
+    const outcome = (promise) =>
+      promise.then(
+        () => "done",
+        (error) => error.code ?? error,
+      );
     for (const [name, call] of Object.entries(CALLS)) {
       const expected = await outcome(call(kv, {}));
       for (const given of [signal, undefined, null]) {
@@ -140,7 +142,11 @@ onEveryKind("signals", (fresh) => {
     for (const [name, call] of Object.entries(CALLS)) {
       for (const signal of ["now", 5, {}, new AbortController()]) {
         const run = async () => await call(kv, { signal });
-        await assert.rejects(run, { name: "TypeError", message: /signal must be an AbortSignal/ }, name);
+        await assert.rejects(
+          run,
+          { name: "TypeError", message: /signal must be an AbortSignal/ },
+          name,
+        );
       }
     }
     assert.deepEqual(await contents(kv), before);
@@ -219,7 +225,10 @@ onEveryKind("signals", (fresh) => {
     await listening;
     assert.ok(ended);
     await kv.listenQueue(() => {}, { signal: AbortSignal.abort() });
-    await assert.rejects(kv.listenQueue(() => {}, { signal: 5 }), /signal must be an AbortSignal/);
+    await assert.rejects(
+      kv.listenQueue(() => {}, { signal: 5 }),
+      /signal must be an AbortSignal/,
+    );
   });
 });
 

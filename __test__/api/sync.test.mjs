@@ -72,14 +72,23 @@ onEach("getSync", (fresh) => {
     const all = Array.from({ length: 100 }, (_, i) => i);
     const list = kv.list({ prefix: ["n"] });
     await list.next();
-    assert.deepEqual((await list.toArray()).map(({ value }) => value), all.slice(1));
+    assert.deepEqual(
+      (await list.toArray()).map(({ value }) => value),
+      all.slice(1),
+    );
     assert.deepEqual(await list.toArray(), []);
     const keys = await kv.list({ prefix: ["n"] }, { keysOnly: true, limit: 3 }).toArray();
-    assert.deepEqual(keys.map(({ key }) => key[1]), [0, 1, 2]);
+    assert.deepEqual(
+      keys.map(({ key }) => key[1]),
+      [0, 1, 2],
+    );
     await kv.transaction(async (tx) => {
       tx.set(["n", 100], 100);
       const entries = await tx.list({ prefix: ["n"] }, { reverse: true, limit: 2 }).toArray();
-      assert.deepEqual(entries.map(({ value }) => value), [100, 99]);
+      assert.deepEqual(
+        entries.map(({ value }) => value),
+        [100, 99],
+      );
       assert.ok(Object.prototype.isPrototypeOf.call(helpers, tx.list({ prefix: [] })));
     });
     assert.ok(Object.prototype.isPrototypeOf.call(helpers, kv.list({ prefix: [] })));
@@ -97,13 +106,17 @@ onEach("getSync", (fresh) => {
 });
 
 /** %AsyncIteratorPrototype%. */
-const helpers = Object.getPrototypeOf(Object.getPrototypeOf((async function* () {}).prototype));
+const helpers = Object.getPrototypeOf(Object.getPrototypeOf(async function* () {}.prototype));
 
 onServed("getSync", (fresh) => {
   test("is refused, and says what to write", async () => {
     const kv = await fresh();
     const words = /cannot be read at once: use await kv\.get\(\)/;
-    assert.throws(() => kv.getSync(["a"]), { name: "KvError", code: "UNSUPPORTED", message: words });
+    assert.throws(() => kv.getSync(["a"]), {
+      name: "KvError",
+      code: "UNSUPPORTED",
+      message: words,
+    });
     const many = /use await kv\.getMany\(\)/;
     assert.throws(() => kv.getManySync([["a"]]), { code: "UNSUPPORTED", message: many });
   });

@@ -57,10 +57,10 @@ onEveryKind("transactions", (fresh) => {
       const values = entries.map((entry) => entry.value);
       assert.deepEqual(values, [new KvU64(2n), new KvU64(3n), null, null, null, 1]);
       assert.deepEqual(names(await all(tx.list({ prefix: [] }))), ["a", "b", "n", "new", "stays"]);
-      assert.deepEqual(
-        names(await all(tx.list({ prefix: [] }, { reverse: true, limit: 2 }))),
-        ["stays", "new"],
-      );
+      assert.deepEqual(names(await all(tx.list({ prefix: [] }, { reverse: true, limit: 2 }))), [
+        "stays",
+        "new",
+      ]);
       assert.equal(await tx.count({ prefix: [] }), 5);
       assert.equal((await kv.get(["a"])).value, null, "nobody else does");
     });
@@ -182,7 +182,11 @@ onEveryKind("transactions", (fresh) => {
         seen.push([key[1], value]);
         if (key[1] === 3) tx.set(["r", 4], "late").delete(["r", 5]).set(["r", 0], "behind");
       }
-      assert.deepEqual(seen, [[2, "own"], [3, "own"], [4, "late"]]);
+      assert.deepEqual(seen, [
+        [2, "own"],
+        [3, "own"],
+        [4, "late"],
+      ]);
     });
     assert.equal(attempts, 1);
     assert.deepEqual(names(await all(kv.list({ prefix: ["r"] }))), [0, 2, 3, 4]);
@@ -236,11 +240,14 @@ onEveryKind("transactions", (fresh) => {
     assert.deepEqual(await conflict(["r", 3], ["b"]), [[["b"]], [range]]);
     assert.deepEqual(await conflict(["r", 3], ["empty", 2]), [[], [{ prefix: ["empty"] }, range]]);
     // Two reads of one key that met different entries.
-    const broken = kv.transaction(async (tx) => {
-      await tx.get(["a"]);
-      await kv.set(["a"], 2);
-      for await (const _ of tx.list({ prefix: [] }));
-    }, { maxRetries: 0 });
+    const broken = kv.transaction(
+      async (tx) => {
+        await tx.get(["a"]);
+        await kv.set(["a"], 2);
+        for await (const _ of tx.list({ prefix: [] }));
+      },
+      { maxRetries: 0 },
+    );
     await assert.rejects(broken, { code: "CONFLICT", keys: [["a"]], ranges: [] });
   });
 
@@ -260,10 +267,13 @@ onEveryKind("transactions", (fresh) => {
     }
     const controller = new AbortController();
     attempts = 0;
-    const long = kv.transaction(async (tx) => {
-      await never(tx);
-      setTimeout(() => controller.abort(), 50);
-    }, { retryDelay: { initial: 3_600_000 }, signal: controller.signal });
+    const long = kv.transaction(
+      async (tx) => {
+        await never(tx);
+        setTimeout(() => controller.abort(), 50);
+      },
+      { retryDelay: { initial: 3_600_000 }, signal: controller.signal },
+    );
     await assert.rejects(long, { name: "AbortError" });
     assert.ok(attempts <= 2, "it waited");
     for (const [retryDelay, words] of [
@@ -275,7 +285,10 @@ onEveryKind("transactions", (fresh) => {
       [{ initial: 300, max: 200 }, /initial \(300\) is above max \(200\)/],
     ]) {
       const refused = { name: "TypeError", message: words };
-      await assert.rejects(kv.transaction(() => {}, { retryDelay }), refused);
+      await assert.rejects(
+        kv.transaction(() => {}, { retryDelay }),
+        refused,
+      );
     }
   });
 
@@ -394,7 +407,10 @@ onEveryKind("transactions", (fresh) => {
       assert.deepEqual(names(keys), [6, "deep", 5, "deep", 2]);
       assert.deepEqual(Object.keys(keys[0]), ["key", "versionstamp"]);
       const ends = await all(tx.list({ prefix: ["r"] }, { where, depth: 1, withExpiry: true }));
-      assert.deepEqual(ends.map(({ expireAt }) => expireAt === null), [true, false, false]);
+      assert.deepEqual(
+        ends.map(({ expireAt }) => expireAt === null),
+        [true, false, false],
+      );
       assert.equal(await tx.count({ prefix: ["r"] }, { where }), 5);
       const now = { soon: { $lte: { $now: true, $offset: 1000 } } };
       assert.equal(await tx.count({ prefix: ["r"] }, { where: now }), 1);
@@ -436,11 +452,16 @@ onEveryKind("transactions", (fresh) => {
   test("messages for queues by name go with the commit, or not at all", async () => {
     const kv = await fresh();
     const send = (tx) =>
-      tx.enqueue("late", { queue: "mail", delay: 60_000 }).enqueue(
-        { to: "ann" },
-        { queue: "mail", priority: 9, deduplicationKey: "ann", backoffSchedule: [] },
-      );
-    await assert.rejects(kv.transaction((tx) => (send(tx), assert.fail("thrown"))), /thrown/);
+      tx
+        .enqueue("late", { queue: "mail", delay: 60_000 })
+        .enqueue(
+          { to: "ann" },
+          { queue: "mail", priority: 9, deduplicationKey: "ann", backoffSchedule: [] },
+        );
+    await assert.rejects(
+      kv.transaction((tx) => (send(tx), assert.fail("thrown"))),
+      /thrown/,
+    );
     assert.equal((await kv.queue("mail").stats()).total, 0);
     await kv.transaction((tx) => void send(tx));
     await kv.transaction((tx) => void send(tx));
@@ -506,7 +527,10 @@ onEveryKind("transactions", (fresh) => {
       }),
       { name: "BadResource" },
     );
-    await assert.rejects(kv.transaction(() => assert.fail("ran")), { name: "BadResource" });
+    await assert.rejects(
+      kv.transaction(() => assert.fail("ran")),
+      { name: "BadResource" },
+    );
   });
 
   test("limits name the option that raises them", async () => {
@@ -538,7 +562,9 @@ test("two handles on one file see each other's conflicts", async () => {
 
 test("pauses are random, double, and have a bound", async () => {
   const { createRequire } = await import("node:module");
-  const { backoffMs, RETRY_DELAY_DEFAULT } = createRequire(import.meta.url)("../../dist/transaction/backoff.js");
+  const { backoffMs, RETRY_DELAY_DEFAULT } = createRequire(import.meta.url)(
+    "../../dist/transaction/backoff.js",
+  );
   const { initialMs, maxMs } = RETRY_DELAY_DEFAULT;
   assert.equal(backoffMs(1, 0, RETRY_DELAY_DEFAULT), 0);
   assert.equal(backoffMs(1, 0.5, RETRY_DELAY_DEFAULT), initialMs / 2);

@@ -17,7 +17,10 @@ onEveryKind("uuidv7", (fresh) => {
     const shared = { id };
     const value = { id, list: [shared, shared, other], map: new Map([[id, other]]), text: "é" };
     const operation = kv.atomic().set(["users", id, 1], value).set(["by", id, "x", other], id);
-    operation.append(["all"], [id, other]).sum(["count", id], 1n).prepend(["all"], [[id]]);
+    operation
+      .append(["all"], [id, other])
+      .sum(["count", id], 1n)
+      .prepend(["all"], [[id]]);
     const result = await operation.commit();
     const [uuid, second] = [id.uuidIn(result), other.uuidIn(result)];
     assert.match(uuid, UUID_V7);
@@ -48,7 +51,10 @@ onEveryKind("uuidv7", (fresh) => {
     assert.equal(new Set(uuids).size, 100);
     const values = [];
     for await (const { value } of kv.list({ prefix: ["log"] })) values.push(value);
-    assert.deepEqual(values, values.toSorted((a, b) => a - b));
+    assert.deepEqual(
+      values,
+      values.toSorted((a, b) => a - b),
+    );
   });
 
   test("an operation that is committed again makes new ones", async () => {
@@ -89,7 +95,10 @@ onEveryKind("uuidv7", (fresh) => {
     const kv = await fresh();
     await kv.set(["a"], 1);
     const id = kv.uuidv7();
-    const operation = kv.atomic().check({ key: ["a"], versionstamp: null }).set([id], 1);
+    const operation = kv
+      .atomic()
+      .check({ key: ["a"], versionstamp: null })
+      .set([id], 1);
     const result = await operation.commit();
     assert.deepEqual(result, { ok: false, failed: [0] });
     assert.throws(() => id.uuidIn(result), /not used in the commit/);
@@ -117,7 +126,12 @@ test("a placeholder has no text, and cannot be made by hand", async () => {
   const kv = await open(":memory:");
   const id = kv.uuidv7();
   assert.ok(id instanceof KvUuidV7);
-  for (const text of [() => `${id}`, () => id + "", () => ({ [id]: 1 }), () => JSON.stringify(id)]) {
+  for (const text of [
+    () => `${id}`,
+    () => id + "",
+    () => ({ [id]: 1 }),
+    () => JSON.stringify(id),
+  ]) {
     assert.throws(text, /no text before its commit/);
   }
   assert.match(inspect(id), /^KvUuidV7\(#\d+\)$/);

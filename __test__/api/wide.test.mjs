@@ -31,12 +31,26 @@ onEveryKind("wide limits", (fresh, { elsewhere = false } = {}) => {
     await operation.commit();
     const keys = Array.from({ length: 1000 }, (_, n) => ["k", n * 10]);
     const values = (await kv.getMany(keys)).map(({ value }) => value);
-    assert.deepEqual(values, keys.map(([, n]) => n));
+    assert.deepEqual(
+      values,
+      keys.map(([, n]) => n),
+    );
     const reader = kv.watch(keys).getReader();
-    assert.deepEqual((await reader.read()).value.map(({ value }) => value), values);
+    assert.deepEqual(
+      (await reader.read()).value.map(({ value }) => value),
+      values,
+    );
     await reader.cancel();
     const entries = await kv.getMany(keys);
-    assert.ok((await kv.atomic().check(...entries).set(["done"], 1).commit()).ok);
+    assert.ok(
+      (
+        await kv
+          .atomic()
+          .check(...entries)
+          .set(["done"], 1)
+          .commit()
+      ).ok,
+    );
     await assert.rejects(kv.getMany([...keys, ["one more"]]), /Too many ranges \(max 1000\): 1001/);
   });
 
@@ -49,15 +63,16 @@ onEveryKind("wide limits", (fresh, { elsewhere = false } = {}) => {
   });
 
   // A server has limits of its own, which are these.
-  if (!elsewhere) test("raising one limit raises those in its way", async () => {
-    const kv = await fresh({ limits: { valueBytesMax: MIB, keyBytesMax: 100_000 } });
-    const key = ["k".repeat(99_990)];
-    await kv.set(key, new Uint8Array(MIB).fill(1));
-    assert.equal((await kv.get(key)).value.length, MIB);
-    assert.equal((await all(kv.list({ prefix: [] }))).length, 1);
-    const given = await fresh({ limits: { valueBytesMax: MIB, commitBytesMax: 1000 } });
-    await assert.rejects(given.set(["a"], new Uint8Array(2000)), /limits\.commitBytesMax/);
-  });
+  if (!elsewhere)
+    test("raising one limit raises those in its way", async () => {
+      const kv = await fresh({ limits: { valueBytesMax: MIB, keyBytesMax: 100_000 } });
+      const key = ["k".repeat(99_990)];
+      await kv.set(key, new Uint8Array(MIB).fill(1));
+      assert.equal((await kv.get(key)).value.length, MIB);
+      assert.equal((await all(kv.list({ prefix: [] }))).length, 1);
+      const given = await fresh({ limits: { valueBytesMax: MIB, commitBytesMax: 1000 } });
+      await assert.rejects(given.set(["a"], new Uint8Array(2000)), /limits\.commitBytesMax/);
+    });
 });
 
 for (const path of [":memory:", "file"]) {
@@ -86,26 +101,44 @@ for (const path of [":memory:", "file"]) {
 test("an error about a limit tells the key and the option", async () => {
   const kv = await open(":memory:");
   const large = new Uint8Array(70_000);
-  const told = 'Value too large (max 65536 bytes): 70000 bytes given for key ["a",1,2n,true]; raise ' +
+  const told =
+    'Value too large (max 65536 bytes): 70000 bytes given for key ["a",1,2n,true]; raise ' +
     "limits.valueBytesMax of openKv to allow it";
   await assert.rejects(kv.set(["a", 1, 2n, true], large), { name: "TypeError", message: told });
   const cases = [
-    [() => kv.atomic().set(["a"], large).commit(), /70000 bytes given for key \["a"\]; raise limits\.value/],
+    [
+      () => kv.atomic().set(["a"], large).commit(),
+      /70000 bytes given for key \["a"\]; raise limits\.value/,
+    ],
     [() => kv.set(["k".repeat(3000)], 1), /3002 bytes given for key \["k{98}…; raise limits\.key/],
     [() => kv.get(["k".repeat(3000)]), /for key \["k{98}…; raise limits\.rangeKeyBytesMax/],
     [() => kv.enqueue(large), /limits\.messageBytesMax/],
     [() => kv.getMany(Array(11).fill(["a"])), /limits\.rangesMax/],
     [() => kv.watch(Array(11).fill(["a"])), /limits\.watchedKeysMax/],
     [() => kv.enqueue(1, { keysIfUndelivered: Array(11).fill(["a"]) }), /undeliveredKeysMax/],
-    [() => many(kv, 101, (op, n) => op.check({ key: [n], versionstamp: null })), /limits\.checksMax/],
+    [
+      () => many(kv, 101, (op, n) => op.check({ key: [n], versionstamp: null })),
+      /limits\.checksMax/,
+    ],
     [() => many(kv, 1001, (op, n) => op.delete([n])), /limits\.mutationsMax/],
     [() => many(kv, 20, (op, n) => op.set([n], large.subarray(0, 60_000))), /commitBytesMax/],
     [() => many(kv, 50, (op, n) => op.set([n, "k".repeat(2000)], n)), /commitKeyBytesMax/],
     [() => appended(kv, [60_000, 9000]), /69\d+ bytes given for key \["l"\]; raise limits\.value/],
-    [() => kv.atomic().sum(["big"], 1n << 524_288n).commit(), /valueBytesMax/],
+    [
+      () =>
+        kv
+          .atomic()
+          .sum(["big"], 1n << 524_288n)
+          .commit(),
+      /valueBytesMax/,
+    ],
   ];
   for (const [call, words] of cases) {
-    await assert.rejects(async () => await call(), { name: "TypeError", message: words }, String(call));
+    await assert.rejects(
+      async () => await call(),
+      { name: "TypeError", message: words },
+      String(call),
+    );
   }
 });
 
@@ -122,7 +155,12 @@ function many(kv, count, add) {
 
 test("sizeOf answers what the limits count", async () => {
   const kv = await open(":memory:", { limits: { valueBytesMax: 5000, keyBytesMax: 100 } });
-  for (const value of ["x".repeat(4997), { a: [1, 2n, null] }, new Uint8Array(5000), new KvU64(1n)]) {
+  for (const value of [
+    "x".repeat(4997),
+    { a: [1, 2n, null] },
+    new Uint8Array(5000),
+    new KvU64(1n),
+  ]) {
     assert.ok(sizeOf(value) <= 5000);
     await kv.set(["a"], value);
   }

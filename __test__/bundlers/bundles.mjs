@@ -26,9 +26,23 @@ export const bundles = [
   { name: "vite, SSR with noExternal", build: withVite },
   { name: "webpack, CommonJS", build: (...at) => withWebpack(false, ...at) },
   { name: "webpack, ES module", build: (...at) => withWebpack(true, ...at) },
-  { name: "bun build for Node.js", carries: true, build: byCommand("bun build", "--target=node", "app.js") },
-  { name: "bun build", runtime: bun, carries: true, build: byCommand("bun build", "--target=bun", "app.js") },
-  { name: "bun build --compile", runtime: null, carries: true, build: byCommand("bun build", "--compile", "app") },
+  {
+    name: "bun build for Node.js",
+    carries: true,
+    build: byCommand("bun build", "--target=node", "app.js"),
+  },
+  {
+    name: "bun build",
+    runtime: bun,
+    carries: true,
+    build: byCommand("bun build", "--target=bun", "app.js"),
+  },
+  {
+    name: "bun build --compile",
+    runtime: null,
+    carries: true,
+    build: byCommand("bun build", "--compile", "app"),
+  },
 ];
 
 /** The line of the page that starts with the command and has the flag. */
@@ -36,8 +50,12 @@ function byCommand(command, flag, name) {
   return (project, out) => {
     const line = page.split("\n").find((one) => one.startsWith(command) && one.includes(flag));
     const args = line.slice(command.length).trim().replace("=dist", `=${out}`).split(" ");
-    const [file, first] = command === "bun build" ? [bun(), ["build"]] : [process.execPath, [esbuild]];
-    const { status, stdout, stderr } = spawnSync(file, [...first, ...args], { cwd: project, encoding: "utf8" });
+    const [file, first] =
+      command === "bun build" ? [bun(), ["build"]] : [process.execPath, [esbuild]];
+    const { status, stdout, stderr } = spawnSync(file, [...first, ...args], {
+      cwd: project,
+      encoding: "utf8",
+    });
     if (status !== 0) throw new Error(`${line}\n${stdout}${stderr}`);
     return join(out, name);
   };
@@ -79,7 +97,12 @@ async function withWebpack(module, project, out) {
   const made = {
     ...options,
     context: project,
-    output: { ...output, path: out, filename, ...(module && { module: true, chunkFormat: "module" }) },
+    output: {
+      ...output,
+      path: out,
+      filename,
+      ...(module && { module: true, chunkFormat: "module" }),
+    },
     ...(module && { experiments: { outputModule: true } }),
   };
   return await new Promise((resolve, reject) => {

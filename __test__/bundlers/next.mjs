@@ -45,7 +45,9 @@ try {
 
   const told = await answersOf(configuration);
   assert.deepEqual(told, [{ visits: 1 }, { visits: 2 }]);
-  const [{ code, message }] = await answersOf(configuration.replace(/.*serverExternalPackages.*\n/, ""));
+  const [{ code, message }] = await answersOf(
+    configuration.replace(/.*serverExternalPackages.*\n/, ""),
+  );
   assert.equal(code, "ERR_OPENKV_ADDON");
   assert.match(message, /serverExternalPackages: \["openkv"\]/);
   console.log("Next.js: works when it is configured, and says how when it is not");

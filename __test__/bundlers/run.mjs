@@ -20,7 +20,11 @@ const shell = process.platform === "win32";
 const RUN_MS_MAX = 30_000;
 
 if (!existsSync(join(here, "node_modules", ".package-lock.json"))) {
-  const { status } = spawnSync("npm", ["ci", "--ignore-scripts"], { cwd: here, stdio: "inherit", shell });
+  const { status } = spawnSync("npm", ["ci", "--ignore-scripts"], {
+    cwd: here,
+    stdio: "inherit",
+    shell,
+  });
   if (status !== 0) process.exit(1);
 }
 const { bundles } = await import("./bundles.mjs");
@@ -57,7 +61,13 @@ before(() => {
   writeFileSync(join(project, "package.json"), '{ "name": "project", "private": true }\n');
   writeFileSync(join(project, "app.mjs"), APP);
   writeFileSync(join(project, "classes.cjs"), CLASSES);
-  const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...packed.map(({ file }) => file)];
+  const args = [
+    "install",
+    "--prefer-offline",
+    "--no-audit",
+    "--no-fund",
+    ...packed.map(({ file }) => file),
+  ];
   const { status, stderr } = spawnSync("npm", args, { cwd: project, encoding: "utf8", shell });
   assert.equal(status, 0, stderr);
 });
@@ -69,7 +79,10 @@ for (const [at, { name, build, runtime, carries }] of bundles.entries()) {
     // With node_modules above it nothing is to be done.
     assert.deepEqual(run(program, runtime), { status: 0, printed: PRINTED });
     const moved = join(folder, `moved-${at}`);
-    cpSync(out, moved, { recursive: true, filter: (path) => !basename(path).startsWith("app.sqlite3") });
+    cpSync(out, moved, {
+      recursive: true,
+      filter: (path) => !basename(path).startsWith("app.sqlite3"),
+    });
     const alone = join(moved, basename(program));
     renameSync(installed, `${installed}-away`);
     try {
@@ -77,8 +90,13 @@ for (const [at, { name, build, runtime, carries }] of bundles.entries()) {
         const { status, printed } = run(alone, runtime);
         assert.equal(status, 3, printed);
         assert.match(printed, /^ERR_OPENKV_ADDON openkv could not load its native addon/);
-        const [, file] = /In a bundle: copy (node_modules\/\S+\.node) beside the bundle/.exec(printed);
-        cpSync(join(`${installed}-away`, "..", file.replace("node_modules", "node_modules-away")), join(moved, basename(file)));
+        const [, file] = /In a bundle: copy (node_modules\/\S+\.node) beside the bundle/.exec(
+          printed,
+        );
+        cpSync(
+          join(`${installed}-away`, "..", file.replace("node_modules", "node_modules-away")),
+          join(moved, basename(file)),
+        );
       }
       assert.deepEqual(run(alone, runtime), { status: 0, printed: PRINTED });
     } finally {

@@ -38,7 +38,11 @@ function onBoth(name, run) {
   test(`${name}, behind a URL`, () => run((file) => served(`served-${file}`)));
 }
 
-const parsed = ({ out }) => out.trim().split("\n").map((line) => JSON.parse(line));
+const parsed = ({ out }) =>
+  out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 
 onBoth("entries are counted and listed by conditions and depth", async (people) => {
   const { on } = await people("reads.db");
@@ -62,12 +66,25 @@ onBoth("many are deleted only when that was meant", async (people) => {
   const asked = await on("delete", "--prefix", "people");
   assert.equal(asked.code, 2);
   assert.match(asked.err, /Delete 3 entries: give --yes/);
-  const young = await on("delete", "--prefix", "people", "--where", "{ age: { $lt: 18 } }", "--yes", "--json");
+  const young = await on(
+    "delete",
+    "--prefix",
+    "people",
+    "--where",
+    "{ age: { $lt: 18 } }",
+    "--yes",
+    "--json",
+  );
   assert.equal(parsed(young)[0].count, 2);
   const kept = await on("delete", "other", "--where", "{ $eq: 2 }", "--json");
   assert.deepEqual(parsed(kept), [{ count: 0, versionstamp: null }]);
   assert.equal((await on("count")).out, "2\n");
-  const wrong = [["delete"], ["delete", "a", "--prefix", "b"], ["delete", "a", "--atomic"], ["watch"]];
+  const wrong = [
+    ["delete"],
+    ["delete", "a", "--prefix", "b"],
+    ["delete", "a", "--atomic"],
+    ["watch"],
+  ];
   for (const { code } of await Promise.all(wrong.map((args) => on(...args)))) assert.equal(code, 2);
 });
 
@@ -93,7 +110,10 @@ test("watch of a prefix tells every change, and goes on where it was", async () 
 
 onBoth("messages go into named queues and come out", async (people) => {
   const { on, database } = await people("queue.db");
-  assert.equal((await on("enqueue", "{ n: 1 }", "--queue", "mail", "--backoff", "0", "--key", "k")).code, 0);
+  assert.equal(
+    (await on("enqueue", "{ n: 1 }", "--queue", "mail", "--backoff", "0", "--key", "k")).code,
+    0,
+  );
   await on("enqueue", "{ n: 2 }", "--queue", "mail", "--key", "k");
   await on("enqueue", "'first'", "--queue", "mail", "--priority", "9");
   assert.equal(parsed(await on("queue", "stats", "mail", "--json"))[0].pending, 2);
@@ -101,9 +121,15 @@ onBoth("messages go into named queues and come out", async (people) => {
   const first = await on("queue", "receive", "mail");
   assert.match(first.out, /^id \d+ {2}attempts 1 .*\n {2}'first'\n$/);
   await on("queue", "receive", "mail", "--nack");
-  const [second] = parsed(await on("queue", "receive", "mail", "--wait", "5000", "--nack", "--error", "no", "--json"));
+  const [second] = parsed(
+    await on("queue", "receive", "mail", "--wait", "5000", "--nack", "--error", "no", "--json"),
+  );
   assert.deepEqual([second.attempts, second.value.value.n.value], [2, 1]);
-  assert.deepEqual(await on("queue", "receive", "mail"), { code: 1, out: "", err: "openkv: no message is due\n" });
+  assert.deepEqual(await on("queue", "receive", "mail"), {
+    code: 1,
+    out: "",
+    err: "openkv: no message is due\n",
+  });
   const [dead] = parsed(await on("dead", "list", "mail", "--json"));
   assert.deepEqual([dead.id, dead.attempts, dead.error.message], [second.id, 2, "no"]);
   assert.match((await on("dead", "get", "mail", dead.id)).out, /error \w+: no\n {2}\{ n: 1 \}/);
@@ -125,7 +151,16 @@ onBoth("messages go into named queues and come out", async (people) => {
 
 onBoth("an index is made, searched, listed and dropped", async (people) => {
   const { on } = await people("search.db");
-  const made = await on("index", "create", "people", "name", "about", "--tokenize", "porter", "--json");
+  const made = await on(
+    "index",
+    "create",
+    "people",
+    "name",
+    "about",
+    "--tokenize",
+    "porter",
+    "--json",
+  );
   assert.equal(parsed(made)[0].state, "ready");
   const [found, shown, young, wrong, none, nothing, listed] = await Promise.all([
     on("search", "people", "program", "--json"),
@@ -136,10 +171,18 @@ onBoth("an index is made, searched, listed and dropped", async (people) => {
     on("list", "--limit", "0"),
     on("index", "list", "--json"),
   ]);
-  assert.deepEqual(parsed(found).map(({ key }) => key[1].value).sort(), ["ada", "bob"]);
+  assert.deepEqual(
+    parsed(found)
+      .map(({ key }) => key[1].value)
+      .sort(),
+    ["ada", "bob"],
+  );
   assert.match(shown.out, /about: .*<b>programs<\/b>/);
   assert.match(shown.err, /--cursor \S+ goes on/);
-  assert.deepEqual(parsed(young).map(({ key }) => key[1].value), ["bob"]);
+  assert.deepEqual(
+    parsed(young).map(({ key }) => key[1].value),
+    ["bob"],
+  );
   assert.deepEqual([wrong.code, none.code, nothing.code], [1, 2, 2]);
   assert.deepEqual(parsed(listed)[0].fields, ["name", "about"]);
   assert.equal((await on("index", "drop", "people")).code, 0);

@@ -27,7 +27,10 @@ test("entries are set, read, listed and deleted", async () => {
   assert.equal((await on("get", "text")).out, "'hello'\n");
   const missing = await on("get", "nothing");
   assert.deepEqual([missing.code, missing.out], [1, ""]);
-  assert.match((await on("list", "users")).out, /^\["users", 1n\] @\w{20}\n {2}\{ name: 'Ada' \}\n$/);
+  assert.match(
+    (await on("list", "users")).out,
+    /^\["users", 1n\] @\w{20}\n {2}\{ name: 'Ada' \}\n$/,
+  );
   assert.equal((await on("list", "-k")).out.split("\n").length, 4);
   assert.equal((await on("delete", "flag", "text")).code, 0);
   const left = await on("--json", "list");
@@ -70,7 +73,8 @@ test("what is exported can be imported, under a prefix too", async () => {
 });
 
 test("lines that cannot be stored are told, and the others stored", async () => {
-  const good = (n) => `{"key":[{"type":"number","value":${n}}],"value":{"type":"null","value":null}}`;
+  const good = (n) =>
+    `{"key":[{"type":"number","value":${n}}],"value":{"type":"null","value":null}}`;
   const file = path("mixed.ndjson");
   writeFileSync(file, `${good(1)}\nnonsense\n\n${good(2)}`);
   const { code, err } = await openkv("-d", path("mixed.db"), "import", file);
@@ -81,7 +85,10 @@ test("lines that cannot be stored are told, and the others stored", async () => 
 
 test("--json and an export tell what a Blob holds", async () => {
   const db = await filled("blob.db", [[["k"], { of: new Blob(["contents"]) }]]);
-  const outputs = [await openkv("-d", db, "--json", "get", "k"), await openkv("-d", db, "export", "-")];
+  const outputs = [
+    await openkv("-d", db, "--json", "get", "k"),
+    await openkv("-d", db, "export", "-"),
+  ];
   for (const { out } of outputs) {
     const { value } = JSON.parse(out).value;
     assert.match(Buffer.from(value, "base64url").toString("latin1"), /contents/);

@@ -16,7 +16,11 @@ const CONTROL = /[\0-\x09\x0b-\x1f\x7f-\x9f]/;
 
 function refuse(text, what) {
   const found = CONTROL.exec(text);
-  assert.equal(found, null, `${what}: U+${found?.[0].charCodeAt(0).toString(16)} in ${JSON.stringify(text)}`);
+  assert.equal(
+    found,
+    null,
+    `${what}: U+${found?.[0].charCodeAt(0).toString(16)} in ${JSON.stringify(text)}`,
+  );
 }
 
 const values = {
@@ -85,7 +89,9 @@ test("what is printed of a key, typed again, is the same key", async () => {
 });
 
 test("with colours too, which stay where there is nothing to escape", () => {
-  const output = JSON.stringify(fileURLToPath(new URL("../../dist/cli/output.js", import.meta.url)));
+  const output = JSON.stringify(
+    fileURLToPath(new URL("../../dist/cli/output.js", import.meta.url)),
+  );
   const program = `
     const { printEntry, printValued } = require(${output});
     const style = { json: false, color: true };

@@ -40,7 +40,8 @@ test("a copy is refused when it would replace an entry, before anything is copie
   const { code, out, err } = await openkv("copy", from, to);
   assert.deepEqual([code, out], [1, ""]);
   assert.match(err, /the destination has an entry \["b"\] already, and nothing was copied/);
-  for (const flag of ["--skip-existing", "--if-newer", "--force"]) assert.ok(err.includes(flag), flag);
+  for (const flag of ["--skip-existing", "--if-newer", "--force"])
+    assert.ok(err.includes(flag), flag);
   assert.deepEqual(await held(to), { x: 1, y: 2, b: "destination" });
   assert.equal((await openkv("copy", from, to, "--force", "--if-newer")).code, 2);
 });
@@ -111,7 +112,8 @@ test("a copy to a server is held to the same", async () => {
   await write(from, entries);
   const accessToken = "the-token-of-these-tests";
   const server = await serve({ path: to, accessToken, listen: "127.0.0.1:0" });
-  const copy = (...flags) => openkv("copy", from, server.url, "--to-token", accessToken, "--json", ...flags);
+  const copy = (...flags) =>
+    openkv("copy", from, server.url, "--to-token", accessToken, "--json", ...flags);
   assert.equal((await copy()).code, 1);
   assert.deepEqual(JSON.parse((await copy("--skip-existing")).out), { copied: 251, kept: 1 });
   await server.close();
@@ -131,7 +133,10 @@ test("an entry that another program writes meanwhile is not replaced, and keeps 
   await batch.end();
   assert.deepEqual([batch.copied, batch.lost], [1, 2]);
   const values = await kv.getMany([["new"], ["changed"], ["came"]]);
-  assert.deepEqual(values.map(({ value }) => value), ["copied", "newer", "newer"]);
+  assert.deepEqual(
+    values.map(({ value }) => value),
+    ["copied", "newer", "newer"],
+  );
   kv.close();
 });
 
@@ -140,7 +145,8 @@ const stamp = (n) => (n === null ? null : n.toString(16).padStart(20, "0"));
 test("the last commit in common is what the entries show", () => {
   const lastOf = (...pairs) => {
     const history = new CommonHistory();
-    for (const [source, destination] of pairs) history.add({ source: stamp(source), destination: stamp(destination) });
+    for (const [source, destination] of pairs)
+      history.add({ source: stamp(source), destination: stamp(destination) });
     return history.last;
   };
   assert.equal(lastOf([1, 2], [3, 4]), null);
@@ -165,6 +171,10 @@ test("what happens to an entry is decided by its rule", () => {
     ["if-newer", 9, 8, "conflict"],
   ];
   for (const [rule, source, destination, expected] of cases) {
-    assert.equal(verdict(rule, stamp(source), stamp(destination), stamp(3)), expected, `${rule} ${source}`);
+    assert.equal(
+      verdict(rule, stamp(source), stamp(destination), stamp(3)),
+      expected,
+      `${rule} ${source}`,
+    );
   }
 });

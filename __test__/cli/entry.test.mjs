@@ -6,7 +6,10 @@ import { KvU64, openKv } from "../../index.mjs";
 import { contents, folderOfTests, openkv } from "./running.mjs";
 
 const path = folderOfTests();
-const commandOn = (db) => (...args) => openkv("-d", db, ...args);
+const commandOn =
+  (db) =>
+  (...args) =>
+    openkv("-d", db, ...args);
 
 test("the end of an entry is told, moved and taken away", async () => {
   const on = commandOn(path("ends.db"));
@@ -17,8 +20,15 @@ test("the end of an entry is told, moved and taken away", async () => {
   const { ttl, expireAt } = JSON.parse((await on("ttl", "a", "b", "--json")).out);
   assert.ok(ttl > 3_000_000 && Math.abs(Date.parse(expireAt) - Date.now() - ttl) < 60_000);
   assert.equal((await on("persist", "a", "b")).code, 0);
-  assert.deepEqual(JSON.parse((await on("ttl", "a", "b", "--json")).out), { ttl: null, expireAt: null });
-  for (const args of [["ttl", "x"], ["touch", "x", "--expire-in", "1"], ["persist", "x"]]) {
+  assert.deepEqual(JSON.parse((await on("ttl", "a", "b", "--json")).out), {
+    ttl: null,
+    expireAt: null,
+  });
+  for (const args of [
+    ["ttl", "x"],
+    ["touch", "x", "--expire-in", "1"],
+    ["persist", "x"],
+  ]) {
     const { code, err } = await on(...args);
     assert.deepEqual([code, err], [1, "openkv: there is no such entry\n"]);
   }
@@ -92,14 +102,23 @@ test("every verb has what it needs", async () => {
   const db = path("verbs.db");
   const on = commandOn(db);
   const verbs = [
-    '{ set: "s", value: 1, expireIn: 3600000 }', '{ persist: "s" }', '{ min: "s", value: 0 }', '{ max: "s", value: 4 }',
-    '{ set: "gone", value: 1 }', '{ delete: "gone" }', '{ prepend: "l", items: [1] }', '{ enqueue: "plain", delay: 60000 }',
+    '{ set: "s", value: 1, expireIn: 3600000 }',
+    '{ persist: "s" }',
+    '{ min: "s", value: 0 }',
+    '{ max: "s", value: 4 }',
+    '{ set: "gone", value: 1 }',
+    '{ delete: "gone" }',
+    '{ prepend: "l", items: [1] }',
+    '{ enqueue: "plain", delay: 60000 }',
   ];
   for (const verb of verbs) {
     const { code, err } = await on("atomic", verb);
     assert.equal(code, 0, `${verb}: ${err}`);
   }
-  assert.deepEqual(await contents(db), [[["l"], [1]], [["s"], 4]]);
+  assert.deepEqual(await contents(db), [
+    [["l"], [1]],
+    [["s"], 4],
+  ]);
   const wrong = [
     [["{ set: ['a'] }"], /step 0: set needs value/],
     [["{ delete: 'a' }", "{ delete: 'a', value: 1 }"], /step 1: delete has no value/],

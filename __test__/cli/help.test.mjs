@@ -44,7 +44,10 @@ test("every command is on the page", () => {
   const page = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
   for (const [path, command] of all) {
     if (command.commands.length > 0) continue;
-    assert.ok(page.includes(`\`${path.join(" ")}`) || page.includes(` ${path.join(" ")} `), path.join(" "));
+    assert.ok(
+      page.includes(`\`${path.join(" ")}`) || page.includes(` ${path.join(" ")} `),
+      path.join(" "),
+    );
   }
 });
 

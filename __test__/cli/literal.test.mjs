@@ -44,7 +44,11 @@ test("a word alone is a key of one string", () => {
   assert.deepEqual(parseKey("42"), [42]);
   assert.deepEqual(parseKey("true"), [true]);
   assert.deepEqual(parseKey('["users", 42, 1n, true, u8"00ff"]'), [
-    "users", 42, 1n, true, new Uint8Array([0, 255]),
+    "users",
+    42,
+    1n,
+    true,
+    new Uint8Array([0, 255]),
   ]);
 });
 

@@ -27,14 +27,22 @@ test("the page has every command and option of the program, and no others", () =
   assert.equal(page, written(), "run node scripts/cli-reference.mjs");
   const program = makeProgram();
   const commands = [program, ...[...leavesOf(program)].map(([, one]) => one)];
-  const known = new Set(["--help", ...commands.flatMap(({ options }) => options.map(({ long }) => long))]);
+  const known = new Set([
+    "--help",
+    ...commands.flatMap(({ options }) => options.map(({ long }) => long)),
+  ]);
   // What stands in front of the section that is made is held to the program too.
-  const typed = page.slice(0, page.indexOf("## All commands")).matchAll(/(?<![\w-])(--[a-z][a-z-]*[a-z])(?![\w-]|…)/g);
+  const typed = page
+    .slice(0, page.indexOf("## All commands"))
+    .matchAll(/(?<![\w-])(--[a-z][a-z-]*[a-z])(?![\w-]|…)/g);
   for (const [, name] of typed) assert.ok(known.has(name), name);
 });
 
 test("the page, every --help and the command have the same exit codes", async () => {
-  const table = [...page.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, meaning]) => [Number(code), meaning]);
+  const table = [...page.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, meaning]) => [
+    Number(code),
+    meaning,
+  ]);
   assert.deepEqual(table, EXIT_CODES);
   const db = path("codes.db");
   assert.equal((await openkv("-d", db, "set", "k", "1")).code, 0);
@@ -50,10 +58,18 @@ test("the page, every --help and the command have the same exit codes", async ()
 test("every command's --help has options, examples and exit codes", async () => {
   const { out, code } = await openkv("list", "--help");
   assert.equal(code, 0);
-  for (const part of ["Usage: openkv list", "Arguments:", "Options:", "Global Options:", "Examples:", "Exit codes:"]) {
+  for (const part of [
+    "Usage: openkv list",
+    "Arguments:",
+    "Options:",
+    "Global Options:",
+    "Examples:",
+    "Exit codes:",
+  ]) {
     assert.ok(out.includes(part), part);
   }
-  for (const [code, meaning] of EXIT_CODES) assert.match(out.replace(/\s+/g, " "), new RegExp(`${code} ${meaning}`));
+  for (const [code, meaning] of EXIT_CODES)
+    assert.match(out.replace(/\s+/g, " "), new RegExp(`${code} ${meaning}`));
   const names = [...leavesOf(makeProgram())].map(([name]) => name).sort();
   assert.deepEqual(Object.keys(EXAMPLES).sort(), names);
 });
@@ -100,7 +116,9 @@ async function completed(script, line) {
   return stdout.split("\n").filter((word) => word !== "");
 }
 
-test("bash completes commands, options and what they take", { skip: spawnSync("bash", ["--version"]).error && "needs bash" }, async () => {
+test("bash completes commands, options and what they take", {
+  skip: spawnSync("bash", ["--version"]).error && "needs bash",
+}, async () => {
   const { out: script, code } = await openkv("completion", "bash");
   assert.equal(code, 0);
   const cases = [
@@ -114,7 +132,8 @@ test("bash completes commands, options and what they take", { skip: spawnSync("b
     ["openkv get us", []],
     ["openkv nothing", []],
   ];
-  for (const [line, expected] of cases) assert.deepEqual(await completed(script, line), expected, line);
+  for (const [line, expected] of cases)
+    assert.deepEqual(await completed(script, line), expected, line);
 });
 
 test("every shell's script knows every command and option", async () => {
@@ -123,8 +142,12 @@ test("every shell's script knows every command and option", async () => {
     const { out, code } = await openkv("completion", shell);
     assert.equal(code, 0);
     for (const [name, leaf] of leavesOf(program)) {
-      assert.ok(out.includes(shell === "fish" ? `"${name}"` : `/${name.replaceAll(" ", "/")})`), `${shell}: ${name}`);
-      for (const { long } of leaf.options) assert.ok(out.includes(shell === "fish" ? `-l ${long.slice(2)}` : long), long);
+      assert.ok(
+        out.includes(shell === "fish" ? `"${name}"` : `/${name.replaceAll(" ", "/")})`),
+        `${shell}: ${name}`,
+      );
+      for (const { long } of leaf.options)
+        assert.ok(out.includes(shell === "fish" ? `-l ${long.slice(2)}` : long), long);
     }
   }
   assert.equal((await openkv("completion", "tcsh")).code, 2);

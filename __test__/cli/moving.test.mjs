@@ -27,7 +27,11 @@ async function filled(name, entries) {
   return path(name);
 }
 
-const ENTRIES = [[["a"], 1], [["b", 2n], "two"], [["c"], [3]]];
+const ENTRIES = [
+  [["a"], 1],
+  [["b", 2n], "two"],
+  [["c"], [3]],
+];
 const line = (key, value = '{"type":"null"}') =>
   `{"key":[{"type":"string","value":${JSON.stringify(key)}}],"value":${value}}\n`;
 
@@ -52,7 +56,10 @@ test("an export writes over nothing that it was not told to, and never over a da
   assert.equal(readFileSync(note, "utf8"), "mine");
   const other = await filled("other.db", [[["x"], 1]]);
   for (const flags of [[], ["--force"], ["--resume"]]) {
-    assert.match((await openkv("-d", other, "export", db, ...flags)).err, /is a database, which no export/);
+    assert.match(
+      (await openkv("-d", other, "export", db, ...flags)).err,
+      /is a database, which no export/,
+    );
   }
   assert.deepEqual(readFileSync(db), bytes);
   assert.equal((await openkv("-d", db, "export", note, "--force")).code, 0);
@@ -150,7 +157,8 @@ test("an import that cannot keep its mark stores all the same", async () => {
 
 // One such line was told without its number, and all of its batch went with it.
 test("lines that cannot be stored are told with their numbers, and the others stored", async () => {
-  const deep = (levels) => `${'{"type":"Array","value":['.repeat(levels)}{"type":"null"}${"]}".repeat(levels)}`;
+  const deep = (levels) =>
+    `${'{"type":"Array","value":['.repeat(levels)}{"type":"null"}${"]}".repeat(levels)}`;
   const part = (json) => `{"key":[${json}],"value":{"type":"null"}}\n`;
   const lines = [
     line("first"),
@@ -168,18 +176,32 @@ test("lines that cannot be stored are told with their numbers, and the others st
     const db = path(`mixed${flags.length}.db`);
     const { code, err } = await openkv("-d", db, "import", file, ...flags);
     assert.equal(code, 1);
-    const told = [...err.matchAll(/^openkv: line (\d+): (.{0,30})/gm)].map(([, n, why]) => [n, why]);
-    assert.deepEqual(told.map(([n]) => n), ["2", "3", "4", "5", "6"], err);
+    const told = [...err.matchAll(/^openkv: line (\d+): (.{0,30})/gm)].map(([, n, why]) => [
+      n,
+      why,
+    ]);
+    assert.deepEqual(
+      told.map(([n]) => n),
+      ["2", "3", "4", "5", "6"],
+      err,
+    );
     assert.match(told[3][1], /^value\[0\]\[0\]/);
     assert.ok(err.length < 2000, "no message tells a thousand levels");
-    assert.deepEqual((await contents(db)).map(([[key]]) => key), ["deepest", "first", "last"]);
+    assert.deepEqual(
+      (await contents(db)).map(([[key]]) => key),
+      ["deepest", "first", "last"],
+    );
   }
 });
 
-test("a pipe is imported, and what cannot be read makes no database", { skip: withoutShell }, async () => {
+test("a pipe is imported, and what cannot be read makes no database", {
+  skip: withoutShell,
+}, async () => {
   const file = path("piped.ndjson");
   writeFileSync(file, line("a") + line("b"));
-  const { code, err } = await shell(`cat ${file} | $OPENKV -d ${path("piped.db")} import /dev/stdin`);
+  const { code, err } = await shell(
+    `cat ${file} | $OPENKV -d ${path("piped.db")} import /dev/stdin`,
+  );
   assert.equal(code, 0, err);
   assert.equal((await contents(path("piped.db"))).length, 2);
   const missing = await openkv("-d", path("unmade.db"), "import", path("missing.ndjson"));
@@ -200,7 +222,11 @@ test("a command that reads makes no database, however it is named", async () => 
     assert.equal(code, 1);
     assert.match(err, /does not exist/);
   }
-  assert.deepEqual([`${folder}/.openkv`, path("none.db"), path("none2.db")].map(existsSync), [false, false, false]);
+  assert.deepEqual([`${folder}/.openkv`, path("none.db"), path("none2.db")].map(existsSync), [
+    false,
+    false,
+    false,
+  ]);
 });
 
 // The older value of an entry was written over the newer one that came meanwhile.
@@ -249,14 +275,17 @@ test("the first signal ends an import that waits for its input", { timeout: 30_0
   child.stderr.on("data", (data) => (err += data));
   // More than one commit: the first tells that it waits for more.
   for (let n = 0; n < 501; n++) child.stdin.write(line(`k${n}`));
-  while ((await kv.count({ prefix: [] })) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  while ((await kv.count({ prefix: [] })) === 0)
+    await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal(await ended(child, "SIGINT"), 130);
   assert.match(err, /interrupted\n$/);
   assert.equal(await kv.count({ prefix: [] }), 501);
   await kv.close();
 });
 
-test("the first signal ends an export whose reader does nothing", { timeout: 30_000 }, async (t) => {
+test("the first signal ends an export whose reader does nothing", {
+  timeout: 30_000,
+}, async (t) => {
   const values = Array.from({ length: 40 }, (_, n) => [["v", n], "x".repeat(60_000)]);
   const db = await filled("stalled.db", values);
   const child = start(["-d", db, "export", "-"]);
@@ -266,7 +295,9 @@ test("the first signal ends an export whose reader does nothing", { timeout: 30_
   assert.equal(await new Promise((resolve) => child.once("exit", resolve)), 130);
 });
 
-test("an output that cannot be written is told", { skip: withoutShell || !existsSync("/dev/full") }, async () => {
+test("an output that cannot be written is told", {
+  skip: withoutShell || !existsSync("/dev/full"),
+}, async () => {
   const db = await filled("full.db", ENTRIES);
   for (const command of ["list", "export -", "count --json"]) {
     const { code, err } = await shell(`$OPENKV -d ${db} ${command} >/dev/full`);

@@ -5,14 +5,25 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { ended, folderOfTests, linesOf, outcomeOf, shell, start, withoutShell } from "./running.mjs";
+import {
+  ended,
+  folderOfTests,
+  linesOf,
+  outcomeOf,
+  shell,
+  start,
+  withoutShell,
+} from "./running.mjs";
 
 const path = folderOfTests();
 
 // It was acknowledged while the line was on its way: the message was gone, the exit code 0.
 test("a message that nobody could read is delivered again", async () => {
   const kv = await openKv(path("closed.db"));
-  for (const [verb, code] of [["receive", 1], ["listen", 0]]) {
+  for (const [verb, code] of [
+    ["receive", 1],
+    ["listen", 0],
+  ]) {
     const wait = verb === "receive" ? ["--wait", "20000"] : [];
     const child = start(["-d", path("closed.db"), "queue", verb, verb, ...wait]);
     child.stdout.destroy();
@@ -25,7 +36,9 @@ test("a message that nobody could read is delivered again", async () => {
   await kv.close();
 });
 
-test("a message is kept when the device is full", { skip: withoutShell || !existsSync("/dev/full") }, async () => {
+test("a message is kept when the device is full", {
+  skip: withoutShell || !existsSync("/dev/full"),
+}, async () => {
   const kv = await openKv(path("full.db"));
   await kv.queue("m").enqueue("kept", { backoffSchedule: [0] });
   const { code, err } = await shell(`$OPENKV -d ${path("full.db")} queue receive m >/dev/full`);

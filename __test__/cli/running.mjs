@@ -34,7 +34,10 @@ const NEUTRAL = Object.fromEntries(
 
 /** Starts the command; `env` is added to the environment. */
 export function start(args, env = {}, cwd = undefined) {
-  return spawn(process.execPath, [bin, ...args], { cwd, env: { ...NEUTRAL, NO_COLOR: "1", ...env } });
+  return spawn(process.execPath, [bin, ...args], {
+    cwd,
+    env: { ...NEUTRAL, NO_COLOR: "1", ...env },
+  });
 }
 
 /** Runs the command to its end; a last argument `{ input, env, cwd }` is its standard input and more. */

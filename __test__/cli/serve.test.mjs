@@ -12,8 +12,24 @@ const TOKEN = "a-long-and-secret-token";
 test("a file is served until the process is told to end", async () => {
   const db = path("served.db");
   const child = start(
-    ["serve", "--path", db, "--listen", "127.0.0.1:0", "--read-token", "only-for-reading", "--log", "none",
-      "--quota-watches", "5", "--connections-max", "100", "--data-token-ms", "60000", "--json"],
+    [
+      "serve",
+      "--path",
+      db,
+      "--listen",
+      "127.0.0.1:0",
+      "--read-token",
+      "only-for-reading",
+      "--log",
+      "none",
+      "--quota-watches",
+      "5",
+      "--connections-max",
+      "100",
+      "--data-token-ms",
+      "60000",
+      "--json",
+    ],
     { OPENKV_ACCESS_TOKEN: TOKEN },
   );
   const { url, port } = JSON.parse((await linesOf(child, 1))[0]);
@@ -38,7 +54,8 @@ test("a file is served until the process is told to end", async () => {
   const large = path("large.db");
   const kv = await openKv(large);
   // More than one commit takes: keys of 82 kB, values of 4 MB.
-  for (let i = 0; i < 80; i++) await kv.set(["copy", i, "x".repeat(1500)], { text: "y".repeat(50_000) });
+  for (let i = 0; i < 80; i++)
+    await kv.set(["copy", i, "x".repeat(1500)], { text: "y".repeat(50_000) });
   await kv.close();
   assert.equal((await on("copy", large, url)).code, 0);
   assert.equal((await on("count", "copy")).out, "80\n");
@@ -48,7 +65,9 @@ test("a file is served until the process is told to end", async () => {
 test("databases of a folder and their tokens are made and dropped while it is served", async () => {
   const folder = path("folder");
   mkdirSync(folder);
-  const child = start(["serve", "--path", folder, "--listen", "127.0.0.1:0"], { OPENKV_ADMIN_TOKEN: TOKEN });
+  const child = start(["serve", "--path", folder, "--listen", "127.0.0.1:0"], {
+    OPENKV_ADMIN_TOKEN: TOKEN,
+  });
   const url = (await linesOf(child, 1))[0].replace("listening on ", "").replace(/\/$/, "");
   const on = (...args) => openkv(...args, "--server", url, { env: { OPENKV_ADMIN_TOKEN: TOKEN } });
   const json = async (...args) => JSON.parse((await on(...args, "--json")).out);
@@ -67,7 +86,10 @@ test("databases of a folder and their tokens are made and dropped while it is se
     on("db", "drop", "shop"),
     openkv("db", "list", "--server", url, "--admin-token", "another-long-token"),
   ]);
-  assert.deepEqual([revoked.code, quotas.code, twice.code, unsure.code, wrong.code], [1, 0, 1, 2, 1]);
+  assert.deepEqual(
+    [revoked.code, quotas.code, twice.code, unsure.code, wrong.code],
+    [1, 0, 1, 2, 1],
+  );
   assert.match(wrong.err, /refused \(401\)/);
   assert.deepEqual((await json("db", "show", "shop")).quotas, { watches: 3 });
   assert.match((await on("db", "list")).out, /^shop {2}\d+ bytes/);

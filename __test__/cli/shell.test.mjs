@@ -17,7 +17,10 @@ test("a line is parted at spaces, but not inside quotes and brackets", () => {
   const cases = [
     ["", []],
     ["  get   users  alice ", ["get", "users", "alice"]],
-    ['set ["users", 1] { name: "Ada L.", "b c": [1, 2] }', ["set", '["users", 1]', '{ name: "Ada L.", "b c": [1, 2] }']],
+    [
+      'set ["users", 1] { name: "Ada L.", "b c": [1, 2] }',
+      ["set", '["users", 1]', '{ name: "Ada L.", "b c": [1, 2] }'],
+    ],
     ["set '[\"a\"]' '{ b: 1 }'", ["set", '["a"]', "{ b: 1 }"]],
     ['set k "two words"', ["set", "k", '"two words"']],
     ["search p 'a OR b'", ["search", "p", "a OR b"]],
@@ -26,7 +29,8 @@ test("a line is parted at spaces, but not inside quotes and brackets", () => {
     ['set k "a\\"b"', ["set", "k", '"a\\"b"']],
   ];
   for (const [line, words] of cases) assert.deepEqual(splitWords(line), words, line);
-  for (const line of ["set [1", 'set "a', "set 'a"]) assert.throws(() => splitWords(line), { name: "LiteralError" }, line);
+  for (const line of ["set [1", 'set "a', "set 'a"])
+    assert.throws(() => splitWords(line), { name: "LiteralError" }, line);
 });
 
 test("commands and options are offered where they may stand", () => {
@@ -54,11 +58,14 @@ test("lines from a pipe run on one database, and what fails ends nothing", async
   ].join("\n");
   const { code, out, err } = await openkv("-d", db, "shell", { input });
   assert.equal(code, 1);
-  assert.equal(out, '{"count":2}\n\'bob\'\n');
+  assert.equal(out, "{\"count\":2}\n'bob'\n");
   assert.match(err, /there is no such entry/);
   assert.match(err, /unknown command 'nonsense'/);
   assert.match(err, /openkv: 2 lines failed\n$/);
-  assert.deepEqual(await contents(db), [[["users", 1], { name: "Ada" }], [["users", 2], "bob"]]);
+  assert.deepEqual(await contents(db), [
+    [["users", 1], { name: "Ada" }],
+    [["users", 2], "bob"],
+  ]);
   const good = await openkv("-d", db, "--json", "shell", { input: "get users 2\ncount\n" });
   assert.equal(good.code, 0);
   assert.equal(good.out.split("\n").length, 3);
@@ -82,7 +89,8 @@ test("what a shell cannot do is told", async () => {
 /** More than a terminal shows before Ctrl-C is read. */
 const LISTED = 20_000;
 
-const withoutTerminal = spawnSync("python3", ["-c", "import pty"]).status !== 0 && "needs a terminal (python3's pty)";
+const withoutTerminal =
+  spawnSync("python3", ["-c", "import pty"]).status !== 0 && "needs a terminal (python3's pty)";
 
 /** Types into the shell on a terminal: each text once the one before it was answered by `until`. */
 function typed(db, history, steps) {
@@ -116,16 +124,23 @@ except OSError: pass
 _, status = os.waitpid(pid, 0)
 print(json.dumps([os.waitstatus_to_exitcode(status), everything.decode(errors="replace")]))
 `;
-  const child = spawn("python3", ["-c", program, JSON.stringify(steps), process.execPath, bin, "-d", db, "shell"], {
-    env: { ...process.env, OPENKV_HISTORY: history, NO_COLOR: "1", TERM: "xterm" },
-  });
+  const child = spawn(
+    "python3",
+    ["-c", program, JSON.stringify(steps), process.execPath, bin, "-d", db, "shell"],
+    {
+      env: { ...process.env, OPENKV_HISTORY: history, NO_COLOR: "1", TERM: "xterm" },
+    },
+  );
   let [out, err] = ["", ""];
   child.stdout.on("data", (data) => (out += data));
   child.stderr.on("data", (data) => (err += data));
   return new Promise((resolve) => child.on("close", () => resolve({ out: out.trim(), err })));
 }
 
-test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kept", { skip: withoutTerminal, timeout: 120_000 }, async () => {
+test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kept", {
+  skip: withoutTerminal,
+  timeout: 120_000,
+}, async () => {
   const [db, history] = [path("terminal.db"), path("history")];
   const kv = await openKv(db);
   await Promise.all(Array.from({ length: LISTED }, (_, n) => kv.set(["n", n], "x".repeat(100))));
@@ -148,6 +163,10 @@ test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kep
   assert.ok(!screen.includes(`["n", ${LISTED - 1}]`), "the list was printed to its end");
   assert.deepEqual(await contents(db), [[["k"], "kept"]]);
   assert.ok(existsSync(history));
-  assert.deepEqual(readFileSync(history, "utf8").trim().split("\n").slice(-3), ["set k kept", "watch k", "get k"]);
+  assert.deepEqual(readFileSync(history, "utf8").trim().split("\n").slice(-3), [
+    "set k kept",
+    "watch k",
+    "get k",
+  ]);
   assert.equal(statSync(history).mode & 0o777, 0o600);
 });

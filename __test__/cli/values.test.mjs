@@ -36,13 +36,20 @@ test("words are strings, literals stay what they are", async () => {
   assert.equal((await on("get", "users", "alice")).out, "'hello'\n");
   assert.equal((await on("list", "users", "-k")).out.split("\n").length, 3);
   assert.equal((await on("count", "users")).out, "2\n");
-  const wrong = [["set", "k", "hello world"], ["set", "k", "alert(1)"], ["get", "a", '["b"]'], ["set", "k"]];
+  const wrong = [
+    ["set", "k", "hello world"],
+    ["set", "k", "alert(1)"],
+    ["get", "a", '["b"]'],
+    ["set", "k"],
+  ];
   for (const args of wrong) assert.equal((await on(...args)).code, 2, args.join(" "));
 });
 
 const BYTES = Uint8Array.from({ length: 256 }, (_, n) => n);
 
-test("bytes, text and JSON go from one command into the other", { skip: withoutShell }, async () => {
+test("bytes, text and JSON go from one command into the other", {
+  skip: withoutShell,
+}, async () => {
   const db = path("raw.db");
   const value = { text: "ü", list: [1, null, true] };
   const kv = await openKv(db);
@@ -121,7 +128,9 @@ test("--json=plain prints it everywhere", async () => {
   assert.match(wrong.err, /the forms are --json, --json=lossless and --json=plain/);
 });
 
-test("what jq makes of it can be stored", { skip: withoutShell || spawnSync("jq", ["--version"]).error !== undefined && "needs jq" }, async () => {
+test("what jq makes of it can be stored", {
+  skip: withoutShell || (spawnSync("jq", ["--version"]).error !== undefined && "needs jq"),
+}, async () => {
   const db = path("jq.db");
   const on = `$OPENKV -d ${db}`;
   const line = `${on} set k '{ n: 1 }' && ${on} get k --raw | jq -c '.n += 1' | ${on} set k --raw - --as json`;

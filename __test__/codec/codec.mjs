@@ -23,7 +23,9 @@ export const CBOR = 67;
 
 /** One of the golden files. */
 export function vectors(name) {
-  return JSON.parse(readFileSync(new URL(`../../tests/vectors/${name}.json`, import.meta.url), "utf8"));
+  return JSON.parse(
+    readFileSync(new URL(`../../tests/vectors/${name}.json`, import.meta.url), "utf8"),
+  );
 }
 
 /** The value of a vector's JavaScript expression. */

@@ -22,27 +22,55 @@ test("the records of contract.ts are those of contract.md", () => {
   const listed = write.slice(0, write.indexOf("\n**")).matchAll(/`([0-9A-F]{2})` [A-Z]/g);
   // A line may name several records that are laid out alike.
   const numbers = [...listed].map(([, digits]) => Number.parseInt(digits, 16));
-  assert.deepEqual(numbers.toSorted((a, b) => a - b), ops.map(([, op]) => op).toSorted((a, b) => a - b));
+  assert.deepEqual(
+    numbers.toSorted((a, b) => a - b),
+    ops.map(([, op]) => op).toSorted((a, b) => a - b),
+  );
 });
 
 test("an operation shows every record and every option, read back from its bytes", async () => {
   const kv = await openKv(":memory:");
-  const operation = kv.atomic()
+  const operation = kv
+    .atomic()
     .check({ key: ["check"], versionstamp: null })
     .check({ key: ["check"], versionstamp: "0".repeat(20) })
-    .set(["set"], 1).set(["set"], 1, { expireIn: 5 }).set(["set", kv.commitVersionstamp()], 1)
+    .set(["set"], 1)
+    .set(["set"], 1, { expireIn: 5 })
+    .set(["set", kv.commitVersionstamp()], 1)
     .delete(["delete"])
-    .sum(["sum"], 1, { min: 0 }).sum(["sum"], 1, { max: 9, expireIn: 5 }).sum(["sum"], 1, { min: 0, max: 9, clamp: true })
-    .min(["min"], 1).max(["max"], 1n, { expireAt: 5 })
+    .sum(["sum"], 1, { min: 0 })
+    .sum(["sum"], 1, { max: 9, expireIn: 5 })
+    .sum(["sum"], 1, { min: 0, max: 9, clamp: true })
+    .min(["min"], 1)
+    .max(["max"], 1n, { expireAt: 5 })
     .mutate({ type: "max", key: ["max"], value: 1 })
-    .append(["append"], [1]).prepend(["append"], [1], { expireIn: 5 })
-    .touch(["touch"], { expireIn: 5 }).persist(["touch"])
+    .append(["append"], [1])
+    .prepend(["append"], [1], { expireIn: 5 })
+    .touch(["touch"], { expireIn: 5 })
+    .persist(["touch"])
     .enqueue("message", { keysIfUndelivered: [["dead"]], backoffSchedule: [1, 2] })
     .enqueue("message", { queue: "mail", deduplicationKey: "once", priority: 3, deadRetention: 7 });
   const text = inspect(operation);
-  for (const part of ["versionstamp: null", "'00000000000000000000'", "expireIn: 5", "expireAt: 5", "clamp: true",
-    "KvCommitVersionstamp", "min: 0", "max: 9", "prepend(", "append(", "touch(", "persist(", "[ [ 'dead' ] ]",
-    "[ 1, 2 ]", "queue: 'mail'", "deduplicationKey: 'once'", "priority: 3", "deadRetention: 7"]) {
+  for (const part of [
+    "versionstamp: null",
+    "'00000000000000000000'",
+    "expireIn: 5",
+    "expireAt: 5",
+    "clamp: true",
+    "KvCommitVersionstamp",
+    "min: 0",
+    "max: 9",
+    "prepend(",
+    "append(",
+    "touch(",
+    "persist(",
+    "[ [ 'dead' ] ]",
+    "[ 1, 2 ]",
+    "queue: 'mail'",
+    "deduplicationKey: 'once'",
+    "priority: 3",
+    "deadRetention: 7",
+  ]) {
     assert.ok(text.includes(part), `${part} in ${text}`);
   }
   assert.equal(text.split("\n").length, 19);
@@ -58,7 +86,14 @@ test("an unknown record is refused", () => {
 });
 
 test("an unknown flag is refused", () => {
-  const flagAt = { OP_SET: 1, OP_CALCULATE: 2, OP_APPEND: 1, OP_SET_EXPIRY: 1, OP_CHECK: 1, OP_TELL: 1 };
+  const flagAt = {
+    OP_SET: 1,
+    OP_CALCULATE: 2,
+    OP_APPEND: 1,
+    OP_SET_EXPIRY: 1,
+    OP_CHECK: 1,
+    OP_TELL: 1,
+  };
   for (const [name, at] of Object.entries(flagAt)) {
     const record = Buffer.alloc(64);
     record[0] = contract[name];

@@ -21,9 +21,13 @@ function assertRefused(value, error, name) {
     // What is inside is named by its place.
     const [words, place] = thrown.message.split(" It is at ");
     if (place !== undefined) assert.match(place, /^\.deep\[0\]\.values\[0\]: leave it out/);
-    assert.throws(() => {
-      throw Object.assign(thrown, { message: words });
-    }, error, `${name} inside`);
+    assert.throws(
+      () => {
+        throw Object.assign(thrown, { message: words });
+      },
+      error,
+      `${name} inside`,
+    );
     return true;
   });
 }
@@ -319,12 +323,15 @@ test("keys: what is no key, in Deno's words", () => {
   for (const [key, words] of cases) {
     assert.throws(() => encodeKey(writer, key), {
       name: "TypeError",
-      message: new RegExp(`^serde_v8 error: invalid type; expected: ${words}: the key is .*: write \\[`),
+      message: new RegExp(
+        `^serde_v8 error: invalid type; expected: ${words}: the key is .*: write \\[`,
+      ),
     });
   }
   const part = {
     name: "TypeError",
-    message: /^expected string, number, bigint, ArrayBufferView, boolean: part \d of the key \[.*; /,
+    message:
+      /^expected string, number, bigint, ArrayBufferView, boolean: part \d of the key \[.*; /,
   };
   for (const bad of [
     null,

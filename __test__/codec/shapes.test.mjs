@@ -144,23 +144,21 @@ test("the last of a shape's values being cut short is noticed", () => {
 /** Runtimes have a flag that forbids code from strings, or none. */
 const forbid = process.versions.bun === undefined && process.versions.deno === undefined;
 
-test(
-  "where code from strings is forbidden, everything is the same",
-  { skip: !forbid && "no such flag" },
-  () => {
-    const script = fileURLToPath(new URL("without-code-generation.mjs", import.meta.url));
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      ["--disallow-code-generation-from-strings", script],
-      { encoding: "utf8" },
-    );
-    assert.equal(stderr, "");
-    assert.equal(status, 0);
-    const list = Array.from({ length: 50 }, (_, i) => ({
-      id: i,
-      name: `n${i}`,
-      nested: { a: [i], b: null },
-    }));
-    assert.equal(stdout, hexOf(list));
-  },
-);
+test("where code from strings is forbidden, everything is the same", {
+  skip: !forbid && "no such flag",
+}, () => {
+  const script = fileURLToPath(new URL("without-code-generation.mjs", import.meta.url));
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["--disallow-code-generation-from-strings", script],
+    { encoding: "utf8" },
+  );
+  assert.equal(stderr, "");
+  assert.equal(status, 0);
+  const list = Array.from({ length: 50 }, (_, i) => ({
+    id: i,
+    name: `n${i}`,
+    nested: { a: [i], b: null },
+  }));
+  assert.equal(stdout, hexOf(list));
+});

@@ -13,7 +13,9 @@ const all = shelves.flatMap(({ shelf, cases }) =>
 test("the page names exactly the cases that Deno fails", () => {
   const rows = page.split("\n").filter((line) => line.startsWith("| "));
   const lastCells = rows.map((line) => line.split(" | ").at(-1));
-  const named = lastCells.flatMap((cell) => /^`(?!server: )([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? []);
+  const named = lastCells.flatMap(
+    (cell) => /^`(?!server: )([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? [],
+  );
   const noted = all.filter(({ each }) => each.denoDiffers).map(({ id }) => id);
   assert.deepEqual(named.toSorted(), noted.toSorted());
 });
@@ -26,7 +28,10 @@ test("the page names exactly the cases that differ over a server", () => {
 
 test("no two cases have one name", () => {
   const ids = all.map(({ id }) => id);
-  assert.deepEqual(ids.filter((id, i) => ids.indexOf(id) !== i), []);
+  assert.deepEqual(
+    ids.filter((id, i) => ids.indexOf(id) !== i),
+    [],
+  );
 });
 
 test("what makes a case special has a reason", () => {

@@ -43,7 +43,10 @@ test("a file for Deno takes and gives every value", async () => {
   await fill(kv, u64);
   await verify(kv, u64);
   await kv.atomic().append(["list"], [1]).commit();
-  await kv.atomic().append(["list"], [new Map([[1, 2]])]).commit();
+  await kv
+    .atomic()
+    .append(["list"], [new Map([[1, 2]])])
+    .commit();
   assert.deepEqual((await kv.get(["list"])).value, [1, new Map([[1, 2]])]);
   await kv.close();
   const again = await open(path);
@@ -78,9 +81,15 @@ test("a value without a place in V8's format rejects its own write only", async 
     kv.set(["five"], 5),
   ]);
   assert.deepEqual([one.status, five.status], ["fulfilled", "fulfilled"]);
-  for (const { reason } of [two, three, four]) assert.throws(() => { throw reason; }, refused);
+  for (const { reason } of [two, three, four])
+    assert.throws(() => {
+      throw reason;
+    }, refused);
   const found = await kv.getMany([["one"], ["two"], ["three"], ["items"], ["five"]]);
-  assert.deepEqual(found.map(({ value }) => value), [1, null, null, null, 5]);
+  assert.deepEqual(
+    found.map(({ value }) => value),
+    [1, null, null, null, 5],
+  );
 });
 
 test("a file of Deno's is searched", async () => {
@@ -111,8 +120,13 @@ async function listen(kv, count, handle) {
 
 test("messages that Deno has enqueued are delivered, retried and left under their keys", async () => {
   const kv = await open(copyOfDenos());
-  const seen = await listen(kv, 4, () => { throw new Error("not now"); });
-  assert.deepEqual(seen.filter((value) => value === "second"), ["second"]);
+  const seen = await listen(kv, 4, () => {
+    throw new Error("not now");
+  });
+  assert.deepEqual(
+    seen.filter((value) => value === "second"),
+    ["second"],
+  );
   assert.deepEqual(seen.filter((value) => value.job === 1).length, 3);
   const left = (key) => until(async () => (await kv.get(key)).value, `${key} is left`);
   assert.deepEqual(await left(["dead", 1]), { job: 1 });

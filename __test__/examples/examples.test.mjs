@@ -147,10 +147,13 @@ example("transaction", async ({ lines, errors, path }) => {
   assert.equal(Number(runs?.[1]), 20 + Number(runs?.[2]), lines[2]);
   assert.deepEqual(lines.slice(3), ["Swapped: true.", "Refused: one of the seats is free."]);
   const seats = (await contents(path)).filter(([key]) => key[0] === "seats");
-  assert.deepEqual(seats.map(([[, row, seat]]) => `${row} ${seat}`), [
-    ...[1, 2, 3, 4, 5].map((seat) => `back ${seat}`),
-    ...[1, 2, 3, 4, 5].map((seat) => `front ${seat}`),
-  ]);
+  assert.deepEqual(
+    seats.map(([[, row, seat]]) => `${row} ${seat}`),
+    [
+      ...[1, 2, 3, 4, 5].map((seat) => `back ${seat}`),
+      ...[1, 2, 3, 4, 5].map((seat) => `front ${seat}`),
+    ],
+  );
   assert.equal(new Set(seats.map(([, buyer]) => buyer)).size, 10);
 });
 
@@ -164,13 +167,16 @@ example("named-queue", ({ lines, errors }) => {
     "Attempt 2 for nobody failed: there is no nobody.",
     "Attempt 3 for nobody failed: there is no nobody.",
   ]);
-  assert.deepEqual(lines.filter((line) => !isFailure(line)), [
-    "4 mails wait.",
-    "First comes an alarm to eve.",
-    "Sent: a reminder to bob; an alarm to eve at attempt 3; news to ann.",
-    "Dead after 3 attempts: news to nobody (there is no nobody).",
-    "Sent at last: news to nobody.",
-  ]);
+  assert.deepEqual(
+    lines.filter((line) => !isFailure(line)),
+    [
+      "4 mails wait.",
+      "First comes an alarm to eve.",
+      "Sent: a reminder to bob; an alarm to eve at attempt 3; news to ann.",
+      "Dead after 3 attempts: news to nobody (there is no nobody).",
+      "Sent at last: news to nobody.",
+    ],
+  );
 });
 
 example("live-watch", async ({ lines, path }) => {

@@ -52,7 +52,10 @@ export async function failOne(subject, kinds, first, times) {
   try {
     await kv.set(["a"], "before");
     subject.arm(kinds, first, times);
-    const refused = await subject.do("open", { path }).then(() => false, () => true);
+    const refused = await subject.do("open", { path }).then(
+      () => false,
+      () => true,
+    );
     if (!refused) {
       await subject.do("start", { which: STREAMS });
       await sleep(FAILING_MS / 2);
@@ -63,7 +66,10 @@ export async function failOne(subject, kinds, first, times) {
     }
     const calls = subject.disarm();
     if (refused) await subject.do("open", { path });
-    const ended = subject.said.splice(0).filter((it) => "failed" in it).map((it) => it.failed);
+    const ended = subject.said
+      .splice(0)
+      .filter((it) => "failed" in it)
+      .map((it) => it.failed);
     const which = refused ? STREAMS : ended;
     await subject.do("start", { which });
     // A feed tells of what is written once it is open.

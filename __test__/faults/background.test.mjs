@@ -35,7 +35,9 @@ describe("background parts", { concurrency: 4 }, () => {
     });
   }
 
-  test("news comes while no thread and no watcher can be had, and stats() names both", { skip }, async (t) => {
+  test("news comes while no thread and no watcher can be had, and stats() names both", {
+    skip,
+  }, async (t) => {
     const subject = await withSubject(t);
     const path = join(subject.folder, "kv");
     await subject.do("open", { path });
@@ -43,13 +45,17 @@ describe("background parts", { concurrency: 4 }, () => {
     t.after(() => kv.close());
     assert.deepEqual(await subject.do("stats"), []);
     const before = Date.now();
-    for (const [kind, part] of [["thread", "externalCommits"], ["notify", "announcements"]]) {
+    for (const [kind, part] of [
+      ["thread", "externalCommits"],
+      ["notify", "announcements"],
+    ]) {
       subject.arm(KINDS[kind]);
       await subject.do("start", { which: ["watch", "feed", "listen"] });
       // Nothing is said before the feed is open.
       await sleep(300);
       await kv.atomic().set(["a"], kind).set(["f", 1], kind).enqueue(kind).commit();
-      const heard = (name) => subject.hear((it) => it.heard === name && it.value === kind, `${name}, ${kind}`);
+      const heard = (name) =>
+        subject.hear((it) => it.heard === name && it.value === kind, `${name}, ${kind}`);
       await Promise.all([heard("watch"), heard("feed"), heard("listen")]);
       const [failing, ...others] = await subject.do("stats");
       assert.equal(failing?.part, part);
@@ -73,13 +79,18 @@ describe("background parts", { concurrency: 4 }, () => {
     const subject = await withSubject(t);
     const path = join(subject.folder, "kv");
     subject.arm(KINDS.thread);
-    await assert.rejects(subject.do("open", { path }), { code: "UNAVAILABLE", message: /openkv-open/ });
+    await assert.rejects(subject.do("open", { path }), {
+      code: "UNAVAILABLE",
+      message: /openkv-open/,
+    });
     subject.disarm();
     await subject.do("open", { path });
     await subject.do("set", { key: ["a"], value: 1 });
   });
 
-  test("callers get an error when nothing can be read for long, and may call again", { skip }, async (t) => {
+  test("callers get an error when nothing can be read for long, and may call again", {
+    skip,
+  }, async (t) => {
     const subject = await withSubject(t);
     const path = join(subject.folder, "kv");
     await subject.do("open", { path });

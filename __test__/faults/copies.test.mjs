@@ -58,7 +58,9 @@ test("the second copy is refused by name until the first has closed the file", {
   const options = { env: { ...process.env, ...env }, encoding: "utf8", timeout: 60_000 };
   const { stdout, stderr } = spawnSync(process.execPath, ["-e", source], options);
   const openings = JSON.parse(stdout || JSON.stringify(stderr));
-  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const { version } = JSON.parse(
+    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+  );
   const refused = (at, holder, asker) => {
     const { code, message } = openings[at];
     assert.equal(code, "UNAVAILABLE", message);

@@ -71,22 +71,20 @@ test("a file that may not be written", { skip }, async (t) => {
   await examiner.end();
 });
 
-test(
-  "a file that may not be written, in a directory that may not be written",
-  { skip },
-  async (t) => {
-    const path = await fileWith(t, { file: 0o444, directory: 0o555 });
-    const examiner = startExaminer(t, args);
-    const writing = await examiner.examine(path);
-    const refusals = writing.open ? [writing.open] : writing.errors;
-    assert.ok(refusals.length > 0);
-    assert.deepEqual([...new Set(refusals.map(({ code }) => code))], ["DENIED"]);
-    const answer = await examiner.read(path, { readonly: true });
-    if (answer.open === null) assertWhole(answer, size);
-    else assertRefused(answer, "DENIED");
-    await examiner.end();
-  },
-);
+test("a file that may not be written, in a directory that may not be written", {
+  skip,
+}, async (t) => {
+  const path = await fileWith(t, { file: 0o444, directory: 0o555 });
+  const examiner = startExaminer(t, args);
+  const writing = await examiner.examine(path);
+  const refusals = writing.open ? [writing.open] : writing.errors;
+  assert.ok(refusals.length > 0);
+  assert.deepEqual([...new Set(refusals.map(({ code }) => code))], ["DENIED"]);
+  const answer = await examiner.read(path, { readonly: true });
+  if (answer.open === null) assertWhole(answer, size);
+  else assertRefused(answer, "DENIED");
+  await examiner.end();
+});
 
 test("a file that may not be read", { skip }, async (t) => {
   const path = await fileWith(t, { file: 0o000, directory: 0o777 });

@@ -41,11 +41,17 @@ const COMMON = [
   ["a Date", new Date(0), '{"type":"Date","value":"1970-01-01T00:00:00.000Z"}'],
   ["no Date", new Date(Number.NaN), '{"type":"Date","value":null}'],
   ["a RegExp", /a\/b/gi, '{"type":"RegExp","value":"/a\\\\/b/gi"}'],
-  ["an array", [1, "a"],
-    '{"type":"Array","value":[{"type":"number","value":1},{"type":"string","value":"a"}]}'],
+  [
+    "an array",
+    [1, "a"],
+    '{"type":"Array","value":[{"type":"number","value":1},{"type":"string","value":"a"}]}',
+  ],
   ["a Set", new Set([1]), '{"type":"Set","value":[{"type":"number","value":1}]}'],
-  ["a Map", new Map([[1, null]]),
-    '{"type":"Map","value":[[{"type":"number","value":1},{"type":"null","value":null}]]}'],
+  [
+    "a Map",
+    new Map([[1, null]]),
+    '{"type":"Map","value":[[{"type":"number","value":1},{"type":"null","value":null}]]}',
+  ],
   ["an object", { a: 1n }, '{"type":"object","value":{"a":{"type":"bigint","value":"1"}}}'],
   ["an error", error(TypeError, "m"), '{"type":"TypeError","value":{"message":"m","stack":"S"}}'],
 ];
@@ -86,7 +92,19 @@ test("an own __proto__ is data", () => {
 });
 
 test("every part of a key comes back", () => {
-  const key = ["a", "", 1, -0, Number.NaN, Infinity, 5n, -(2n ** 70n), true, false, new Uint8Array([0])];
+  const key = [
+    "a",
+    "",
+    1,
+    -0,
+    Number.NaN,
+    Infinity,
+    5n,
+    -(2n ** 70n),
+    true,
+    false,
+    new Uint8Array([0]),
+  ];
   assertSame(decodeLine(line(key, 1)).key, key);
 });
 
@@ -146,7 +164,10 @@ test("lines that are no entry are refused, and say where", () => {
     ['{"key":[{"type":"string","value":"k"}]}', /value is missing/],
     [`{"key":[{"type":"Map","value":[]}],"value":${value}}`, /key\[0\]: unknown type/],
     [entry('{"type":"Function"}'), /value: unknown type Function/],
-    [entry('{"type":"object","value":{"a":{"type":"number","value":"1"}}}'), /value\.a: value must be a number/],
+    [
+      entry('{"type":"object","value":{"a":{"type":"number","value":"1"}}}'),
+      /value\.a: value must be a number/,
+    ],
     [entry('{"type":"Array","value":[1]}'), /value\[0\]: must be an object/],
     [entry('{"type":"Map","value":[[1]]}'), /value\[0\]: must be a pair/],
     [entry('{"type":"bigint","value":"1.5"}'), /decimal digits/],

@@ -51,8 +51,13 @@ test("the tarballs hold what they should and nothing else", (t) => {
       ...["index.d.ts", "index.js", "index.mjs", "package.json"],
     ],
   );
-  assert.ok(pages.every((path) => /^(?:docs\/[\w-]+\.md|examples\/[\w-]+\.mjs)$/.test(path)), `${pages}`);
-  for (const path of compiled.filter((path) => !["dist/native/binding.js", "dist/esm/package.json"].includes(path))) {
+  assert.ok(
+    pages.every((path) => /^(?:docs\/[\w-]+\.md|examples\/[\w-]+\.mjs)$/.test(path)),
+    `${pages}`,
+  );
+  for (const path of compiled.filter(
+    (path) => !["dist/native/binding.js", "dist/esm/package.json"].includes(path),
+  )) {
     const source = path.replace(/^dist\/(?:esm\/)?/, "js/").replace(/\.js$/, ".ts");
     assert.ok(existsSync(join(root, source)), `${path} has no source`);
   }
@@ -68,7 +73,10 @@ test("the tarballs hold what they should and nothing else", (t) => {
 });
 
 test("the licences of all that is compiled in travel with the addon", () => {
-  const text = readFileSync(join(project, "node_modules", platform.name, "THIRD-PARTY-NOTICES.txt"), "utf8");
+  const text = readFileSync(
+    join(project, "node_modules", platform.name, "THIRD-PARTY-NOTICES.txt"),
+    "utf8",
+  );
   const locked = readFileSync(join(root, "Cargo.lock"), "utf8");
   for (const crate of ["hyper", "napi", "ring", "rusqlite", "rustls", "tokio"]) {
     const [, version] = new RegExp(`^name = "${crate}"\nversion = "(.+)"`, "m").exec(locked);
@@ -129,7 +137,10 @@ test("import and require give the same objects", () => {
   );
   const { names, same, missing } = JSON.parse(output);
   assert.ok(same);
-  assert.deepEqual(missing.filter((name) => name !== "default" && name !== "module.exports"), []);
+  assert.deepEqual(
+    missing.filter((name) => name !== "default" && name !== "module.exports"),
+    [],
+  );
   for (const name of ["openKv", "Kv", "KvU64", "AtomicOperation"]) {
     assert.ok(names.includes(name), name);
   }

@@ -24,7 +24,8 @@ test("package.json, Cargo.toml and the lock file name one version", () => {
 test("the lock files name no registry", () => {
   for (const folder of ["", "__test__/bundlers/", "__test__/runtime/"]) {
     const { packages } = JSON.parse(read(`${folder}package-lock.json`));
-    for (const [path, entry] of Object.entries(packages)) assert.equal(entry.resolved, undefined, folder + path);
+    for (const [path, entry] of Object.entries(packages))
+      assert.equal(entry.resolved, undefined, folder + path);
   }
 });
 
@@ -32,7 +33,9 @@ test("the lock files name no registry", () => {
 test("the lock files have every optional package", () => {
   for (const folder of ["", "__test__/bundlers/", "__test__/runtime/"]) {
     const { packages } = JSON.parse(read(`${folder}package-lock.json`));
-    const named = Object.values(packages).flatMap(({ optionalDependencies = {} }) => Object.keys(optionalDependencies));
+    const named = Object.values(packages).flatMap(({ optionalDependencies = {} }) =>
+      Object.keys(optionalDependencies),
+    );
     for (const name of named) {
       const locked = Object.keys(packages).some((path) => path.endsWith(`node_modules/${name}`));
       assert.ok(locked, `${folder}package-lock.json: ${name}`);
@@ -66,12 +69,16 @@ test("the loaders look for the packages and files that the table names", () => {
     assert.equal(tried[at][0], platform.name);
     assert.equal(addonFile(platform), `openkv.${tried[at][0]}.node`);
   }
-  assert.ok(read("js/native/find-addon.ts").includes(`const PLATFORM_SCOPE = "${PLATFORM_SCOPE}";`));
+  assert.ok(
+    read("js/native/find-addon.ts").includes(`const PLATFORM_SCOPE = "${PLATFORM_SCOPE}";`),
+  );
 });
 
 // Tracers and bundlers find a package by the literal in a call of require().
 test("the loader requires every platform package by its literal name", () => {
-  const required = [...read("scripts/native-loader.js").matchAll(/require\("(@[^"]+)"\)/g)].map(([, name]) => name);
+  const required = [...read("scripts/native-loader.js").matchAll(/require\("(@[^"]+)"\)/g)].map(
+    ([, name]) => name,
+  );
   const names = platforms.map(packageName).sort();
   assert.deepEqual(required.filter((name) => !name.endsWith("/package.json")).sort(), names);
   const manifests = names.map((name) => `${name}/package.json`);
@@ -91,12 +98,15 @@ function candidates() {
       catch (error) { console.log(JSON.stringify(error.code + error.message)); }
     }`;
   const { stdout } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
-  return stdout.trimEnd().split("\n").map((line) => {
-    const message = JSON.parse(line);
-    assert.match(message, /^ERR_OPENKV_ADDON/);
-    const names = message.matchAll(/^ {2}- @openkv\/(\S+): not installed$/gm);
-    return [...names].map((match) => match[1]);
-  });
+  return stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => {
+      const message = JSON.parse(line);
+      assert.match(message, /^ERR_OPENKV_ADDON/);
+      const names = message.matchAll(/^ {2}- @openkv\/(\S+): not installed$/gm);
+      return [...names].map((match) => match[1]);
+    });
 }
 
 test("a platform without a package is named as such", () => {

@@ -37,7 +37,11 @@ for (const [name, value] of Object.entries(values)) {
 const back = (await kv.get(["deno", "cyclic"])).value;
 assert.equal(back.self, back);
 
-const many = await kv.getMany(Object.keys(values).slice(0, 10).map((name) => ["deno", name]));
+const many = await kv.getMany(
+  Object.keys(values)
+    .slice(0, 10)
+    .map((name) => ["deno", name]),
+);
 assert.equal(many.length, 10);
 const commit = await kv
   .atomic()
@@ -59,9 +63,19 @@ assert.equal((await checks.commit()).ok, true);
 for (let n = 0; n < 300; n++) await kv.set(["page", n], n);
 const page = kv.list({ prefix: ["page"] }, { limit: 200, reverse: true, batchSize: 50 });
 assert.equal((await Array.fromAsync(page))[199].value, 100);
-await assert.rejects(() => kv.atomic().mutate({ type: "sum", key: ["deno", "object"], value: new Deno.KvU64(1n) }).commit());
+await assert.rejects(() =>
+  kv
+    .atomic()
+    .mutate({ type: "sum", key: ["deno", "object"], value: new Deno.KvU64(1n) })
+    .commit(),
+);
 
-const reader = kv.watch([["deno", "watched"], ["deno", "object"]]).getReader();
+const reader = kv
+  .watch([
+    ["deno", "watched"],
+    ["deno", "object"],
+  ])
+  .getReader();
 const [first, second] = (await reader.read()).value;
 assert.equal(first.versionstamp, null);
 assert.deepEqual(second.value, { from: "deno" });

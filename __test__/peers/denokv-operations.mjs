@@ -25,7 +25,10 @@ const cases = {
     const { versionstamp } = await kv.set(["o", "a"], 1);
     assert.deepEqual(await kv.get(["o", "a"]), { key: ["o", "a"], value: 1, versionstamp });
     const many = await kv.getMany(Array.from({ length: 10 }, (_, n) => ["o", n === 3 ? "a" : n]));
-    assert.deepEqual(many.map(({ value }) => value), many.map((_, n) => (n === 3 ? 1 : null)));
+    assert.deepEqual(
+      many.map(({ value }) => value),
+      many.map((_, n) => (n === 3 ? 1 : null)),
+    );
     await kv.delete(["o", "a"]);
     assert.equal((await kv.get(["o", "a"], { consistency: "eventual" })).versionstamp, null);
   },
@@ -34,7 +37,10 @@ const cases = {
     const parts = [new Uint8Array([0, 255]), "text\u0000é", -1.5, 7, -(2n ** 70n), 5n, false, true];
     for (const part of parts) await kv.set(["parts", part], String(part));
     const found = await all(kv.list({ prefix: ["parts"] }));
-    assert.deepEqual(found.map(({ key }) => key[1]), [parts[0], parts[1], -(2n ** 70n), 5n, -1.5, 7, false, true]);
+    assert.deepEqual(
+      found.map(({ key }) => key[1]),
+      [parts[0], parts[1], -(2n ** 70n), 5n, -1.5, 7, false, true],
+    );
   },
 
   async "lists of many pages, both ways, and cursors"(kv) {
@@ -53,12 +59,16 @@ const cases = {
     assert.equal(await kv.count({ prefix: ["l"] }, { where: { $lt: 5 } }).catch((e) => e.code), 5);
   },
 
-  async "checks"(kv) {
+  async checks(kv) {
     const { versionstamp } = await kv.set(["c"], 1);
     const absent = { key: ["c"], versionstamp: null };
     const refused = await kv.atomic().check(absent).set(["c"], 2).commit();
     assert.deepEqual(refused, { ok: false, failed: [0] });
-    const { ok } = await kv.atomic().check({ key: ["c"], versionstamp }).set(["c"], 3).commit();
+    const { ok } = await kv
+      .atomic()
+      .check({ key: ["c"], versionstamp })
+      .set(["c"], 3)
+      .commit();
     assert.equal(ok, true);
     assert.equal((await kv.get(["c"])).value, 3);
   },
@@ -82,10 +92,14 @@ const cases = {
       .atomic()
       .set(["v", kv.commitVersionstamp()], "stamped")
       .commit();
-    assert.deepEqual(await kv.get(["v", versionstamp]), { key: ["v", versionstamp], value: "stamped", versionstamp });
+    assert.deepEqual(await kv.get(["v", versionstamp]), {
+      key: ["v", versionstamp],
+      value: "stamped",
+      versionstamp,
+    });
   },
 
-  async "ends"(kv) {
+  async ends(kv) {
     await kv.set(["ends"], 1, { expireIn: 3_600_000 });
     assert.equal((await kv.get(["ends"])).value, 1);
   },
@@ -115,7 +129,7 @@ const cases = {
     assert.equal((await kv.enqueue("another", options)).ok, true);
   },
 
-  async "watches"(kv) {
+  async watches(kv) {
     const reader = kv.watch([["w"], ["c"]]).getReader();
     const [absent, present] = (await reader.read()).value;
     assert.deepEqual([absent.value, present.value], [null, 3]);

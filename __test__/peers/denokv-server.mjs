@@ -11,7 +11,13 @@ import { sleep } from "../kit/time.mjs";
 
 const VERSION = "0.14.0";
 /** Where it is kept: beside what cargo builds, so that a clean checkout has none. */
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "target", `denokv-${VERSION}`);
+const ROOT = join(
+  dirname(fileURLToPath(import.meta.url)),
+  "..",
+  "..",
+  "target",
+  `denokv-${VERSION}`,
+);
 const START_MS_MAX = 20_000;
 
 /**
@@ -41,7 +47,10 @@ export async function startDenokv(binary, path, accessToken) {
   });
   const gone = once(child, "exit");
   const url = `http://127.0.0.1:${port}`;
-  await Promise.race([answers(url), gone.then(() => Promise.reject(new Error("denokv has ended")))]);
+  await Promise.race([
+    answers(url),
+    gone.then(() => Promise.reject(new Error("denokv has ended"))),
+  ]);
   const close = async () => {
     child.kill("SIGKILL");
     await gone;
@@ -52,7 +61,13 @@ export async function startDenokv(binary, path, accessToken) {
 async function answers(url) {
   const until = Date.now() + START_MS_MAX;
   while (Date.now() < until) {
-    if (await fetch(url).then(() => true, () => false)) return;
+    if (
+      await fetch(url).then(
+        () => true,
+        () => false,
+      )
+    )
+      return;
     await sleep(20);
   }
   throw new Error(`denokv did not listen within ${START_MS_MAX} ms`);

@@ -65,7 +65,8 @@ async function read() {
       }
       if (!exact) continue;
       const [got, wanted] = [entry.value, of()];
-      if (wanted instanceof KvU64) assertSame([got instanceof KvU64, got.value], [true, wanted.value]);
+      if (wanted instanceof KvU64)
+        assertSame([got instanceof KvU64, got.value], [true, wanted.value]);
       else assertSame(got, wanted, name);
       compared++;
     } catch (error) {

@@ -20,7 +20,11 @@ const path = join(folder, "kv.sqlite3");
 const accessToken = "token-of-the-peers";
 const server = await serve({ path, listen: "127.0.0.1:0", accessToken });
 const runs = [
-  ["deno", process.env.DENO ?? deno(), ["run", "-A", "--quiet", "--no-lock", "--unstable-kv", "deno-client.mjs"]],
+  [
+    "deno",
+    process.env.DENO ?? deno(),
+    ["run", "-A", "--quiet", "--no-lock", "--unstable-kv", "deno-client.mjs"],
+  ],
   ["npm", process.execPath, ["npm-client.mjs"]],
 ];
 if (process.argv.includes("--python")) runs.push(["python", "python3", ["python-client.py"]]);

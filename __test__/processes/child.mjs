@@ -11,7 +11,7 @@ export const args = JSON.parse(process.argv[2] ?? "{}");
  */
 export function tell(line) {
   const bytes = Buffer.from(line + "\n");
-  for (let at = 0; at < bytes.length;) {
+  for (let at = 0; at < bytes.length; ) {
     try {
       at += writeSync(1, bytes, at);
     } catch (error) {

@@ -25,11 +25,13 @@ test("a log is not left by two that close at once", async (t) => {
   });
   await Promise.all(processes.map(({ ready }) => ready));
   const all = (command) =>
-    Promise.all(processes.map(({ child, next }) => {
-      const answer = next();
-      child.say(JSON.stringify(command));
-      return answer;
-    }));
+    Promise.all(
+      processes.map(({ child, next }) => {
+        const answer = next();
+        child.say(JSON.stringify(command));
+        return answer;
+      }),
+    );
   const left = [];
   for (let round = 0; round < ROUNDS; round++) {
     const path = join(folder, `kv${round}`);

@@ -49,7 +49,10 @@ async function keptFile() {
   for (let tries = 0; ; tries++) {
     assert.ok(tries < 500, "the other process was never stopped within a transaction");
     writer.kill("SIGSTOP");
-    const kept = await probe.set(["probe"], tries).then(() => false, () => true);
+    const kept = await probe.set(["probe"], tries).then(
+      () => false,
+      () => true,
+    );
     if (kept) break;
     writer.kill("SIGCONT");
     await sleep(1 + (tries % 7));
@@ -60,37 +63,45 @@ async function keptFile() {
 
 const onPosix = { skip: process.platform === "win32" && "no process can be stopped" };
 
-test("close() completes off the thread while a write waits for another process", onPosix, async () => {
-  const { path, kv, free } = await keptFile();
-  const states = { write: "waits", close: "waits" };
-  const write = kv.set(["ours"], 1).then(() => (states.write = "done"));
-  const closed = kv.close().then(() => (states.close = "done"));
-  await assert.rejects(kv.get(["ours"]), { name: "BadResource" });
-  let ticks = 0;
-  const ticking = setInterval(() => ticks++, 10);
-  while (ticks < 10) await sleep(10);
-  clearInterval(ticking);
-  assert.deepEqual(states, { write: "waits", close: "waits" });
-  // Whoever opens the file again sees what was handed over before.
-  const again = openKv(path);
-  free();
-  await Promise.all([write, closed]);
-  assert.equal((await (await again).get(["ours"])).value, 1);
-  await (await again).close();
-});
+test(
+  "close() completes off the thread while a write waits for another process",
+  onPosix,
+  async () => {
+    const { path, kv, free } = await keptFile();
+    const states = { write: "waits", close: "waits" };
+    const write = kv.set(["ours"], 1).then(() => (states.write = "done"));
+    const closed = kv.close().then(() => (states.close = "done"));
+    await assert.rejects(kv.get(["ours"]), { name: "BadResource" });
+    let ticks = 0;
+    const ticking = setInterval(() => ticks++, 10);
+    while (ticks < 10) await sleep(10);
+    clearInterval(ticking);
+    assert.deepEqual(states, { write: "waits", close: "waits" });
+    // Whoever opens the file again sees what was handed over before.
+    const again = openKv(path);
+    free();
+    await Promise.all([write, closed]);
+    assert.equal((await (await again).get(["ours"])).value, 1);
+    await (await again).close();
+  },
+);
 
-test("Symbol.dispose waits no longer than its bound, Symbol.asyncDispose to the end", onPosix, async () => {
-  const { path, kv, free } = await keptFile();
-  const states = { write: "waits" };
-  const write = kv.set(["ours"], 1).then(() => (states.write = "done"));
-  kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
-  await sleep(0);
-  assert.deepEqual(states, { write: "waits" });
-  const disposed = kv[Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")]();
-  free();
-  await Promise.all([write, disposed]);
-  assert.equal(existsSync(`${path}-wal`), false, "the file is released");
-});
+test(
+  "Symbol.dispose waits no longer than its bound, Symbol.asyncDispose to the end",
+  onPosix,
+  async () => {
+    const { path, kv, free } = await keptFile();
+    const states = { write: "waits" };
+    const write = kv.set(["ours"], 1).then(() => (states.write = "done"));
+    kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
+    await sleep(0);
+    assert.deepEqual(states, { write: "waits" });
+    const disposed = kv[Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")]();
+    free();
+    await Promise.all([write, disposed]);
+    assert.equal(existsSync(`${path}-wal`), false, "the file is released");
+  },
+);
 
 test("a process that exits behind close() completes what was handed over", async () => {
   const path = freshPath();

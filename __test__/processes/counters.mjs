@@ -35,7 +35,8 @@ export async function round({ processes, transactions }) {
     for (const child of children) {
       const { code } = await guard(child.ended, HANG_MS, "the end of a worker");
       const line = await child.line();
-      if (code !== 0 || line !== "done") faults.push(`a worker ended with ${code}: ${child.stderr}`);
+      if (code !== 0 || line !== "done")
+        faults.push(`a worker ended with ${code}: ${child.stderr}`);
     }
     let counted = 0;
     for await (const { value } of kv.list({ prefix: ["counter"] })) counted += value;
@@ -66,8 +67,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (let n = 1; n <= Number(values.rounds); n++) {
     const begun = performance.now();
     const faults = await round({ processes, transactions });
-    console.log(`round ${n}: ${faults.length === 0 ? "exact" : faults.join("; ")}, ` +
-      `${Math.round(performance.now() - begun)} ms`);
+    console.log(
+      `round ${n}: ${faults.length === 0 ? "exact" : faults.join("; ")}, ` +
+        `${Math.round(performance.now() - begun)} ms`,
+    );
     if (faults.length > 0) process.exitCode = 1;
   }
 }

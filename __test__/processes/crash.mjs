@@ -47,7 +47,7 @@ const totals = {};
 const styles = {};
 let ending = Promise.resolve();
 
-for (let done = 0; done < kills;) {
+for (let done = 0; done < kills; ) {
   const file = await newFile(done / KILLS_PER_FILE);
   const random = new Random(seed, "rounds", done);
   for (const end = Math.min(done + KILLS_PER_FILE, kills); done < end; done++) {

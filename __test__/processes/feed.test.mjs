@@ -72,6 +72,10 @@ test("a feed goes on where it was when its process ended", async (t) => {
   const changes = await until(resumed, ({ key }) => key[0] === "c");
   assert.deepEqual(
     changes.map(({ type, key, value }) => [type, key[0], value]),
-    [["set", "b", 2], ["delete", "a", null], ["set", "c", 3]],
+    [
+      ["set", "b", 2],
+      ["delete", "a", null],
+      ["set", "c", 3],
+    ],
   );
 });

@@ -33,11 +33,16 @@ export async function badNetwork(path, seconds) {
   const since = await prepare(kv);
   const told = new Told();
   const clients = Array.from({ length: CLIENTS }, (_, id) =>
-    startChild(CLIENT, { url: link.url, accessToken, id, since }, {
-      onLine: (line) => told.take(id, JSON.parse(line)),
-    }));
+    startChild(
+      CLIENT,
+      { url: link.url, accessToken, id, since },
+      {
+        onLine: (line) => told.take(id, JSON.parse(line)),
+      },
+    ),
+  );
   const end = Date.now() + seconds * 1000;
-  for (let left; (left = end - Date.now()) > 0;) {
+  for (let left; (left = end - Date.now()) > 0; ) {
     await sleep(Math.min(left, Math.random() * 2 * OUTAGE_EVERY_MS));
     await link.outage(Math.random() * OUTAGE_MS_MAX);
     assert.deepEqual(told.faults, []);
@@ -45,13 +50,20 @@ export async function badNetwork(path, seconds) {
   for (const client of clients) client.say("stop");
   await told.until("every client has stopped", () => told.stopped.size === CLIENTS, clients);
   const stored = await transfersOf(kv);
-  await told.until("every feed has told the last transfer", () => told.haveAllFollowed(stored), clients);
+  await told.until(
+    "every feed has told the last transfer",
+    () => told.haveAllFollowed(stored),
+    clients,
+  );
   const isEmpty = async () => (await kv.queue("work").stats()).total === 0;
   await told.until("every message is handled", isEmpty, clients);
   for (const client of clients) client.hangUp();
   const ends = await Promise.all(clients.map(({ ended }) => ended));
   clients.forEach(({ stderr }, id) => assert.equal(stderr, "", `client ${id}`));
-  assert.deepEqual(ends.map(({ code }) => code), ends.map(() => 0));
+  assert.deepEqual(
+    ends.map(({ code }) => code),
+    ends.map(() => 0),
+  );
   await checkTransfers(kv, stored, told);
   told.checkFeeds(stored);
   told.checkQueue();
@@ -93,7 +105,10 @@ async function checkTransfers(kv, stored, told) {
   assert.deepEqual(lost, [], "acknowledged transfers are lost");
   const accounts = Array.from({ length: ACCOUNTS }, () => ({ balance: BALANCE, turn: 0 }));
   for (const { of, from, to, amount, turns } of stored) {
-    for (const [account, change, turn] of [[from, -amount, turns[0]], [to, amount, turns[1]]]) {
+    for (const [account, change, turn] of [
+      [from, -amount, turns[0]],
+      [to, amount, turns[1]],
+    ]) {
       accounts[account].balance += change;
       accounts[account].turn++;
       assert.equal(turn, accounts[account].turn, `${of}: the turns of account ${account}`);

@@ -42,7 +42,8 @@ export async function killServer(path, kills) {
   const kv = await openKv(url, { accessToken });
   await kv.set(["last"], "the end");
   await told.until("every watch sees the end", () =>
-    Array.from({ length: CLIENTS }, (_, id) => told.seen.get(id)).every((v) => v === "the end"));
+    Array.from({ length: CLIENTS }, (_, id) => told.seen.get(id)).every((v) => v === "the end"),
+  );
   const queue = kv.queue("work");
   const empty = async () => (await queue.stats()).total === 0;
   await told.until("every message is handled", empty);
@@ -50,7 +51,10 @@ export async function killServer(path, kills) {
   for (const client of clients) client.hangUp();
   const ends = await Promise.all(clients.map(({ ended }) => ended));
   clients.forEach(({ stderr }, id) => assert.equal(stderr, "", `client ${id}`));
-  assert.deepEqual(ends.map(({ code }) => code), ends.map(() => 0));
+  assert.deepEqual(
+    ends.map(({ code }) => code),
+    ends.map(() => 0),
+  );
   await kill(server);
   const file = await openKv(path);
   await told.compare(file);

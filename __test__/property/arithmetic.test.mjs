@@ -12,12 +12,31 @@ const REFUSED = Symbol("refused");
 
 /** A bigint near something that matters. */
 function anyBigint(random) {
-  const near = random.pick([0n, 1n, 255n, 2n ** 63n, U64_MAX, U64_MAX + 1n, 2n ** 100n, 2n ** 900n]);
+  const near = random.pick([
+    0n,
+    1n,
+    255n,
+    2n ** 63n,
+    U64_MAX,
+    U64_MAX + 1n,
+    2n ** 100n,
+    2n ** 900n,
+  ]);
   return random.pick([1n, -1n]) * near + BigInt(random.int(-3, 3));
 }
 
 const anyNumber = (random) =>
-  random.pick([0, -0, 1, -1.5, 0.1, 2 ** 53, Number.MAX_VALUE, -Number.MAX_VALUE, random.int(-9, 9)]);
+  random.pick([
+    0,
+    -0,
+    1,
+    -1.5,
+    0.1,
+    2 ** 53,
+    Number.MAX_VALUE,
+    -Number.MAX_VALUE,
+    random.int(-9, 9),
+  ]);
 
 function anyStored(random) {
   return random.pick([

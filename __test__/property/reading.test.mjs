@@ -62,7 +62,9 @@ async function read(kv, model, random) {
   const { where = {}, keysOnly, depth, withExpiry, limit } = options;
 
   const chosen = model.list(selector, reverse).filter(({ value }) => meets(value, where));
-  const shallow = chosen.filter(({ key }) => !(key.length > (selector.prefix?.length ?? 0) + depth));
+  const shallow = chosen.filter(
+    ({ key }) => !(key.length > (selector.prefix?.length ?? 0) + depth),
+  );
   const found = [];
   for await (const entry of kv.list(selector, options)) found.push(entry);
   const keysOf = (entries) => entries.map(({ key, versionstamp }) => ({ key, versionstamp }));
@@ -94,7 +96,9 @@ async function remove(kv, model, random) {
   let chosen = model.list(selector, false);
   let which = selector;
   if (random.chance(0.3)) {
-    chosen = random.list(6, () => random.pick(model.entries)).filter((entry) => entry !== undefined);
+    chosen = random
+      .list(6, () => random.pick(model.entries))
+      .filter((entry) => entry !== undefined);
     which = [...chosen.map(({ key }) => key), ["none"]];
     chosen = [...new Set(chosen)];
   }

@@ -59,7 +59,12 @@ const record = (random) => ({ a: text(random), b: [text(random), text(random)] }
 const valueOf = (random) => (random.chance(0.6) ? record(random) : [record(random)]);
 const growable = (value) => value === undefined || Array.isArray(value);
 const textOf = (value) =>
-  typeof value === "number" ? "" : [value].flat().flatMap(({ a, b }) => [a, ...b]).join(" ");
+  typeof value === "number"
+    ? ""
+    : [value]
+        .flat()
+        .flatMap(({ a, b }) => [a, ...b])
+        .join(" ");
 
 /** Some entries go by deleteMany: named, or by what they hold. */
 async function deleteSome(kv, model, random) {
@@ -94,12 +99,18 @@ async function found(kv, word) {
 async function agrees(kv, model, round) {
   for (const word of WORDS) {
     const has = ([, value]) => textOf(value).split(" ").includes(word);
-    const expected = [...model].filter(has).map(([id]) => id).sort((x, y) => x - y);
+    const expected = [...model]
+      .filter(has)
+      .map(([id]) => id)
+      .sort((x, y) => x - y);
     assert.deepEqual(await found(kv, word), expected, `${round} ${word}`);
   }
 }
 
-for (const [name, path] of [["memory", ":memory:"], ["file", join(folder, "kv.sqlite3")]]) {
+for (const [name, path] of [
+  ["memory", ":memory:"],
+  ["file", join(folder, "kv.sqlite3")],
+]) {
   test(`searches agree with a naive model, ${name}`, () =>
     seeded(`search ${name}`, async (random) => {
       const kv = await openKv(path);

@@ -44,9 +44,8 @@ async function put(kv, model, key, random) {
 
 /** Writes within the transaction, and what they leave in the model, where they have no stamp. */
 function write(tx, own, random) {
-  const key = random.chance(0.5) && own.entries.length > 0
-    ? random.pick(own.entries).key
-    : randomKey(random);
+  const key =
+    random.chance(0.5) && own.entries.length > 0 ? random.pick(own.entries).key : randomKey(random);
   const value = randomSubject(random);
   const before = own.get(key);
   const leave = (value) => own.apply([{ type: "set", key, value }], null);
@@ -136,7 +135,11 @@ async function showsItsOwn(kv, model, random) {
       }
 
       const all = chosenBy(own, selector, { reverse, where });
-      assert.equal(await tx.count(selector, where === undefined ? {} : { where }), all.length, told);
+      assert.equal(
+        await tx.count(selector, where === undefined ? {} : { where }),
+        all.length,
+        told,
+      );
       const size = random.int(5, 30);
       const pages = [];
       for (let cursor = null, more = true; more; ) {
@@ -182,7 +185,8 @@ async function isLostToChanges(kv, model, random) {
   const probe = new Model();
   probe.entries = [{ key }];
   const left = expected.length === limit ? expected.at(-1).key : null;
-  const walked = left === null || (reverse ? compareKeys(key, left) >= 0 : compareKeys(key, left) <= 0);
+  const walked =
+    left === null || (reverse ? compareKeys(key, left) >= 0 : compareKeys(key, left) <= 0);
   const changed = !deletes || model.get(key) !== undefined;
   const lost = probe.list(selector, false).length > 0 && walked && changed;
   const told = inspect({ selector, options, key, deletes }, { depth: 20 });

@@ -20,7 +20,8 @@ function conditions(where, value, path) {
   });
 }
 
-const isCondition = (operand) => operand !== null && Object.getPrototypeOf(operand) === Object.prototype;
+const isCondition = (operand) =>
+  operand !== null && Object.getPrototypeOf(operand) === Object.prototype;
 
 /** Everything that a path leads to. */
 function reach(value, [step, ...rest]) {
@@ -32,11 +33,17 @@ function reach(value, [step, ...rest]) {
 }
 
 function into(value, step) {
-  if (Array.isArray(value)) return Object.hasOwn(value, step) && step !== "length" ? [value[step]] : [];
+  if (Array.isArray(value))
+    return Object.hasOwn(value, step) && step !== "length" ? [value[step]] : [];
   if (value instanceof Map) {
-    return [...value].filter(([key]) => typeof key !== "bigint" && String(key) === step).map(([, inner]) => inner);
+    return [...value]
+      .filter(([key]) => typeof key !== "bigint" && String(key) === step)
+      .map(([, inner]) => inner);
   }
-  const plain = value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
+  const plain =
+    value !== null &&
+    typeof value === "object" &&
+    Object.getPrototypeOf(value) === Object.prototype;
   return plain && Object.hasOwn(value, step) ? [value[step]] : [];
 }
 
@@ -86,7 +93,7 @@ function operator(name, operand, found) {
       return some((item) =>
         typeof item === "string"
           ? fold(item).includes(fold(operand))
-          : elements(item).some((one) => typeof one === "string" && fold(one) === fold(operand))
+          : elements(item).some((one) => typeof one === "string" && fold(one) === fold(operand)),
       );
     case "$startsWithi":
       return some((item) => typeof item === "string" && fold(item).startsWith(fold(operand)));
@@ -111,7 +118,8 @@ function contains(item, operand) {
 }
 
 function size(item) {
-  if (typeof item === "string" || Array.isArray(item) || item instanceof Uint8Array) return item.length;
+  if (typeof item === "string" || Array.isArray(item) || item instanceof Uint8Array)
+    return item.length;
   if (item instanceof Map || item instanceof Set) return item.size;
   const plain = typeof item === "object" && Object.getPrototypeOf(item) === Object.prototype;
   return plain ? Object.keys(item).length : Number.NaN;
@@ -123,7 +131,8 @@ const equal = (a, b) => (a === null && b === null) || compare(a, b) === 0;
 function compare(a, b) {
   const kind = kindOf(a);
   if (kind === undefined || kind !== kindOf(b)) return Number.NaN;
-  if (kind === "string" || kind === "bytes") return Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  if (kind === "string" || kind === "bytes")
+    return Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b)));
   const [x, y] = kind === "date" ? [a.getTime(), b.getTime()] : [a, b];
   return x < y ? -1 : x > y ? 1 : x == y ? 0 : Number.NaN;
 }
@@ -138,7 +147,20 @@ function kindOf(value) {
 
 const NAMES = ["a", "b", "0", "1"];
 const TEXTS = ["", "a", "A", "ab", "Straße", "STRASSE", "é", "😀", "\uffff"];
-const NUMBERS = [0, -0, 1, -1.5, 2 ** 53, Number.NaN, Infinity, 0n, 1n, -2n, 2n ** 53n + 1n, 10n ** 30n];
+const NUMBERS = [
+  0,
+  -0,
+  1,
+  -1.5,
+  2 ** 53,
+  Number.NaN,
+  Infinity,
+  0n,
+  1n,
+  -2n,
+  2n ** 53n + 1n,
+  10n ** 30n,
+];
 
 export function randomPrimitive(random) {
   return random.pick([
@@ -160,7 +182,10 @@ export function randomSubject(random, depth = 0, met = []) {
   const made = random.pick([
     () => Object.fromEntries(names.map((name) => [name, inner()])),
     () => random.list(random.int(0, 3), inner),
-    () => new Map(names.map((name) => [random.chance(0.3) && name < "9" ? Number(name) : name, inner()])),
+    () =>
+      new Map(
+        names.map((name) => [random.chance(0.3) && name < "9" ? Number(name) : name, inner()]),
+      ),
     () => new Set(random.list(random.int(0, 2), () => randomPrimitive(random))),
     () => [inner(), , inner()],
   ])();
@@ -171,9 +196,13 @@ export function randomSubject(random, depth = 0, met = []) {
 export function randomWhere(random, depth = 0) {
   const names = random.list(random.int(depth === 0 ? 1 : 0, 2), () => {
     const steps = random.list(random.int(1, 3), () => random.pick(NAMES));
-    return [steps.join("."), random.chance(0.3) ? randomPrimitive(random) : randomCondition(random, depth)];
+    return [
+      steps.join("."),
+      random.chance(0.3) ? randomPrimitive(random) : randomCondition(random, depth),
+    ];
   });
-  if (depth < 2 && random.chance(0.4)) names.push(randomLogic(random, () => randomWhere(random, depth + 1)));
+  if (depth < 2 && random.chance(0.4))
+    names.push(randomLogic(random, () => randomWhere(random, depth + 1)));
   if (random.chance(0.1)) names.push(...Object.entries(randomCondition(random, 2)));
   return Object.fromEntries(names);
 }
@@ -199,7 +228,10 @@ function randomCondition(random, depth) {
       () => [random.pick(["$eq", "$ne", "$contains", "$notContains"]), randomPrimitive(random)],
       () => [random.pick(["$gt", "$gte", "$lt", "$lte"]), ordered()],
       () => ["$between", [ordered(), ordered()]],
-      () => [random.pick(["$in", "$nin"]), random.list(random.int(0, 3), () => randomPrimitive(random))],
+      () => [
+        random.pick(["$in", "$nin"]),
+        random.list(random.int(0, 3), () => randomPrimitive(random)),
+      ],
       () => [random.pick(["$startsWith", "$endsWith", "$eqi", "$nei", "$containsi"]), text()],
       () => [random.pick(["$notContainsi", "$startsWithi", "$endsWithi"]), text()],
       () => [random.pick(["$null", "$empty", "$notEmpty", "$exists"]), random.chance(0.5)],

@@ -17,7 +17,10 @@ for (const h2 of [false, true]) {
       await kv.set(["b"], new Uint8Array([1, 2]));
       await kv.set(["c"], new KvU64(7n));
       const many = await kv.getMany([["b"], ["none"], ["c"]]);
-      assert.deepEqual(many.map((entry) => entry.value), [new Uint8Array([1, 2]), null, new KvU64(7n)]);
+      assert.deepEqual(
+        many.map((entry) => entry.value),
+        [new Uint8Array([1, 2]), null, new KvU64(7n)],
+      );
       await kv.delete(["b"]);
       assert.equal((await kv.get(["b"])).versionstamp, null);
       assert.equal(mock.requests[1].headers[":method"] !== undefined, h2);
@@ -88,7 +91,10 @@ test("what the protocol has no place for is refused by name", async () => {
     [(op) => op.append(["l"], [1]), /for append and prepend/],
     [(op) => op.touch(["a"], end), /for touch and persist/],
     [(op) => op.set([kv.uuidv7()], 1), /for uuidv7\(\)/],
-    [(op) => ({ commit: () => op.sum(["n"], 1n).commit({ values: true }) }), /for commit\(\{ values: true \}\)/],
+    [
+      (op) => ({ commit: () => op.sum(["n"], 1n).commit({ values: true }) }),
+      /for commit\(\{ values: true \}\)/,
+    ],
   ]) {
     await assert.rejects(add(kv.atomic()).commit(), { code: "UNSUPPORTED", message: words });
   }
@@ -129,7 +135,10 @@ describe("what is sent", () => {
     assert.ok(Number(set[4][0]) >= before + 60_000);
     await kv.atomic().sum(["n"], 3n).max(["m"], 4n).min(["k"], 5n).commit();
     const kinds = last()[2].map((bytes) => fields(bytes));
-    assert.deepEqual(kinds.map((mutation) => mutation[3][0]), [3n, 4n, 5n]);
+    assert.deepEqual(
+      kinds.map((mutation) => mutation[3][0]),
+      [3n, 4n, 5n],
+    );
     assert.deepEqual(fields(kinds[0][2][0])[2], [2n], "a KvU64");
     await kv.enqueue("message", { delay: 1000, keysIfUndelivered: [["dead"]] });
     const enqueue = fields(last()[3][0]);
@@ -245,7 +254,10 @@ test("counts, conditions and keys alone, page by page", async () => {
   const last = { where: { n: { $lt: 5 } }, reverse: true, limit: 2 };
   assert.deepEqual(await all(last), [4, 3]);
   const keys = await all({ keysOnly: true });
-  assert.deepEqual(keys, Array.from({ length: 1300 }, (_, i) => i));
+  assert.deepEqual(
+    keys,
+    Array.from({ length: 1300 }, (_, i) => i),
+  );
 });
 
 describe("what the protocol has no place for", () => {

@@ -65,7 +65,10 @@ describe("an answer that was lost", () => {
     const old = await kv.get(["a"]);
     await kv.set(["a"], 2);
     const current = await kv.get(["a"]);
-    for (const [entry, ok] of [[old, false], [current, true]]) {
+    for (const [entry, ok] of [
+      [old, false],
+      [current, true],
+    ]) {
       link.loseNext("/write");
       assert.equal((await kv.atomic().check(entry).commit()).ok, ok);
     }
@@ -141,8 +144,14 @@ test("writes of one moment share a request, in their order", async () => {
   await Promise.all(Array.from({ length: 500 }, (_, i) => kv.set([i % 7], i)));
   assert.equal(link.paths.length, before + 1);
   const entries = await kv.getMany(Array.from({ length: 7 }, (_, i) => [i]));
-  assert.deepEqual(entries.map(({ value }) => value % 7), [0, 1, 2, 3, 4, 5, 6]);
-  assert.ok(entries.every(({ value }) => value >= 490), "the last one of each key stays");
+  assert.deepEqual(
+    entries.map(({ value }) => value % 7),
+    [0, 1, 2, 3, 4, 5, 6],
+  );
+  assert.ok(
+    entries.every(({ value }) => value >= 490),
+    "the last one of each key stays",
+  );
 });
 
 test("writes about one key happen in the order of their calls, whatever holds one up", async () => {
@@ -180,13 +189,19 @@ test("a write over a limit is refused by itself, at home", async () => {
   const outcomes = await Promise.allSettled([
     kv.set(["a"], 1),
     kv.set(["b"], new Uint8Array(65_537)),
-    kv.atomic().append(["list"], [new Uint8Array(40_000)]).commit(),
+    kv
+      .atomic()
+      .append(["list"], [new Uint8Array(40_000)])
+      .commit(),
   ]);
   const kinds = outcomes.map(({ status, reason }) => (status === "fulfilled" ? true : reason.name));
   assert.deepEqual(kinds, [true, "TypeError", true]);
   assert.equal(link.paths.length, before + 1);
   // What comes out is held to the handle's limit too, though the server's own is wider.
-  const grown = kv.atomic().append(["list"], [new Uint8Array(40_000)]).commit();
+  const grown = kv
+    .atomic()
+    .append(["list"], [new Uint8Array(40_000)])
+    .commit();
   await assert.rejects(grown, /limits\.valueBytesMax/);
 });
 

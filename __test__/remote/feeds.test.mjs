@@ -8,7 +8,15 @@ import { KvFeedGapError, openKv } from "../../index.mjs";
 import { guard, sleep, until } from "../kit/time.mjs";
 import { startPeer } from "../processes/peer/start.mjs";
 import { kill, spawnServer } from "../server/children.mjs";
-import { accessToken, adminToken, connect, folder, freshPath, serveFile, start } from "../server/serving.mjs";
+import {
+  accessToken,
+  adminToken,
+  connect,
+  folder,
+  freshPath,
+  serveFile,
+  start,
+} from "../server/serving.mjs";
 import { connect as connectTo, frame, reply, start as startMock } from "./mock.mjs";
 import { startWay } from "./unreliable.mjs";
 
@@ -28,7 +36,10 @@ async function take(reader, count, changes = []) {
 function assertAll(changes, values) {
   const stamps = changes.map(({ versionstamp }) => versionstamp);
   assert.deepEqual(stamps, [...new Set(stamps)].sort(), "in order, and none twice");
-  assert.deepEqual(changes.map(({ value }) => value), values);
+  assert.deepEqual(
+    changes.map(({ value }) => value),
+    values,
+  );
 }
 
 const numbers = (count) => Array.from({ length: count }, (_, n) => n);
@@ -112,7 +123,10 @@ describe("a server of openkv's", () => {
     const values = numbers(COUNT).map((n) => n + padding);
     assertAll(await take(all, COUNT), values);
     await writing;
-    assertAll(await take(some, Math.ceil((COUNT - 3) / 7)), values.filter((_, n) => n % 7 === 3));
+    assertAll(
+      await take(some, Math.ceil((COUNT - 3) / 7)),
+      values.filter((_, n) => n % 7 === 3),
+    );
     assert.ok(way.cuts > 3, `${way.cuts} cuts`);
   });
 
@@ -126,7 +140,10 @@ describe("a server of openkv's", () => {
     way.lateMs = 300;
     const reader = kv.watch({ prefix: [] }).getReader();
     await kv.set(["k"], "after");
-    assert.deepEqual((await take(reader, 1)).map(({ value }) => value), ["after"]);
+    assert.deepEqual(
+      (await take(reader, 1)).map(({ value }) => value),
+      ["after"],
+    );
   });
 
   test("a token that ends cuts the stream, and nothing is lost", async () => {
@@ -179,7 +196,8 @@ describe("a server of openkv's", () => {
     const databases = `${server.url}/v1/admin/databases`;
     const body = '{"name":"shop"}';
     const { token } = await (await fetch(databases, { method: "POST", headers, body })).json();
-    const watches = async () => (await (await fetch(`${databases}/shop`, { headers })).json()).watches;
+    const watches = async () =>
+      (await (await fetch(`${databases}/shop`, { headers })).json()).watches;
     const open = (count) => until(async () => (await watches()) === count, `${count} are open`);
     const kv = await connect(server, token, "/shop");
     const readers = numbers(20).map((n) => kv.watch({ prefix: [n] }).getReader());
@@ -219,7 +237,10 @@ describe("a server of openkv's", () => {
     assert.equal((await take(second, 1))[0].value, 1);
     const changes = await take(reader, COUNT - WARM);
     const told = new Set(changes.map(({ key }) => key[1]));
-    assert.deepEqual([...told].sort((a, b) => a - b), numbers(COUNT).slice(WARM));
+    assert.deepEqual(
+      [...told].sort((a, b) => a - b),
+      numbers(COUNT).slice(WARM),
+    );
     assert.ok(changes.every(({ key, value }) => value === LARGE + key[1]));
   });
 });
@@ -233,7 +254,8 @@ describe("other servers", { concurrency: true }, () => {
   const stamp = (n) => Buffer.from(n.toString(16).padStart(16, "0") + "0000");
   const sized = (bytes) => frame(Buffer.from(bytes));
   /** The key ["k", name]. */
-  const key = (name) => Buffer.concat([Buffer.from("\x02k\0\x02"), Buffer.from(name), Buffer.from([0])]);
+  const key = (name) =>
+    Buffer.concat([Buffer.from("\x02k\0\x02"), Buffer.from(name), Buffer.from([0])]);
   const removed = (name, n) => Buffer.concat([Buffer.from([1]), stamp(n), sized(key(name))]);
   /** The frame of a batch. */
   function batch(told, ...changes) {
@@ -286,7 +308,11 @@ describe("other servers", { concurrency: true }, () => {
     const sinces = [];
     const mock = await offering((count, body) => {
       sinces.push(body[0] === 0 ? null : body.subarray(1, 21).toString());
-      const whole = batch(count * 10 + 2, removed("a", count * 10 + 1), removed("b", count * 10 + 1));
+      const whole = batch(
+        count * 10 + 2,
+        removed("a", count * 10 + 1),
+        removed("b", count * 10 + 1),
+      );
       const part = batch(count * 10 + 9, removed("c", count * 10 + 5)).subarray(0, 30);
       return { frames: [batch(count * 10), Buffer.alloc(4), whole, part], then: "cut" };
     });
@@ -311,14 +337,16 @@ describe("other servers", { concurrency: true }, () => {
   const strange = {
     "a change of an old commit": [batch(5), batch(6, removed("a", 5))],
     "a commit out of order": [batch(9, removed("a", 8), removed("a", 7))],
-    "a key that is not watched": [batch(9, Buffer.concat([Buffer.from([1]), stamp(8), sized("\x02x\0")]))],
+    "a key that is not watched": [
+      batch(9, Buffer.concat([Buffer.from([1]), stamp(8), sized("\x02x\0")])),
+    ],
     "a place before the one told": [batch(9), batch(8)],
     "a batch before its changes": [batch(7, removed("a", 8))],
     "a type that is none": [batch(9, Buffer.concat([Buffer.from([7]), stamp(8), sized(key("a"))]))],
     "a count that is not there": [batch(9, Buffer.alloc(0), removed("a", 8)).fill(0xff, 25, 29)],
     "a frame of 2 GB": [Buffer.from([0, 0, 0, 0x80])],
     "a kind that is none": [error(99, "what?")],
-    "noise": [frame(Buffer.alloc(100, 0x5a))],
+    noise: [frame(Buffer.alloc(100, 0x5a))],
   };
   for (const [name, frames] of Object.entries(strange)) {
     test(`${name}: CORRUPT`, async () => {
@@ -373,7 +401,13 @@ describe("other servers", { concurrency: true }, () => {
       const MB = 80;
       const large = Buffer.alloc(1024 * 1024, 7);
       const setting = (n) =>
-        Buffer.concat([Buffer.from([0]), stamp(n), sized(key("a")), Buffer.from([3]), sized(large)]);
+        Buffer.concat([
+          Buffer.from([0]),
+          stamp(n),
+          sized(key("a")),
+          Buffer.from([3]),
+          sized(large),
+        ]);
       let taken = 0;
       const mock = await offering(() => ({ frames: [] }), { h2 });
       mock.scripts.feed = (_, response) => {

@@ -30,9 +30,11 @@ async function each(count, run) {
 
 describe("opening", { concurrency: true }, () => {
   const dataOf = (change) => (mock) => (mock.metadata = change(mock));
-  const answer = (...with_) => (mock) => {
-    mock.scripts.metadata = (_, response) => reply(response, ...with_);
-  };
+  const answer =
+    (...with_) =>
+    (mock) => {
+      mock.scripts.metadata = (_, response) => reply(response, ...with_);
+    };
   const cases = [
     ["a token that is not accepted", answer(401, "text/plain", "Invalid."), "DENIED"],
     ["a token without rights", answer(403, "text/plain", "No."), "DENIED"],
@@ -47,25 +49,41 @@ describe("opening", { concurrency: true }, () => {
     ["too many requests", answer(429, "text/plain", "Slower."), "UNAVAILABLE"],
     ["another version", dataOf(() => ({ version: 4 })), "UNSUPPORTED"],
     ["no UUID", dataOf(() => ({ databaseId: "mine" })), "CORRUPT"],
-    ["another consistency", dataOf(() => ({ endpoints: [{ url: "/v2", consistency: "so-so" }] })), "CORRUPT"],
+    [
+      "another consistency",
+      dataOf(() => ({ endpoints: [{ url: "/v2", consistency: "so-so" }] })),
+      "CORRUPT",
+    ],
     ["a time without a zone", dataOf(() => ({ expiresAt: "2030-01-01T00:00:00" })), "CORRUPT"],
     ["a token with spaces", dataOf(() => ({ token: "a b" })), "CORRUPT"],
-    ["a slash at the end", dataOf(() => ({ endpoints: [{ url: "/v2/", consistency: "strong" }] })), "CORRUPT"],
+    [
+      "a slash at the end",
+      dataOf(() => ({ endpoints: [{ url: "/v2/", consistency: "strong" }] })),
+      "CORRUPT",
+    ],
     ["a relative endpoint in version 1", dataOf(() => ({ version: 1 })), "CORRUPT"],
     ["a redirect to nowhere", answer(307, "text/plain", ""), "CORRUPT"],
-    ["redirects in a circle", (mock) => {
-      mock.scripts.metadata = (_, response) =>
-        reply(response, 308, "text/plain", "", { location: mock.url });
-    }, "CORRUPT"],
+    [
+      "redirects in a circle",
+      (mock) => {
+        mock.scripts.metadata = (_, response) =>
+          reply(response, 308, "text/plain", "", { location: mock.url });
+      },
+      "CORRUPT",
+    ],
     ["an answer that never comes", (mock) => (mock.scripts.metadata = never), "UNAVAILABLE"],
-    ["a body that never ends", (mock) => {
-      mock.scripts.metadata = (_, response) => {
-        response.writeHead(200, { "content-type": "application/json" });
-        const drip = setInterval(() => response.write(" "), 20);
-        response.on("close", () => clearInterval(drip));
-        return true;
-      };
-    }, "UNAVAILABLE"],
+    [
+      "a body that never ends",
+      (mock) => {
+        mock.scripts.metadata = (_, response) => {
+          response.writeHead(200, { "content-type": "application/json" });
+          const drip = setInterval(() => response.write(" "), 20);
+          response.on("close", () => clearInterval(drip));
+          return true;
+        };
+      },
+      "UNAVAILABLE",
+    ],
   ];
   for (const [name, prepare, code] of cases) {
     test(`${name}: ${code}`, async () => {
@@ -102,8 +120,7 @@ describe("opening", { concurrency: true }, () => {
     const mock = await start();
     mock.metadata = { endpoints: [{ url: "./data", consistency: "strong" }] };
     mock.scripts.metadata = (request, response) =>
-      request.url === "/" &&
-      reply(response, 307, "text/plain", "", { location: "/moved/here" });
+      request.url === "/" && reply(response, 307, "text/plain", "", { location: "/moved/here" });
     const kv = await connect(mock);
     await kv.set(["a"], 1);
     assert.equal(mock.requests.at(-1).url, "/moved/data/atomic_write");
@@ -179,9 +196,18 @@ describe("reads", { concurrency: true }, () => {
       },
       "CORRUPT",
     ],
-    "an unknown status": [(_, r) => reply(r, 200, PROTOBUF, message([1, message()], [4, 1], [8, 7])), "CORRUPT"],
-    "reads disabled": [(_, r) => reply(r, 200, PROTOBUF, message([1, message()], [8, 2])), "UNAVAILABLE"],
-    "an old state for a strong read": [(_, r) => reply(r, 200, PROTOBUF, message([1, message()], [8, 1])), "UNAVAILABLE"],
+    "an unknown status": [
+      (_, r) => reply(r, 200, PROTOBUF, message([1, message()], [4, 1], [8, 7])),
+      "CORRUPT",
+    ],
+    "reads disabled": [
+      (_, r) => reply(r, 200, PROTOBUF, message([1, message()], [8, 2])),
+      "UNAVAILABLE",
+    ],
+    "an old state for a strong read": [
+      (_, r) => reply(r, 200, PROTOBUF, message([1, message()], [8, 1])),
+      "UNAVAILABLE",
+    ],
     "no range": [(_, r) => reply(r, 200, PROTOBUF, message([4, 1], [8, 1])), "CORRUPT"],
   };
   for (const [name, [script, code]] of Object.entries(oneOf)) {
@@ -197,13 +223,17 @@ describe("reads", { concurrency: true }, () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.snapshot_read = failWith(400);
-    await assert.rejects(kv.get(["a"]), (error) => error instanceof TypeError && /not now/.test(error.message));
+    await assert.rejects(
+      kv.get(["a"]),
+      (error) => error instanceof TypeError && /not now/.test(error.message),
+    );
   });
 
   test("a storm of failures that passes is not noticed", async () => {
     const mock = await start();
     const kv = await connect(mock);
-    mock.scripts.snapshot_read = (request, response, _, count) => count < 4 && failWith(503)(request, response);
+    mock.scripts.snapshot_read = (request, response, _, count) =>
+      count < 4 && failWith(503)(request, response);
     assert.equal((await kv.get(["a"])).value, null);
   });
 
@@ -211,7 +241,8 @@ describe("reads", { concurrency: true }, () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], "value");
-    mock.scripts.snapshot_read = (_, response, body) => drip(response, PROTOBUF, mock.readBytes(body), 2);
+    mock.scripts.snapshot_read = (_, response, body) =>
+      drip(response, PROTOBUF, mock.readBytes(body), 2);
     assert.equal((await kv.get(["a"])).value, "value");
     const impatient = await connect(mock, { timeout: TIMEOUT });
     mock.scripts.snapshot_read = (_, response) => drip(response, PROTOBUF, Buffer.alloc(1e6), 5);
@@ -243,7 +274,14 @@ describe("reads", { concurrency: true }, () => {
     const mock = await start();
     const kv = await connect(mock, { timeout: 60_000 });
     for (let n = 0; n < 50; n++) await kv.set(["a", n], n);
-    const ways = [failWith(500), failWith(502), failWith(503), failWith(504), failWith(429), failWith(408)];
+    const ways = [
+      failWith(500),
+      failWith(502),
+      failWith(503),
+      failWith(504),
+      failWith(429),
+      failWith(408),
+    ];
     ways.push((_, response, body) => cut(response, PROTOBUF, mock.readBytes(body), 3));
     ways.push((request) => Boolean(request.socket.destroy()));
     let count = 0;
@@ -251,7 +289,10 @@ describe("reads", { concurrency: true }, () => {
       ++count % 2 === 0 && ways[(count / 2) % ways.length](request, response, body);
     for (let round = 0; round < 4; round++) {
       const entries = await Promise.all(Array.from({ length: 50 }, (_, n) => kv.get(["a", n])));
-      assert.deepEqual(entries.map(({ value }) => value), Array.from({ length: 50 }, (_, n) => n));
+      assert.deepEqual(
+        entries.map(({ value }) => value),
+        Array.from({ length: 50 }, (_, n) => n),
+      );
     }
   });
 
@@ -295,15 +336,19 @@ describe("writes", { concurrency: true }, () => {
     "an answer without end": (_, r) => drip(r, PROTOBUF, Buffer.alloc(1e6), 5),
     "a page of HTML": (_, r) => reply(r, 200, "text/html", "<h1>"),
     "an unknown status": (_, r) => reply(r, 200, PROTOBUF, message([1, 9])),
-    "nothing": (_, r) => reply(r, 200, PROTOBUF, ""),
-    "a stamp that is none": (_, r) => reply(r, 200, PROTOBUF, message([1, 1], [2, Buffer.alloc(3)])),
+    nothing: (_, r) => reply(r, 200, PROTOBUF, ""),
+    "a stamp that is none": (_, r) =>
+      reply(r, 200, PROTOBUF, message([1, 1], [2, Buffer.alloc(3)])),
   };
   for (const [name, script] of Object.entries(unknown)) {
     test(`${name}: OUTCOME_UNKNOWN`, async () => {
       const mock = await start();
       const kv = await connect(mock, { timeout: /^(no|an) answer/.test(name) ? TIMEOUT : 10_000 });
       mock.scripts.atomic_write = script;
-      await assert.rejects(kv.set(["a"], 1), { code: "OUTCOME_UNKNOWN", name: "KvOutcomeUnknownError" });
+      await assert.rejects(kv.set(["a"], 1), {
+        code: "OUTCOME_UNKNOWN",
+        name: "KvOutcomeUnknownError",
+      });
       await assert.rejects(kv.atomic().sum(["a"], 1n).commit(), { code: "OUTCOME_UNKNOWN" });
       assert.equal(mock.counts.atomic_write, 2);
     });
@@ -325,7 +370,8 @@ describe("writes", { concurrency: true }, () => {
     const kv = await connect(mock);
     await kv.set(["a"], 1);
     const entry = await kv.get(["a"]);
-    mock.scripts.atomic_write = (_, response, __, count) => count === 2 && cut(response, PROTOBUF, Buffer.alloc(9), 4);
+    mock.scripts.atomic_write = (_, response, __, count) =>
+      count === 2 && cut(response, PROTOBUF, Buffer.alloc(9), 4);
     assert.equal((await kv.atomic().check(entry).set(["a"], 2).commit()).ok, true);
     assert.equal(mock.counts.atomic_write, 3);
   });
@@ -337,7 +383,9 @@ describe("writes", { concurrency: true }, () => {
     const entry = await kv.get(["a"]);
     mock.scripts.atomic_write = (_, response, body, count) =>
       count === 2 && cut(response, PROTOBUF, mock.commit(body), 3);
-    await assert.rejects(kv.atomic().check(entry).set(["a"], 2).commit(), { code: "OUTCOME_UNKNOWN" });
+    await assert.rejects(kv.atomic().check(entry).set(["a"], 2).commit(), {
+      code: "OUTCOME_UNKNOWN",
+    });
     assert.equal((await kv.get(["a"])).value, 2);
   });
 
@@ -511,7 +559,13 @@ describe("watches", { concurrency: true }, () => {
         response.write(bytes);
         return true;
       };
-      await assert.rejects(kv.watch([["a"]]).getReader().read(), { code });
+      await assert.rejects(
+        kv
+          .watch([["a"]])
+          .getReader()
+          .read(),
+        { code },
+      );
     });
   }
 
@@ -519,21 +573,36 @@ describe("watches", { concurrency: true }, () => {
     const mock = await start();
     mock.metadata = { version: 2 };
     const kv = await connect(mock);
-    await assert.rejects(kv.watch([["a"]]).getReader().read(), { code: "UNSUPPORTED" });
+    await assert.rejects(
+      kv
+        .watch([["a"]])
+        .getReader()
+        .read(),
+      { code: "UNSUPPORTED" },
+    );
   });
 
   test("not accepted, with a new token too: DENIED", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.watch = failWith(401);
-    await assert.rejects(kv.watch([["a"]]).getReader().read(), { code: "DENIED" });
+    await assert.rejects(
+      kv
+        .watch([["a"]])
+        .getReader()
+        .read(),
+      { code: "DENIED" },
+    );
   });
 
   test("failures are passing for a watch, and closing ends the wait", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.watch = failWith(500);
-    const read = kv.watch([["a"]]).getReader().read();
+    const read = kv
+      .watch([["a"]])
+      .getReader()
+      .read();
     await sleep(50);
     await kv.close();
     assert.equal((await read).done, true);

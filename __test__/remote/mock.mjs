@@ -117,7 +117,12 @@ export class Mock {
 
   readBytes(body) {
     const ranges = (fields(body)[1] ?? []).map((bytes) => {
-      const { 1: [start], 2: [end], 3: [limit], 4: [reverse] = [0n] } = fields(bytes);
+      const {
+        1: [start],
+        2: [end],
+        3: [limit],
+        4: [reverse] = [0n],
+      } = fields(bytes);
       const within = ([key]) => {
         const bytes = Buffer.from(key, "hex");
         return bytes.compare(start) >= 0 && bytes.compare(end) < 0;
@@ -137,7 +142,10 @@ export class Mock {
   commit(body) {
     const { 1: checks = [], 2: mutations = [] } = fields(body);
     const holds = checks.every((bytes) => {
-      const { 1: [key], 2: [stamp] = [NO_BYTES] } = fields(bytes);
+      const {
+        1: [key],
+        2: [stamp] = [NO_BYTES],
+      } = fields(bytes);
       const entry = this.entries.get(key.toString("hex"));
       return (entry?.stamp ?? NO_BYTES).equals(stamp);
     });
@@ -145,7 +153,11 @@ export class Mock {
     const stamp = Buffer.alloc(10);
     stamp.writeBigUInt64BE(++this.version);
     for (const bytes of mutations) {
-      const { 1: [key], 2: [value] = [NO_BYTES], 3: [type] } = fields(bytes);
+      const {
+        1: [key],
+        2: [value] = [NO_BYTES],
+        3: [type],
+      } = fields(bytes);
       if (type === 2n) {
         this.entries.delete(key.toString("hex"));
       } else {

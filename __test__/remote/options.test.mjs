@@ -87,7 +87,11 @@ describe("a signal", () => {
     mock.metadata = metadata;
     const controller = new AbortController();
     const { signal } = controller;
-    const kv = await openKv(new URL(mock.url), { accessToken: ACCESS_TOKEN, timeout: 60_000, signal });
+    const kv = await openKv(new URL(mock.url), {
+      accessToken: ACCESS_TOKEN,
+      timeout: 60_000,
+      signal,
+    });
     return { mock, kv, abort: () => controller.abort(new Error("enough")) };
   }
   const enough = { message: "enough" };
@@ -103,13 +107,23 @@ describe("a signal", () => {
   test("gives up reads under way, and all later calls; a second time is nothing", async () => {
     const { mock, kv, abort } = await abortable();
     const asked = silent(mock, "snapshot_read");
-    const under = [kv.get(["a"]), kv.getMany([["a"], ["b"]]), kv.count({ prefix: [] }), kv.list({ prefix: ["a"] }).next()];
+    const under = [
+      kv.get(["a"]),
+      kv.getMany([["a"], ["b"]]),
+      kv.count({ prefix: [] }),
+      kv.list({ prefix: ["a"] }).next(),
+    ];
     const ended = Promise.all(under.map((call) => assert.rejects(call, enough)));
     await asked;
     abort();
     abort();
     await ended;
-    for (const call of [() => kv.get(["a"]), () => kv.set(["a"], 1), () => kv.atomic().delete(["a"]).commit(), () => kv.count({ prefix: [] })]) {
+    for (const call of [
+      () => kv.get(["a"]),
+      () => kv.set(["a"], 1),
+      () => kv.atomic().delete(["a"]).commit(),
+      () => kv.count({ prefix: [] }),
+    ]) {
       await assert.rejects(call, enough);
     }
     assert.throws(() => kv.watch([["a"]]), enough);
@@ -124,8 +138,14 @@ describe("a signal", () => {
     abort();
     await receiving;
     await assert.rejects(queue.receive(), enough);
-    await assert.rejects(queue.listen(() => {}), enough);
-    await assert.rejects(kv.listenQueue(() => {}), enough);
+    await assert.rejects(
+      queue.listen(() => {}),
+      enough,
+    );
+    await assert.rejects(
+      kv.listenQueue(() => {}),
+      enough,
+    );
   });
 
   test("a write that was sent has an unknown outcome; one that waits for its turn has none", async () => {
@@ -210,7 +230,10 @@ describe("in a process of its own", { concurrency: 3 }, () => {
       { DENO_KV_ACCESS_TOKEN: ACCESS_TOKEN },
     ]) {
       const mock = await start();
-      assert.deepEqual(await run(program, { OPENKV_URL: mock.url, ...tokens }), { out: "1", code: 0 });
+      assert.deepEqual(await run(program, { OPENKV_URL: mock.url, ...tokens }), {
+        out: "1",
+        code: 0,
+      });
     }
   });
 
@@ -244,7 +267,10 @@ describe("in a process of its own", { concurrency: 3 }, () => {
       const kv = await openKv(${JSON.stringify(mock.url)});
       const reader = kv.watch([["a"]]).getReader();
       console.log((await reader.read()).value[0].value);`;
-    assert.deepEqual(await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN }), { out: "null", code: 0 });
+    assert.deepEqual(await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN }), {
+      out: "null",
+      code: 0,
+    });
   });
 
   test("workers may come and go", async () => {
@@ -281,7 +307,10 @@ describe("in a process of its own", { concurrency: 3 }, () => {
       }
       for (let i = 0; i < 200 && count() > before; i++) await new Promise((r) => setTimeout(r, 20));
       console.log(count() - before);`;
-    assert.deepEqual(await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN }), { out: "0", code: 0 });
+    assert.deepEqual(await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN }), {
+      out: "0",
+      code: 0,
+    });
     const left = () => new Promise((resolve) => mock.server.getConnections((_, n) => resolve(n)));
     for (let i = 0; i < 200 && (await left()) > 0; i++) await new Promise((r) => setTimeout(r, 20));
     assert.equal(await left(), 0);

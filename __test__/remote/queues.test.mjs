@@ -57,7 +57,10 @@ test("two clients share a queue, each with its places, and together in order", a
     );
   });
   await Promise.all(listening);
-  assert.deepEqual(begun.toSorted((a, b) => a - b), Array.from({ length: 60 }, (_, n) => n));
+  assert.deepEqual(
+    begun.toSorted((a, b) => a - b),
+    Array.from({ length: 60 }, (_, n) => n),
+  );
   begun.forEach((n, at) => assert.ok(Math.abs(n - at) <= 6, `${n} came at place ${at}`));
   assert.ok(counts[0] > 5 && counts[1] > 5, String(counts));
   assert.ok(most[0] <= 3 && most[1] <= 3, String(most));
@@ -109,7 +112,9 @@ test("failures wait by the schedule and die with the error that was thrown", asy
   await listening;
   assert.equal(times.length, 3);
   assert.ok(times[1] - times[0] >= 50 && times[2] - times[1] >= 200, String(times));
-  const { messages: [dead] } = await queue.dead.list();
+  const {
+    messages: [dead],
+  } = await queue.dead.list();
   assert.equal(dead.error.name, "RangeError");
   assert.match(dead.error.message, /^attempt 3 x+$/);
 });
@@ -241,7 +246,7 @@ test("a listener that is stopped gives back what was on its way", async () => {
     await until(isFree, `the return of round ${round}`);
     await kv.close();
   }
-  for (let message; (message = await local.queue("work").receive()) !== null;) {
+  for (let message; (message = await local.queue("work").receive()) !== null; ) {
     assert.equal(message.attempts, 1, "nobody had seen it");
   }
 });
@@ -266,7 +271,13 @@ test("a wait that is given up leaves nothing locked", async () => {
     }
   }
   const stats = await local.queue("work").stats();
-  assert.deepEqual(stats, { pending: 40 - got, delayed: 0, processing: 0, dead: 0, total: 40 - got });
+  assert.deepEqual(stats, {
+    pending: 40 - got,
+    delayed: 0,
+    processing: 0,
+    dead: 0,
+    total: 40 - got,
+  });
 });
 
 test("close() ends listeners and waits; what was settled before counts", async () => {

@@ -59,7 +59,10 @@ describe("a write", { concurrency: true }, () => {
     const old = await kv.get(["a"]);
     await kv.set(["a"], 2);
     const current = await kv.get(["a"]);
-    for (const [entry, ok] of [[old, false], [current, true]]) {
+    for (const [entry, ok] of [
+      [old, false],
+      [current, true],
+    ]) {
       const next = mock.counts.atomic_write + 1;
       mock.scripts.atomic_write = (_, response, body, count) =>
         count === next && cut(response, PROTOBUF, mock.commit(body), 1);

@@ -18,16 +18,29 @@ const checks = {
   "and changed by mutations": async () => {
     const one = new Deno.KvU64(1n);
     await kv.set(["n"], new KvU64(5n));
-    await kv.atomic().mutate({ type: "sum", key: ["n"], value: one }).sum(["n"], one).commit();
-    await kv.atomic().mutate({ type: "max", key: ["n"], value: new Deno.KvU64(9n) }).commit();
+    await kv
+      .atomic()
+      .mutate({ type: "sum", key: ["n"], value: one })
+      .sum(["n"], one)
+      .commit();
+    await kv
+      .atomic()
+      .mutate({ type: "max", key: ["n"], value: new Deno.KvU64(9n) })
+      .commit();
     assert.equal((await kv.get(["n"])).value.value, 9n);
-    await kv.atomic().mutate({ type: "min", key: ["n"], value: one }).commit();
+    await kv
+      .atomic()
+      .mutate({ type: "min", key: ["n"], value: one })
+      .commit();
     assert.equal((await kv.get(["n"])).value.value, 1n);
   },
   "what we have read goes into Deno's database": async () => {
     await kv.set(["n"], new KvU64(7n));
     await denos.set(["n"], (await kv.get(["n"])).value);
-    await denos.atomic().mutate({ type: "sum", key: ["n"], value: new KvU64(1n) }).commit();
+    await denos
+      .atomic()
+      .mutate({ type: "sum", key: ["n"], value: new KvU64(1n) })
+      .commit();
     assert.equal((await denos.get(["n"])).value.value, 8n);
     await kv.set(["copy"], (await denos.get(["n"])).value);
     assert.deepEqual((await kv.get(["copy"])).value, new Deno.KvU64(8n));

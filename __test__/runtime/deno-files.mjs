@@ -15,10 +15,17 @@ const deno = { name: "Deno", open: (path) => Deno.openKv(path), u64: (n) => new 
 const openkv = { name: "openkv", open: (path) => openKv(path), u64: (n) => new KvU64(n) };
 const made = (path) => openKv(path, { encoding: "v8" });
 
-for (const [at, [first, second, make]] of [[deno, openkv, deno.open], [openkv, deno, made]].entries()) {
+for (const [at, [first, second, make]] of [
+  [deno, openkv, deno.open],
+  [openkv, deno, made],
+].entries()) {
   const path = join(folder, `${at}.sqlite3`);
   const [one, two] = [() => first.open(path), () => second.open(path)];
-  await step(`${first.name} writes`, () => make(path), (kv) => fill(kv, first.u64));
+  await step(
+    `${first.name} writes`,
+    () => make(path),
+    (kv) => fill(kv, first.u64),
+  );
   await step(`${second.name} reads`, two, (kv) => verify(kv, second.u64));
   await step(`${second.name} writes over it`, two, (kv) => fill(kv, second.u64));
   await step(`${first.name} reads`, one, async (kv) => {

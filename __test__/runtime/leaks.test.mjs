@@ -152,7 +152,9 @@ test("a hundred thousand calls on one handle do not grow the process", { skip },
 });
 
 // Each once stayed until its handle was closed, and every commit looked at all of them.
-test("watches and feeds that are dropped on an open handle end, at home and elsewhere", { skip }, async () => {
+test("watches and feeds that are dropped on an open handle end, at home and elsewhere", {
+  skip,
+}, async () => {
   const { before, after, kept } = await measure(`
     const { serve } = await import(${JSON.stringify(index)});
     const path = folder + "/kv";

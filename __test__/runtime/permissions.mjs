@@ -40,17 +40,25 @@ try {
   const tarballs = pack({ out: join(folder, "tarballs") }).map(({ file }) => file);
   writeFileSync(join(folder, "package.json"), '{ "name": "project", "private": true }\n');
   const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...tarballs];
-  const { status, stderr } = spawnSync("npm", args, { cwd: folder, encoding: "utf8", shell: process.platform === "win32" });
+  const { status, stderr } = spawnSync("npm", args, {
+    cwd: folder,
+    encoding: "utf8",
+    shell: process.platform === "win32",
+  });
   if (status !== 0) throw new Error(stderr);
   for (const [at, [program, flags, expected]] of CASES.entries()) {
     const named = flags.every((flag) => page.includes(`\`${flag}\``) || page.includes(flag));
     const file = join(folder, `program-${at}.mjs`);
     writeFileSync(file, program);
-    const { stdout, stderr: errors } = spawnSync(deno(), ["run", "--no-prompt", "--no-lock", "--quiet", ...flags, file], {
-      cwd: folder,
-      encoding: "utf8",
-      env: { ...process.env, DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" },
-    });
+    const { stdout, stderr: errors } = spawnSync(
+      deno(),
+      ["run", "--no-prompt", "--no-lock", "--quiet", ...flags, file],
+      {
+        cwd: folder,
+        encoding: "utf8",
+        env: { ...process.env, DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" },
+      },
+    );
     if (named && (stdout + errors).includes(expected)) continue;
     failed++;
     console.log(`FAIL ${flags.join(" ")}: not "${expected}"\n${stdout}${errors}`);

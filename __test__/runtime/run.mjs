@@ -24,7 +24,9 @@ const classes = join(here, "deno-classes.mjs");
 const move = join(here, "move.mjs");
 const permissions = join(here, "permissions.mjs");
 const api = join(here, "..", "api");
-const apiTests = readdirSync(api).filter((name) => name.endsWith(".test.mjs")).map((name) => join(api, name));
+const apiTests = readdirSync(api)
+  .filter((name) => name.endsWith(".test.mjs"))
+  .map((name) => join(api, name));
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;

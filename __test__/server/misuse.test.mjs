@@ -32,7 +32,12 @@ let resting;
 before(async () => {
   folder = newFolder("misuse");
   const path = join(folder, "kv.sqlite3");
-  server = await spawnServer({ path, accessToken, listen: "127.0.0.1:0", connectionsMax: CONNECTIONS_MAX });
+  server = await spawnServer({
+    path,
+    accessToken,
+    listen: "127.0.0.1:0",
+    connectionsMax: CONNECTIONS_MAX,
+  });
   address = new URL(server.url);
   const answer = await fetch(server.url, {
     method: "POST",
@@ -55,7 +60,9 @@ after(async () => {
 
 const files = () => (onLinux ? readdirSync(`/proc/${server.pid}/fd`).length : 0);
 const resident = () =>
-  onLinux ? Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))[1]) : 0;
+  onLinux
+    ? Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))[1])
+    : 0;
 
 /** Somebody who behaves is served. */
 async function served() {
@@ -122,12 +129,21 @@ describe("a server is misused", { concurrency: true }, () => {
     const slow = await Promise.all(Array.from({ length: 20 }, dial));
     const chunked = (at) => at % 2 === 0;
     const dripping = slow.map((told, at) => {
-      told.socket.write(head("atomic_write", chunked(at) ? "transfer-encoding: chunked" : "content-length: 10000"));
-      return drip(told, chunked(at) ? Buffer.from("1\r\nx\r\n".repeat(2000)) : Buffer.alloc(10_000), 300);
+      told.socket.write(
+        head("atomic_write", chunked(at) ? "transfer-encoding: chunked" : "content-length: 10000"),
+      );
+      return drip(
+        told,
+        chunked(at) ? Buffer.from("1\r\nx\r\n".repeat(2000)) : Buffer.alloc(10_000),
+        300,
+      );
     });
     await served();
     await until(() => slow.every((told) => told.ended || statusOf(told) > 0), "all are answered");
-    assert.deepEqual(slow.map(statusOf), slow.map(() => 408));
+    assert.deepEqual(
+      slow.map(statusOf),
+      slow.map(() => 408),
+    );
     for (const { socket } of slow) socket.destroy();
     await Promise.all(dripping);
   });
@@ -152,7 +168,10 @@ describe("a server is misused", { concurrency: true }, () => {
       const [answer] = await once(stream, "response");
       return answer[":status"];
     });
-    assert.deepEqual(await Promise.all(statuses), sessions.map(() => 401));
+    assert.deepEqual(
+      await Promise.all(statuses),
+      sessions.map(() => 401),
+    );
     await Promise.all(closed);
   });
 
@@ -184,7 +203,11 @@ describe("a server is misused", { concurrency: true }, () => {
     const sessions = Array.from({ length: 3 }, () => http2.connect(server.url));
     const closed = sessions.map((session) => {
       session.on("error", () => {});
-      const stream = session.request({ ":method": "POST", ":path": "/v2/snapshot_read", ...headers });
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/v2/snapshot_read",
+        ...headers,
+      });
       stream.on("error", () => {});
       stream.pause();
       stream.end(range);
@@ -203,11 +226,21 @@ describe("a server is misused", { concurrency: true }, () => {
     assert.equal(status, 431);
     const many = Array.from({ length: 2000 }, (_, n) => `x-${n}: 1`);
     assert.equal((await ask(head("snapshot_read", ...many))).status, 431);
-    assert.equal((await ask(`POST /${"a".repeat(40_000)} HTTP/1.1\r\nhost: x\r\n\r\n`)).status, 431);
+    assert.equal(
+      (await ask(`POST /${"a".repeat(40_000)} HTTP/1.1\r\nhost: x\r\n\r\n`)).status,
+      431,
+    );
     const session = http2.connect(server.url);
-    const stream = session.request({ ":method": "POST", ":path": "/", "x-long": "y".repeat(50_000) });
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/",
+      "x-long": "y".repeat(50_000),
+    });
     stream.on("error", () => {});
-    const answered = once(stream, "response").then(([answer]) => answer[":status"], () => 0);
+    const answered = once(stream, "response").then(
+      ([answer]) => answer[":status"],
+      () => 0,
+    );
     stream.end();
     assert.ok([431, 0].includes(await answered));
     session.destroy();
@@ -220,7 +253,10 @@ describe("a server is misused", { concurrency: true }, () => {
     assert.equal((await ask(head("atomic_write", `content-length: ${2 ** 40}`), over)).status, 413);
     const chunks = [];
     for (let n = 0; n < 33; n++) chunks.push(`10000\r\n${"x".repeat(65_536)}\r\n`);
-    assert.equal((await ask(head("atomic_write", "transfer-encoding: chunked"), ...chunks)).status, 413);
+    assert.equal(
+      (await ask(head("atomic_write", "transfer-encoding: chunked"), ...chunks)).status,
+      413,
+    );
     const session = http2.connect(server.url);
     const stream = session.request({ ":method": "POST", ":path": "/v2/atomic_write", ...headers });
     stream.on("error", () => {});
@@ -232,7 +268,13 @@ describe("a server is misused", { concurrency: true }, () => {
 
   test("chunks that are none, and framings that contradict each other: 400, or the end", async () => {
     const chunked = head("atomic_write", "transfer-encoding: chunked");
-    for (const garbage of ["zz\r\n\r\n", "-1\r\nx\r\n", "fffffffffffffffff\r\n", "5\r\nxxxxxyy\r\n0\r\n\r\n", "1;".padEnd(20_000, "e")]) {
+    for (const garbage of [
+      "zz\r\n\r\n",
+      "-1\r\nx\r\n",
+      "fffffffffffffffff\r\n",
+      "5\r\nxxxxxyy\r\n0\r\n\r\n",
+      "1;".padEnd(20_000, "e"),
+    ]) {
       assert.equal((await ask(chunked, garbage)).status, 400, garbage.slice(0, 30));
     }
     for (const lines of [
@@ -245,7 +287,13 @@ describe("a server is misused", { concurrency: true }, () => {
     ]) {
       assert.equal((await ask(head("atomic_write", ...lines))).status, 400, lines.join());
     }
-    for (const noise of ["\0".repeat(100), "GET", "hello\r\n\r\n", "POST / HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02\x00\x01"]) {
+    for (const noise of [
+      "\0".repeat(100),
+      "GET",
+      "hello\r\n\r\n",
+      "POST / HTTP/9.9\r\n\r\n",
+      "\x16\x03\x01\x02\x00\x01",
+    ]) {
       const told = await dial();
       told.socket.end(noise);
       await until(() => told.ended, "it ends");
@@ -257,7 +305,10 @@ describe("a server is misused", { concurrency: true }, () => {
   test("what the body is called makes no difference, as with Deno's server", async () => {
     const range = rangeOf(1);
     for (const type of ["text/html", "application/json", "", "x", "application/x-protobuf"]) {
-      const { status } = await ask(head("snapshot_read", `content-type: ${type}`, `content-length: ${range.length}`), range);
+      const { status } = await ask(
+        head("snapshot_read", `content-type: ${type}`, `content-length: ${range.length}`),
+        range,
+      );
       assert.equal(status, 200, type);
     }
   });
@@ -267,7 +318,11 @@ describe("a server is misused", { concurrency: true }, () => {
       const session = http2.connect(server.url);
       session.on("error", () => {});
       for (let n = 0; n < 2000 && !session.destroyed; n++) {
-        const stream = session.request({ ":method": "POST", ":path": "/v2/snapshot_read", ...headers });
+        const stream = session.request({
+          ":method": "POST",
+          ":path": "/v2/snapshot_read",
+          ...headers,
+        });
         stream.on("error", () => {});
         stream.close(http2.constants.NGHTTP2_CANCEL);
       }
@@ -300,13 +355,19 @@ test("more connections than there may be wait for a place, and get one", async (
   for (const { socket } of idle) socket.destroy();
 });
 
-test("afterwards nothing is left, and more of it takes no more", { skip: !onLinux && "needs /proc" }, async () => {
+test("afterwards nothing is left, and more of it takes no more", {
+  skip: !onLinux && "needs /proc",
+}, async () => {
   const storm = async () => {
     const idle = await Promise.all(Array.from({ length: CONNECTIONS_MAX / 2 }, dial));
     const session = http2.connect(server.url);
     session.on("error", () => {});
     const asked = Array.from({ length: 500 }, (_, n) => {
-      const stream = session.request({ ":method": "POST", ":path": "/v2/atomic_write", ...headers });
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/v2/atomic_write",
+        ...headers,
+      });
       stream.on("error", () => {});
       stream.resume().write(Buffer.alloc(50_000));
       if (n % 2) stream.close(http2.constants.NGHTTP2_CANCEL);

@@ -4,7 +4,15 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { KvError, openKv, serve } from "../../index.mjs";
-import { accessToken, adminToken, connect, folder, freshPath, serveFile, start } from "./serving.mjs";
+import {
+  accessToken,
+  adminToken,
+  connect,
+  folder,
+  freshPath,
+  serveFile,
+  start,
+} from "./serving.mjs";
 
 const offer = JSON.stringify({ supportedVersions: [1, 2, 3] });
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
@@ -23,15 +31,27 @@ describe("options", () => {
     [{ path: "a/" }, /adminToken is missing/],
     [{ path: "a/", adminToken, accessToken }, /accessToken is for a single file/],
     [{ path: "a.db", accessToken, dataTokenMs: 1 }, /dataTokenMs must be from/],
-    [{ path: "a.db", accessToken, connectionsMax: 1.5 }, /^connectionsMax must be an integer from 0 to \d+: received 1\.5$/],
+    [
+      { path: "a.db", accessToken, connectionsMax: 1.5 },
+      /^connectionsMax must be an integer from 0 to \d+: received 1\.5$/,
+    ],
     [{ path: "a.db", accessToken, connectionsMax: "5" }, /^connectionsMax must be an integer/],
     [{ path: "a.db", accessToken: 5 }, /^accessToken must be a string: received number$/],
     [{ path: "a.db", accessToken, readonly: 1 }, /^readonly must be a boolean: received number$/],
     [{ path: "a.db", accessToken, tls: "x" }, /^tls must be an object of cert, key: received x$/],
     [{ path: "a.db", accessToken, tls: { cert: 5, key: "k" } }, /^tls\.cert must be a string/],
-    [{ path: "a.db", accessToken, quotas: { watch: 1 } }, /quotas: unknown option 'watch': known are bytes/],
-    [{ path: "a.db", accessToken, quotas: { watches: 2 ** 32 } }, /^quotas\.watches must be an integer/],
-    [{ path: "a.db", accessToken, log: "loud" }, /^log must be one of none, text, json: received loud$/],
+    [
+      { path: "a.db", accessToken, quotas: { watch: 1 } },
+      /quotas: unknown option 'watch': known are bytes/,
+    ],
+    [
+      { path: "a.db", accessToken, quotas: { watches: 2 ** 32 } },
+      /^quotas\.watches must be an integer/,
+    ],
+    [
+      { path: "a.db", accessToken, log: "loud" },
+      /^log must be one of none, text, json: received loud$/,
+    ],
     [{ path: "a.db", accessToken, listen: "nowhere" }, /listen is HOST:PORT/],
     [{ path: "a.db", accessToken, tls: { cert: "/none", key: "/none" } }, /tls\.cert/],
   ];
@@ -44,7 +64,10 @@ describe("options", () => {
   test("a number that JSON has no word for is refused by name", async () => {
     for (const connectionsMax of [5n, Number.NaN, Infinity]) {
       const message = /^connectionsMax must be an integer/;
-      await assert.rejects(serve({ path: "a.db", accessToken, connectionsMax }), { name: "TypeError", message });
+      await assert.rejects(serve({ path: "a.db", accessToken, connectionsMax }), {
+        name: "TypeError",
+        message,
+      });
     }
   });
 
@@ -52,7 +75,10 @@ describe("options", () => {
     const server = await serveFile();
     const listen = `127.0.0.1:${server.port}`;
     const again = serve({ path: freshPath(), accessToken, listen });
-    await assert.rejects(again, (error) => error instanceof KvError && error.code === "UNAVAILABLE");
+    await assert.rejects(
+      again,
+      (error) => error instanceof KvError && error.code === "UNAVAILABLE",
+    );
   });
 });
 
@@ -60,10 +86,21 @@ test("a handle on a server is a handle", async () => {
   const server = await serveFile();
   assert.equal(server.url, `http://127.0.0.1:${server.port}`);
   const kv = await connect(server);
-  const value = { n: 1n, date: new Date(5), map: new Map([["a", new Set([1])]]), bytes: new Uint8Array([1]) };
+  const value = {
+    n: 1n,
+    date: new Date(5),
+    map: new Map([["a", new Set([1])]]),
+    bytes: new Uint8Array([1]),
+  };
   const { versionstamp } = await kv.set(["a", 1], value);
   assert.deepEqual(await kv.get(["a", 1]), { key: ["a", 1], value, versionstamp });
-  assert.deepEqual(await kv.atomic().check({ key: ["a", 1], versionstamp: null }).commit(), { ok: false, failed: [0] });
+  assert.deepEqual(
+    await kv
+      .atomic()
+      .check({ key: ["a", 1], versionstamp: null })
+      .commit(),
+    { ok: false, failed: [0] },
+  );
   const reader = kv.watch([["w"]]).getReader();
   assert.equal((await reader.read()).value[0].value, null);
   await kv.set(["w"], "news");
@@ -113,7 +150,11 @@ test("a folder has databases that come and go while it is served", async () => {
 
 test("metadata is exactly the protocol's", async () => {
   const server = await serveFile();
-  const answer = await fetch(server.url, { method: "POST", headers: bearer(accessToken), body: offer });
+  const answer = await fetch(server.url, {
+    method: "POST",
+    headers: bearer(accessToken),
+    body: offer,
+  });
   assert.equal(answer.headers.get("content-type"), "application/json");
   const metadata = await answer.json();
   const names = ["version", "databaseId", "endpoints", "token", "expiresAt"];

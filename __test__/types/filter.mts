@@ -88,7 +88,7 @@ filter<unknown>({ $gtee: 5 });
 filter<unknown>({ age: { $gtee: 5 } });
 // @ts-expect-error nor in a part of the filter
 filter<unknown>({ $or: [{ age: { $gtee: 5 } }] });
-filter<any>({ "é": 1, $gtee: 4 });
+filter<any>({ é: 1, $gtee: 4 });
 filter<object>({ a: 1 });
 filter<number>({ $gt: 5, $in: [1, 2n] });
 // @ts-expect-error a number is compared with numbers
@@ -152,7 +152,9 @@ export async function generic<T>(
 
 async function readsBoth(reader: KvReader): Promise<number> {
   const orders = { prefix: ["orders"] };
-  for await (const { key, value, versionstamp } of reader.list<Order>(orders, { where: { id: 5 } })) {
+  for await (const { key, value, versionstamp } of reader.list<Order>(orders, {
+    where: { id: 5 },
+  })) {
     void `${key[0]} ${value.id}`;
     versionstamp satisfies string | null;
   }

@@ -129,7 +129,8 @@ export async function atomically(kv: Kv, entry: KvEntryMaybe<User>): Promise<voi
     { type: "min", key: ["a"], value: new KvU64(1n) },
     { type: "max", key: ["a"], value: new KvU64(1n) },
   ];
-  const operation: AtomicOperation = kv.atomic()
+  const operation: AtomicOperation = kv
+    .atomic()
     .check(entry, check)
     .mutate(...mutations)
     .sum(["n"], 1n)
@@ -259,7 +260,10 @@ export async function queueing(kv: Kv): Promise<void> {
   await kv.queue().enqueue("anything");
   const options: KvQueueEnqueueOptions = { at: new Date(), priority: 9, deduplicationKey: "k" };
   await mail.enqueue({ name: "ada" }, options);
-  await kv.atomic().enqueue({}, { queue: "mail", ...options }).commit();
+  await kv
+    .atomic()
+    .enqueue({}, { queue: "mail", ...options })
+    .commit();
   const stop = new AbortController();
   await mail.listen((user, { attempts }) => void [user.name, attempts.toFixed()], {
     concurrency: 2,
@@ -330,8 +334,12 @@ export async function ends(kv: Kv): Promise<void> {
 export async function readingBeyondDeno(kv: Kv): Promise<void> {
   const users = { prefix: ["users"] };
   same<number, Awaited<ReturnType<Kv["count"]>>>(true);
-  await kv.count(users, { where: { age: { $gte: 18, $lt: 65n }, $or: [{ a: 1 }, { "b.c": null }] } });
-  await kv.count(users, { where: { at: { $lt: { $now: true, $offset: -5 } }, $not: { $empty: true } } });
+  await kv.count(users, {
+    where: { age: { $gte: 18, $lt: 65n }, $or: [{ a: 1 }, { "b.c": null }] },
+  });
+  await kv.count(users, {
+    where: { at: { $lt: { $now: true, $offset: -5 } }, $not: { $empty: true } },
+  });
   // @ts-expect-error there is no such option
   await kv.count(users, { whre: {} });
   for await (const entry of kv.list(users, { keysOnly: true, depth: 1 })) {
@@ -346,10 +354,15 @@ export async function readingBeyondDeno(kv: Kv): Promise<void> {
   (await kv.get<User>(["a"], { withExpiry: true })).expireAt satisfies Date | null;
   (await kv.getMany<[User]>([["a"]], { withExpiry: true }))[0].expireAt satisfies Date | null;
   const page = await kv.paginate<User>({ ...users, limit: 10, cursor: null });
-  (await kv.paginate<User>(users, { limit: 10, cursor: null, reverse: true })).hasMore satisfies boolean;
+  (await kv.paginate<User>(users, { limit: 10, cursor: null, reverse: true }))
+    .hasMore satisfies boolean;
   page.entries[0].value.name satisfies string;
   page.cursor satisfies string | null;
-  const deleted = await kv.deleteMany([["a"], ["b"]], { where: { $eq: 1 }, limit: 5, atomic: true });
+  const deleted = await kv.deleteMany([["a"], ["b"]], {
+    where: { $eq: 1 },
+    limit: 5,
+    atomic: true,
+  });
   deleted.versionstamp satisfies string | null;
   (await kv.deleteMany({ start: ["a"], end: ["b"] })).count satisfies number;
 }
@@ -382,7 +395,10 @@ export async function inTransactions(kv: Kv, signal: AbortSignal): Promise<void>
       // @ts-expect-error commits are not the function's
       tx.commit();
       tx.enqueue("m", { queue: "mail", priority: 3 });
-      const list = tx.list<User>({ prefix: ["users"] }, { where: { age: 1 }, cursor: "", depth: 1 });
+      const list = tx.list<User>(
+        { prefix: ["users"] },
+        { where: { age: 1 }, cursor: "", depth: 1 },
+      );
       for await (const { value, versionstamp } of list) {
         value satisfies User;
         versionstamp satisfies string | null;

@@ -1,6 +1,7 @@
 // Duty: the words that many refusals share, and arguments that are just too much.
 
-export const CLOSED = /^BadResource: Bad resource ID: this database handle is closed; open another one with openKv/;
+export const CLOSED =
+  /^BadResource: Bad resource ID: this database handle is closed; open another one with openKv/;
 export const PART = /expected string, number, bigint, ArrayBufferView, boolean/;
 export const KEY_READ = /Key too large for read \(max 2049 bytes\)/;
 export const KEY_WRITE = /Key too large for write \(max 2048 bytes\)/;

@@ -2,7 +2,16 @@
 // when a key is bad.
 
 import {
-  AT_COMMIT, BIG, CLONED, KEY_WRITE, NO_ARGUMENTS, NO_OPTIONS, PART, VALUE, keyOf, keys,
+  AT_COMMIT,
+  BIG,
+  CLONED,
+  KEY_WRITE,
+  NO_ARGUMENTS,
+  NO_OPTIONS,
+  PART,
+  VALUE,
+  keyOf,
+  keys,
 } from "./expected.mjs";
 
 const commit = (add) => (kv) => add(kv.atomic()).commit();
@@ -24,9 +33,7 @@ const calculation = (name) => ({
     [(kv) => kv.atomic()[name](["a"], 1, { expireAt: "now" }), /expireAt must be a Date or ms/],
   ],
   over: longKey((op, key) => op[name](key, 1n)),
-  misspelt: [
-    [(kv) => kv.atomic()[name](["a"], 1, { mx: 5 }), /unknown option 'mx'/],
-  ],
+  misspelt: [[(kv) => kv.atomic()[name](["a"], 1, { mx: 5 }), /unknown option 'mx'/]],
 });
 
 /** The rows of append and prepend. */
@@ -64,12 +71,12 @@ export default {
     ],
     over: [
       ...longKey((op, key) => op.check({ key, versionstamp: null })),
-      [commit((op) => op.check(...keys(101).map((key) => ({ key, versionstamp: null })))),
-        /Too many checks \(max 100\)/],
+      [
+        commit((op) => op.check(...keys(101).map((key) => ({ key, versionstamp: null })))),
+        /Too many checks \(max 100\)/,
+      ],
     ],
-    misspelt: [
-      [(kv) => kv.atomic().check({ key: ["a"], versionStamp: null }), /'versionStamp'/],
-    ],
+    misspelt: [[(kv) => kv.atomic().check({ key: ["a"], versionStamp: null }), /'versionStamp'/]],
   },
   "AtomicOperation.mutate": {
     closed: AT_COMMIT,
@@ -82,9 +89,18 @@ export default {
     ],
     over: [
       ...longKey((op, key) => op.mutate({ key, type: "set", value: 1 })),
-      [(kv) => kv.atomic().mutate({ key: ["a"], type: "set", value: BIG }).commit(), VALUE],
-      [commit((op) => op.mutate(...keys(1001).map((key) => ({ type: "delete", key })))),
-        /Too many mutations \(max 1000\)/],
+      [
+        (kv) =>
+          kv
+            .atomic()
+            .mutate({ key: ["a"], type: "set", value: BIG })
+            .commit(),
+        VALUE,
+      ],
+      [
+        commit((op) => op.mutate(...keys(1001).map((key) => ({ type: "delete", key })))),
+        /Too many mutations \(max 1000\)/,
+      ],
     ],
     misspelt: [
       [(kv) => kv.atomic().mutate({ key: ["a"], type: "set", value: 1, expirein: 1 }), /expirein/],
@@ -159,8 +175,13 @@ export default {
       [(kv) => kv.atomic().commit({ values: 5 }), /values must be a boolean: received number/],
     ],
     over: [
-      [(kv) => keys(13).reduce((op, key) => op.set(key, "x".repeat(65_000)), kv.atomic()).commit(),
-        /Total mutation size too large \(max 819200 bytes\)/],
+      [
+        (kv) =>
+          keys(13)
+            .reduce((op, key) => op.set(key, "x".repeat(65_000)), kv.atomic())
+            .commit(),
+        /Total mutation size too large \(max 819200 bytes\)/,
+      ],
     ],
     misspelt: [[(kv) => kv.atomic().commit({ sinal: 1 }), /unknown option 'sinal'/]],
   },

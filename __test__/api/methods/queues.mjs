@@ -1,7 +1,14 @@
 // Duty: how queues, their messages and their dead ones refuse what they cannot do.
 
 import {
-  BIG, CLONED, KEY_WRITE, LONG, NO_ARGUMENTS, NO_OPTIONS, NO_SIZE, keys,
+  BIG,
+  CLONED,
+  KEY_WRITE,
+  LONG,
+  NO_ARGUMENTS,
+  NO_OPTIONS,
+  NO_SIZE,
+  keys,
 } from "./expected.mjs";
 
 const DAY_MS = 86_400_000;

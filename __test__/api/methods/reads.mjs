@@ -2,7 +2,15 @@
 
 import { sizeOf } from "../../../index.mjs";
 import {
-  CLONED, KEY_READ, LONG, NO_ARGUMENTS, NO_HANDLE, NO_OPTIONS, PART, keyOf, keys,
+  CLONED,
+  KEY_READ,
+  LONG,
+  NO_ARGUMENTS,
+  NO_HANDLE,
+  NO_OPTIONS,
+  PART,
+  keyOf,
+  keys,
 } from "./expected.mjs";
 
 const first = (list) => list.next();
@@ -74,7 +82,10 @@ export default {
   },
   "Kv.ttl": {
     closed: (kv) => kv.ttl(["a"]),
-    wrong: [[(kv) => kv.ttl("a"), /array/], [(kv) => kv.ttl([{}]), PART]],
+    wrong: [
+      [(kv) => kv.ttl("a"), /array/],
+      [(kv) => kv.ttl([{}]), PART],
+    ],
     over: [[(kv) => kv.ttl(LONG), /Key too large/]],
     misspelt: [[(kv) => kv.ttl(["a"], { sinal: 1 }), /unknown option 'sinal'/]],
   },
@@ -205,7 +216,10 @@ export default {
   },
   "sizeOf.key": {
     closed: NO_HANDLE,
-    wrong: [[() => sizeOf.key("a"), /array/], [() => sizeOf.key([{}]), PART]],
+    wrong: [
+      [() => sizeOf.key("a"), /array/],
+      [() => sizeOf.key([{}]), PART],
+    ],
     over: "it tells the size of any key",
     misspelt: NO_OPTIONS,
   },

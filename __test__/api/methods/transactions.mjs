@@ -1,7 +1,17 @@
 // Duty: how a transaction and its methods refuse what they cannot do.
 
 import {
-  BIG, CLONED, KEY_READ, KEY_WRITE, LONG, NO_ARGUMENTS, NO_OPTIONS, PART, VALUE, keyOf, keys,
+  BIG,
+  CLONED,
+  KEY_READ,
+  KEY_WRITE,
+  LONG,
+  NO_ARGUMENTS,
+  NO_OPTIONS,
+  PART,
+  VALUE,
+  keyOf,
+  keys,
 } from "./expected.mjs";
 
 /** A call of a method inside a transaction. */
@@ -178,8 +188,10 @@ export default {
     ],
     over: [
       ...longKey((tx, key) => tx.mutate({ key, type: "delete" })),
-      [tx((tx) => tx.mutate(...keys(1001).map((key) => ({ type: "delete", key })))),
-        /Too many mutations \(max 1000\)/],
+      [
+        tx((tx) => tx.mutate(...keys(1001).map((key) => ({ type: "delete", key })))),
+        /Too many mutations \(max 1000\)/,
+      ],
     ],
     misspelt: [
       [tx((tx) => tx.mutate({ key: ["a"], type: "set", value: 1, expirein: 1 })), /expirein/],

@@ -2,7 +2,16 @@
 
 import { KvU64 } from "../../../index.mjs";
 import {
-  BIG, CLONED, KEY_READ, KEY_WRITE, LONG, NO_ARGUMENTS, NO_HANDLE, NO_OPTIONS, NO_SIZE, VALUE,
+  BIG,
+  CLONED,
+  KEY_READ,
+  KEY_WRITE,
+  LONG,
+  NO_ARGUMENTS,
+  NO_HANDLE,
+  NO_OPTIONS,
+  NO_SIZE,
+  VALUE,
 } from "./expected.mjs";
 
 export default {
@@ -22,7 +31,10 @@ export default {
   },
   "Kv.delete": {
     closed: (kv) => kv.delete(["a"]),
-    wrong: [[(kv) => kv.delete("a"), /expected: array/], [(kv) => kv.delete([]), /cannot be empty/]],
+    wrong: [
+      [(kv) => kv.delete("a"), /expected: array/],
+      [(kv) => kv.delete([]), /cannot be empty/],
+    ],
     over: [[(kv) => kv.delete(LONG), KEY_WRITE]],
     misspelt: [[(kv) => kv.delete(["a"], { sinal: 1 }), /unknown option 'sinal'/]],
   },
@@ -61,7 +73,10 @@ export default {
   },
   "Kv.persist": {
     closed: (kv) => kv.persist(["a"]),
-    wrong: [[(kv) => kv.persist("a"), /array/], [(kv) => kv.persist([]), /cannot be empty/]],
+    wrong: [
+      [(kv) => kv.persist("a"), /array/],
+      [(kv) => kv.persist([]), /cannot be empty/],
+    ],
     over: [[(kv) => kv.persist(LONG), KEY_WRITE]],
     misspelt: [[(kv) => kv.persist(["a"], { sinal: 1 }), /unknown option 'sinal'/]],
   },
@@ -113,7 +128,10 @@ export default {
   },
   "KvU64.constructor": {
     closed: NO_HANDLE,
-    wrong: [[() => new KvU64(5), TypeError], [() => new KvU64("5"), TypeError]],
+    wrong: [
+      [() => new KvU64(5), TypeError],
+      [() => new KvU64("5"), TypeError],
+    ],
     over: [
       [() => new KvU64(-1n), RangeError],
       [() => new KvU64(1n << 64n), RangeError],

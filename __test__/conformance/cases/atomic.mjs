@@ -17,7 +17,10 @@ export default [
     async run(t) {
       const kv = await t.open();
       const op = kv.atomic().set(["a"], 1).sum(["n"], 2n).sum(["n"], 3n);
-      t.same((await op.commit({ values: true })).values.map(({ value }) => value), [2n, 5n]);
+      t.same(
+        (await op.commit({ values: true })).values.map(({ value }) => value),
+        [2n, 5n],
+      );
       t.same(Object.keys(await op.commit()), ["ok", "versionstamp"]);
     },
   },
@@ -27,7 +30,10 @@ export default [
     async run(t) {
       const kv = await t.open();
       const { messages } = await kv.atomic().enqueue(1).set(["a"], 1).enqueue(2).commit();
-      t.same(messages.map(({ deduplicated }) => deduplicated), [false, false]);
+      t.same(
+        messages.map(({ deduplicated }) => deduplicated),
+        [false, false],
+      );
       t.ok(messages[0].id !== messages[1].id);
     },
   },
@@ -124,7 +130,10 @@ export default [
         .set(["after"], 1)
         .enqueue("message");
       await t.rejects(() => op.commit(), TypeError, "non-U64 value in the database");
-      t.same((await t.all(kv.list({ prefix: [] }))).map((entry) => entry.key), [["text"]]);
+      t.same(
+        (await t.all(kv.list({ prefix: [] }))).map((entry) => entry.key),
+        [["text"]],
+      );
       t.same(await kv.get(["text"]), before);
       const got = [];
       const listening = kv.listenQueue((message) => {
@@ -145,7 +154,11 @@ export default [
       const results = await Promise.allSettled([
         kv.atomic().set(["a"], 1).commit(),
         kv.atomic().sum(["text"], 1n).commit(),
-        kv.atomic().check({ key: ["text"], versionstamp: null }).set(["c"], 1).commit(),
+        kv
+          .atomic()
+          .check({ key: ["text"], versionstamp: null })
+          .set(["c"], 1)
+          .commit(),
         kv.atomic().set(["d"], 1).commit(),
       ]);
       t.same(

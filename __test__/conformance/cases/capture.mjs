@@ -97,12 +97,20 @@ export default [
     name: "list captures its selector at the call",
     async run(t) {
       const kv = await t.open();
-      for (const key of [["a", 1], ["a", 2], ["b", 1]]) await kv.set(key, 1);
+      for (const key of [
+        ["a", 1],
+        ["a", 2],
+        ["b", 1],
+      ])
+        await kv.set(key, 1);
       const selector = { prefix: ["a"], start: ["a", 2] };
       const iterator = kv.list(selector);
       selector.prefix[0] = "b";
       selector.start = undefined;
-      t.same((await t.all(iterator)).map((entry) => entry.key), [["a", 2]]);
+      t.same(
+        (await t.all(iterator)).map((entry) => entry.key),
+        [["a", 2]],
+      );
     },
   },
   {

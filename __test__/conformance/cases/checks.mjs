@@ -33,7 +33,11 @@ export default [
     async run(t) {
       const kv = await t.open();
       const create = (versionstamp) =>
-        kv.atomic().check({ key: ["a"], versionstamp }).set(["a"], 1).commit();
+        kv
+          .atomic()
+          .check({ key: ["a"], versionstamp })
+          .set(["a"], 1)
+          .commit();
       t.is((await create(null)).ok, true);
       t.is((await create(null)).ok, false);
       t.is((await create(undefined)).ok, false);
@@ -45,8 +49,26 @@ export default [
     name: "a check may leave the versionstamp out",
     async run(t) {
       const kv = await t.open();
-      t.is((await kv.atomic().check({ key: ["a"] }).set(["a"], 1).commit()).ok, true);
-      t.is((await kv.atomic().check({ key: ["a"] }).set(["a"], 2).commit()).ok, false);
+      t.is(
+        (
+          await kv
+            .atomic()
+            .check({ key: ["a"] })
+            .set(["a"], 1)
+            .commit()
+        ).ok,
+        true,
+      );
+      t.is(
+        (
+          await kv
+            .atomic()
+            .check({ key: ["a"] })
+            .set(["a"], 2)
+            .commit()
+        ).ok,
+        false,
+      );
     },
   },
   {
@@ -54,7 +76,15 @@ export default [
     async run(t) {
       const kv = await t.open();
       const { versionstamp } = await kv.set(["b"], 1);
-      t.is((await kv.atomic().check({ key: ["a"], versionstamp }).commit()).ok, false);
+      t.is(
+        (
+          await kv
+            .atomic()
+            .check({ key: ["a"], versionstamp })
+            .commit()
+        ).ok,
+        false,
+      );
     },
   },
   {
@@ -65,7 +95,10 @@ export default [
       await kv.set(["a"], 1);
       const a = await kv.get(["a"]);
       const wrong = { key: ["a"], versionstamp: null };
-      t.same(await kv.atomic().check(a, wrong).check(wrong).commit(), { ok: false, failed: [1, 2] });
+      t.same(await kv.atomic().check(a, wrong).check(wrong).commit(), {
+        ok: false,
+        failed: [1, 2],
+      });
     },
   },
   {
@@ -85,7 +118,10 @@ export default [
     name: "checks come before mutations, wherever they are written",
     async run(t) {
       const kv = await t.open();
-      const op = kv.atomic().set(["a"], 1).check({ key: ["a"], versionstamp: null });
+      const op = kv
+        .atomic()
+        .set(["a"], 1)
+        .check({ key: ["a"], versionstamp: null });
       t.is((await op.commit()).ok, true);
       t.is((await op.commit()).ok, false);
     },
@@ -146,7 +182,10 @@ export default [
     async run(t) {
       const kv = await t.open();
       const { versionstamp } = await kv.set(["a"], 1);
-      const result = await kv.atomic().check({ key: ["a"], versionstamp }).commit();
+      const result = await kv
+        .atomic()
+        .check({ key: ["a"], versionstamp })
+        .commit();
       t.ok(result.ok && result.versionstamp > versionstamp);
       t.is(await t.stamp(kv, ["a"]), versionstamp);
     },
@@ -159,7 +198,10 @@ export default [
       const add = async () => {
         for (;;) {
           const entry = await kv.get(["n"]);
-          const op = kv.atomic().check(entry).set(["n"], entry.value + 1);
+          const op = kv
+            .atomic()
+            .check(entry)
+            .set(["n"], entry.value + 1);
           if ((await op.commit()).ok) return;
         }
       };
@@ -173,7 +215,11 @@ export default [
       const kv = await t.open();
       const results = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>
-          kv.atomic().check({ key: ["a"], versionstamp: null }).set(["a"], i).commit(),
+          kv
+            .atomic()
+            .check({ key: ["a"], versionstamp: null })
+            .set(["a"], i)
+            .commit(),
         ),
       );
       t.is(results.filter((result) => result.ok).length, 1);

@@ -19,7 +19,10 @@ export default [
         all.map(async (kv) => {
           for (let added = 0; added < 8; ) {
             const entry = await kv.get(["n"]);
-            const op = kv.atomic().check(entry).set(["n"], entry.value + 1);
+            const op = kv
+              .atomic()
+              .check(entry)
+              .set(["n"], entry.value + 1);
             if ((await op.commit()).ok) added++;
           }
         }),
@@ -85,7 +88,14 @@ export default [
       await reader.read();
       const jobs = [];
       for (let i = 0; i < 60; i++) {
-        jobs.push(kv.set(["s", i], i), kv.get(["s", i]), kv.getMany([["s", i], ["s", i - 1]]));
+        jobs.push(
+          kv.set(["s", i], i),
+          kv.get(["s", i]),
+          kv.getMany([
+            ["s", i],
+            ["s", i - 1],
+          ]),
+        );
         jobs.push(kv.atomic().sum(["n"], 1n).enqueue(i).commit(), kv.delete(["d", i]));
         jobs.push(t.all(kv.list({ prefix: ["s"] }, { limit: 5 })));
       }

@@ -202,7 +202,10 @@ export default [
       const kv = await letters(t);
       const cases = [
         [{ prefix: ["a"], start: ["a", "c"] }, { cursor: "AmIA" }],
-        [{ prefix: ["a"], end: ["a", "c"] }, { cursor: "AmQA", reverse: true }],
+        [
+          { prefix: ["a"], end: ["a", "c"] },
+          { cursor: "AmQA", reverse: true },
+        ],
         [{ start: ["a", "b"], end: ["a", "d"] }, { cursor: "YQA=" }],
       ];
       for (const [selector, options] of cases) {

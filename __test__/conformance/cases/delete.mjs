@@ -25,7 +25,10 @@ export default [
       for (const key of [["a"], ["a", "b"], ["a", ""], ["aa"]]) await kv.set(key, 1);
       await kv.delete(["a"]);
       const left = await t.all(kv.list({ prefix: [] }));
-      t.same(left.map((entry) => entry.key), [["a", ""], ["a", "b"], ["aa"]]);
+      t.same(
+        left.map((entry) => entry.key),
+        [["a", ""], ["a", "b"], ["aa"]],
+      );
     },
   },
   {

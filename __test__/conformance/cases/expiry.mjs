@@ -77,9 +77,15 @@ export default [
     async run(t) {
       const kv = await t.open();
       const { versionstamp } = await kv.set(["a"], 1, { expireIn: 0 });
-      const stale = kv.atomic().check({ key: ["a"], versionstamp }).set(["a"], 2);
+      const stale = kv
+        .atomic()
+        .check({ key: ["a"], versionstamp })
+        .set(["a"], 2);
       t.is((await stale.commit()).ok, false);
-      const fresh = kv.atomic().check({ key: ["a"], versionstamp: null }).set(["a"], 3);
+      const fresh = kv
+        .atomic()
+        .check({ key: ["a"], versionstamp: null })
+        .set(["a"], 3);
       t.is((await fresh.commit()).ok, true);
       t.is(await t.value(kv, ["a"]), 3);
     },
@@ -138,7 +144,10 @@ export default [
       const kv = await t.open();
       for (const type of ["sum", "min", "max"]) {
         await kv.set([type], new t.KvU64(1n), { expireIn: 2000 });
-        await kv.atomic().mutate({ type, key: [type], value: new t.KvU64(1n) }).commit();
+        await kv
+          .atomic()
+          .mutate({ type, key: [type], value: new t.KvU64(1n) })
+          .commit();
       }
       await t.sleep(2100);
       t.is((await t.all(kv.list({ prefix: [] }))).length, 3);
@@ -176,7 +185,10 @@ export default [
       const kv = await t.open();
       await kv.set(["log", kv.commitVersionstamp()], 1, { expireIn: 0 });
       await kv.set(["log", kv.commitVersionstamp()], 2, { expireIn: 60_000 });
-      t.same((await t.all(kv.list({ prefix: ["log"] }))).map((entry) => entry.value), [2]);
+      t.same(
+        (await t.all(kv.list({ prefix: ["log"] }))).map((entry) => entry.value),
+        [2],
+      );
     },
   },
   {

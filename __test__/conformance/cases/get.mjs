@@ -123,7 +123,10 @@ export default [
       const numbers = Array.from({ length: 500 }, (_, i) => i);
       await Promise.all(numbers.map((i) => kv.set(["n", i], i)));
       const entries = await Promise.all(numbers.map((i) => kv.get(["n", i])));
-      t.same(entries.map((entry) => entry.value), numbers);
+      t.same(
+        entries.map((entry) => entry.value),
+        numbers,
+      );
     },
   },
   {
@@ -134,8 +137,14 @@ export default [
       await kv.set(["b"], 2);
       const missing = ["c"];
       const entries = await kv.getMany([["b"], missing, ["a"], ["b"]]);
-      t.same(entries.map((entry) => entry.value), [2, null, 1, 2]);
-      t.same(entries.map((entry) => entry.key), [["b"], ["c"], ["a"], ["b"]]);
+      t.same(
+        entries.map((entry) => entry.value),
+        [2, null, 1, 2],
+      );
+      t.same(
+        entries.map((entry) => entry.key),
+        [["b"], ["c"], ["a"], ["b"]],
+      );
       t.is(entries[1].key, missing, "key of a miss");
       t.is(entries[1].versionstamp, null);
       t.ok(entries[0] !== entries[3], "duplicates share an entry");

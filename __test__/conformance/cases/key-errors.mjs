@@ -32,7 +32,10 @@ const writes = {
   "atomic delete": (kv, key) => kv.atomic().delete(key).commit(),
   "atomic sum": (kv, key) => kv.atomic().sum(key, 1n).commit(),
   "mutate min": (kv, key, t) =>
-    kv.atomic().mutate({ type: "min", key, value: new t.KvU64(1n) }).commit(),
+    kv
+      .atomic()
+      .mutate({ type: "min", key, value: new t.KvU64(1n) })
+      .commit(),
 };
 const reads = {
   get: (kv, key) => kv.get(key),

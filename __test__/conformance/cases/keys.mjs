@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs";
 
 const vectors = JSON.parse(
   readFileSync(new URL("../../../tests/vectors/keys.json", import.meta.url), "utf8"),
-).keys
-  .filter((vector) => vector.hex !== "" && vector.note !== "nan-sign")
+)
+  .keys.filter((vector) => vector.hex !== "" && vector.note !== "nan-sign")
   .map((vector) => ({ ...vector, key: new Function(`return ${vector.js}`)() }));
 
 const cursorOf = (hex) =>
@@ -39,7 +39,10 @@ export default [
       const iterator = kv.list({ prefix: [] });
       const found = [];
       for await (const entry of iterator) found.push([iterator.cursor, entry.value]);
-      t.same(found.map(([cursor]) => cursor), expected.map(cursorOf));
+      t.same(
+        found.map(([cursor]) => cursor),
+        expected.map(cursorOf),
+      );
     },
   },
   {
@@ -106,15 +109,7 @@ export default [
     [2n ** 72n],
     [2n ** 2040n - 1n],
   ]),
-  order("strings by UTF-8, not by UTF-16", [
-    [""],
-    ["\0"],
-    ["A"],
-    ["a"],
-    ["é"],
-    ["\uffff"],
-    ["😀"],
-  ]),
+  order("strings by UTF-8, not by UTF-16", [[""], ["\0"], ["A"], ["a"], ["é"], ["\uffff"], ["😀"]]),
   order("a shorter key, its extensions, then longer strings", [
     ["a"],
     ["a", new Uint8Array(0)],

@@ -103,8 +103,20 @@ export default [
     async run(t) {
       const kv = await t.open();
       const checks = Array.from({ length: 101 }, (_, i) => ({ key: ["k", i], versionstamp: null }));
-      t.is((await kv.atomic().check(...checks.slice(1)).commit()).ok, true);
-      const op = async () => kv.atomic().check(...checks).commit();
+      t.is(
+        (
+          await kv
+            .atomic()
+            .check(...checks.slice(1))
+            .commit()
+        ).ok,
+        true,
+      );
+      const op = async () =>
+        kv
+          .atomic()
+          .check(...checks)
+          .commit();
       await t.rejects(op, TypeError, "Too many checks (max 100)");
     },
   },

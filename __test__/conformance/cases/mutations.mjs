@@ -21,7 +21,11 @@ export default [
       const entries = await t.all(kv.list({ prefix: [] }));
       t.same(
         entries.map((entry) => [entry.key[0], entry.value.value ?? entry.value]),
-        [["max", 9n], ["set", "v"], ["sum", 4n]],
+        [
+          ["max", 9n],
+          ["set", "v"],
+          ["sum", 4n],
+        ],
       );
     },
   },
@@ -29,7 +33,10 @@ export default [
     name: "set of undefined is a value",
     async run(t) {
       const kv = await t.open();
-      await kv.atomic().mutate({ type: "set", key: ["a"], value: undefined }).commit();
+      await kv
+        .atomic()
+        .mutate({ type: "set", key: ["a"], value: undefined })
+        .commit();
       const entry = await kv.get(["a"]);
       t.is(entry.value, undefined);
       t.is(typeof entry.versionstamp, "string");
@@ -109,11 +116,17 @@ export default [
     async run(t) {
       const kv = await t.open();
       for (const expireIn of ["0", null, 0n]) {
-        await kv.atomic().mutate({ type: "set", key: ["a"], value: 1, expireIn }).commit();
+        await kv
+          .atomic()
+          .mutate({ type: "set", key: ["a"], value: 1, expireIn })
+          .commit();
         t.is(await t.value(kv, ["a"]), 1);
       }
       const value = new t.KvU64(1n);
-      await kv.atomic().mutate({ type: "sum", key: ["n"], value, expireIn: 0 }).commit();
+      await kv
+        .atomic()
+        .mutate({ type: "sum", key: ["n"], value, expireIn: 0 })
+        .commit();
       t.is((await t.value(kv, ["n"])).value, 1n);
     },
   },

@@ -111,7 +111,10 @@ export default [
       const kv = await t.open();
       await kv.set(["a"], 1);
       const { got } = listen(kv);
-      const lost = kv.atomic().check({ key: ["a"], versionstamp: null }).enqueue("never");
+      const lost = kv
+        .atomic()
+        .check({ key: ["a"], versionstamp: null })
+        .enqueue("never");
       t.is((await lost.commit()).ok, false);
       await kv.enqueue("sentinel");
       await arrived(t, got, 1);
@@ -168,7 +171,10 @@ export default [
       await op.commit();
       const { got } = listen(kv);
       await arrived(t, got, 40);
-      t.same(got, Array.from({ length: 40 }, (_, i) => i));
+      t.same(
+        got,
+        Array.from({ length: 40 }, (_, i) => i),
+      );
     },
   },
   {
@@ -281,7 +287,10 @@ export default [
       let refusal;
       kv.listenQueue("no function").catch((error) => (refusal = error));
       await kv.enqueue("m", { backoffSchedule: [], keysIfUndelivered: [["dead"]] });
-      await t.until(async () => refusal ?? (await t.value(kv, ["dead"])), "the refusal, or its end");
+      await t.until(
+        async () => refusal ?? (await t.value(kv, ["dead"])),
+        "the refusal, or its end",
+      );
       t.is(refusal?.name, "TypeError");
       const { got } = listen(kv);
       await arrived(t, got, 1);
@@ -351,7 +360,10 @@ export default [
       const all = () => listeners.flatMap(({ got }) => got);
       await t.until(() => all().length >= 30, "30 messages");
       await t.sleep(150);
-      t.same(all().sort((a, b) => a - b), Array.from({ length: 30 }, (_, i) => i));
+      t.same(
+        all().sort((a, b) => a - b),
+        Array.from({ length: 30 }, (_, i) => i),
+      );
     },
   },
   {
@@ -366,7 +378,10 @@ export default [
       const all = () => [...a.got, ...b.got];
       await t.until(() => all().length >= 20, "20 messages");
       await t.sleep(150);
-      t.same(all().sort((x, y) => x - y), Array.from({ length: 20 }, (_, i) => i));
+      t.same(
+        all().sort((x, y) => x - y),
+        Array.from({ length: 20 }, (_, i) => i),
+      );
     },
   },
   {
@@ -511,7 +526,10 @@ export default [
       await Promise.all(Array.from({ length: 300 }, (_, i) => kv.enqueue(i)));
       await arrived(t, got, 300);
       await t.sleep(100);
-      t.same([...got].sort((a, b) => a - b), Array.from({ length: 300 }, (_, i) => i));
+      t.same(
+        [...got].sort((a, b) => a - b),
+        Array.from({ length: 300 }, (_, i) => i),
+      );
     },
   },
 ];

@@ -106,7 +106,10 @@ export default [
       const kv = await t.open();
       await Promise.all(Array.from({ length: 500 }, (_, i) => kv.set(["n", i], { i })));
       const entries = await t.all(kv.list({ prefix: ["n"] }));
-      t.same(entries.map((entry) => entry.value.i), Array.from({ length: 500 }, (_, i) => i));
+      t.same(
+        entries.map((entry) => entry.value.i),
+        Array.from({ length: 500 }, (_, i) => i),
+      );
       t.is(new Set(entries.map((entry) => entry.versionstamp)).size, 500, "versionstamps");
     },
   },

@@ -90,7 +90,10 @@ export default [
       await kv.atomic().sum(["s"], 5n).min(["m"], 5n).max(["x"], 5n).commit();
       await kv.atomic().sum(["s"], 3n).min(["m"], 3n).max(["x"], 3n).commit();
       const entries = await t.all(kv.list({ prefix: [] }));
-      t.same(entries.map((entry) => entry.value.value), [3n, 8n, 5n]);
+      t.same(
+        entries.map((entry) => entry.value.value),
+        [3n, 8n, 5n],
+      );
       t.ok(entries.every((entry) => entry.value instanceof t.KvU64));
     },
   },
@@ -108,7 +111,11 @@ export default [
     name: "min and max are unsigned",
     async run(t) {
       const kv = await t.open();
-      await kv.atomic().min(["m"], 2n ** 63n).max(["x"], 2n ** 63n).commit();
+      await kv
+        .atomic()
+        .min(["m"], 2n ** 63n)
+        .max(["x"], 2n ** 63n)
+        .commit();
       await kv.atomic().min(["m"], 1n).max(["x"], 1n).commit();
       t.is((await t.value(kv, ["m"])).value, 1n);
       t.is((await t.value(kv, ["x"])).value, 2n ** 63n);
@@ -151,7 +158,12 @@ export default [
       t.is((await t.value(kv, ["u64"])).value, 3n);
       t.is(await t.value(kv, ["bigint"]), 2n ** 70n + 1n);
       t.is(await t.value(kv, ["number"]), 2.5);
-      await kv.atomic().min(["bigint"], -1n).max(["number"], 9).max(["new"], 2n ** 64n).commit();
+      await kv
+        .atomic()
+        .min(["bigint"], -1n)
+        .max(["number"], 9)
+        .max(["new"], 2n ** 64n)
+        .commit();
       t.is(await t.value(kv, ["bigint"]), -1n);
       t.is(await t.value(kv, ["number"]), 9);
       t.is(await t.value(kv, ["new"]), 2n ** 64n);

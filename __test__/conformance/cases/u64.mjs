@@ -48,7 +48,11 @@ export default [
   {
     name: "another type is a TypeError",
     run(t) {
-      for (const [value, type] of [[1, "number"], ["1", "string"], [undefined, "undefined"]]) {
+      for (const [value, type] of [
+        [1, "number"],
+        ["1", "string"],
+        [undefined, "undefined"],
+      ]) {
         const words = `Value must be a bigint: received ${type}`;
         t.throws(() => new t.KvU64(value), TypeError, words);
       }

@@ -29,7 +29,7 @@ const refused = {
   "a generator": [() => (function* () {})(), TypeError, cloned],
   "an array iterator": [() => [][Symbol.iterator](), TypeError, cloned],
   "a Map iterator": [() => new Map().keys(), TypeError, cloned],
-  "arguments": [
+  arguments: [
     () =>
       (function () {
         return arguments;
@@ -39,7 +39,7 @@ const refused = {
   ],
   "an Intl object": [() => new Intl.NumberFormat("en"), TypeError, cloned],
   "a WebAssembly.Memory": [() => new WebAssembly.Memory({ initial: 1 }), TypeError, cloned],
-  "globalThis": [() => globalThis, TypeError, cloned],
+  globalThis: [() => globalThis, TypeError, cloned],
   "a SharedArrayBuffer": [() => new SharedArrayBuffer(8), Error, cloned],
   "a view over shared memory": [() => new Int8Array(new SharedArrayBuffer(8)), Error, cloned],
   "a ReadableStream": [() => new ReadableStream(), TypeError, ""],

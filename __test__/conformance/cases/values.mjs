@@ -92,13 +92,25 @@ const makers = {
   "an object": () => ({ a: 1, b: "two", c: [3], d: { e: null } }),
   "an object in its order of keys": () => ({ z: 1, a: 2, 10: 3, 9: 4, "": 5 }),
   "an object with undefined in it": () => ({ a: undefined }),
-  "odd property names": () => ({ "\0": 1, "é": 2, "😀": 3, "\ud800": 4, "a b": 5, constructor: 6 }),
+  "odd property names": () => ({ "\0": 1, é: 2, "😀": 3, "\ud800": 4, "a b": 5, constructor: 6 }),
   "a property named __proto__": () => JSON.parse('{"__proto__": {"x": 1}, "y": 2}'),
   "an object of 300 properties": () =>
     Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`p${i}`, i])),
   "an object named like an error": () => ({ name: "Error", message: "no", stack: "none" }),
-  "a Map": () => new Map([["a", 1], [{ k: 1 }, [2]], [NaN, undefined], [-1n, null]]),
-  "a Map in its order": () => new Map([["z", 1], ["a", 2], [10, 3], [9, 4]]),
+  "a Map": () =>
+    new Map([
+      ["a", 1],
+      [{ k: 1 }, [2]],
+      [NaN, undefined],
+      [-1n, null],
+    ]),
+  "a Map in its order": () =>
+    new Map([
+      ["z", 1],
+      ["a", 2],
+      [10, 3],
+      [9, 4],
+    ]),
   "an empty Map": () => new Map(),
   "a Set": () => new Set(["a", 1, NaN, { x: 1 }, [2]]),
   "an empty Set": () => new Set(),
@@ -351,7 +363,12 @@ export default [
   {
     name: "getters are called, symbols and hidden properties dropped",
     async run(t) {
-      const value = { get computed() { return 7; }, [Symbol("s")]: 1 };
+      const value = {
+        get computed() {
+          return 7;
+        },
+        [Symbol("s")]: 1,
+      };
       Object.defineProperty(value, "hidden", { value: 1, enumerable: false });
       t.same(await trip(t, value), { computed: 7 });
     },
@@ -360,7 +377,11 @@ export default [
     name: "an error that a getter throws comes through",
     async run(t) {
       const kv = await t.open();
-      const value = { get x() { throw new RangeError("boo"); } };
+      const value = {
+        get x() {
+          throw new RangeError("boo");
+        },
+      };
       await t.rejects(() => kv.set(["a"], value), RangeError, "boo");
     },
   },

@@ -26,8 +26,14 @@ export default [
         expected.push([["log", versionstamp], versionstamp]);
       }
       const entries = await t.all(kv.list({ prefix: ["log"] }));
-      t.same(entries.map((entry) => [entry.key, entry.versionstamp]), expected);
-      t.same(entries.map((entry) => entry.value), ["set", "atomic", "mutate"]);
+      t.same(
+        entries.map((entry) => [entry.key, entry.versionstamp]),
+        expected,
+      );
+      t.same(
+        entries.map((entry) => entry.value),
+        ["set", "atomic", "mutate"],
+      );
       t.is(key.length, 2);
       t.is(await t.value(kv, expected[0][0]), "set");
     },
@@ -39,7 +45,10 @@ export default [
       const key = ["log", kv.commitVersionstamp()];
       await Promise.all(Array.from({ length: 30 }, (_, i) => kv.set(key, i)));
       const values = (await t.all(kv.list({ prefix: ["log"] }))).map((entry) => entry.value);
-      t.same(values, Array.from({ length: 30 }, (_, i) => i));
+      t.same(
+        values,
+        Array.from({ length: 30 }, (_, i) => i),
+      );
     },
   },
   {
@@ -50,7 +59,10 @@ export default [
       const op = kv.atomic().set(["a", stamp], 1).set(["a", stamp], 2).set(["b", stamp], 3);
       await op.commit();
       const entries = await t.all(kv.list({ prefix: [] }));
-      t.same(entries.map((entry) => entry.value), [2, 3]);
+      t.same(
+        entries.map((entry) => entry.value),
+        [2, 3],
+      );
     },
   },
   {

@@ -52,12 +52,21 @@ export default [
       const reader = kv.watch([["a"], ["b"]]).getReader();
       await reader.read();
       await kv.set(["b"], 1);
-      t.same((await reader.read()).value.map((entry) => entry.value), [null, 1]);
+      t.same(
+        (await reader.read()).value.map((entry) => entry.value),
+        [null, 1],
+      );
       await kv.set(["a"], 2);
-      t.same((await reader.read()).value.map((entry) => entry.value), [2, 1]);
+      t.same(
+        (await reader.read()).value.map((entry) => entry.value),
+        [2, 1],
+      );
       await kv.delete(["b"]);
       const { value } = await reader.read();
-      t.same(value.map((entry) => entry.versionstamp !== null), [true, false]);
+      t.same(
+        value.map((entry) => entry.versionstamp !== null),
+        [true, false],
+      );
       await reader.cancel();
     },
   },
@@ -71,7 +80,10 @@ export default [
       t.is((await reader.read()).value[0].value.value, 5n);
       const { versionstamp } = await kv.atomic().max(["n"], 9n).set(["m"], 1).commit();
       const { value } = await reader.read();
-      t.same(value.map((entry) => entry.versionstamp), [versionstamp, versionstamp]);
+      t.same(
+        value.map((entry) => entry.versionstamp),
+        [versionstamp, versionstamp],
+      );
       await reader.cancel();
     },
   },
@@ -97,7 +109,11 @@ export default [
       await kv.atomic().set(["a"], 1).delete(["a"]).commit();
       await kv.set(["b"], 1);
       await kv.atomic().commit();
-      await kv.atomic().check({ key: ["b"], versionstamp: null }).set(["a"], 1).commit();
+      await kv
+        .atomic()
+        .check({ key: ["b"], versionstamp: null })
+        .set(["a"], 1)
+        .commit();
       await t.sleep(150);
       t.is(seen.items.length, 1);
       await kv.set(["a"], "end");

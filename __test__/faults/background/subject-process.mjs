@@ -64,8 +64,9 @@ export async function startSubject() {
       looks.add(look);
       look();
     });
-    return guard(heard, HANG_MS, `${what}; said: ${JSON.stringify(said.slice(-5))}`)
-      .finally(() => looks.delete(look));
+    return guard(heard, HANG_MS, `${what}; said: ${JSON.stringify(said.slice(-5))}`).finally(() =>
+      looks.delete(look),
+    );
   }
 
   await hear((it) => it.ready, "the process is ready");
@@ -77,7 +78,8 @@ export async function startSubject() {
     async do(does, rest = {}) {
       child.say(JSON.stringify({ does, ...rest }));
       const answer = await hear((it) => "answer" in it || "refused" in it, `it does ${does}`);
-      if ("refused" in answer) throw Object.assign(new Error(answer.message), { code: answer.refused });
+      if ("refused" in answer)
+        throw Object.assign(new Error(answer.message), { code: answer.refused });
       return answer.answer;
     },
     /** From here on `times` calls of these kinds fail, from the `first` on. */

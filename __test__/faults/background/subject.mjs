@@ -43,9 +43,13 @@ const commands = {
     }
   },
   set: ({ key, value }) => kv.set(key, value),
-  stats: async () => (await kv.stats()).failing.map(({ part, since, error }) => (
-    { part, since: since.getTime(), code: error.code, message: error.message }
-  )),
+  stats: async () =>
+    (await kv.stats()).failing.map(({ part, since, error }) => ({
+      part,
+      since: since.getTime(),
+      code: error.code,
+      message: error.message,
+    })),
   metrics: () => kv.metrics({ format: "prometheus" }),
   close: () => kv?.close(),
 };

@@ -17,7 +17,10 @@ const count = (n) =>
 /** Moves money, if there is enough of it. */
 const transfer = (from, to, amount) =>
   kv.transaction(async (tx) => {
-    const [source, target] = await tx.getMany([["account", from], ["account", to]]);
+    const [source, target] = await tx.getMany([
+      ["account", from],
+      ["account", to],
+    ]);
     if (from === to || source.value < amount) return;
     tx.set(source.key, source.value - amount).set(target.key, target.value + amount);
   }, options);

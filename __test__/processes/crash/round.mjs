@@ -1,7 +1,6 @@
 // One round: writers run on a file and are killed with SIGKILL; the file is opened again and
 // verified.
 
-
 import { guard, sleep } from "../../kit/time.mjs";
 import { startChild } from "../children.mjs";
 import { openKv } from "../target.mjs";

@@ -10,7 +10,10 @@ const { url, accessToken, id } = args;
 const say = (event, rest) => tell(JSON.stringify({ event, ...rest }));
 let stopped = false;
 const kv = await openKv(url, { accessToken, timeout: 30_000 });
-listen((line) => (stopped ||= line === "stop"), () => kv.close());
+listen(
+  (line) => (stopped ||= line === "stop"),
+  () => kv.close(),
+);
 
 /**
  * Reports how a call ended. A transaction may run out of retries under this contention, and a call
@@ -34,7 +37,10 @@ async function transfer(of) {
   const to = (from + 1 + pick(ACCOUNTS - 1)) % ACCOUNTS;
   const amount = 1 + pick(10);
   await kv.transaction(async (tx) => {
-    const [source, target] = await tx.getMany([["account", from], ["account", to]]);
+    const [source, target] = await tx.getMany([
+      ["account", from],
+      ["account", to],
+    ]);
     const turns = [source.value.turn + 1, target.value.turn + 1];
     tx.set(source.key, { balance: source.value.balance - amount, turn: turns[0] });
     tx.set(target.key, { balance: target.value.balance + amount, turn: turns[1] });

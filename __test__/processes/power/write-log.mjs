@@ -22,7 +22,7 @@ const SECTOR_BYTES = 512;
 /** @returns {Act[]} */
 export function readWriteLog(log) {
   const acts = [];
-  for (let at = 0; at + HEAD_BYTES <= log.length;) {
+  for (let at = 0; at + HEAD_BYTES <= log.length; ) {
     const end = at + HEAD_BYTES + log.readUInt32LE(at + 10);
     if (end > log.length) break; // the last record, cut off by the end of the process
     acts.push({
@@ -105,7 +105,7 @@ class Left {
       if (keeps()) this.take(act);
       return;
     }
-    for (let from = 0; from < bytes.length;) {
+    for (let from = 0; from < bytes.length; ) {
       const to = Math.min(bytes.length, from + SECTOR_BYTES - ((at + from) % SECTOR_BYTES));
       if (keeps()) this.take({ kind, at: at + from, bytes: bytes.subarray(from, to) });
       from = to;

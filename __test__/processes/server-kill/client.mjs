@@ -12,7 +12,10 @@ const { url, accessToken, id } = args;
 const kv = await openKv(url, { accessToken, timeout: 30_000 });
 const say = (event, rest) => tell(JSON.stringify({ event, ...rest }));
 let stopped = false;
-listen((line) => (stopped ||= line === "stop"), () => kv.close());
+listen(
+  (line) => (stopped ||= line === "stop"),
+  () => kv.close(),
+);
 
 /** Does something of which nobody may know whether it has happened. */
 async function attempt(call, event, of) {

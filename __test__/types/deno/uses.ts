@@ -41,12 +41,21 @@ export async function handsOver(): Promise<void> {
 export async function chains(kv: Kv, denos: Deno.Kv): Promise<void> {
   useAtomic(kv.atomic());
   let operation: Deno.AtomicOperation = kv.atomic();
-  operation = operation.check({ key: ["a"], versionstamp: null }).set(["a"], 1).delete(["b"]);
+  operation = operation
+    .check({ key: ["a"], versionstamp: null })
+    .set(["a"], 1)
+    .delete(["b"]);
   operation = operation.sum(["n"], 1n).min(["n"], 1n).max(["n"], 1n).enqueue("m", { delay: 5 });
   operation = operation.mutate({ type: "sum", key: ["n"], value: new KvU64(1n) });
   const result: Deno.KvCommitResult | Deno.KvCommitError = await operation.commit();
   if (result.ok) result.versionstamp satisfies string;
-  useResult(await kv.atomic().check(await kv.get(["a"])).set(["a"], 1).commit());
+  useResult(
+    await kv
+      .atomic()
+      .check(await kv.get(["a"]))
+      .set(["a"], 1)
+      .commit(),
+  );
   useResult(await kv.set(["a"], 1));
   // What one side has read is a check of the other.
   kv.atomic().check(await denos.get(["a"]));
@@ -60,8 +69,9 @@ export async function reads(kv: Kv): Promise<void> {
   useEntry<User>(await kv.get<User>(["users", "ada"])) satisfies User | null;
   useKey(entry.key);
   useCheck(entry);
-  const [user, count]: [Deno.KvEntryMaybe<User>, Deno.KvEntryMaybe<Deno.KvU64>] =
-    await kv.getMany<[User, KvU64]>([["users", "ada"], ["count"]]);
+  const [user, count]: [Deno.KvEntryMaybe<User>, Deno.KvEntryMaybe<Deno.KvU64>] = await kv.getMany<
+    [User, KvU64]
+  >([["users", "ada"], ["count"]]);
   void [user, count];
   const ended: Deno.KvEntryMaybe<User> = await kv.get<User>(["a"], { withExpiry: true });
   void ended;
@@ -69,7 +79,8 @@ export async function reads(kv: Kv): Promise<void> {
   const options: Deno.KvListOptions = { limit: 5, consistency: "eventual" };
   const list: Deno.KvListIterator<User> = kv.list<User>(selector, options);
   const all: Deno.KvEntry<User>[] = await useList(kv.list<User>({ prefix: ["users"] }));
-  for await (const { key, value } of list) useKey(key) satisfies string | User["name"] | typeof value;
+  for await (const { key, value } of list)
+    useKey(key) satisfies string | User["name"] | typeof value;
   list.cursor satisfies string;
   void all;
   const stream: ReadableStream<[Deno.KvEntryMaybe<User>]> = kv.watch<[User]>([["a"]]);
