@@ -1,9 +1,9 @@
 //! Values: the CBOR of docs/format.md §2 ⇄ [`Value`](crate::model::Value).
 //!
-//! Invariant: every value has exactly one encoding, and only that one is taken: decoding and
-//! encoding again gives the same bytes. `js/codec` is the same format; `tests/vectors/values.json` holds
-//! both to it. Neither direction recurses, so the depth of a value costs no stack; memory grows
-//! with the bytes that are really there and never with a length that they claim.
+//! Invariant: every value has exactly one encoding, and the decoder accepts only that one: decoding
+//! and encoding again gives the same bytes. `js/codec` implements the same format;
+//! `tests/vectors/values.json` tests both. Neither direction recurses, so the depth of a value uses
+//! no stack. Memory grows with the bytes present, never with a length that they declare.
 
 mod array;
 mod decode;

@@ -1,28 +1,28 @@
-//! Framing of streams: each message follows its length in four bytes, little-endian. A length of
-//! zero is a keep-alive.
+//! Framing of streams: each message follows its length as four bytes, little-endian. Length zero is
+//! a keep-alive.
 
 use crate::model::{Error, Result, WATCH_FRAME_BYTES_MAX};
 
-/// A frame without a message: the watch is alive, and nothing has changed.
+/// A frame without a message: the stream is alive, and nothing has changed.
 pub const KEEP_ALIVE: [u8; 4] = [0; 4];
 
-/// Bytes of a message's length.
+/// Size of the length field.
 const LEN_BYTES: usize = 4;
 
 /// Appends a message with its length.
 ///
 /// # Errors
-/// `Invalid` for a message that no client takes.
+/// `Invalid` for a message over the limit of clients.
 pub fn push_frame(out: &mut Vec<u8>, message: &[u8]) -> Result<()> {
     let frame = framed(WATCH_FRAME_BYTES_MAX, |frame| frame.extend_from_slice(message))?;
     out.extend_from_slice(&frame);
     Ok(())
 }
 
-/// The frame of a message that is written in its place.
+/// The frame of a message that `write` appends.
 ///
 /// # Errors
-/// `Invalid` for a message of more bytes than that.
+/// `Invalid` for a message of more than `bytes_max` bytes.
 pub fn framed(bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<u8>> {
     let mut frame = vec![0; LEN_BYTES];
     write(&mut frame);
@@ -35,7 +35,7 @@ pub fn framed(bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<
     Ok(frame)
 }
 
-/// Messages out of a stream that arrives in pieces of any size.
+/// Splits a stream that arrives in pieces of any size into messages.
 ///
 /// ```
 /// use openkv::codec::framing::{Frames, KEEP_ALIVE, push_frame};
@@ -51,12 +51,12 @@ pub fn framed(bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<
 #[derive(Debug)]
 pub struct Frames {
     bytes: Vec<u8>,
-    /// How many of them have been taken.
+    /// The number of bytes already returned.
     taken: usize,
     bytes_max: usize,
 }
 
-/// The frames of a KV Connect watch.
+/// With the limit of a KV Connect watch.
 impl Default for Frames {
     fn default() -> Self {
         Self::up_to(WATCH_FRAME_BYTES_MAX)
@@ -64,25 +64,25 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Messages of so many bytes at most.
+    /// With a limit of so many bytes for a message.
     #[must_use]
     pub const fn up_to(bytes_max: usize) -> Self {
         Self { bytes: Vec::new(), taken: 0, bytes_max }
     }
 
-    /// Takes in the next piece. Call [`Frames::next_message`] until it answers `None` before the
-    /// next piece: then no more than one frame and one piece are ever held.
+    /// Adds the next piece. Call [`Frames::next_message`] until it returns `None` before the next
+    /// piece; the buffer then holds at most one frame and one piece.
     pub fn push(&mut self, piece: &[u8]) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
         self.bytes.extend_from_slice(piece);
     }
 
-    /// The next message, empty for a sign of life; `None` until more has arrived.
+    /// The next message, empty for a keep-alive; `None` until more bytes have arrived.
     ///
     /// # Errors
-    /// `Invalid` for a frame over the bound, as soon as its length is known. The stream is of no
-    /// use after that.
+    /// `Invalid` for a frame over the limit, as soon as its length is known. The stream is unusable
+    /// after that.
     pub fn next_message(&mut self) -> Result<Option<Vec<u8>>> {
         let rest = self.bytes.get(self.taken..).unwrap_or_default();
         let Some((len, rest)) = rest.split_first_chunk() else { return Ok(None) };
@@ -96,7 +96,7 @@ impl Frames {
         Ok(Some(message))
     }
 
-    /// Whether a frame is there in part: a stream that ends now was cut.
+    /// Whether part of a frame is buffered: a stream that ends now was cut.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.taken < self.bytes.len()

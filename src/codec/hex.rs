@@ -1,4 +1,4 @@
-//! Bytes as tests write them.
+//! Hexadecimal byte strings in tests.
 
 /// The bytes of hexadecimal text; spaces are allowed.
 pub(crate) fn hex(text: &str) -> Vec<u8> {

@@ -1,8 +1,8 @@
-//! Keys: parts ⇄ bytes whose order is the parts' order (docs/format.md §1).
+//! Keys: parts ⇄ bytes that sort in the order of the parts (docs/format.md §1).
 //!
-//! Invariant: every key has exactly one encoding, and only that one is taken: decoding and encoding
-//! again gives the same bytes. `js/codec/key.ts` is the same format; `tests/vectors/keys.json` holds both
-//! to it.
+//! Invariant: every key has exactly one encoding, and the decoder accepts only that one: decoding
+//! and encoding again gives the same bytes. `js/codec/key.ts` implements the same format;
+//! `tests/vectors/keys.json` tests both.
 
 mod print;
 
@@ -22,24 +22,25 @@ const NUMBER: u8 = 0x21;
 const FALSE: u8 = 0x26;
 const TRUE: u8 = 0x27;
 
-/// Ends a byte string or text; inside one, a zero byte is followed by [`ESCAPE`].
+/// Ends a byte string or text; inside one, [`ESCAPE`] follows each zero byte.
 const TERMINATOR: u8 = 0x00;
 const ESCAPE: u8 = 0xff;
 
-/// Longest magnitude whose length is in the tag, in bytes; longer ones carry a length byte.
+/// Longest magnitude whose length is part of the tag, in bytes; a longer one has a length byte.
 const BIGINT_SHORT_BYTES_MAX: usize = 8;
 
 /// Longest magnitude of a bigint in a key, in bytes.
 pub const BIGINT_BYTES_MAX: usize = 255;
 
 const SIGN_BIT: u64 = 1 << 63;
-/// The bits of a NaN without its sign: the only one that a key holds.
+/// The bits of the only NaN in keys, without its sign.
 const NAN_BITS: u64 = 0x7ff8_0000_0000_0000;
 
 /// Encodes a key.
 ///
 /// # Errors
-/// If a bigint needs more than [`BIGINT_BYTES_MAX`] bytes; the place is the index of the part.
+/// If a bigint needs more than [`BIGINT_BYTES_MAX`] bytes; [`Malformed::at`] is the index of the
+/// part.
 ///
 /// ```
 /// use openkv::codec::key;
@@ -66,7 +67,7 @@ pub fn encode(parts: &[KeyPart]) -> Result<Key, Malformed> {
     Ok(Key::from_encoded(out))
 }
 
-/// The key with the stamp's twenty digits as one more string part.
+/// The key with the 20 digits of the versionstamp as an additional string part.
 #[must_use]
 pub fn with_versionstamp(key: &Key, stamp: Versionstamp) -> Key {
     let mut out = Vec::with_capacity(key.len() + Versionstamp::HEX_BYTES + 2);
@@ -88,7 +89,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<KeyPart>, Malformed> {
     Ok(parts)
 }
 
-/// Whether the bytes are an encoded key, without decoding it or allocating. No bytes are the key
+/// Checks that the bytes are an encoded key, without decoding or allocating. No bytes are the key
 /// without parts.
 ///
 /// # Errors
@@ -100,8 +101,8 @@ pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The first `parts` parts behind a prefix of so many bytes, with the prefix, if there are more
-/// parts than that; `None` when the key is not deeper, or is none.
+/// The prefix of `prefix_bytes` bytes and the next `parts` parts; `None` if the key has no more
+/// parts than that, or is invalid.
 #[must_use]
 pub fn cut(bytes: &[u8], prefix_bytes: usize, parts: usize) -> Option<&[u8]> {
     let mut reader = Reader { bytes, at: prefix_bytes };
@@ -111,8 +112,8 @@ pub fn cut(bytes: &[u8], prefix_bytes: usize, parts: usize) -> Option<&[u8]> {
     if reader.at < bytes.len() { bytes.get(..reader.at) } else { None }
 }
 
-/// Whether the part that `at` is in holds bytes or text, of an encoded key: what such a part holds
-/// can be replaced by as many other characters.
+/// Whether the part at offset `at` of an encoded key is bytes or text, so that its characters can
+/// be replaced by as many others.
 #[must_use]
 pub fn is_text_at(bytes: &[u8], at: usize) -> bool {
     let mut reader = Reader { bytes, at: 0 };
@@ -140,7 +141,7 @@ fn push_escaped(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.push(TERMINATOR);
 }
 
-/// `None` if the magnitude is too long.
+/// `None` for a magnitude over the limit.
 fn push_bigint(out: &mut Vec<u8>, n: &BigInt) -> Option<()> {
     let (sign, magnitude) = n.to_bytes_be();
     let len = u8::try_from(magnitude.len()).ok()?;
@@ -175,13 +176,13 @@ fn push_number(out: &mut Vec<u8>, n: f64) {
     out.extend(ordered.to_be_bytes());
 }
 
-/// A part that has been found well formed but not yet copied out of the key.
+/// A part that is well formed, not yet copied out of the key.
 enum RawPart<'a> {
     /// Still escaped.
     Bytes(&'a [u8]),
     /// Still escaped; UTF-8 between the escapes.
     String(&'a [u8]),
-    /// The magnitude is complemented when negative.
+    /// The magnitude is complemented for a negative number.
     BigInt {
         sign: Sign,
         magnitude: &'a [u8],
@@ -195,7 +196,7 @@ impl RawPart<'_> {
         match self {
             Self::Bytes(escaped) => KeyPart::Bytes(unescape(escaped)),
             Self::String(escaped) => {
-                // Found to be UTF-8 when it was read, so nothing is lost.
+                // The text was checked to be UTF-8 when it was read, so nothing is replaced.
                 KeyPart::String(String::from_utf8_lossy(&unescape(escaped)).into_owned())
             }
             Self::BigInt { sign: Sign::Minus, magnitude } => {
@@ -211,7 +212,7 @@ impl RawPart<'_> {
     }
 }
 
-/// Drops the escape after each zero.
+/// Removes the escape after each zero.
 fn unescape(escaped: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(escaped.len());
     let mut bytes = escaped.iter();
@@ -268,7 +269,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Up to the terminator, which is a zero that no escape follows.
+    /// Reads up to the terminator, which is a zero without an escape behind it.
     fn escaped(&mut self, start: usize) -> Result<&'a [u8], Malformed> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let mut len = 0;
@@ -316,7 +317,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Zero bytes are characters of their own, so what lies between escapes is UTF-8 by itself.
+/// A zero byte is a character of its own, so the text between escapes is valid UTF-8 by itself.
 fn is_escaped_utf8(escaped: &[u8]) -> bool {
     let mut rest = escaped;
     loop {

@@ -1,11 +1,11 @@
-//! Why bytes were refused.
+//! The error of the readers.
 
 use std::fmt;
 
-/// The bytes are not what the format allows.
+/// The bytes violate the format.
 ///
-/// Whether that is a caller's mistake or a damaged file depends on where they came from, so the
-/// caller chooses the kind of error it becomes.
+/// Whether that is an error of the caller or damage of a file depends on their source, so the
+/// caller chooses the kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     what: &'static str,
@@ -13,18 +13,18 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    /// What was wrong, and at which byte.
+    /// With a description of the fault, and its offset.
     pub(crate) const fn new(what: &'static str, at: usize) -> Self {
         Self { what, at }
     }
 
-    /// What was wrong, in a few words without the place.
+    /// A short description of the fault, without the position.
     #[must_use]
     pub const fn what(&self) -> &'static str {
         self.what
     }
 
-    /// Where the offending item starts, in bytes from the beginning.
+    /// The offset of the faulty item, in bytes.
     #[must_use]
     pub const fn at(&self) -> usize {
         self.at

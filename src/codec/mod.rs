@@ -2,8 +2,8 @@
 //!
 //! Duty: the byte formats of `docs/format.md` and the framing of streams, each in one file, both
 //! directions together.
-//! Invariant: total. Every input gives a value or [`Malformed`]; work and memory are bounded by the
-//! input's length, and the stack by a constant.
+//! Invariant: total. Every input gives a value or [`Malformed`]. The length of the input bounds
+//! work and memory, a constant bounds the stack.
 //! Never: I/O, a panic, a guess. A reader accepts exactly what the writer writes.
 
 pub mod cbor;

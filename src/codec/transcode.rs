@@ -1,9 +1,9 @@
-//! Values between formats: the CBOR of openkv's own files ⇄ V8's format of Deno's files and
-//! protocol.
+//! Converts values between formats: the CBOR of openkv's own files ⇄ V8's format of Deno's files
+//! and protocol.
 //!
-//! Most values are plain data: objects and arrays of numbers, texts and dates without shared
-//! references. These are rewritten in one pass, head by head ([`fast`]); all others are decoded
-//! into a [`Value`](crate::model::Value) and encoded. Both ways give the same bytes
+//! Most values are plain data: objects and arrays of numbers, strings and dates without shared
+//! references. [`fast`] rewrites these in one pass, head by head; all others are decoded into a
+//! [`Value`](crate::model::Value) and encoded. Both ways give the same bytes
 //! (docs/decisions/0022-values-are-transcoded-head-by-head.md).
 
 mod fast;
@@ -79,7 +79,7 @@ mod tests {
             let entries = (0..depth % 40).map(|at| (format!("n{at}").as_str().into(), inner));
             let entries: Vec<_> = entries.collect();
             let last = entries.last().cloned();
-            // One reference to what is inside, so that nothing is met twice.
+            // One reference to each node, so that nothing is shared.
             let one = value.push(crate::model::Node::Number(f64::from(depth)));
             let mut entries: Vec<_> = entries.into_iter().map(|(name, _)| (name, one)).collect();
             if let (Some(end), Some(_)) = (entries.last_mut(), last) {
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(into_cbor::plain(&in_v8), Some(in_cbor));
     }
 
-    /// Found by fuzzing: the one-pass way did not sort array indexes.
+    /// Found by fuzzing: the one-pass conversion did not sort array indexes.
     #[test]
     fn indexes_are_sorted_by_both_ways() {
         for bytes in [
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_refused_by_both_ways() {
+    fn truncated_bytes_are_rejected_by_both_ways() {
         for (name, cbor_bytes, v8_bytes) in vectors() {
             for len in 0..v8_bytes.len() {
                 let cut = &v8_bytes[..len];

@@ -1,10 +1,11 @@
-//! Arrays put end to end without decoding what is in them.
+//! Concatenates arrays without decoding their items.
 
 use super::decode::decode;
 use super::head::{Head, Reader, TAG_SHAREABLE, Writer};
 use crate::model::Node;
 
-/// The first byte of tags 28 and 29, and their second: how a value begins to share objects.
+/// The bytes of tags 28 and 29, which mark and reference shared objects: the first byte, then the
+/// second.
 const TAG_ONE_BYTE: u8 = 0xd8;
 const SHARING_TAGS: [u8; 2] = [0x1c, 0x1d];
 
@@ -13,12 +14,12 @@ const SHARING_TAGS: [u8; 2] = [0x1c, 0x1d];
 pub struct Items<'a> {
     count: usize,
     bytes: &'a [u8],
-    /// Whether the array itself is referred to from inside.
+    /// Whether an item may refer to the array itself.
     shareable: bool,
 }
 
-/// The items of a value that is an array without holes and further properties; `None` for any
-/// other. What is in it is not looked at.
+/// The items of an array without holes and further properties; `None` for any other value. Does not
+/// validate the items.
 #[must_use]
 pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
     let mut reader = Reader::new(bytes);
@@ -31,7 +32,8 @@ pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
     Some(Items { count, bytes: bytes.get(reader.at()..)?, shareable })
 }
 
-/// The length of an array, with holes and further properties or without; `None` for any other value.
+/// The length of an array, also of one with holes or further properties; `None` for any other
+/// value.
 #[must_use]
 pub fn array_length(bytes: &[u8]) -> Option<u32> {
     if let Some(items) = plain_items(bytes) {
@@ -45,8 +47,9 @@ pub fn array_length(bytes: &[u8]) -> Option<u32> {
 }
 
 impl Items<'_> {
-    /// Whether nothing in the array can be a shared object or a reference to one, so that it can
-    /// stand inside any other value. May be false for an array of which it is true.
+    /// Whether the array contains no shared object and no reference to one, so that its items can
+    /// be moved into any other value. May return `false` for such an array, never `true` for
+    /// another.
     #[must_use]
     pub fn share_nothing(&self) -> bool {
         let mut rest = self.bytes;
@@ -60,8 +63,7 @@ impl Items<'_> {
     }
 }
 
-/// The array of one's items and then the other's; one of them must share nothing
-/// ([`Items::share_nothing`]).
+/// The array of the items of both; one of the two must share nothing ([`Items::share_nothing`]).
 #[must_use]
 pub fn joined(first: Items<'_>, second: Items<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
@@ -92,7 +94,7 @@ mod tests {
     #[test]
     fn arrays_of_every_kind_have_a_length() {
         assert_eq!(array_length(&[0x82, 1, 2]), Some(2));
-        // An array that holds itself, and [ , ] with a name beside its hole.
+        // An array that contains itself, and [ , ] with a property beside its hole.
         assert_eq!(array_length(&[0xd8, 28, 0x81, 0xd8, 29, 0]), Some(1));
         let hole = [0xd8, 27, 0x83, 0x65, b'A', b'r', b'r', b'a', b'y', 1, 0xa0];
         assert_eq!(array_length(&hole), Some(1));
@@ -102,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn sharing_is_noticed_and_other_values_are_no_arrays() {
+    fn shared_objects_and_other_values_are_detected() {
         assert!(plain_items(&[0x80]).unwrap().share_nothing());
         // [a = {}, a]
         assert!(!plain_items(&[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0]).unwrap().share_nothing());
-        // An array that holds itself.
+        // An array that contains itself.
         assert!(!plain_items(&[0xd8, 28, 0x81, 0xd8, 29, 0]).unwrap().share_nothing());
         // A date is a tag too.
         assert!(plain_items(&[0x81, 0xd8, 72, 0x40]).unwrap().share_nothing());

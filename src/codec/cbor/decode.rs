@@ -1,7 +1,7 @@
 //! Bytes → value.
 //!
-//! One loop with a stack of its own: an item is read up to the first item inside it, and then a
-//! frame waits until all of those have come.
+//! One loop with an explicit stack: it reads an item up to its first child, then pushes a frame
+//! that collects the children.
 
 use super::decoder::{Decoder, UNFINISHED};
 use super::frames::{Children, Frame, Identity};
@@ -18,11 +18,10 @@ use crate::model::{ErrorName, ErrorProperties, Node, NodeId, VALUE_DEPTH_MAX, Va
 /// Time and memory are proportional to the input: fewer than 256 bytes for each of its bytes, 512
 /// for each level of nesting, and 4 KiB.
 ///
-/// # Errors
-/// Anything that [`encode`](super::encode) would not have written for some JavaScript value:
-/// malformed CBOR, unknown tags and names, forms that are not the shortest, a property or key that
-/// occurs twice, a reference to nothing, nesting beyond [`VALUE_DEPTH_MAX`] levels, bytes after the
-/// end. Whether a regular expression's source can be compiled is not checked.
+/// Anything that [`encode`](super::encode) would not write for a JavaScript value: malformed CBOR,
+/// unknown tags and names, forms that are not the shortest, a property or key that occurs twice, a
+/// reference to a missing object, nesting beyond [`VALUE_DEPTH_MAX`] levels, trailing bytes. Does
+/// not check that the source of a regular expression compiles.
 ///
 /// ```
 /// use openkv::codec::cbor;
@@ -68,8 +67,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads an item up to the first item inside it: its node if that is all, `None` if a frame
-    /// was opened.
+    /// Reads an item up to its first child. Returns its node if it has no children, `None` if it
+    /// opened a frame.
     fn item(&mut self) -> Result<Option<NodeId>, Malformed> {
         let start = self.reader;
         let mut head = self.reader.head()?;
@@ -102,7 +101,7 @@ impl<'a> Decoder<'a> {
         Ok(Some(id))
     }
 
-    /// What follows a tag: a node, or `None` if a frame was opened.
+    /// Reads the content of a tag: a node, or `None` if it opened a frame.
     fn tagged(&mut self, id: NodeId, tag: u64) -> Result<Option<Node>, Malformed> {
         let start = self.reader;
         Ok(Some(match tag {
@@ -125,7 +124,7 @@ impl<'a> Decoder<'a> {
         }))
     }
 
-    /// What follows tag 27: a name and what belongs to it.
+    /// Reads the content of tag 27: a name and its data.
     fn generic(&mut self, id: NodeId) -> Result<Option<Node>, Malformed> {
         let start = self.reader;
         let Head::Array(items) = self.reader.head()? else {
@@ -200,7 +199,7 @@ impl<'a> Decoder<'a> {
         self.reader.fail("invalid value: nested too deeply")
     }
 
-    /// What tells the item that has just been read from others in a `Map` or `Set`.
+    /// The identity of the item just read as a key or item of a `Map` or `Set`.
     fn identity(&self, id: NodeId, start: Reader<'a>) -> Identity<'a> {
         match self.value.node(id) {
             Some(Node::Number(n)) if *n == 0.0 && n.is_sign_negative() => Identity::NegativeZero,

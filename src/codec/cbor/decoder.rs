@@ -1,12 +1,12 @@
-//! The state of a decoding: the reader, the nodes so far, and those that tag 29 may name.
+//! The state of a decoding: the reader, the nodes so far, and the shareable objects.
 
 use super::Malformed;
 use super::frames::Frame;
 use super::head::{Head, Reader};
 use crate::model::{Node, NodeId, Value};
 
-/// Stands for a node until all of it has been read; it has identity, since what is inside may refer
-/// to it.
+/// Placeholder for a node whose content is not read yet. It is an object, because its content may
+/// refer to it.
 pub(super) const UNFINISHED: Node = Node::Object(Vec::new());
 
 pub(super) struct Decoder<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Decoder<'a> {
     pub(super) frames: Vec<Frame<'a>>,
 }
 
-/// An object wrapped in tag 28.
+/// An object in tag 28.
 struct Share {
     id: NodeId,
     met_again: bool,
@@ -32,7 +32,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The value, if the bytes end here and each shareable was shared.
+    /// The value, if no bytes are left and every shareable object was referenced.
     pub(super) fn end(self) -> Result<Value, Malformed> {
         self.reader.end()?;
         if self.shares.iter().any(|share| !share.met_again) {
@@ -41,13 +41,13 @@ impl<'a> Decoder<'a> {
         Ok(self.value)
     }
 
-    /// Numbers the node after tag 28 and reads on.
+    /// Numbers the node after tag 28 and reads the next head.
     pub(super) fn share(&mut self, id: NodeId) -> Result<Head, Malformed> {
         self.shares.push(Share { id, met_again: false });
         self.reader.head()
     }
 
-    /// The node that tag 29 names.
+    /// The node that tag 29 refers to.
     pub(super) fn shared(&mut self) -> Result<NodeId, Malformed> {
         let start = self.reader;
         let index = usize::try_from(self.reader.count()?).unwrap_or(usize::MAX);

@@ -1,7 +1,7 @@
 //! Value → bytes.
 //!
-//! Two walks, each with a stack of its own: the first finds the objects that are met more than
-//! once, the second writes.
+//! Two walks, each with an explicit stack: the first counts the occurrences of objects, the second
+//! writes.
 
 use super::head::{TAG_MAP, TAG_SET, TAG_SHAREABLE, TAG_SHARED, Writer};
 use super::number::write_bigint;
@@ -11,14 +11,14 @@ use crate::model::{
     Error, ErrorProperties, JsString, Kind, Node, NodeId, Result, VALUE_DEPTH_MAX, Value, Window,
 };
 
-/// Encodes a value: the bytes that JavaScript would write for it.
+/// Encodes a value to the bytes that JavaScript would write for it.
 ///
-/// A tree that no JavaScript value has (a name that occurs twice, a `Date` beyond its range) is
-/// written as it is; [`decode`](super::decode) refuses it.
+/// A tree that no JavaScript value has (a duplicate property name, a `Date` out of range) is
+/// written as it is; [`decode`](super::decode) rejects it.
 ///
 /// # Errors
-/// `Range` if it is nested beyond [`VALUE_DEPTH_MAX`] levels; `Invalid` if a node names one that is
-/// not of this value, or a [`Window`] one that is no buffer.
+/// `Range` if it is nested beyond [`VALUE_DEPTH_MAX`] levels; `Invalid` if a node refers to an id
+/// outside this value, or a [`Window`] to a node that is no buffer.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     let sharing = find_shared(value)?;
     let mut encoder =
@@ -33,13 +33,13 @@ pub fn encode(value: &Value) -> Result<Vec<u8>> {
     Ok(encoder.writer.into_bytes())
 }
 
-/// How an object occurs.
+/// How often an object occurs, and whether it is written.
 #[derive(Clone, Copy, PartialEq)]
 enum Sharing {
     Unseen,
     Once,
     /// More than once, and not written yet.
-    Often,
+    Repeated,
     /// Written as shareable, with this index.
     Marked(u64),
 }
@@ -48,7 +48,7 @@ fn node_of(value: &Value, id: NodeId) -> Result<&Node> {
     value.node(id).ok_or_else(|| Error::invalid("a node of another value"))
 }
 
-/// How often each node is met, by index.
+/// Counts the occurrences of each node, by index.
 fn find_shared(value: &Value) -> Result<Vec<Sharing>> {
     let mut sharing = vec![Sharing::Unseen; value.node_count()];
     let mut waiting = vec![value.root_id()];
@@ -58,7 +58,7 @@ fn find_shared(value: &Value) -> Result<Vec<Sharing>> {
             continue;
         };
         if *state != Sharing::Unseen {
-            *state = Sharing::Often;
+            *state = Sharing::Repeated;
             continue;
         }
         *state = Sharing::Once;
@@ -76,7 +76,7 @@ fn find_shared(value: &Value) -> Result<Vec<Sharing>> {
     Ok(sharing)
 }
 
-/// What is still to be written, the next one last.
+/// Pending work; the last element is next.
 enum Task<'v> {
     Name(&'v JsString),
     /// A node inside `depth` containers.
@@ -89,17 +89,17 @@ enum Task<'v> {
 struct Encoder<'v> {
     value: &'v Value,
     sharing: Vec<Sharing>,
-    /// How many objects were written as shareable.
+    /// The number of objects written as shareable.
     marks: u64,
     writer: Writer,
     tasks: Vec<Task<'v>>,
 }
 
 impl<'v> Encoder<'v> {
-    /// Writes a node up to the first node inside it.
+    /// Writes a node up to its first child.
     fn node(&mut self, id: NodeId, depth: usize) -> Result<()> {
         let node = node_of(self.value, id)?;
-        if !node.is_primitive() && self.was_met(id) {
+        if !node.is_primitive() && self.wrote_reference(id) {
             return Ok(());
         }
         let writer = &mut self.writer;
@@ -145,8 +145,9 @@ impl<'v> Encoder<'v> {
         Ok(())
     }
 
-    /// Writes the mark of an object that is met again, or a reference instead of it.
-    fn was_met(&mut self, id: NodeId) -> bool {
+    /// If the object was written before, writes a reference and returns true. Otherwise writes its
+    /// mark, if it occurs again.
+    fn wrote_reference(&mut self, id: NodeId) -> bool {
         let Some(sharing) = self.sharing.get_mut(id.index()) else {
             return false;
         };
@@ -156,7 +157,7 @@ impl<'v> Encoder<'v> {
                 self.writer.count(index);
                 return true;
             }
-            Sharing::Often => {
+            Sharing::Repeated => {
                 self.writer.tag(TAG_SHAREABLE);
                 *sharing = Sharing::Marked(self.marks);
                 self.marks += 1;
@@ -205,7 +206,7 @@ impl<'v> Encoder<'v> {
             return Err(Error::invalid("a view of a node that is no buffer"));
         };
         view::write_class(&mut self.writer, window);
-        if !self.was_met(window.buffer) {
+        if !self.wrote_reference(window.buffer) {
             special::write_buffer(&mut self.writer, buffer);
         }
         view::write_place(&mut self.writer, window);
@@ -213,7 +214,7 @@ impl<'v> Encoder<'v> {
     }
 }
 
-/// The depth inside one more container.
+/// The depth inside one more container, within the limit.
 fn deeper(depth: usize) -> Result<usize> {
     if depth < VALUE_DEPTH_MAX {
         return Ok(depth + 1);

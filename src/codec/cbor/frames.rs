@@ -1,4 +1,4 @@
-//! What waits for the items inside it while a value is decoded.
+//! Containers whose items are still being decoded.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,14 @@ use crate::model::{ErrorProperties, JsString, Node, NodeId};
 
 /// A container with items still to come.
 pub(super) struct Frame<'a> {
-    /// The node that it will be.
+    /// The node of the container.
     pub(super) id: NodeId,
-    /// How many items are to come; the names of properties are not items.
+    /// The number of items to come; property names do not count.
     left: usize,
     children: Children<'a>,
 }
 
-/// What has come.
+/// The items read so far.
 pub(super) enum Children<'a> {
     Array(Vec<NodeId>),
     Set {
@@ -24,7 +24,7 @@ pub(super) enum Children<'a> {
     },
     Map {
         entries: Vec<(NodeId, NodeId)>,
-        /// The key whose value comes next.
+        /// The key of the value that comes next.
         key: Option<NodeId>,
         met: HashSet<Identity<'a>>,
     },
@@ -32,20 +32,20 @@ pub(super) enum Children<'a> {
         /// The array's length, `None` for an object.
         array_length: Option<u32>,
         entries: Vec<(JsString, NodeId)>,
-        /// The name whose value comes next.
+        /// The name of the value that comes next.
         name: JsString,
         met: HashSet<&'a [u8]>,
     },
     Cause(ErrorProperties),
 }
 
-/// What makes an item of a `Map` or `Set` the same as another.
+/// Equal for two items that a `Map` or `Set` treats as the same.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) enum Identity<'a> {
     /// Equal primitives have equal bytes.
     Primitive(&'a [u8]),
     Object(NodeId),
-    /// Cannot be a key or item: JavaScript makes it 0.
+    /// Invalid as a key or item: JavaScript stores 0 instead.
     NegativeZero,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
 
     pub(super) fn map(id: NodeId, len: usize) -> Self {
         let (entries, met) = (Vec::new(), HashSet::new());
-        // `Reader::head` has seen that there are as many bytes.
+        // `Reader::head` has checked that the input has at least `len` bytes left.
         Self::new(id, len.saturating_mul(2), Children::Map { entries, key: None, met })
     }
 
@@ -86,7 +86,7 @@ impl<'a> Frame<'a> {
         self.left == 0
     }
 
-    /// Reads what stands before the next item: the name of a property.
+    /// Reads the property name before the next item, in a frame of properties.
     pub(super) fn read_name(&mut self, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         if let Children::Properties { name, met, .. } = &mut self.children {
             let start = *reader;
@@ -98,7 +98,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// Takes the next item.
+    /// Adds an item to the frame.
     pub(super) fn accept(
         &mut self,
         id: NodeId,
@@ -124,7 +124,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// The node, when all items have come.
+    /// The node, once all items are read.
     pub(super) fn into_node(self) -> Result<Node, &'static str> {
         Ok(match self.children {
             Children::Array(items) => Node::Array(items),
@@ -150,12 +150,13 @@ fn meet<'a>(met: &mut HashSet<Identity<'a>>, identity: Identity<'a>) -> Result<(
     Ok(())
 }
 
-/// Whether a property of this name is not one beside the items.
+/// Whether the name is an index or `length`, which no further property of an array can have.
 fn is_of_arrays(name: &JsString) -> bool {
     name.as_array_index().is_some() || name.as_str() == Some("length")
 }
 
-/// Indexes come first, ascending and below the length; something is missing or there is more.
+/// Requires indexes first, ascending and below the length, and at least one hole or further
+/// property.
 fn check_sparse(length: u32, entries: &[(JsString, NodeId)]) -> Result<(), &'static str> {
     let indexes: Vec<u32> = entries.iter().map_while(|(name, _)| name.as_array_index()).collect();
     let beside = entries.get(indexes.len()..).unwrap_or_default();

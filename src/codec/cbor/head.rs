@@ -1,8 +1,8 @@
-//! The heads of data items: `ciborium` takes them apart, this file sees that each is in the one form
-//! that is written.
+//! The heads of data items. `ciborium` parses them; this file checks that each is in the canonical
+//! form.
 //!
-//! Invariant: every length is definite, every head in its shortest form, every float 64 bits wide
-//! and every NaN the same; a number is an integer head exactly when it can be.
+//! Invariant: every length is definite, every head has its shortest form, every float has 64 bits
+//! and every NaN the same bits; a number is an integer head exactly when it can be one.
 
 use ciborium_ll::{Decoder, Error, Header};
 
@@ -42,26 +42,25 @@ pub(super) const TAG_SET: u64 = 258;
 pub(super) const TAG_MAP: u64 = 259;
 pub(super) const TAG_WTF8: u64 = 273;
 
-/// One head, and with it the whole item unless it has a body or items of its own.
+/// One head. It is the whole item unless a body or items follow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Head {
     Undefined,
     Null,
     Bool(bool),
     Number(f64),
-    /// Bytes follow.
+    /// The length of the body, in bytes.
     Bytes(usize),
-    /// Bytes of UTF-8 follow.
+    /// The length of the body, in bytes of UTF-8.
     Text(usize),
-    /// Items follow.
+    /// The number of items.
     Array(usize),
-    /// Pairs of items follow.
+    /// The number of pairs.
     Map(usize),
-    /// One item follows.
     Tag(u64),
 }
 
-/// Reads items from the beginning of a byte string.
+/// Reads items in order.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -73,12 +72,12 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// At the beginning again.
+    /// A reader at the beginning of the same bytes.
     pub(super) fn rewound(self) -> Self {
         Self { at: 0, ..self }
     }
 
-    /// Where the next item starts.
+    /// The offset of the next item.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -87,7 +86,7 @@ impl<'a> Reader<'a> {
         self.bytes.len().saturating_sub(self.at)
     }
 
-    /// What has been read since `start`.
+    /// The bytes read since `start`.
     pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or_default()
     }
@@ -96,7 +95,7 @@ impl<'a> Reader<'a> {
         Err(Malformed::new(what, self.at))
     }
 
-    /// Nothing may follow.
+    /// Fails if bytes are left.
     pub(super) fn end(&self) -> Result<(), Malformed> {
         if self.at == self.bytes.len() {
             Ok(())
@@ -105,7 +104,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next head, which must be canonical.
+    /// Reads the next head, which must be canonical.
     pub(super) fn head(&mut self) -> Result<Head, Malformed> {
         let start = *self;
         let head = match self.header()? {
@@ -125,7 +124,7 @@ impl<'a> Reader<'a> {
             Header::Simple(_) => return start.fail("invalid value: unknown simple value"),
             Header::Bytes(Some(len)) => Head::Bytes(len),
             Header::Text(Some(len)) => Head::Text(len),
-            // Every item is a byte at least.
+            // Each item has at least one byte.
             Header::Array(Some(len)) if len > self.left() => return start.fail(TRUNCATED),
             Header::Map(Some(len)) if len > self.left() / 2 => return start.fail(TRUNCATED),
             Header::Array(Some(len)) => Head::Array(len),
@@ -140,7 +139,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// A float64 whatever its value: the one place where an integer is written so is a date.
+    /// Reads a float64 of any value. Only a date may have a whole number in this form.
     pub(super) fn float(&mut self) -> Result<f64, Malformed> {
         let start = *self;
         match self.header()? {
@@ -149,7 +148,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `len` bytes of an item's body.
+    /// Reads the next `len` bytes of a body.
     pub(super) fn body(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(body) = rest.get(..len) else {
@@ -165,7 +164,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(body).or_else(|_| start.fail("invalid value: text that is not UTF-8"))
     }
 
-    /// An item that must be a byte string.
+    /// Reads an item that must be a byte string.
     pub(super) fn byte_string(&mut self) -> Result<&'a [u8], Malformed> {
         let start = *self;
         match self.head()? {
@@ -174,7 +173,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An item that must be a string.
+    /// Reads an item that must be a string.
     pub(super) fn string(&mut self) -> Result<JsString, Malformed> {
         let start = *self;
         let head = self.head()?;
@@ -184,7 +183,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The rest of an item that must be a string.
+    /// Reads the rest of an item that must be a string.
     pub(super) fn string_of(&mut self, head: Head) -> Result<JsString, Malformed> {
         match head {
             Head::Text(len) => Ok(self.text(len)?.into()),
@@ -193,7 +192,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An item that must be a whole number from 0 to [`SAFE_INTEGER_MAX`].
+    /// Reads an item that must be a whole number from 0 to [`SAFE_INTEGER_MAX`].
     pub(super) fn count(&mut self) -> Result<u64, Malformed> {
         let start = *self;
         match self.head()? {
@@ -202,7 +201,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The rest of a string with lone surrogates, after its tag.
+    /// Reads the rest of a string with lone surrogates, after its tag.
     pub(super) fn wtf8(&mut self) -> Result<JsString, Malformed> {
         let start = *self;
         let string = JsString::from_wtf8(self.byte_string()?.to_vec());
@@ -234,7 +233,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Length of a head as it is written.
+/// Length of a head in the encoding.
 fn head_bytes(header: &Header) -> usize {
     let argument = match *header {
         Header::Float(_) => return FLOAT64_HEAD_BYTES,
@@ -294,7 +293,7 @@ impl Writer {
         }
     }
 
-    /// A whole number up to [`SAFE_INTEGER_MAX`].
+    /// Writes a whole number up to [`SAFE_INTEGER_MAX`].
     pub(super) fn count(&mut self, n: u64) {
         self.head(MAJOR_POSITIVE, n);
     }

@@ -23,12 +23,12 @@ use crate::model::{FILTER_LOOK_VISITS, FILTER_VISIT_BYTES, Node};
 #[derive(Clone, Copy)]
 pub struct ItemRef<'a> {
     reader: Reader<'a>,
-    /// Whether the item was reached through a reference.
+    /// Whether a reference led to the item.
     again: bool,
 }
 
-/// The head of an item. A container has the number of its items and a reference to the first;
-/// [`ItemRef::next`] gives the following ones.
+/// The head of an item. A container holds the number of its items and the first of them;
+/// [`ItemRef::next`] returns the following ones.
 #[derive(Clone, Copy)]
 pub enum Item<'a> {
     /// `undefined`.
@@ -39,11 +39,11 @@ pub enum Item<'a> {
     Bool(bool),
     /// A number.
     Number(f64),
-    /// A bigint: its magnitude, big-endian without leading zeros; that of `-1 - n` if negative.
+    /// A bigint. For a negative one the magnitude is that of `-1 - n`.
     BigInt {
         /// Whether it is below zero.
         negative: bool,
-        /// The magnitude.
+        /// Big-endian, without leading zeros.
         magnitude: &'a [u8],
     },
     /// A string, in WTF-8.
@@ -52,15 +52,16 @@ pub enum Item<'a> {
     Bytes(&'a [u8]),
     /// A `Date`, in ms since the epoch; NaN when invalid.
     Date(f64),
-    /// An array of so many items.
+    /// The number of items, and the first.
     Array(usize, ItemRef<'a>),
-    /// An array with holes: pairs of an index or name, and an item.
+    /// An array with holes: the number of pairs of an index or name and an item, and the first
+    /// name.
     SparseArray(usize, ItemRef<'a>),
-    /// A `Set` of so many items.
+    /// The number of items, and the first.
     Set(usize, ItemRef<'a>),
-    /// An object of so many pairs of a name and an item.
+    /// The number of pairs of a name and an item, and the first name.
     Object(usize, ItemRef<'a>),
-    /// A `Map` of so many pairs of items.
+    /// The number of pairs of items, and the first key.
     Map(usize, ItemRef<'a>),
     /// A value that filters never compare: an error, a regular expression, a typed array.
     Other,
@@ -81,7 +82,7 @@ impl Item<'_> {
 }
 
 /// The state of reading one value: an index of its shareable items, built at the first reference,
-/// and the number of items that may still be visited behind references.
+/// and the number of items that it may still visit behind references.
 pub struct LazyReader<'a> {
     shared: Option<Vec<Reader<'a>>>,
     left: usize,
@@ -91,11 +92,11 @@ pub struct LazyReader<'a> {
     ended: bool,
 }
 
-/// Called with the number of items visited since the last call; `false` ends the reading.
+/// Receives the number of items visited since the last call; `false` ends the reading.
 pub type GoesOn<'a> = &'a dyn Fn(usize) -> bool;
 
 impl<'a> LazyReader<'a> {
-    /// A reader that may visit so many items behind references.
+    /// A reader that may visit up to so many items behind references.
     #[must_use]
     pub fn new(visits: usize) -> Self {
         Self { shared: None, left: visits, work: 0, goes_on: None, ended: false }
@@ -107,13 +108,13 @@ impl<'a> LazyReader<'a> {
         Self { goes_on: Some(goes_on), ..self }
     }
 
-    /// Whether `goes_on` ended the reading: errors then say nothing about the value.
+    /// Whether `goes_on` ended the reading; errors then say nothing about the value.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Counts visits of items up to `here`.
+    /// Counts visits of items up to `here`, against the bound if a reference led there.
     fn count(&mut self, visits: usize, here: ItemRef<'a>) -> Result<(), Malformed> {
         self.work = self.work.saturating_add(visits);
         if self.work >= FILTER_LOOK_VISITS {
@@ -132,7 +133,7 @@ impl<'a> LazyReader<'a> {
         Ok(())
     }
 
-    /// The shareable item with this number, behind its tag.
+    /// The content of the shareable item with this number.
     fn find(&mut self, from: Reader<'a>, index: u64) -> Result<Reader<'a>, Malformed> {
         let items = match &mut self.shared {
             Some(items) => items,
@@ -143,7 +144,7 @@ impl<'a> LazyReader<'a> {
     }
 }
 
-/// Every item behind a tag 28, in order. Heads follow each other in the bytes, so nesting needs no
+/// Every item in a tag 28, in order. The heads follow each other in the bytes, so nesting needs no
 /// stack.
 fn shareables(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>, Malformed> {
     let mut items = Vec::new();
@@ -158,8 +159,8 @@ fn shareables(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>, Malformed> {
     Ok(items)
 }
 
-/// Calls `show` with the range of each string in a value, in order: its characters without the
-/// head. Names that belong to the format count as strings.
+/// Calls `show` with the byte range of each string in a value, in order, without its head. Includes
+/// names that belong to the format.
 ///
 /// # Errors
 /// Bytes that are no value.
@@ -185,13 +186,13 @@ pub fn texts(bytes: &[u8], show: &mut dyn FnMut(Range<usize>)) -> Result<(), Mal
 }
 
 impl<'a> ItemRef<'a> {
-    /// The start of a value.
+    /// The root of a value.
     #[must_use]
     pub fn of(bytes: &'a [u8]) -> Self {
         Self { reader: Reader::new(bytes), again: false }
     }
 
-    /// Reads the item's head.
+    /// Reads the head of the item.
     ///
     /// # Errors
     /// For invalid bytes, and for more visits behind references than the reader allows.
@@ -205,7 +206,7 @@ impl<'a> ItemRef<'a> {
         Ok(item)
     }
 
-    /// The item, and whether it was reached through a reference.
+    /// The item, and whether a reference led to it.
     fn item(self, lazy: &mut LazyReader<'a>) -> Result<(Item<'a>, bool), Malformed> {
         let Self { mut reader, mut again } = self;
         let mut head = reader.head()?;
@@ -281,7 +282,7 @@ impl<'a> ItemRef<'a> {
         Ok(next)
     }
 
-    /// Reads a string, in WTF-8, and gives the item after it.
+    /// Reads a string, in WTF-8, and returns it with the item after it.
     ///
     /// # Errors
     /// If the item is no string; as [`ItemRef::open`].
@@ -302,8 +303,8 @@ fn visits(body: &[u8]) -> usize {
     1 + body.len() / FILTER_VISIT_BYTES
 }
 
-/// The item behind tag 27. Of these, filters step into arrays with holes, and compare a
-/// `Uint8Array` over a shared buffer.
+/// The item in tag 27. Filters only need arrays with holes, and a `Uint8Array` over a shared
+/// buffer.
 fn generic<'a>(object: ItemRef<'a>, lazy: &mut LazyReader<'a>) -> Result<Item<'a>, Malformed> {
     let ItemRef { mut reader, again } = object;
     let Head::Array(items) = reader.head()? else {
@@ -326,7 +327,7 @@ fn generic<'a>(object: ItemRef<'a>, lazy: &mut LazyReader<'a>) -> Result<Item<'a
     }
 }
 
-/// The bytes that a `Uint8Array` shows of `buffer`; its offset and length follow the buffer.
+/// The bytes of `buffer` that a `Uint8Array` covers; its offset and length follow the buffer.
 fn window<'a>(buffer: ItemRef<'a>, lazy: &mut LazyReader<'a>) -> Result<Item<'a>, Malformed> {
     let mut bounds = buffer.next(lazy)?.reader;
     let offset = bounds.count()?;
@@ -348,7 +349,7 @@ fn window<'a>(buffer: ItemRef<'a>, lazy: &mut LazyReader<'a>) -> Result<Item<'a>
         Head::Tag(TAG_SHAREABLE) => drop(reader.head()?),
         _ => {}
     }
-    // Tag 27 has been read: ["ArrayBuffer", bytes, …].
+    // Tag 27 is already read: ["ArrayBuffer", bytes, …].
     let Head::Array(_) = reader.head()? else { return buffer.reader.fail("invalid value: view") };
     let class = ItemRef { reader, again: buffer.again };
     let bytes = class.name(lazy)?.1.reader.byte_string()?;

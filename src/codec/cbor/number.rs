@@ -1,5 +1,5 @@
-//! Numbers and bigints that are whole values: read and written without a tree, since every `sum`
-//! does both.
+//! Values that are a single number or bigint, read and written without a tree: every `sum` does
+//! both.
 
 use num_bigint::{BigInt, Sign};
 
@@ -7,8 +7,8 @@ use super::Malformed;
 use super::head::{Head, Reader, TAG_BIGINT, TAG_NEGATIVE_BIGINT, Writer};
 use crate::model::Numeric;
 
-/// The number or bigint that the value is, `None` if it is anything else. What follows another
-/// value's first bytes is not looked at, so `None` does not say that it is well formed.
+/// The number or bigint that the value is; `None` for any other value, without validating the rest
+/// of its bytes.
 ///
 /// ```
 /// use openkv::codec::cbor;
@@ -30,7 +30,7 @@ pub fn number_of(bytes: &[u8]) -> Option<Numeric> {
     reader.end().ok().map(|()| number)
 }
 
-/// The value that is this number.
+/// Encodes a number.
 #[must_use]
 pub fn encode_number(n: f64) -> Vec<u8> {
     let mut writer = Writer::new();
@@ -38,7 +38,7 @@ pub fn encode_number(n: f64) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// The value that is this bigint.
+/// Encodes a bigint.
 #[must_use]
 pub fn encode_bigint(n: &BigInt) -> Vec<u8> {
     let mut writer = Writer::new();
@@ -46,7 +46,7 @@ pub fn encode_bigint(n: &BigInt) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// The rest of a bigint, after its tag.
+/// Reads the rest of a bigint, after its tag.
 pub(super) fn read_bigint(reader: &mut Reader<'_>, tag: u64) -> Result<BigInt, Malformed> {
     let start = *reader;
     let magnitude = reader.byte_string()?;
@@ -63,7 +63,7 @@ pub(super) fn write_bigint(writer: &mut Writer, n: &BigInt) {
         Sign::NoSign | Sign::Plus => (TAG_BIGINT, n.to_bytes_be()),
     };
     writer.tag(tag);
-    // Zero has no bytes here, though it has one in the magnitude.
+    // Zero has an empty byte string in the format, but one byte in `magnitude`.
     writer.bytes(match magnitude.1.as_slice() {
         [0] => &[],
         magnitude => magnitude,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_number() {
+    fn other_values_are_no_number() {
         let others: [&[u8]; 15] = [
             &[],
             &[0x18],
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bigint_sums_survive_the_bytes(a in any_bigint(), b in any_bigint()) {
+        fn bigint_sums_round_trip(a in any_bigint(), b in any_bigint()) {
             let read = |n: &BigInt| match number_of(&encode_bigint(n)) {
                 Some(Numeric::BigInt(n)) => n,
                 other => panic!("{other:?}"),
@@ -172,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn number_sums_survive_the_bytes(a in any::<f64>(), b in any::<f64>()) {
+        fn number_sums_round_trip(a in any::<f64>(), b in any::<f64>()) {
             let read = |n: f64| match number_of(&encode_number(n)) {
                 Some(Numeric::Number(n)) => n,
                 other => panic!("{other:?}"),
@@ -182,7 +182,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_taken_has_no_other_encoding(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn accepted_bytes_are_canonical(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             match number_of(&bytes) {
                 Some(Numeric::Number(n)) => prop_assert_eq!(encode_number(n), bytes),
                 Some(Numeric::BigInt(n)) => prop_assert_eq!(encode_bigint(&n), bytes),

@@ -1,18 +1,19 @@
-//! Objects without items inside them: dates, and those of tag 27 that are a name and some data.
-//! Reading and writing of each stand together.
+//! Objects without child items: dates, and the forms of tag 27 that are a name and data. Reader and
+//! writer of each form stand together.
 
 use super::Malformed;
 use super::head::{Head, Reader, TAG_BIGINT, TAG_DATE, TAG_GENERIC, TAG_NEGATIVE_BIGINT, Writer};
 use super::number::{read_bigint, write_bigint};
 use crate::model::{Blob, Boxed, Buffer, DomException, FileProperties, Node, RegExp, ViewClass};
 
-/// Farthest that a `Date` reaches from the epoch, in ms.
+/// The largest distance of a `Date` from the epoch, in ms.
 const DATE_MS_MAX: f64 = 8.64e15;
 
-/// All flags of regular expressions, in the order in which `flags` shows them.
+/// All flags of regular expressions, in the order of JavaScript's `flags`.
 const REGEXP_FLAGS: &str = "dgimsuvy";
 
-/// What follows the name in tag 27 `[name, …]` of `items` items; `None` if there is no such object.
+/// Reads the content after the name in a tag 27 of `items` items; `None` for a name without such a
+/// form.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     name: &str,
@@ -34,7 +35,7 @@ pub(super) fn read(
     }))
 }
 
-/// A buffer after its name.
+/// Reads a buffer, after its name.
 pub(super) fn read_buffer(reader: &mut Reader<'_>, items: usize) -> Result<Buffer, Malformed> {
     let start = *reader;
     let bytes = reader.byte_string()?.to_vec();
@@ -53,24 +54,24 @@ pub(super) fn write_buffer(writer: &mut Writer, buffer: &Buffer) {
     }
 }
 
-/// Tag 27, the length of its array, and the name.
+/// Writes tag 27, the length of its array, and the name.
 pub(super) fn write_name(writer: &mut Writer, name: &str, items: usize) {
     writer.tag(TAG_GENERIC);
     writer.array(items);
     writer.text(name);
 }
 
-/// A date after its tag.
+/// Reads a date, after its tag.
 pub(super) fn read_date(reader: &mut Reader<'_>) -> Result<Node, Malformed> {
     let start = *reader;
     let seconds = reader.float()?;
     if seconds.is_nan() {
         return Ok(Node::Date(f64::NAN));
     }
-    // Beyond 2^42 seconds the product can be closer to half a millisecond than to a whole one.
+    // Beyond 2^42 seconds the product can be nearer to half a millisecond than to a whole one.
     let rounded = (seconds * 1000.0).round();
     let candidates = [rounded, rounded - 1.0, rounded + 1.0];
-    // Adding 0 turns −0, which no Date holds, into 0, which has other seconds.
+    // A Date holds no −0. Adding 0 turns −0 into 0, whose seconds have other bits.
     let written = |ms: &f64| ((ms + 0.0) / 1000.0).to_bits() == seconds.to_bits();
     match candidates.into_iter().find(written).filter(|ms| ms.abs() <= DATE_MS_MAX) {
         Some(ms) => Ok(Node::Date(ms + 0.0)),

@@ -1,4 +1,4 @@
-//! What is taken, what is refused, and how deep and large it may be. `tests/golden.rs` adds the
+//! Accepted and rejected bytes, and the limits of depth and size. `tests/golden.rs` tests the
 //! vectors that both implementations share.
 
 mod graphs;
@@ -10,14 +10,15 @@ use crate::model::{
     Blob, Boxed, Error, JsString, Kind, Node, NodeId, VALUE_DEPTH_MAX, Value, ViewClass,
 };
 
-/// Runs on a stack that a recursion as deep as the data would overrun.
+/// Runs `work` on a stack that a recursion as deep as the data would overflow.
 fn on_a_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     const STACK_BYTES: usize = 128 * 1024;
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap();
     thread.join().unwrap()
 }
 
-/// Decodes, and checks that encoding gives the bytes back and that any CBOR reader would take them.
+/// Decodes, and checks that encoding gives the same bytes and that a generic CBOR reader accepts
+/// them.
 fn read(bytes: &[u8]) -> Value {
     let value = decode(bytes).unwrap_or_else(|error| panic!("{bytes:02x?}: {error}"));
     assert_eq!(encode(&value).unwrap(), bytes, "{value:?}");
@@ -76,9 +77,9 @@ fn leaves_have_the_bytes_of_the_format() {
 }
 
 #[test]
-fn every_date_comes_back() {
+fn every_date_round_trips() {
     let mut dates = vec![0.0, 1.0, -1.0, 8.64e15, -8.64e15, f64::NAN];
-    // Where rounding alone would be a millisecond off.
+    // Times at which rounding alone would be a millisecond off.
     dates.extend((0..2_000).map(|step| 4_398_046_511_104_001.0 + f64::from(step) * 52_776_001.0));
     dates.extend((0..2_000).map(|step| -8.64e15 + f64::from(step) * 8_640_000_000_017.0));
     for ms in dates {
@@ -89,7 +90,7 @@ fn every_date_comes_back() {
 }
 
 #[test]
-fn an_object_that_is_met_again_is_one_node() {
+fn a_repeated_object_is_one_node() {
     // a = [a, {b: a}]
     let value = read(&hex("d81c82 d81d00 a1 6162 d81d00"));
     let Node::Array(items) = root(&value) else { panic!("{value:?}") };
@@ -100,7 +101,7 @@ fn an_object_that_is_met_again_is_one_node() {
 
 #[test]
 fn indexes_of_shared_objects_follow_the_bytes() {
-    // [a, b, b, a] with a = [b']… where the mark of a stands before that of b.
+    // [a, b, b, a] with a = [b']: the mark of a comes before that of b.
     let value = read(&hex("84 d81ca0 d81c80 d81d01 d81d00"));
     let Node::Array(items) = root(&value) else { panic!("{value:?}") };
     assert_eq!((items[2], items[3]), (items[1], items[0]));
@@ -132,7 +133,7 @@ fn views_of_one_buffer_share_it() {
 }
 
 #[test]
-fn errors_keep_what_they_are_known_by() {
+fn errors_keep_their_standard_properties() {
     let value = read(&hex("d81b82 69547970654572726f72 a3 676d657373616765 616d
         65737461636b 6173 656361757365 d81b82 654572726f72 a0"
         .replace(char::is_whitespace, "")
@@ -145,7 +146,7 @@ fn errors_keep_what_they_are_known_by() {
     );
 }
 
-/// `depth` arrays, one in the other, around the bytes.
+/// `depth` nested arrays around the bytes.
 fn nested(depth: usize, inside: &[u8]) -> Vec<u8> {
     [vec![0x81; depth], inside.to_vec()].concat()
 }
@@ -196,7 +197,7 @@ fn ids_of_other_values_are_not_followed() {
 }
 
 #[test]
-fn a_length_that_is_only_claimed_costs_nothing() {
+fn a_declared_length_allocates_nothing() {
     for claim in
         ["9b0000000fffffffff", "bb0000000fffffffff", "5b0000000fffffffff", "7b7fffffffffffffff"]
     {

@@ -1,5 +1,5 @@
-//! Views of buffers: typed arrays and `DataView`, standing alone (RFC 8746) or over a buffer that
-//! others see or that can grow.
+//! Views of buffers: typed arrays and `DataView`, either stored alone (RFC 8746) or over a buffer
+//! that is shared or resizable.
 
 use super::Malformed;
 use super::decoder::{Decoder, UNFINISHED};
@@ -26,7 +26,7 @@ pub(super) fn class_of_tag(tag: u64) -> Option<ViewClass> {
     TAGS.iter().find(|entry| entry.1 == tag).map(|entry| entry.0)
 }
 
-/// A typed array after its tag.
+/// Reads a typed array, after its tag.
 pub(super) fn read_alone(reader: &mut Reader<'_>, class: ViewClass) -> Result<Node, Malformed> {
     let start = *reader;
     let bytes = reader.byte_string()?;
@@ -45,14 +45,14 @@ pub(super) fn write_alone(writer: &mut Writer, class: ViewClass, bytes: &[u8]) {
     writer.bytes(bytes);
 }
 
-/// What a view needs to know of its buffer.
+/// The size of a buffer, as far as its views need it.
 struct Extent {
     bytes: u64,
     resizable: bool,
 }
 
 impl Decoder<'_> {
-    /// A view over a buffer, after `"View"`.
+    /// Reads a view over a buffer, after `"View"`.
     pub(super) fn window(&mut self) -> Result<Node, Malformed> {
         let start = self.reader;
         let class = match self.reader.head()? {
@@ -78,8 +78,8 @@ impl Decoder<'_> {
         Ok(Node::Window(Box::new(Window { class, buffer, offset_bytes, length })))
     }
 
-    /// The buffer of a view: here in full, or met before. Nothing else is followed, so views of
-    /// views cannot nest.
+    /// Reads the buffer of a view: in full, or as a reference. Accepts nothing else, so views
+    /// cannot nest.
     fn buffer(&mut self) -> Result<(NodeId, Extent), Malformed> {
         let start = self.reader;
         let mut head = self.reader.head()?;
@@ -117,7 +117,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Whether the view lies in its buffer, on a multiple of its element.
+/// Whether the view lies inside its buffer, aligned to its element size.
 fn fits(class: ViewClass, offset: u64, length: Option<u64>, buffer: &Extent) -> bool {
     let element = class.element_bytes() as u64;
     let end = match length {
@@ -128,13 +128,13 @@ fn fits(class: ViewClass, offset: u64, length: Option<u64>, buffer: &Extent) -> 
     offset.is_multiple_of(element) && end.is_some_and(|end| end <= buffer.bytes)
 }
 
-/// A view up to its buffer, which comes next; then [`write_place`].
+/// Writes a view up to its buffer; the caller writes the buffer, then calls [`write_place`].
 pub(super) fn write_class(writer: &mut Writer, window: &Window) {
     write_name(writer, "View", 5);
     writer.text(window.class.name());
 }
 
-/// What follows the buffer.
+/// Writes the fields after the buffer.
 pub(super) fn write_place(writer: &mut Writer, window: &Window) {
     writer.count(window.offset_bytes);
     match window.length {

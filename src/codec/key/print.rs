@@ -1,12 +1,12 @@
-//! Keys as they stand in messages, cut to a length that a line can bear.
+//! Keys in messages, shortened to fit a line.
 
 use std::fmt::Write;
 
 use super::decode;
 use crate::model::{KEY_PRINT_CHARS_MAX, KeyPart};
 
-/// A key as one would write it in JavaScript, shortened. Total: bytes that are no key are told as
-/// such.
+/// A key as a JavaScript literal, shortened. Never fails: for invalid bytes it returns their
+/// number.
 ///
 /// ```
 /// use openkv::codec::key;
@@ -43,7 +43,7 @@ fn push_part(out: &mut String, part: &KeyPart) {
     };
 }
 
-/// As much of a text as can be told.
+/// The beginning of a text, up to the limit.
 struct Text<'a>(&'a str);
 
 impl std::fmt::Debug for Text<'_> {

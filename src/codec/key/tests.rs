@@ -1,4 +1,4 @@
-//! Keys: the order of parts is the order of bytes, and nothing but what is written is read.
+//! Encoded keys sort like their parts, and the decoder accepts only canonical bytes.
 
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ fn parts_have_the_bytes_of_deno_kv() {
 }
 
 #[test]
-fn anything_else_is_refused_and_its_place_is_named() {
+fn invalid_bytes_are_rejected_with_their_offset() {
     let refused = [
         ("00", 0, "unknown tag"),
         ("03", 0, "unknown tag"),
@@ -106,13 +106,13 @@ fn a_bigint_of_255_bytes_is_the_longest() {
 }
 
 #[test]
-fn a_versionstamp_is_one_more_string_part() {
+fn a_versionstamp_is_appended_as_a_string_part() {
     let stamp = Versionstamp::new(0xabc);
     let key = with_versionstamp(&encode(&[text("sv")]).unwrap(), stamp);
     assert_eq!(decode(key.as_bytes()).unwrap(), [text("sv"), text(&stamp.to_string())]);
 }
 
-/// Few distinct bytes, so that zeros, escapes and equal prefixes meet often.
+/// Few distinct bytes, so that zeros, escapes and equal prefixes occur often.
 fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0x00), Just(0x01), Just(0xff), any::<u8>()];
     prop::collection::vec(byte, 0..12)
@@ -140,7 +140,7 @@ fn any_parts() -> impl Strategy<Value = Vec<KeyPart>> {
     prop::collection::vec(any_part(), 0..4)
 }
 
-/// A key and one that shares its beginning, where order is decided late.
+/// A key and one with a common beginning, so that a late byte decides the order.
 fn related() -> impl Strategy<Value = (Vec<KeyPart>, Vec<KeyPart>)> {
     (any_parts(), any_parts(), any_parts())
         .prop_map(|(shared, a, b)| ([shared.clone(), a].concat(), [shared, b].concat()))
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_taken_has_no_other_encoding(
+    fn accepted_bytes_are_canonical(
         parts in any_parts(), at in any::<prop::sample::Index>(), byte in any::<u8>(),
     ) {
         let mut bytes = encode(&parts).unwrap().into_bytes();
@@ -174,13 +174,13 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_judged_alike(bytes in any_bytes()) {
+    fn decode_and_validate_agree_on_arbitrary_bytes(bytes in any_bytes()) {
         prop_assert_eq!(validate(&bytes).err(), decode(&bytes).err());
     }
 }
 
 #[test]
-fn keys_are_cut_where_they_are_deeper() {
+fn deeper_keys_are_cut() {
     let key = b"\x02a\x00\x02b\x00\x14";
     assert_eq!(cut(key, 0, 1), Some(&key[..3]));
     assert_eq!(cut(key, 3, 1), Some(&key[..6]));

@@ -1,9 +1,9 @@
-//! What both one-pass rewriters share: the bytes that come, and when to give up.
+//! Shared by both one-pass converters: the input, and the conditions for giving up.
 //!
-//! `None` means that one pass is not enough, never that the bytes are wrong. The caller then converts
-//! through a tree, which reports what is wrong.
+//! `None` means that one pass is not enough, not that the bytes are invalid. The caller then
+//! converts through a tree, which reports errors.
 
-/// The rest of the bytes.
+/// The bytes still to be read.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -45,7 +45,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The largest integer that a number stands for exactly.
+/// The largest integer that a number represents exactly.
 const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// Appends a CBOR head in its shortest form.
@@ -69,7 +69,7 @@ pub(super) fn put_head(out: &mut Vec<u8>, major: u8, n: u64) {
     }
 }
 
-/// Appends a CBOR number: an integer where that is exact, else eight bytes.
+/// Appends a CBOR number: an integer if that is exact, otherwise eight bytes.
 pub(super) fn put_number(out: &mut Vec<u8>, n: f64) {
     let whole = n as i64;
     let is_whole = n.abs() <= SAFE_INTEGER_MAX && (whole as f64).to_bits() == n.to_bits();
@@ -86,7 +86,7 @@ pub(super) fn put_float(out: &mut Vec<u8>, n: f64) {
     out.extend_from_slice(&n.to_be_bytes());
 }
 
-/// The index that a name spells, as JavaScript spells it.
+/// The array index that a name is in JavaScript.
 pub(super) fn index_of(name: &[u8]) -> Option<u32> {
     let (first, rest) = name.split_first()?;
     if !first.is_ascii_digit() || (*first == b'0' && !rest.is_empty()) || name.len() > 10 {

@@ -1,4 +1,4 @@
-//! V8 → CBOR in one pass, for values in which no object is met twice.
+//! V8 → CBOR in one pass, for values without shared objects.
 
 use super::fast::{Bytes, index_of, put_float, put_head, put_number};
 use crate::model::VALUE_DEPTH_MAX;
@@ -6,11 +6,11 @@ use crate::model::VALUE_DEPTH_MAX;
 /// A container with items still to come.
 enum Open {
     Object {
-        /// Where its head is: one byte, for a count that is not known yet.
+        /// The offset of its head: one byte, reserved until the count is known.
         head: usize,
-        /// Where its names start among all names.
+        /// The index of its first name in `names`.
         names: usize,
-        /// The least index that may come next; `None` once there are other names.
+        /// The lowest valid index; `None` once a name that is no index has been read.
         next_index: Option<u64>,
     },
     Array {
@@ -23,15 +23,15 @@ struct Rewriter<'a> {
     from: Bytes<'a>,
     out: Vec<u8>,
     open: Vec<Open>,
-    /// Where the names of open objects are in `out`: start and end.
+    /// Start and end in `out` of the names of open objects.
     names: Vec<(usize, usize)>,
-    /// Heads that need more than their one byte: where they are, and the counts.
+    /// Offsets of heads that need more than the reserved byte, with their counts.
     longer: Vec<(usize, usize)>,
 }
 
-/// The CBOR bytes, or `None` if the value is not that plain.
+/// The CBOR bytes, or `None` if the value needs a tree.
 pub(super) fn plain(bytes: &[u8]) -> Option<Vec<u8>> {
-    // The other versions differ in views only; 13 is rare enough for the other way.
+    // The other versions differ in views only, and 13 is rare.
     let [0xff, 14..=16, rest @ ..] = bytes else { return None };
     let mut rewriter = Rewriter {
         from: Bytes(rest),
@@ -63,12 +63,12 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Goes to the next item of the innermost container; `false` when that has ended instead.
+    /// Moves to the next item of the innermost container; returns `false` if the container ends.
     fn next(&mut self) -> Option<bool> {
         match self.open.last_mut()? {
             Open::Array { left: 0, length } => {
                 let length = *length;
-                // No properties beside the elements, and the length once more.
+                // The end of an array without further properties, which repeats its length.
                 let ends = self.tag()? == b'$'
                     && self.from.varint()? == 0
                     && self.from.varint()? == length;
@@ -87,7 +87,7 @@ impl Rewriter<'_> {
                 }
                 let count = self.names.len() - names;
                 if self.from.varint()? as usize != count
-                    || has_twins(&self.out, self.names.get(names..)?)
+                    || has_duplicates(&self.out, self.names.get(names..)?)
                 {
                     return None;
                 }
@@ -99,8 +99,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Fills in the head of an object, or leaves that to the end: what is behind it would have to
-    /// move, and at every level of a deep value again.
+    /// Fills in the head of an object. A longer head waits for [`Self::finish`]: inserting it now
+    /// would move the bytes behind it once for each level of nesting.
     fn close(&mut self, head: usize, count: usize) -> Option<()> {
         if count < 24 {
             *self.out.get_mut(head)? = 0xa0 | count as u8;
@@ -110,7 +110,7 @@ impl Rewriter<'_> {
         Some(())
     }
 
-    /// All of it, with the heads that were left.
+    /// The output, with the longer heads inserted.
     fn finish(mut self) -> Option<Vec<u8>> {
         if self.longer.is_empty() {
             return Some(self.out);
@@ -144,9 +144,9 @@ impl Rewriter<'_> {
         self.in_order(start)
     }
 
-    /// JavaScript has indexes first, ascending. Where they are not, the other way sorts them.
+    /// JavaScript puts indexes first, ascending. Any other order is left to the tree, which sorts.
     fn in_order(&mut self, start: usize) -> Option<()> {
-        // Behind a head of one byte: what spells an index is short.
+        // The head has one byte, since an index is short.
         let index = self.out.get(start + 1..).and_then(index_of).map(u64::from);
         let Some(Open::Object { next_index, .. }) = self.open.last_mut() else { return None };
         if index.is_some_and(|index| next_index.is_none_or(|next| index < next)) {
@@ -156,7 +156,7 @@ impl Rewriter<'_> {
         Some(())
     }
 
-    /// Rewrites one item, up to the first item inside it.
+    /// Rewrites one item, up to its first child.
     fn item(&mut self) -> Option<()> {
         match self.tag()? {
             b'_' => self.out.push(0xf7),
@@ -177,7 +177,7 @@ impl Rewriter<'_> {
             }
             b'D' => {
                 let ms = f64::from_le_bytes(self.from.array()?);
-                // A time that no Date has is for the other way.
+                // An invalid time is left to the tree.
                 if ms.abs() > 8.64e15 || ms.trunc() != ms && !ms.is_nan() {
                     return None;
                 }
@@ -236,7 +236,7 @@ impl Rewriter<'_> {
         let len = self.from.varint()? as usize;
         let (units, rest) = self.from.take(len)?.as_chunks();
         let units = units.iter().map(|unit| u16::from_le_bytes(*unit));
-        // A lone surrogate is for the other way.
+        // A lone surrogate is left to the tree.
         let text = char::decode_utf16(units).collect::<Result<String, _>>().ok()?;
         if !rest.is_empty() {
             return None;
@@ -246,8 +246,8 @@ impl Rewriter<'_> {
         Some(())
     }
 
-    /// A buffer with the `Uint8Array` behind it. A later reference to the buffer ends the one-pass
-    /// conversion.
+    /// A buffer and the `Uint8Array` that follows it. A later reference to the buffer ends the
+    /// one-pass conversion.
     fn bytes(&mut self) -> Option<()> {
         let len = self.from.varint()? as usize;
         let bytes = self.from.take(len)?;
@@ -266,16 +266,16 @@ impl Rewriter<'_> {
     }
 }
 
-/// Room for a count of 32 bits behind the byte that was left for a head.
+/// Additional bytes of a head with a 32-bit count.
 const HEAD_BYTES_MORE: usize = 4;
 
-/// Up to this many names are compared each with each.
-const FEW: usize = 16;
+/// Up to this many names are compared pairwise.
+const PAIRWISE_MAX: usize = 16;
 
 /// Whether a name occurs twice.
-fn has_twins(out: &[u8], names: &[(usize, usize)]) -> bool {
+fn has_duplicates(out: &[u8], names: &[(usize, usize)]) -> bool {
     let text = |(start, end): (usize, usize)| out.get(start..end).unwrap_or_default();
-    if names.len() > FEW {
+    if names.len() > PAIRWISE_MAX {
         let mut sorted: Vec<&[u8]> = names.iter().map(|name| text(*name)).collect();
         sorted.sort_unstable();
         return !sorted.is_sorted_by(|a, b| a < b);

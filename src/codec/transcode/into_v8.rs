@@ -1,21 +1,21 @@
-//! CBOR → V8 in one pass, for values in which no object is met twice.
+//! CBOR → V8 in one pass, for values without shared objects.
 
 use super::fast::{Bytes, index_of};
 use crate::model::VALUE_DEPTH_MAX;
 
-/// A container whose end is still to be written.
+/// A container whose end is not written yet.
 struct Open {
     /// Items still to come.
     left: u64,
-    /// How many there are.
+    /// The number of items.
     count: u64,
     is_object: bool,
 }
 
-/// The V8 bytes, or `None` if the value is not that plain.
+/// The V8 bytes, or `None` if the value needs a tree.
 pub(super) fn plain(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut from = Bytes(bytes);
-    // Names are a byte longer in V8's format, heads a byte or two.
+    // In V8's format names are one byte longer, heads one or two.
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 4 + 16);
     out.extend_from_slice(&[0xff, 0x0f]);
     let mut open: Vec<Open> = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn plain(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Rewrites one item, up to the first item inside it.
+/// Rewrites one item, up to its first child.
 fn item(from: &mut Bytes<'_>, out: &mut Vec<u8>, open: &mut Vec<Open>) -> Option<()> {
     let first = from.byte()?;
     let major = first >> 5;
@@ -72,7 +72,7 @@ fn item(from: &mut Bytes<'_>, out: &mut Vec<u8>, open: &mut Vec<Open>) -> Option
         (4 | 5, _) => {
             let count = argument(first, from)?;
             let is_object = major == 5;
-            // Every item is a byte at least: what claims more is for the other way to refuse.
+            // Each item has at least one byte; a larger count is left to the tree to reject.
             if open.len() >= VALUE_DEPTH_MAX || count > from.0.len() as u64 {
                 return None;
             }
@@ -84,12 +84,11 @@ fn item(from: &mut Bytes<'_>, out: &mut Vec<u8>, open: &mut Vec<Open>) -> Option
             }
             open.push(Open { left: count, count, is_object });
         }
-        // A date.
         (6, 0xc1) if from.peek() == Some(0xfb) => {
             from.byte()?;
             let seconds = f64::from_be_bytes(from.array()?);
             let ms = (seconds * 1000.0).round() + 0.0;
-            // A date whose seconds are not exact is converted through a tree.
+            // A date with inexact seconds is left to the tree.
             if !seconds.is_nan() && (ms / 1000.0).to_bits() != seconds.to_bits() {
                 return None;
             }
@@ -101,7 +100,7 @@ fn item(from: &mut Bytes<'_>, out: &mut Vec<u8>, open: &mut Vec<Open>) -> Option
     Some(())
 }
 
-/// The number in a head, which must be in its shortest form.
+/// The argument of a head, which must have its shortest form.
 fn argument(first: u8, from: &mut Bytes<'_>) -> Option<u64> {
     let (n, least) = match first & 0x1f {
         n @ 0..24 => (u64::from(n), 0),
@@ -111,7 +110,7 @@ fn argument(first: u8, from: &mut Bytes<'_>) -> Option<u64> {
         27 => (u64::from_be_bytes(from.array()?), 0x1_0000_0000),
         _ => return None,
     };
-    // A number beyond 2^53 − 1 is not one of ours either.
+    // Numbers beyond 2^53 − 1 are not part of the format either.
     (n >= least && n < 1 << 53).then_some(n)
 }
 

@@ -1,7 +1,7 @@
 //! Bytes → value.
 //!
-//! One loop with a stack of its own: a value is read up to the first value inside it, and then a
-//! frame waits until all of those have come.
+//! One loop with an explicit stack: it reads a value up to its first child, then pushes a frame
+//! that collects the children.
 
 use super::finish::Buffers;
 use super::frames::{self, Frame, Kind};
@@ -12,13 +12,13 @@ use crate::model::{
     Value, ViewClass, Window,
 };
 
-/// Decodes a value. What follows its end is not looked at, as in V8.
+/// Decodes a value. Like V8, ignores bytes after its end.
 ///
 /// # Errors
-/// What V8 would not read, or would not have written: an unknown version or tag, bytes that are cut
-/// short, a reference to nothing, a count that is not that of what was there, a key that occurs
-/// twice; nesting beyond [`VALUE_DEPTH_MAX`] levels; objects of Deno's that have no value outside of
-/// its process (`Blob`, `CryptoKey`).
+/// Bytes that V8 would not read or write: an unknown version or tag, truncated input, a reference
+/// to a missing object, a count that differs from the number of items, a key that occurs twice;
+/// nesting beyond [`VALUE_DEPTH_MAX`] levels; Deno's objects that have no value outside of its
+/// process (`Blob`, `CryptoKey`).
 ///
 /// ```
 /// use openkv::codec::v8;
@@ -40,7 +40,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Malformed> {
     if version >= tag::VERSION_WITH_VIEW_FLAGS {
         return run(reader, true);
     }
-    // Some writers of version 13 gave views flags, and did not say so.
+    // Some writers of version 13 wrote flags of views without a mark in the format.
     run(reader, false).or_else(|_| run(reader, true))
 }
 
@@ -59,7 +59,7 @@ fn run(reader: Reader<'_>, view_flags: bool) -> Result<Value, Malformed> {
     if root != value.root_id()
         && let Some(node) = value.node(root).cloned()
     {
-        // Only what nothing inside it can refer to is read to another place.
+        // `root` differs from `root_id` only for nodes without children, so nothing refers to it.
         let id = value.root_id();
         value.set(id, node);
     }
@@ -67,10 +67,10 @@ fn run(reader: Reader<'_>, view_flags: bool) -> Result<Value, Malformed> {
     Ok(value)
 }
 
-/// Stands for a node until all of it has been read; what is inside may refer to it.
+/// Placeholder for a node whose content is not read yet; its content may refer to it.
 const UNFINISHED: Node = Node::Object(Vec::new());
 
-/// Nodes that a value needs but once: they have no identity.
+/// Nodes without identity, which a value needs only once.
 #[derive(Clone, Copy)]
 enum Single {
     Undefined,
@@ -82,17 +82,17 @@ enum Single {
 
 struct Decoder<'a> {
     reader: Reader<'a>,
-    /// Views have flags.
+    /// Whether views have flags.
     view_flags: bool,
     value: Value,
-    /// What has an id that can be referred to, by that id.
+    /// The nodes that a reference can name, by its number.
     objects: Vec<NodeId>,
     frames: Vec<Frame>,
     buffers: Buffers,
     singles: [Option<NodeId>; 5],
 }
 
-/// What a frame needs next.
+/// The next state of a frame.
 enum Step {
     Value,
     Closed(Node),
@@ -124,7 +124,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Reads what stands before the next value of a frame, or its end.
+    /// Reads up to the next value of a frame, or its end.
     fn step(&mut self, frame: &mut Frame) -> Result<Step, Malformed> {
         let start = self.reader;
         let closed = match &mut frame.kind {
@@ -185,13 +185,13 @@ impl Decoder<'_> {
         closed.or_else(|what| start.fail(what)).map(Step::Closed)
     }
 
-    /// Passes an end or a hole, if it is there.
+    /// Skips an end tag or a hole, if it is next.
     fn end(&mut self, tag: u8) -> bool {
         let is_there = self.reader.peek() == Some(tag);
         is_there && self.reader.tag().is_ok()
     }
 
-    /// The count behind an end, which must be that of what was there.
+    /// Reads the count after an end tag, which must be that of the items read.
     fn count(&mut self, counted: usize) -> Result<(), Malformed> {
         let start = self.reader;
         if self.reader.varint()? as usize != counted {
@@ -200,7 +200,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The name of a property: a string, or an index as a number.
+    /// Reads the name of a property: a string, or an index as a number.
     fn name(&mut self) -> Result<JsString, Malformed> {
         let start = self.reader;
         let tag = self.reader.tag()?;
@@ -221,8 +221,8 @@ impl Decoder<'_> {
         Ok((index as i64).to_string().into())
     }
 
-    /// Reads a value up to the first value inside it: its node if that is all, `None` if a frame
-    /// was opened.
+    /// Reads a value up to its first child. Returns its node if it has no children, `None` if it
+    /// opened a frame.
     fn item(&mut self) -> Result<Option<NodeId>, Malformed> {
         let start = self.reader;
         let mut tag = self.reader.tag()?;
@@ -260,12 +260,12 @@ impl Decoder<'_> {
         }
     }
 
-    /// What has identity, after its tag.
+    /// Reads a value with identity, after its tag.
     fn object(&mut self, tag: u8, start: Reader<'_>) -> Result<Option<NodeId>, Malformed> {
         let kind = match tag {
             tag::OBJECT => Kind::Object { entries: Vec::new(), name: None },
             tag::DENSE_ARRAY => {
-                // Each element is a byte at least.
+                // Each element has at least one byte.
                 let length = self.reader.length()? as u32;
                 Kind::Dense { length, items: Vec::new(), beside: Vec::new(), name: None }
             }
@@ -309,7 +309,7 @@ impl Decoder<'_> {
         Ok(None)
     }
 
-    /// What has identity and nothing inside.
+    /// Reads a value with identity and without children.
     fn plain_object(&mut self, tag: u8, start: Reader<'_>) -> Result<NodeId, Malformed> {
         let boxed = |boxed| Node::Boxed(Box::new(boxed));
         let node = match tag {
@@ -331,7 +331,7 @@ impl Decoder<'_> {
         Ok(self.leaf(node))
     }
 
-    /// A node with identity and nothing inside.
+    /// Adds a node with identity and without children.
     fn leaf(&mut self, node: Node) -> NodeId {
         let id = self.value.push(node);
         self.objects.push(id);
@@ -364,7 +364,7 @@ impl Decoder<'_> {
         Ok(Buffer { bytes: self.reader.take(len)?.to_vec(), max_bytes: Some(max) })
     }
 
-    /// A buffer stands for itself, or for the view that follows it.
+    /// The buffer, or the view of it that follows.
     fn buffer_or_view(&mut self, buffer: NodeId) -> Result<NodeId, Malformed> {
         self.buffers.used(buffer);
         if !self.end(tag::VIEW) {
@@ -398,7 +398,7 @@ impl Decoder<'_> {
         Ok(id)
     }
 
-    /// A view as Node puts it into a host object.
+    /// Reads a view that Node wrote as a host object.
     fn node_view(&mut self, index: u32) -> Result<Node, Malformed> {
         let start = self.reader;
         let Some(class) = tag::node_view_of(index) else {
@@ -411,7 +411,7 @@ impl Decoder<'_> {
         Ok(Node::View(class, bytes.into()))
     }
 
-    /// Reads on in an error; `true` when its cause comes next.
+    /// Reads the next part of an error; returns `true` if its cause is next.
     fn error(&mut self, error: &mut ErrorProperties) -> Result<bool, Malformed> {
         loop {
             let start = self.reader;
@@ -429,18 +429,18 @@ impl Decoder<'_> {
     }
 }
 
-/// No `ArrayBuffer` can be longer: the largest exact integer.
+/// The largest exact integer; no `ArrayBuffer` can be longer.
 const BUFFER_BYTES_MAX: u64 = (1 << 53) - 1;
 
-/// Farthest that a `Date` reaches from the epoch, in ms.
+/// The largest distance of a `Date` from the epoch, in ms.
 const DATE_MS_MAX: f64 = 8.64e15;
 
-/// What `new Date(ms)` holds.
+/// The time of `new Date(ms)`.
 fn date(ms: f64) -> f64 {
     if ms.abs() <= DATE_MS_MAX { ms.trunc() + 0.0 } else { f64::NAN }
 }
 
-/// Takes a value that has come.
+/// Adds a value to the frame.
 fn accept(frame: &mut Frame, id: NodeId, value: &mut Value) {
     match &mut frame.kind {
         Kind::Object { entries, name } | Kind::Sparse { entries, name, .. } => {
@@ -460,7 +460,7 @@ fn accept(frame: &mut Frame, id: NodeId, value: &mut Value) {
     }
 }
 
-/// JavaScript makes −0 0 where it is a key.
+/// JavaScript converts −0 to 0 in a key.
 fn as_key(id: NodeId, value: &mut Value) -> NodeId {
     match value.node(id) {
         Some(Node::Number(n)) if *n == 0.0 && n.is_sign_negative() => value.push(Node::Number(0.0)),
@@ -468,7 +468,7 @@ fn as_key(id: NodeId, value: &mut Value) -> NodeId {
     }
 }
 
-/// An array whose elements stand one after the other.
+/// The node of an array whose elements were stored in sequence, with `hole` for each hole.
 fn dense(
     length: u32,
     items: Vec<NodeId>,

@@ -1,4 +1,4 @@
-//! Value → bytes, in one walk with a stack of its own.
+//! Value → bytes, in one walk with an explicit stack.
 
 use super::tag;
 use super::writer::Writer;
@@ -7,12 +7,12 @@ use crate::model::{
     VALUE_DEPTH_MAX, Value, ViewClass, Window,
 };
 
-/// Encodes a value: format version 15, with the tags that Deno and every Node read. A
-/// `DOMException` is the exception: it is a record that only Deno knows.
+/// Encodes a value in format version 15, with the tags that Deno and every Node read. A
+/// `DOMException` is the exception: only Deno reads its record.
 ///
 /// # Errors
-/// `Invalid` for a `Blob`, which the format has no place for, and for a node that names one that is
-/// not of this value; `Range` if it is nested beyond [`VALUE_DEPTH_MAX`] levels.
+/// `Invalid` for a `Blob`, which the format cannot represent, and for a node that refers to an id
+/// outside this value; `Range` if it is nested beyond [`VALUE_DEPTH_MAX`] levels.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     let mut encoder = Encoder {
         value,
@@ -36,7 +36,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>> {
     Ok(encoder.writer.into_bytes())
 }
 
-/// What is still to be written, the next one last.
+/// Pending work; the last element is next.
 enum Task<'v> {
     Name(&'v JsString),
     /// A node inside `depth` containers.
@@ -51,7 +51,7 @@ enum Task<'v> {
 
 struct Encoder<'v> {
     value: &'v Value,
-    /// The number by which an object can be referred to, by index of its node.
+    /// The reference number of each object, by index of its node.
     ids: Vec<Option<u32>>,
     next_id: u32,
     writer: Writer,
@@ -64,10 +64,10 @@ impl<'v> Encoder<'v> {
         let Some(node) = value.node(id) else {
             return Err(Error::invalid("a node of another value"));
         };
-        if !node.is_primitive() && self.was_met(id) {
+        if !node.is_primitive() && self.wrote_reference(id) {
             return Ok(());
         }
-        // A view's buffer has its number before the view.
+        // A view is numbered after its buffer.
         if !node.is_primitive() && !matches!(node, Node::Window(_) | Node::View(..)) {
             self.number(id);
         }
@@ -140,15 +140,15 @@ impl<'v> Encoder<'v> {
         Ok(())
     }
 
-    /// Writes a reference instead of an object that was written before.
-    fn was_met(&mut self, id: NodeId) -> bool {
+    /// If the object was written before, writes a reference and returns true.
+    fn wrote_reference(&mut self, id: NodeId) -> bool {
         let Some(Some(number)) = self.ids.get(id.index()).copied() else { return false };
         self.writer.byte(tag::REFERENCE);
         self.writer.varint(u64::from(number));
         true
     }
 
-    /// The object that is being written has the next number.
+    /// Gives the object the next reference number.
     fn number(&mut self, id: NodeId) {
         if let Some(place) = self.ids.get_mut(id.index()) {
             *place = Some(self.next_id);
@@ -156,7 +156,7 @@ impl<'v> Encoder<'v> {
         self.next_id += 1;
     }
 
-    /// The name of a property; an index is a number.
+    /// Writes the name of a property; an index is a number.
     fn name(&mut self, name: &JsString) {
         match name.as_array_index() {
             Some(index) => self.writer.number(f64::from(index)),
@@ -198,7 +198,7 @@ impl<'v> Encoder<'v> {
         }
     }
 
-    /// In the order that Deno insists on: class, message, stack, cause.
+    /// Writes class, message, stack and cause in the order that Deno requires.
     fn error(&mut self, error: &ErrorProperties, depth: usize) -> Result<()> {
         let depth = deeper(depth)?;
         let writer = &mut self.writer;
@@ -219,12 +219,12 @@ impl<'v> Encoder<'v> {
         Ok(())
     }
 
-    /// The record by which Deno knows it.
+    /// Writes the record that Deno reads as a `DOMException`.
     fn dom_exception(&mut self, exception: &DomException) {
         let writer = &mut self.writer;
         writer.byte(tag::HOST_OBJECT);
         writer.varint(u64::from(tag::DENO_HOST));
-        // The record has a number too.
+        // The record has a reference number too.
         self.next_id += 1;
         writer.byte(tag::OBJECT);
         let kind = JsString::from("DOMException");
@@ -261,7 +261,7 @@ impl<'v> Encoder<'v> {
         writer.bytes(&buffer.bytes);
     }
 
-    /// A view over all of a buffer of its own, which has a number before the view.
+    /// Writes a view over its own whole buffer, which is numbered before the view.
     fn view(&mut self, id: NodeId, class: ViewClass, bytes: &[u8]) {
         self.next_id += 1;
         self.writer.byte(tag::BUFFER);
@@ -274,7 +274,7 @@ impl<'v> Encoder<'v> {
         let Some(Node::Buffer(buffer)) = self.value.node(window.buffer) else {
             return Err(Error::invalid("a view of a node that is no buffer"));
         };
-        if !self.was_met(window.buffer) {
+        if !self.wrote_reference(window.buffer) {
             self.number(window.buffer);
             self.buffer(buffer);
         }
@@ -288,7 +288,7 @@ impl<'v> Encoder<'v> {
         Ok(())
     }
 
-    /// Where a view lies in the buffer before it.
+    /// Writes the position of a view in the buffer before it.
     fn place(&mut self, id: NodeId, class: ViewClass, offset: u64, bytes: u64, flags: u32) {
         self.number(id);
         self.writer.byte(tag::VIEW);
@@ -299,7 +299,7 @@ impl<'v> Encoder<'v> {
     }
 }
 
-/// The depth inside one more container.
+/// The depth inside one more container, within the limit.
 fn deeper(depth: usize) -> Result<usize> {
     if depth < VALUE_DEPTH_MAX {
         return Ok(depth + 1);

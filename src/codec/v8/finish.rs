@@ -1,4 +1,4 @@
-//! Views are completed when the whole value is decoded. A view is stored as its own bytes if no other
+//! Completes views once the whole value is decoded. A view is stored as its own bytes if no other
 //! node refers to its buffer and the buffer cannot grow.
 
 use crate::model::{Buffer, Node, NodeId, Value, ViewClass, Window};
@@ -6,18 +6,17 @@ use crate::model::{Buffer, Node, NodeId, Value, ViewClass, Window};
 /// The buffers and views of a value.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// Each buffer and how often it occurs, in ascending order.
+    /// Each buffer and the number of its uses, in ascending order of ids.
     buffers: Vec<(NodeId, u32)>,
     views: Vec<NodeId>,
 }
 
 impl Buffers {
-    /// There is a new buffer.
     pub(super) fn add(&mut self, id: NodeId) {
         self.buffers.push((id, 0));
     }
 
-    /// It occurs, as itself or under a view.
+    /// Counts a use of the buffer, by itself or by a view.
     pub(super) fn used(&mut self, id: NodeId) {
         if let Ok(at) = self.buffers.binary_search_by_key(&id, |entry| entry.0)
             && let Some(entry) = self.buffers.get_mut(at)
@@ -26,12 +25,11 @@ impl Buffers {
         }
     }
 
-    /// There is a new view.
     pub(super) fn viewed(&mut self, id: NodeId) {
         self.views.push(id);
     }
 
-    /// Makes every view that can stand alone do so. `root` was read as the whole value.
+    /// Stores every view alone that can be. `root` is the node read as the whole value.
     pub(super) fn finish(self, value: &mut Value, root: NodeId) {
         for id in self.views {
             let Some(Node::Window(window)) = value.node(id) else { continue };

@@ -1,4 +1,4 @@
-//! What waits for the values inside it while a value is decoded.
+//! Containers whose values are still being decoded.
 
 use std::cmp::Ordering;
 
@@ -6,18 +6,18 @@ use crate::model::{ErrorProperties, JsString, Node, NodeId, Value};
 
 /// A container with more to come.
 pub(super) struct Frame {
-    /// The node that it will be.
+    /// The node of the container.
     pub(super) id: NodeId,
     pub(super) kind: Kind,
 }
 
-/// What has come.
+/// The values read so far.
 pub(super) enum Kind {
     Object {
         entries: Vec<(JsString, NodeId)>,
         name: Option<JsString>,
     },
-    /// Elements first, then properties beside them.
+    /// Elements first, then further properties.
     Dense {
         length: u32,
         items: Vec<NodeId>,
@@ -35,7 +35,7 @@ pub(super) enum Kind {
     },
     Set(Vec<NodeId>),
     Error(ErrorProperties),
-    /// An object of Deno's, and the record that says what it is.
+    /// An object of Deno's, with the record that describes it.
     Host(Option<NodeId>),
 }
 
@@ -45,10 +45,10 @@ const TWICE: &str = "invalid value: key that occurs twice";
 pub(super) fn properties(
     mut entries: Vec<(JsString, NodeId)>,
 ) -> Result<Vec<(JsString, NodeId)>, &'static str> {
-    if has_twins(&entries, |a, b| a.0.as_wtf8().cmp(b.0.as_wtf8())) {
+    if has_duplicates(&entries, |a, b| a.0.as_wtf8().cmp(b.0.as_wtf8())) {
         return Err(TWICE);
     }
-    // Every writer has them in order already.
+    // All known writers have them in order already.
     let rank = |entry: &(JsString, NodeId)| entry.0.as_array_index().map_or(u64::MAX, u64::from);
     if !entries.is_sorted_by_key(rank) {
         entries.sort_by_key(rank);
@@ -56,23 +56,21 @@ pub(super) fn properties(
     Ok(entries)
 }
 
-/// A `Map`.
 pub(super) fn map(value: &Value, entries: Vec<(NodeId, NodeId)>) -> Result<Node, &'static str> {
-    if has_twins(&entries, |a, b| compare(value, a.0, b.0)) {
+    if has_duplicates(&entries, |a, b| compare(value, a.0, b.0)) {
         return Err(TWICE);
     }
     Ok(Node::Map(entries))
 }
 
-/// A `Set`.
 pub(super) fn set(value: &Value, items: Vec<NodeId>) -> Result<Node, &'static str> {
-    if has_twins(&items, |a, b| compare(value, *a, *b)) {
+    if has_duplicates(&items, |a, b| compare(value, *a, *b)) {
         return Err(TWICE);
     }
     Ok(Node::Set(items))
 }
 
-/// An array, in the one form that it has: [`Node::Array`] unless something is missing or beside.
+/// An array in its canonical form: [`Node::Array`] unless it has holes or further properties.
 pub(super) fn array(length: u32, entries: Vec<(JsString, NodeId)>) -> Result<Node, &'static str> {
     let entries = properties(entries)?;
     let indexes = entries.iter().take_while(|(name, _)| name.as_array_index().is_some()).count();
@@ -89,12 +87,12 @@ pub(super) fn array(length: u32, entries: Vec<(JsString, NodeId)>) -> Result<Nod
     Ok(Node::SparseArray { length, entries })
 }
 
-/// Up to this many are compared each with each.
-const FEW: usize = 8;
+/// Up to this many are compared pairwise.
+const PAIRWISE_MAX: usize = 8;
 
-/// Whether two are the same. Costs no more memory than one number for each.
-fn has_twins<T>(items: &[T], compare: impl Fn(&T, &T) -> Ordering) -> bool {
-    if items.len() <= FEW {
+/// Whether two items are equal. Uses one pointer of memory for each item.
+fn has_duplicates<T>(items: &[T], compare: impl Fn(&T, &T) -> Ordering) -> bool {
+    if items.len() <= PAIRWISE_MAX {
         let mut rest = items;
         while let Some((first, others)) = rest.split_first() {
             if others.iter().any(|other| compare(first, other) == Ordering::Equal) {
@@ -109,7 +107,7 @@ fn has_twins<T>(items: &[T], compare: impl Fn(&T, &T) -> Ordering) -> bool {
     order.is_sorted_by(|a, b| compare(a, b) == Ordering::Less).then_some(()).is_none()
 }
 
-/// An order in which what JavaScript takes for the same key is equal. −0 is no key: it is read as 0.
+/// An order in which keys that JavaScript treats as the same are equal. Keys contain no −0.
 fn compare(value: &Value, a: NodeId, b: NodeId) -> Ordering {
     let (Some(left), Some(right)) = (value.node(a), value.node(b)) else { return a.cmp(&b) };
     match (left, right) {

@@ -1,8 +1,8 @@
-//! Objects that Deno stores as a record with a `type`.
+//! Host objects that Deno stores as a record with a `type`.
 
 use crate::model::{DomException, JsString, Node, NodeId, Value};
 
-/// The object that a record stands for.
+/// The object that a record describes.
 pub(super) fn of_record(value: &Value, record: NodeId) -> Result<Node, &'static str> {
     let Some(Node::Object(entries)) = value.node(record) else {
         return Err("invalid value: host object without its record");

@@ -1,4 +1,4 @@
-//! The smallest parts, read.
+//! Reads tags, numbers and strings.
 
 use num_bigint::{BigInt, Sign};
 
@@ -6,7 +6,7 @@ use super::Malformed;
 use super::tag;
 use crate::model::JsString;
 
-/// The rest of a value's bytes.
+/// The bytes still to be read.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next tag, behind any padding.
+    /// Reads the next tag, after padding.
     pub(super) fn tag(&mut self) -> Result<u8, Malformed> {
         loop {
             match self.byte()? {
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next tag, without passing it.
+    /// The next tag, without consuming it.
     pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at..)?.iter().copied().find(|byte| *byte != tag::PADDING)
     }
@@ -98,11 +98,11 @@ impl<'a> Reader<'a> {
         let bytes = self.take(8)?;
         let Ok(bytes) = bytes.try_into() else { return self.fail(CUT) };
         let n = f64::from_le_bytes(bytes);
-        // JavaScript has one NaN.
+        // JavaScript has only one NaN.
         Ok(if n.is_nan() { f64::NAN } else { n })
     }
 
-    /// A length, of which so many bytes are there.
+    /// Reads a length and checks that the input has so many bytes left.
     pub(super) fn length(&mut self) -> Result<usize, Malformed> {
         let start = *self;
         match usize::try_from(self.varint64()?) {
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         Ok(BigInt::from_bytes_le(sign, magnitude))
     }
 
-    /// A string with its tag.
+    /// Reads a string with its tag.
     pub(super) fn tagged_string(&mut self) -> Result<JsString, Malformed> {
         let start = *self;
         let tag = self.tag()?;
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The string after a tag; `None` if the tag is another one.
+    /// Reads the string after a tag; `None` for any other tag.
     pub(super) fn string(&mut self, tag: u8) -> Result<Option<JsString>, Malformed> {
         let start = *self;
         Ok(Some(match tag {
@@ -173,6 +173,6 @@ fn from_utf16(units: &[[u8; 2]]) -> JsString {
             }
         }
     }
-    // Lone surrogates alone are three bytes here, so this is WTF-8.
+    // A surrogate here is unpaired and encoded as three bytes, so the text is WTF-8.
     JsString::from_wtf8(bytes).unwrap_or_default()
 }

@@ -1,14 +1,14 @@
-//! The bytes that say what follows.
+//! The tags of the format.
 
 use crate::model::{ErrorName, ViewClass};
 
-/// Starts a value; the format's version follows.
+/// Start of a value; the version of the format follows.
 pub(super) const VERSION: u8 = 0xff;
-/// Oldest and newest version that is read, and the one that is written.
+/// The oldest and newest version that is read, and the version that is written.
 pub(super) const VERSION_MIN: u32 = 13;
 pub(super) const VERSION_MAX: u32 = 16;
 pub(super) const VERSION_WRITTEN: u32 = 15;
-/// The first version in which a view has flags for certain.
+/// The first version in which every view has flags.
 pub(super) const VERSION_WITH_VIEW_FLAGS: u32 = 14;
 
 pub(super) const PADDING: u8 = 0;
@@ -49,17 +49,17 @@ pub(super) const VIEW: u8 = b'V';
 pub(super) const ERROR: u8 = b'r';
 pub(super) const HOST_OBJECT: u8 = b'\\';
 
-/// Flags of a view: it reaches to the end of its buffer, which can grow; its buffer can grow.
+/// Flags of a view: it extends to the end of its resizable buffer; its buffer is resizable.
 pub(super) const LENGTH_TRACKING: u32 = 1;
 pub(super) const RESIZABLE: u32 = 2;
 
-/// What stands inside an error, besides the letter of its class.
+/// Parts of an error, beside the letters of its class.
 pub(super) const ERROR_MESSAGE: u8 = b'm';
 pub(super) const ERROR_CAUSE: u8 = b'c';
 pub(super) const ERROR_STACK: u8 = b's';
 pub(super) const ERROR_END: u8 = b'.';
 
-/// Follows [`HOST_OBJECT`] where Deno has put a record with a `type`.
+/// Follows [`HOST_OBJECT`] before Deno's record with a `type`.
 pub(super) const DENO_HOST: u32 = u32::MAX;
 
 const ERRORS: [(ErrorName, u8); 6] = [
@@ -104,7 +104,7 @@ pub(super) fn letter_of_view(class: ViewClass) -> u8 {
     VIEWS.iter().find(|entry| entry.0 == class).map_or(b'?', |entry| entry.1)
 }
 
-/// Node's numbers for the views that it puts into host objects. Its `Buffer` is a `Uint8Array`.
+/// Node's numbers for views in host objects. Its `Buffer` is read as a `Uint8Array`.
 pub(super) fn node_view_of(index: u32) -> Option<ViewClass> {
     const CLASSES: [ViewClass; 14] = [
         ViewClass::Int8,
@@ -125,14 +125,14 @@ pub(super) fn node_view_of(index: u32) -> Option<ViewClass> {
     CLASSES.get(usize::try_from(index).ok()?).copied()
 }
 
-/// Flags of regular expressions by bit; V8's own "linear" has none in JavaScript.
+/// Flags of regular expressions by bit; V8's own "linear" flag has no equivalent in JavaScript.
 const REGEXP_FLAGS: [(u32, char); 8] =
     [(1, 'g'), (2, 'i'), (4, 'm'), (8, 'y'), (16, 'u'), (32, 's'), (128, 'd'), (256, 'v')];
 
-/// The flags as `flags` shows them, in alphabetical order; `None` for unknown bits.
+/// The flags in alphabetical order, as in JavaScript; `None` for unknown bits.
 pub(super) fn flags_of(bits: u32) -> Option<String> {
     let known = REGEXP_FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
-    // Unicode by either rule, never by both.
+    // A regular expression has at most one of the two Unicode flags.
     if bits & !known != 0 || bits & (16 | 256) == (16 | 256) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! What Deno and Node have written is read, and what is hostile is refused. `tests/vectors/v8.json` has
-//! golden values in all three formats.
+//! Values that Deno and Node have written are read, hostile bytes are rejected.
+//! `tests/vectors/v8.json` has golden values in all three formats.
 
 use super::*;
 use crate::codec::{cbor, hex::hex};
@@ -30,7 +30,7 @@ fn values_of_deno_and_node_are_read() {
 }
 
 #[test]
-fn values_have_their_golden_bytes_and_come_back_from_them() {
+fn values_round_trip_through_their_golden_bytes() {
     for case in vectors() {
         let name = case["name"].as_str().unwrap();
         let in_cbor = hex(case["cbor"].as_str().unwrap());
@@ -40,7 +40,7 @@ fn values_have_their_golden_bytes_and_come_back_from_them() {
     }
 }
 
-/// Forms that are read though openkv does not write them; the bytes after the version.
+/// Forms that are read although openkv does not write them; the bytes after the version.
 #[test]
 fn other_forms_are_read() {
     let cases = [
@@ -69,7 +69,7 @@ fn other_forms_are_read() {
             assert_eq!(cbor_of(name, &bytes), hex(expected), "{name}");
         }
     }
-    // Version 13 has no flags; some of its writers wrote them all the same.
+    // Version 13 has no flags, but some of its writers wrote them.
     for flags in ["", "00"] {
         let bytes = hex(&format!("ff0d 41 01 42 02 0102 56 42 00 02 {flags} 24 00 01"));
         assert_eq!(cbor_of("version 13", &bytes), hex("81420102"));
@@ -77,7 +77,7 @@ fn other_forms_are_read() {
 }
 
 #[test]
-fn what_is_no_value_is_refused() {
+fn invalid_bytes_are_rejected() {
     let cases = [
         ("nothing", ""),
         ("no version", "49 02"),
@@ -138,9 +138,10 @@ fn nesting_is_bounded_both_ways() {
     assert_eq!(encode(&value).unwrap_err().kind(), Kind::Range);
 }
 
-/// Each hole was a call in a call: a debug build's stack was not enough for a long array of them.
+/// Each hole once was a recursive call; a long array of holes overflowed the stack of a debug
+/// build.
 #[test]
-fn holes_take_no_stack() {
+fn holes_use_no_stack() {
     let holes: usize = 1 << 16;
     let length = [0x80, 0x80, 0x04];
     let bytes =
@@ -153,7 +154,7 @@ fn holes_take_no_stack() {
 }
 
 #[test]
-fn a_blob_has_no_place() {
+fn a_blob_is_rejected() {
     let blob = Blob { bytes: vec![1], media_type: "".into(), file: None };
     let error = encode(&Value::new(Node::Blob(Box::new(blob)))).unwrap_err();
     assert_eq!(error.kind(), Kind::Invalid);

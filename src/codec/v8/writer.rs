@@ -1,11 +1,11 @@
-//! The smallest parts, written.
+//! Writes tags, numbers and strings.
 
 use num_bigint::{BigInt, Sign};
 
 use super::tag;
 use crate::model::JsString;
 
-/// A value's bytes so far.
+/// The bytes written so far.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
@@ -38,12 +38,12 @@ impl Writer {
     }
 
     pub(super) fn double(&mut self, n: f64) {
-        // JavaScript has one NaN.
+        // JavaScript has only one NaN.
         let n = if n.is_nan() { f64::from_bits(0x7ff8_0000_0000_0000) } else { n };
         self.bytes(&n.to_le_bytes());
     }
 
-    /// A number with its tag: a small integer as one, all others as doubles.
+    /// Writes a number with its tag: as an integer if it is small, otherwise as a double.
     pub(super) fn number(&mut self, n: f64) {
         let small = n as i32;
         let is_small = f64::from(small).to_bits() == n.to_bits();
@@ -57,7 +57,7 @@ impl Writer {
         }
     }
 
-    /// A bigint without its tag. V8 writes whole words, and so does this.
+    /// Writes a bigint without its tag, in whole 64-bit words like V8.
     pub(super) fn bigint(&mut self, n: &BigInt) {
         let (sign, digits) = n.to_u64_digits();
         let len = digits.len() as u64 * 8;
@@ -67,7 +67,7 @@ impl Writer {
         }
     }
 
-    /// A string with its tag.
+    /// Writes a string with its tag.
     pub(super) fn string(&mut self, string: &JsString) {
         if let Some(text) = string.as_str() {
             if text.is_ascii() {
@@ -100,7 +100,7 @@ fn varint_bytes(n: u64) -> usize {
     (64 - (n | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// The UTF-16 of well-formed WTF-8.
+/// Visits the UTF-16 units of well-formed WTF-8.
 fn for_each_unit(mut bytes: &[u8], mut visit: impl FnMut(u16)) {
     loop {
         let (text, odd) = match std::str::from_utf8(bytes) {
@@ -111,7 +111,7 @@ fn for_each_unit(mut bytes: &[u8], mut visit: impl FnMut(u16)) {
             }
         };
         text.encode_utf16().for_each(&mut visit);
-        // What is no UTF-8 here is a lone surrogate in three bytes.
+        // Invalid UTF-8 here is a lone surrogate of three bytes.
         let [_, high, low, rest @ ..] = odd else { return };
         visit(0xd000 | u16::from(high & 0x3f) << 6 | u16::from(low & 0x3f));
         bytes = rest;

@@ -1,4 +1,4 @@
-//! Random values, with cycles and shared objects, grown from random choices.
+//! Random values with cycles and shared objects, built from random choices.
 
 use num_bigint::BigInt;
 use proptest::prelude::*;
@@ -8,11 +8,11 @@ use crate::model::{
     Buffer, DomException, ErrorName, ErrorProperties, FileProperties, RegExp, Window,
 };
 
-/// Makes one value of a list of choices; when they run out, everything is `undefined`.
+/// Builds one value from a list of choices; once the list is used up, every node is `undefined`.
 struct Grower {
     choices: std::vec::IntoIter<u8>,
     value: Value,
-    /// Objects that can be met again, those around the current one included.
+    /// Objects that may occur again, including those around the current one.
     objects: Vec<NodeId>,
     names: u32,
 }
@@ -64,7 +64,7 @@ impl Grower {
         if self.pick(2) == 0 { magnitude } else { -magnitude }
     }
 
-    /// A node that may be one of those that exist.
+    /// A new node or an existing one.
     fn child(&mut self, depth: usize) -> NodeId {
         if let Some(last) = self.objects.len().checked_sub(1)
             && self.pick(4) == 0
@@ -85,7 +85,7 @@ impl Grower {
         (0..self.pick(5)).map(|_| self.child(depth)).collect()
     }
 
-    /// Items of which none is the same as another.
+    /// Items without duplicates.
     fn distinct(&mut self, depth: usize) -> Vec<NodeId> {
         let mut items = vec![];
         for _ in 0..self.pick(5) {
@@ -141,7 +141,7 @@ impl Grower {
         ][usize::from(self.pick(13))]
     }
 
-    /// A view of a buffer that can grow, which may be one that exists.
+    /// A view of a resizable buffer, new or existing.
     fn window(&mut self) -> Node {
         let is_growing = |id: &&NodeId| matches!(self.value.node(**id), Some(Node::Buffer(buffer)) if buffer.max_bytes.is_some());
         let buffer = self.objects.iter().rfind(is_growing).copied().unwrap_or_else(|| {
@@ -166,7 +166,7 @@ impl Grower {
         let choice = self.pick(if depth < NODES_DEEP_MAX { 25 } else { 17 });
         if choice > 6 {
             self.objects.push(id);
-            // Until it is filled it must at least be no primitive.
+            // Until it is filled it must not be a primitive.
             self.value.set(id, Node::Object(vec![]));
         }
         let node = match choice {
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_taken_has_no_other_encoding(
+    fn accepted_bytes_are_canonical(
         value in any_value(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in 0..9,
     ) {
         let mut bytes = encode(&value).unwrap();
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         if let Ok(value) = decode(&bytes) {
             prop_assert_eq!(encode(&value).unwrap(), bytes);
         }

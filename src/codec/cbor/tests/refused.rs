@@ -1,9 +1,9 @@
-//! Bytes that no JavaScript value has.
+//! Bytes that encode no JavaScript value.
 
 use super::*;
 
 #[test]
-fn what_the_rules_could_not_have_written_is_refused() {
+fn non_canonical_bytes_are_rejected() {
     let refused = [
         ("", "truncated"),
         ("18", "truncated"),
@@ -137,10 +137,10 @@ fn views_stay_inside_their_buffers() {
         let error = decode(&bytes).expect_err(what);
         assert!(error.what().contains(what), "{bytes:02x?}: {error}");
     }
-    // A view of the object around it, which is none yet.
+    // A view whose buffer is the unfinished object around it.
     let inside = [hex("d81c 81"), view("Int8Array", "d81d00", "00 00")].concat();
     assert!(decode(&inside).unwrap_err().what().contains("no buffer"));
-    // No length that follows a buffer which cannot grow.
+    // A fixed-length buffer must not be followed by a length.
     let shared = [hex("82 d81c"), hex(fixed), view("Int8Array", "d81d00", "00 f6")].concat();
     assert!(decode(&shared).unwrap_err().what().contains("outside"));
 }
