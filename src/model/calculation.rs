@@ -1,4 +1,4 @@
-//! Arithmetic on stored numbers beyond Deno KV's.
+//! Arithmetic on stored numbers that Deno KV does not have.
 
 use num_bigint::BigInt;
 
@@ -22,7 +22,7 @@ pub struct Bounds {
     pub min: Option<Numeric>,
     /// The largest result.
     pub max: Option<Numeric>,
-    /// Whether a result outside is clamped, rather than rejected.
+    /// Whether a result out of bounds is clamped instead of rejected.
     pub clamp: bool,
 }
 
@@ -35,12 +35,12 @@ pub struct Calculation {
     pub operand: Operand,
     /// The bounds of the result.
     pub bounds: Option<Box<Bounds>>,
-    /// Most bytes of the result.
+    /// Maximum size of the result.
     pub value_bytes_max: usize,
 }
 
 impl Calculation {
-    /// Bytes that count against the limits: those of the operand.
+    /// The size that counts against the limits: that of the operand.
     pub(super) fn size_bytes(&self) -> usize {
         match &self.operand {
             Operand::Number(_) | Operand::U64(_) => 8,

@@ -1,4 +1,4 @@
-//! Deletions of many entries, chosen by range, key and filter.
+//! Deletion of many entries, selected by range, key and filter.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,17 @@ pub struct Deletion {
     pub among: Among,
     /// A filter object in CBOR that their values must match.
     pub filter: Option<Vec<u8>>,
-    /// Results of the filter that were computed before the commit.
+    /// Results of the filter, computed before the commit.
     pub known: Known,
     /// The value of `$now` in the filter, in ms since the epoch.
     pub now_ms: i64,
-    /// Most entries to delete.
+    /// The maximum number of entries to delete.
     pub count_max: usize,
-    /// The behaviour at the bounds.
+    /// What to do at the bounds.
     pub beyond: Beyond,
 }
 
-/// By key: the commit of the entry, and whether its value matches the filter. It does not apply to
-/// an entry that has changed since.
+/// Whether the value of each key matches the filter, with the versionstamp for which this holds.
 pub type Known = HashMap<Key, (u64, bool)>;
 
 /// The candidates of a deletion.
@@ -42,9 +41,9 @@ pub enum Among {
 /// The behaviour of a deletion at its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
-    /// It ends there, and reports where the next one continues.
+    /// Stops at the bound and reports the key at which the next deletion continues.
     Resume,
-    /// It fails as a whole if it would delete more than this.
+    /// Fails without deleting if it would delete more than this number.
     Refuse(usize),
 }
 
@@ -55,7 +54,8 @@ pub struct Deleted {
     pub count: usize,
     /// The commit, if there were any.
     pub stamp: Option<Versionstamp>,
-    /// The first key that was not examined; `None` after the last one, or when enough were deleted.
-    /// For a deletion in one commit: too many entries had no computed result, and none was deleted.
+    /// The first key that was not examined; `None` if the range or the maximum is reached. Set for
+    /// a deletion in one commit that deleted nothing because too many entries had no computed
+    /// result.
     pub resume: Option<Key>,
 }

@@ -1,41 +1,41 @@
-//! What can go wrong, by what the caller should do about it.
+//! Errors, classified by what the caller can do.
 //!
-//! The [`Kind`] is API and crosses to JavaScript as a number; the message is for people and may be
-//! reworded. A failed check is not an error: it is an outcome of a commit.
+//! The [`Kind`] is API and crosses to JavaScript as a number; the message may change. A failed
+//! check is no error, but an outcome of a commit.
 
 use std::fmt;
 
-/// What the caller can do about an error. The numbers are the wire codes of the binding.
+/// What the caller can do about an error. The numbers are those of the binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Kind {
-    /// The call is wrong; fix its arguments. A `TypeError` in JavaScript.
+    /// The arguments are wrong; correct them. A `TypeError` in JavaScript.
     Invalid = 1,
-    /// A value is outside its range; fix it. A `RangeError` in JavaScript.
+    /// A value is out of range; correct it. A `RangeError` in JavaScript.
     Range = 2,
-    /// Another writer changed what was read; read again and retry.
+    /// Another writer changed the data; read again and retry.
     Conflict = 3,
-    /// Not now: busy, disk full, too many files. Nothing was done; retry later.
+    /// Temporarily impossible: busy, disk full, too many files. Nothing was done; retry later.
     Unavailable = 4,
     /// The commit may or may not have happened; read to find out.
     OutcomeUnknown = 5,
     /// The handle was closed; open again. A `BadResource` in JavaScript.
     Closed = 6,
-    /// The file or directory may not be written or read by this process.
+    /// This process lacks permission to read or write the file or directory.
     Denied = 7,
-    /// The file is damaged or not ours; restore a backup or check the path.
+    /// The file is damaged or was written by another program; restore a backup or check the path.
     Corrupt = 8,
     /// A bug of openkv; report it.
     Internal = 9,
-    /// Understood, but not offered by this database or version.
+    /// This database or version does not offer the request.
     Unsupported = 10,
-    /// The change feed no longer reaches back that far; read the present state and follow from it.
+    /// The change feed was trimmed past that position; read the current state and start there.
     FeedGap = 11,
 }
 
 impl Kind {
-    /// All of them.
+    /// Every kind.
     pub const ALL: [Self; 11] = [
         Self::Invalid,
         Self::Range,
@@ -50,7 +50,7 @@ impl Kind {
         Self::FeedGap,
     ];
 
-    /// The kind of that wire code.
+    /// The kind of a number of the binding.
     ///
     /// ```
     /// use openkv::model::Kind;
@@ -63,23 +63,23 @@ impl Kind {
     }
 }
 
-/// An error with its kind and a message that names what was wrong and what to do.
+/// An error: its kind, and a message that states the fault and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
     message: String,
 }
 
-/// The result of everything in this crate that can fail.
+/// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Makes an error.
+    /// An error of a kind.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
-    /// The call is wrong.
+    /// An error in the arguments of a call.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, message)
     }
@@ -90,7 +90,7 @@ impl Error {
         Self::new(Kind::Closed, "Bad resource ID")
     }
 
-    /// The stored bytes are not what they should be.
+    /// Invalid stored bytes.
     pub fn corrupt(message: impl Into<String>) -> Self {
         Self::new(Kind::Corrupt, message)
     }
@@ -100,13 +100,13 @@ impl Error {
         Self::new(Kind::Internal, message)
     }
 
-    /// What the caller can do about it.
+    /// The kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The text for people.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

@@ -9,7 +9,7 @@ pub struct Change {
     pub key: Key,
     /// The commit.
     pub version: u64,
-    /// The stored value; `None`: the commit removed the entry.
+    /// The stored value; `None` if the commit removed the entry.
     pub value: Option<EncodedValue>,
 }
 
@@ -21,12 +21,12 @@ impl Change {
     }
 }
 
-/// The keys from `start` (included) to `end` (excluded).
+/// A range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// First key.
+    /// First key, included.
     pub start: Key,
-    /// The end, excluded.
+    /// Last key, excluded.
     pub end: Key,
 }
 

@@ -1,8 +1,7 @@
-//! Keys: what a database is ordered by.
+//! Keys, which define the order of a database.
 //!
-//! A [`Key`] is the encoded form of an array of [`KeyPart`]s, and its order is the order of its
-//! bytes; nothing above the codec ever compares parts. The encoding itself is `codec::key`'s: this
-//! file must never know a tag.
+//! A [`Key`] is the encoded form of an array of [`KeyPart`]s. Keys compare by their bytes; only the
+//! codec compares parts. `codec::key` owns the encoding: this file must not depend on any tag.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -10,9 +9,9 @@ use std::fmt;
 
 use num_bigint::BigInt;
 
-/// An encoded key. Ordered, compared and hashed as its bytes.
+/// An encoded key. It is ordered, compared and hashed by its bytes.
 ///
-/// The empty key (no parts) exists: it is a bound of ranges, though nothing can be stored under it.
+/// The empty key (no parts) is a valid bound of a range, but no entry can have it.
 ///
 /// ```
 /// use openkv::model::Key;
@@ -24,8 +23,8 @@ use num_bigint::BigInt;
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// Takes bytes that are known to be an encoded key, because `codec::key` has written or
-    /// validated them or because they came from a row that was written so. They are not checked.
+    /// Wraps an encoded key without checking it. The bytes must come from `codec::key` or a stored
+    /// row.
     #[must_use]
     pub fn from_encoded(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -37,13 +36,13 @@ impl Key {
         &self.0
     }
 
-    /// The encoded bytes, without a copy.
+    /// The encoded bytes, moved out.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// Length of the encoding, in bytes; the limits count this.
+    /// Length of the encoding, in bytes. The limits apply to it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -62,14 +61,14 @@ impl AsRef<[u8]> for Key {
     }
 }
 
-/// Maps keyed by [`Key`] can be asked with plain bytes: both order and hash alike.
+/// Lets maps with [`Key`]s be searched by bytes; order and hash are the same.
 impl Borrow<[u8]> for Key {
     fn borrow(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Hexadecimal, since key bytes are seldom text.
+/// As hexadecimal, since most keys are not text.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(")?;
@@ -82,20 +81,20 @@ impl fmt::Debug for Key {
 
 /// One part of a key.
 ///
-/// Parts have a total order, and it is the order of the encoded bytes: bytes < strings < bigints <
+/// Parts have a total order, which is the order of the encoded bytes: bytes < strings < bigints <
 /// numbers < booleans. Within a kind:
 ///
-/// - bytes and strings by their bytes (UTF-8), a prefix before what extends it;
+/// - bytes and strings by their bytes (UTF-8), a prefix before its extensions;
 /// - bigints by value;
 /// - numbers as negative NaN < −∞ < … < −0 < 0 < … < ∞ < NaN. All NaNs of one sign are one part;
 /// - `false` before `true`.
 ///
-/// Equality follows that order, so −0 and 0 are two parts and NaN equals itself.
+/// Equality follows this order: −0 and 0 differ, and NaN equals itself.
 #[derive(Clone, Debug)]
 pub enum KeyPart {
     /// A byte string.
     Bytes(Vec<u8>),
-    /// Text. A lone surrogate of JavaScript cannot occur: it was replaced by U+FFFD.
+    /// Text. Contains no lone surrogate: U+FFFD replaces each.
     String(String),
     /// An integer of any size up to `codec::key::BIGINT_BYTES_MAX` bytes of magnitude.
     BigInt(BigInt),
@@ -106,7 +105,7 @@ pub enum KeyPart {
 }
 
 impl KeyPart {
-    /// Place of the part's kind in the order of kinds.
+    /// The rank of the kind in the order of parts.
     fn kind(&self) -> u8 {
         match self {
             Self::Bytes(_) => 0,
@@ -118,7 +117,7 @@ impl KeyPart {
     }
 }
 
-/// All NaNs of one sign compare equal, and beyond infinity on their side.
+/// All NaNs of one sign are equal, and lie beyond the infinity of that sign.
 fn compare_numbers(a: f64, b: f64) -> Ordering {
     let one_nan = |n: f64| if n.is_nan() { f64::NAN.copysign(n) } else { n };
     one_nan(a).total_cmp(&one_nan(b))

@@ -1,5 +1,5 @@
-//! Errors for writes over a limit: Deno KV's words, then the limit, the given value, the key, and
-//! the option that raises the limit.
+//! Errors for writes over a limit: the text of Deno KV, then the limit, the given value, the key,
+//! and the option that raises the limit.
 
 use super::{
     DEDUPLICATION_KEY_BYTES_MAX, Error, Key, Limits, Message, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
@@ -8,12 +8,12 @@ use super::{
 
 /// A limit.
 struct Limit {
-    /// Deno's words.
+    /// Deno's text.
     words: &'static str,
     /// The name of the option.
     name: &'static str,
     max: usize,
-    /// The unit of the numbers: `" bytes"`, or nothing.
+    /// The unit of the numbers: `" bytes"`, or empty.
     unit: &'static str,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn key(
     limit.hold(given, &|| tell(key))
 }
 
-/// Checks the size of a value; `key` prints its key.
+/// Checks the size of a value; `key` formats its key for the message.
 pub(crate) fn value(given: usize, max: usize, key: &dyn Fn() -> String) -> Result<()> {
     let limit = Limit { words: "Value too large", name: "valueBytesMax", max, unit: " bytes" };
     limit.hold(given, key)
@@ -104,7 +104,7 @@ pub(super) fn message(message: &Message, limits: &Limits) -> Result<()> {
     named("priority too high", PRIORITY_MAX.into(), "", message.priority.into())
 }
 
-/// Bounds of named queues, which no option raises.
+/// Checks a bound of named queues, which no option raises.
 fn named(words: &str, max: usize, unit: &str, given: usize) -> Result<()> {
     if given <= max {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The nouns: keys, values, versionstamps, writes, reads, limits, errors.
+//! The data types: keys, values, versionstamps, writes, reads, limits, errors.
 //!
-//! Invariant: a value of a type here is valid by construction. This module does no I/O, knows no byte
-//! formats and asks no clock; time, randomness and ids reach it as arguments.
+//! Invariant: a value of a type here is valid by construction. This module does no I/O, knows no
+//! byte formats and reads no clock; time, randomness and ids are arguments.
 
 mod calculation;
 mod deletion;

@@ -2,14 +2,14 @@
 
 use uuid::Uuid;
 
-/// A position in a write where the commit writes a UUID over a nil UUID.
+/// A position in a write at which the commit replaces a nil UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
     /// The bytes to change.
     pub target: Target,
-    /// The offset of the text, in bytes.
+    /// The offset of the nil UUID, in bytes.
     pub offset: usize,
-    /// The number of the UUID in this write: equal numbers get the same UUID.
+    /// The number of the placeholder in this write; equal numbers get the same UUID.
     pub placeholder: u64,
 }
 

@@ -7,17 +7,17 @@ use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key};
 pub struct Message {
     /// The queue; `""` is Deno's, which has no dead messages.
     pub queue: String,
-    /// Higher ones come first, 0 to [`super::PRIORITY_MAX`].
+    /// Higher priorities are delivered first; 0 to [`super::PRIORITY_MAX`].
     pub priority: u8,
     /// When it may first be delivered, in ms since the epoch.
     pub due_ms: i64,
     /// Waiting times before the retries, in ms.
     pub backoff_ms: Vec<u32>,
-    /// The keys that get its value when no retry is left.
+    /// The keys that receive the value if no retry is left.
     pub keys_if_undelivered: Vec<Key>,
     /// A message is not enqueued while its queue holds one with the same deduplication key.
     pub deduplication_key: Option<String>,
-    /// How long a dead letter is kept, in ms; `None`: until it is removed by a call.
+    /// Retention of the dead letter, in ms; `None` until a call removes it.
     pub dead_retention_ms: Option<i64>,
     /// The value, always CBOR.
     pub value: Vec<u8>,
@@ -34,10 +34,11 @@ impl Message {
 /// The result of an `enqueue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueued {
-    /// The number of the message, or of the earlier one with its deduplication key; `None` where
+    /// The number of the message, or of the earlier one with its deduplication key; `None` if
     /// messages have no number.
     pub id: Option<i64>,
-    /// Whether the queue already held a message with its deduplication key, so that none was added.
+    /// Whether the queue already held a message with the same deduplication key, so that none was
+    /// added.
     pub deduplicated: bool,
 }
 
@@ -46,22 +47,22 @@ pub struct Enqueued {
 pub struct Claim {
     /// The queue.
     pub queue: String,
-    /// Most messages to deliver.
+    /// Maximum number of messages.
     pub max: usize,
-    /// How long they are hidden from others, in ms.
+    /// Duration of the locks, in ms.
     pub lock_ms: i64,
-    /// The lock of their deliveries; unique for this claim, and not 0.
+    /// The lock of the deliveries; unique to this claim and not 0.
     pub lock: i64,
 }
 
 /// A message delivered to one consumer, and hidden from all others until its lock expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The message's number in its database.
+    /// The number of the message in its database.
     pub id: i64,
     /// The lock of the delivery.
     pub lock: i64,
-    /// How often it was delivered, this delivery included.
+    /// The number of deliveries, including this one.
     pub attempts: u32,
     /// When it was enqueued, in ms since the epoch.
     pub enqueued_ms: i64,
@@ -76,11 +77,11 @@ pub enum Outcome {
     Done,
     /// Failed: it is retried after the next interval of its backoff, or becomes a dead letter.
     Failed,
-    /// Not passed to a handler: it waits as before, and no retry is used up.
+    /// Not passed to a handler: it stays pending, and no retry is used up.
     Returned,
 }
 
-/// The error with which a consumer failed.
+/// The error of a consumer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
     name: String,
@@ -88,7 +89,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Truncates texts that are too long.
+    /// Truncates texts over the limits.
     #[must_use]
     pub fn new(name: &str, message: &str) -> Self {
         Self {
@@ -97,7 +98,7 @@ impl Reason {
         }
     }
 
-    /// The failure of a message whose consumers stopped renewing their locks.
+    /// The failure of a message whose lock expired.
     #[must_use]
     pub fn lock_expired() -> Self {
         Self::new("LockExpired", "the lock ran out before the consumer said how it ended")
@@ -116,13 +117,13 @@ impl Reason {
     }
 }
 
-/// The text, truncated to at most so many bytes at a character boundary.
+/// The text, truncated at a character boundary to at most so many bytes.
 fn beginning(text: &str, bytes_max: usize) -> &str {
     let fits = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end));
     if text.len() <= bytes_max { text } else { text.get(..fits.unwrap_or(0)).unwrap_or("") }
 }
 
-/// The end of one delivery, to be written to the database.
+/// The end of one delivery, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// The message's number.
@@ -138,7 +139,7 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// An end without a delay and an error.
+    /// A settlement without a delay and an error.
     #[must_use]
     pub fn new(id: i64, lock: i64, outcome: Outcome) -> Self {
         Self { id, lock, outcome, delay_ms: None, reason: None }
@@ -152,20 +153,20 @@ pub struct Renewal {
     pub id: i64,
     /// The lock of the delivery.
     pub lock: i64,
-    /// The new time to its expiry, from now, in ms.
+    /// The new duration of the lock, from now, in ms.
     pub lock_ms: i64,
 }
 
 /// A request about a delivered message, from its consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Its delivery has ended.
+    /// The delivery has ended.
     Settle(Settlement),
-    /// Its lock is extended.
+    /// The lock is extended.
     Extend(Renewal),
 }
 
-/// The numbers of messages of a queue, by state.
+/// The number of messages of a queue in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
     /// Due and not delivered.
@@ -178,12 +179,12 @@ pub struct QueueStats {
     pub dead: u64,
 }
 
-/// A dead letter: a message that failed too often.
+/// A dead letter: a message that has failed and has no retry left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The number it had as a message.
+    /// The number of the former message.
     pub id: i64,
-    /// How often it was delivered.
+    /// The number of deliveries.
     pub attempts: u32,
     /// When it was enqueued, in ms since the epoch.
     pub enqueued_ms: i64,
@@ -202,15 +203,15 @@ pub struct DeadLetter {
 /// An operation on the dead letters of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeadLetterChange {
-    /// Enqueues this one again, as if it were new.
+    /// Enqueues the dead letter with this number again, as a new message.
     Requeue(i64),
-    /// Deletes this one.
+    /// Deletes the dead letter with this number.
     Delete(i64),
     /// Deletes those that died before a time, up to a number.
     Purge {
         /// In ms since the epoch.
         before_ms: i64,
-        /// Most to delete.
+        /// Maximum number to delete.
         max: usize,
     },
 }

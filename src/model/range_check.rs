@@ -9,12 +9,12 @@ pub struct RangeCheck {
     pub start: Key,
     /// Last key, excluded.
     pub end: Key,
-    /// The entries that were seen, in key order.
+    /// The entries that the transaction has read, in key order.
     pub seen: Vec<(Key, Versionstamp)>,
 }
 
 impl RangeCheck {
-    /// Bytes of its keys, for limits and grouping.
+    /// Bytes of its keys, for limits and groups.
     pub(super) fn size_bytes(&self) -> usize {
         let seen: usize = self.seen.iter().map(|(key, _)| key.len()).sum();
         self.start.len() + self.end.len() + seen

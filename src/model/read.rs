@@ -1,4 +1,4 @@
-//! Reads: requests, rows and walks.
+//! Reads: requests, rows and scans of the engine.
 
 use super::{Encoding, Key, Versionstamp};
 
@@ -13,7 +13,7 @@ pub enum Range {
         start: Key,
         /// Last key, excluded.
         end: Key,
-        /// Most rows to answer.
+        /// Maximum number of rows.
         limit: usize,
         /// Whether the order is descending.
         reverse: bool,
@@ -21,7 +21,7 @@ pub enum Range {
 }
 
 impl Range {
-    /// Whether it is the entry of one key.
+    /// Whether it is a point read.
     #[must_use]
     pub const fn is_point(&self) -> bool {
         matches!(self, Self::Point(_))
@@ -39,20 +39,20 @@ pub struct Request {
     pub together: bool,
 }
 
-/// An entry as a read sees it, borrowed from the engine during a visit.
+/// An entry, borrowed from the engine while a visitor runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     /// Encoded key.
     pub key: &'a [u8],
-    /// Stamp of the commit that wrote it.
+    /// The versionstamp of the commit that wrote it.
     pub stamp: Versionstamp,
-    /// How the value is encoded.
+    /// The encoding of the value.
     pub encoding: Encoding,
     /// The value's bytes.
     pub value: &'a [u8],
 }
 
-/// The range and options of a walk over entries, whose visitor decides where it continues.
+/// The range and options of a walk over entries. Its visitor decides where it continues.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<'k> {
     /// First key, included.
@@ -61,16 +61,16 @@ pub struct Walk<'k> {
     pub end: &'k [u8],
     /// Whether the order is descending.
     pub reverse: bool,
-    /// Whether to read values; else rows have empty ones.
+    /// Whether to read values; otherwise rows have empty ones.
     pub values: bool,
 }
 
-/// An entry as a walk sees it.
+/// An entry of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The entry.
     pub row: Row<'a>,
-    /// When it ends, in ms since the epoch.
+    /// The expiry, in ms since the epoch.
     pub expire_at_ms: Option<i64>,
 }
 

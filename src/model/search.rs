@@ -4,7 +4,7 @@ use super::{Error, INDEX_FIELDS_MAX, INDEX_PREFIX_LENGTHS_MAX, Key, Result, Row}
 use super::{INDEX_FIELD_BYTES_MAX, INDEX_NAME_BYTES_MAX, INDEX_PREFIX_CHARS_MAX};
 use super::{SEARCH_ENTRIES_MAX, SEARCH_OFFSET_MAX, SNIPPET_MARK_BYTES_MAX, SNIPPET_TERMS_MAX};
 
-/// How text becomes terms.
+/// The conversion of text to terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tokenizer {
@@ -13,12 +13,12 @@ pub enum Tokenizer {
     Unicode61 = 0,
     /// As `Unicode61`, then reduced to English stems.
     Porter = 1,
-    /// ASCII letters, folded, and digits; every other character is part of a term as it is.
+    /// Folded ASCII letters, and digits; every other character is part of a term unchanged.
     Ascii = 2,
 }
 
 impl Tokenizer {
-    /// The tokenizer of a number in a frame.
+    /// The tokenizer with this number in a frame.
     #[must_use]
     pub const fn from_id(id: u8) -> Option<Self> {
         match id {
@@ -39,7 +39,7 @@ impl Tokenizer {
         }
     }
 
-    /// The tokenizer of that name.
+    /// The tokenizer with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Unicode61, Self::Porter, Self::Ascii].into_iter().find(|known| known.name() == name)
@@ -49,23 +49,23 @@ impl Tokenizer {
 /// The definition of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexSpec {
-    /// Its name; no two indexes of a database share one.
+    /// The name; unique in its database.
     pub name: String,
-    /// It covers the keys that extend this one.
+    /// The index covers the keys that extend this one.
     pub prefix: Key,
     /// Paths into the values, steps separated by dots; at least one.
     pub fields: Vec<String>,
-    /// How text becomes terms.
+    /// The conversion of text to terms.
     pub tokenizer: Tokenizer,
-    /// Lengths in characters for which the beginnings of terms are indexed too.
+    /// Lengths in characters of the prefixes of terms that are indexed too.
     pub prefix_lengths: Vec<u8>,
 }
 
 impl IndexSpec {
-    /// Checks the bounds of a description.
+    /// Checks the bounds of a definition.
     ///
     /// # Errors
-    /// `Invalid`, naming the option, the limit and what was given.
+    /// `Invalid`, with the option, the limit and the given value.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(format!("kv.createIndex: {what}")));
         if self.name.is_empty() || self.name.len() > INDEX_NAME_BYTES_MAX {
@@ -129,11 +129,11 @@ impl IndexSpec {
 pub struct IndexInfo {
     /// Its definition.
     pub spec: IndexSpec,
-    /// Whether it is still indexing entries that are older than the index.
+    /// Whether entries older than the index are still being added.
     pub building: bool,
     /// The number of such entries that were processed.
     pub scanned: u64,
-    /// Documents in it: entries with text in any field. Counted on request only.
+    /// Documents: entries with text in any field. Counted only on request.
     pub documents: u64,
 }
 
@@ -153,9 +153,9 @@ pub struct Highlight {
     pub before: String,
     /// The text after a match.
     pub after: String,
-    /// The replacement of omitted text.
+    /// The replacement for omitted text.
     pub ellipsis: String,
-    /// Most terms of a snippet.
+    /// Maximum number of terms in a snippet.
     pub terms: u8,
 }
 
@@ -164,11 +164,11 @@ pub struct Highlight {
 pub struct Search {
     /// Only entries whose keys extend this one.
     pub prefix: Key,
-    /// The query, as the user wrote it.
+    /// The query, as the caller wrote it.
     pub query: String,
     /// The score and number of the hit to continue after.
     pub after: Option<(f64, i64)>,
-    /// The marks of snippets, if there are to be any.
+    /// The marks of snippets; `None` for no snippets.
     pub highlight: Option<Highlight>,
 }
 
@@ -176,7 +176,7 @@ impl Search {
     /// Checks the bounds of a search and of its page.
     ///
     /// # Errors
-    /// `Invalid`, naming the option, the limit and what was given.
+    /// `Invalid`, with the option, the limit and the given value.
     pub fn check(&self, limit: usize, offset: usize) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(format!("kv.search: {what}")));
         if limit == 0 || limit > SEARCH_ENTRIES_MAX {
@@ -231,12 +231,12 @@ pub enum HitChoice {
     Stop,
 }
 
-/// Takes the hits of a search.
+/// Receives the hits of a search.
 pub trait HitVisitor {
     /// A hit, best first.
     fn hit(&mut self, hit: &Hit<'_>) -> HitChoice;
 
-    /// The snippets of the hit just taken: the number of a field, and its text with marks. Only
-    /// fields in which something matched.
+    /// The snippets of the accepted hit: the number of a field, and its text with marks. Contains
+    /// only fields with a match.
     fn snippets(&mut self, snippets: Vec<(usize, String)>);
 }

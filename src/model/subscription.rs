@@ -1,4 +1,4 @@
-//! The shapes of watches, feeds and consumers, which are the same for a local and a remote database.
+//! The types of watches, feeds and consumers that local and remote databases share.
 
 use super::{Change, Delivery, EncodedValue, Result, Versionstamp};
 
@@ -8,13 +8,13 @@ pub type Id = u64;
 /// An entry of a watched key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Stamp of the commit that wrote it.
+    /// The versionstamp of the commit that wrote it.
     pub stamp: Versionstamp,
     /// Its value.
     pub value: EncodedValue,
 }
 
-/// Gets the entries of the watched keys, all from one snapshot; `None` when the watch has ended.
+/// Receives the entries of the watched keys, from one snapshot; `None` when the watch has ended.
 pub type WatchReply = Box<dyn FnOnce(Result<Option<Vec<Option<Entry>>>>) + Send>;
 
 /// Changes of whole commits.
@@ -22,7 +22,7 @@ pub type WatchReply = Box<dyn FnOnce(Result<Option<Vec<Option<Entry>>>>) + Send>
 pub struct Batch {
     /// In commit order; no key twice in one commit.
     pub changes: Vec<Change>,
-    /// The commit up to which the feed has now reported everything.
+    /// The commit up to which the feed is complete.
     pub version: u64,
 }
 
@@ -34,7 +34,7 @@ impl Batch {
     }
 }
 
-/// Gets the next batch; `None` when the feed has ended.
+/// Receives the next batch; `None` when the feed has ended.
 pub type FeedReply = Box<dyn FnOnce(Result<Option<Batch>>) + Send>;
 
 /// The options of a consumer.
@@ -49,15 +49,14 @@ pub struct ConsumeOptions {
 /// A message that is assigned to a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatched {
-    /// The number to settle it with.
+    /// The number with which to settle it.
     pub number: i64,
     /// The message.
     pub delivery: Delivery,
 }
 
-/// Takes messages, each with the number to settle it with. Returns those that it cannot take any
-/// more; no handler has seen them.
+/// Receives messages. Returns those that it can no longer accept; no handler has seen them.
 pub type Deliver = Box<dyn Fn(Vec<Dispatched>) -> Vec<Dispatched> + Send + Sync>;
 
-/// Gets one message; `None` if there is none.
+/// Receives one message; `None` if there is none.
 pub type Receive = Box<dyn FnOnce(Result<Option<Delivery>>) + Send>;

@@ -1,5 +1,4 @@
-//! Stored values: encoded, as they lie in a row and cross the binding, and decoded, as a [`Value`]
-//! that Rust can look into.
+//! Stored values: encoded, as in a row or a frame, and decoded as a [`Value`].
 //!
 //! Invariant: an [`EncodedValue`] is opaque here; only `codec` turns its bytes into a [`Value`].
 
@@ -15,12 +14,12 @@ pub use tree::{
     RegExp, Value, ViewClass, Window,
 };
 
-/// How the bytes of a stored value are to be read. The numbers are part of the file format.
+/// The encoding of a stored value. The numbers are part of the file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Encoding {
-    /// V8's structured clone format, as Deno writes it. Never written to a file of openkv's own.
+    /// V8's structured clone format, as Deno writes it. Not used in openkv's own files.
     V8 = 1,
     /// A `KvU64`: 8 bytes, little-endian.
     Le64 = 2,
@@ -37,8 +36,8 @@ impl Encoding {
         self as u8
     }
 
-    /// The encoding of that number, `None` if there is none. The spilled flag must have been
-    /// removed.
+    /// The encoding with this number, `None` if there is none. The caller removes the flag of
+    /// spilled values first.
     ///
     /// ```
     /// use openkv::model::Encoding;
@@ -57,10 +56,10 @@ impl Encoding {
     }
 }
 
-/// A value as it is stored: what its bytes mean, and the bytes. The bytes are not checked.
+/// A stored value: its encoding and its bytes. The bytes are not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedValue {
-    /// What the bytes mean.
+    /// The encoding of the bytes.
     pub encoding: Encoding,
     /// The bytes.
     pub bytes: Vec<u8>,

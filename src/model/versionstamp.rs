@@ -1,11 +1,12 @@
-//! The stamp of a commit: what every entry that it wrote carries.
+//! Versionstamps: each entry carries that of the commit that wrote it.
 
 use std::fmt;
 
-/// A commit's place in the order of its database: ten bytes, shown as twenty hex digits.
+/// The position of a commit in the order of its database: ten bytes, printed as 20 hexadecimal
+/// digits.
 ///
-/// The first eight bytes count commits, big-endian; the last two are zero in everything that openkv
-/// or Deno writes, but a check may name others (and never matches).
+/// The first eight bytes count commits, big-endian. The last two are zero in every entry; a check
+/// with others never matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Versionstamp {
     version: u64,
@@ -16,7 +17,7 @@ impl Versionstamp {
     /// Length of the textual form, in bytes.
     pub const HEX_BYTES: usize = 20;
 
-    /// The stamp of the commit with this counter.
+    /// The versionstamp of the commit with this counter.
     #[must_use]
     pub const fn new(version: u64) -> Self {
         Self { version, order: 0 }
@@ -31,7 +32,7 @@ impl Versionstamp {
     /// Length of the binary form.
     pub const BYTES: usize = 10;
 
-    /// The stamp of ten bytes: the counter big-endian, and the place within the commit.
+    /// The versionstamp of ten bytes: the counter, big-endian, and the position within the commit.
     #[must_use]
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h, i, j] = bytes;
@@ -50,7 +51,7 @@ impl Versionstamp {
         bytes
     }
 
-    /// Reads twenty hex digits of either case; anything else is `None`.
+    /// Parses 20 hexadecimal digits of either case; `None` for anything else.
     #[must_use]
     pub fn parse(hex: &[u8]) -> Option<Self> {
         if hex.len() != Self::HEX_BYTES {
@@ -63,7 +64,7 @@ impl Versionstamp {
         Some(Self { version: (bits >> 16) as u64, order: bits as u16 })
     }
 
-    /// The twenty lower-case hex digits.
+    /// The 20 lower-case hexadecimal digits.
     #[must_use]
     pub fn hex(self) -> [u8; Self::HEX_BYTES] {
         let mut digits = [b'0'; Self::HEX_BYTES];

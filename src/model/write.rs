@@ -1,20 +1,20 @@
-//! An atomic write: checks, mutations and messages that happen together or not at all.
+//! An atomic write: its checks, mutations and messages take effect together or not at all.
 
 use super::{
     Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message, Patch,
     RangeCheck, Resolved, Result, Versionstamp, limit,
 };
 
-/// A condition on one key: its entry has this stamp, or (`None`) there is no entry.
+/// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The key.
     pub key: Key,
-    /// The stamp that its entry must have.
+    /// The versionstamp that the entry must have.
     pub expected: Option<Versionstamp>,
 }
 
-/// Which arithmetic a [`Mutation::Arith`] does.
+/// The operation of a [`Mutation::Arith`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arith {
     /// Add.
@@ -48,17 +48,17 @@ pub enum Mutation {
         suffixed: bool,
         /// The value.
         value: EncodedValue,
-        /// When the entry ends, in ms since the epoch.
+        /// The expiry, in ms since the epoch.
         expire_at_ms: Option<i64>,
     },
-    /// Removes an entry; an absent one is fine.
+    /// Removes an entry, if it exists.
     Delete {
         /// The key.
         key: Key,
     },
     /// Combines the stored number with an operand.
     Arith {
-        /// Which arithmetic.
+        /// The operation.
         op: Arith,
         /// The key.
         key: Key,
@@ -69,52 +69,51 @@ pub enum Mutation {
     Calculate {
         /// The key.
         key: Key,
-        /// How.
+        /// The calculation.
         calculation: Calculation,
-        /// When the entry ends from now on, in ms since the epoch; `None`: when it did before.
+        /// The new expiry, in ms since the epoch; `None` keeps the stored one.
         expire_at_ms: Option<i64>,
     },
-    /// Puts items in front of or behind those of a stored array, or stores them when there is none.
+    /// Adds items at the start or end of a stored array, or stores them if there is no entry.
     Append {
         /// The key.
         key: Key,
         /// A CBOR array.
         items: Vec<u8>,
-        /// Whether they go in front.
+        /// Whether they are added at the start.
         front: bool,
-        /// Most bytes of the result.
+        /// Maximum size of the result.
         value_bytes_max: usize,
-        /// When the entry ends from now on, in ms since the epoch; `None`: when it did before.
+        /// The new expiry, in ms since the epoch; `None` keeps the stored one.
         expire_at_ms: Option<i64>,
     },
-    /// Sets the expiry of an entry; its value and stamp stay.
+    /// Sets the expiry of an entry; its value and versionstamp stay.
     SetExpiry {
         /// The key.
         key: Key,
-        /// When the entry ends from now on, in ms since the epoch; `None`: it stays.
+        /// The new expiry, in ms since the epoch; `None` removes it.
         expire_at_ms: Option<i64>,
-        /// Whether the write is lost when there is no entry, as by a check; else that is fine.
+        /// Whether a missing entry fails the write like a check; otherwise it is ignored.
         required: bool,
     },
 }
 
-/// Declares the kinds of mutations, so that the list cannot lack one: [`Mutation::kind`] would not
-/// compile.
+/// Declares the kinds of mutations together with [`Mutation::kind`], so that no kind is missing.
 macro_rules! kinds {
     ($($name:ident),*) => {
-        /// The kinds of [`Mutation`]s. `tests/server/mutations.rs` walks each through every layer.
+        /// The kinds of [`Mutation`]s. `tests/server/mutations.rs` takes each through every layer.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum MutationKind {
             $(#[doc = concat!("[`Mutation::", stringify!($name), "`]")] $name,)*
         }
 
         impl MutationKind {
-            /// All of them.
+            /// Every kind.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
         }
 
         impl Mutation {
-            /// Its kind.
+            /// The kind.
             #[must_use]
             pub const fn kind(&self) -> MutationKind {
                 match self { $(Self::$name { .. } => MutationKind::$name,)* }
@@ -125,20 +124,20 @@ macro_rules! kinds {
 
 kinds!(Set, Delete, Arith, Calculate, Append, SetExpiry);
 
-/// What there is to tell of what a mutation leaves.
+/// What a result reports of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tells {
-    /// The number that is stored.
+    /// The stored number.
     Number,
-    /// The length of the array that is stored.
+    /// The length of the stored array.
     Length,
 }
 
-/// Encoded bytes that a versionstamp adds to a key: tag, twenty digits, terminator.
+/// Bytes that a versionstamp adds to an encoded key: tag, 20 digits, terminator.
 const SUFFIX_BYTES: usize = Versionstamp::HEX_BYTES + 2;
 
 impl Mutation {
-    /// Key bytes as stored, and value bytes (`None` for a delete).
+    /// Bytes of the stored key, and of the value (`None` for a delete).
     fn sizes(&self) -> (usize, Option<usize>) {
         match self {
             Self::Set { key, suffixed, value, .. } => {
@@ -152,7 +151,7 @@ impl Mutation {
         }
     }
 
-    /// Whether the write can fail here, so that what came before it has to be undone.
+    /// Whether the mutation can fail, so that the ones before it have to be undone.
     pub(crate) fn can_fail(&self) -> bool {
         match self {
             Self::Set { .. } | Self::Delete { .. } => false,
@@ -161,7 +160,7 @@ impl Mutation {
         }
     }
 
-    /// The bytes of its value, if it has one of its own.
+    /// The bytes of its value, if it carries one.
     pub(crate) fn value_mut(&mut self) -> Option<&mut Vec<u8>> {
         match self {
             Self::Set { value, .. } => Some(&mut value.bytes),
@@ -173,7 +172,7 @@ impl Mutation {
         }
     }
 
-    /// Changes bytes of its key.
+    /// Modifies the bytes of the key.
     pub(crate) fn change_key(&mut self, change: impl FnOnce(&mut [u8])) {
         let key = match self {
             Self::Set { key, .. }
@@ -188,7 +187,7 @@ impl Mutation {
         *key = Key::from_encoded(bytes);
     }
 
-    /// What there is to tell of what it leaves.
+    /// What a result reports of this mutation.
     #[must_use]
     pub(crate) const fn tells(&self) -> Option<Tells> {
         match self {
@@ -198,7 +197,7 @@ impl Mutation {
         }
     }
 
-    /// The key, without a suffix.
+    /// The key, without the suffix.
     #[must_use]
     pub fn key(&self) -> &Key {
         match self {
@@ -212,7 +211,7 @@ impl Mutation {
     }
 }
 
-/// A write within its handle's limits; one that is over them cannot exist.
+/// A write within the limits of its handle; one over them cannot be constructed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomicWrite {
     checks: Vec<Check>,
@@ -225,35 +224,35 @@ pub struct AtomicWrite {
     bytes: usize,
 }
 
-/// The parts of an [`AtomicWrite`], taken out to be carried out.
+/// The parts of an [`AtomicWrite`].
 #[derive(Debug, Default)]
 pub struct WriteParts {
     /// Conditions, all of which must hold.
     pub checks: Vec<Check>,
-    /// Conditions on ranges, which are counted with those.
+    /// Conditions on ranges, numbered after those on keys.
     pub ranges: Vec<RangeCheck>,
     /// Changes, in order.
     pub mutations: Vec<Mutation>,
-    /// Whether the results tell what the mutations have calculated.
+    /// Whether the results contain the calculated values.
     pub tells_values: bool,
     /// Messages to enqueue.
     pub messages: Vec<Message>,
-    /// Where UUIDs go.
+    /// Positions of UUIDs.
     pub patches: Vec<Patch>,
-    /// A deletion of many entries, which is then all that there is.
+    /// A deletion of many entries; the other parts are empty then.
     pub deletion: Option<Box<Deletion>>,
 }
 
 impl AtomicWrite {
-    /// Checks the parts against the limits, in the order and with the words of Deno KV.
+    /// Checks the parts against the limits, in the order and with the texts of Deno KV.
     ///
     /// # Errors
-    /// `Invalid`, naming the limit, its value and what was given.
+    /// `Invalid`, with the limit, its value and the given value.
     pub fn new(parts: WriteParts, limits: &Limits) -> Result<Self> {
         Self::telling(parts, limits, &|_| String::new())
     }
 
-    /// As [`AtomicWrite::new`]; `tell` prints a key for messages.
+    /// As [`AtomicWrite::new`]; `tell` formats a key for messages.
     ///
     /// # Errors
     /// As [`AtomicWrite::new`].
@@ -300,13 +299,13 @@ impl AtomicWrite {
         Ok(Self { checks, ranges, mutations, tells_values, messages, patches, deletion, bytes })
     }
 
-    /// Bytes of keys, values and messages, for grouping.
+    /// Bytes of keys, values and messages, for groups.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Its parts, looked at.
+    /// Its parts, borrowed.
     #[must_use]
     pub fn parts(&self) -> (&[Check], &[Mutation], &[Message]) {
         (&self.checks, &self.mutations, &self.messages)
@@ -318,13 +317,13 @@ impl AtomicWrite {
         &self.ranges
     }
 
-    /// Whether the results tell what the mutations have calculated.
+    /// Whether the results contain the calculated values.
     #[must_use]
     pub fn tells_values(&self) -> bool {
         self.tells_values
     }
 
-    /// Where it has UUIDs filled in.
+    /// The positions of UUIDs.
     #[must_use]
     pub fn patches(&self) -> &[Patch] {
         &self.patches
@@ -335,7 +334,7 @@ impl AtomicWrite {
         self.messages.iter().map(|message| message.queue.as_str())
     }
 
-    /// Whether it does nothing but delete, so that no quota has to have room for it.
+    /// Whether it only deletes, so that a quota on size must not reject it.
     #[must_use]
     pub fn only_deletes(&self) -> bool {
         let deletes = |mutation: &Mutation| mutation.kind() == MutationKind::Delete;
@@ -348,7 +347,7 @@ impl AtomicWrite {
         self.mutations.first().map(Mutation::key)
     }
 
-    /// Takes the write apart to carry it out.
+    /// Its parts, moved out.
     #[must_use]
     pub fn into_parts(self) -> WriteParts {
         let Self { checks, ranges, mutations, tells_values, messages, patches, deletion, .. } =
@@ -356,27 +355,27 @@ impl AtomicWrite {
         WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion }
     }
 
-    /// Whether something in it is only known when it commits.
+    /// Whether the commit generates UUIDs for it.
     #[must_use]
     pub fn has_placeholders(&self) -> bool {
         !self.patches.is_empty()
     }
 }
 
-/// What a commit has made, beside its stamp.
+/// The results of a commit, beside its versionstamp.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Results {
-    /// UUIDs, by their placeholders.
+    /// UUIDs, with their placeholders.
     pub resolved: Vec<Resolved>,
-    /// If the write asked for them: for each mutation that calculates or appends, in order, the number
-    /// that is stored after it, or the length of the array.
+    /// If requested: for each mutation that calculates or appends, in order, the stored number or
+    /// the length of the stored array.
     pub values: Vec<EncodedValue>,
-    /// What became of each message, in order.
+    /// The result for each message, in order.
     pub enqueued: Vec<Enqueued>,
 }
 
 impl Results {
-    /// Whether there is nothing to tell.
+    /// Whether there are no results.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.resolved.is_empty() && self.values.is_empty() && self.enqueued.is_empty()
@@ -384,7 +383,7 @@ impl Results {
 }
 
 impl Decision {
-    /// A commit with what there is to tell of it.
+    /// A commit, with its results if there are any.
     #[must_use]
     pub fn committed(stamp: Versionstamp, results: Results) -> Self {
         if results.is_empty() {
@@ -394,7 +393,7 @@ impl Decision {
         }
     }
 
-    /// Notes what became of the next message of a commit.
+    /// Adds the result for the next message of a commit.
     pub(crate) fn enqueued(&mut self, enqueued: Enqueued) {
         if let Self::Committed(stamp) = self {
             *self = Self::CommittedWith(*stamp, Box::default());
@@ -405,17 +404,18 @@ impl Decision {
     }
 }
 
-/// How one write ended.
+/// The outcome of one write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It happened, under this stamp.
+    /// It happened, with this versionstamp.
     Committed(Versionstamp),
-    /// It happened, under this stamp, and there is this to tell of it.
+    /// It happened, with this versionstamp and these results.
     CommittedWith(Versionstamp, Box<Results>),
-    /// A deletion of many entries happened so far.
+    /// A step of a deletion of many entries happened.
     Deleted(Deleted),
-    /// These checks did not hold, counted with those of ranges behind the others; nothing happened and no stamp was used.
+    /// These checks did not hold, by index; checks of ranges follow those of keys. Nothing
+    /// happened, and no versionstamp was used.
     CheckFailed(Vec<usize>),
-    /// It cannot be carried out; nothing happened.
+    /// It is invalid; nothing happened.
     Rejected(Error),
 }

@@ -1,56 +1,56 @@
 //! Bounds of a client of a remote database.
 
-/// How long a call on a remote database may take with all its retries, by default.
+/// Default time limit of a call on a remote database, with all its retries.
 pub const REMOTE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
 
-/// The wait before the first retry of a request.
+/// Delay before the first retry of a request.
 pub const RETRY_DELAY_MS: u64 = 100;
 
-/// The longest wait between two tries of a request.
+/// Upper bound of the delay between two attempts of a request.
 pub const RETRY_DELAY_MS_MAX: u64 = 10_000;
 
-/// The longest wait before another try that a server can ask for.
+/// Upper bound of the delay that a server can request before a retry.
 pub const RETRY_AFTER_MS_MAX: u64 = 60_000;
 
-/// Least time between two metadata exchanges of one handle, whatever the server says of its expiry.
+/// Interval between two metadata exchanges of one handle, whatever expiry the server sets.
 pub const METADATA_INTERVAL_MS_MIN: u64 = 1000;
 
-/// Longest body of a metadata exchange.
+/// Body of a metadata exchange.
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 
 /// Redirects that a metadata exchange follows.
 pub const REDIRECTS_MAX: usize = 5;
 
-/// Longest body of an answer to a read.
+/// Body of an answer to a read.
 pub const REMOTE_ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// What is read, and shown, of the text of a refusal.
+/// Part of an error text of a server that is read and shown.
 pub const REFUSAL_BYTES_MAX: usize = 4096;
 
-/// How long the text of a refusal is waited for; what has come by then is shown.
+/// How long the client waits for an error text; it shows the part received by then.
 pub const REFUSAL_WAIT_MS_MAX: u64 = 1000;
 
-/// How long a watch of a remote database may be silent before it is asked for anew; servers send a sign
-/// of life every few seconds.
+/// How long a watch of a remote database may be silent before it is reopened; servers send a
+/// keep-alive every few seconds.
 pub const WATCH_SILENCE_MS_MAX: u64 = 60_000;
 
-/// How long a stream that brings no news must have lasted for the next one to be asked for soon.
+/// How long a stream without news must have lasted for the next one to be opened without backoff.
 pub const STREAM_STEADY_MS_MIN: u64 = 1000;
 
-/// Ranges of one request to a server, which is one snapshot.
+/// Ranges of one request to a server, which share a snapshot.
 pub const REMOTE_RANGES_MAX: usize = 10;
 
-/// Rows of one request to a server, the sum of its ranges' limits.
+/// Rows of one request to a server: the sum of the limits of its ranges.
 pub const REMOTE_ROWS_MAX: usize = 1000;
 
-/// Entries of a page that is counted or chosen from here, because the server cannot.
+/// Entries of a page that the client counts or filters because the server cannot.
 pub const REMOTE_PAGE_ROWS_MAX: usize = 500;
 
-/// Requests of one handle to its server under way at one time; more wait.
+/// Requests of one handle under way. Further ones wait.
 pub const REMOTE_REQUESTS_MAX: usize = 128;
 
-/// What a server may send of a stream that nobody reads.
+/// Bytes that a server may send on a stream before the client reads them.
 pub const REMOTE_STREAM_WINDOW_BYTES: usize = 256 * 1024;
 
-/// Watches that share a connection, so that a server's bound of streams is not met.
+/// Watches on one connection, below a server's limit of streams.
 pub const REMOTE_WATCHES_PER_CONNECTION_MAX: usize = 64;

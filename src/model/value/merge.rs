@@ -1,10 +1,10 @@
-//! One value taken into another, with the identity of everything in it.
+//! Merges one value into another and preserves the identity of its objects.
 
 use super::tree::{Node, NodeId, Value};
 
 impl Value {
-    /// Takes all nodes of another value in; answers what its root is called here. They are part of
-    /// this value once a node of it names one of them.
+    /// Adds all nodes of another value and returns the new id of its root. They become part of this
+    /// value once one of its nodes refers to them.
     pub fn absorb(&mut self, other: Self) -> NodeId {
         let offset = self.nodes.len();
         let moved = |id: NodeId| NodeId(id.0 + offset);

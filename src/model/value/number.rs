@@ -1,9 +1,8 @@
-//! The two kinds of number that arithmetic on stored values knows.
+//! The two kinds of number in arithmetic on stored values.
 
 use num_bigint::BigInt;
 
-/// A JavaScript number or bigint. They never mix: JavaScript refuses to add one to the other, and
-/// so does a sum.
+/// A JavaScript number or bigint. As in JavaScript, the two cannot be added.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numeric {
     /// A number: an IEEE-754 double.

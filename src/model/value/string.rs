@@ -1,17 +1,17 @@
-//! Strings as JavaScript has them: sequences of UTF-16 code units that need not be well formed.
+//! JavaScript strings: sequences of UTF-16 code units, not always well formed.
 
 use std::fmt;
 
-/// A JavaScript string, held as WTF-8: UTF-8 in which a lone surrogate stands as the three bytes
-/// that its number would have.
+/// A JavaScript string in WTF-8: UTF-8 in which a lone surrogate has the three bytes of its code
+/// point.
 ///
-/// Invariant: the bytes are well-formed WTF-8. A surrogate pair is one character of four bytes and
+/// Invariant: the bytes are well-formed WTF-8. A surrogate pair is one character of four bytes,
 /// never two of three, so equal strings have equal bytes.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct JsString(Box<[u8]>);
 
 impl JsString {
-    /// Takes WTF-8, or answers `None` if the bytes are not.
+    /// A string of WTF-8; `None` if the bytes are not.
     ///
     /// ```
     /// use openkv::model::JsString;
@@ -23,7 +23,7 @@ impl JsString {
         is_wtf8(&bytes).then(|| Self(bytes.into()))
     }
 
-    /// The text, or `None` if there is a lone surrogate in it.
+    /// The text; `None` if it contains a lone surrogate.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
@@ -35,8 +35,7 @@ impl JsString {
         &self.0
     }
 
-    /// The number that this string spells, if it is an array index: `"0"` to `"4294967294"`, in the
-    /// one spelling that JavaScript takes for an index.
+    /// The number of an array index, `"0"` to `"4294967294"`, if the string is its canonical form.
     ///
     /// ```
     /// use openkv::model::JsString;
@@ -66,14 +65,14 @@ impl From<&str> for JsString {
     }
 }
 
-/// As text in quotes; lone surrogates are shown as U+FFFD.
+/// In quotes, with lone surrogates as U+FFFD.
 impl fmt::Debug for JsString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&String::from_utf8_lossy(&self.0), f)
     }
 }
 
-/// The three bytes of a surrogate: which half it is, or `None` if they are something else.
+/// The kind of surrogate that the three bytes encode; `None` if they encode another character.
 fn surrogate(bytes: &[u8]) -> Option<Half> {
     match bytes {
         [0xed, 0xa0..=0xaf, 0x80..=0xbf, ..] => Some(Half::High),
@@ -88,7 +87,7 @@ enum Half {
     Low,
 }
 
-/// Whether the bytes are UTF-8 between lone surrogates, no two of which make a pair.
+/// Whether the bytes are UTF-8 and lone surrogates, without two that form a pair.
 fn is_wtf8(mut rest: &[u8]) -> bool {
     let mut after_high = false;
     loop {

@@ -1,14 +1,14 @@
 //! A decoded value: a graph of nodes in one arena.
 //!
-//! Objects of JavaScript have identity: one object can be met in several places, and inside itself.
-//! Here that is a [`NodeId`] that occurs several times, so cycles cost nothing, dropping a value does
-//! not recurse, and a walk that keeps its own stack never needs the machine's.
+//! A JavaScript object has identity and can occur in several places, also inside itself. Here it is
+//! a [`NodeId`] that occurs several times. Cycles therefore need no special case, dropping a value
+//! does not recurse, and a walk with an explicit stack does not use the call stack.
 
 use num_bigint::BigInt;
 
 use super::JsString;
 
-/// A node's place in its [`Value`]. Ids of another value are answered with `None`.
+/// The index of a node in its [`Value`]. An unknown id gives `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(super) usize);
 
@@ -40,26 +40,26 @@ impl Value {
         NodeId(0)
     }
 
-    /// A node, `None` if it is not of this value.
+    /// A node; `None` for an unknown id.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0)
     }
 
-    /// Adds a node. It is part of the value once another node names it.
+    /// Adds a node. It becomes part of the value once another node refers to it.
     pub fn push(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         NodeId(self.nodes.len() - 1)
     }
 
-    /// Replaces a node; does nothing if it is not of this value.
+    /// Replaces a node; ignores an unknown id.
     pub fn set(&mut self, id: NodeId, node: Node) {
         if let Some(place) = self.nodes.get_mut(id.0) {
             *place = node;
         }
     }
 
-    /// How many nodes the arena holds. Every id is below it.
+    /// The number of nodes. Every id is below it.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()
@@ -67,15 +67,15 @@ impl Value {
 }
 
 impl NodeId {
-    /// The id as an index below [`Value::node_count`], for tables beside a value.
+    /// The id as an index below [`Value::node_count`], for tables indexed by node.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0
     }
 }
 
-/// One JavaScript value, with others named by id. What is rare and large is boxed: there is a node
-/// for every number of an array, so its size is what decoding costs.
+/// One JavaScript value, which refers to others by id. Rare and large variants are boxed: an array
+/// has a node for every number, so the size of a node determines the memory of decoding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// `undefined`.
@@ -84,21 +84,22 @@ pub enum Node {
     Null,
     /// A boolean.
     Bool(bool),
-    /// A number. JavaScript has no integers apart from these.
+    /// A number; JavaScript has no separate integers.
     Number(f64),
     /// A bigint.
     BigInt(BigInt),
     /// A string.
     String(JsString),
-    /// A plain object or class instance: its own enumerable properties in order, no name twice.
+    /// A plain object or class instance: its own enumerable properties in order, without duplicate
+    /// names.
     Object(Vec<(JsString, NodeId)>),
     /// An array without holes or further properties.
     Array(Vec<NodeId>),
-    /// An array with holes or further properties: those that exist, indexes first and ascending.
+    /// An array with holes or further properties: its properties, indexes first and ascending.
     SparseArray {
-        /// Its length, of which any part may be holes.
+        /// The length, holes included.
         length: u32,
-        /// Its properties, like an object's.
+        /// The properties, as of an object.
         entries: Vec<(JsString, NodeId)>,
     },
     /// A `Map`, in insertion order.
@@ -117,16 +118,16 @@ pub enum Node {
     DomException(Box<DomException>),
     /// An `ArrayBuffer`.
     Buffer(Box<Buffer>),
-    /// A view over all of a buffer that is its own: a typed array or a `DataView`.
+    /// A view over its own whole buffer: a typed array or a `DataView`.
     View(ViewClass, Box<[u8]>),
-    /// A view over a buffer that other nodes share or that can grow.
+    /// A view over a buffer that other nodes share or that is resizable.
     Window(Box<Window>),
     /// A `Blob`, or a `File` if it has a name.
     Blob(Box<Blob>),
 }
 
 impl Node {
-    /// Whether the value has no identity: two equal ones cannot be told apart.
+    /// Whether the value is a primitive, which has no identity.
     #[must_use]
     pub fn is_primitive(&self) -> bool {
         matches!(
@@ -141,10 +142,10 @@ impl Node {
     }
 }
 
-/// A regular expression. `lastIndex` is not part of a stored one.
+/// A regular expression. `lastIndex` is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegExp {
-    /// The pattern as its `source` property shows it. Whether it can be compiled is not known.
+    /// The `source` property. It may not compile.
     pub source: JsString,
     /// The flags, in alphabetical order.
     pub flags: String,
@@ -160,10 +161,10 @@ pub enum Boxed {
     BigInt(BigInt),
 }
 
-/// What is kept of an error.
+/// The stored properties of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorProperties {
-    /// Which class it comes back as.
+    /// The class of the decoded error.
     pub name: ErrorName,
     /// Its own `message`, if it has one.
     pub message: Option<JsString>,
@@ -188,7 +189,7 @@ macro_rules! classes {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The class of that name, `None` if it is not one of these.
+            /// The class with this name; `None` for any other name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
@@ -198,7 +199,7 @@ macro_rules! classes {
 }
 
 classes! {
-    /// The classes of errors that are kept; every other error is stored as `Error`.
+    /// The stored classes of errors; every other error is stored as `Error`.
     ErrorName {
         Error = "Error",
         EvalError = "EvalError",
@@ -211,7 +212,7 @@ classes! {
 }
 
 classes! {
-    /// The classes that look into an `ArrayBuffer`.
+    /// The classes of views of an `ArrayBuffer`.
     ViewClass {
         Int8 = "Int8Array",
         Uint8 = "Uint8Array",
@@ -230,7 +231,7 @@ classes! {
 }
 
 impl ViewClass {
-    /// Bytes of one element. The length of a `DataView` counts bytes.
+    /// Bytes of one element. The length of a `DataView` is in bytes.
     #[must_use]
     pub const fn element_bytes(self) -> usize {
         match self {
@@ -258,20 +259,20 @@ pub struct DomException {
 pub struct Buffer {
     /// Its contents.
     pub bytes: Vec<u8>,
-    /// How far it can grow, if it is resizable; at least its length.
+    /// The maximum size, if it is resizable; at least its length.
     pub max_bytes: Option<u64>,
 }
 
-/// A view over a part of a buffer, whose elements lie where the class lets them and inside it.
+/// A view of part of a buffer, aligned to its element and inside the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The class.
     pub class: ViewClass,
     /// The buffer, a [`Node::Buffer`].
     pub buffer: NodeId,
-    /// Where it starts, in bytes.
+    /// The offset of its first byte.
     pub offset_bytes: u64,
-    /// How many elements it has; `None` when it reaches to the end of a buffer that can grow.
+    /// The number of elements; `None` if it extends to the end of a resizable buffer.
     pub length: Option<u64>,
 }
 
@@ -282,11 +283,11 @@ pub struct Blob {
     pub bytes: Vec<u8>,
     /// Its media type, possibly empty.
     pub media_type: JsString,
-    /// What a `File` has beyond that.
+    /// The additional properties of a `File`.
     pub file: Option<FileProperties>,
 }
 
-/// What a `File` has beyond a `Blob`.
+/// The properties of a `File` beyond those of a `Blob`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileProperties {
     /// Its name.
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_node_is_small() {
-        // docs: the memory that decoding takes per byte of input follows from this.
+        // The documented memory of decoding for each byte of input depends on it.
         assert!(size_of::<Node>() <= 40, "{}", size_of::<Node>());
     }
 
