@@ -14,6 +14,7 @@
 //! | [`store`] | one open local database: its threads, watches, queues |
 //! | [`call`] | commands, executed by a store |
 //! | [`protocol`] | openkv's own wire format: frames of the binding and of its network extension |
+//! | [`trust`] | the trusted certificates of servers |
 //! | [`connect`] | KV Connect's messages ⇄ model; total, both ends of the protocol |
 //! | [`remote`] | a remote database, as a KV Connect client |
 //! | [`database`] | the closed choice of a store or a remote database |
@@ -39,3 +40,4 @@ pub mod remote;
 pub mod search;
 pub mod server;
 pub mod store;
+pub mod trust;

@@ -34,7 +34,6 @@ mod retry_safety;
 mod runtime;
 mod stream;
 mod transport;
-mod trust;
 mod watch;
 mod write;
 

@@ -17,11 +17,11 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::trust;
 use crate::model::{
     REFUSAL_BYTES_MAX, REFUSAL_WAIT_MS_MAX, REMOTE_STREAM_WINDOW_BYTES,
     REMOTE_WATCHES_PER_CONNECTION_MAX, RETRY_AFTER_MS_MAX,
 };
+use crate::trust;
 
 /// Shorter than servers keep idle connections, so that no request meets a closing connection.
 const IDLE: Duration = Duration::from_secs(3);

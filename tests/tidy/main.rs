@@ -19,19 +19,20 @@ struct Module {
     uses: &'static [&'static str],
 }
 
-const MODULES: [Module; 16] = [
+const MODULES: [Module; 17] = [
     Module { name: "model", uses: &[] },
     Module { name: "codec", uses: &["model"] },
     Module { name: "search", uses: &["model", "codec"] },
     Module { name: "filter", uses: &["model", "codec"] },
     Module { name: "commit", uses: &["model", "codec", "filter"] },
+    Module { name: "trust", uses: &[] },
     Module { name: "engine", uses: &["model", "codec", "search", "commit"] },
     Module { name: "metrics", uses: &["model"] },
     Module { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
     Module { name: "protocol", uses: &["model", "codec"] },
     Module { name: "call", uses: &["model", "codec", "filter", "metrics", "store", "protocol"] },
     Module { name: "connect", uses: &["model", "codec"] },
-    Module { name: "remote", uses: &["model", "codec", "connect", "protocol"] },
+    Module { name: "remote", uses: &["model", "codec", "trust", "connect", "protocol"] },
     Module {
         name: "database",
         uses: &[

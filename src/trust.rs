@@ -1,11 +1,12 @@
 //! The trusted certificates of servers.
 //!
 //! Duty: the system's roots, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead, and
-//! those of `NODE_EXTRA_CA_CERTS`, as in Node.js.
+//! those of `NODE_EXTRA_CA_CERTS`, as in Node.js; or the roots of one file.
 //! Invariant: names, dates and signatures are always checked.
 //! Never: trust in a certificate that no root signed and that is no root itself.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -24,19 +25,36 @@ const EXTRA_ROOTS_VARIABLE: &str = "NODE_EXTRA_CA_CERTS";
 ///
 /// # Errors
 /// A text if there is no trusted certificate at all.
-pub(super) fn client_config() -> Result<ClientConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+pub fn client_config() -> Result<ClientConfig, String> {
     let mut roots = rustls_native_certs::load_native_certs().certs;
     if let Some(file) = std::env::var_os(EXTRA_ROOTS_VARIABLE).filter(|file| !file.is_empty()) {
         roots.extend(extra_roots(&file));
     }
+    let none =
+        || format!("no trusted certificates: install the system's, or set {EXTRA_ROOTS_VARIABLE}");
+    trusting(roots, none)
+}
+
+/// As [`client_config`], with the roots of a PEM file alone.
+///
+/// # Errors
+/// A text if the file cannot be read or holds no certificate.
+pub fn client_config_of(file: &Path) -> Result<ClientConfig, String> {
+    let found = CertificateDer::pem_file_iter(file).and_then(|found| found.collect());
+    let roots = found.map_err(|error| error.to_string())?;
+    trusting(roots, || "it holds no certificate in PEM".to_owned())
+}
+
+fn trusting(
+    roots: Vec<CertificateDer<'static>>,
+    none: impl FnOnce() -> String,
+) -> Result<ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut store = RootCertStore::empty();
     // An unreadable root is left out, as in other programs of the system.
     store.add_parsable_certificates(roots.iter().cloned());
     if store.is_empty() {
-        return Err(format!(
-            "no trusted certificates: install the system's, or set {EXTRA_ROOTS_VARIABLE}"
-        ));
+        return Err(none());
     }
     let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone())
         .build()
@@ -59,7 +77,8 @@ fn extra_roots(file: &OsStr) -> Vec<CertificateDer<'static>> {
 }
 
 /// Advice on a rejected certificate, to append to the error.
-pub(super) fn advice(refusal: &str) -> Option<String> {
+#[must_use]
+pub fn advice(refusal: &str) -> Option<String> {
     let untrusted = ["UnknownIssuer", "CaUsedAsEndEntity"];
     untrusted.iter().any(|word| refusal.contains(word)).then(|| {
         format!(
@@ -137,7 +156,7 @@ mod tests {
     use super::*;
 
     /// For localhost and 127.0.0.1, made by `openssl req -x509` for a hundred years.
-    const SELF_SIGNED: &[u8] = include_bytes!("../../__test__/server/tls/cert.pem");
+    const SELF_SIGNED: &[u8] = include_bytes!("../__test__/server/tls/cert.pem");
 
     fn verify(roots: Vec<CertificateDer<'static>>, name: &str, at_s: u64) -> Result<(), String> {
         let shown = CertificateDer::from_pem_slice(SELF_SIGNED).unwrap();
@@ -165,6 +184,15 @@ mod tests {
         assert!(other_name.contains("not valid for name"), "{other_name}");
         let too_early = refused(root(), "localhost", 0);
         assert!(too_early.contains("not valid yet"), "{too_early}");
+    }
+
+    #[test]
+    fn a_file_of_roots_holds_at_least_one() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("__test__/server/tls");
+        assert!(client_config_of(&here.join("cert.pem")).is_ok());
+        let none = client_config_of(&here.join("key.pem")).map(drop);
+        assert_eq!(none, Err("it holds no certificate in PEM".to_owned()));
+        assert!(client_config_of(&here.join("absent.pem")).is_err());
     }
 
     #[test]
