@@ -51,6 +51,7 @@ const started = Date.now();
 const stopAt = started + patience * TOTAL_MINUTES_MAX * MINUTE_MS;
 const results = new Map();
 let firstFailure;
+await runLane("first");
 await Promise.all([runLane("node"), runLane("rust")]);
 report();
 process.exit(firstFailure === undefined ? 0 : 1);

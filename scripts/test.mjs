@@ -4,16 +4,21 @@
 //   npm test -- api codec     those whose path below __test__/ starts with one of the words
 //   npm test -- --no-build    without building first (CI, which has just built)
 
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { postgresForAll } from "../__test__/kit/postgres.mjs";
 import { build } from "./build.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const testDir = join(root, "__test__");
+
+/** The tests that use the server that this script starts. */
+const NEEDS_POSTGRES = /^(api|conformance|postgres)\//;
 
 /** A hang guard for one test file, not a measure of speed. */
 const FILE_TIMEOUT_MS = 300_000;
@@ -31,7 +36,12 @@ if (files.length === 0) {
   console.error(`No test file below __test__/ matches: ${positionals.join(" ") || "*.test.mjs"}`);
   process.exit(1);
 }
-const { status, signal } = spawnSync(
+for (const signal of ["SIGINT", "SIGTERM"]) {
+  // The server ends with this process, by its exit handlers.
+  process.on(signal, () => process.exit(1));
+}
+const server = files.some((file) => NEEDS_POSTGRES.test(nameOf(file))) ? await startServer() : {};
+const child = spawn(
   process.execPath,
   [
     "--test",
@@ -40,12 +50,23 @@ const { status, signal } = spawnSync(
     `--test-timeout=${FILE_TIMEOUT_MS}`,
     ...files,
   ],
-  { cwd: root, stdio: ["ignore", "inherit", "inherit"] },
+  { cwd: root, stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...server } },
 );
+const [status, signal] = await once(child, "exit");
 if (signal !== null) {
   console.error(`The test runner was ended by ${signal}.`);
 }
 process.exit(status ?? 1);
+
+/** One PostgreSQL for all test files. Without it the tests that need it fail, each with the reason. */
+async function startServer() {
+  try {
+    return await postgresForAll();
+  } catch (error) {
+    console.error(error.message);
+    return {};
+  }
+}
 
 /** Every *.test.mjs below a directory, sorted, without installed packages. */
 function testFiles(directory) {
@@ -62,6 +83,9 @@ function testFiles(directory) {
 }
 
 function wanted(file, words) {
-  const name = relative(testDir, file).split(sep).join("/");
-  return words.length === 0 || words.some((word) => name.startsWith(word));
+  return words.length === 0 || words.some((word) => nameOf(file).startsWith(word));
+}
+
+function nameOf(file) {
+  return relative(testDir, file).split(sep).join("/");
 }

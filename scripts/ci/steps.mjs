@@ -1,12 +1,14 @@
 // Duty: the table of what CI checks: every step's name, command, lane and hang guard.
 //
-// Two lanes run side by side, each one step at a time: "rust" compiles and checks, "node" builds
-// the addon and uses it. No step of one lane waits for the other. What a step needs before it is
-// in `needs`; a step whose need failed is reported as not run, which fails the whole.
+// The lane "first" runs before the others. Two lanes run side by side, each one step at a time: "rust"
+// compiles and checks, "node" builds the addon and uses it. No step of one lane waits for the other.
+// What a step needs before it is in `needs`; a step whose need failed is reported as not run, which
+// fails the whole.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { findBinaries } from "../../__test__/kit/postgres/programs.mjs";
 
 /** Hang guard of a step that names none, in minutes. */
 const STEP_MINUTES_MAX = 8;
@@ -19,6 +21,8 @@ const FUZZ_SECONDS = 30;
 /** All steps in the order in which each lane takes them. */
 export function steps(root) {
   return [
+    step("first", "postgres", postgres()),
+
     node("install", npmCi(root, ".")),
     node("lint", ["npm", "run", "lint"], { needs: ["install"] }),
     node("addon", ["npm", "run", "build:addon"]),
@@ -83,6 +87,11 @@ function npmCi(root, folder) {
   // Without scripts: building is a step of its own, so that its time and its failure carry its own
   // name, and Bun and Deno are run from the files that their packages bring.
   return ["npm", "ci", "--ignore-scripts", "--prefix", folder];
+}
+
+/** Installs PostgreSQL where the tests would find none. */
+function postgres() {
+  return findBinaries() === undefined ? ["node", "scripts/ci/install-postgres.mjs"] : null;
 }
 
 function rustComponents() {
