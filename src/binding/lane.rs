@@ -171,7 +171,7 @@ impl Lane {
     /// Merges the counters of this turn.
     pub(super) fn count(&mut self) {
         let TurnReader { reader, counters, .. } = &mut self.turn;
-        counters.turn_ended(reader.reader().take_cache_looks());
+        counters.turn_ended(reader.reader().take_cache_counts());
     }
 
     /// The entry of the key in the scratch, written behind it.

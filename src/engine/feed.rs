@@ -1,14 +1,14 @@
-//! The log of changes: how it is read, and how it is trimmed.
+//! The log of changes: reading and trimming.
 //!
-//! Sets are trimmed first: the last state of an entry is in its row. A removal is nowhere else, so
-//! removals have bounds of their own.
+//! Sets are trimmed first, because the entry's row still has its last state. A removal is stored
+//! nowhere else, so removals have bounds of their own.
 
 use crate::model::{
     Encoding, FEED_AGE_MS_MAX, FEED_BYTES_MAX, FEED_CHANGES_MAX, FEED_REMOVAL_BYTES_MAX,
     FEED_REMOVALS_MAX, Result,
 };
 
-/// How far a log of changes reaches.
+/// The extent of a log of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedState {
     /// Whether changes are logged at all.
@@ -34,22 +34,22 @@ pub struct Logged<'a> {
 
 /// The log of changes in one snapshot.
 pub trait FeedLog {
-    /// How far it reaches.
+    /// The extent.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn state(&mut self) -> Result<FeedState>;
 
-    /// Visits the changes of the commits after `after`, in order, until `visit` answers `false`.
-    /// Leaves out a value that was too large for the log and has been replaced since; its
-    /// replacement comes later in the log.
+    /// Visits the changes of the commits after `after`, in order, until `visit` returns `false`.
+    /// Omits a value that was too large for the log and has been replaced since; its replacement
+    /// follows later in the log.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()>;
 }
 
-/// How much is in a log, and how far it reaches.
+/// The size of a log, and its extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) complete: u64,
@@ -81,13 +81,13 @@ impl Amount {
     }
 }
 
-/// The rows of a log, for trimming.
+/// The rows of a log, for [`trim`].
 pub(super) trait Shelf {
-    /// The first commit after `after` that has rows, and when it was logged.
+    /// The first commit after `after` that has rows, and the time at which it was logged.
     fn first_after(&mut self, after: u64) -> Result<Option<(u64, i64)>>;
-    /// Drops what a commit set.
+    /// Deletes the sets of a commit.
     fn drop_sets(&mut self, version: u64) -> Result<Amount>;
-    /// Drops what a commit removed.
+    /// Deletes the removals of a commit.
     fn drop_removals(&mut self, version: u64) -> Result<Amount>;
 }
 
@@ -110,7 +110,7 @@ pub(super) fn trim(
         if extent.removals.rows == 0 {
             break;
         }
-        // Up to `complete` the log holds only removals.
+        // Up to `complete` the log has only removals.
         let over = extent.removals.exceeds(FEED_REMOVALS_MAX, FEED_REMOVAL_BYTES_MAX);
         let first = shelf.first_after(0)?;
         let Some((version, _)) = first
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Commits by number: when, how many sets and removals of one byte each.
+    /// Commits by number: the time, the number of sets and of removals, each of one byte.
     struct Rows(BTreeMap<u64, (i64, u64, u64)>);
 
     impl Shelf for Rows {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn within_its_bounds_a_log_keeps_everything() {
+    fn a_log_within_its_bounds_is_not_trimmed() {
         let (mut rows, mut extent) = log(&[(1, 0, FEED_CHANGES_MAX, FEED_REMOVALS_MAX)]);
         let before = extent;
         trim(&mut rows, &mut extent, FEED_AGE_MS_MAX, 10).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_go_before_removals() {
+    fn sets_are_trimmed_before_removals() {
         let (mut rows, mut extent) =
             log(&[(1, 0, 1, 1), (2, 0, FEED_CHANGES_MAX, 1), (3, 0, 1, 0)]);
         trim(&mut rows, &mut extent, 0, 10).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_whose_removals_go_loses_its_sets_too() {
+    fn trimming_the_removals_of_a_commit_trims_its_sets() {
         let (mut rows, mut extent) =
             log(&[(1, 0, 1, 0), (2, 0, 1, FEED_REMOVALS_MAX), (3, 0, 1, 1)]);
         trim(&mut rows, &mut extent, 0, 10).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn age_ends_both_and_steps_are_bounded() {
+    fn old_commits_are_trimmed_in_bounded_steps() {
         let commits: Vec<_> = (1..=10).map(|version| (version, 0, 1, 1)).collect();
         let (mut rows, mut extent) = log(&commits);
         trim(&mut rows, &mut extent, FEED_AGE_MS_MAX + 1, 15).unwrap();

@@ -1,45 +1,45 @@
-//! What an engine does for full-text indexes, beside its rows.
+//! The full-text part of an engine.
 
 use std::time::Instant;
 
 use crate::model::{HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search};
 
 /// The part of a [`Writer`](super::Writer) that maintains indexes. A transaction that changes an
-/// entry also changes the indexes that cover it.
+/// entry also updates the indexes that cover it.
 pub trait Indexer {
-    /// Makes an index; [`Indexer::build_indexes`] adds the entries that exist already. An index that
-    /// exists with the same description is answered unchanged.
+    /// Creates an index; [`Indexer::build_indexes`] adds the entries that exist already. Returns an
+    /// existing index with the same definition unchanged.
     ///
     /// # Errors
-    /// `Invalid` for a description out of bounds, and for a name or a prefix that another index has;
-    /// what [`Writer::apply`](super::Writer::apply) answers.
+    /// `Invalid` for a definition out of bounds, and for a name or prefix of another index; the
+    /// errors of [`Writer::apply`](super::Writer::apply).
     fn create_index(&mut self, spec: &IndexSpec, deadline: Instant) -> Result<IndexInfo>;
 
-    /// Removes an index; `false` when there is none.
+    /// Removes an index; `false` if there is none.
     ///
     /// # Errors
-    /// What [`Writer::apply`](super::Writer::apply) answers.
+    /// Those of [`Writer::apply`](super::Writer::apply).
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool>;
 
-    /// Indexes some of the entries that are older than their index; `false` when all are indexed.
+    /// One step of adding entries that are older than their index; `false` once all are indexed.
     ///
     /// # Errors
-    /// What [`Writer::apply`](super::Writer::apply) answers.
+    /// Those of [`Writer::apply`](super::Writer::apply).
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool>;
 }
 
 /// The part of a [`Snapshot`](super::Snapshot) that searches.
 pub trait Finder {
-    /// All indexes in the order of their names; the documents are counted only if asked for.
+    /// All indexes in the order of their names; counts their documents if `count` is set.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>>;
 
-    /// Shows the hits of a search to a visitor, best first: entries of this snapshot that have not
-    /// expired. Answers the index that was used.
+    /// Passes the hits of a search to a visitor, best first: entries of this snapshot that have not
+    /// expired. Returns the index that it used.
     ///
     /// # Errors
-    /// `Invalid` when no index covers the prefix and for a malformed query; what the medium answers.
+    /// `Invalid` if no index covers the prefix, and for a malformed query; errors of the medium.
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo>;
 }

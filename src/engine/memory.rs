@@ -1,6 +1,6 @@
-//! Rows in memory: what `:memory:` is, and the oracle that other engines are compared with.
+//! Rows in memory: the engine of `:memory:`, and the reference for tests of other engines.
 //!
-//! Duty: the plainest correct [`Engine`]: ordered maps under one lock.
+//! Duty: the simplest correct [`Engine`]: ordered maps under one lock.
 //! Invariant: readers hold the lock for one snapshot, the writer for one transaction.
 //! Never: keep the lock between calls.
 
@@ -31,7 +31,7 @@ use crate::model::{
 use messages::Messages;
 use transaction::MemoryTransaction;
 
-/// A database in memory; every [`MemoryEngine::new`] is another one.
+/// A database in memory; each [`MemoryEngine::new`] creates a separate one.
 #[derive(Clone, Default)]
 pub struct MemoryEngine(Arc<RwLock<Tables>>);
 
@@ -45,7 +45,8 @@ struct Tables {
     expiries: BTreeSet<(i64, Key)>,
     messages: Messages,
     last_uuid: Option<Uuid>,
-    /// Made with the first index. A lock of its own, since SQLite is used by one thread at a time.
+    /// Created with the first index. It has its own lock, because a SQLite connection serves one
+    /// thread at a time.
     indexes: Mutex<Option<PrivateIndexes>>,
 }
 
@@ -91,7 +92,7 @@ impl Engine for MemoryEngine {
 /// Reads rows in memory.
 pub struct MemoryReader {
     tables: Arc<RwLock<Tables>>,
-    /// Whether it waits for a transaction that is under way.
+    /// Whether it waits for a transaction in progress.
     waits: bool,
 }
 
@@ -102,8 +103,9 @@ impl Reader for MemoryReader {
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         let tables = match self.waits {
-            // The recursive lock does not wait for a transaction that itself waits for a search. Only
-            // one thread reads like this, so transactions get their turn.
+            // A recursive read lock does not queue behind a waiting writer, whose transaction
+            // itself may wait for a search. Only one thread reads like this, so transactions are
+            // not starved.
             true => self.tables.read_recursive(),
             false => self.tables.try_read().ok_or_else(|| {
                 Error::new(Kind::Unavailable, "a transaction is under way; read again")
@@ -133,7 +135,7 @@ impl Reader for MemoryReader {
 struct MemorySnapshot<'t> {
     tables: &'t Tables,
     now_ms: i64,
-    /// Asked during a search.
+    /// Checked during a search.
     goes_on: Option<&'t GoesOn>,
 }
 
@@ -214,7 +216,7 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 }
 
-/// Walks over rows in memory; expired ones are absent.
+/// Visits rows in memory; expired ones are absent.
 fn walk_rows(
     rows: &BTreeMap<Key, NewRow>,
     now_ms: i64,
@@ -261,7 +263,7 @@ impl Writer for MemoryWriter {
     fn apply(&mut self, mut work: Work, now_ms: i64, _deadline: Instant) -> Result<Report> {
         let tables = &mut *self.0.write();
         let started = Instant::now();
-        // Memory has no disk to wait for, so expired locks always fail at once.
+        // There is no disk to sync, so expired locks fail at once.
         work.durable = true;
         let (version, logs) = (tables.version, tables.feed.is_some());
         let begun = Begun { version, now_ms, logs, kept_out: false };
@@ -319,7 +321,7 @@ impl Writer for MemoryWriter {
 }
 
 impl Tables {
-    /// The entry of a key, unless it has expired.
+    /// The entry of a key that has not expired.
     fn alive(&self, key: &[u8], now_ms: i64) -> Option<&NewRow> {
         self.rows.get(key).filter(|row| alive(row, now_ms))
     }
@@ -355,9 +357,9 @@ impl Tables {
 mod tests {
     use super::*;
 
-    /// A point read on JavaScript's thread waited for the transaction of another.
+    /// A point read on JavaScript's thread once waited for a transaction of another thread.
     #[test]
-    fn who_must_not_wait_is_told_of_a_transaction() {
+    fn a_reader_that_never_waits_fails_during_a_transaction() {
         let engine = MemoryEngine::new();
         let mut reader = engine.reader().unwrap();
         reader.never_wait().unwrap();

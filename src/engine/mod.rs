@@ -1,9 +1,9 @@
 //! Storage: SQLite files and memory.
 //!
-//! Duty: hold entries and messages, answer reads from one point in time, and carry out [`Work`] as
-//! one transaction whose outcomes are decided by [`crate::commit`].
-//! Invariant: work that [`Writer::apply`] has answered is as durable as asked, and visible to every
-//! later snapshot; work that failed has changed nothing.
+//! Duty: store entries and messages, answer reads from one point in time, and carry out [`Work`] as
+//! one transaction whose outcomes [`crate::commit`] decides.
+//! Invariant: once [`Writer::apply`] returns, the work is as durable as requested and visible to
+//! every later snapshot; failed work has changed nothing.
 //! Never: decide the meaning of a write, or call back into the store.
 
 mod feed;
@@ -24,63 +24,63 @@ use crate::model::{
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
 
-/// An open database: it makes any number of readers and exactly one writer.
+/// An open database. It creates any number of readers and exactly one writer.
 pub trait Engine: Maintenance + 'static {
-    /// Reads; used by one thread at a time.
+    /// Reads; belongs to one thread at a time.
     type Reader: Reader;
-    /// Writes; there is one in a process.
+    /// Writes; a process has one.
     type Writer: Writer;
 
     /// A new reader.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn reader(&self) -> Result<Self::Reader>;
 
-    /// The writer. Called once.
+    /// The writer. Must be called only once.
     ///
     /// # Errors
-    /// What the medium answers; `Denied` for a read-only database.
+    /// Errors of the medium; `Denied` for a read-only database.
     fn writer(&self) -> Result<Self::Writer>;
 
-    /// Calls `wake` whenever another process may have committed, until the guard is dropped.
-    /// `None` where there can be no other process.
+    /// Calls `wake` whenever another process may have committed, until the guard is dropped. `None`
+    /// if no other process can.
     ///
     /// # Errors
-    /// What the operating system answers.
+    /// Errors of the operating system.
     fn watch_external(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>>;
 }
 
-/// Work on a database as a whole, while it is in use. The time of a call grows with the size of the
-/// database; it runs on the caller's thread.
+/// Operations on a whole database while it is in use. They run on the thread of the caller and take
+/// time in proportion to the size of the database.
 pub trait Maintenance: Send + Sync {
-    /// Copies a snapshot of the database into a new file and verifies the copy: opens it, checks its
-    /// integrity and compares the contents. `step` gets the pages copied and all pages, and ends the
+    /// Copies a snapshot of the database into a new file and verifies the copy: opens it, checks
+    /// its integrity and compares the contents. `step` receives the number of pages copied and of
+    /// all pages; `false` cancels the backup. A failure leaves no file behind.
     /// work by answering `false`. A failure leaves no file behind.
     ///
     /// # Errors
-    /// `Invalid` if the target exists; `Unsupported` for a database without a file;
-    /// `Unavailable` when ended by `step`; what the medium answers.
+    /// `Invalid` if the target exists; `Unsupported` for a database without a file; `Unavailable`
+    /// if `step` cancels; errors of the medium.
     fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup>;
 
-    /// Checks the integrity of everything; answers at most `findings_max` findings. Ends when
-    /// `goes_on` answers `false`.
+    /// Checks the integrity of the whole database and returns at most `findings_max` findings.
     ///
     /// # Errors
-    /// `Closed` when ended by `goes_on`; what the medium answers.
+    /// `Closed` if `goes_on` returns `false`; errors of the medium.
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>>;
 }
 
 /// A verified copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Its size.
+    /// Its size, in bytes.
     pub bytes: u64,
-    /// Entries in it, expired ones included.
+    /// The number of entries, expired ones included.
     pub entries: u64,
     /// Its last commit.
     pub stamp: Versionstamp,
-    /// SHA-256 of all rows of all tables, in order: equal for the source and the copy.
+    /// SHA-256 of all rows of all tables, in order: equal for the source and its copy.
     pub digest: [u8; 32],
 }
 
@@ -89,13 +89,13 @@ pub struct ExternalWatch(Box<dyn ExternalWatchGuard>);
 
 /// Ends a watch when it is dropped.
 pub trait ExternalWatchGuard: Send {
-    /// Why the watch polls: an error of the operating system.
+    /// The error of the operating system because of which the watch polls.
     fn refusal(&self) -> Option<Refusal> {
         None
     }
 }
 
-/// An error of the operating system that keeps a watch from being notified.
+/// An error of the operating system that prevents notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The text of the error.
@@ -117,27 +117,28 @@ impl ExternalWatch {
     }
 }
 
-/// Whether work goes on. The thread that does the work asks often.
+/// Whether the caller still waits for the result. Long work calls it at short intervals.
 pub type GoesOn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Reads from snapshots.
 pub trait Reader: Send {
     /// Runs `job` on one snapshot that is current when the call starts: it contains every commit
-    /// answered before, by any process. Entries that expire at or before `now_ms` are absent.
+    /// that was answered before, by any process. Entries that expire at or before `now_ms` are
+    /// absent.
     ///
     /// # Errors
-    /// What the medium or the job answers.
+    /// Errors of the medium and of the job.
     fn read(
         &mut self,
         now_ms: i64,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()>;
 
-    /// As [`Reader::read`]. While a call of the job to its snapshot takes long, the reader asks
-    /// `goes_on` now and then; on `false` that call fails, and the reader stays usable.
+    /// As [`Reader::read`]. A long call of the job to its snapshot checks `goes_on`; on `false`
+    /// that call fails, and the reader remains usable.
     ///
     /// # Errors
-    /// As [`Reader::read`]; `Unavailable` when it was ended.
+    /// As [`Reader::read`]; `Unavailable` if `goes_on` returned `false`.
     fn read_while(
         &mut self,
         now_ms: i64,
@@ -148,40 +149,40 @@ pub trait Reader: Send {
     /// Ends a snapshot that is kept between reads, so that a writer can reset the log.
     fn release(&mut self);
 
-    /// From now on a read that would have to wait for another process answers `Unavailable`
-    /// instead: for a thread that must not wait.
+    /// From now on a read that would wait for another process fails with `Unavailable`: for a
+    /// thread that must not block.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn never_wait(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// How many pages were found in a cache, and how many were not, since the last call.
-    fn take_cache_looks(&mut self) -> (u64, u64) {
+    /// The number of cache hits and misses since the last call.
+    fn take_cache_counts(&mut self) -> (u64, u64) {
         (0, 0)
     }
 }
 
-/// One point in time.
+/// The state of a database at one point in time.
 pub trait Snapshot: Finder {
-    /// Visits the entry of a key; `false` when there is none.
+    /// Visits the entry of a key; `false` if there is none.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool>;
 
-    /// When the entry of a key expires, in ms since the epoch. Inner `None`: never; outer `None`:
-    /// there is no entry. Reads no value.
+    /// The expiry of a key's entry, in ms since the epoch. Inner `None`: it does not expire; outer
+    /// `None`: there is no entry. Reads no value.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>>;
 
-    /// Visits the entries with `start <= key < end` in order until `visit` answers `false`.
+    /// Visits the entries with `start <= key < end` in order until `visit` returns `false`.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn scan(
         &mut self,
         start: &[u8],
@@ -190,39 +191,39 @@ pub trait Snapshot: Finder {
         visit: &mut dyn FnMut(Row<'_>) -> bool,
     ) -> Result<()>;
 
-    /// How large the database is.
+    /// The size of the database.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn stats(&mut self) -> Result<Stats>;
 
     /// The log of changes.
     fn feed(&mut self) -> Box<dyn FeedLog + '_>;
 
-    /// As [`Snapshot::scan`], with expiries and with or without values; the answers of `visit` lead
-    /// the walk.
+    /// As [`Snapshot::scan`], with expiries and with or without values; `visit` returns where to
+    /// continue.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
 
-    /// How many messages of a queue are in which state, without reading them.
+    /// The number of messages of a queue in each state, without reading them.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats>;
 
     /// The names of the queues with any message or dead letter, the first `count_max`.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn queues(&mut self, count_max: usize) -> Result<Vec<String>>;
 
     /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`
-    /// answers `false`. Leaves out those whose retention is over.
+    /// returns `false`. Omits those whose retention is over.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn dead_letters(
         &mut self,
         queue: &str,
@@ -230,10 +231,10 @@ pub trait Snapshot: Finder {
         visit: &mut dyn FnMut(DeadLetter) -> bool,
     ) -> Result<()>;
 
-    /// The dead letter with this number, if it is of this queue.
+    /// The dead letter with this number, if it belongs to this queue.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>>;
 }
 
@@ -244,21 +245,21 @@ pub struct NextDeadlines {
     pub expiry_ms: Option<i64>,
     /// The earliest end of a dead letter's retention.
     pub purge_ms: Option<i64>,
-    /// Whether an index is being built: its next step is due at once.
+    /// Whether an index is being built, so that its next step is due at once.
     pub building: bool,
 }
 
-/// Carries out work.
+/// Writes to a database.
 pub trait Writer: Send + Indexer {
-    /// Carries out work in one transaction. `deadline` bounds the wait for other processes.
+    /// Carries out work in one transaction. `deadline` limits the wait for other processes.
     ///
     /// # Errors
-    /// The transaction changed nothing: `Unavailable` when the deadline passed or the disk is full,
-    /// `Denied`, `Corrupt`. `OutcomeUnknown` if it failed while becoming durable.
+    /// `Unavailable` if the deadline has passed or the disk is full, `Denied`, `Corrupt`: the
+    /// transaction changed nothing. `OutcomeUnknown` if it failed while it became durable.
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report>;
 
-    /// Turns on the log of changes: every process logs all later commits. Answers the last commit.
-    /// `deadline` bounds the wait for other processes.
+    /// Turns on the log of changes: every process logs all later commits. Returns the last commit.
+    /// `deadline` limits the wait for other processes.
     ///
     /// # Errors
     /// As [`Writer::apply`].
@@ -267,20 +268,20 @@ pub trait Writer: Send + Indexer {
     /// When the next timed work is due.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn next_deadlines(&mut self) -> Result<NextDeadlines>;
 
-    /// The earliest time at which a message of a queue can be claimed, in ms since the epoch: when it
-    /// is due, or when its lock expires.
+    /// The earliest time at which a message of a queue can be claimed, in ms since the epoch: its
+    /// due time, or the expiry of its lock.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>>;
 
-    /// How many messages of a queue wait or are locked.
+    /// The number of messages of a queue that wait or are locked.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn queue_depth(&mut self, queue: &str) -> Result<u64>;
 
     /// Changes dead letters of a queue, in one transaction.
@@ -295,59 +296,59 @@ pub trait Writer: Send + Indexer {
         deadline: Instant,
     ) -> Result<DeadLettersChanged>;
 
-    /// Moves commits from the log into the file, as far as readers allow it.
+    /// Moves commits from the log into the file, as far as readers permit.
     ///
     /// # Errors
-    /// What the medium answers.
+    /// Errors of the medium.
     fn checkpoint(&mut self) -> Result<Checkpoint>;
 
-    /// Rewrites the database without its free pages. `deadline` bounds the wait for other processes.
-    /// When `goes_on` answers `false`, the work ends and the database is as before.
+    /// Rewrites the database without its free pages. `deadline` limits the wait for other
+    /// processes.
     ///
     /// # Errors
-    /// `Closed` when ended by `goes_on`; what the medium answers.
+    /// `Closed` if `goes_on` returns `false`, and the database is unchanged; errors of the medium.
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed>;
 }
 
 /// The result of a change of dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLettersChanged {
-    /// How many were changed.
+    /// The number of dead letters changed.
     pub count: usize,
-    /// The last commit before it, and its own last one: a requeue counts as a commit, so that other
-    /// processes look.
+    /// The last commit before the change, and the last after it: a requeue counts as a commit, so
+    /// that other processes notice it.
     pub versions: (u64, u64),
 }
 
-/// What a vacuum did. All zero where there is no file.
+/// The sizes before and after a vacuum; zero without a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vacuumed {
-    /// Bytes of the database before it.
+    /// Bytes of the database before.
     pub before_bytes: u64,
-    /// Bytes of the database after it.
+    /// Bytes of the database after.
     pub after_bytes: u64,
 }
 
-/// How large a database is. Bytes and pages are zero where there is no file.
+/// The size of a database. Bytes and pages are zero without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// Bytes of the database, with the commits that are only in the log.
+    /// Bytes of the database, including commits that are only in the log.
     pub database_bytes: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages that are free.
+    /// The number of free pages.
     pub free_pages: u64,
     /// The last commit.
     pub stamp: Versionstamp,
 }
 
-/// What a checkpoint did. All zero where there is no log.
+/// The result of a checkpoint; zero without a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Pages that the log held.
+    /// Pages in the log.
     pub log_pages: u64,
-    /// Pages of them that are in the file now.
+    /// Pages of the log that are in the file now.
     pub moved_pages: u64,
 }

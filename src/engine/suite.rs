@@ -1,7 +1,7 @@
-//! The laws of [`Engine`], as tests that run for every implementor.
+//! The rules of [`Engine`], as tests that run for every implementor.
 //!
-//! Each law is a function of a fresh engine, on the shelf of its capability; the two modules at the end
-//! instantiate all of them.
+//! Each rule is a function over a fresh engine, in the file of its capability; the two modules at
+//! the end run all of them for each engine.
 
 mod conflict;
 mod expiry;
@@ -75,7 +75,7 @@ fn committed(version: u64) -> Decision {
     Decision::Committed(Versionstamp::new(version))
 }
 
-/// Version and value under a key.
+/// Version and value of a key.
 fn get_at(reader: &mut impl Reader, name: &str, now_ms: i64) -> Option<(u64, Vec<u8>)> {
     let mut found = None;
     let visited = reader.read(now_ms, &mut |snapshot| {
@@ -116,79 +116,79 @@ fn settle(writer: &mut impl Writer, id: i64, lock: i64, outcome: Outcome, now_ms
     apply_at(writer, Work { settlements, durable: true, ..Work::default() }, now_ms)
 }
 macro_rules! laws {
-    ($fresh:expr; $($shelf:ident { $($law:ident)* })*) => {
+    ($fresh:expr; $($shelf:ident { $($rule:ident)* })*) => {
         $(mod $shelf {
             $(#[test]
-            fn $law() {
+            fn $rule() {
                 let (engine, _keep) = $fresh;
-                crate::engine::suite::$shelf::$law(&engine);
+                crate::engine::suite::$shelf::$rule(&engine);
             })*
         })*
     };
 }
 
-macro_rules! all_laws {
+macro_rules! all_rules {
     ($fresh:expr) => {
         laws! { $fresh;
             rows {
-                what_is_committed_is_read
+                committed_entries_are_read
                 a_kept_snapshot_is_never_stale
                 a_rejected_write_leaves_nothing
                 writes_of_a_batch_see_each_other
-                large_values_come_back_and_go
-                scans_are_ordered_and_stop_when_told
-                uuids_rise_from_commit_to_commit
-                a_second_writer_thread_never_mixes_with_the_first
+                large_values_are_stored_and_removed
+                scans_are_ordered_and_stop_on_request
+                uuids_increase_from_commit_to_commit
+                two_writers_do_not_interleave
             }
             range {
-                walks_show_ends_and_jump
+                walks_have_expiries_and_seek
                 a_deletion_sees_its_batch
-                a_deletion_chooses_by_its_filter
-                a_deletion_looks_again_at_what_has_changed
-                a_deletion_does_not_keep_others_waiting_for_its_filter
-                a_deletion_is_bounded_or_refused
+                a_deletion_selects_by_its_filter
+                a_deletion_filters_changed_entries_again
+                a_filter_does_not_block_other_writes
+                a_deletion_is_bounded_or_rejected
             }
             conflict {
-                a_range_is_what_was_seen_or_the_write_is_lost
-                a_range_is_seen_with_what_the_batch_has_done
+                a_changed_range_fails_the_write
+                a_range_check_includes_earlier_writes_of_the_batch
             }
             expiry {
-                ended_entries_are_absent_at_once_and_swept_in_steps
-                entries_that_end_inside_a_batch_are_absent_in_it
-                an_end_moves_and_neither_value_nor_stamp_does
-                moved_ends_count_inside_a_batch
+                expired_entries_are_absent_at_once_and_swept_in_steps
+                entries_stored_as_expired_are_absent_in_the_batch
+                setting_an_expiry_keeps_value_and_versionstamp
+                a_new_expiry_takes_effect_inside_a_batch
             }
             feed {
-                nothing_is_logged_until_it_is_asked_for
-                every_commit_of_a_batch_is_logged_and_nothing_else
-                ends_and_dead_messages_are_logged
-                values_too_large_for_the_log_are_told_while_they_are_there
+                changes_are_logged_only_after_the_log_is_enabled
+                exactly_the_commits_of_a_batch_are_logged
+                expiries_and_dead_messages_are_logged
+                values_too_large_for_the_log_are_read_from_their_entries
             }
             search {
-                a_search_ends_when_it_is_told_to
+                a_search_can_be_cancelled
                 an_index_follows_every_change
-                an_index_follows_what_is_calculated_moved_deleted_and_left
+                an_index_follows_sums_expiries_deletions_and_dead_messages
                 an_index_over_rows_is_built_in_steps_while_they_change
-                hits_are_ranked_paged_and_marked
-                indexes_are_listed_refused_and_dropped
-                the_largest_queries_are_carried_out
+                hits_are_ranked_paged_and_highlighted
+                indexes_are_listed_rejected_and_dropped
+                the_largest_queries_are_executed
             }
             messages {
-                messages_come_in_order_and_are_hidden_while_locked
-                a_failed_message_comes_back_until_its_schedule_is_spent
-                a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not
+                messages_are_delivered_in_order_and_hidden_while_locked
+                a_failed_message_is_retried_until_its_schedule_ends
+                an_expired_lock_is_a_failure_unless_renewed
             }
             queues {
-                a_deduplication_key_is_held_until_its_message_is_gone
-                a_lapsed_lock_that_is_renewed_with_a_claim_is_kept
-                a_lost_lock_of_a_named_queue_is_due_at_once
-                a_queues_depth_is_what_is_there
+                a_deduplication_key_is_taken_until_its_message_is_removed
+                an_expired_lock_renewed_with_a_claim_is_kept
+                a_message_with_an_expired_lock_is_due_at_once
+                the_depth_is_the_number_of_live_messages
                 dead_messages_are_kept_listed_and_purged
-                dead_messages_are_tried_again_as_new
-                higher_priorities_come_first_then_the_earlier
-                named_queues_keep_to_themselves
+                dead_messages_are_requeued_as_new
+                higher_priorities_come_first_then_earlier_due_times
+                named_queues_are_separate
                 queues_are_listed_while_they_have_a_message_in_any_state
-                settlements_and_renewals_say_whether_the_lock_held
+                settlements_and_renewals_report_whether_the_lock_held
                 stats_count_every_state
                 what_is_returned_keeps_its_place_and_its_attempts
             }
@@ -197,7 +197,7 @@ macro_rules! all_laws {
 }
 
 mod memory {
-    all_laws!((crate::engine::memory::MemoryEngine::new(), ()));
+    all_rules!((crate::engine::memory::MemoryEngine::new(), ()));
 }
 
 mod sqlite {
@@ -210,10 +210,10 @@ mod sqlite {
         (SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap(), directory)
     }
 
-    all_laws!(super::fresh());
+    all_rules!(super::fresh());
 
-    /// Found by eight handles on a new file: one saw the tables of another half made, and
-    /// another gave up where SQLite does not wait.
+    /// Found with eight handles on a new file: one saw incomplete tables of another, and another
+    /// failed where SQLite does not wait.
     #[test]
     fn many_threads_open_one_new_file() {
         for _ in 0..10 {
@@ -229,7 +229,7 @@ mod sqlite {
     }
 
     #[test]
-    fn other_processes_commits_are_noticed_and_our_own_are_not() {
+    fn only_commits_of_other_processes_are_noticed() {
         let (engine, directory) = fresh();
         let path = directory.path().join("kv.sqlite3");
         let other = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_reasons_are_cut_between_characters() {
+    fn long_reasons_are_truncated_between_characters() {
         let long = "é".repeat(DEAD_NAME_BYTES_MAX);
         let reason = Reason::new(&long, "short");
         assert_eq!(reason.name().len(), DEAD_NAME_BYTES_MAX);

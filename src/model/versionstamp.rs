@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_twenty_digits_is_refused() {
+    fn anything_but_twenty_digits_is_rejected() {
         for bad in
             [&b""[..], b"0000000000000abc000", b"0000000000000abc00000", b"0000000000000abg0000"]
         {

@@ -116,7 +116,7 @@ impl LongReads {
         // A snapshot is kept only between consecutive jobs, because an open one blocks checkpoints.
         if let Some(reader) = reader {
             reader.release();
-            self.metrics.cached(reader.take_cache_looks());
+            self.metrics.cached(reader.take_cache_counts());
         }
         let mut pool = self.pool.lock();
         let mut rested = false;

@@ -132,7 +132,7 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
         }
         // A snapshot is kept only between consecutive jobs, because an open one blocks checkpoints.
         reader.release();
-        metrics.cached(reader.take_cache_looks());
+        metrics.cached(reader.take_cache_counts());
     }
     for Sent { job, .. } in later {
         job(Err(Error::closed()));

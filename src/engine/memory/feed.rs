@@ -6,13 +6,13 @@ use std::ops::Bound;
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
 use crate::model::{Change, FEED_TRIM_COMMITS, Result};
 
-/// The changes of one commit, and when they were made.
+/// The changes of one commit, and its time.
 struct Commit {
     at_ms: i64,
     changes: Vec<Change>,
 }
 
-/// A log that is on.
+/// An enabled log.
 #[derive(Default)]
 pub(super) struct Log {
     commits: BTreeMap<u64, Commit>,
@@ -20,7 +20,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// One that begins after the commit `version`.
+    /// An empty log that begins after the commit `version`.
     pub(super) fn starting_at(version: u64, removed: u64) -> Self {
         let extent = Extent { complete: version, removed, ..Extent::default() };
         Self { commits: BTreeMap::new(), extent }
@@ -78,7 +78,7 @@ impl Shelf for Log {
     }
 }
 
-/// The log as a snapshot has it.
+/// The log in a snapshot.
 pub(super) struct LogView<'t> {
     pub(super) log: Option<&'t Log>,
     pub(super) version: u64,

@@ -1,4 +1,4 @@
-//! Full-text indexes of rows in memory: in a private SQLite database beside them.
+//! Full-text indexes of rows in memory, in a private SQLite database.
 
 use std::ops::Bound;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::model::{
 };
 
 impl Tables {
-    /// Passes a change to the indexes, if there are any. That fails only if memory runs out.
+    /// Passes a change to the indexes, if there are any. Fails only if memory is exhausted.
     pub(super) fn tell_indexes(&mut self, tell: impl FnOnce(&mut PrivateIndexes) -> Result<()>) {
         if let Some(indexes) = self.indexes.get_mut()
             && let Err(error) = tell(indexes)
@@ -42,7 +42,7 @@ impl Indexer for MemoryWriter {
         let indexes = indexes.ok_or_else(|| Error::internal("the indexes are not there"))?;
         let from = (Bound::Excluded(spec.prefix.as_bytes()), Bound::Unbounded);
         let next = rows.range::<[u8], _>(from).next();
-        // Keys that only continue the prefix's last string come behind those that extend it.
+        // Keys that only continue the last string of the prefix sort after those that extend it.
         let any = next.is_some_and(|(key, _)| spec.covers(key.as_bytes()));
         indexes.create(spec, &mut || Ok(any))
     }

@@ -1,4 +1,4 @@
-//! Queue messages in memory: waiting, locked and dead, each in the order in which it is read.
+//! Queue messages in memory: waiting, locked and dead, each state in its reading order.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,7 +10,7 @@ use crate::model::{
     Result,
 };
 
-/// In the order in which a queue's messages are handed out: priority, due time, number.
+/// The order of delivery in a queue: priority, due time, number.
 type WaitingOrder = (Reverse<u8>, i64, i64);
 
 #[derive(Default)]
@@ -18,14 +18,14 @@ pub(super) struct Messages {
     last_id: i64,
     live: BTreeMap<i64, Queued>,
     waiting: HashMap<String, BTreeSet<WaitingOrder>>,
-    /// End of the lock and number.
+    /// Expiry of the lock, and number.
     locked: HashMap<String, BTreeSet<(i64, i64)>>,
-    /// Queue and deduplication key of what is live.
+    /// Queue and deduplication key of messages that are not dead.
     keys: HashMap<(String, String), i64>,
     dead: BTreeMap<i64, Dead>,
-    /// Time of death and number.
+    /// Time of death, and number.
     dead_order: HashMap<String, BTreeSet<(i64, i64)>>,
-    /// End of the retention and number.
+    /// End of the retention, and number.
     purges: BTreeSet<(i64, i64)>,
 }
 
@@ -48,7 +48,7 @@ impl Queued {
 
 struct Dead {
     message: Message,
-    /// Without the value, which is the message's.
+    /// Without the value, which the message has.
     letter: DeadLetter,
     purge_ms: Option<i64>,
 }
@@ -96,7 +96,7 @@ impl Messages {
         self.live.get(&id).is_some_and(|queued| queued.lock == lock)
     }
 
-    /// Takes the message that a lock holds.
+    /// Removes the message if this lock holds it.
     fn take_held(&mut self, id: i64, lock: i64) -> Option<Queued> {
         self.holds(id, lock).then(|| self.take(id)).flatten()
     }

@@ -1,4 +1,4 @@
-//! The file as a whole, copied while it is in use.
+//! Backup: copies the file while it is in use, and verifies the copy.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::values::stamp;
 use crate::engine::Backup;
 use crate::model::{Error, Kind, Result};
 
-/// Pages copied between two looks at whether to go on.
+/// Pages copied between two checks for cancellation.
 const STEP_PAGES: i32 = 256;
 
-/// Copies the file into a new one; nothing is left behind by a failure.
+/// Copies the file into a new one. A failure leaves no file behind.
 pub(super) fn backup(
     from: &Path,
     to: &Path,
@@ -38,13 +38,13 @@ pub(super) fn backup(
     Ok(Backup { bytes, ..copied })
 }
 
-/// Copies a file, and verifies the copy; what it has, but for its size.
+/// Copies a file and verifies the copy. Returns its contents; the caller adds the size.
 pub(super) fn copied(
     source: &Connection,
     to: &Path,
     step: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Backup> {
-    // One read transaction from here to the end: later commits do not change what it reads.
+    // One read transaction for the whole backup, so that later commits do not change what it reads.
     source.execute_batch("BEGIN").map_err(failure)?;
     let entries = count(source)?;
     let version = version(source)?;
@@ -78,12 +78,13 @@ fn copy(source: &Connection, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) 
         }
         match done {
             StepResult::Done => break,
-            // The source is held by a read transaction and the target is ours.
+            // Busy: the source has a read transaction and no other connection has the target, so
+            // retry.
             _ => continue,
         }
     }
     drop(copying);
-    // A log of the source's that is left beside the copy must not be taken for the copy's.
+    // A log of the source that is left beside the copy must not match the copy.
     target.execute_batch(identity::RENEW).map_err(failure)
 }
 
@@ -105,10 +106,10 @@ fn verify(path: &Path, expected: [u8; 32]) -> Result<()> {
     Ok(())
 }
 
-/// The contents: every row of every table, but not where they lie.
+/// SHA-256 of every row of every table, independent of the layout of pages.
 fn digest(connection: &Connection) -> Result<[u8; 32]> {
     let mut hash = Sha256::new();
-    // Virtual tables keep their contents in ordinary ones.
+    // Virtual tables store their contents in ordinary ones.
     let tables = "SELECT name FROM sqlite_master WHERE type = 'table' \
                   AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name";
     let mut tables = connection.prepare(tables).map_err(failure)?;
@@ -116,9 +117,9 @@ fn digest(connection: &Connection) -> Result<[u8; 32]> {
     for name in names {
         let name = name.map_err(failure)?;
         put(&mut hash, b't', name.as_bytes());
-        // From the schema, and quoted as SQLite quotes names.
+        // The name comes from the schema, and is quoted as SQLite quotes names.
         let quoted = name.replace('"', "\"\"");
-        // Each file has a number of its own in another row of it.
+        // The other row of this table is the file number, which differs between copies.
         let only = if name == "data_version" { "WHERE k = 0" } else { "" };
         let mut rows =
             connection.prepare(&format!("SELECT * FROM \"{quoted}\" {only}")).map_err(failure)?;
@@ -139,7 +140,7 @@ fn digest(connection: &Connection) -> Result<[u8; 32]> {
     Ok(hash.finalize().into())
 }
 
-/// No two sequences of parts have the same bytes.
+/// Different sequences of parts give different bytes.
 fn put(hash: &mut Sha256, kind: u8, bytes: &[u8]) {
     hash.update([kind]);
     hash.update((bytes.len() as u64).to_le_bytes());
@@ -162,12 +163,13 @@ mod tests {
         (engine, to, folder)
     }
 
-    /// A process that ends during a backup leaves its copy, which the next backup removes.
+    /// A process that ends during a backup leaves its copy; the next backup removes it.
     #[cfg(unix)]
     #[test]
-    fn a_backup_removes_the_copies_that_dead_processes_have_left() {
+    fn a_backup_removes_copies_of_ended_processes() {
         let (engine, to, folder) = database();
-        // Larger than any process number of this system, and our own, which has copies 0, 1, 2 ….
+        // Larger than any process id of this system, and this process's own, which has copies 0, 1,
+        // 2 ….
         let dead = ["copy.4194999-0.unfinished", "copy.4194999-0.unfinished-journal"];
         let own = format!("copy.{}-9000000.unfinished", std::process::id());
         let alive = format!("copy.{}-0.unfinished", std::os::unix::process::parent_id());
@@ -189,9 +191,9 @@ mod tests {
         names.filter(|name| name.contains("unfinished")).count()
     }
 
-    /// Where a link was refused because of it, the file was replaced by a renaming.
+    /// On file systems without links, the fallback once replaced an existing file.
     #[test]
-    fn a_file_that_came_meanwhile_stays() {
+    fn a_file_created_meanwhile_is_not_replaced() {
         let (engine, to, folder) = database();
         let refused = engine.backup(&to, &mut |_, _| std::fs::write(&to, "precious").is_ok());
         assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Invalid));
@@ -199,9 +201,9 @@ mod tests {
         assert_eq!(unfinished(&folder), 0);
     }
 
-    /// They had one unfinished file, which the second began by deleting.
+    /// Both once used the same unfinished file, and the second began by deleting it.
     #[test]
-    fn of_two_backups_to_one_file_one_wins() {
+    fn one_of_two_backups_to_the_same_file_succeeds() {
         let (engine, to, folder) = database();
         let mut second = None;
         let first = engine.backup(&to, &mut |_, _| {

@@ -1,4 +1,4 @@
-//! Opening the file.
+//! Opens connections to the file.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) enum Access {
     Write,
 }
 
-/// Opens a connection, ready for the log, with the waiting time for its locks.
+/// Opens a connection in WAL mode; `busy` is the wait for locks.
 pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {
     #[cfg(unix)]
     super::locks::install();
@@ -27,11 +27,11 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
         Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
-    // One thread at a time uses a connection, so SQLite needs no mutex of its own. The path is a
-    // path: URIs are not interpreted.
+    // A connection belongs to one thread at a time, so SQLite needs no mutex. The path is not
+    // interpreted as a URI.
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
-    // If the log belongs to another file, none of it may get into this one.
+    // If the log belongs to another file, closing must not move it into this one.
     keep_log(&connection, true)?;
     connection.busy_timeout(busy).map_err(failure)?;
     connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB).map_err(failure)?;
@@ -45,15 +45,15 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     Ok(connection)
 }
 
-/// SQLite opens the file or its log for reading only if it could not be opened for writing, whatever
-/// the reason: a writer opened while no file descriptor was free could never write.
+/// Rejects a connection that SQLite opened read-only as a fallback. SQLite falls back for any
+/// reason: a writer opened while no file descriptor was free could never write.
 ///
 /// # Errors
-/// `Unavailable` for files that this process may write; those that it may not are SQLite's to refuse.
+/// `Unavailable` for files that this process may write; for others SQLite reports the error.
 #[cfg(unix)]
 fn refuse_fallback(path: &Path, connection: &Connection, busy: Duration) -> Result<()> {
     let is_readonly = connection.is_readonly("main").map_err(failure)?;
-    // SQLite refuses a read-only log before it tries for the lock.
+    // SQLite reports a read-only log before it tries to lock.
     connection.busy_timeout(Duration::ZERO).map_err(failure)?;
     let begun = connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
     connection.busy_timeout(busy).map_err(failure)?;
@@ -78,8 +78,8 @@ fn is_denied(path: &Path) -> bool {
     path.exists() && unsafe { libc::access(name.as_ptr(), libc::W_OK) } != 0
 }
 
-/// Refuses to write a file that has several names. The log is beside the name by which a file is
-/// opened, so commits by one name are not seen by the other, and are written over.
+/// Refuses to write a file that has several hard links. The log lies beside the name by which a
+/// file is opened, so commits by one name are invisible by the other, and get overwritten.
 ///
 /// # Errors
 /// `Denied` for a file with more than one hard link.
@@ -101,7 +101,7 @@ pub(super) fn refuse_links(path: &Path) -> Result<()> {
     ))
 }
 
-/// Turns the log on, which a file remembers. SQLite does not wait for locks while it does.
+/// Enables WAL mode, which is stored in the file. SQLite does not wait for locks during this.
 fn use_log(connection: &Connection, busy: Duration) -> Result<()> {
     let deadline = Instant::now() + busy;
     while let Err(error) = connection.pragma_update(None, "journal_mode", "wal") {

@@ -1,4 +1,4 @@
-//! Dead letters: written in the writer's transaction, read by any connection.
+//! Dead letters: written in the transaction of the writer, read by any connection.
 
 use rusqlite::Connection;
 
@@ -29,7 +29,7 @@ CREATE INDEX openkv_dead_list ON openkv_dead (queue, died_ms);
 CREATE INDEX openkv_dead_purge ON openkv_dead (purge_ms) WHERE purge_ms IS NOT NULL;
 ";
 
-/// The writer's statements that touch `openkv_dead`.
+/// The writer's statements on `openkv_dead`.
 pub(super) struct DeadLetters {
     insert: Statement,
     requeue: Statement,
@@ -50,7 +50,7 @@ impl DeadLetters {
                  dedup, dead_retention_ms, backoff_ms, undelivered, v \
                  FROM openkv_queue WHERE id = ?1",
             )?,
-            // If another message has the deduplication key by now, that message keeps it.
+            // If another message has the deduplication key meanwhile, that message keeps it.
             requeue: prepare(
                 "INSERT INTO openkv_queue (id, queue, priority, due_ms, enqueued_ms, dedup, \
                  dead_retention_ms, backoff_ms, undelivered, v) \
@@ -86,7 +86,7 @@ impl DeadLetters {
         Ok(if run.step()? { run.column_int_or_null(0) } else { None })
     }
 
-    /// Deletes dead letters whose retention is over; answers how many.
+    /// Deletes dead letters whose retention is over; returns their number.
     pub(super) fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
         if max == 0 {
             return Ok(0);
@@ -116,7 +116,7 @@ impl DeadLetters {
     }
 }
 
-/// A reader's statements about queues; most readers never need them.
+/// A reader's statements about queues, prepared on first use since most readers need none.
 #[derive(Default)]
 pub(super) struct QueueReader(Option<Statements>);
 
@@ -139,7 +139,7 @@ macro_rules! letters_where {
 }
 
 impl QueueReader {
-    /// Prepared on the connection of another statement.
+    /// Prepares them on the connection of `on`.
     fn statements(&mut self, on: &Statement) -> Result<&mut Statements> {
         let statements = match self.0.take() {
             Some(statements) => statements,
@@ -220,7 +220,7 @@ impl QueueReader {
     }
 }
 
-/// All messages in a state, and how many of them have passed a time.
+/// The number of messages in a state, and of those whose time has passed.
 fn counts(statement: &mut Statement, queue: &str, now_ms: i64) -> Result<(u64, u64)> {
     let mut run = statement.run().text(1, queue).int(2, now_ms);
     run.step()?;

@@ -1,8 +1,8 @@
 //! Deno's own queue, in files that Deno and openkv share.
 //!
-//! A waiting message is in Deno's `queue`, where both find it. A message that openkv has claimed is in
-//! `openkv_queue` until its delivery ends: then it is deleted, or moves back with the rest of its
-//! backoff. A message that Deno has claimed is in `queue_running`.
+//! A waiting message is in Deno's table `queue`, where both programs find it. A message that openkv
+//! has claimed is in `openkv_queue` until its delivery ends: then it is deleted, or moves back with
+//! the rest of its backoff. A message that Deno has claimed is in `queue_running`.
 
 use rusqlite::Connection;
 
@@ -12,7 +12,7 @@ use crate::codec::transcode::{to_cbor, to_v8};
 use crate::commit::Undelivered;
 use crate::model::{DENO_RUNNING_MS, EncodedValue, Encoding, Key, Message, Result};
 
-/// The statements that touch Deno's tables, and those that move messages between them and ours.
+/// The statements on Deno's tables, and those that move messages between them and `openkv_queue`.
 pub(super) struct DenoQueue {
     put: Statement,
     due: Statement,
@@ -73,7 +73,7 @@ impl DenoQueue {
 
     pub(super) fn enqueue(&mut self, message: &Message) -> Result<()> {
         let Message { due_ms, value, backoff_ms, keys_if_undelivered, .. } = message;
-        // A message that could not be decoded was kept in Deno's format.
+        // A message that could not be decoded is kept in Deno's format.
         let data = to_v8(value).unwrap_or_else(|_| value.clone());
         self.put(*due_ms, &data, backoff_ms, keys_if_undelivered)
     }
@@ -89,7 +89,7 @@ impl DenoQueue {
     pub(super) fn fetch(&mut self, max: usize, now_ms: i64) -> Result<()> {
         for found in all(self.due.run().int(1, now_ms).int(2, max as i64))? {
             self.leave.run().int(1, found.rowid).finish()?;
-            // A value that cannot be converted is kept; the error comes when it is decoded.
+            // A value that cannot be converted is kept; decoding it reports the error.
             let value = to_cbor(&found.data).unwrap_or(found.data);
             let backoff = pack_intervals(&found.backoff_ms);
             let keys = pack_keys(&found.keys);
@@ -119,8 +119,8 @@ impl DenoQueue {
         self.forget.run().int(1, id).finish()
     }
 
-    /// Fails the expired deliveries of a Deno process, as another Deno process would. Answers the
-    /// undelivered values, and whether other messages wait again.
+    /// Fails the expired deliveries of a Deno process, as another Deno process would. Returns the
+    /// undelivered values, and whether any message waits again.
     pub(super) fn fail_expired(
         &mut self,
         max: usize,
@@ -144,13 +144,13 @@ impl DenoQueue {
         Ok((dead, queued))
     }
 
-    /// When the next message is due or expires.
+    /// The earliest due time or expiry of a message.
     pub(super) fn earliest(&mut self) -> Result<Option<i64>> {
         let due_ms = first(&mut self.first_due)?;
         Ok(due_ms.into_iter().chain(self.first_end()?).min())
     }
 
-    /// When the first delivery of a Deno process expires.
+    /// The earliest expiry of a delivery of a Deno process.
     pub(super) fn first_end(&mut self) -> Result<Option<i64>> {
         Ok(first(&mut self.first_end)?.map(|end| end.saturating_add(DENO_RUNNING_MS)))
     }
@@ -175,7 +175,8 @@ fn all(mut run: Run<'_, '_>) -> Result<Vec<DenoMessage>> {
     Ok(all)
 }
 
-/// A list in JSON; `null` is an empty one. A damaged list must not block other messages.
+/// Parses a list in JSON; `null` is an empty one. A damaged list becomes empty, so that it does not
+/// block other messages.
 fn listed<T: serde::de::DeserializeOwned>(json: &[u8]) -> Vec<T> {
     match serde_json::from_slice::<Option<Vec<T>>>(json) {
         Ok(list) => list.unwrap_or_default(),

@@ -1,9 +1,10 @@
-//! How many messages each queue holds: counted once, then kept up to date.
+//! The number of messages of each queue: counted once, then kept up to date.
 //!
-//! A server's quota reads the number before every message, and a count reads all messages. A number
-//! in the file would cost every enqueue a row, so the numbers are in memory and follow this writer's
-//! changes. `PRAGMA data_version` shows whether another connection has committed: then all numbers
-//! are dropped and counted again on the next read. Nothing is kept before the first read.
+//! A server's quota reads this number before every message, and counting reads all messages. A
+//! number in the file would add a row change to every enqueue, so the numbers are in memory and
+//! follow the changes of this writer. `PRAGMA data_version` shows whether another connection has
+//! committed; then all numbers are dropped and counted again on the next read. Nothing is kept
+//! before the first read.
 
 use std::collections::HashMap;
 
@@ -12,11 +13,11 @@ use rusqlite::Connection;
 use super::statement::Statement;
 use crate::model::{DEPTHS_KEPT_MAX, Result};
 
-/// The known depths. They must be dropped when a transaction rolls back.
+/// The known numbers. The owner must drop them when a transaction rolls back.
 pub(super) struct Depths {
     known: HashMap<String, u64>,
     data_version: Statement,
-    /// The `data_version` for which they are right.
+    /// The `data_version` for which they are valid.
     seen: i64,
     count: Statement,
     #[cfg(test)]
@@ -40,13 +41,13 @@ impl Depths {
         })
     }
 
-    /// Whether any are kept; if not, changes need not be noted.
+    /// Whether any are kept; otherwise changes need no update.
     pub(super) fn are_kept(&self) -> bool {
         !self.known.is_empty()
     }
 
-    /// Drops them if another connection has committed. To be called in every transaction before it
-    /// changes messages.
+    /// Drops them if another connection has committed. Must be called in every transaction before
+    /// it changes messages.
     pub(super) fn begin(&mut self) -> Result<()> {
         if !self.are_kept() {
             return Ok(());
@@ -69,23 +70,25 @@ impl Depths {
         self.known.clear();
     }
 
-    /// Notes a message that was added to a queue.
+    /// Counts a message that was added to a queue.
     pub(super) fn came(&mut self, queue: &str) {
         if let Some(depth) = self.known.get_mut(queue) {
             *depth += 1;
         }
     }
 
-    /// Notes a message that was removed from a queue.
+    /// Counts a message that was removed from a queue.
     pub(super) fn left(&mut self, queue: &str) {
         if let Some(depth) = self.known.get_mut(queue) {
             *depth = depth.saturating_sub(1);
         }
     }
 
-    /// How many messages of a queue wait or are locked. To be called outside a transaction.
+    /// The number of messages of a queue that wait or are locked. Must be called outside a
+    /// transaction.
     pub(super) fn of(&mut self, queue: &str, kept: bool) -> Result<u64> {
-        // Before the count: a commit in between is then counted, and noticed the next time.
+        // Read before the count: a commit in between is included in the count and detected by the
+        // next call.
         let now = self.read_data_version()?;
         if now != self.seen {
             self.forget();
@@ -143,7 +146,7 @@ mod tests {
         apply(writer, Work { writes, ..Work::default() });
     }
 
-    /// Every enqueue under a quota counted the whole queue.
+    /// Every enqueue under a quota once counted the whole queue.
     #[test]
     fn a_queue_is_counted_once_and_again_when_another_connection_has_committed() {
         let directory = tempfile::tempdir().unwrap();
@@ -169,9 +172,9 @@ mod tests {
         assert_eq!(theirs.queue_depth("mail").unwrap(), 11);
     }
 
-    /// A message of a transaction that rolled back was counted.
+    /// A message of a rolled back transaction was once counted.
     #[test]
-    fn an_undone_transaction_leaves_the_depth_as_it_was() {
+    fn a_rolled_back_transaction_does_not_change_the_depth() {
         let directory = tempfile::tempdir().unwrap();
         let (_engine, mut ours) = writer(&directory.path().join("kv"));
         assert_eq!(ours.queue_depth("mail").unwrap(), 0);

@@ -26,7 +26,7 @@ pub(super) fn from_commit(extended: i32, text: &str) -> Error {
     }
 }
 
-/// The error of a raw call: the extended result code and SQLite's text for it.
+/// The error of a raw call, from the extended result code and SQLite's text.
 pub(super) fn from_code(extended: i32, text: &str) -> Error {
     let (kind, advice) = match extended & 0xff {
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => {
@@ -54,9 +54,9 @@ pub(super) fn from_code(extended: i32, text: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// It said that nothing was done.
+    /// The error once claimed that nothing was done.
     #[test]
-    fn a_commit_that_failed_on_the_disk_may_have_happened() {
+    fn a_commit_with_a_disk_error_has_an_unknown_outcome() {
         let error = from_commit(ffi::SQLITE_IOERR_FSYNC, "disk I/O error");
         assert_eq!(error.kind(), Kind::OutcomeUnknown);
         assert!(error.message().contains("read to find out"), "{error}");

@@ -1,4 +1,4 @@
-//! The log of changes on a file, for the writer and for readers.
+//! The log of changes in a file, for the writer and for readers.
 
 use rusqlite::Connection;
 
@@ -25,7 +25,7 @@ pub(super) struct FeedWriter {
     drop_removals: Statement,
     drop_all: Statement,
     lose: Statement,
-    /// Of the open transaction; `None`: nothing is logged.
+    /// That of the open transaction; `None` if nothing is logged.
     extent: Option<Extent>,
     on: bool,
 }
@@ -75,7 +75,7 @@ impl FeedWriter {
         })
     }
 
-    /// Loads whether changes are logged.
+    /// Reads whether changes are logged.
     pub(super) fn reload(&mut self) -> Result<()> {
         self.on = self.state.run().step()?;
         Ok(())
@@ -86,7 +86,7 @@ impl FeedWriter {
         self.on
     }
 
-    /// To be called at the start of a transaction; answers whether its changes are logged.
+    /// Must be called at the start of a transaction; returns whether its changes are logged.
     pub(super) fn begin(&mut self) -> Result<bool> {
         self.extent = None;
         if self.on {
@@ -104,13 +104,13 @@ impl FeedWriter {
         Ok(self.extent.is_some())
     }
 
-    /// Restarts the log after `version`: a program that logs nothing has committed.
+    /// Restarts the log after `version`, because a program without the log has committed.
     pub(super) fn lose(&mut self, version: u64) -> Result<()> {
         self.drop_all.execute()?;
         self.lose.run().int(1, version.cast_signed()).finish()
     }
 
-    /// Turns the log on, in the caller's transaction.
+    /// Turns the log on, in the transaction of the caller.
     pub(super) fn start(&mut self) -> Result<()> {
         if self.state.run().step()? {
             return Ok(());
@@ -168,7 +168,7 @@ impl FeedWriter {
     }
 }
 
-/// Rows and bytes that a query has summed up.
+/// The rows and bytes that a query has summed up.
 fn amount(mut run: Run<'_, '_>) -> Result<Amount> {
     run.step()?;
     let number = |at| run.column_int(at).cast_unsigned();
@@ -198,7 +198,7 @@ impl Shelf for FeedWriter {
     }
 }
 
-/// The log as a snapshot has it.
+/// The log in a snapshot.
 pub(super) struct FeedReader {
     state: Statement,
     changes: Statement,
@@ -236,7 +236,7 @@ impl FeedLog for &mut FeedReader {
         let number = |at| run.column_int(at).cast_unsigned();
         let version = number(0);
         let on = !run.column_is_null(2);
-        // Deno has committed and logs no removals.
+        // Deno has committed, and it logs no removals.
         if self.file == Encoding::V8 && number(1) != version {
             return Ok(FeedState { on, version, complete: version, removed: version });
         }

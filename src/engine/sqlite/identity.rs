@@ -1,13 +1,13 @@
-//! Which file a log belongs to.
+//! The number of a file, which shows whether a log belongs to it.
 //!
-//! Duty: give each file a number of its own, a copy another one, and refuse a file whose log is of a
-//! file with another number, or older than the file.
-//! Invariant: the number is on the page of the commit counter, which every commit of an entry writes:
-//! it is in the log with each of them.
-//! Never: change or delete a log, which may hold the only commits of the file that it belongs to.
+//! Duty: give each file and each copy its own number, and reject a file whose log belongs to a file
+//! with another number, or is older than the file.
+//! Invariant: the number is on the page of the commit counter, which every commit of an entry
+//! writes, so each commit has it in the log.
+//! Never: change or delete a log, which may hold the only commits of another file.
 //!
-//! SQLite takes in whatever log it finds beside a file. After a backup was copied over the file of a
-//! process that was killed, that is the log of the file that was there before.
+//! SQLite applies any log that lies beside a file. If a backup is copied over the file of a process
+//! that was killed, that is the log of the earlier file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,56 +20,58 @@ use super::errors::failure;
 use super::wal_index::read_main_file;
 use crate::model::{Error, Kind, Result};
 
-/// Gives a file a number unless it has one.
+/// Gives a file a number, unless it has one.
 pub(super) const ENSURE: &str =
     "INSERT OR IGNORE INTO data_version (k, version, seq) VALUES (1, 0, random())";
 
-/// Gives a copy a number of its own.
+/// Gives a copy a new number.
 pub(super) const RENEW: &str =
     "INSERT OR REPLACE INTO data_version (k, version, seq) VALUES (1, 0, random())";
 
-/// Bytes of a log before its first frame.
+/// Size of the header of a log, in bytes.
 const LOG_HEAD_BYTES: u64 = 32;
 
-/// A checkpoint may write the page while it is read: it differs for good if it differs this often.
+/// A checkpoint may write the page during a read, so a difference counts only after this many
+/// reads.
 const LOOKS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The commit counter of a state of the file, and the file's number, if it has one.
+/// The commit counter and the file number of one state of a file. Older files have no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Marks {
     version: i64,
     number: Option<i64>,
 }
 
-/// The name of a file's log.
+/// The path of a file's log.
 pub(super) fn log_of(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push("-wal");
     name.into()
 }
 
-/// Whether there is something in a file's log.
+/// Whether the log of a file has any frames.
 pub(super) fn has_log(path: &Path) -> bool {
     std::fs::metadata(log_of(path)).is_ok_and(|log| log.len() > LOG_HEAD_BYTES)
 }
 
-/// While it is kept, closing a connection moves nothing of the log into the file.
+/// Sets whether closing the connection leaves the log as it is, without a checkpoint.
 pub(super) fn keep_log(connection: &Connection, keep: bool) -> Result<()> {
     let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
     set.map(drop).map_err(failure)
 }
 
-/// Refuses a file with another file's log. The connection must keep the log if it is closed then.
+/// Rejects a file with the log of another file. The connection must be closed without a checkpoint
+/// then.
 ///
 /// # Errors
-/// `Corrupt`, with what to do.
+/// `Corrupt`; the message says what to do.
 pub(super) fn verify_log(connection: &Connection, path: &Path) -> Result<()> {
     if !has_log(path) {
         return Ok(());
     }
     for look in 1..=LOOKS {
-        // The file first: what it has now is in the log's state, or before it.
+        // The file first: a checkpoint in between can only make it newer than what was read.
         let (file, state) = (of_file(connection)?, of_state(connection)?);
         if file.zip(state).is_none_or(|(file, state)| belongs(file, state)) {
             return Ok(());
@@ -78,38 +80,38 @@ pub(super) fn verify_log(connection: &Connection, path: &Path) -> Result<()> {
             std::thread::sleep(PAUSE);
         }
     }
-    Err(Error::new(Kind::Corrupt, not_its_log(path)))
+    Err(Error::new(Kind::Corrupt, wrong_log(path)))
 }
 
-/// Whether a file that could not be opened has a log that may be the reason.
-pub(super) fn may_be_a_strangers(error: &Error, path: &Path) -> bool {
+/// Whether the log of a file may be the reason why it could not be opened.
+pub(super) fn log_may_be_wrong(error: &Error, path: &Path) -> bool {
     error.kind() == Kind::Corrupt && has_log(path)
 }
 
-/// Whether a state that a log has led to can have begun with what is in the file.
+/// Whether applying the log to this state of the file can have led to the other state.
 fn belongs(file: Marks, state: Marks) -> bool {
     let same = file.number.is_none() || file.number == state.number;
     same && file.version <= state.version
 }
 
-/// What the message of such an error begins with.
-const NOT_ITS_LOG: &str = "the log beside the file is not the file's";
+/// The beginning of these error messages.
+const WRONG_LOG: &str = "the log beside the file is not the file's";
 
-/// What to do about a log that is another file's.
-fn not_its_log(path: &Path) -> String {
+/// The message about the log of another file.
+fn wrong_log(path: &Path) -> String {
     let log = log_of(path);
     let (file, log) = (path.display(), log.display());
     format!(
-        "{NOT_ITS_LOG}: {log} belongs to another state of the database, as when a backup is copied over a file \
+        "{WRONG_LOG}: {log} belongs to another state of the database, as when a backup is copied over a file \
          whose process was killed. Nothing was changed. If {file} is what is wanted, move {log} and \
          {file}-shm elsewhere; the log may hold commits of the file that was there before. \
          \"openkv restore BACKUP FILE\" does all of it"
     )
 }
 
-/// The error of opening a file that has a log, where that may be the reason.
+/// Adds the log as a possible reason to the error of opening a file.
 pub(super) fn hint(error: Error, path: &Path) -> Error {
-    if !may_be_a_strangers(&error, path) || error.message().contains(NOT_ITS_LOG) {
+    if !log_may_be_wrong(&error, path) || error.message().contains(WRONG_LOG) {
         return error;
     }
     let log = log_of(path);
@@ -122,7 +124,7 @@ pub(super) fn hint(error: Error, path: &Path) -> Error {
     Error::new(Kind::Corrupt, message)
 }
 
-/// What the file has, with its log.
+/// The marks of the file with its log applied.
 fn of_state(connection: &Connection) -> Result<Option<Marks>> {
     let column = |k: i64, column: &str| {
         let sql = format!("SELECT {column} FROM data_version WHERE k = {k}");
@@ -141,7 +143,7 @@ fn root(connection: &Connection) -> Result<Option<i64>> {
     connection.query_row(sql, [], |row| row.get(0)).optional().map_err(failure)
 }
 
-/// What the file has without its log; nothing where that cannot be told.
+/// The marks of the file without its log; `None` if they cannot be read.
 fn of_file(connection: &Connection) -> Result<Option<Marks>> {
     let size: i64 =
         connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(failure)?;
@@ -156,7 +158,7 @@ fn of_file(connection: &Connection) -> Result<Option<Marks>> {
     })
 }
 
-/// The marks of a page, if it is a leaf of a table that can be the commit counter's.
+/// The marks on a page, if it can be the leaf page of the commit counter.
 fn marks_in(page: &[u8]) -> Option<Marks> {
     const LEAF: u8 = 0x0d;
     const CELLS_AT: usize = 8;
@@ -176,7 +178,7 @@ fn marks_in(page: &[u8]) -> Option<Marks> {
     }
 }
 
-/// A row of three columns whose first is its number: that, and the others.
+/// A row of three columns, the first of which is the row id; returns the row id and the other two.
 fn row_of(mut cell: &[u8]) -> Option<(i64, i64, i64)> {
     let _payload_bytes = varint(&mut cell)?;
     let k = varint(&mut cell)?;
@@ -188,7 +190,7 @@ fn row_of(mut cell: &[u8]) -> Option<(i64, i64, i64)> {
     Some((k, integer(version, &mut body)?, integer(seq, &mut body)?))
 }
 
-/// SQLite's integer of a serial type.
+/// An integer of a SQLite serial type.
 fn integer(serial_type: i64, body: &mut &[u8]) -> Option<i64> {
     let bytes = match serial_type {
         8 => return Some(0),
@@ -204,7 +206,7 @@ fn integer(serial_type: i64, body: &mut &[u8]) -> Option<i64> {
     Some(number.iter().fold(if negative { -1 } else { 0 }, |all, byte| all << 8 | i64::from(*byte)))
 }
 
-/// SQLite's integer of one to nine bytes, of which none here has nine.
+/// A SQLite varint. None here has the maximum of nine bytes.
 fn varint(bytes: &mut &[u8]) -> Option<i64> {
     let mut number = 0;
     for _ in 0..8 {
@@ -228,13 +230,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_goes_with_the_file_that_it_began_with() {
+    fn a_log_belongs_to_the_file_of_its_number() {
         for (file, state, expected) in [
             (marks(7, 3), marks(7, 9), true),
             (marks(7, 9), marks(7, 9), true),
             (marks(7, 10), marks(7, 9), false),
             (marks(8, 3), marks(7, 9), false),
-            // A file of an earlier version, which has got its number in the log.
+            // A file of an earlier version, whose number is still only in the log.
             (marks(None, 3), marks(7, 9), true),
             (marks(None, 10), marks(7, 9), false),
             (marks(7, 3), marks(None, 9), false),
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marks_of_a_file_are_read_without_its_log() {
+    fn marks_of_a_file_are_read_without_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kv");
         let _engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_another_tables_has_no_marks() {
+    fn a_page_of_another_table_has_no_marks() {
         assert_eq!(marks_in(&[]), None);
         assert_eq!(marks_in(&[0x0d, 0, 0, 0, 1]), None);
         for byte in 0..=255 {

@@ -1,4 +1,4 @@
-//! Indexes of the file, in transactions of its one writer.
+//! The [`Indexer`] of a file.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 impl SqliteWriter {
-    /// Runs a change of the indexes in a transaction of its own.
+    /// Runs a change of the indexes in its own transaction.
     fn change_features<T>(
         &mut self,
         deadline: Instant,
@@ -31,7 +31,7 @@ impl SqliteWriter {
             self.end()?;
             Ok(answer)
         });
-        // Also after a failure the next transaction loads the indexes again.
+        // Also after a failure, so that the next transaction loads the indexes again.
         self.forget_features();
         if done.is_err() {
             self.roll_back();
@@ -39,7 +39,7 @@ impl SqliteWriter {
         done
     }
 
-    /// The entries of a step of building, and whether there are more.
+    /// The entries of a building step, and whether there are more.
     fn entries(
         &mut self,
         after: &[u8],
@@ -78,7 +78,7 @@ impl SqliteWriter {
         Ok(more || self.building()?)
     }
 
-    /// The catalog beside the connection that it is on.
+    /// Passes the catalog together with its connection.
     fn with_catalog<T>(
         &mut self,
         with: impl FnOnce(&mut Catalog, &rusqlite::Connection) -> Result<T>,
@@ -126,7 +126,7 @@ impl Indexer for SqliteWriter {
 
     #[tracing::instrument(skip_all)]
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
-        // A step that a crash undoes is done again, so no step waits for the disk.
+        // Building repeats a step that a crash undoes, so no step syncs.
         self.set_durable(false)?;
         self.begin(deadline)?;
         let done = self.build_step(now_ms).and_then(|more| {

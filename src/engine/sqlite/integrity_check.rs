@@ -1,6 +1,8 @@
-//! The integrity check of a file: SQLite's own of its pages, then ours of their contents.
+//! The integrity check of a file: SQLite's check of the pages, then a check of keys, values and
+//! counters.
 //!
-//! Whatever is in a row is a finding at most: a row that cannot be read is what is looked for.
+//! The content of a row causes a finding, never an error: rows that cannot be read are what the
+//! check looks for.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use crate::codec::{cbor, key, v8};
 use crate::engine::GoesOn;
 use crate::model::{Encoding, Error, Result};
 
-/// What is wrong, as far as found.
+/// The findings so far, up to a maximum.
 struct Findings {
     found: Vec<String>,
     max: usize,
@@ -55,7 +57,7 @@ pub(super) fn check(
     })
 }
 
-/// SQLite's own check; at most so many findings.
+/// Runs SQLite's check; returns at most `findings_max` findings.
 pub(super) fn integrity_check(connection: &Connection, findings_max: usize) -> Result<Vec<String>> {
     let sql = format!("PRAGMA integrity_check({findings_max})");
     let mut statement = connection.prepare(&sql).map_err(failure)?;
@@ -71,7 +73,8 @@ pub(super) fn integrity_check(connection: &Connection, findings_max: usize) -> R
     Ok(findings)
 }
 
-/// Keys are keys, values are values, numbers are numbers, and no row is newer than the file.
+/// Checks that keys and values are well formed, numbers have the right type, and no row is newer
+/// than the file.
 fn check_rows(connection: &Connection, findings: &mut Findings) -> Result<()> {
     let newest = "SELECT version FROM data_version WHERE k = 0";
     let newest = connection.query_row(newest, [], |row| integer(row, 0)).map_err(failure)?;
@@ -123,7 +126,7 @@ fn check_row(row: &Row<'_>, newest: i64, findings: &mut Findings) -> rusqlite::R
     Ok(())
 }
 
-/// An integer column; `None` where there is something else.
+/// An integer column; `None` for another type.
 fn integer(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     Ok(match row.get_ref(at)? {
         ValueRef::Integer(number) => Some(number),
@@ -141,7 +144,7 @@ fn readable(id: i64, value: &[u8]) -> Result<()> {
     }
 }
 
-/// What is wrong if there are any, and their number.
+/// The text of a finding, and the query that counts its rows.
 const COUNTS: [(&str, &str); 6] = [
     (
         "values in openkv_spill belong to no entry",
@@ -203,9 +206,9 @@ mod tests {
         INSERT INTO openkv_queue VALUES (1, 'q', 0, 5, 0, 0, 0, 5, 5, 5, NULL, NULL, x'', x'', x'');
     ";
 
-    /// Some of these ended the integrity check, others it passed.
+    /// Some of these rows once ended the check with an error, others went undetected.
     #[test]
-    fn what_no_program_writes_is_found() {
+    fn invalid_rows_are_findings() {
         for (sql, expected) in [
             ("SELECT 1", None),
             ("UPDATE kv SET k = 'b' WHERE k = x'026200'", Some("not bytes")),

@@ -1,4 +1,4 @@
-//! Work on a connection that ends when its caller does not wait for it any more.
+//! Cancels work on a connection whose caller no longer waits.
 
 use rusqlite::Connection;
 
@@ -6,8 +6,7 @@ use super::errors::failure;
 use crate::engine::GoesOn;
 use crate::model::{Error, LONG_READ_INSTRUCTIONS, Result};
 
-/// Runs `work`. While one of its statements takes long, SQLite asks `goes_on` now and then; `false`
-/// makes the statement fail.
+/// Runs `work`. SQLite checks `goes_on` during long statements; `false` makes the statement fail.
 pub(super) fn interruptible<T>(
     connection: &mut Connection,
     goes_on: &GoesOn,
@@ -20,10 +19,10 @@ pub(super) fn interruptible<T>(
     done.and_then(|done| removed.map(|()| done))
 }
 
-/// As [`interruptible`], for work that nothing follows.
+/// As [`interruptible`], with an error for cancelled work.
 ///
 /// # Errors
-/// `Closed` when ended by `goes_on`; what `work` answers.
+/// `Closed` if `goes_on` returned `false`; the errors of `work`.
 pub(super) fn interrupted_unless<T>(
     connection: &mut Connection,
     goes_on: &GoesOn,
@@ -55,9 +54,9 @@ mod tests {
         DELETE FROM kv WHERE k >= unhex('02' || hex('00004000') || '00');
     ";
 
-    /// A vacuum and an integrity check went on to their end when their caller was gone.
+    /// A vacuum and an integrity check once continued to their end although their caller had gone.
     #[test]
-    fn a_vacuum_and_a_check_end_with_their_caller_and_leave_the_file_as_it_was() {
+    fn cancelled_work_ends_and_leaves_the_file_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kv");
         let engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
@@ -66,7 +65,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(5);
         let always: GoesOn = Arc::new(|| true);
         for asks in [0, 1, 3] {
-            // They are asked more often than that, in each of them.
+            // Each of them checks more often than that.
             let after = || -> GoesOn {
                 let asked = AtomicUsize::new(0);
                 Arc::new(move || asked.fetch_add(1, Ordering::SeqCst) < asks)

@@ -1,28 +1,28 @@
-//! The file: its tables, its version, and its policy. `docs/format.md` §3 is checked against this.
+//! The tables of the file, their version, and their migration. `tests/format_page.rs` compares
+//! `docs/format.md` §3 with this.
 //!
-//! Deno KV's own tables stand here as Deno makes them; everything of openkv's is in tables whose
-//! names begin with `openkv_`.
+//! The tables of Deno KV are as Deno creates them; the names of openkv's own begin with `openkv_`.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::errors::failure;
 use crate::model::{Encoding, Error, Kind, Result};
 
-/// Version of the `openkv_` tables; a file with a newer one is refused.
+/// Version of the `openkv_` tables; a file with a newer one is rejected.
 pub const FORMAT_VERSION: i64 = 2;
 
-/// Version of Deno's own tables, as its `migration_state` counts them.
+/// Version of Deno's tables: the last row of its `migration_state`.
 pub const DENO_MIGRATION_VERSION: i64 = 3;
 
 /// Added to the encoding id of a row whose `v` is the number of an `openkv_spill` row.
 pub const SPILLED: i64 = 256;
 
-/// The format of values, as `openkv_meta` names it.
+/// The format of values, as stored in `openkv_meta`.
 const CBOR: &str = "cbor";
 const V8: &str = "v8";
 
-/// The log of changes, part of format 2. From then on `data_version.seq` is the commit of the last removal. Earlier
-/// removals are unknown, so it starts with the last commit.
+/// The log of changes, part of format 2. Once it exists, `data_version.seq` is the commit of the
+/// last removal. Earlier removals are unknown, so it starts with the last commit.
 const FEED_TABLES: &str = "
 CREATE TABLE openkv_feed (
   version INTEGER NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE openkv_feed_state (
 UPDATE data_version SET seq = version;
 ";
 
-/// Deno's tables, as its third migration leaves them.
+/// Deno's tables after its third migration.
 const DENO_TABLES: &str = "
 CREATE TABLE migration_state (k INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL);
 INSERT INTO migration_state (k, version) VALUES (0, 3);
@@ -73,8 +73,8 @@ CREATE TABLE queue_running (
 );
 ";
 
-/// openkv's own tables in format 1. No triggers: with one, SQLite journals every statement on `kv`, a quarter
-/// of the cost of a small write.
+/// openkv's tables in format 1. No triggers: with one, SQLite journals every statement on `kv`, a
+/// quarter of the cost of a small write.
 const OPENKV_TABLES: &str = "
 CREATE TABLE openkv_meta (name TEXT NOT NULL PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE openkv_spill (id INTEGER PRIMARY KEY, v BLOB NOT NULL);
@@ -90,8 +90,8 @@ CREATE INDEX openkv_queue_due ON openkv_queue (due_ms, id);
 CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
 ";
 
-/// What format 2 changes. A new file gets format 1 and then this, so that migrated and new files are
-/// the same by construction.
+/// The changes of format 2. A new file is created with format 1 and migrated, so that new and
+/// migrated files are equal.
 const FORMAT_2: &[&str] = &[
     "INSERT INTO openkv_meta (name, value) VALUES ('features', 0);",
     FEED_TABLES,
@@ -100,16 +100,16 @@ const FORMAT_2: &[&str] = &[
     super::fulltext::TABLES,
 ];
 
-/// What a file turned out to be.
+/// The kind of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileKind {
-    /// No tables at all.
+    /// Without tables.
     Empty,
-    /// openkv's, of this format version.
+    /// openkv's, in this format version.
     Openkv(i64),
-    /// Deno's, of this migration, without anything of ours.
+    /// Deno's, after this migration, without openkv's tables.
     Deno(i64),
-    /// A database of another program.
+    /// Another program's.
     NotOpenkv,
 }
 
@@ -140,20 +140,20 @@ fn inspect(connection: &Connection) -> rusqlite::Result<FileKind> {
     Ok(FileKind::Deno(migration.unwrap_or(0)))
 }
 
-/// Makes the tables of a new file, brings those of an older format up to date, or checks that an
-/// existing file is ours and not newer than this. A file of Deno's becomes one of both. Answers the
-/// format of its values; `wanted` is that of a new file, and has to be that of any other.
+/// Creates the tables of a new file, migrates an older format, or checks that the file is openkv's
+/// and not newer than this version. Adds openkv's tables to a file of Deno's. Returns the format of
+/// its values; `wanted` is that of a new file, and must match that of an existing one.
 ///
 /// # Errors
-/// `Unsupported` for a newer format, another migration of Deno's, and a file that would have to be
-/// written but may not be; `Invalid` for another format of values than `wanted`; `Corrupt` for
-/// anything else's.
+/// `Unsupported` for a newer format, another migration of Deno's, and a file that needs a migration
+/// but is opened read-only; `Invalid` for another format of values than `wanted`; `Corrupt` for a
+/// file of another program.
 pub(super) fn prepare(
     connection: &mut Connection,
     readonly: bool,
     wanted: Option<Encoding>,
 ) -> Result<Encoding> {
-    // One transaction, so that all its looks see one state: others may be making the tables.
+    // One transaction, so that all reads see one state: other processes may be creating the tables.
     let found = {
         let transaction = connection.transaction().map_err(failure)?;
         inspect(&transaction).map_err(failure)?
@@ -180,19 +180,19 @@ pub(super) fn prepare(
     }
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
-    // Another process may have done it while this one waited for the lock.
+    // Another process may have migrated the file while this one waited for the lock.
     let found = inspect(&transaction).map_err(failure)?;
     if needs_writing(found)? {
         migrate(&transaction, found, wanted).map_err(failure)?;
     }
-    // A file that is refused stays as it was.
+    // Checked before any change, so that a rejected file is unchanged.
     let encoding = agreed(&transaction, wanted)?;
     transaction.commit().map_err(failure)?;
     Ok(encoding)
 }
 
-/// Gives a number to a file of which earlier versions have made none; if not now, then some other
-/// time.
+/// Gives a file number to a file of an earlier version. A failure is ignored; the next opening
+/// tries again.
 fn give_number(connection: &Connection) {
     let sql = "SELECT 1 FROM data_version WHERE k = 1";
     let missing = connection.query_row(sql, [], |_| Ok(())).optional();
@@ -203,7 +203,7 @@ fn give_number(connection: &Connection) {
     }
 }
 
-/// Refuses a file that is none of ours, or of a newer format.
+/// Rejects a file of another program or of a newer format.
 pub(super) fn recognize(connection: &Connection) -> Result<()> {
     match inspect(connection).map_err(failure)? {
         FileKind::Empty => Err(Error::corrupt("the file is empty")),
@@ -211,7 +211,7 @@ pub(super) fn recognize(connection: &Connection) -> Result<()> {
     }
 }
 
-/// The format of the file's values, if it is the one that was asked for.
+/// Reads the format of the file's values, and checks it against the requested one.
 fn agreed(connection: &Connection, wanted: Option<Encoding>) -> Result<Encoding> {
     let name: Option<String> = connection
         .query_row("SELECT value FROM openkv_meta WHERE name = 'encoding'", [], |row| row.get(0))
@@ -229,10 +229,10 @@ fn agreed(connection: &Connection, wanted: Option<Encoding>) -> Result<Encoding>
     agree(encoding, wanted)
 }
 
-/// The format of a file's values, if it is the one that was asked for.
+/// Checks the format of a file's values against the requested one.
 ///
 /// # Errors
-/// `Invalid` if it is not.
+/// `Invalid` if they differ.
 pub fn agree(encoding: Encoding, wanted: Option<Encoding>) -> Result<Encoding> {
     match wanted {
         Some(wanted) if wanted != encoding => Err(Error::invalid(format!(
@@ -249,7 +249,7 @@ fn name_of(encoding: Encoding) -> &'static str {
     if encoding == Encoding::V8 { V8 } else { CBOR }
 }
 
-/// Everything up to the present format, in the caller's transaction.
+/// Creates or migrates all tables, in the transaction of the caller.
 #[tracing::instrument(skip_all)]
 fn migrate(
     transaction: &Connection,
@@ -282,7 +282,7 @@ fn migrate(
     transaction.execute(stamp, [FORMAT_VERSION]).map(drop)
 }
 
-/// Whether the file has to be written before it can be used.
+/// Whether the file needs a migration before use.
 fn needs_writing(found: FileKind) -> Result<bool> {
     match found {
         FileKind::Openkv(version) if version > FORMAT_VERSION => Err(Error::new(

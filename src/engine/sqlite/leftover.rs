@@ -1,9 +1,10 @@
-//! The log that two processes leave when they close a file at the same moment.
+//! Removes the log that remains when two processes close a file at the same moment.
 //!
-//! Duty: put such a log into the file.
+//! Duty: move such a log into the file.
 //!
-//! The last connection to close moves the log into the file and deletes it, if no other connection has
-//! the file open. Two that close at the same moment see each other, and leave the log to each other.
+//! The last connection to close moves the log into the file and deletes it, unless another
+//! connection has the file open. Two connections that close at the same moment detect each other,
+//! and neither removes the log.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use super::errors::failure;
 use super::identity;
 use crate::model::{CLOSE_PAUSE_US_MAX, CLOSE_TRIES_MAX, Result};
 
-/// Looks for a log when it is dropped, which must follow the closing of all connections.
+/// Checks for a log when dropped, which must happen after all connections are closed.
 pub(super) struct Leftover(Option<PathBuf>);
 
 impl Leftover {
-    /// What is closed for reading only leaves the log to others.
+    /// A read-only connection leaves the log to others.
     pub(super) fn of(path: &Path, readonly: bool) -> Self {
         Self((!readonly).then(|| path.to_owned()))
     }
@@ -32,10 +33,10 @@ impl Drop for Leftover {
             if !identity::has_log(path) {
                 return;
             }
-            // A random pause, since the other process may be here too.
+            // A random pause, since the other process may do the same.
             let random = RandomState::new().hash_one(path);
             std::thread::sleep(Duration::from_micros(random % CLOSE_PAUSE_US_MAX));
-            // Where it cannot be opened, the next opening finds the log.
+            // If this fails, the next opening applies the log.
             if open_and_close(path).is_err() {
                 return;
             }
@@ -43,7 +44,7 @@ impl Drop for Leftover {
     }
 }
 
-/// A file that is gone is not made anew.
+/// Opens and closes the file, without creating it if it is gone.
 fn open_and_close(path: &Path) -> Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;

@@ -1,20 +1,20 @@
-//! SQLite's file locks as locks of an open file description instead of locks of the process.
+//! Replaces SQLite's process-wide file locks with locks of an open file description (OFD).
 //!
 //! Duty: give the bundled SQLite an `open`, a `close` and an `fcntl` that turn its POSIX locks into
-//! OFD locks where the kernel and the file system have them.
-//! Invariant: at any time, all that this copy of SQLite has locked of one main file is locked
-//! through one open file description.
+//! OFD locks if the kernel and the file system support them.
+//! Invariant: at any time, all locks of this copy of SQLite on one main file belong to one open
+//! file description.
 //! Never: wait for a lock; lock a file with both kinds.
 //!
 //! A POSIX lock belongs to the process. It does not exclude a second SQLite in the process (another
-//! copy of openkv, `better-sqlite3`, `node:sqlite`), and it is gone once that one closes any
-//! descriptor of the file. An OFD lock conflicts with all others, of this process and of any other,
-//! of both kinds, and ends with its open file description.
+//! copy of openkv, `better-sqlite3`, `node:sqlite`), and it is lost when that one closes any
+//! descriptor of the file. An OFD lock conflicts with all others, of any process and of both kinds,
+//! and ends with its open file description.
 //!
-//! SQLite counts the locks of its connections for each inode, and releases through one connection's
-//! descriptor what was locked through another's. [`main_file`] brings them together. The `-shm` file
-//! has one descriptor for each inode, and SQLite leaves it to the closing to release what is locked:
-//! its locks go through the descriptor that SQLite names.
+//! SQLite counts the locks of its connections for each inode, and releases through the descriptor
+//! of one connection what it locked through that of another; [`main_file`] directs all of them to
+//! one descriptor. SQLite opens one descriptor of the `-shm` file for each inode and releases its
+//! locks by closing it, so its locks stay on that descriptor.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_int, c_short, c_void};
@@ -44,16 +44,16 @@ const UNLOCKED: c_short = libc::F_UNLCK as c_short;
 
 type OpenCall = unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int;
 
-/// SQLite's own `open`.
+/// SQLite's original `open`.
 static OPEN: OnceLock<OpenCall> = OnceLock::new();
 
-/// The open descriptors whose file has no OFD locks.
+/// The open descriptors of files without OFD locks.
 static WITHOUT: LazyLock<Mutex<HashSet<RawFd>>> = LazyLock::new(Mutex::default);
 
-/// Whether there ever were any: most processes have none, and do not look.
+/// Whether there has been one. Most processes have none and skip the lookup.
 static ANY_WITHOUT: AtomicBool = AtomicBool::new(false);
 
-/// Must precede the process's first connection to a file.
+/// Must be called before the process opens its first connection to a file.
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -63,11 +63,11 @@ pub(super) fn install() {
     });
 }
 
-/// Puts our calls into SQLite's table; answers whether all are there.
+/// Puts our functions into SQLite's table; returns whether all of them are set.
 fn replace_calls() -> bool {
     // SAFETY: the default VFS lives as long as the library, which it initializes; its methods take
-    // itself and a C string. Nothing of SQLite has a file open yet. `open` in SQLite's table has the
-    // type `OpenCall`, by the cast with which SQLite calls it.
+    // the VFS and a C string. SQLite has no file open yet. `open` in SQLite's table has the type
+    // `OpenCall`, by the cast with which SQLite calls it.
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(ptr::null());
         let Some(methods) = vfs.as_ref() else { return false };
@@ -88,8 +88,8 @@ fn replace_calls() -> bool {
     }
 }
 
-/// Locks a whole main file against every connection; answers whether none has it open. The lock ends
-/// with the file.
+/// Locks a whole main file against every connection, until the file is closed. Returns whether none
+/// had it open.
 pub(super) fn exclude(file: &std::fs::File) -> bool {
     use std::os::fd::AsRawFd;
     let file = file.as_raw_fd();
@@ -98,19 +98,19 @@ pub(super) fn exclude(file: &std::fs::File) -> bool {
     call(file, command, &mut over(WRITE, main_file::ALL)).is_ok()
 }
 
-/// Device and number of a file.
+/// Device and inode number of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Inode(u64, u64);
 
 impl Inode {
     fn of(file: RawFd) -> Result<Self, c_int> {
-        // SAFETY: there is room for the answer.
+        // SAFETY: `found` has room for the result.
         Self::told(|found| unsafe { libc::fstat(file, found) }).ok_or_else(failed)
     }
 
-    /// What a path names, which is not what a symbolic link there leads to.
+    /// The inode at a path; does not follow a symbolic link.
     fn at(path: &CStr) -> Option<Self> {
-        // SAFETY: the path is a C string, and there is room for the answer.
+        // SAFETY: the path is a C string, and `found` has room for the result.
         Self::told(|found| unsafe { libc::lstat(path.as_ptr(), found) })
     }
 
@@ -119,20 +119,20 @@ impl Inode {
         if ask(found.as_mut_ptr()) != 0 {
             return None;
         }
-        // SAFETY: it was filled in.
+        // SAFETY: the successful call has filled it in.
         let found = unsafe { found.assume_init() };
         #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
         Some(Self(found.st_dev as u64, found.st_ino as u64))
     }
 }
 
-/// SQLite's `open`, which notes the descriptors whose file has no OFD locks.
+/// Calls SQLite's `open`, and records the descriptors of files without OFD locks.
 unsafe extern "C" fn own_open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     let Some(open) = OPEN.get() else { return -1 };
     if let Some(file) = parked::reopen(path, flags) {
         return file;
     }
-    // SAFETY: the arguments are SQLite's, for its own call.
+    // SAFETY: the arguments are those of SQLite's call.
     let file = unsafe { open(path, flags, mode) };
     if file >= 0 && !support::has_ofd_locks(file) {
         ANY_WITHOUT.store(true, Ordering::Release);
@@ -143,19 +143,19 @@ unsafe extern "C" fn own_open(path: *const c_char, flags: c_int, mode: c_int) ->
 
 unsafe extern "C" fn own_close(file: c_int) -> c_int {
     if ANY_WITHOUT.load(Ordering::Acquire) && WITHOUT.lock().remove(&file) {
-        // SAFETY: SQLite closes a descriptor of its own.
+        // SAFETY: SQLite closes its own descriptor.
         return unsafe { libc::close(file) };
     }
     main_file::closing(file);
     parked::close(file)
 }
 
-/// SQLite calls it with two or three arguments, as the variadic function that it is. Its third one
-/// is where an ordinary function's third one is, but on Apple's ARM: there it is on the stack, where
-/// an ordinary function's ninth one is.
+/// SQLite calls it with two or three arguments, as a variadic function. The third argument has the
+/// position of an ordinary third one, except on Apple's ARM: there it is on the stack, at the
+/// position of an ordinary ninth one.
 #[cfg(not(all(target_vendor = "apple", target_arch = "aarch64")))]
 unsafe extern "C" fn own_fcntl(file: c_int, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: as SQLite's call.
+    // SAFETY: the arguments are those of SQLite's call.
     unsafe { control(file, command, argument) }
 }
 
@@ -172,30 +172,30 @@ unsafe extern "C" fn own_fcntl(
     _x7: usize,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: as SQLite's call.
+    // SAFETY: the arguments are those of SQLite's call.
     unsafe { control(file, command, argument) }
 }
 
 /// # Safety
 /// As `fcntl`.
 unsafe fn control(file: RawFd, command: c_int, argument: *mut c_void) -> c_int {
-    // SQLite is compiled without waiting for locks (SQLITE_ENABLE_SETLK_TIMEOUT).
+    // SQLite is compiled without waiting locks (SQLITE_ENABLE_SETLK_TIMEOUT).
     let ofd = match command {
         libc::F_SETLK => libc::F_OFD_SETLK,
         libc::F_GETLK => libc::F_OFD_GETLK,
-        // SAFETY: the arguments are SQLite's, whatever they are.
+        // SAFETY: the arguments are those of SQLite's call.
         _ => return unsafe { libc::fcntl(file, command, argument) },
     };
     if ANY_WITHOUT.load(Ordering::Acquire) && WITHOUT.lock().contains(&file) {
-        // SAFETY: the arguments are SQLite's.
+        // SAFETY: the arguments are those of SQLite's call.
         return unsafe { libc::fcntl(file, command, argument) };
     }
-    // SAFETY: the argument of these commands is a lock of the caller's.
+    // SAFETY: the argument of these commands is a lock of the caller.
     let Some(lock) = (unsafe { argument.cast::<libc::flock>().as_mut() }) else {
-        // SAFETY: the arguments are SQLite's; the system refuses them.
+        // SAFETY: the arguments are those of SQLite's call, which the system rejects.
         return unsafe { libc::fcntl(file, command, argument) };
     };
-    // Required of OFD locks, and left unset by SQLite.
+    // OFD locks require 0 here, which SQLite does not set.
     lock.l_pid = 0;
     let done = if main_file::is_of(lock) {
         main_file::set_or_get(file, ofd, lock)
@@ -211,23 +211,23 @@ unsafe fn control(file: RawFd, command: c_int, argument: *mut c_void) -> c_int {
     }
 }
 
-/// Sets or gets a lock; an error is its number.
+/// Calls `fcntl` with a lock; an error is its `errno`.
 fn call(file: RawFd, command: c_int, lock: &mut libc::flock) -> Result<(), c_int> {
-    // SAFETY: the system looks at the descriptor, and the lock is one.
+    // SAFETY: the system checks the descriptor, and `lock` is a valid lock.
     match unsafe { libc::fcntl(file, command, ptr::from_mut(lock)) } {
         -1 => Err(failed()),
         _ => Ok(()),
     }
 }
 
-/// The number of the error of the call before.
+/// The `errno` of the last call.
 fn failed() -> c_int {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// A lock of a range: start and length.
+/// A lock of a range, given by start and length.
 fn over(kind: c_short, (start, length): (libc::off_t, libc::off_t)) -> libc::flock {
-    // SAFETY: all of its fields are numbers.
+    // SAFETY: all of its fields are integers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind;
     lock.l_whence = libc::SEEK_SET as c_short;
@@ -240,6 +240,6 @@ fn set_errno(code: c_int) {
     use libc::__errno_location as place;
     #[cfg(target_vendor = "apple")]
     use libc::__error as place;
-    // SAFETY: it is this thread's.
+    // SAFETY: it points to this thread's `errno`.
     unsafe { *place() = code };
 }

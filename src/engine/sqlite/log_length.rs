@@ -1,8 +1,8 @@
-//! A bound for the length of the log.
+//! Limits the length of the log.
 //!
 //! SQLite moves the log into the file by itself, but resets it only at a moment without readers.
 //! Under constant reads there is no such moment: the log grew by hundreds of megabytes in seconds.
-//! Above a bound the writer makes one: it blocks writers, moves everything, and waits until all
+//! Above a limit the writer creates one: it blocks writers, moves everything, and waits until all
 //! readers have ended their snapshots.
 
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::model::{
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 
-/// Keeps the log of a writer's connection short.
+/// Limits the log of a writer's connection.
 pub(super) struct LogLength {
     restart: Statement,
     index: Option<WalIndex>,
-    /// The length at the last attempt that failed.
+    /// The length at the last failed attempt.
     tried_bytes: u64,
-    /// Failed attempts in a row.
+    /// Consecutive failed attempts.
     tries: u32,
 }
 
@@ -36,7 +36,7 @@ impl LogLength {
         Ok(Self { restart, index: None, tried_bytes: 0, tries: 0 })
     }
 
-    /// To be called after a commit.
+    /// Must be called after each commit.
     pub(super) fn mind(&mut self, connection: &Connection) -> Result<()> {
         if self.index.is_none() {
             self.index = WalIndex::of(connection);
@@ -61,7 +61,7 @@ impl LogLength {
         Ok(())
     }
 
-    /// Whether the next commit resets the log.
+    /// Tries to let the next commit reset the log; returns whether it will.
     fn restart(&mut self) -> Result<bool> {
         let mut run = self.restart.run();
         Ok(run.step()? && run.column_int(0) == 0)

@@ -1,4 +1,4 @@
-//! The size of the file and the use of the cache, in numbers that SQLite has at hand.
+//! The size of the file and the use of the page cache, from SQLite's own counters.
 
 use std::ffi::c_int;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ impl Measure {
         let (pages, page_bytes, free_pages) = (number(0), number(1), number(2));
         Ok(Stats {
             database_bytes: pages * page_bytes,
-            // A file without a log has an empty one.
+            // Without a log file the log is empty.
             log_bytes: std::fs::metadata(&self.log).map_or(0, |log| log.len()),
             page_bytes,
             free_pages,
@@ -50,12 +50,12 @@ impl Measure {
     }
 }
 
-/// How often a connection found a page in its cache, and how often not, since the last call.
-pub(super) fn take_cache_looks(connection: &Connection) -> (u64, u64) {
+/// The number of cache hits and misses of a connection since the last call.
+pub(super) fn take_cache_counts(connection: &Connection) -> (u64, u64) {
     let take = |which| {
         let (mut current, mut highest): (c_int, c_int) = (0, 0);
-        // SAFETY: the connection is borrowed, and with it this thread's alone; both places are
-        // valid. A failure leaves zeros.
+        // SAFETY: the connection is borrowed, so no other thread uses it; both pointers are valid.
+        // A failure leaves zeros.
         unsafe {
             ffi::sqlite3_db_status(connection.handle(), which, &mut current, &mut highest, 1);
         }

@@ -12,8 +12,8 @@ use crate::model::{
     Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Message, PRIORITY_MAX, Reason, Result,
 };
 
-/// The queue table of format 2. Waiting messages are indexed in the order of their delivery, locked
-/// ones by the end of their lock; a message is in one of the two indexes.
+/// The queue table of format 2. One index has waiting messages in the order of delivery, the other
+/// has locked ones by the expiry of their lock; a message is in one of them.
 pub(super) const TABLES: &str = "
 DROP INDEX openkv_queue_due;
 ALTER TABLE openkv_queue RENAME TO openkv_queue_1;
@@ -44,10 +44,10 @@ CREATE INDEX openkv_queue_locked ON openkv_queue (queue, lock_end_ms) WHERE lock
 CREATE UNIQUE INDEX openkv_queue_dedup ON openkv_queue (queue, dedup) WHERE dedup IS NOT NULL;
 ";
 
-/// The statements that touch `openkv_queue`.
+/// The statements on `openkv_queue`.
 pub(super) struct Messages {
     insert: Statement,
-    /// The message with a deduplication key.
+    /// Finds the message with a deduplication key.
     same: Statement,
     locked: Statement,
     expired: Statement,
@@ -59,14 +59,14 @@ pub(super) struct Messages {
     renew: Statement,
     put_back: Statement,
     delete: Statement,
-    /// As `delete`, and returns the queue.
+    /// As `delete`; also returns the queue.
     delete_told: Statement,
     first_due: Statement,
     first_end: Statement,
     remove: Statement,
     dead_letters: DeadLetters,
     pub(super) depths: Depths,
-    /// In a file for Deno: the table of waiting messages of Deno's queue.
+    /// In a file for Deno: Deno's table of waiting messages.
     deno: Option<DenoQueue>,
 }
 
@@ -144,14 +144,14 @@ impl Messages {
         })
     }
 
-    /// How many messages of a queue wait or are locked.
+    /// The number of messages of a queue that wait or are locked.
     pub(super) fn depth(&mut self, queue: &str) -> Result<u64> {
-        // In a file for Deno the messages of its queue move between two tables.
+        // In a file for Deno the messages of Deno's queue move between two tables.
         let kept = self.deno.is_none() || !queue.is_empty();
         self.depths.of(queue, kept)
     }
 
-    /// Deno's tables, if the queue's messages are there.
+    /// Deno's tables, if they have the messages of the queue.
     fn deno_of(&mut self, named: bool) -> Option<&mut DenoQueue> {
         self.deno.as_mut().filter(|_| !named)
     }
@@ -168,13 +168,13 @@ impl Messages {
         Ok(false)
     }
 
-    /// When the first lock of a queue expires.
+    /// The earliest expiry of a lock in a queue.
     fn first_end(&mut self, queue: &str) -> Result<Option<i64>> {
         let mut run = self.first_end.run().text(1, queue);
         Ok(if run.step()? { run.column_int_or_null(0) } else { None })
     }
 
-    /// The next lower priority of which a message waits.
+    /// The next lower priority with a waiting message.
     fn priority_below(&mut self, queue: &str, above: i64) -> Result<Option<i64>> {
         let mut run = self.priority.run().text(1, queue).int(2, above);
         Ok(if run.step()? { run.column_int_or_null(0) } else { None })
@@ -248,7 +248,7 @@ impl MessageTable for Messages {
         Ok(self.renew.run().int(1, id).int(2, lock).int(3, end_ms).changes()? > 0)
     }
 
-    /// The added half millisecond marks an extended end until the holder renews the lock.
+    /// The added half millisecond marks a lock as extended until its consumer renews it.
     fn extend_expired(&mut self, queue: &str, now_ms: i64, end_ms: i64) -> Result<()> {
         self.extend_expired.run().text(1, queue).int(2, now_ms).int(3, end_ms).finish()
     }
@@ -315,7 +315,7 @@ impl MessageTable for Messages {
             self.depths.came(&message.queue);
             return Ok(Enqueued { id: Some(id), deduplicated: false });
         }
-        // Another message has its deduplication key.
+        // Another message has the deduplication key.
         let key = message.deduplication_key.as_deref();
         let mut run = self.same.run().text(1, &message.queue).text_or_null(2, key);
         let id = run.step()?.then(|| run.column_int(0));
@@ -358,10 +358,10 @@ impl MessageTable for Messages {
     }
 }
 
-/// The message in the current row of a query that [`locked_where`] makes.
+/// The message in the current row of a query from [`locked_where`].
 fn locked_of(run: &Run<'_, '_>) -> LockedMessage {
     let value = run.column_blob(7).to_vec();
-    // A message of Deno's that could not be read is kept as it is. No CBOR begins like that.
+    // An unreadable message of Deno's is kept as it is. No CBOR begins with this byte.
     let unread = value.first() == Some(&u8::MAX);
     LockedMessage {
         id: run.column_int(0),
@@ -389,9 +389,9 @@ mod tests {
     use crate::model::{AtomicWrite, Key, Limits, WriteParts};
 
     /// A transaction without a sync failed an expired lock. The value of the dead message was read,
-    /// undone by a power loss, and its versionstamp was used again.
+    /// a power loss undid the transaction, and its versionstamp was assigned again.
     #[test]
-    fn what_a_dead_message_leaves_behind_is_synced() {
+    fn the_undelivered_value_of_a_dead_message_is_synced() {
         let directory = tempfile::tempdir().unwrap();
         let busy = Duration::from_secs(5);
         let engine = SqliteEngine::open(&directory.path().join("kv"), false, busy).unwrap();

@@ -1,8 +1,10 @@
-//! The embedded engine: one SQLite file in WAL mode, shared with any number of processes.
+//! The embedded engine: one SQLite file in WAL mode, shared by any number of processes.
 //!
 //! Duty: [`crate::engine::Engine`] on a file.
-//! Invariant: every connection is used by one thread at a time; statements die before connections.
-//! Never: open a file of the database by hand (closing it would drop this process's POSIX locks).
+//! Invariant: every connection belongs to one thread at a time; statements are finalized before
+//! their connection closes.
+//! Never: open a file of the database directly, since closing it would drop the POSIX locks of this
+//! process.
 
 mod backup;
 mod connection;
@@ -58,7 +60,7 @@ pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 use super::{Backup, Engine, ExternalWatch, GoesOn, Maintenance};
 use crate::model::{Encoding, Error, Kind, Result};
 
-/// A file that has been checked and, if it was new, given its tables.
+/// An existing database file, or a new one with its tables created.
 pub struct SqliteEngine {
     path: PathBuf,
     readonly: bool,
@@ -66,16 +68,16 @@ pub struct SqliteEngine {
     busy: Duration,
     own: Arc<OwnCommits>,
     /// The last connection to close moves the log into the file and deletes it, which a read-only
-    /// connection cannot: without this connection closing leaves two files. The looks for external
-    /// commits use it, so it waits for no lock.
+    /// connection cannot do: without this connection two files would remain. The checks for
+    /// external commits read with it, so it waits for no lock.
     last_to_close: Arc<Mutex<Connection>>,
-    // Closed after all connections.
+    // Dropped after all connections are closed.
     _leftover: Leftover,
-    /// Given back when all connections are closed.
+    /// Released once all connections are closed.
     claim: FileClaim,
 }
 
-/// What keeps other copies of openkv in this process from a file whose locks do not.
+/// Excludes other copies of openkv in this process from a file whose locks do not exclude them.
 #[derive(Clone, Default)]
 pub(super) struct FileClaim {
     #[cfg(unix)]
@@ -92,17 +94,17 @@ impl FileClaim {
 }
 
 impl SqliteEngine {
-    /// Opens a file, creating it unless `readonly`. `busy` bounds the wait for other processes.
+    /// Opens a file, and creates it unless `readonly`. `busy` limits the wait for other processes.
     ///
     /// # Errors
-    /// `Unavailable` if it cannot be opened, `Denied` if permissions forbid it, `Corrupt` if it is
-    /// something else, `Unsupported` if it is newer than this code. To be written, it must have one
-    /// name: `Denied` with several hard links.
+    /// `Unavailable` if it cannot be opened, `Denied` without permission, `Corrupt` for a file of
+    /// another program, `Unsupported` for a newer version. `Denied` if it is opened for writing and
+    /// has several hard links.
     pub fn open(path: &Path, readonly: bool, busy: Duration) -> Result<Self> {
         Self::open_as(path, readonly, busy, None)
     }
 
-    /// As [`Self::open`], with a say in the format of values: `Cbor` or `V8`, for Deno.
+    /// As [`Self::open`], with the requested format of values: `Cbor`, or `V8` for Deno.
     ///
     /// # Errors
     /// As [`Self::open`]; `Invalid` for a file whose values have another format.
@@ -126,8 +128,8 @@ impl SqliteEngine {
         identity::keep_log(&first, true).map_err(named)?;
         let prepared = identity::verify_log(&first, path)
             .and_then(|()| layout::prepare(&mut first, readonly, wanted));
-        // A log that may belong to another file is left alone.
-        if !prepared.as_ref().is_err_and(|error| identity::may_be_a_strangers(error, path)) {
+        // Closing must not apply a log that may belong to another file.
+        if !prepared.as_ref().is_err_and(|error| identity::log_may_be_wrong(error, path)) {
             identity::keep_log(&first, false).map_err(named)?;
         }
         let encoding = prepared.map_err(named)?;
@@ -138,7 +140,7 @@ impl SqliteEngine {
         Ok(Self { path, readonly, encoding, busy, own, last_to_close, _leftover: leftover, claim })
     }
 
-    /// The format of its values, `Cbor` or `V8`.
+    /// The format of the file's values, `Cbor` or `V8`.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
@@ -174,7 +176,7 @@ impl Engine for SqliteEngine {
         if self.readonly {
             return Err(Error::new(Kind::Denied, "the database was opened with readonly: true"));
         }
-        // Waiting for locks is the writer's own loop.
+        // The writer waits for locks itself.
         let connection = connection::open(&self.path, Access::Write, self.busy)?;
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
         let mut writer = SqliteWriter::new(connection, self.encoding, self.own.clone())?;

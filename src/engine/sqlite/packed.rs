@@ -2,7 +2,7 @@
 
 use crate::model::Key;
 
-/// Intervals as little-endian u32, one after the other.
+/// Concatenates intervals as little-endian u32.
 pub(super) fn pack_intervals(intervals: &[u32]) -> Vec<u8> {
     intervals.iter().flat_map(|ms| ms.to_le_bytes()).collect()
 }
@@ -11,7 +11,7 @@ pub(super) fn unpack_intervals(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four)).collect()
 }
 
-/// Keys one after the other, each behind its length as little-endian u32.
+/// Concatenates keys, each after its length as little-endian u32.
 pub(super) fn pack_keys(keys: &[Key]) -> Vec<u8> {
     let mut packed = Vec::new();
     for key in keys {
@@ -21,7 +21,7 @@ pub(super) fn pack_keys(keys: &[Key]) -> Vec<u8> {
     packed
 }
 
-/// Stops at the first damaged key: one damaged message must not hold up everything else.
+/// Ends at the first damaged key, so that one damaged message does not block all others.
 pub(super) fn unpack_keys(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while !bytes.is_empty() {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_lists_come_back() {
+    fn packed_lists_round_trip() {
         let keys = vec![Key::from_encoded(vec![0x15, 7]), Key::from_encoded(vec![0x26])];
         assert_eq!(unpack_keys(&pack_keys(&keys)), keys);
         assert_eq!(unpack_keys(&[pack_keys(&keys), vec![9, 0, 0, 0, 1]].concat()), keys);

@@ -1,4 +1,4 @@
-//! Reads, on a snapshot that is kept between reads while it is provably current.
+//! Reads from a snapshot that is kept between reads while it is known to be current.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::feed::FeedReader;
 use super::fulltext;
 use super::interrupt::interruptible;
 use super::layout::SPILLED;
-use super::measure::{Measure, take_cache_looks};
+use super::measure::{Measure, take_cache_counts};
 use super::statement::{Run, Statement};
 use super::values::{encoding, shown, stamp};
 use super::wal_index::{Header, WalIndex};
@@ -22,30 +22,29 @@ use crate::model::{
     Step, Walk,
 };
 
-/// One reading connection.
+/// A connection for reading.
 ///
-/// Opening a read transaction is most of the cost of a point read, so it stays open between reads
-/// until the wal-index header shows a new commit ([`WalIndex`]).
+/// Starting a read transaction is most of the cost of a point read, so it stays open between reads
+/// until the header of the wal-index shows a new commit ([`WalIndex`]).
 pub struct SqliteReader {
     rows: ReadStatements,
     begin: Statement,
     end: Statement,
     index: Option<WalIndex>,
     held: ReadTransaction,
-    // So that the statements above are finalized before it closes.
+    // Dropped after the statements above.
     connection: Connection,
-    // Last: other copies of openkv may open the file when it is closed.
+    // Last field: other copies of openkv may open the file once the connection is closed.
     pub(super) claim: FileClaim,
 }
 
 /// The state of the read transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadTransaction {
-    /// None is open.
     Nothing,
-    /// One is open, begun after this header was read.
+    /// Open; it began after this header was read.
     Since(Header),
-    /// One is open, and it is unknown whether it is current.
+    /// Open, but not known to be current.
     Unproven,
 }
 
@@ -101,8 +100,7 @@ impl SqliteReader {
             (ReadTransaction::Nothing, _) => {}
             _ => self.release(),
         }
-        // The mapping exists after the connection's first read in WAL mode, so the first read has
-        // none.
+        // The mapping exists after the first read of the connection in WAL mode.
         if self.index.is_none() {
             self.index = WalIndex::of(&self.connection);
         }
@@ -112,7 +110,7 @@ impl SqliteReader {
         Ok(())
     }
 
-    /// Ends the read transaction after a job if it cannot be kept.
+    /// Ends the read transaction after a job, unless it can be kept.
     fn after(&mut self, done: Result<()>) -> Result<()> {
         if done.is_err() || self.held == ReadTransaction::Unproven {
             self.release();
@@ -139,7 +137,7 @@ impl Reader for SqliteReader {
         goes_on: &GoesOn,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        // Beginning and ending a transaction must not be interrupted.
+        // Starting and ending a transaction must not be interrupted.
         self.refresh()?;
         self.rows.now_ms = now_ms;
         let done = interruptible(&mut self.connection, goes_on, |_| job(&mut self.rows));
@@ -148,7 +146,7 @@ impl Reader for SqliteReader {
 
     fn release(&mut self) {
         if self.held != ReadTransaction::Nothing {
-            // If ending a read transaction fails, SQLite has ended it already.
+            // If ending a read transaction fails, SQLite has already ended it.
             if let Err(error) = self.end.execute() {
                 tracing::warn!(%error, "ending a read transaction");
             }
@@ -160,8 +158,8 @@ impl Reader for SqliteReader {
         self.connection.busy_timeout(Duration::ZERO).map_err(failure)
     }
 
-    fn take_cache_looks(&mut self) -> (u64, u64) {
-        take_cache_looks(&self.connection)
+    fn take_cache_counts(&mut self) -> (u64, u64) {
+        take_cache_counts(&self.connection)
     }
 }
 
@@ -265,8 +263,8 @@ fn expired(run: &Run<'_, '_>, now_ms: i64) -> bool {
     end >= 0 && end <= now_ms
 }
 
-/// Shows the current row of a query that selects `v, v_encoding, version, …`; passes on the
-/// visitor's answer.
+/// Passes the current row of a query for `v, v_encoding, version, …` to a visitor and returns its
+/// answer.
 fn show(
     run: &Run<'_, '_>,
     key: &[u8],

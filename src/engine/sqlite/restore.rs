@@ -1,8 +1,8 @@
-//! A backup put in the place of a database, or where there is none.
+//! Restores a backup to a path, where it may replace a database.
 //!
-//! Duty: verify the backup, copy it beside the target, and give the copy the target's name.
-//! Invariant: at any time there is under the target's name what was there before, or the whole backup.
-//! Never: take the place of a database that is open, or leave its log beside the backup.
+//! Duty: verify the backup, copy it beside the target, and rename the copy to the target.
+//! Invariant: at any time the target is either the old file or the complete backup.
+//! Never: replace an open database, or leave its log beside the backup.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,25 +20,26 @@ use super::{identity, layout, unopened};
 use crate::engine::Backup;
 use crate::model::{Error, Kind, Result};
 
-/// The files that SQLite has beside a database.
+/// The suffixes of SQLite's files beside a database.
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// How long to wait for a process that writes the backup.
+/// Wait for a process that writes to the backup.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Puts a copy of the file `from` at `to`; in the place of what is there only if `replace`.
-/// `step` hears of pages done and pages in all, and ends it by `false`; nothing is left behind then.
+/// Copies the file `from` to `to`; replaces an existing file only if `replace` is set. `step`
+/// receives the number of pages done and of all pages; `false` cancels the work, and nothing is
+/// left behind.
 ///
 /// # Errors
-/// `Invalid` if there is something at `to` and it is not to be replaced; `Unavailable` if that is open;
-/// `Corrupt` or `Unsupported` for a file that is no sound backup.
+/// `Invalid` if `to` exists and must not be replaced; `Unavailable` if it is open; `Corrupt` or
+/// `Unsupported` for a file that is no valid backup.
 pub fn restore(
     from: &Path,
     to: &Path,
     replace: bool,
     step: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Backup> {
-    // What a symbolic link leads to is replaced, not the link.
+    // Replaces the target of a symbolic link, not the link.
     let to = &to.canonicalize().unwrap_or_else(|_| to.to_owned());
     if from.canonicalize().is_ok_and(|from| from == *to) {
         return Err(Error::invalid(format!("{} cannot be restored to itself", to.display())));
@@ -65,7 +66,7 @@ pub fn restore(
     let unfinished = Unfinished::beside(to);
     let copied = copied(&source, unfinished.path(), step)?;
     drop(source);
-    // No process may open the new file while the old one's log is beside it.
+    // No process may open the new file while the log of the old one is beside it.
     let new = Excluded::new(unfinished.path())?;
     let bytes = unfinished.replace(to)?;
     if let Some(old) = old {
@@ -102,7 +103,7 @@ fn remove_sides(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A backup that is at rest needs nothing beside it, and can be on a medium that cannot be written.
+/// Opens a backup without creating files beside it, since it can be on a read-only medium.
 fn open_backup(path: &Path) -> Result<Connection> {
     if !path.is_file() {
         return Err(Error::new(Kind::Unavailable, "there is no such file"));
@@ -130,7 +131,7 @@ fn open_backup(path: &Path) -> Result<Connection> {
     Connection::open_with_flags(uri, flags).map_err(failure)
 }
 
-/// A file that no other connection has open, of this process or another, and none gets to.
+/// A file with an exclusive lock: no connection of any process has it open or can open it.
 struct Excluded {
     file: File,
 }
@@ -142,7 +143,7 @@ impl Excluded {
         #[cfg(windows)]
         {
             use std::os::windows::fs::OpenOptionsExt;
-            // Others may only remove and replace it.
+            // Others may only delete or replace the file.
             const FILE_SHARE_DELETE: u32 = 4;
             options.share_mode(FILE_SHARE_DELETE);
         }
@@ -165,8 +166,8 @@ impl Excluded {
         Ok(Self { file })
     }
 
-    /// It has been replaced: a connection that opened it before, and waits for its lock, must find
-    /// that there is no database any more.
+    /// Ends the lock after the replacement. A connection that opened the old file and waits for its
+    /// lock must find no database in it.
     fn end(self) {
         #[cfg(unix)]
         {

@@ -1,4 +1,4 @@
-//! Entries in the writer's transaction: looked up, changed, swept.
+//! Entries in the writer's transaction: reading, changing, sweeping.
 
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::model::{
     EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step, Walk,
 };
 
-/// The statements that touch `kv` and `openkv_spill`.
+/// The statements on `kv` and `openkv_spill`.
 pub(super) struct Rows {
     version: Statement,
     row: Statement,
@@ -31,7 +31,7 @@ pub(super) struct Rows {
     now_ms: i64,
     /// The format of the file's values.
     file: Encoding,
-    /// The full-text indexes; they get every change.
+    /// The full-text indexes, which are updated with every change.
     pub(super) catalog: Catalog,
 }
 
@@ -64,14 +64,14 @@ impl Rows {
         })
     }
 
-    /// To be called at the start of a transaction; entries that expire at or before `now_ms` are
+    /// Must be called at the start of a transaction. Entries that expire at or before `now_ms` are
     /// absent in it.
     pub(super) fn begin(&mut self, now_ms: i64) -> Result<()> {
         self.now_ms = now_ms;
         self.spill.begin()
     }
 
-    /// Stores or removes the row of a key; answers how many rows that has changed.
+    /// Stores or removes the row of a key; returns the number of changed rows.
     fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<usize> {
         let key = key.as_bytes();
         if !self.catalog.is_empty() {
@@ -84,7 +84,7 @@ impl Rows {
         };
         let (encoding, bytes) = stored(self.file, &row.value);
         let id = i64::from(encoding.id());
-        // Deno reads values from their rows only.
+        // Deno reads values from their rows only, so they do not spill.
         let spills = self.file == Encoding::Cbor && key.len() + bytes.len() >= SPILL_ROW_BYTES_MIN;
         let run = if spills {
             let place = self.spill.put(key, &bytes)?;
@@ -99,7 +99,7 @@ impl Rows {
             .changes()
     }
 
-    /// The value of a key; `None` also for a value that cannot be read.
+    /// The value of a key; `None` also for an unreadable value.
     pub(super) fn value(&mut self, key: &[u8]) -> Result<Option<EncodedValue>> {
         match self.row(&Key::from_encoded(key.to_vec())) {
             Ok(row) => Ok(row.map(|row| row.value)),
@@ -114,7 +114,7 @@ impl Rows {
     }
 }
 
-/// Whether the current row of a query that selects `version, expiration_ms, …` has not expired.
+/// Whether the entry in the current row of a query for `version, expiration_ms, …` has not expired.
 fn alive(run: &Run<'_, '_>, now_ms: i64) -> bool {
     let end = run.column_int(1);
     end < 0 || end > now_ms
@@ -147,7 +147,7 @@ impl EntryTable for Rows {
         }
         let mut swept = Vec::with_capacity(keys.len());
         for key in keys {
-            // A damaged file can name keys that it does not have.
+            // In a damaged file an index can contain keys without a row.
             if self.put(&key, None)? > 0 {
                 swept.push(key);
             }

@@ -1,16 +1,15 @@
-//! Large values beside their rows.
+//! Large values in a table of their own.
 //!
-//! A row of a `WITHOUT ROWID` tree should stay well under a quarter of a page, so a large value
-//! goes into `openkv_spill`, and its row holds the number of that row. The code that changes the row
-//! also changes the value: there is no trigger, since a table with triggers makes SQLite journal
-//! every statement.
+//! A row of a `WITHOUT ROWID` tree should take less than a quarter of a page. A large value is
+//! therefore stored in `openkv_spill`, and its row has the number of that row. The code that
+//! changes the row also changes the value: a trigger would make SQLite journal every statement.
 
 use rusqlite::Connection;
 
 use super::statement::Statement;
 use crate::model::{Error, Result};
 
-/// The statements that touch `openkv_spill`.
+/// The statements on `openkv_spill`.
 pub(super) struct Spill {
     insert: Statement,
     inserted: Statement,
@@ -19,7 +18,7 @@ pub(super) struct Spill {
     delete: Statement,
     one: Statement,
     of_key: Statement,
-    /// Whether there may be any. Most databases have none and need no look-ups.
+    /// Whether there may be spilled values. Most databases have none and skip the lookups.
     any: bool,
 }
 
@@ -29,7 +28,7 @@ impl Spill {
         Ok(Self {
             insert: prepare("INSERT INTO openkv_spill (v) VALUES (?1)")?,
             inserted: prepare("SELECT last_insert_rowid()")?,
-            // Also works if a damaged file has lost the old value.
+            // Also works if the old value is missing in a damaged file.
             replace: prepare("INSERT OR REPLACE INTO openkv_spill (id, v) VALUES (?1, ?2)")?,
             read: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
             delete: prepare("DELETE FROM openkv_spill WHERE id = ?1")?,
@@ -39,13 +38,13 @@ impl Spill {
         })
     }
 
-    /// To be called at the start of a transaction: other processes may have spilled values.
+    /// Must be called at the start of a transaction: other processes may have spilled values.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.any = self.one.run().step()?;
         Ok(())
     }
 
-    /// The number of a key's spilled value, if it has one.
+    /// The number of the spilled value of a key, if it has one.
     fn place_of(&mut self, key: &[u8]) -> Result<Option<i64>> {
         if !self.any {
             return Ok(None);
@@ -54,7 +53,7 @@ impl Spill {
         Ok(if run.step()? { Some(run.column_int(0)) } else { None })
     }
 
-    /// Stores the value of a key, in place of the old one; answers its number.
+    /// Stores the value of a key, replacing an old one; returns its number.
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<i64> {
         if let Some(place) = self.place_of(key)? {
             self.replace.run().int(1, place).blob(2, value).finish()?;
@@ -75,7 +74,7 @@ impl Spill {
         }
     }
 
-    /// The value with a number.
+    /// The value with this number.
     pub(super) fn get(&mut self, place: i64) -> Result<Vec<u8>> {
         let mut run = self.read.run().int(1, place);
         if !run.step()? {

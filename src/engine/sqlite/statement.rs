@@ -1,8 +1,9 @@
-//! A prepared statement that is kept as long as its connection.
+//! Prepared statements that are kept as long as their connection.
 //!
-//! `rusqlite` finds cached statements by their text at every use, which costs as much as a point
-//! read; these are fields. This is one of two files of the module that call SQLite's C interface.
-//! Invariant: a [`Run`] resets its statement when it ends, so nothing bound or read outlives it.
+//! `rusqlite` looks up cached statements by text at every use, which costs as much as a point read;
+//! these are fields. This is one of two files of the module that call SQLite's C interface.
+//!
+//! Invariant: a [`Run`] resets its statement when dropped, so no parameter or column outlives it.
 
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
@@ -18,8 +19,8 @@ pub(super) struct Statement {
     raw: *mut ffi::sqlite3_stmt,
 }
 
-// SAFETY: a statement is used by one thread at a time (`&mut self` throughout), which is what
-// SQLite's multi-thread mode asks for; it moves together with its connection.
+// SAFETY: one thread at a time uses a statement (`&mut self` throughout), as SQLite's multi-thread
+// mode requires; it moves together with its connection.
 unsafe impl Send for Statement {}
 
 impl Statement {
@@ -32,7 +33,7 @@ impl Statement {
         let mut raw = ptr::null_mut();
         let len = c_int::try_from(sql.len()).unwrap_or(c_int::MAX);
         let flags = ffi::SQLITE_PREPARE_PERSISTENT;
-        // SAFETY: `sql` is `len` bytes long, `raw` is a valid place for the answer.
+        // SAFETY: `sql` has `len` bytes, and `raw` is a valid pointer to the result.
         let code = unsafe {
             ffi::sqlite3_prepare_v3(db, sql.as_ptr().cast(), len, flags, &mut raw, ptr::null_mut())
         };
@@ -44,7 +45,7 @@ impl Statement {
 
     /// Prepares another statement on the connection of this one.
     pub(super) fn beside(&self, sql: &str) -> Result<Self> {
-        // SAFETY: the statement is alive, and with it its connection.
+        // SAFETY: the statement is alive, so its connection is open.
         Self::prepare_on(unsafe { ffi::sqlite3_db_handle(self.raw) }, sql)
     }
 
@@ -58,7 +59,7 @@ impl Statement {
         self.run().finish()
     }
 
-    /// Executes a COMMIT; after a failure its outcome may be unknown.
+    /// Executes a COMMIT, whose outcome may be unknown after a failure.
     pub(super) fn commit(&mut self) -> Result<()> {
         let mut run = self.run();
         while run.step_or(from_commit)? {}
@@ -77,13 +78,13 @@ fn error_of(db: *mut ffi::sqlite3, code: c_int) -> Error {
     refusal_of(db, code, from_code)
 }
 
-/// The error that `name` makes of the extended result code and SQLite's text for it.
+/// The error that `name` makes from the extended result code and SQLite's text.
 fn refusal_of(db: *mut ffi::sqlite3, code: c_int, name: fn(i32, &str) -> Error) -> Error {
     // SAFETY: `db` is open; the text is copied before anything else is called on it.
     let text = unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(db)) }.to_string_lossy().into_owned();
     // SAFETY: as above.
     let extended = unsafe { ffi::sqlite3_extended_errcode(db) };
-    // The connection's code may already belong to a later call; trust it only if it agrees.
+    // The extended code may belong to a later call; it is used only if it matches.
     let extended = if extended & 0xff == code & 0xff { extended } else { code };
     name(extended, &text)
 }
@@ -97,8 +98,8 @@ pub(super) struct Run<'s, 'b> {
 
 impl<'b> Run<'_, 'b> {
     pub(super) fn int(self, at: c_int, value: i64) -> Self {
-        // SAFETY: the statement lives as long as this run; a bad index is an ignored error code,
-        // and the statements of this module are constants that the tests execute.
+        // SAFETY: the statement lives as long as this run. An invalid index gives an error code,
+        // which is ignored: the statements are constants that the tests execute.
         unsafe { ffi::sqlite3_bind_int64(self.raw, at, value) };
         self
     }
@@ -110,8 +111,8 @@ impl<'b> Run<'_, 'b> {
     }
 
     pub(super) fn blob(self, at: c_int, bytes: &'b [u8]) -> Self {
-        // A null pointer would bind NULL; an empty slice's pointer is dangling but not null.
-        // SAFETY: the bytes outlive this run ('b), which resets the statement when it ends.
+        // A null pointer would bind NULL; the pointer of an empty slice is dangling but not null.
+        // SAFETY: the bytes outlive this run ('b), which resets the statement when dropped.
         unsafe {
             ffi::sqlite3_bind_blob64(
                 self.raw,
@@ -125,7 +126,7 @@ impl<'b> Run<'_, 'b> {
     }
 
     pub(super) fn text(self, at: c_int, text: &'b str) -> Self {
-        // SAFETY: the text outlives this run ('b), which resets the statement when it ends; it is
+        // SAFETY: the text outlives this run ('b), which resets the statement when dropped; it is
         // UTF-8 of this length.
         unsafe {
             ffi::sqlite3_bind_text64(
@@ -140,7 +141,7 @@ impl<'b> Run<'_, 'b> {
         self
     }
 
-    /// Binds NULL for `None`: a parameter keeps its last value until it is bound again.
+    /// Binds NULL for `None`; without it the parameter would keep its last value.
     pub(super) fn int_or_null(self, at: c_int, value: Option<i64>) -> Self {
         match value {
             Some(value) => self.int(at, value),
@@ -160,7 +161,7 @@ impl<'b> Run<'_, 'b> {
         self.step_or(from_code)
     }
 
-    /// As [`Self::step`]; `name` makes the error.
+    /// As [`Self::step`]; `name` converts errors.
     fn step_or(&mut self, name: fn(i32, &str) -> Error) -> Result<bool> {
         // SAFETY: the statement lives as long as this run.
         match unsafe { ffi::sqlite3_step(self.raw) } {
@@ -177,7 +178,7 @@ impl<'b> Run<'_, 'b> {
         Ok(())
     }
 
-    /// Steps to the end of a statement that writes; answers how many rows it has changed.
+    /// Steps to the end of a statement that writes; returns the number of changed rows.
     pub(super) fn changes(mut self) -> Result<usize> {
         while self.step()? {}
         // SAFETY: the statement, and so its connection, live as long as this run.
@@ -185,7 +186,7 @@ impl<'b> Run<'_, 'b> {
         Ok(usize::try_from(changed).unwrap_or(0))
     }
 
-    /// Steps to the end of an INSERT of one row; answers its id, `None` if nothing was inserted.
+    /// Steps to the end of an INSERT of one row; returns its id, `None` if nothing was inserted.
     pub(super) fn inserted(mut self) -> Result<Option<i64>> {
         while self.step()? {}
         // SAFETY: the statement, and so its connection, live as long as this run.
@@ -197,7 +198,7 @@ impl<'b> Run<'_, 'b> {
         Ok((changed > 0).then_some(id))
     }
 
-    /// An integer column of the current row; `None` where it is NULL.
+    /// An integer column of the current row; `None` for NULL.
     pub(super) fn column_int_or_null(&self, at: c_int) -> Option<i64> {
         (!self.column_is_null(at)).then(|| self.column_int(at))
     }
@@ -227,8 +228,8 @@ impl<'b> Run<'_, 'b> {
 
     /// A blob column of the current row, valid until the next step.
     pub(super) fn column_blob(&self, at: c_int) -> &[u8] {
-        // SAFETY: pointer and length are of one value (pointer asked for first, as SQLite demands),
-        // which stays until the next step, that needs `&mut self`.
+        // SAFETY: pointer and length belong to one value (the pointer is read first, as SQLite
+        // requires), which is valid until the next step, and that needs `&mut self`.
         unsafe {
             let start = ffi::sqlite3_column_blob(self.raw, at);
             let len = ffi::sqlite3_column_bytes(self.raw, at);
@@ -242,7 +243,8 @@ impl<'b> Run<'_, 'b> {
 
 impl Drop for Run<'_, '_> {
     fn drop(&mut self) {
-        // SAFETY: the statement lives as long as this run. The code repeats the step's.
+        // SAFETY: the statement lives as long as this run. The result repeats the error of the last
+        // step.
         unsafe { ffi::sqlite3_reset(self.raw) };
     }
 }

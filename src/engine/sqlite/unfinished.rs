@@ -1,8 +1,8 @@
 //! Copies of a file that are not complete yet.
 //!
-//! Duty: a name beside the target while a copy is made, the target's name when it is complete.
-//! Invariant: no file stands under the target's name that is not complete and synced.
-//! Never: replaces a file; removes the copy of a process that is at work.
+//! Duty: write a copy under a temporary name beside the target, and rename it once it is complete.
+//! Invariant: a file with the target's name is complete and synced.
+//! Never: replace a file in [`Unfinished::finish`]; remove the copy of a running process.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::model::{Error, Kind, Result};
 
-/// How the name of an unfinished copy ends, behind its process and number.
+/// Suffix of the temporary name, after the process id and the number of the copy.
 const END: &str = ".unfinished";
 
 /// The unfinished copies of this process, by number.
@@ -25,15 +25,15 @@ struct Copies {
     live: BTreeSet<u64>,
 }
 
-/// A file that is not complete, and is removed with this unless it is finished.
+/// An incomplete file, which is removed when dropped unless it is finished.
 pub(super) struct Unfinished {
     path: PathBuf,
     copy: u64,
 }
 
 impl Unfinished {
-    /// A new one, in the folder of `to`. Removes those of the same name that ended processes have
-    /// left there.
+    /// A new one in the folder of `to`. Removes copies for the same target that ended processes
+    /// have left.
     pub(super) fn beside(to: &Path) -> Self {
         remove_abandoned(to);
         let mut copies = COPIES.lock();
@@ -50,7 +50,7 @@ impl Unfinished {
         &self.path
     }
 
-    /// Gives it a name that is another file's, durably and at once; answers its size.
+    /// Renames it to replace another file, atomically and durably; returns its size.
     pub(super) fn replace(&self, to: &Path) -> Result<u64> {
         let io = |error: std::io::Error| {
             Error::new(Kind::Unavailable, format!("{}: {error}", to.display()))
@@ -63,10 +63,10 @@ impl Unfinished {
         Ok(bytes)
     }
 
-    /// Gives it its name, durably.
+    /// Renames it to `to`, durably.
     ///
     /// # Errors
-    /// `Invalid` if a file of that name has come meanwhile.
+    /// `Invalid` if a file of that name exists meanwhile.
     pub(super) fn finish(&self, to: &Path) -> Result<u64> {
         let io = |error: std::io::Error| {
             Error::new(Kind::Unavailable, format!("{}: {error}", to.display()))
@@ -74,11 +74,11 @@ impl Unfinished {
         let file = File::open(&self.path).map_err(io)?;
         file.sync_all().map_err(io)?;
         let bytes = file.metadata().map_err(io)?.len();
-        // Unlike a renaming, a link does not replace a file that has come meanwhile.
+        // Unlike a rename, a hard link does not replace a file that was created meanwhile.
         match std::fs::hard_link(&self.path, to) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(taken(to)),
-            // Not every system has links.
+            // Not every file system has hard links.
             Err(_) if to.exists() => return Err(taken(to)),
             Err(_) => std::fs::rename(&self.path, to).map_err(io)?,
         }
@@ -87,11 +87,11 @@ impl Unfinished {
     }
 }
 
-/// Makes the names in a file's folder durable.
+/// Makes the directory entries in a file's folder durable.
 pub(super) fn sync_folder_of(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-        // Not every system syncs directories.
+        // Not every system can sync directories.
         let _unsupported = folder.sync_all();
     }
 }
@@ -107,7 +107,7 @@ fn remove(path: &Path) {
     for end in ["", "-wal", "-shm", "-journal"] {
         let mut name = OsString::from(path);
         name.push(end);
-        // A file that is not there need not be removed.
+        // A missing file needs no removal.
         let _absent = std::fs::remove_file(name);
     }
 }
@@ -119,7 +119,7 @@ fn remove_abandoned(to: &Path) {
         return;
     };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    // A folder that cannot be listed cannot be cleaned; the backup tells if it cannot be written.
+    // If the folder cannot be listed, nothing is cleaned; the backup reports it if it cannot write.
     let Ok(files) = std::fs::read_dir(folder) else { return };
     for file in files.flatten() {
         let found = file.file_name();
@@ -131,7 +131,7 @@ fn remove_abandoned(to: &Path) {
     }
 }
 
-/// The process and the number of the copy that made a file of this name, if it is one for `target`.
+/// The process id and the number of the copy in a file name, if it is a copy for `target`.
 fn maker_of(name: &str, target: &str) -> Option<(u32, u64)> {
     let rest = name.strip_prefix(target)?.strip_prefix('.')?.strip_suffix(END)?;
     let (process, copy) = rest.split_once('-')?;
@@ -148,13 +148,13 @@ fn is_at_work((process, copy): (u32, u64)) -> bool {
 #[cfg(unix)]
 fn is_alive(process: u32) -> bool {
     let Ok(process) = libc::pid_t::try_from(process) else { return false };
-    // SAFETY: signal 0 only asks whether there is such a process.
+    // SAFETY: signal 0 only checks whether the process exists.
     let answer = unsafe { libc::kill(process, 0) };
-    // A process of another user answers EPERM.
+    // EPERM means a process of another user.
     answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// Where a file that is open cannot be removed, a failed removal is the answer.
+/// On these systems an open file cannot be removed, so the removal itself is the check.
 #[cfg(not(unix))]
 fn is_alive(_process: u32) -> bool {
     false

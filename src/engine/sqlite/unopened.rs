@@ -1,16 +1,15 @@
-//! Why a file could not be opened, where the file system tells more than SQLite does.
+//! Explains why a file could not be opened, if the file system knows more than SQLite.
 //!
-//! Never opens the file: closing it again would drop locks that another library of this process
-//! may hold on it.
+//! Never: opens the file, since closing it would drop locks of another library of this process.
 
 use std::path::Path;
 
 use super::connection::Access;
 use crate::model::{Error, Kind};
 
-/// The error of opening `path`, with the reason if it is the path's kind or its permissions.
+/// The error of opening `path`, with the reason if it is the kind of the path or its permissions.
 pub(super) fn explain(error: Error, path: &Path, access: Access) -> Error {
-    // SQLite has one code for a missing file, a folder and missing permissions.
+    // SQLite has one error code for a missing file, a folder and missing permissions.
     if error.kind() != Kind::Unavailable {
         return error;
     }
@@ -40,7 +39,7 @@ fn reason(path: &Path, access: Access) -> Option<(Kind, String)> {
             denied(format!("this process may not enter the folder {}", folder.display()))
         }
         May::Not => denied(format!("this process has no permission for it to be {wanted}")),
-        // The log and its index are made beside the file.
+        // The log and its index are created beside the file.
         May::Missing | May::Yes if may(folder, Access::Write) == May::Not => denied(format!(
             "this process may not make files in the folder {}: the database needs its log there",
             folder.display()
@@ -53,7 +52,7 @@ fn folder_is_closed(folder: &Path) -> bool {
     folder.join(".").metadata().is_err()
 }
 
-/// What the permissions of a path allow.
+/// The permissions of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum May {
     Yes,
@@ -72,7 +71,7 @@ fn may(path: &Path, access: Access) -> May {
         Access::Read => libc::R_OK,
         Access::Write => libc::R_OK | libc::W_OK,
     };
-    // SAFETY: `name` ends with a zero and outlives the call, which changes nothing.
+    // SAFETY: `name` is a C string and outlives the call, which changes nothing.
     let answer = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), mode, libc::AT_EACCESS) };
     let denied = [libc::EACCES, libc::EPERM, libc::EROFS];
     match (answer, std::io::Error::last_os_error().raw_os_error()) {
@@ -82,7 +81,7 @@ fn may(path: &Path, access: Access) -> May {
     }
 }
 
-/// On other systems the error of examining the path tells.
+/// On other systems the error of reading the metadata decides.
 #[cfg(not(unix))]
 fn may(path: &Path, _access: Access) -> May {
     match path.metadata() {

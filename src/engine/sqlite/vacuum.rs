@@ -9,10 +9,10 @@ use super::interrupt::interrupted_unless;
 use crate::engine::{GoesOn, Vacuumed};
 use crate::model::{Kind, Result};
 
-/// How long to wait for another process's transaction before asking again.
+/// Pause before another attempt while another process has a transaction.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Needs a connection without an open transaction.
+/// The connection must have no open transaction.
 #[tracing::instrument(skip_all)]
 pub(super) fn vacuum(
     connection: &mut Connection,
@@ -23,7 +23,7 @@ pub(super) fn vacuum(
     interrupted_unless(connection, goes_on, |connection| {
         written_anew(connection, deadline, goes_on)
     })?;
-    // The file shrinks when the log is moved into it. Readers can prevent that now; then a later
+    // The file shrinks once the log is moved into it. If readers prevent that now, a later
     // checkpoint does it.
     let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     if let Err(error) = emptied {

@@ -1,29 +1,29 @@
-//! Values and versionstamps as columns hold them.
+//! Values and versionstamps in columns.
 //!
-//! A file that Deno and openkv share has values in V8's format. The format stays inside this engine:
-//! values are converted to CBOR when they are read and to V8's format when they are written.
+//! A file that Deno and openkv share has values in V8's format. This is internal to the engine:
+//! reading converts values to CBOR, writing converts them to V8's format.
 
 use std::borrow::Cow;
 
 use crate::codec::transcode::{to_cbor, to_v8};
 use crate::model::{EncodedValue, Encoding, Error, Result, Versionstamp};
 
-/// Deno's own index, which is in its files beside openkv's smaller one.
+/// Deno's index of expiries, which its files have beside openkv's smaller one.
 pub(super) const INDEX: &str = "CREATE INDEX kv_expiration_ms_idx ON kv (expiration_ms);";
 
-/// The stamp of a stored commit counter.
+/// The versionstamp of a stored commit counter.
 pub(super) fn stamp(version: i64) -> Versionstamp {
     Versionstamp::new(version.cast_unsigned())
 }
 
-/// The encoding of a stored id.
+/// The encoding with a stored id.
 pub(super) fn encoding(id: i64) -> Result<Encoding> {
     Encoding::from_id(id)
         .ok_or_else(|| Error::invalid(format!("The value encoding {id} is unknown.")))
 }
 
-/// A stored value in the format of all other files. A value that only Deno can read stays as it is;
-/// decoding it is an error.
+/// A stored value, converted to CBOR from V8's format. A value that only Deno can read is returned
+/// unchanged; decoding it fails.
 pub(super) fn shown(encoding: Encoding, bytes: &[u8]) -> (Encoding, Cow<'_, [u8]>) {
     let plain = || (encoding, Cow::Borrowed(bytes));
     match encoding {
@@ -34,10 +34,10 @@ pub(super) fn shown(encoding: Encoding, bytes: &[u8]) -> (Encoding, Cow<'_, [u8]
     }
 }
 
-/// Checks that a file whose values have this format can store a value.
+/// Checks whether a file with this format can store a value.
 ///
 /// # Errors
-/// `Invalid` if not.
+/// `Invalid` if it cannot.
 pub(super) fn check(file: Encoding, encoding: Encoding, bytes: &[u8]) -> Result<()> {
     if (file, encoding) != (Encoding::V8, Encoding::Cbor) {
         return Ok(());
@@ -50,7 +50,7 @@ pub(super) fn check(file: Encoding, encoding: Encoding, bytes: &[u8]) -> Result<
     })
 }
 
-/// The encoding and bytes under which a value goes into a row.
+/// The encoding and bytes with which a value is stored in a row.
 pub(super) fn stored(file: Encoding, value: &EncodedValue) -> (Encoding, Cow<'_, [u8]>) {
     let plain = (value.encoding, Cow::Borrowed(value.bytes.as_slice()));
     if (file, value.encoding) != (Encoding::V8, Encoding::Cbor) {
@@ -58,7 +58,7 @@ pub(super) fn stored(file: Encoding, value: &EncodedValue) -> (Encoding, Cow<'_,
     }
     match to_v8(&value.bytes) {
         Ok(bytes) => (Encoding::V8, Cow::Owned(bytes)),
-        // [`check`] refuses these, but older messages may have them.
+        // [`check`] rejects these, but older messages may contain them.
         Err(error) => {
             tracing::warn!(%error, "a value stays in openkv's format: Deno cannot read it");
             plain
@@ -71,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_deno_can_read_is_shown_as_it_is() {
+    fn values_that_only_deno_can_read_are_returned_unchanged() {
         assert_eq!(shown(Encoding::V8, &[1, 2]), (Encoding::V8, Cow::Borrowed(&[1, 2][..])));
         let (encoding, bytes) = shown(Encoding::V8, &[0xff, 0x0f, b'0']);
         assert_eq!((encoding, &*bytes), (Encoding::Cbor, &[0xf6][..]));
     }
 
     #[test]
-    fn only_files_for_deno_are_choosy() {
+    fn only_files_for_deno_reject_values() {
         // Tag 27 ["Blob", h'', ""].
         let blob = [0xd8, 27, 0x83, 0x64, b'B', b'l', b'o', b'b', 0x40, 0x60];
         let value = EncodedValue { encoding: Encoding::Cbor, bytes: blob.to_vec() };

@@ -1,19 +1,19 @@
-//! Whether a held snapshot is still the newest: a comparison of 48 bytes of shared memory.
+//! Checks whether a held snapshot is still current, by comparing 48 bytes of shared memory.
 //!
 //! Every commit, by any process, rewrites the header at the start of the wal-index (the `-shm`
-//! file; SQLite's file format page, "WAL-Index Header"): a change counter, the log's length, its
-//! salts and checksums. A copy is taken *before* a read transaction begins. While it equals the
-//! header, nothing was committed since, and the transaction sees everything that was.
+//! file; SQLite's file format page, "WAL-Index Header"): a change counter, the length of the log,
+//! its salts and checksums. A copy is taken *before* a read transaction begins. While the header
+//! equals the copy, nothing was committed since, and the transaction is current.
 //!
-//! The pointer is SQLite's own mapping, asked for through the VFS. Opening the `-shm` file by hand
-//! would drop the process's POSIX locks on it when closed.
+//! The pointer is SQLite's own mapping, obtained through the VFS. Opening the `-shm` file directly
+//! would drop the POSIX locks of the process when it is closed.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::{Connection, ffi};
 
-/// The header's first copy, in words.
+/// The first copy of the header, in words.
 pub(super) type Header = [u64; WORDS];
 const WORDS: usize = 6;
 
@@ -24,21 +24,21 @@ const REGION_BYTES: i32 = 32_768;
 #[derive(Clone, Copy)]
 pub(super) struct WalIndex(*const AtomicU64);
 
-// SAFETY: the mapping is shared memory that is only read, by atomic loads.
+// SAFETY: the mapping is shared memory, which this type only reads, with atomic loads.
 unsafe impl Send for WalIndex {}
 
 impl WalIndex {
     /// The mapping of a connection that has read in WAL mode; `None` if there is none (a database
-    /// that is not in WAL mode, or a read-only medium).
+    /// in another mode, or a read-only medium).
     pub(super) fn of(connection: &Connection) -> Option<Self> {
         let file = main_file(connection)?;
         let mut region: *mut std::ffi::c_void = ptr::null_mut();
-        // SAFETY: `file` is the connection's open main file, whose methods SQLite has filled in;
-        // region 0 is mapped for as long as the connection uses the log.
+        // SAFETY: `file` is the open main file of the connection, with SQLite's methods; region 0
+        // is mapped as long as the connection uses the log.
         unsafe {
             let methods = (*file).pMethods.as_ref()?;
             let map = methods.xShmMap.filter(|_| methods.iVersion >= 2)?;
-            // 0: do not extend, only map what exists.
+            // 0: map an existing region, do not extend it.
             if map(file, 0, REGION_BYTES, 0, &mut region) != ffi::SQLITE_OK {
                 return None;
             }
@@ -46,20 +46,20 @@ impl WalIndex {
         (!region.is_null()).then_some(Self(region.cast_const().cast()))
     }
 
-    /// Frames in the log; a page each.
+    /// Number of frames in the log, one page each.
     pub(super) fn frames(self) -> u32 {
         // At the start of the third word. A torn read gives a wrong number once.
         (self.header()[2] & u64::from(u32::MAX)) as u32
     }
 
-    /// The header as it stands now. A header caught while it is being rewritten equals no other.
+    /// The current header. A header read while it is being rewritten equals no other.
     pub(super) fn header(self) -> Header {
-        // SAFETY: the region is 32 KiB, page-aligned, and mapped (see `of`).
+        // SAFETY: the region has 32 KiB, is page-aligned and mapped (see `of`).
         std::array::from_fn(|word| unsafe { (*self.0.add(word)).load(Ordering::Acquire) })
     }
 }
 
-/// The connection's open main file.
+/// The open main file of the connection.
 fn main_file(connection: &Connection) -> Option<*mut ffi::sqlite3_file> {
     let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
     // SAFETY: the file control writes one pointer to `file`; "main" is a C string.
@@ -74,13 +74,13 @@ fn main_file(connection: &Connection) -> Option<*mut ffi::sqlite3_file> {
     (code == ffi::SQLITE_OK && !file.is_null()).then_some(file)
 }
 
-/// Reads bytes of the main file as they are, whatever the log has in their place; SQLite's code.
+/// Reads bytes of the main file, ignoring the log; returns SQLite's code.
 pub(super) fn read_main_file(connection: &Connection, at: i64, out: &mut [u8]) -> std::ffi::c_int {
     let (Some(file), Ok(length)) = (main_file(connection), i32::try_from(out.len())) else {
         return ffi::SQLITE_ERROR;
     };
-    // SAFETY: `file` is the connection's open main file, whose methods SQLite has filled in, and there
-    // is room for as many bytes.
+    // SAFETY: `file` is the open main file of the connection, with SQLite's methods, and `out` has
+    // room for the bytes.
     unsafe {
         let read = (*file).pMethods.as_ref().and_then(|methods| methods.xRead);
         read.map_or(ffi::SQLITE_ERROR, |read| read(file, out.as_mut_ptr().cast(), length, at))

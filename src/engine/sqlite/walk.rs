@@ -1,4 +1,4 @@
-//! Walks: entries in order with their expiries, with or without values, with jumps.
+//! Walks: entries in key order with their expiries, with or without values, with seeks.
 
 use rusqlite::Connection;
 
@@ -7,8 +7,8 @@ use super::statement::Statement;
 use super::values::{encoding, shown, stamp};
 use crate::model::{Error, Result, Row, Seen, Step, Walk};
 
-/// The statements of walks. Those without values do not read `v`: it is not copied, and a spilled
-/// value is not looked up.
+/// The statements of walks. Those without values do not read `v`, and do not look up spilled
+/// values.
 pub(super) struct Walker {
     keys: Direction,
     entries: Direction,

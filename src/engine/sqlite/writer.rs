@@ -1,4 +1,4 @@
-//! The one writing connection of a process.
+//! The only writing connection of a process.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::external::OwnCommits;
 use super::feed::FeedWriter;
 use super::fulltext::Catalog;
 use super::log_length::LogLength;
-use super::measure::take_cache_looks;
+use super::measure::take_cache_counts;
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
@@ -23,7 +23,7 @@ use crate::model::{
     Change, DeadLetterChange, Encoding, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, Result,
 };
 
-/// Carries out work on the file.
+/// The [`Writer`] of a file.
 pub struct SqliteWriter {
     begin: Statement,
     commit: Statement,
@@ -35,32 +35,33 @@ pub struct SqliteWriter {
     messages: Messages,
     feed: FeedWriter,
     log_length: LogLength,
-    /// The counter of the file's features, as last seen: feeds and indexes that all writers maintain.
+    /// The counter of the file's features at the last read. Features are feeds and indexes, which
+    /// all writers maintain.
     features: i64,
     /// The format of the file's values.
     file: Encoding,
-    /// In a file for Deno: the last commit of openkv, as last seen.
+    /// In a file for Deno: the last commit of openkv at the last read.
     left: u64,
     durable: bool,
-    /// When it last had to wait for other processes.
+    /// The time of the last wait for other processes.
     waited: Option<Instant>,
-    /// State of the random numbers for pauses; not zero.
+    /// State of the random pauses; not zero.
     pauses: u64,
     own: Arc<OwnCommits>,
-    // So that the statements above are finalized before it closes.
+    // Dropped after the statements above.
     connection: Connection,
-    // Last: other copies of openkv may open the file when it is closed.
+    // Last field: other copies of openkv may open the file once the connection is closed.
     pub(super) claim: FileClaim,
 }
 
-/// Bounds of the pause between two attempts to begin, in µs. Short and random, so that many
-/// processes share a busy file fairly; SQLite's own pauses grow to 100 ms and starve some.
+/// Range of the pause between two attempts to begin, in µs. It is short and random, so that many
+/// processes share a busy file fairly; SQLite's own pauses grow to 100 ms and starve some of them.
 const PAUSE_US: std::ops::Range<u64> = 100..1500;
 
-/// In this time every waiting process tries for the lock at least once.
+/// In this time every waiting process tries to get the lock at least once.
 const TURN: Duration = Duration::from_micros(2 * PAUSE_US.end);
 
-/// No value of `features`.
+/// Differs from every value of `features`.
 const UNSEEN: i64 = -1;
 
 impl SqliteWriter {
@@ -110,7 +111,8 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Begins a transaction; waits for other processes until the deadline. Answers the wait in ms.
+    /// Begins a transaction, waiting for other processes until the deadline. Returns the wait in
+    /// ms.
     pub(super) fn begin(&mut self, deadline: Instant) -> Result<i64> {
         let mut asked = None;
         loop {
@@ -130,15 +132,16 @@ impl SqliteWriter {
         }
     }
 
-    /// Whether other processes have just kept the file for long. Then live consumers may have had no
-    /// chance to renew their locks: they wait for the file like this writer, and renew next.
+    /// Whether other processes have recently blocked the file for long. Then live consumers may not
+    /// have been able to renew their locks: they wait for the file like this writer, and renew
+    /// next.
     fn was_kept_out(&self) -> bool {
         let grace = Duration::from_millis(LOCK_GRACE_MS.unsigned_abs());
         self.waited.is_some_and(|waited| waited.elapsed() < grace)
     }
 
     fn pause(&mut self) -> Duration {
-        // xorshift64: unpredictable enough to keep processes out of step.
+        // xorshift64: random enough that processes do not retry in step.
         self.pauses ^= self.pauses << 13;
         self.pauses ^= self.pauses >> 7;
         self.pauses ^= self.pauses << 17;
@@ -155,19 +158,19 @@ impl SqliteWriter {
         Ok(Report { worked: started.elapsed(), ..report })
     }
 
-    /// To be called at the start of a transaction that may commit; answers the commit counter.
+    /// Must be called at the start of a transaction that may commit; returns the commit counter.
     fn start(&mut self) -> Result<u64> {
         let before = self.read_version()?;
         self.messages.depths.begin()?;
         self.own.found(before);
-        // Deno has committed and logs no removals.
+        // Deno has committed, and it logs no removals.
         if self.file == Encoding::V8 && self.left != before && self.feed.is_on() {
             self.feed.lose(before)?;
         }
         Ok(before)
     }
 
-    /// Runs `job` in a transaction, and commits it.
+    /// Runs `job` in a transaction and commits it.
     fn within<T>(
         &mut self,
         durable: bool,
@@ -177,8 +180,8 @@ impl SqliteWriter {
     ) -> Result<T> {
         self.set_durable(durable)?;
         let waited_ms = self.begin(deadline)?;
-        // The wait can take seconds: without it locks would expire too early and expired entries
-        // would still be visible.
+        // Adds the wait, which can take seconds: otherwise locks would expire too early and expired
+        // entries would still be visible.
         let done = match job(self, now_ms.saturating_add(waited_ms)) {
             Ok(done) => done,
             Err(error) => {
@@ -190,7 +193,7 @@ impl SqliteWriter {
         Ok(done)
     }
 
-    /// The next transaction loads feeds and indexes again.
+    /// Makes the next transaction load feeds and indexes again.
     pub(super) fn forget_features(&mut self) {
         self.features = UNSEEN;
     }
@@ -212,8 +215,8 @@ impl SqliteWriter {
         &mut self.rows.catalog
     }
 
-    /// The commit counter. To be called at the start of every transaction: it also loads feeds and
-    /// indexes if they have changed.
+    /// Reads the commit counter. Must be called at the start of every transaction: it also loads
+    /// feeds and indexes if they have changed.
     pub(super) fn read_version(&mut self) -> Result<u64> {
         let mut run = self.version.run();
         if !run.step()? {
@@ -230,15 +233,15 @@ impl SqliteWriter {
         Ok(version)
     }
 
-    /// Commits what was done since [`Self::begin`].
+    /// Commits everything since [`Self::begin`].
     pub(super) fn end(&mut self) -> Result<()> {
         self.commit.commit().inspect_err(|_| self.roll_back())
     }
 
-    /// Ends the transaction, if SQLite has not done so already.
+    /// Ends the transaction, unless SQLite has already done so.
     pub(super) fn roll_back(&mut self) {
         self.messages.depths.forget();
-        // SAFETY: the handle is open for as long as the connection.
+        // SAFETY: the handle is open as long as the connection.
         let open = unsafe { ffi::sqlite3_get_autocommit(self.connection.handle()) } == 0;
         if open && let Err(error) = self.rollback.execute() {
             tracing::error!(%error, "rolling back");
@@ -269,11 +272,11 @@ impl Transaction for SqliteWriter {
 
 impl Writer for SqliteWriter {
     fn apply(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
-        // If the look fails, a lock may have expired.
+        // If the query fails, assume that a lock has expired.
         let any_expired = self.messages.any_expired(&work.claims, now_ms).unwrap_or(true);
         work.durable |= any_expired;
         if any_expired && !self.was_kept_out() {
-            // Processes that wait for the file to renew their locks go first.
+            // Lets processes that wait for the file renew their locks first.
             std::thread::sleep(TURN);
         }
         let (writes, durable) = (work.writes.len(), work.durable);
@@ -282,7 +285,7 @@ impl Writer for SqliteWriter {
             self.within(durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
         let mut report = done?;
         self.own.left(report.versions.1);
-        report.cache_looks = take_cache_looks(&self.connection);
+        report.cache_looks = take_cache_counts(&self.connection);
         // The transaction is committed, even if this fails.
         if let Err(error) = self.log_length.mind(&self.connection) {
             tracing::warn!(%error, "beginning the log anew");
@@ -339,7 +342,7 @@ impl Writer for SqliteWriter {
         let done = self.within(true, now_ms, deadline, |writer, now_ms| {
             let before = writer.start()?;
             let count = writer.messages.change_dead_letters(queue, change, now_ms)?;
-            // Only a commit makes other processes look, and there may be work for them.
+            // Other processes notice only commits, and the message may be for their consumers.
             let requeued = count > 0 && matches!(change, DeadLetterChange::Requeue(_));
             let version = before + u64::from(requeued);
             if requeued {
@@ -361,7 +364,7 @@ impl Writer for SqliteWriter {
         if !run.step()? {
             return Err(Error::internal("a checkpoint answered nothing"));
         }
-        // −1 where there is no log.
+        // −1 without a log.
         let pages = |at| u64::try_from(run.column_int(at)).unwrap_or(0);
         Ok(Checkpoint { log_pages: pages(1), moved_pages: pages(2) })
     }

@@ -1,10 +1,10 @@
-//! The laws of checks on ranges.
+//! The rules of checks on ranges.
 
 use super::{commit, key, set, set_until, write};
 use crate::engine::{Engine, Writer};
 use crate::model::{AtomicWrite, Decision, Limits, Mutation, RangeCheck, Versionstamp, WriteParts};
 
-/// A write that sets "done" if the entries from "b" up to "e" are these.
+/// A write that sets "done" if the entries from "b" to "e" are exactly these.
 fn if_seen(seen: &[(&str, u64)]) -> AtomicWrite {
     let seen =
         seen.iter().map(|(name, version)| (key(name), Versionstamp::new(*version))).collect();
@@ -25,7 +25,7 @@ fn held(writer: &mut impl Writer, seen: &[(&str, u64)]) -> bool {
     }
 }
 
-pub(super) fn a_range_is_what_was_seen_or_the_write_is_lost(engine: &impl Engine) {
+pub(super) fn a_changed_range_fails_the_write(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     assert!(held(&mut writer, &[]));
     let first = vec![set("a", b""), set("b", b""), set("d", b""), set("e", b"")];
@@ -48,7 +48,7 @@ pub(super) fn a_range_is_what_was_seen_or_the_write_is_lost(engine: &impl Engine
     assert!(held(&mut writer, &[("d", 4)]));
 }
 
-pub(super) fn a_range_is_seen_with_what_the_batch_has_done(engine: &impl Engine) {
+pub(super) fn a_range_check_includes_earlier_writes_of_the_batch(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     commit(&mut writer, vec![write(vec![], vec![set("b", b""), set("d", b"")])]); // 1
     let changes = vec![delete("b"), set("bb", b""), set("d", b""), set("dd", b"")];

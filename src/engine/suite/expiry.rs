@@ -1,10 +1,10 @@
-//! The laws of entries that end.
+//! The rules of expiring entries.
 
 use super::{NOW, apply_at, commit, committed, get, get_at, key, set, set_until, sum, write};
 use crate::engine::{Engine, Reader, Work, Writer};
 use crate::model::{AtomicWrite, Check, Decision, Mutation, Versionstamp};
 
-pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl Engine) {
+pub(super) fn expired_entries_are_absent_at_once_and_swept_in_steps(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let ending = |at: i64| set_until(&format!("k{at}"), b"v", Some(NOW + at));
     let report = apply_at(
@@ -21,7 +21,7 @@ pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl 
     assert!(get_at(&mut reader, "k3", NOW + 2).is_some());
     assert_eq!(get_at(&mut reader, "k3", NOW + 3), None);
 
-    // To a check and to a sum they are absent as well.
+    // Absent to checks and sums as well.
     let writes = vec![
         write(vec![Check { key: key("k1"), expected: None }], vec![]),
         write(vec![], vec![sum("k2", 7)]),
@@ -37,11 +37,11 @@ pub(super) fn ended_entries_are_absent_at_once_and_swept_in_steps(engine: &impl 
     assert_eq!((second.touched, second.sweep_more), (vec![key("k4")], false));
     assert_eq!(writer.next_deadlines().unwrap().expiry_ms, Some(NOW + 5));
     assert!(get_at(&mut reader, "k2", NOW + 4).is_some(), "the sum has no end");
-    // Each sweep that deleted something is a commit of its own.
+    // Each sweep that deleted an entry is a commit of its own.
     assert_eq!(commit(&mut writer, vec![write(vec![], vec![])]), [committed(6)]);
 }
 
-/// When an entry ends; the outer `None`: there is none.
+/// The expiry of an entry; the outer `None` means that there is no entry.
 fn expiry(reader: &mut impl Reader, name: &str) -> Option<Option<i64>> {
     let mut found = None;
     let read = reader.read(NOW, &mut |snapshot| {
@@ -56,7 +56,7 @@ fn set_expiry(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWr
     write(vec![], vec![Mutation::SetExpiry { key: key(name), expire_at_ms, required }])
 }
 
-pub(super) fn an_end_moves_and_neither_value_nor_stamp_does(engine: &impl Engine) {
+pub(super) fn setting_an_expiry_keeps_value_and_versionstamp(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let large = vec![7; 5000];
     commit(&mut writer, vec![write(vec![], vec![set("a", &large), set("b", b"1")])]);
@@ -79,7 +79,7 @@ pub(super) fn an_end_moves_and_neither_value_nor_stamp_does(engine: &impl Engine
     assert_eq!(get_at(&mut reader, "a", NOW + 10), Some((1, large)));
 }
 
-pub(super) fn moved_ends_count_inside_a_batch(engine: &impl Engine) {
+pub(super) fn a_new_expiry_takes_effect_inside_a_batch(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     commit(&mut writer, vec![write(vec![], vec![set("a", b"1"), set("b", b"1")])]);
     let one = vec![Check { key: key("a"), expected: Some(Versionstamp::new(1)) }];
@@ -104,9 +104,9 @@ pub(super) fn moved_ends_count_inside_a_batch(engine: &impl Engine) {
     assert_eq!(expiry(&mut reader, "b"), Some(Some(NOW + 7)));
 }
 
-/// Found by random operations: what a batch itself stored with an end that had come was still seen
-/// by the writes behind it in the same batch.
-pub(super) fn entries_that_end_inside_a_batch_are_absent_in_it(engine: &impl Engine) {
+/// Found by random operations: an entry that a batch stored with a past expiry was still visible to
+/// the later writes of the batch.
+pub(super) fn entries_stored_as_expired_are_absent_in_the_batch(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let text = |end: i64| set_until("a", b"text", Some(end));
     let absent = || vec![Check { key: key("a"), expected: None }];

@@ -1,4 +1,4 @@
-//! The laws of the log of changes.
+//! The rules of the log of changes.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::{NOW, apply_at, claim, commit, enqueue, key, set, set_until, settle, 
 use crate::engine::{Engine, FeedState, Reader, Work, Writer};
 use crate::model::{AtomicWrite, FEED_VALUE_BYTES_MAX, Limits, Mutation, Outcome, WriteParts};
 
-/// Commit, key, length of the value; `None`: removed.
+/// Commit, key, length of the value; `None` for a removal.
 type Shown = (u64, Vec<u8>, Option<usize>);
 
 fn state(reader: &mut impl Reader) -> FeedState {
@@ -44,7 +44,7 @@ fn turn_on(writer: &mut impl Writer) -> u64 {
     writer.log_changes(Instant::now() + Duration::from_secs(5)).unwrap()
 }
 
-pub(super) fn nothing_is_logged_until_it_is_asked_for(engine: &impl Engine) {
+pub(super) fn changes_are_logged_only_after_the_log_is_enabled(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     commit(&mut writer, vec![write(vec![], vec![set("a", b"1"), set("b", b"1")])]);
     commit(&mut writer, vec![write(vec![], vec![delete("a")])]);
@@ -60,7 +60,7 @@ pub(super) fn nothing_is_logged_until_it_is_asked_for(engine: &impl Engine) {
     assert_eq!(changes(&mut reader, 4), []);
 }
 
-pub(super) fn every_commit_of_a_batch_is_logged_and_nothing_else(engine: &impl Engine) {
+pub(super) fn exactly_the_commits_of_a_batch_are_logged(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     turn_on(&mut writer);
     commit(
@@ -68,7 +68,7 @@ pub(super) fn every_commit_of_a_batch_is_logged_and_nothing_else(engine: &impl E
         vec![
             write(vec![], vec![set("a", b"1"), set("b", b"1"), set("a", b"22")]),
             write(vec![], vec![set("a", b"333")]),
-            // Rejected, with what came before in it.
+            // Rejected, including the mutations before the failed one.
             write(vec![], vec![delete("b"), set("c", b"1"), sum("a", 1)]),
             write(vec![], vec![]),
             write(vec![], vec![delete("a"), delete("absent")]),
@@ -86,7 +86,7 @@ pub(super) fn every_commit_of_a_batch_is_logged_and_nothing_else(engine: &impl E
     assert_eq!(found, expected);
 }
 
-pub(super) fn ends_and_dead_messages_are_logged(engine: &impl Engine) {
+pub(super) fn expiries_and_dead_messages_are_logged(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     turn_on(&mut writer);
     commit(&mut writer, vec![write(vec![], vec![set_until("a", b"1", Some(NOW + 1))])]);
@@ -98,7 +98,7 @@ pub(super) fn ends_and_dead_messages_are_logged(engine: &impl Engine) {
     assert_eq!(changes(&mut reader, 0), expected);
 }
 
-pub(super) fn values_too_large_for_the_log_are_told_while_they_are_there(engine: &impl Engine) {
+pub(super) fn values_too_large_for_the_log_are_read_from_their_entries(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     turn_on(&mut writer);
     let large = vec![7; FEED_VALUE_BYTES_MAX + 1];

@@ -1,10 +1,10 @@
-//! The laws of messages, those of Deno's queue and of every other.
+//! The rules of messages in all queues, Deno's included.
 
 use super::{NOW, apply_at, claim, commit, enqueue, get, key, settle};
 use crate::engine::{Engine, Work, Writer};
 use crate::model::{LOCK_MS, Outcome, Renewal};
 
-pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl Engine) {
+pub(super) fn messages_are_delivered_in_order_and_hidden_while_locked(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let due = [(1, NOW + 20), (2, NOW), (3, NOW), (4, NOW + 10)];
     commit(&mut writer, due.map(|(value, at)| enqueue(value, at, &[], &[])).to_vec());
@@ -22,7 +22,7 @@ pub(super) fn messages_come_in_order_and_are_hidden_while_locked(engine: &impl E
     assert_eq!(writer.next_message_ms("").unwrap(), Some(NOW + 20 + LOCK_MS));
 }
 
-pub(super) fn a_failed_message_comes_back_until_its_schedule_is_spent(engine: &impl Engine) {
+pub(super) fn a_failed_message_is_retried_until_its_schedule_ends(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     commit(&mut writer, vec![enqueue(9, NOW, &[50], &["dead1", "dead2"])]);
     let (id, _) = claim(&mut writer, 5, NOW).remove(0);
@@ -40,7 +40,7 @@ pub(super) fn a_failed_message_comes_back_until_its_schedule_is_spent(engine: &i
     assert_eq!(writer.next_message_ms("").unwrap(), None);
 }
 
-pub(super) fn a_lock_that_runs_out_is_a_failure_and_a_renewed_one_is_not(engine: &impl Engine) {
+pub(super) fn an_expired_lock_is_a_failure_unless_renewed(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     commit(&mut writer, vec![enqueue(1, NOW, &[100], &[]), enqueue(2, NOW, &[100], &[])]);
     let claimed = claim(&mut writer, 5, NOW);

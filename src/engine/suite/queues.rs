@@ -1,4 +1,4 @@
-//! The laws of named queues.
+//! The rules of named queues.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ fn change(writer: &mut impl Writer, change: DeadLetterChange, now_ms: i64) -> us
     done.count
 }
 
-pub(super) fn named_queues_keep_to_themselves(engine: &impl Engine) {
+pub(super) fn named_queues_are_separate(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let other = Message { queue: "other".into(), ..message(2) };
     let deno = Message { queue: String::new(), ..message(3) };
@@ -80,8 +80,8 @@ pub(super) fn named_queues_keep_to_themselves(engine: &impl Engine) {
     assert_eq!(writer.next_message_ms("nobody's").unwrap(), None);
 }
 
-/// A writer keeps count; another one, and readers, count what is there.
-pub(super) fn a_queues_depth_is_what_is_there(engine: &impl Engine) {
+/// A writer keeps the number; another writer and readers count.
+pub(super) fn the_depth_is_the_number_of_live_messages(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let checked = |writer: &mut _, now_ms| {
         let [pending, delayed, processing, _] = stats(engine, now_ms);
@@ -109,13 +109,13 @@ pub(super) fn a_queues_depth_is_what_is_there(engine: &impl Engine) {
     assert_eq!(change(&mut writer, DeadLetterChange::Requeue(second.id), NOW), 1);
     assert_eq!(change(&mut writer, DeadLetterChange::Requeue(second.id), NOW), 0);
     assert_eq!(checked(&mut writer, NOW), 3);
-    // Nobody renews these locks: the next claim counts both as failed, and they are dead.
+    // Without renewal of these locks the next claim counts both as failed, and they are dead.
     assert_eq!(claim(&mut writer, 2, 2, NOW).len(), 2);
     claim(&mut writer, 3, 1, NOW + 1001);
     assert_eq!(checked(&mut writer, NOW + 1001), 1);
 }
 
-pub(super) fn higher_priorities_come_first_then_the_earlier(engine: &impl Engine) {
+pub(super) fn higher_priorities_come_first_then_earlier_due_times(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let of = |value, priority, due_ms| Message { priority, due_ms, ..message(value) };
     let all = [
@@ -134,7 +134,7 @@ pub(super) fn higher_priorities_come_first_then_the_earlier(engine: &impl Engine
     assert_eq!(values(&claim(&mut writer, 3, 10, NOW + 10)), [3]);
 }
 
-pub(super) fn a_deduplication_key_is_held_until_its_message_is_gone(engine: &impl Engine) {
+pub(super) fn a_deduplication_key_is_taken_until_its_message_is_removed(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let keyed = |value, queue: &str| Message {
         queue: queue.into(),
@@ -153,7 +153,7 @@ pub(super) fn a_deduplication_key_is_held_until_its_message_is_gone(engine: &imp
     assert_eq!(values(&claimed), [6]);
     end(&mut writer, failed(&claimed[0], "dies"), NOW);
     enqueue(&mut writer, vec![keyed(8, "mail")]);
-    // Tried again beside the one that has the key now.
+    // Requeued beside the message that has the deduplication key now.
     assert_eq!(change(&mut writer, DeadLetterChange::Requeue(claimed[0].id), NOW), 1);
     enqueue(&mut writer, vec![keyed(9, "mail")]);
     let mut both = values(&claim(&mut writer, 4, 10, NOW));
@@ -161,7 +161,7 @@ pub(super) fn a_deduplication_key_is_held_until_its_message_is_gone(engine: &imp
     assert_eq!(both, [6, 8]);
 }
 
-pub(super) fn a_lost_lock_of_a_named_queue_is_due_at_once(engine: &impl Engine) {
+pub(super) fn a_message_with_an_expired_lock_is_due_at_once(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     enqueue(&mut writer, vec![Message { backoff_ms: vec![60_000], ..message(1) }]);
     let first = claim(&mut writer, 1, 10, NOW);
@@ -177,7 +177,7 @@ pub(super) fn a_lost_lock_of_a_named_queue_is_due_at_once(engine: &impl Engine) 
     assert_eq!(dead[0].attempts, 2);
 }
 
-pub(super) fn settlements_and_renewals_say_whether_the_lock_held(engine: &impl Engine) {
+pub(super) fn settlements_and_renewals_report_whether_the_lock_held(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     enqueue(&mut writer, vec![message(1), message(2)]);
     let [a, b] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
@@ -193,13 +193,13 @@ pub(super) fn settlements_and_renewals_say_whether_the_lock_held(engine: &impl E
     assert_eq!(report.settled, [false, true, false, false]);
     assert_eq!(report.renewed, [false, false, true, false]);
     assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 5000));
-    // A lock that is over but that nobody else has taken since is still its holder's.
+    // An expired lock stays valid until another consumer claims the message.
     assert_eq!(end(&mut writer, settle(&b, 7), NOW + 6000).settled, [true]);
 }
 
-/// A writer that comes late finds locks lapsed that it is about to renew: it claimed the messages of
-/// its own handlers for a second time.
-pub(super) fn a_lapsed_lock_that_is_renewed_with_a_claim_is_kept(engine: &impl Engine) {
+/// A late writer found that locks which it was about to renew had expired, and claimed the messages
+/// of its own handlers a second time.
+pub(super) fn an_expired_lock_renewed_with_a_claim_is_kept(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let once_more = |value| Message { backoff_ms: vec![0], ..message(value) };
     enqueue(&mut writer, vec![once_more(1), once_more(2)]);
@@ -265,7 +265,7 @@ pub(super) fn dead_messages_are_kept_listed_and_purged(engine: &impl Engine) {
     assert_eq!(page[1].value, [2]);
     let values = |letters: Vec<DeadLetter>| letters.iter().map(|l| l.value[0]).collect::<Vec<_>>();
     assert_eq!(values(letters(engine, "mail", second, rest)), [3, 4]);
-    // Whose retention is over is gone, swept or not.
+    // A dead letter whose retention is over is absent, swept or not.
     assert_eq!(writer.next_deadlines().unwrap().purge_ms, Some(NOW + 124));
     assert_eq!(values(letters(engine, "mail", second, NOW + 124)), [3]);
     assert_eq!(stats(engine, NOW + 124)[3], 4);
@@ -284,7 +284,7 @@ pub(super) fn dead_messages_are_kept_listed_and_purged(engine: &impl Engine) {
     assert_eq!(values(letters(engine, "mail", (0, 0), NOW + 30)), [3]);
 }
 
-pub(super) fn dead_messages_are_tried_again_as_new(engine: &impl Engine) {
+pub(super) fn dead_messages_are_requeued_as_new(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let first = Message { backoff_ms: vec![10], priority: 3, ..message(1) };
     enqueue(&mut writer, vec![first]);
@@ -299,7 +299,7 @@ pub(super) fn dead_messages_are_tried_again_as_new(engine: &impl Engine) {
     let seen = (again[0].id, again[0].attempts, again[0].enqueued_ms);
     assert_eq!(seen, (id, 1, NOW + 2500));
     assert!(end(&mut writer, failed(&again[0], "again"), NOW + 3000).queued, "all its intervals");
-    // Numbers are not used twice, so that one that is dead keeps its own.
+    // Numbers are not reused, so a dead letter keeps its number.
     let last = claim(&mut writer, 5, 10, NOW + 3010);
     end(&mut writer, failed(&last[0], "dies"), NOW + 3010);
     enqueue(&mut writer, vec![message(2)]);

@@ -1,4 +1,4 @@
-//! The laws of walks and of deletions of many.
+//! The rules of walks and of deletions of many.
 
 use super::{NOW, apply_at, bytes, commit, committed, get, key, set, set_until, write};
 use crate::engine::{Engine, Reader, Work};
@@ -7,7 +7,7 @@ use crate::model::{
     Encoding, Key, Kind, Known, Limits, Mutation, Step, Versionstamp, Walk, WriteParts,
 };
 
-/// Key, end, and length of the value of what a walk shows.
+/// Key, expiry, and length of the value in a walk.
 type Shown = (Key, Option<i64>, usize);
 
 fn walk(
@@ -36,7 +36,7 @@ fn names(shown: Vec<Shown>) -> String {
     shown.into_iter().map(|(key, ..)| name(key)).collect()
 }
 
-pub(super) fn walks_show_ends_and_jump(engine: &impl Engine) {
+pub(super) fn walks_have_expiries_and_seek(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let mutations = vec![
         set("a", b"1"),
@@ -110,7 +110,7 @@ pub(super) fn a_deletion_sees_its_batch(engine: &impl Engine) {
     assert_eq!(get(&mut reader, "x"), Some((1, b"9".to_vec())));
 }
 
-pub(super) fn a_deletion_chooses_by_its_filter(engine: &impl Engine) {
+pub(super) fn a_deletion_selects_by_its_filter(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let values = vec![set("a", b"ab"), set("b", b"b"), set("c", b"ac"), set("d", b"ad")];
     commit(&mut writer, vec![write(vec![], values)]);
@@ -129,13 +129,13 @@ pub(super) fn a_deletion_chooses_by_its_filter(engine: &impl Engine) {
     assert_eq!(bytes(b"").encoding, Encoding::Bytes);
 }
 
-/// What was found out before the commit holds for entries of the same commit only.
-pub(super) fn a_deletion_looks_again_at_what_has_changed(engine: &impl Engine) {
+/// Results computed before the commit apply only to entries that have not changed since.
+pub(super) fn a_deletion_filters_changed_entries_again(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let values = vec![set("a", b"a"), set("b", b"b"), set("c", b"a"), set("d", b"b")];
     commit(&mut writer, vec![write(vec![], values)]);
-    // All was held against { $startsWith: the byte "a" }; of two entries the opposite was told, so that
-    // it shows whether it was believed.
+    // The results of { $startsWith: the byte "a" }. Two of them are wrong on purpose, so that the
+    // test shows whether they are used.
     let told = [("a", false), ("b", true), ("c", true), ("d", false)];
     let known: Known = told.iter().map(|(name, met)| (key(name), (1, *met))).collect();
     let filter = Some(b"\xa1\x6b$startsWith\x41a".to_vec());
@@ -155,10 +155,10 @@ pub(super) fn a_deletion_looks_again_at_what_has_changed(engine: &impl Engine) {
     assert_eq!(left, [true, false, true, false, false, true]);
 }
 
-/// A filter over large values kept all other writes waiting for 14.8 s.
-pub(super) fn a_deletion_does_not_keep_others_waiting_for_its_filter(engine: &impl Engine) {
+/// A filter over large values once made all other writes wait for 14.8 s.
+pub(super) fn a_filter_does_not_block_other_writes(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
-    // An array of 60,000 numbers, and a filter that walks through it forty times.
+    // An array of 60,000 numbers, and a filter that visits all of it forty times.
     let array = [&[0x99, 0xea, 0x60][..], &[7; 60_000]].concat();
     let value = |bytes: &[u8]| EncodedValue { encoding: Encoding::Cbor, bytes: bytes.to_vec() };
     let set = |name: &str, bytes: &[u8]| Mutation::Set {
@@ -178,7 +178,8 @@ pub(super) fn a_deletion_does_not_keep_others_waiting_for_its_filter(engine: &im
         known: known.clone(),
         ..within("a", "z", usize::MAX)
     };
-    // It ends in front of what would take too long; in one commit nothing is deleted then.
+    // The step ends before the entry that would take too long; in one commit nothing is deleted
+    // then.
     let none = Known::new();
     let whole = Deletion { beyond: Beyond::Refuse(100), ..of(&none) };
     let stopped =
@@ -191,7 +192,7 @@ pub(super) fn a_deletion_does_not_keep_others_waiting_for_its_filter(engine: &im
     assert_eq!(commit(&mut writer, vec![deletion(whole)]), [deleted(2, 3, None)]);
 }
 
-pub(super) fn a_deletion_is_bounded_or_refused(engine: &impl Engine) {
+pub(super) fn a_deletion_is_bounded_or_rejected(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let total = DELETE_STEP_ROWS_MAX + 10;
     let names: Vec<String> = (0..total).map(|n| format!("{n:05}")).collect();
@@ -202,7 +203,7 @@ pub(super) fn a_deletion_is_bounded_or_refused(engine: &impl Engine) {
     let Decision::Rejected(error) = &refused[0] else { panic!("{refused:?}") };
     assert!(error.message().contains("limits.mutationsMax"), "{}", error.message());
     assert!(get(&mut reader, "00000").is_some());
-    // A step looks at no more than its bound, and goes on behind it.
+    // A step examines no more than its bound; the next one continues behind it.
     let Decision::Deleted(step) =
         commit(&mut writer, vec![deletion(within("", "z", 9999))]).remove(0)
     else {

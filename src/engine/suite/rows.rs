@@ -1,4 +1,4 @@
-//! The laws of commits and of reading what they leave.
+//! The rules of commits and reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ fn scan(reader: &mut impl Reader, start: &str, end: &str, reverse: bool, max: us
     keys
 }
 
-pub(super) fn what_is_committed_is_read(engine: &impl Engine) {
+pub(super) fn committed_entries_are_read(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     assert_eq!(get(&mut reader, "a"), None);
     let writes = vec![write(vec![], vec![set("a", b"1"), set("b", b"2")]), write(vec![], vec![])];
@@ -83,7 +83,7 @@ pub(super) fn writes_of_a_batch_see_each_other(engine: &impl Engine) {
     assert_eq!(get(&mut reader, "n"), Some((3, 11_u64.to_le_bytes().to_vec())));
 }
 
-pub(super) fn large_values_come_back_and_go(engine: &impl Engine) {
+pub(super) fn large_values_are_stored_and_removed(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     for len in [900, 950, 960, 1000, 5000, 60_000, 10, 2000] {
         let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
@@ -96,7 +96,7 @@ pub(super) fn large_values_come_back_and_go(engine: &impl Engine) {
     assert_eq!(get(&mut reader, "a"), None);
 }
 
-pub(super) fn scans_are_ordered_and_stop_when_told(engine: &impl Engine) {
+pub(super) fn scans_are_ordered_and_stop_on_request(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let names = ["d", "a", "c", "b", "e"];
     commit(&mut writer, vec![write(vec![], names.map(|name| set(name, b"")).to_vec())]);
@@ -113,7 +113,7 @@ fn uuids_of(decision: &Decision) -> Vec<Uuid> {
     resolved.iter().map(|resolved| resolved.uuid).collect()
 }
 
-/// Sets `<uuid>` and another key's value to it, and a third key's value to another UUID.
+/// Sets the key `<uuid>` and another key to the same UUID, and a third key to another UUID.
 fn with_placeholders() -> AtomicWrite {
     let nil = std::str::from_utf8(crate::codec::uuid::NIL_TEXT).unwrap();
     let patch = |target, offset, placeholder| Patch { target, offset, placeholder };
@@ -129,10 +129,10 @@ fn with_placeholders() -> AtomicWrite {
     AtomicWrite::new(parts, &Limits::default()).unwrap()
 }
 
-pub(super) fn uuids_rise_from_commit_to_commit(engine: &impl Engine) {
+pub(super) fn uuids_increase_from_commit_to_commit(engine: &impl Engine) {
     let mut reader = engine.reader().unwrap();
     let mut all = Vec::new();
-    // Each writer stands for another process, and the clock falls.
+    // Each writer stands for another process; the clock runs backwards.
     for round in 0..4 {
         let mut writer = engine.writer().unwrap();
         let writes = vec![with_placeholders(), with_placeholders()];
@@ -150,8 +150,8 @@ pub(super) fn uuids_rise_from_commit_to_commit(engine: &impl Engine) {
     assert!(all.is_sorted_by(|a, b| a < b), "{all:x?}");
 }
 
-pub(super) fn a_second_writer_thread_never_mixes_with_the_first(engine: &impl Engine) {
-    // Two writers stand for two processes: every sum must count.
+pub(super) fn two_writers_do_not_interleave(engine: &impl Engine) {
+    // Two writers stand for two processes; every sum must count.
     let engine_writers = [engine.writer().unwrap(), engine.writer().unwrap()];
     let done = Arc::new(AtomicUsize::new(0));
     std::thread::scope(|scope| {

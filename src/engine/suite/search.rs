@@ -1,4 +1,4 @@
-//! The laws of full-text indexes.
+//! The rules of full-text indexes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,8 +44,8 @@ fn spec() -> IndexSpec {
     }
 }
 
-/// A search went on for seconds after its caller had gone.
-pub(super) fn a_search_ends_when_it_is_told_to(engine: &impl Engine) {
+/// A search once continued for seconds after its caller had gone.
+pub(super) fn a_search_can_be_cancelled(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     writer.create_index(&spec(), soon()).unwrap();
     for first in (0..1000).step_by(250) {
@@ -54,7 +54,7 @@ pub(super) fn a_search_ends_when_it_is_told_to(engine: &impl Engine) {
     }
     let mut reader = engine.reader().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
-    // Before the first hit: all of them are ordered first.
+    // Before the first hit, because all hits are sorted first.
     let asks = asked.clone();
     let ends: GoesOn = Arc::new(move || asks.fetch_add(1, Ordering::SeqCst) < 3);
     let mut find = |goes_on: &GoesOn, text: &str| {
@@ -70,7 +70,7 @@ pub(super) fn a_search_ends_when_it_is_told_to(engine: &impl Engine) {
         assert_eq!(find(&ends, text), (Err(Kind::Unavailable), 0), "{text}");
         assert_eq!(asked.load(Ordering::SeqCst), 4);
     }
-    // The reader is as before, and the next search is not ended.
+    // The reader remains usable, and the next search is not cancelled.
     let goes_on: GoesOn = Arc::new(|| true);
     assert_eq!(find(&goes_on, "word"), (Ok(()), 1000));
     assert_eq!(found_at(&mut reader, "a7 b7", NOW), ["7"]);
@@ -157,7 +157,7 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
     assert_eq!(found(&mut reader, "red"), [""; 0]);
     assert_eq!(found(&mut reader, "blue"), ["a"]);
 
-    // An end is an end, however late the sweep; a value without text is no document.
+    // An expired entry is absent before the sweep; a value without text is no document.
     let ending = doc_until("e", "brief", Some(NOW + 5));
     let bytes = Mutation::Set {
         key: of(&["d", "b"]),
@@ -176,7 +176,7 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
     reader.release();
 }
 
-pub(super) fn an_index_follows_what_is_calculated_moved_deleted_and_left(engine: &impl Engine) {
+pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     writer.create_index(&spec(), soon()).unwrap();
     let at = |name: &str| of(&["d", name]);
@@ -196,13 +196,13 @@ pub(super) fn an_index_follows_what_is_calculated_moved_deleted_and_left(engine:
     assert_eq!(found(&mut reader, "\"z x y\""), ["a"]);
     assert_eq!(found(&mut reader, "z"), ["a", "b"]);
 
-    // A number in place of text.
+    // A number replaces the text.
     let operand = EncodedValue::le64(5);
     let sum = Mutation::Arith { op: Arith::Sum, key: at("n"), operand };
     commit(&mut writer, vec![write(vec![], vec![Mutation::Delete { key: at("n") }, sum])]);
     assert_eq!(found(&mut reader, "x"), ["a"]);
 
-    // An end that moves takes the entry along, forward and back.
+    // Changing the expiry makes the entry absent or present.
     let set_expiry = |name: &str, expire_at_ms| {
         let set_expiry = Mutation::SetExpiry { key: at(name), expire_at_ms, required: true };
         write(vec![], vec![set_expiry])
@@ -214,7 +214,7 @@ pub(super) fn an_index_follows_what_is_calculated_moved_deleted_and_left(engine:
     commit(&mut writer, vec![set_expiry("b", Some(NOW))]);
     assert_eq!(found(&mut reader, "z"), ["a"]);
 
-    // What a dead message leaves takes the place of what was there.
+    // The value of a dead message replaces the entry.
     let message = Message {
         due_ms: NOW,
         keys_if_undelivered: vec![at("a"), at("left")],
@@ -250,7 +250,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     let name = |at: usize| format!("n{at:05}");
     let sets = (0..count).map(|at| write(vec![], vec![doc(&name(at), "old")]));
     commit(&mut writer, sets.collect());
-    // Its bytes begin like the prefix's, but it is another string.
+    // Its bytes begin like the prefix, but it is another string.
     let other = Key::from_encoded(b"\x02d\x00\xff\x00\x02x\x00".to_vec());
     let value = EncodedValue {
         encoding: Encoding::Cbor,
@@ -266,7 +266,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     reader.release();
     assert_eq!(found(&mut reader, "old").len(), INDEX_BUILD_ROWS_MAX);
     assert_eq!(infos(&mut reader)[0].scanned, INDEX_BUILD_ROWS_MAX as u64);
-    // In front of the builder and behind it.
+    // Before and behind the position of the builder.
     let last = name(count - 1);
     let changes = vec![doc(&name(0), "new"), doc(&last, "new"), doc("z", "new old")];
     commit(&mut writer, vec![write(vec![], changes)]);
@@ -278,13 +278,13 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     assert!(!writer.next_deadlines().unwrap().building);
 }
 
-pub(super) fn hits_are_ranked_paged_and_marked(engine: &impl Engine) {
+pub(super) fn hits_are_ranked_paged_and_highlighted(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     writer.create_index(&spec(), soon()).unwrap();
     let texts = ["bike", "a bike <b> in a very long text about other things", "bike", "bike bike"];
     let mut mutations: Vec<_> =
         texts.iter().enumerate().map(|(at, text)| doc(&at.to_string(), text)).collect();
-    // So that the term is rare: else BM25 has little to tell.
+    // Makes the term rare, since BM25 ranks common terms alike.
     mutations.extend((0..20).map(|at| doc(&format!("x{at}"), "something else")));
     commit(&mut writer, vec![write(vec![], mutations)]);
     let all = search(&mut reader, &query("bike"), 10, NOW).unwrap();
@@ -307,7 +307,7 @@ pub(super) fn hits_are_ranked_paged_and_marked(engine: &impl Engine) {
     assert_eq!(marked.snippets[3], [(0, "a <b>bike</b> <b> in…".to_owned())]);
 }
 
-pub(super) fn indexes_are_listed_refused_and_dropped(engine: &impl Engine) {
+pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let refused = search(&mut reader, &query("a"), 1, NOW).err().unwrap();
     assert!(refused.message().contains("no index covers this prefix"), "{refused}");
@@ -333,15 +333,15 @@ pub(super) fn indexes_are_listed_refused_and_dropped(engine: &impl Engine) {
     assert!(writer.drop_index(&IndexChoice::Name("docs".into()), soon()).unwrap());
     assert!(writer.drop_index(&IndexChoice::Prefix(of(&["d", "e"])), soon()).unwrap());
     assert_eq!(infos(&mut reader), []);
-    // And again, over rows that are there by now.
+    // Again, over entries that exist by now.
     commit(&mut writer, vec![write(vec![], vec![doc("a", "red")])]);
     writer.create_index(&spec(), soon()).unwrap();
     assert!(!writer.build_indexes(NOW, soon()).unwrap());
     assert_eq!(found(&mut reader, "red"), ["a"]);
 }
 
-/// What the parser lets through at its bounds must not be too much for FTS5.
-pub(super) fn the_largest_queries_are_carried_out(engine: &impl Engine) {
+/// The largest queries that the parser accepts must work in FTS5.
+pub(super) fn the_largest_queries_are_executed(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     writer.create_index(&spec(), soon()).unwrap();
     commit(&mut writer, vec![write(vec![], vec![doc("a", "a b c")])]);

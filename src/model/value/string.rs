@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_surrogates_are_taken_and_pairs_are_not() {
+    fn lone_surrogates_are_accepted_and_pairs_are_not() {
         assert!(accepted(&[]));
         assert!(accepted(&["😀é".as_bytes()]));
         assert!(accepted(&[&HIGH]));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_refused() {
+    fn invalid_bytes_are_rejected() {
         assert!(!accepted(&[&[0xed, 0xa0]]));
         assert!(!accepted(&[&[0xc0, 0x80]]));
         assert!(!accepted(&[&[0xf5, 0x80, 0x80, 0x80]]));
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_from_the_rest() {
+    fn only_well_formed_strings_are_text() {
         assert_eq!(JsString::from("é").as_str(), Some("é"));
         assert_eq!(JsString::from_wtf8(HIGH.to_vec()).unwrap().as_str(), None);
     }
 
     #[test]
-    fn array_indexes_have_one_spelling() {
+    fn only_canonical_array_indexes_are_indexes() {
         let index = |text: &str| JsString::from(text).as_array_index();
         assert_eq!(index("0"), Some(0));
         assert_eq!(index("4294967294"), Some(4_294_967_294));

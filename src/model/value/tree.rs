@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_other_values_name_nothing() {
+    fn ids_of_other_values_have_no_node() {
         let mut large = Value::new(Node::Null);
         let second = large.push(Node::Null);
         let mut small = Value::new(Node::Null);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_known_by_name() {
+    fn classes_are_found_by_name() {
         assert_eq!(ErrorName::from_name("URIError"), Some(ErrorName::UriError));
         assert_eq!(ErrorName::from_name("AggregateError"), None);
         let float16 = ViewClass::from_name("Float16Array");

@@ -1,7 +1,7 @@
-//! The operating system's announcements of writes to files: one watcher for all of them.
+//! Notifications of the operating system about writes to files, by one watcher for all files.
 //!
-//! What the operating system refuses (its instances, watches or descriptors are used up) is asked
-//! for again, after ever longer pauses; meanwhile the files are polled.
+//! If the operating system refuses a watch (its instances, watches or descriptors are used up), the
+//! request is repeated with growing pauses; meanwhile the files are polled.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,33 +13,33 @@ use notify::{Event, EventHandler, EventKind, RecommendedWatcher, RecursiveMode, 
 use super::schedule::{FileId, retry_delay, tick};
 use crate::engine::Refusal;
 
-/// How long further announcements are left to the operating system, which merges those that wait:
-/// each of our own commits is several, and they must not cost as much as the commit.
+/// Pause after an announcement, in which the operating system merges further ones. Each commit of
+/// this process causes several, which must not cost as much as the commit.
 const ANNOUNCEMENT_PAUSE: Duration = Duration::from_millis(2);
 
-/// Announcements that come within this time after a pause were read together with the one before it.
+/// An announcement this soon after a pause was read together with the one before it.
 const ANNOUNCEMENT_BATCH: Duration = Duration::from_micros(100);
 
-/// What was announced.
+/// The subject of an announcement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Announced {
     File(PathBuf),
-    /// The operating system has lost count.
+    /// The operating system has dropped announcements.
     Anything,
 }
 
-/// The watcher, and the files that it has been told of.
+/// The watcher, and the files that it watches.
 pub(super) struct Announcer<Tell> {
     tell: Tell,
     watcher: Option<RecommendedWatcher>,
-    /// The registration for which a file was told of. A new registration may mean a new file of the
-    /// same name, so that it is told of again.
+    /// The registration for which a file is watched. A new registration may be a new file of the
+    /// same name, so it needs a new watch.
     announced: HashMap<PathBuf, FileId>,
-    /// Files that the operating system has refused to announce.
+    /// Files whose watch the operating system refuses.
     refused: HashMap<PathBuf, FileId>,
-    /// Why, at its last try, and since when it refuses anything.
+    /// The error of the last attempt, and the time of the first refusal.
     refusal: Option<Refusal>,
-    /// Something about this has changed.
+    /// Whether the refusals have changed since the last [`Self::take_news`].
     news: bool,
     refusals: u32,
     retry_at: Option<Instant>,
@@ -59,7 +59,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
         }
     }
 
-    /// What is refused, if that has changed since the last call.
+    /// The refused files, if they have changed since the last call.
     pub(super) fn take_news(&mut self) -> Option<HashMap<PathBuf, Refusal>> {
         if !std::mem::take(&mut self.news) {
             return None;
@@ -76,28 +76,28 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
         )
     }
 
-    /// How long files may go without a look.
+    /// The interval of polling.
     pub(super) fn tick(&self) -> Duration {
         tick(cfg!(target_os = "linux") && self.refused.is_empty())
     }
 
-    /// When to call [`Self::retry`].
+    /// The time at which to call [`Self::retry`].
     pub(super) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
 
-    /// A file is watched on behalf of this registration, or of none any more.
+    /// Watches a file for this registration; `None` ends the watch.
     pub(super) fn follow(&mut self, path: PathBuf, registration: Option<FileId>, now: Instant) {
         self.news |= self.refused.remove(&path).is_some();
         if self.announced.get(&path).copied() == registration {
             return;
         }
         if self.announced.remove(&path).is_some() {
-            // If the file is gone, so is the watch.
+            // If the file is gone, its watch is gone too.
             let _ended = self.attempt(now, |watcher| watcher.unwatch(&path));
         }
         let Some(registration) = registration else { return };
-        // While the operating system refuses, it is asked at the time of the next try only.
+        // While the operating system refuses, only [`Self::retry`] asks it.
         if self.retry_at.is_some_and(|at| at > now) {
             self.refused.insert(path, registration);
             self.news = true;
@@ -106,7 +106,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
         }
     }
 
-    /// Asks again for what was refused, if it is time.
+    /// Repeats the refused requests, if it is time.
     pub(super) fn retry(&mut self, now: Instant) {
         if self.retry_at.is_none_or(|at| at > now) {
             return;
@@ -152,8 +152,8 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
         }
     }
 
-    /// `notify` panics where its thread could not be started, or has ended: then the watcher is
-    /// given up, and the next try makes another.
+    /// `notify` panics if its thread could not start or has ended. The watcher is dropped then, and
+    /// the next attempt creates another.
     fn attempt(
         &mut self,
         now: Instant,
@@ -180,7 +180,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
     }
 }
 
-/// Without the path: a client of a server may read the reason, but must not learn the path.
+/// The text without the path: a client of a server may read the text, but must not learn the path.
 fn reason_of(mut error: notify::Error) -> String {
     error.paths.clear();
     error.to_string()
@@ -193,9 +193,8 @@ impl<Tell> Drop for Announcer<Tell> {
     }
 }
 
-/// Passes on what matters, and then leaves the operating system alone for a moment. Once for all
-/// events that are read together, however many files they are about: the watcher's thread also
-/// begins and ends watches.
+/// Forwards announcements, then pauses so that the operating system merges further ones. It pauses
+/// once for all events that are read together: the watcher's thread also starts and ends watches.
 struct Paced<Tell> {
     tell: Tell,
     paused: Option<Instant>,
@@ -221,7 +220,8 @@ impl<Tell: Fn(Announced) + Send + 'static> EventHandler for Paced<Tell> {
     }
 }
 
-/// What an event says. Opening and closing a log, as each connection does, is not writing it.
+/// The announcements of an event. Opening or closing a log, as each connection does, is not a
+/// write.
 fn announcements(event: notify::Result<Event>) -> Vec<Announced> {
     match event {
         Ok(event) if event.need_rescan() => vec![Announced::Anything],

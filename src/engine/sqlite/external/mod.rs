@@ -1,11 +1,10 @@
-//! Noticing other processes' commits.
+//! Detects commits of other processes.
 //!
 //! A commit appends to the `-wal` file, which the operating system announces (inotify, kqueue,
-//! ReadDirectoryChangesW); a slow tick covers file systems that announce nothing. The announcement
-//! comes before the commit: the log is written, then synced, and only then does the wal-index
-//! header change. So each announcement is followed by checks at ever longer intervals. A check
-//! that finds another header reads the commit counter, and compares it with the commits of this
-//! process in [`OwnCommits`].
+//! ReadDirectoryChangesW); slow polling covers file systems without announcements. The announcement
+//! precedes the commit: the log is written and synced before the header of the wal-index changes.
+//! So each announcement is followed by checks at growing intervals. A check that finds a new header
+//! reads the commit counter and compares it with the commits of this process ([`OwnCommits`]).
 //!
 //! All files of the process share one watcher and one thread ([`service`]).
 
@@ -25,25 +24,26 @@ use super::wal_index::{Header, WalIndex};
 use crate::engine::ExternalWatch;
 use crate::model::{Error, Kind, Result};
 
-/// The commits of this process, as its writer notes them.
+/// The commits of this process, recorded by its writer.
 #[derive(Default)]
 pub(super) struct OwnCommits {
-    /// The commit counter as our last commit left it.
+    /// The commit counter after the last commit of this process.
     version: AtomicU64,
-    /// How often our writer, under the write lock, has found a counter that it did not leave.
+    /// How often the writer, holding the write lock, has found a counter that another process had
+    /// changed.
     external_commits: AtomicU64,
 }
 
 impl OwnCommits {
-    /// The writer has the lock and finds this counter.
+    /// Records that the writer has the write lock and reads this counter.
     pub(super) fn found(&self, version: u64) {
         if self.version.load(Ordering::Acquire) != version {
             self.external_commits.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// The writer has committed, and left this counter. Must follow the commit: noted before one
-    /// that then fails, the same counter could be another process's next.
+    /// Records that the writer has committed with this counter. Must follow the commit: if a commit
+    /// failed after being recorded, another process's commit with the same counter would be missed.
     pub(super) fn left(&self, version: u64) {
         self.version.store(version, Ordering::Release);
     }
@@ -57,8 +57,8 @@ impl OwnCommits {
     }
 }
 
-/// Watches until the guard is dropped. `connection` has read the file, and does not wait for locks:
-/// its reads are made on the thread that all watched files share.
+/// Watches until the guard is dropped. `connection` must have read the file and must not wait for
+/// locks, because all watched files share the thread that reads with it.
 pub(super) fn watch(
     connection: Arc<Mutex<Connection>>,
     wal: PathBuf,
@@ -70,18 +70,19 @@ pub(super) fn watch(
     Ok(ExternalWatch::new(registration))
 }
 
-/// Tells whether another process has committed since the last look.
+/// Checks whether another process has committed since the last check.
 struct Looker {
-    /// `None` only while it is dropped, which needs the connection too.
+    /// `None` only during drop, which needs the connection too.
     counter: Option<Counter>,
     index: WalIndex,
     own: Arc<OwnCommits>,
     wake: Box<dyn Fn() + Send>,
-    /// The header at the last look.
+    /// The header at the last check.
     seen: Option<Header>,
-    /// The number of external commits that our writer had met at that look.
+    /// The number of external commits that the writer had found at that check.
     external_commits: u64,
-    // Last: it keeps the wal-index mapped, and the statement alive.
+    // Last field, so that it is dropped last: it keeps the wal-index mapped and the statement
+    // valid.
     connection: Arc<Mutex<Connection>>,
 }
 
@@ -94,7 +95,7 @@ impl Looker {
         let held = connection.lock();
         let sql = "SELECT version FROM data_version WHERE k = 0";
         let mut counter = Counter(Statement::prepare(&held, sql)?);
-        // The mapping exists once something was read.
+        // The mapping exists only after a read.
         counter.read()?;
         let Some(index) = WalIndex::of(&held) else {
             let reason = "the database is not in WAL mode, so it cannot be watched";
@@ -111,7 +112,7 @@ impl Looker {
         if self.seen == Some(header) {
             return;
         }
-        // The first look wakes too: nothing has told of what was committed before it.
+        // The first check always wakes: commits before it were not announced.
         let first = self.seen.replace(header).is_none();
         let met = self.own.external_commits();
         let held = self.connection.lock();
@@ -133,7 +134,7 @@ impl Drop for Looker {
     }
 }
 
-/// The database's commit counter, as the file has it now.
+/// Reads the commit counter of the file.
 struct Counter(Statement);
 
 impl Counter {

@@ -1,5 +1,5 @@
-//! When to look at which file: soon and ever more seldom after an announcement, else at a slow
-//! tick that all files share.
+//! The times at which files are checked: at growing intervals after an announcement, otherwise at a
+//! slow interval that all files share.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,34 +11,34 @@ use crate::model::{
 /// The number of a watched file.
 pub(super) type FileId = u64;
 
-/// How soon after an announcement to look; each further wait is twice as long.
+/// Delay of the first check after an announcement; it doubles for each further one.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 
-/// The longest time between two looks at a file.
+/// The polling interval of files.
 pub(super) fn tick(announced: bool) -> Duration {
     Duration::from_millis(if announced { EXTERNAL_POLL_MS } else { EXTERNAL_POLL_UNANNOUNCED_MS })
 }
 
-/// How long to wait before the operating system is asked again for what it has refused so often.
+/// Pause before the operating system is asked again after so many refusals.
 pub(super) fn retry_delay(refusals: u32) -> Duration {
     let doubled = EXTERNAL_RETRY_MS.saturating_mul(1 << refusals.saturating_sub(1).min(16));
     Duration::from_millis(doubled.min(EXTERNAL_RETRY_MS_MAX))
 }
 
-/// The next look at a file that was announced.
+/// The next check of an announced file.
 struct Look {
     at: Instant,
     wait: Duration,
 }
 
-/// The times of the next looks.
+/// The times of the next checks.
 pub(super) struct Schedule {
-    /// When all files are looked at.
+    /// The time at which all files are checked.
     tick_at: Instant,
     announced: HashMap<FileId, Look>,
 }
 
-/// What is to be looked at.
+/// The files to check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
     All,
@@ -50,13 +50,13 @@ impl Schedule {
         Self { tick_at: now, announced: HashMap::new() }
     }
 
-    /// A file has just come: it is looked at now.
+    /// Adds a file, which is checked at once.
     pub(super) fn came(&mut self, file: FileId, now: Instant) {
         self.announced.insert(file, Look { at: now, wait: FIRST_LOOK });
     }
 
-    /// A commit to a file is under way. A look that is nearer stays: announcements that follow each
-    /// other quickly put none off.
+    /// Schedules checks after an announcement. An earlier check keeps its time, so frequent
+    /// announcements do not postpone it.
     pub(super) fn announced(&mut self, file: FileId, now: Instant) {
         let first = now + FIRST_LOOK;
         let at = self.announced.get(&file).map_or(first, |look| look.at.min(first));
@@ -67,14 +67,14 @@ impl Schedule {
         self.announced.remove(&file);
     }
 
-    /// When to come back.
+    /// The time of the next check.
     pub(super) fn next(&self) -> Instant {
         self.announced.values().map(|look| look.at).fold(self.tick_at, Instant::min)
     }
 
-    /// Takes what is due, and sets the time of the look after it: at most `tick` from now.
+    /// Takes the files that are due and schedules their next check, at most `tick` from now.
     pub(super) fn take(&mut self, now: Instant, tick: Duration) -> Due {
-        // A tick that has become shorter counts at once.
+        // A shorter interval takes effect at once.
         self.tick_at = self.tick_at.min(now + tick);
         let mut due = Vec::new();
         self.announced.retain(|file, look| {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_after_an_announcement_become_ever_rarer_until_only_the_tick_is_left() {
+    fn the_interval_of_checks_grows_up_to_the_tick() {
         let start = Instant::now();
         let mut schedule = Schedule::new(start);
         assert_eq!(schedule.take(start, SECOND), Due::All);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_that_follow_each_other_put_no_look_off() {
+    fn frequent_announcements_do_not_postpone_a_check() {
         let start = Instant::now();
         let mut schedule = Schedule::new(start + SECOND);
         schedule.announced(7, start);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_that_becomes_shorter_counts_at_once() {
+    fn a_shorter_tick_takes_effect_at_once() {
         let start = Instant::now();
         let mut schedule = Schedule::new(start);
         assert_eq!(schedule.take(start, SECOND), Due::All);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_asked_for_ever_more_seldom() {
+    fn the_pause_after_refusals_grows() {
         assert_eq!(retry_delay(1), Duration::from_millis(EXTERNAL_RETRY_MS));
         assert_eq!(retry_delay(2), Duration::from_millis(EXTERNAL_RETRY_MS * 2));
         assert_eq!(retry_delay(u32::MAX), Duration::from_millis(EXTERNAL_RETRY_MS_MAX));

@@ -1,8 +1,8 @@
-//! The watch over all files of the process: one watcher of the operating system, one thread.
+//! Watches all files of the process with one watcher of the operating system and one thread.
 //!
-//! Invariant: a look at a file never overlaps another one at it, and none begins after its
-//! registration was dropped. The lock of the registrations is never held over a look, nor over a
-//! call of the watcher, whose thread takes it to announce.
+//! Invariant: checks of a file never overlap, and none starts after its registration was dropped.
+//! The lock of the registrations is never held during a check or a call of the watcher, whose
+//! thread takes it to announce.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,20 +18,20 @@ use super::schedule::{Due, FileId, Schedule};
 use crate::engine::{ExternalWatchGuard, Refusal};
 use crate::model::{EXTERNAL_LINGER_MS, Error, Kind, Result};
 
-/// Looks at a file. It waits for nothing: all other files wait for it.
+/// Checks a file. It must not block, because all other files wait for it.
 pub(super) type Look = Box<dyn FnMut() + Send>;
 
 static SERVICE: LazyLock<Service> = LazyLock::new(Service::default);
 
 thread_local! {
-    /// Whether this is the service's thread.
+    /// Whether the current thread is that of the service.
     static SERVES: Cell<bool> = const { Cell::new(false) };
 }
 
 #[derive(Default)]
 struct Service {
     registered: Mutex<Registered>,
-    /// Something came, left, or was announced.
+    /// Notified of a new or dropped registration, and of an announcement.
     arrived: Condvar,
 }
 
@@ -39,27 +39,27 @@ struct Service {
 struct Registered {
     next_id: FileId,
     files: BTreeMap<FileId, Arc<File>>,
-    /// The registrations of a path, in their order.
+    /// The registrations of a path, oldest first.
     by_path: HashMap<PathBuf, Vec<FileId>>,
-    /// Registrations that the thread has not looked at yet.
+    /// Registrations that have not been checked yet.
     came: Vec<FileId>,
-    /// Paths whose registrations have changed, and those that have left.
+    /// Paths with changed registrations, and the registration that was dropped.
     altered: Vec<(PathBuf, Option<FileId>)>,
     announced: HashSet<PathBuf>,
     all_announced: bool,
-    /// What the operating system refuses to announce, by path, and why.
+    /// The refusals of the operating system, by path.
     refused: HashMap<PathBuf, Refusal>,
-    /// The thread is there.
+    /// Whether the thread runs.
     running: bool,
 }
 
 struct File {
     path: PathBuf,
-    /// `None` once the registration has been dropped.
+    /// `None` after the registration was dropped.
     look: Mutex<Option<Look>>,
 }
 
-/// Watches a file until the registration is dropped; the first look comes by itself.
+/// Watches a file until the registration is dropped; checks it once at the start.
 ///
 /// # Errors
 /// `Unavailable` if the thread cannot be started.
@@ -82,8 +82,8 @@ pub(super) fn register(path: PathBuf, look: Look) -> Result<Registration> {
     Ok(Registration { id, file })
 }
 
-/// Ends the watch over a file when dropped. A look that is under way is waited for, but on the
-/// service's own thread, where it is the caller.
+/// Ends the watch of a file when dropped. Waits for a check in progress, unless the check itself
+/// drops it.
 pub(super) struct Registration {
     id: FileId,
     file: Arc<File>,
@@ -118,7 +118,7 @@ impl Drop for Registration {
 
 fn serve() {
     SERVES.set(true);
-    // A panic outside of a look is a fault of this file: the watches go on all the same.
+    // A panic outside of a check is a bug of this file; the watches continue.
     while catch_unwind(|| SERVICE.run()).is_err() {
         tracing::error!("the watch for other processes met a panic; please report this");
         SERVICE.registered.lock().tell_all_again();
@@ -137,10 +137,10 @@ fn tell(announced: Announced) {
     SERVICE.arrived.notify_one();
 }
 
-/// What one round of the thread begins with.
+/// The input of one round of the thread.
 #[derive(Default)]
 struct Round {
-    /// Paths with the registration on whose behalf they are watched.
+    /// Paths with the registration for which they are watched.
     altered: Vec<(PathBuf, Option<FileId>)>,
     left: Vec<FileId>,
     came: Vec<FileId>,
@@ -179,7 +179,7 @@ impl Registered {
         }
     }
 
-    /// For a thread that has lost what it knew.
+    /// Registers everything again after a panic.
     fn tell_all_again(&mut self) {
         self.came = self.files.keys().copied().collect();
         self.altered = self.files.values().map(|file| (file.path.clone(), None)).collect();
@@ -187,7 +187,7 @@ impl Registered {
 }
 
 impl Service {
-    /// Looks at files as long as there are any, and a while longer.
+    /// Checks files until none has been registered for a while.
     fn run(&self) {
         let mut announcer = Announcer::new(tell);
         let mut schedule = Schedule::new(Instant::now());
@@ -203,7 +203,7 @@ impl Service {
                 self.registered.lock().refused = refused;
             }
             round.left.into_iter().for_each(|file| schedule.left(file));
-            // Behind the beginning of its announcements: from here on nothing is missed.
+            // Taken after the announcements were enabled, so that no commit is missed.
             let now = Instant::now();
             round.came.into_iter().for_each(|file| schedule.came(file, now));
             round.announced.into_iter().for_each(|file| schedule.announced(file, now));
@@ -213,7 +213,7 @@ impl Service {
         }
     }
 
-    /// Waits for news, or for that time; `None` when nothing has been watched for long.
+    /// Waits for news or until a time; `None` after a long time without files.
     fn wait(&self, until: Option<Instant>) -> Option<Round> {
         let mut registered = self.registered.lock();
         let leave_at = Instant::now() + Duration::from_millis(EXTERNAL_LINGER_MS);
@@ -253,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// A guard against hanging.
+    /// Guards against hanging.
     const HANG: Duration = Duration::from_secs(20);
 
     fn file(folder: &tempfile::TempDir, name: &str) -> PathBuf {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn all_registrations_of_a_file_are_looked_at_until_they_are_dropped() {
+    fn every_registration_is_checked_until_it_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(&folder, "wal");
         let (first, looks) = telling(&path);
@@ -277,7 +277,7 @@ mod tests {
         looks.recv_timeout(HANG).unwrap();
         others.recv_timeout(HANG).unwrap();
         drop(first);
-        // The look went with its registration.
+        // The registration drops its check, and so the sender.
         while looks.try_recv().is_ok() {}
         assert!(looks.recv_timeout(HANG).is_err());
         while others.try_recv().is_ok() {}
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_panics_keeps_no_other_file_waiting() {
+    fn a_panic_in_a_check_does_not_stop_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let times = Arc::new(AtomicUsize::new(0));
         let looked = times.clone();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_may_be_dropped_by_its_own_look() {
+    fn a_check_can_drop_its_registration() {
         let folder = tempfile::tempdir().unwrap();
         let own: Arc<Mutex<Option<Registration>>> = Arc::default();
         let (ended, end) = channel();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_a_registration_waits_for_the_look_that_is_under_way() {
+    fn dropping_a_registration_waits_for_its_check() {
         let folder = tempfile::tempdir().unwrap();
         let (begin, begun) = channel();
         let looking = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! One index: its two tables, and how a document gets in and out.
+//! One index: its two tables, and adding and removing documents.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,7 @@ use super::super::statement::Statement;
 use crate::model::{Encoding, IndexSpec, Result, Tokenizer};
 use crate::search::Texts;
 
-/// An index as a writer keeps it.
+/// The statements of a writer for an index.
 pub(super) struct Index {
     id: i64,
     spec: IndexSpec,
@@ -21,7 +21,7 @@ pub(super) struct Index {
     delete: Statement,
 }
 
-/// The tables of an index. `k` is not indexed: it leads from a hit to the entry.
+/// The tables of an index. `k` is not indexed; it is the key of the entry of a hit.
 pub(super) fn tables(id: i64, spec: &IndexSpec) -> String {
     let tokenize = match spec.tokenizer {
         Tokenizer::Unicode61 => "unicode61",
@@ -41,7 +41,7 @@ pub(super) fn tables(id: i64, spec: &IndexSpec) -> String {
     )
 }
 
-/// A list with something for each column: `f0`, `f1`, ….
+/// A list with one item for each column: `f0`, `f1`, ….
 fn columns(spec: &IndexSpec, show: impl Fn(String) -> String) -> String {
     let all: Vec<_> = (0..spec.fields.len()).map(|at| show(format!("f{at}"))).collect();
     all.join(", ")
@@ -85,7 +85,7 @@ impl Index {
         self.spec.covers(key)
     }
 
-    /// Makes the document of a key that of a value, or of none.
+    /// Replaces the document of a key with that of a value, or removes it.
     pub(super) fn put(&mut self, key: &[u8], value: Option<(Encoding, &[u8])>) -> Result<()> {
         let texts = value.and_then(|(encoding, bytes)| self.texts.of(encoding, bytes));
         let mut run = self.find.run().blob(1, key);
@@ -120,7 +120,8 @@ impl Index {
         }
     }
 
-    /// Whether a document has these texts already: most changes of a value leave the fields unchanged.
+    /// Whether a document already has these texts: most changes of a value leave the fields
+    /// unchanged.
     fn holds(&mut self, id: i64, texts: &[String]) -> Result<bool> {
         let mut run = self.stored.run().int(1, id);
         if !run.step()? {

@@ -1,9 +1,10 @@
-//! Full-text indexes in a SQLite database: their list, and how they are made and removed.
+//! Full-text indexes in a SQLite database: their list, creation and removal.
 //!
-//! An index is a row of `openkv_index` and two tables of its own: one that finds the document of a
-//! key, and one of FTS5's with the text. Fields are data: columns are called by their numbers.
-//! Invariant: a [`Catalog`] is changed only inside a transaction of its connection, and is loaded
-//! again after one that failed.
+//! An index is a row of `openkv_index` and two tables: one finds the document of a key, the other
+//! is an FTS5 table with the text. Names of fields are data; the columns have numbers.
+//!
+//! Invariant: a [`Catalog`] changes only inside a transaction of its connection, and is loaded
+//! again after a transaction that failed.
 
 mod index;
 mod private;
@@ -35,14 +36,14 @@ CREATE TABLE openkv_index (
 );
 ";
 
-/// The indexes as a writer keeps them.
+/// The indexes, as the writer uses them.
 #[derive(Default)]
 pub(super) struct Catalog(Vec<Index>);
 
-/// An index that is being built, and where it has come to.
+/// An index that is being built, and its progress.
 pub(super) struct Site {
     id: i64,
-    /// The entries that are still to be looked at lie between these two.
+    /// The entries between these two keys are still to be indexed.
     pub(super) after: Vec<u8>,
     pub(super) before: Vec<u8>,
 }
@@ -58,7 +59,7 @@ impl Catalog {
         self.0.is_empty()
     }
 
-    /// What is under a key has changed.
+    /// Updates the indexes that cover a changed key.
     pub(super) fn changed(&mut self, key: &[u8], value: Option<(Encoding, &[u8])>) -> Result<()> {
         for index in &mut self.0 {
             if index.covers(key) {
@@ -68,8 +69,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Makes an index, in the caller's transaction. `any` tells whether there are entries to be
-    /// indexed. Answers whether something was done.
+    /// Creates an index, in the transaction of the caller. `any` returns whether there are entries
+    /// to index. Returns whether it created one.
     pub(super) fn create(
         &mut self,
         connection: &Connection,
@@ -124,14 +125,14 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Removes an index, in the caller's transaction; `false` when there is none.
+    /// Removes an index, in the transaction of the caller; `false` if there is none.
     pub(super) fn remove(&mut self, connection: &Connection, choice: &IndexChoice) -> Result<bool> {
         let chosen = self.0.iter().position(|index| match choice {
             IndexChoice::Prefix(prefix) => index.spec().prefix == *prefix,
             IndexChoice::Name(name) => index.spec().name == *name,
         });
         let Some(at) = chosen else { return Ok(false) };
-        // Its statements end before its tables.
+        // The statements must be finalized before their tables are dropped.
         let id = self.0.remove(at).id();
         let sql = format!(
             "DROP TABLE openkv_fts_{id}; DROP TABLE openkv_docs_{id}; \
@@ -141,7 +142,7 @@ impl Catalog {
         Ok(true)
     }
 
-    /// The index to go on building with.
+    /// The index whose building continues next.
     pub(super) fn site(&self, connection: &Connection) -> Result<Option<Site>> {
         let mut statement = Statement::prepare(connection, SITE)?;
         let mut run = statement.run();
@@ -154,8 +155,8 @@ impl Catalog {
         Ok(Some(Site { id, after, before }))
     }
 
-    /// Indexes entries of a site, in the order of their keys: all that are left of it if there is
-    /// nothing behind the `last` one. In the caller's transaction.
+    /// Indexes entries in the order of their keys, in the transaction of the caller. If the `last`
+    /// one has none behind it, the index is complete.
     pub(super) fn build(
         &mut self,
         connection: &Connection,
@@ -199,10 +200,10 @@ fn difference(a: &IndexSpec, b: &IndexSpec) -> &'static str {
     }
 }
 
-/// Prepares a statement on the connection that is meant.
+/// Prepares a statement on the connection of the caller.
 pub(super) type Prepare<'a> = &'a dyn Fn(&str) -> Result<Statement>;
 
-/// All indexes by their numbers, in the order of their names, without the number of documents.
+/// All indexes with their numbers, ordered by name, without the number of documents.
 pub(super) fn list(prepare: Prepare<'_>) -> Result<Vec<(i64, IndexInfo)>> {
     let mut statement = prepare(
         "SELECT id, name, prefix, fields, tokenizer, prefix_lengths, progress, scanned \
@@ -245,7 +246,7 @@ fn damaged(run: &Run<'_, '_>) -> Error {
     Error::corrupt(format!("row {id} of openkv_index is damaged"))
 }
 
-/// Texts one after the other, each behind its length as little-endian u32.
+/// Concatenates texts, each after its length as little-endian u32.
 fn pack(texts: &[String]) -> Vec<u8> {
     let mut packed = Vec::new();
     for text in texts {
@@ -271,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_texts_come_back() {
+    fn packed_texts_round_trip() {
         let texts = vec!["name".to_owned(), String::new(), "é".to_owned()];
         assert_eq!(unpack(&pack(&texts)), Some(texts));
         assert_eq!(unpack(&[9, 0, 0, 0, 1]), None);

@@ -1,4 +1,4 @@
-//! Indexes for rows that are not in SQLite: a private SQLite database in memory.
+//! Full-text indexes of rows that are not in SQLite, in a private SQLite database in memory.
 
 use rusqlite::Connection;
 
@@ -15,14 +15,14 @@ use crate::model::{
 /// The indexes of a database in memory.
 pub(in crate::engine) struct PrivateIndexes {
     catalog: Catalog,
-    // Last, so that the statements above are finalized before it closes.
+    // Last field, so that the statements above are finalized before it closes.
     connection: Connection,
 }
 
-/// An entry for an index that is being built: its key, and its value unless it has expired.
+/// A key, and its value unless the entry has expired.
 pub(in crate::engine) type Entry<'a> = (&'a [u8], Option<(Encoding, &'a [u8])>);
 
-/// Answers the entries of a step of building that lie between two keys, and whether there are more.
+/// Returns the entries of a building step between two keys, and whether there are more.
 pub(in crate::engine) type Entries<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> (Vec<BuiltEntry>, bool);
 
 impl PrivateIndexes {
@@ -50,7 +50,7 @@ impl PrivateIndexes {
         self.catalog.remove(&self.connection, choice)
     }
 
-    /// Several changes follow: they are one transaction here too.
+    /// Starts a transaction for several changes.
     pub(in crate::engine) fn begin(&mut self) -> Result<()> {
         self.connection.execute_batch("BEGIN").map_err(failure)
     }
@@ -63,7 +63,7 @@ impl PrivateIndexes {
         self.catalog.changed(key, value)
     }
 
-    /// One step of building. Answers whether anything is left to be built.
+    /// One step of building. Returns whether more is to be built.
     pub(in crate::engine) fn build(&mut self, entries: Entries<'_>) -> Result<bool> {
         let Some(site) = self.catalog.site(&self.connection)? else { return Ok(false) };
         let Site { after, before, .. } = &site;

@@ -1,4 +1,4 @@
-//! Searching an index, on any connection that has one.
+//! Searches an index, on any connection.
 
 use std::cmp::Ordering;
 
@@ -9,16 +9,16 @@ use crate::model::{
 };
 use crate::search::parse;
 
-/// Finds the entry of a key on the snapshot that the index is read from.
+/// Finds the entry of a key in the snapshot that the index is read from.
 pub(in crate::engine::sqlite) type Lookup<'a> =
     &'a mut dyn FnMut(&[u8], &mut dyn FnMut(Row<'_>)) -> Result<bool>;
 
-/// Characters that no text has use for stand for the marks in FTS5, so that a mark is told from text
-/// that looks like one.
+/// FTS5 marks matches with these characters, which no text contains, so that a mark cannot be
+/// confused with text.
 const BEFORE: char = '\u{fdd0}';
 const AFTER: char = '\u{fdd1}';
 
-/// Shows the hits of a search, best first; answers the index.
+/// Passes the hits of a search to the visitor, best first; returns the index.
 pub(in crate::engine::sqlite) fn search(
     prepare: Prepare<'_>,
     search: &Search,
@@ -51,7 +51,7 @@ pub(in crate::engine::sqlite) fn search(
         if !whole && !wanted.covers(key) {
             continue;
         }
-        // An expired entry is absent, even before it is swept.
+        // An expired entry is absent, even before the sweep deletes it.
         let mut choice = HitChoice::Pass;
         lookup(key, &mut |row| choice = visitor.hit(&Hit { row, score, number }))?;
         match (choice, &mut snippets) {
@@ -66,7 +66,7 @@ pub(in crate::engine::sqlite) fn search(
     Ok(info)
 }
 
-/// The index with the longest prefix that all keys under the wanted one extend.
+/// The index with the longest prefix of which the requested one is an extension.
 fn choose(listed: Vec<(i64, IndexInfo)>, prefix: &Key) -> Result<(i64, IndexInfo)> {
     let fits =
         |info: &IndexInfo| info.spec.prefix == *prefix || info.spec.covers(prefix.as_bytes());
@@ -79,7 +79,7 @@ fn choose(listed: Vec<(i64, IndexInfo)>, prefix: &Key) -> Result<(i64, IndexInfo
     })
 }
 
-/// Whether a hit comes after another in the order of results.
+/// Whether a hit follows another in the order of results.
 fn is_behind(hit: (f64, i64), other: (f64, i64)) -> bool {
     match other.0.total_cmp(&hit.0) {
         Ordering::Greater => true,
@@ -89,7 +89,7 @@ fn is_behind(hit: (f64, i64), other: (f64, i64)) -> bool {
 }
 
 fn snippet_statement(prepare: Prepare<'_>, id: i64, spec: &IndexSpec) -> Result<Statement> {
-    // The column before the first field is the key.
+    // Column 0 is the key.
     let columns: Vec<_> = (1..=spec.fields.len())
         .map(|column| format!("snippet(openkv_fts_{id}, {column}, ?3, ?4, ?5, ?6)"))
         .collect();

@@ -1,6 +1,6 @@
-//! Whether OFD locks do here what they do on Linux.
+//! Checks whether OFD locks behave here as on Linux.
 //!
-//! Duty: find out by locking a file of its own, where no documentation promises it.
+//! Duty: test it with a temporary file, because no documentation guarantees it.
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions, remove_file};
@@ -9,13 +9,14 @@ use std::sync::OnceLock;
 
 use super::{READ, UNLOCKED, WRITE, call, over};
 
-/// Looked at once in a process.
+/// Checked once for each process.
 pub(super) fn is_as_expected() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| examine().unwrap_or(false))
 }
 
-/// They exclude each other and the process's own POSIX locks, and end with what has them.
+/// OFD locks exclude each other and POSIX locks of the process, and end with their file
+/// description.
 fn examine() -> std::io::Result<bool> {
     let path = std::env::temp_dir().join(format!("openkv-locks-{}", std::process::id()));
     let _left_by_another_of_that_number = remove_file(&path);
@@ -43,7 +44,7 @@ fn examine() -> std::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn this_system_does() {
+    fn this_system_has_ofd_locks() {
         assert!(super::is_as_expected());
     }
 }

@@ -1,12 +1,13 @@
-//! Which copy of openkv in this process has a file open, where locks do not exclude another copy.
+//! Excludes other copies of openkv in this process from a file whose locks cannot exclude them.
 //!
-//! Duty: refuse a file without OFD locks to all copies but the one that has it open. POSIX locks
-//! belong to the process: they let a second copy in, and are gone when any copy closes the file.
-//! Invariant: all copies ask the same list, that of the first loaded copy, which stays loaded.
+//! Duty: refuse a file without OFD locks to all copies except the one that has it open. POSIX locks
+//! belong to the process: they admit a second copy, and are lost when any copy closes the file.
+//! Invariant: all copies use one list, that of the first loaded copy, which is never unloaded.
 //! Never: open the file, since closing it would drop the locks of another copy.
 //!
-//! Addons are loaded with local symbols. So the list is found through the handles of the loaded
-//! objects, by a symbol that each copy exports. Copies of other versions call it: its meaning stays.
+//! Addons are loaded with local symbols, so the list is found through the handles of the loaded
+//! objects, by a symbol that each copy exports. Copies of other versions call it, so its signature
+//! and meaning must not change.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -19,18 +20,20 @@ use parking_lot::Mutex;
 use super::support;
 use crate::model::{COPY_NAME_BYTES_MAX, Error, Kind, Result};
 
-/// Takes (1) or gives back (0) the file of a path for a copy: the copy's version, and the path of its
-/// addon. Answers 0; or 1 if another copy has it, whose name is written with a zero at its end.
+/// Claims (1) or releases (0) the file at a path for a copy, which is named by its version and the
+/// path of its addon. Returns 0; or 1 if another copy has the file, with the name of that copy as a
+/// C string in `other`.
 type Claims =
     unsafe extern "C" fn(c_int, *const c_char, *const c_char, *mut c_char, usize) -> c_int;
 
 const SYMBOL: &CStr = c"openkv_open_files_1";
 
-/// The files of all copies, if this is the first one: the copy that has each, and how often.
+/// The claimed files of all copies, used only in the first copy: the name of the owner, and the
+/// number of its claims.
 static FILES: LazyLock<Mutex<HashMap<CString, (CString, usize)>>> = LazyLock::new(Mutex::default);
 
 /// # Safety
-/// The names end with a zero, and `other` has room for so many bytes.
+/// The names are C strings, and `other` has room for so many bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn openkv_open_files_1(
     take: c_int,
@@ -39,7 +42,7 @@ unsafe extern "C" fn openkv_open_files_1(
     other: *mut c_char,
     room: usize,
 ) -> c_int {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller guarantees it.
     let (path, copy) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(copy)) };
     let mut files = FILES.lock();
     match files.get_mut(path) {
@@ -47,7 +50,7 @@ unsafe extern "C" fn openkv_open_files_1(
             let name = owner.as_bytes();
             let length = name.len().min(room.saturating_sub(1));
             if take == 1 && room > 0 {
-                // SAFETY: there is room for the name and its end, by the caller's promise.
+                // SAFETY: the caller guarantees room for the name and its terminator.
                 unsafe {
                     std::ptr::copy_nonoverlapping(name.as_ptr().cast(), other, length);
                     *other.add(length) = 0;
@@ -64,7 +67,7 @@ unsafe extern "C" fn openkv_open_files_1(
     0
 }
 
-/// A file that only this copy may open, until this is dropped.
+/// A file that only this copy may open, until the claim is dropped.
 #[derive(Debug)]
 pub(in crate::engine::sqlite) struct Claim(CString);
 
@@ -79,7 +82,7 @@ impl Claim {
         }
         let Ok(name) = CString::new(resolved(path).as_os_str().as_bytes()) else { return Ok(None) };
         let mut other = vec![0; COPY_NAME_BYTES_MAX];
-        // SAFETY: both names end with a zero, and the room is as large as told.
+        // SAFETY: both names are C strings, and the buffer has the given size.
         let taken = unsafe {
             claims()(1, name.as_ptr(), this_copy().as_ptr(), other.as_mut_ptr().cast(), other.len())
         };
@@ -101,13 +104,13 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // SAFETY: both names end with a zero; nothing is written.
+        // SAFETY: both names are C strings; nothing is written.
         let _free =
             unsafe { claims()(0, self.0.as_ptr(), this_copy().as_ptr(), std::ptr::null_mut(), 0) };
     }
 }
 
-/// The path by which all copies know a file, which may not be there yet.
+/// The path under which all copies register a file, which may not exist yet.
 fn resolved(path: &Path) -> PathBuf {
     let within_folder = || {
         let folder = match path.parent() {
@@ -123,8 +126,8 @@ fn resolved(path: &Path) -> PathBuf {
 fn this_copy() -> &'static CStr {
     static NAME: LazyLock<CString> = LazyLock::new(|| {
         let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: there is room for the answer; its name is a C string that lives as long as this
-        // library.
+        // SAFETY: `found` has room for the result; its name is a C string that lives as long as
+        // this library.
         let path = unsafe {
             let told =
                 libc::dladdr(openkv_open_files_1 as Claims as *const c_void, found.as_mut_ptr());
@@ -137,7 +140,7 @@ fn this_copy() -> &'static CStr {
     &NAME
 }
 
-/// The list of the first loaded copy. Its library is not unloaded any more.
+/// The list of the first loaded copy. Keeps its library loaded.
 fn claims() -> Claims {
     static FOUND: OnceLock<Claims> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -145,10 +148,10 @@ fn claims() -> Claims {
     })
 }
 
-/// The list that a loaded library exports.
+/// The function that a loaded library exports, if it does.
 fn exported(library: &CStr) -> Option<Claims> {
-    // SAFETY: the name is a C string; nothing is loaded that is not there. The symbol has this type
-    // wherever it has this name. The handle is kept, so that the library stays.
+    // SAFETY: the name is a C string, and the call loads no new library. The symbol has this type
+    // in every copy. The handle is not closed, so the library stays loaded.
     unsafe {
         let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
         if handle.is_null() {
@@ -171,7 +174,7 @@ fn loaded() -> Vec<CString> {
         _: usize,
         names: *mut c_void,
     ) -> c_int {
-        // SAFETY: the system's record, and the list that was given below.
+        // SAFETY: the system passes its record, and the list that is passed below.
         let (name, names) = unsafe { ((*info).dlpi_name, &mut *names.cast::<Vec<CString>>()) };
         if !name.is_null() {
             // SAFETY: it is a C string.
@@ -180,9 +183,9 @@ fn loaded() -> Vec<CString> {
         0
     }
     let mut names: Vec<CString> = Vec::new();
-    // SAFETY: the function takes what is given with it.
+    // SAFETY: the callback receives the list that is passed with it.
     unsafe { libc::dl_iterate_phdr(Some(note), std::ptr::from_mut(&mut names).cast()) };
-    // The program itself has no name, or none that can be opened.
+    // The main program has no name, or one that cannot be opened.
     names.retain(|name| !name.is_empty());
     names
 }
@@ -194,9 +197,9 @@ fn loaded() -> Vec<CString> {
         fn _dyld_image_count() -> u32;
         fn _dyld_get_image_name(at: u32) -> *const c_char;
     }
-    // SAFETY: neither takes a pointer.
+    // SAFETY: neither function takes a pointer.
     let names = (0..unsafe { _dyld_image_count() }).map(|at| unsafe { _dyld_get_image_name(at) });
-    // SAFETY: what is there is a C string.
+    // SAFETY: each name that is not null is a C string.
     names
         .filter(|name| !name.is_null())
         .map(|name| unsafe { CStr::from_ptr(name) }.to_owned())

@@ -1,9 +1,9 @@
-//! The locks of main files, each file's through one open file description.
+//! The locks of main files, all locks of a file through one open file description.
 //!
-//! Duty: take and release what SQLite asks for on any descriptor of an inode through the descriptor
-//! that locked first.
-//! Invariant: a file is in the table while something of it is locked, and its descriptor is open.
-//! SQLite defers the closing of an inode's descriptors while it has anything of it locked.
+//! Duty: set and release the locks that SQLite requests on any descriptor of an inode through the
+//! descriptor that locked first.
+//! Invariant: a file is in the table while any part of it is locked, and its descriptor is open.
+//! SQLite defers closing the descriptors of an inode while it has a lock on it.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -14,36 +14,36 @@ use parking_lot::Mutex;
 
 use super::{Inode, READ, UNLOCKED, WRITE, call, failed, over};
 
-/// The bytes that SQLite locks of a main file, by its names.
+/// The byte ranges of a main file that SQLite locks, by SQLite's names.
 const PENDING_BYTE: libc::off_t = 0x4000_0000;
 const RESERVED_BYTE: libc::off_t = PENDING_BYTE + 1;
 const SHARED_FIRST: libc::off_t = PENDING_BYTE + 2;
 const SHARED_SIZE: libc::off_t = 510;
 
-/// All of them.
+/// All of these bytes.
 pub(super) const ALL: (libc::off_t, libc::off_t) = (PENDING_BYTE, 2 + SHARED_SIZE);
 
-/// Each of them: start and length.
+/// Start and length of each range.
 const RANGES: [(libc::off_t, libc::off_t); 3] =
     [(PENDING_BYTE, 1), (RESERVED_BYTE, 1), (SHARED_FIRST, SHARED_SIZE)];
 
-/// A file of which something is locked.
+/// A file with a lock.
 struct Locked {
-    /// One descriptor of the open file description that has the locks.
+    /// A descriptor of the open file description that has the locks.
     through: RawFd,
-    /// Which of [`RANGES`] are locked.
+    /// Whether each of [`RANGES`] is locked.
     ranges: [bool; RANGES.len()],
 }
 
 static LOCKED: LazyLock<Mutex<HashMap<Inode, Locked>>> = LazyLock::new(Mutex::default);
 
-/// Whether a lock is of a main file: those of a `-shm` file are on bytes 120 to 128.
+/// Whether a lock is on a main file: the locks of a `-shm` file are on bytes 120 to 128.
 pub(super) fn is_of(lock: &libc::flock) -> bool {
-    // Length 0 is up to the end of the file, and SQLite's "all of it".
+    // Length 0 extends to the end of the file; SQLite uses it for all ranges.
     lock.l_start >= PENDING_BYTE || lock.l_len == 0
 }
 
-/// Sets or gets a lock through the open file description that has the file's others.
+/// Sets or gets a lock through the open file description that has the other locks of the file.
 pub(super) fn set_or_get(file: RawFd, command: c_int, lock: &mut libc::flock) -> Result<(), c_int> {
     let inode = Inode::of(file)?;
     let mut table = LOCKED.lock();
@@ -61,7 +61,7 @@ pub(super) fn set_or_get(file: RawFd, command: c_int, lock: &mut libc::flock) ->
     done
 }
 
-/// A descriptor is about to be closed: nothing may go through it any more.
+/// Must be called before a descriptor is closed: forgets the locks set through it.
 pub(super) fn closing(file: RawFd) {
     LOCKED.lock().retain(|_, locked| locked.through != file);
 }
@@ -81,11 +81,11 @@ impl Locked {
         Ok(())
     }
 
-    /// Goes on through another descriptor, of which more may be locked: read locks through a
-    /// descriptor for reading allow no write lock. At no time is nothing locked.
+    /// Moves the locks to another descriptor that permits more: a descriptor opened for reading
+    /// permits no write lock. The file is locked at every moment.
     fn move_to(&mut self, file: RawFd) -> Result<(), c_int> {
         for (range, _) in RANGES.iter().zip(self.ranges).filter(|(_, locked)| *locked) {
-            // Cannot fail: no write lock exists beside a read lock.
+            // Cannot fail: no other process has a write lock beside this read lock.
             call(file, libc::F_OFD_SETLK, &mut over(READ, *range))?;
         }
         call(self.through, libc::F_OFD_SETLK, &mut over(UNLOCKED, (0, 0)))?;
@@ -107,7 +107,7 @@ fn writable(file: RawFd) -> Result<bool, c_int> {
     }
 }
 
-/// Whether something of a file is in the table.
+/// Whether a file is in the table.
 #[cfg(test)]
 pub(super) fn is_locked(file: &std::fs::File) -> bool {
     use std::os::fd::AsRawFd;

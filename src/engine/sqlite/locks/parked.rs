@@ -1,9 +1,10 @@
-//! Descriptors that SQLite has closed, but whose closing would cost another library its locks.
+//! Parked descriptors: SQLite has closed them, but closing them now would drop another library's
+//! locks.
 //!
 //! Duty: keep them open while this process has POSIX locks on their files, since closing any
-//! descriptor of a file drops all of the process's POSIX locks on it.
-//! Invariant: nothing is locked through a parked descriptor; SQLite gets it again when it opens the
-//! file again, so that there are never more of them than SQLite has had open at once.
+//! descriptor of a file drops all POSIX locks of the process on it.
+//! Invariant: no lock goes through a parked descriptor. SQLite gets it back when it opens the file
+//! again, so there are never more of them than SQLite had open at once.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::RawFd;
@@ -14,7 +15,7 @@ use super::{Inode, UNLOCKED, WRITE, call, over};
 
 static PARKED: Mutex<Vec<(RawFd, Inode)>> = Mutex::new(Vec::new());
 
-/// Closes a descriptor, now or as soon as closing it releases no lock that is still held.
+/// Closes a descriptor, now or once closing it drops no lock of another library.
 pub(super) fn close(file: RawFd) -> c_int {
     let mut parked = PARKED.lock();
     parked.retain(|&(file, _)| posix_locked(file) || drop_file(file));
@@ -24,12 +25,12 @@ pub(super) fn close(file: RawFd) -> c_int {
             parked.push((file, inode));
             0
         }
-        // SAFETY: SQLite closes a descriptor of its own.
+        // SAFETY: SQLite closes its own descriptor.
         _ => unsafe { libc::close(file) },
     }
 }
 
-/// A parked descriptor that is what opening the path would give.
+/// A parked descriptor equivalent to opening the path.
 pub(super) fn reopen(path: *const c_char, flags: c_int) -> Option<RawFd> {
     let mut parked = PARKED.lock();
     parked.retain(|&(file, _)| posix_locked(file) || drop_file(file));
@@ -47,28 +48,28 @@ pub(super) fn reopen(path: *const c_char, flags: c_int) -> Option<RawFd> {
     Some(parked.swap_remove(at).0)
 }
 
-/// Closes a parked descriptor; answers that it is no longer parked.
+/// Closes a parked descriptor; returns `true`, that it is no longer parked.
 fn drop_file(file: RawFd) -> bool {
     // SAFETY: the descriptor is open and only in the table.
     unsafe { libc::close(file) };
     false
 }
 
-/// Whether this process has POSIX locks on a file: not ours, which are OFD locks.
+/// Whether this process has POSIX locks on a file, which are another library's.
 fn posix_locked(file: RawFd) -> bool {
     let mut lock = over(WRITE, (0, 0));
     if call(file, libc::F_OFD_GETLK, &mut lock).is_err() || lock.l_type == UNLOCKED {
         return false;
     }
-    // The system tells of one lock, and there may be more.
+    // The system reports one lock, and there may be more.
     u32::try_from(lock.l_pid) == Ok(std::process::id()) || is_listed(file)
 }
 
-/// Whether the system lists a POSIX lock of this process on the file's number. The devices of the
-/// list are not those of `stat` on every file system.
+/// Whether the system lists a POSIX lock of this process on the inode number. On some file systems
+/// the listed devices differ from those of `stat`.
 fn is_listed(file: RawFd) -> bool {
     let Ok(Inode(_, number)) = Inode::of(file) else { return false };
-    // Only Linux has such a list.
+    // Only Linux has this list.
     let list = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let (process, end) = (std::process::id().to_string(), format!(":{number}"));
     list.lines().any(|line| {
@@ -79,7 +80,7 @@ fn is_listed(file: RawFd) -> bool {
     })
 }
 
-/// How many descriptors of a file are parked.
+/// The number of parked descriptors of a file.
 #[cfg(test)]
 pub(super) fn count(file: &std::fs::File) -> usize {
     use std::os::fd::AsRawFd;

@@ -1,6 +1,6 @@
-//! Which files have OFD locks that can be relied on.
+//! Decides which files have reliable OFD locks.
 //!
-//! Duty: the same answer for every descriptor of a file.
+//! Duty: the same decision for every descriptor of a file.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -8,25 +8,26 @@ use std::path::Path;
 
 use super::{READ, call, over};
 
-/// Whether the locks of a file that was just opened can be OFD locks.
+/// Whether an opened file supports OFD locks.
 pub(super) fn has_ofd_locks(file: RawFd) -> bool {
-    // Old kernels, and those that only imitate Linux, answer EINVAL.
+    // Old kernels, and emulations of Linux, return EINVAL.
     relied_on(file) && call(file, libc::F_OFD_GETLK, &mut over(READ, (0, 1))).is_ok()
 }
 
-/// Whether the locks of a file can be OFD locks, without opening it.
+/// Whether a file supports OFD locks, without opening the file.
 pub(super) fn path_has_ofd_locks(path: &Path) -> bool {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // A folder that cannot be read says nothing; the kernel does.
+    // If the folder cannot be read, only the kernel is tested.
     let folder = File::open(folder).or_else(|_| File::open("/"));
     let of_folder = folder.is_ok_and(|folder| has_ofd_locks(folder.as_raw_fd()));
     of_folder && file_relied_on(path)
 }
 
-/// A file may be mounted by itself. Closing a descriptor that is only a place drops no locks.
+/// A single file can be a mount point. An `O_PATH` descriptor is used, since closing it drops no
+/// locks.
 #[cfg(target_os = "linux")]
 fn file_relied_on(path: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
@@ -39,28 +40,28 @@ fn file_relied_on(_path: &Path) -> bool {
     true
 }
 
-/// FUSE tells its server of a process's end, but not of an open file description's: where the server
-/// keeps the locks, those of a killed process would stay for ever.
+/// FUSE notifies its server when a process ends, but not when an open file description ends. If the
+/// server keeps the locks, those of a killed process would never end.
 #[cfg(target_os = "linux")]
 fn relied_on(file: RawFd) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the descriptor is open, and there is room for the answer.
+    // SAFETY: the descriptor is open, and `found` has room for the result.
     if unsafe { libc::fstatfs(file, found.as_mut_ptr()) } != 0 {
         return false;
     }
-    // SAFETY: it was filled in.
+    // SAFETY: the successful call has filled it in.
     let found = unsafe { found.assume_init() };
     #[allow(clippy::unnecessary_cast, reason = "the types differ between C libraries")]
     let (is, fuse) = (found.f_type as i64, libc::FUSE_SUPER_MAGIC as i64);
     is != fuse
 }
 
-/// Apple's own file systems of local disks.
+/// Apple's file systems of local disks.
 #[cfg(target_vendor = "apple")]
 fn relied_on(file: RawFd) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the descriptor is open, and there is room for the answer, which is looked at if it
-    // was filled in; a name ends with a zero.
+    // SAFETY: the descriptor is open, and `found` has room for the result, which is read only after
+    // success; its name is a C string.
     let name = unsafe {
         if libc::fstatfs(file, found.as_mut_ptr()) != 0 {
             return false;

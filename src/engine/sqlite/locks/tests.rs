@@ -1,4 +1,4 @@
-//! What connections that open, read, write and close in any order have locked and leave locked.
+//! Locks of connections that open, read, write and close in any order.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -10,10 +10,10 @@ use rusqlite::Connection;
 use super::{READ, UNLOCKED, WRITE, call, main_file, over, parked};
 use crate::engine::sqlite::connection::{self, Access};
 
-/// Bytes of a main file: those of a read lock.
+/// The bytes of a main file that a read lock covers.
 const SHARED: (libc::off_t, libc::off_t) = (0x4000_0002, 510);
 
-/// An open file description that locks nothing.
+/// A separate open file description without locks.
 fn observer(path: &Path) -> File {
     OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
@@ -28,9 +28,9 @@ fn opened(path: &Path, access: Access) -> Connection {
     connection::open(path, access, Duration::from_secs(5)).unwrap()
 }
 
-/// Connections have read when they are open: from then on to their end they have a read lock.
+/// Connections have read once they are open: from then on they have a read lock until they close.
 #[test]
-fn locks_last_as_long_as_connections_in_any_order() {
+fn locks_end_with_their_connections_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kv");
     let wal = folder.path().join("kv-wal");
@@ -61,7 +61,7 @@ fn locks_last_as_long_as_connections_in_any_order() {
                 let closed = open.swap_remove(at);
                 let alone = open.is_empty() && writes(&closed);
                 drop(closed);
-                // Needs an exclusive lock, whoever locked first.
+                // Needs an exclusive lock, whichever connection locked first.
                 assert!(!alone || !wal.exists());
                 exclusive += usize::from(alone);
             }
@@ -81,9 +81,9 @@ fn locks_last_as_long_as_connections_in_any_order() {
     assert!(!main_file::is_locked(&observer));
 }
 
-/// Locks of the process were gone by it, and another SQLite of the process was let in by them.
+/// Another SQLite of the process once dropped the locks of this one, or was not excluded by them.
 #[test]
-fn another_library_of_the_process_is_excluded_and_takes_nothing_with_it() {
+fn another_library_of_the_process_is_excluded_and_drops_no_locks() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kv");
     let one = connection::open(&path, Access::Write, Duration::ZERO).unwrap();
@@ -93,7 +93,7 @@ fn another_library_of_the_process_is_excluded_and_takes_nothing_with_it() {
     for command in [libc::F_SETLK, libc::F_OFD_SETLK] {
         assert!(call(index.as_raw_fd(), command, &mut over(WRITE, write)).is_err());
     }
-    // As that one does when it closes.
+    // The other library closes its descriptors like this.
     drop((observer(&path), observer(&folder.path().join("kv-shm"))));
     assert!(locked(&observer(&path), SHARED) && locked(&index, write));
     one.execute_batch("COMMIT").unwrap();
@@ -104,9 +104,9 @@ fn another_library_of_the_process_is_excluded_and_takes_nothing_with_it() {
     assert!(call(index.as_raw_fd(), libc::F_SETLK, &mut over(READ, write)).is_err());
 }
 
-/// The locks of the other library were gone when a connection was closed.
+/// Closing a connection once dropped the locks of the other library.
 #[test]
-fn a_connection_that_closes_takes_nothing_from_another_library_of_the_process() {
+fn closing_a_connection_keeps_the_locks_of_another_library() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kv");
     let shm = folder.path().join("kv-shm");
@@ -116,13 +116,13 @@ fn a_connection_that_closes_takes_nothing_from_another_library_of_the_process() 
     let held = || [locked(&main, SHARED), locked(&index, write)];
     for _ in 0..20 {
         call(main.as_raw_fd(), libc::F_SETLK, &mut over(READ, SHARED)).unwrap();
-        // That it writes, and that it is there.
+        // The locks that a writer and any connection set there.
         call(index.as_raw_fd(), libc::F_SETLK, &mut over(WRITE, write)).unwrap();
         call(index.as_raw_fd(), libc::F_SETLK, &mut over(READ, (128, 1))).unwrap();
         drop(opened(&path, Access::Read));
     }
     drop(stays);
-    // By what another open file description is told: the locks of this process, or of none.
+    // Another open file description reports them as locks of this process.
     assert_eq!(held(), [true, true]);
     let parked_now = parked::count(&main) + parked::count(&index);
     assert!((2..=4).contains(&parked_now), "{parked_now}");
