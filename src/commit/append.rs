@@ -1,15 +1,15 @@
 //! append and prepend: joins two arrays.
 //!
-//! Usually neither array is decoded: the code writes a new head and copies the bytes of the items. If
-//! the arrays share objects or have holes, they are decoded, so that identity is kept.
+//! In most cases neither array is decoded: the code writes a new head and copies the bytes of the
+//! items. Arrays with shared objects or holes are decoded, to keep the identity of objects.
 
 use crate::codec::cbor;
 use crate::model::{EncodedValue, Encoding, Error, JsString, Kind, Node, NodeId, Result, Value};
 
-/// The value after `items`, a CBOR array, is joined to the front or the end of the stored array.
+/// Joins `items`, a CBOR array, to the start or end of the stored array.
 ///
 /// # Errors
-/// `Invalid` when the stored value is no array, `Corrupt` when it cannot be read.
+/// `Invalid` if the stored value is no array, `Corrupt` if it cannot be read.
 pub(super) fn append(
     stored: Option<&EncodedValue>,
     items: Vec<u8>,
@@ -31,7 +31,7 @@ fn array(bytes: Vec<u8>) -> EncodedValue {
     EncodedValue { encoding: Encoding::Cbor, bytes }
 }
 
-/// What a method is called in messages.
+/// The name of the method in messages.
 pub(super) const fn method(front: bool) -> &'static str {
     if front { "prepend" } else { "append" }
 }
@@ -47,7 +47,7 @@ fn append_decoded(stored: &[u8], items: &[u8], front: bool) -> Result<Vec<u8>> {
     let old = List::of(&value, root).ok_or_else(|| no_array(front))?;
     let new = value.absorb(decode(items)?);
     let new = List::of(&value, new).ok_or_else(|| no_array(front))?;
-    // As in push and unshift, named properties stay on their own array.
+    // Like push and unshift, this keeps named properties of the stored array only.
     let names = old.names.clone();
     let joined = if front { new.followed_by(old) } else { old.followed_by(new) };
     let node = joined?.into_node(names);
@@ -110,7 +110,7 @@ impl List {
     }
 }
 
-/// The index that a property's name stands for.
+/// The array index in a property name, below `length`.
 fn index(name: &JsString, length: u32) -> Option<u32> {
     let text = name.as_str()?;
     let at: u32 = text.parse().ok()?;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_keeps_its_identity() {
+    fn shared_objects_keep_their_identity() {
         // a = {}; [a, a]
         let twice = [0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0];
         let once = [0x81, 7];
@@ -141,13 +141,13 @@ mod tests {
         let both = appended(&twice, &twice, false);
         let pair = |n| [0xd8, 28, 0xa0, 0xd8, 29, n];
         assert_eq!(both, [&[0x84][..], &pair(0), &pair(1)].concat());
-        // An array that holds itself still does.
+        // An array that contains itself still does.
         let itself = [0xd8, 28, 0x81, 0xd8, 29, 0];
         assert_eq!(appended(&itself, &once, false), [0xd8, 28, 0x82, 0xd8, 29, 0, 7]);
     }
 
     #[test]
-    fn holes_count() {
+    fn holes_are_kept() {
         // [ , ]
         let hole = [0xd8, 27, 0x83, 0x65, b'A', b'r', b'r', b'a', b'y', 1, 0xa0];
         let mut expected = hole.to_vec();

@@ -6,7 +6,7 @@
 use crate::codec::cbor::{encode_bigint, encode_number, number_of};
 use crate::model::{Arith, EncodedValue, Encoding, Error, Numeric, Result};
 
-/// The value after `op`; `stored` is `None` when the key is absent.
+/// The value after `op`; `stored` is `None` if the key is absent.
 ///
 /// # Errors
 /// `Invalid` for two values that the operation cannot combine.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused_in_deno_s_words() {
+    fn mixed_types_are_rejected_with_the_text_of_deno() {
         let one = EncodedValue::le64(1);
         let cases = [
             (Arith::Sum, text(), one.clone(), "'sum' mutation on a non-U64 value"),

@@ -23,7 +23,7 @@ use crate::model::{
 /// Carries out work in a transaction that has begun.
 ///
 /// # Errors
-/// What the transaction answers; it is to be rolled back then.
+/// Those of the transaction, which must be rolled back then.
 pub(crate) fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Result<Report> {
     let mut batch =
         Batch { transaction, begun, report: Report::default(), undelivered: Vec::new() };
@@ -40,8 +40,8 @@ pub(crate) fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work)
     batch.finish(effects)
 }
 
-/// Decides the writes over the database before the batch. Pure: an engine may decide ahead of what is
-/// durable, and drop the effects.
+/// Decides the writes over the database before the batch. It is pure: an engine may decide before
+/// earlier effects are durable, and discard the result.
 fn decide(
     base: &mut dyn Base,
     begun: &Begun,
@@ -112,15 +112,16 @@ impl<T: Transaction> Batch<'_, T> {
         let now_ms = self.begun.now_ms;
         if self.begun.kept_out {
             for Claim { queue, lock_ms, .. } in claims {
-                // A holder renews after a third of its lock's time, and the consumers of a queue
-                // mostly ask for the same time.
+                // A consumer renews a lock after a third of its duration, and most consumers of a
+                // queue use the same duration.
                 let grace_ms = (lock_ms / 3).clamp(2 * FRUITLESS_PAUSE_MS, LOCK_GRACE_MS);
                 let messages = self.transaction.messages();
                 messages.extend_expired(queue, now_ms, now_ms + grace_ms)?;
             }
         }
         if !durable {
-            // No lock had expired when the engine chose this. A later batch finds what has since.
+            // No lock had expired when the engine chose the durability. A later batch handles those
+            // that have since.
             return Ok(());
         }
         for Claim { queue, .. } in claims {
@@ -188,7 +189,7 @@ impl<T: Transaction> Batch<'_, T> {
         Ok(())
     }
 
-    /// A sweep is one commit, after all others.
+    /// A sweep is a separate commit after all others.
     fn purge_and_sweep(
         &mut self,
         effects: &mut Effects,
@@ -219,7 +220,7 @@ impl<T: Transaction> Batch<'_, T> {
         if !changes.is_empty() {
             transaction.log(changes, begun.now_ms)?;
         }
-        // Only a commit makes other processes look, and there is work for them.
+        // Other processes notice only commits, and the message may be for their consumers.
         version += u64::from(report.put_back);
         if version != begun.version {
             transaction.set_version(version, removed)?;

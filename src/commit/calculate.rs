@@ -1,8 +1,8 @@
 //! sum, min and max by openkv's own rules: exact, bounded, and on every kind of number.
 //!
-//! A number goes with a number; a bigint with a bigint of any size and with a `KvU64`, which stays
-//! one. Deno KV's own rules, for its `mutate`, are in `arith.rs`; where both allow a calculation they
-//! agree.
+//! A number combines with a number; a bigint combines with any bigint, and with a `KvU64`, whose
+//! type the result keeps. Deno KV's rules for `mutate` are in `arith.rs`; where both allow a
+//! calculation they agree.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::model::{
     Arith, Bounds, Calculation, EncodedValue, Encoding, Error, Kind, Numeric, Operand, Result,
 };
 
-/// The value after the calculation; `stored` is `None` when the key is absent.
+/// The value after the calculation; `stored` is `None` if the key is absent.
 ///
 /// # Errors
 /// `Invalid` for two values that cannot be combined, `Range` for a result out of bounds.
@@ -31,7 +31,7 @@ pub(super) fn calculate(
         }
         Operand::U64(n) => match (stored.map(EncodedValue::as_le64), bounds) {
             (None, None) => Ok(EncodedValue::le64(*n)),
-            // Deno's: a sum wraps around.
+            // As in Deno, a sum wraps around.
             (Some(Some(stored)), None) => Ok(EncodedValue::le64(match op {
                 Arith::Sum => stored.wrapping_add(*n),
                 Arith::Min => stored.min(*n),
@@ -72,7 +72,7 @@ fn numeric(value: &EncodedValue) -> Option<Numeric> {
     (value.encoding == Encoding::Cbor).then(|| number_of(&value.bytes))?
 }
 
-/// Begins with Deno's words, which programs match on.
+/// The message begins with Deno's text, which programs match on.
 fn mixed(op: Arith, what: &str, stored: Option<&Numeric>, operand: &str) -> Error {
     let op = op.name();
     let stored = match stored {
@@ -90,7 +90,7 @@ fn numbers(op: Arith, stored: Option<f64>, operand: f64, bounds: Option<&Bounds>
     let exact = match (op, stored) {
         (_, None) => operand,
         (Arith::Sum, Some(stored)) => stored + operand,
-        // As Math.min and Math.max: −0 is below 0, and NaN stays.
+        // As in Math.min and Math.max: −0 is below 0, and NaN is kept.
         (_, Some(stored)) if stored.is_nan() => stored,
         (Arith::Min, Some(stored)) if stored.total_cmp(&operand).is_gt() => operand,
         (Arith::Max, Some(stored)) if stored.total_cmp(&operand).is_lt() => operand,
@@ -118,7 +118,7 @@ fn numbers(op: Arith, stored: Option<f64>, operand: f64, bounds: Option<&Bounds>
     Ok(result)
 }
 
-/// The exact result on integers; `is_u64`: it stays a `KvU64`, or fails.
+/// The exact result on integers. With `is_u64` it remains a `KvU64`, or fails.
 fn exact(
     op: Arith,
     stored: Option<BigInt>,
@@ -137,7 +137,7 @@ fn exact(
         _ => None,
     };
     let (zero, most) = (BigInt::ZERO, BigInt::from(u64::MAX));
-    // The caller's bounds are checked last, so that nothing changes a result that they refuse.
+    // The caller's bounds are checked last, so that no later step changes a result within them.
     let asked_min = ("min", Ordering::Less, end(bounds.and_then(|bounds| bounds.min.as_ref())));
     let asked_max = ("max", Ordering::Greater, end(bounds.and_then(|bounds| bounds.max.as_ref())));
     let own_min = ("the least KvU64", Ordering::Less, is_u64.then_some(zero));
@@ -156,7 +156,7 @@ fn exact(
         if let Some(end) = end
             && result.cmp(&end) == side
         {
-            return Err(beyond(op, &Told(&result), name, &Told(&end)));
+            return Err(beyond(op, &ShortBigInt(&result), name, &ShortBigInt(&end)));
         }
     }
     match u64::try_from(&result) {
@@ -179,13 +179,13 @@ fn beyond(
     Error::new(Kind::Range, words)
 }
 
-/// Most bits of a bigint whose digits a message shows: printing them takes quadratic time.
+/// Size of a bigint, in bits, whose digits a message shows: printing them takes quadratic time.
 const TOLD_BITS_MAX: u64 = 256;
 
 /// A bigint in a message.
-struct Told<'a>(&'a BigInt);
+struct ShortBigInt<'a>(&'a BigInt);
 
-impl std::fmt::Display for Told<'_> {
+impl std::fmt::Display for ShortBigInt<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.bits() {
             ..=TOLD_BITS_MAX => write!(f, "{}n", self.0),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_u64_stays_one_and_wraps_only_as_deno_has_it() {
+    fn a_u64_keeps_its_type_and_wraps_as_in_deno() {
         let most = || Some(EncodedValue::le64(u64::MAX));
         let sum = |operand| run(Arith::Sum, most(), operand);
         assert_eq!(sum(Operand::U64(2)), Ok(EncodedValue::le64(1)));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn bigints_are_exact_and_keep_to_their_bounds() {
+    fn bigints_are_exact_and_bounded() {
         let sum = |by: i128, bounds| {
             bounded(Arith::Sum, Some(bigint(1 << 100)), Operand::BigInt(by.into()), bounds)
         };

@@ -12,7 +12,7 @@ use crate::model::{Key, RangeCheck, Result, Seen, Step, Versionstamp, Walk};
 /// Whether a check of a range holds, over the rows of the base with the batch's effects so far.
 ///
 /// # Errors
-/// What the base answers.
+/// Those of the base.
 pub(super) fn holds<S>(
     base: &mut dyn Base,
     rows: &IndexMap<Key, RowEffect, S>,

@@ -1,4 +1,4 @@
-//! The effect of a batch on one key: all that an engine applies.
+//! The effect of a batch on one key. An engine applies nothing else.
 
 use crate::model::EncodedValue;
 
@@ -20,7 +20,7 @@ pub enum RowEffect {
     Removed,
     /// Stores this one.
     Stored(NewRow),
-    /// Changes the expiry of the entry from before the batch, and neither value nor version.
+    /// Changes the expiry of an entry from before the batch, but not its value and version.
     ExpirySet {
         /// Its commit, from before the batch.
         version: u64,

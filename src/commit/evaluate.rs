@@ -43,17 +43,17 @@ pub struct Effects {
     pub version: u64,
     /// The last of its commits that removed an entry, or may have.
     pub removed: Option<u64>,
-    /// The last UUID that it made, if it made any.
+    /// The last UUID that it has generated, if any.
     pub uuid: Option<Uuid>,
     /// Effects on rows, in key order.
     pub rows: Vec<(Key, RowEffect)>,
     /// Messages to enqueue, each with the number of its write, counted from 0.
     pub messages: Vec<(usize, Message)>,
-    /// What the commits did, in order; empty without [`Evaluation::keep_changes`].
+    /// The changes of the commits, in order; empty without [`Evaluation::keep_changes`].
     pub changes: Vec<model::Change>,
 }
 
-/// The effect on each key before a write changed it, for a write that is rejected.
+/// The effect on each key before a write changed it, for undoing a rejected write.
 type Undo = Vec<(Key, Option<RowEffect>)>;
 
 /// The result of one mutation.
@@ -90,7 +90,7 @@ impl<'b> Evaluation<'b> {
         Self { seed, ..self }
     }
 
-    /// Keeps what each commit does from now on, for [`Effects::changes`].
+    /// Records the changes of each commit from now on, for [`Effects::changes`].
     pub fn keep_changes(&mut self) {
         self.journal.turn_on();
     }
@@ -136,7 +136,7 @@ impl<'b> Evaluation<'b> {
     /// Decides one write. Later writes see its effects.
     ///
     /// # Errors
-    /// Only what the base answers.
+    /// Only those of the base.
     pub fn decide(&mut self, write: AtomicWrite) -> Result<Decision> {
         let mut parts = write.into_parts();
         let number = self.decided;
@@ -212,7 +212,7 @@ impl<'b> Evaluation<'b> {
         accepted.map_err(|error| at_key(&error, key))
     }
 
-    /// Makes the UUIDs of a write's placeholders.
+    /// Generates the UUIDs of a write's placeholders.
     fn fill_in(&mut self, parts: &mut WriteParts) -> Result<Vec<Resolved>> {
         if parts.patches.is_empty() {
             return Ok(Vec::new());
@@ -224,8 +224,7 @@ impl<'b> Evaluation<'b> {
         Ok(uuids.fill_in(parts))
     }
 
-    /// Stores a value under keys as a commit of its own: the value of a message that could not be
-    /// delivered.
+    /// Stores the value of an undelivered message under keys, as a separate commit.
     pub fn deposit(&mut self, keys: Vec<Key>, value: &EncodedValue) {
         self.version += 1;
         for key in keys {
@@ -268,7 +267,7 @@ impl<'b> Evaluation<'b> {
         Ok(failed)
     }
 
-    /// The result of a mutation. The inner error is the write's, the outer one the base's.
+    /// The result of a mutation. The inner error rejects the write, the outer one is the base's.
     fn change(&mut self, mutation: Mutation, version: u64) -> Result<Result<Change>> {
         let stored = |key, value, expire_at_ms| {
             Change::Leaves(key, RowEffect::Stored(NewRow { version, value, expire_at_ms }))
@@ -336,7 +335,7 @@ impl<'b> Evaluation<'b> {
     }
 }
 
-/// What the caller gets of the value that a mutation has stored.
+/// The part of a stored value that the caller gets.
 fn told(tells: Tells, value: &EncodedValue) -> EncodedValue {
     match tells {
         Tells::Number => value.clone(),
@@ -348,7 +347,7 @@ fn told(tells: Tells, value: &EncodedValue) -> EncodedValue {
     }
 }
 
-/// Whether an error is about the entry rather than about the medium.
+/// Whether an error concerns the entry, not the medium.
 fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), Kind::Corrupt | Kind::Invalid)
 }

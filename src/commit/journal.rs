@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::effect::RowEffect;
 use crate::model::{Change, EncodedValue, Key};
 
-/// The changes of a batch. A journal that is off only notes the last commit with a removal.
+/// The changes of a batch. A journal that is off records only the last commit with a removal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     on: bool,
@@ -23,7 +23,8 @@ impl Journal {
         self.on = true;
     }
 
-    /// Notes an effect of the write under evaluation, which becomes `version` if it commits.
+    /// Records an effect of the write under evaluation, whose version will be `version` if it
+    /// commits.
     pub(super) fn note(&mut self, key: &Key, effect: &RowEffect, version: u64) {
         let value = match effect {
             RowEffect::Removed => {
@@ -31,7 +32,7 @@ impl Journal {
                 None
             }
             RowEffect::Stored(row) if row.version == version => Some(row),
-            // Only the expiry has changed.
+            // Only the expiry changes.
             RowEffect::Stored(_) | RowEffect::ExpirySet { .. } => return,
         };
         if self.on {

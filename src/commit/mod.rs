@@ -1,9 +1,10 @@
-//! What a write does, decided without doing it.
+//! Decides the effects of writes, without applying them.
 //!
-//! Duty: given writes in order and a view of the rows before them, decide for each whether it commits,
-//! and what all of them change together; carry out the steps of a batch over an engine's transaction.
-//! Invariant: a write that does not commit contributes nothing: its changes are undone before its
-//! decision is given.
+//! Duty: given writes in order and a view of the rows before them, decide for each whether it
+//! commits, and which rows all of them change; run the steps of a batch in the transaction of an
+//! engine.
+//! Invariant: a write that does not commit has no effect: its changes are undone before its
+//! decision is returned.
 //! Never: I/O of its own, a clock, an engine's name.
 
 mod append;

@@ -1,5 +1,5 @@
-//! UUIDs for the placeholders of writes: later ones sort after earlier ones, whatever the clock
-//! does.
+//! UUIDs for the placeholders of writes. They increase from commit to commit, even if the clock
+//! does not.
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -15,7 +15,7 @@ const MIDDLE_BITS: u32 = 12;
 const LOW_BITS: u32 = 62;
 const RANDOM_BITS: u32 = MIDDLE_BITS + LOW_BITS;
 
-/// Makes the UUIDs of one batch.
+/// Generates the UUIDs of one batch.
 pub(super) struct Uuids {
     now_ms: i64,
     seed: u64,
@@ -37,13 +37,13 @@ impl Uuids {
     fn next(&mut self) -> Uuid {
         let random = u128::from(self.random()) << 64 | u128::from(self.random());
         let fresh = payload_of(self.now_ms, random);
-        // While the clock stands still, a UUID follows the previous one at an unpredictable distance.
+        // While the clock does not advance, a UUID follows the previous one at a random distance.
         let behind = self.last + 1 + u128::from(self.random() >> 32);
         self.last = if fresh >> RANDOM_BITS > self.last >> RANDOM_BITS { fresh } else { behind };
         self.last()
     }
 
-    /// splitmix64 of the seed, which is drawn for every batch.
+    /// splitmix64 of the seed, which is random for every batch.
     fn random(&mut self) -> u64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.seed;
@@ -52,7 +52,7 @@ impl Uuids {
         mixed ^ (mixed >> 31)
     }
 
-    /// Fills in the placeholders of a write; the same number is the same UUID.
+    /// Fills in the placeholders of a write; equal numbers get the same UUID.
     pub(super) fn fill_in(&mut self, parts: &mut WriteParts) -> Vec<Resolved> {
         let patches = std::mem::take(&mut parts.patches);
         let mut resolved: IndexMap<u64, Uuid, RandomState> = IndexMap::default();
@@ -88,13 +88,13 @@ impl Uuids {
     }
 }
 
-/// A number's lowest bits.
+/// The lowest bits of a number.
 fn low(number: u128, bits: u32) -> u128 {
     number & ((1 << bits) - 1)
 }
 
-/// The 122 bits of a UUID of version 7 beside version and variant. UUIDs sort as their payloads do,
-/// and a payload can be counted up.
+/// The 122 bits of a UUID of version 7 beside version and variant. UUIDs sort as these payloads do,
+/// and a payload can be incremented.
 fn payload(uuid: Uuid) -> u128 {
     let uuid = uuid.as_u128();
     let (time, middle) = (uuid >> (128 - TIME_BITS), low(uuid >> 64, MIDDLE_BITS));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_rise_though_the_clock_falls() {
+    fn uuids_increase_when_the_clock_runs_backwards() {
         let mut all = Vec::new();
         let mut last = None;
         for now_ms in [1000, 1000, 900, 0, -5, 1001, i64::MAX, 5] {

@@ -1,4 +1,4 @@
-//! When a message whose delivery failed is handed out again.
+//! The time at which a failed message is delivered again.
 
 use crate::model::Message;
 
@@ -7,18 +7,19 @@ use crate::model::Message;
 pub(super) enum Failure {
     /// Its consumer reported it.
     Reported {
-        /// Wait this long instead of the backoff's next interval.
+        /// The wait instead of the backoff's next interval.
         delay_ms: Option<i64>,
     },
-    /// Its lock expired: its consumer is gone.
+    /// Its lock expired, because its consumer no longer renews it.
     LockExpired {
         /// The end of the lock, in ms since the epoch.
         end_ms: i64,
     },
 }
 
-/// When to retry a message that has been handed out `attempts` times and failed at `now_ms`; `None`:
-/// it is dead. Every failure uses up an interval of the backoff; without one left the message is dead.
+/// The time of the next delivery of a message that has failed at `now_ms` after `attempts`
+/// deliveries; `None` if it is dead. Every failure uses up an interval of the backoff; without one
+/// left the message is dead.
 pub(super) fn retry_at(
     message: &Message,
     attempts: u32,
@@ -29,7 +30,7 @@ pub(super) fn retry_at(
     let wait_ms = message.backoff_ms.get(used)?;
     Some(match failure {
         Failure::Reported { delay_ms: Some(delay_ms) } => now_ms.saturating_add(delay_ms),
-        // The time of the lock was the wait. Deno waits for the interval as well.
+        // The lock has already lasted for some time. In Deno's queue the interval is added.
         Failure::LockExpired { end_ms } if message.is_named() => end_ms,
         Failure::Reported { .. } | Failure::LockExpired { .. } => now_ms + i64::from(*wait_ms),
     })

@@ -1,9 +1,9 @@
-//! Deletions of many entries. The transaction chooses the entries, in steps, so that other writes get
-//! their turn.
+//! Deletions of many entries. Transactions select the entries in steps, so that other writes run in
+//! between.
 //!
-//! A filter may take long for a value. So the caller matches the entries before the transaction, and
-//! a result is valid while the entry has the same version ([`Known`]). Inside the transaction only
-//! entries that have changed since are matched, up to [`DELETE_UNKNOWN_VISITS_MAX`].
+//! A filter may take long for a value. So the caller evaluates it before the transaction, and a
+//! result is valid while the entry has the same version ([`FilterResults`]). Inside the transaction
+//! only entries that have changed since are evaluated, up to [`DELETE_UNKNOWN_VISITS_MAX`].
 
 use std::cell::Cell;
 
@@ -12,18 +12,18 @@ use super::evaluate::Evaluation;
 use crate::filter::Filter;
 use crate::model::{
     Among, Beyond, DELETE_STEP_ROWS_MAX, DELETE_UNKNOWN_VISITS_MAX, DELETE_WHOLE_ROWS_MAX,
-    Decision, Deleted, Deletion, Error, FILTER_VISIT_BYTES, Key, Kind, Known, Result, Step,
+    Decision, Deleted, Deletion, Error, FILTER_VISIT_BYTES, FilterResults, Key, Kind, Result, Step,
     Versionstamp, Walk,
 };
 
-/// The chosen entries of one step.
+/// The selected entries of one step.
 #[derive(Default)]
 struct Chosen {
     /// In key order.
     doomed: Vec<Key>,
     /// The first key that was not visited.
     resume: Option<Key>,
-    /// The filter has reached its bound of visited items, at `resume`.
+    /// Whether the filter has reached its bound of visited items, at `resume`.
     spent: bool,
     /// Why the step ended early.
     failure: Option<Error>,
@@ -32,7 +32,7 @@ struct Chosen {
 /// The filter of a deletion, its known results, and its cost so far.
 struct Judge<'f> {
     filter: Option<&'f Filter>,
-    known: &'f Known,
+    known: &'f FilterResults,
     visits: Cell<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Evaluation<'_> {
         let judge = Judge { filter, known, visits: Cell::new(0) };
         let wanted = match deletion.beyond {
             Beyond::Resume => deletion.count_max,
-            // One more shows whether there are too many.
+            // One more shows whether the bound is exceeded.
             Beyond::Refuse(max) => deletion.count_max.min(max.saturating_add(1)),
         };
         let found = match deletion.among {
@@ -142,7 +142,7 @@ impl Evaluation<'_> {
             Beyond::Refuse(_) => DELETE_WHOLE_ROWS_MAX,
         };
         let touched = &self.rows;
-        // Entries whose values must be matched.
+        // Entries whose values must be evaluated.
         let mut open = Vec::new();
         let walk =
             Walk { start: start.as_bytes(), end: end.as_bytes(), reverse: false, values: false };
@@ -157,7 +157,7 @@ impl Evaluation<'_> {
                 return Step::Stop;
             }
             rows += 1;
-            // Entries that the batch has changed follow below.
+            // Entries that the batch has changed are handled below.
             if touched.contains_key(row.key) {
                 return Step::Next;
             }
@@ -184,7 +184,7 @@ impl Evaluation<'_> {
             }
         }
         if beyond == Beyond::Resume && found.doomed.len() == wanted {
-            // There may be more behind the last one.
+            // More entries may follow the last one.
             found.resume = found.doomed.last().map(|key| {
                 let mut next = key.as_bytes().to_vec();
                 next.push(0);
@@ -194,7 +194,7 @@ impl Evaluation<'_> {
         Ok(found)
     }
 
-    /// Matches the entries of these keys, in order, up to the bound of the filter.
+    /// Evaluates the entries of these keys, in order, up to the bound of the filter.
     fn look_again(&mut self, keys: Vec<Key>, judge: &Judge<'_>, found: &mut Chosen) -> Result<()> {
         for key in keys {
             match self.chosen(&key, judge)? {
@@ -225,7 +225,7 @@ impl Judge<'_> {
         self.known.get(key).filter(|(seen, _)| *seen == version).map(|(_, met)| *met)
     }
 
-    /// Counts visited items; `false` when the bound is reached.
+    /// Counts visited items; `false` at the bound.
     fn spend(&self, visits: usize) -> bool {
         self.visits.set(self.visits.get().saturating_add(visits));
         self.visits.get() <= DELETE_UNKNOWN_VISITS_MAX

@@ -1,4 +1,4 @@
-//! What an engine provides for a batch: its open transaction, as tables that the steps of
+//! The interface between a batch and an engine: an open transaction, as tables that the steps of
 //! [`super::batch`] read and change.
 
 use uuid::Uuid;
@@ -25,42 +25,42 @@ pub trait Base {
     /// The commit that wrote the entry of a key.
     ///
     /// # Errors
-    /// What the medium answers; ends the whole batch.
+    /// Those of the medium; they end the whole batch.
     fn version(&mut self, key: &Key) -> Result<Option<u64>>;
 
     /// The entry of a key.
     ///
     /// # Errors
-    /// `Corrupt` or `Invalid` for an entry that cannot be read: that rejects the write which needs
-    /// it. Whatever else the medium answers ends the whole batch.
+    /// `Corrupt` or `Invalid` for an unreadable entry, which rejects the write that needs it. Other
+    /// errors of the medium end the whole batch.
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>>;
 
-    /// Visits entries in key order; the answers of `visit` lead the walk.
+    /// Visits entries in key order; `visit` returns where to continue.
     ///
     /// # Errors
-    /// What the medium answers; ends the whole batch.
+    /// Those of the medium; they end the whole batch.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
 
-    /// Checks that the database can store a value: not every format can store all of them.
+    /// Checks that the database can store a value; not every format can store all values.
     ///
     /// # Errors
-    /// `Invalid` if not; that rejects the write.
+    /// `Invalid` if it cannot, which rejects the write.
     fn accepts(&self, _encoding: Encoding, _bytes: &[u8]) -> Result<()> {
         Ok(())
     }
 
-    /// The last UUID that a commit of this database has made.
+    /// The last UUID that a commit of this database has generated.
     ///
     /// # Errors
-    /// What the medium answers; ends the whole batch.
+    /// Those of the medium; they end the whole batch.
     fn last_uuid(&mut self) -> Result<Option<Uuid>>;
 }
 
 /// A transaction that an engine has begun, and commits or rolls back afterwards. An error of any
 /// method ends the batch, and the engine rolls back.
 ///
-/// An engine behind a network reads what the work names before the batch runs, answers the look-ups
-/// from that, and sends the changes with the claims and at the end.
+/// A remote engine can read the rows that the work names before the batch runs, answer lookups from
+/// them, and send the changes with the claims and at the end.
 pub(crate) trait Transaction {
     fn entries(&mut self) -> &mut impl EntryTable;
 
@@ -69,48 +69,48 @@ pub(crate) trait Transaction {
     /// Logs changes, in the order of their commits.
     fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()>;
 
-    /// Stores the last commit, and the last one that removed an entry, if any of the batch did.
+    /// Stores the last commit, and the last commit of the batch with a removal, if there is one.
     fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()>;
 }
 
 /// Entries of a transaction.
 pub(crate) trait EntryTable: Base {
-    /// Carries out what the batch does to the entry of a key.
+    /// Applies the effect of the batch on a key.
     fn apply(&mut self, key: &Key, effect: RowEffect) -> Result<()>;
 
-    /// Stores the last UUID for the commits to come.
+    /// Stores the last UUID, for later commits.
     fn set_last_uuid(&mut self, uuid: Uuid) -> Result<()>;
 
-    /// Deletes up to `max` entries that have expired; answers their keys.
+    /// Deletes up to `max` expired entries; returns their keys.
     fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>>;
 }
 
-/// Messages of a transaction: waiting, locked by a consumer, or dead.
+/// Messages of a transaction: waiting, locked or dead.
 pub(crate) trait MessageTable {
-    /// Deletes the message that a lock holds; `false` if it holds none.
+    /// Deletes the message with this lock; `false` if there is none.
     fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool>;
 
-    /// Makes the message that a lock holds wait again as if it had not been handed out. Answers
-    /// whether its queue has a name; `None` if the lock holds none.
+    /// Returns the message with this lock to the waiting ones without counting the delivery.
+    /// Returns whether its queue has a name; `None` if there is no such message.
     fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>>;
 
-    /// The message that a lock holds.
+    /// The message with this lock.
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>>;
 
-    /// Sets the end of a lock; `false` if it holds no message.
+    /// Sets the expiry of a lock; `false` if no message has it.
     fn renew(&mut self, id: i64, lock: i64, end_ms: i64) -> Result<bool>;
 
-    /// Sets the end of a queue's expired locks, but not a second time before a holder has renewed.
-    /// Only for an engine that other processes can keep out.
+    /// Extends the expired locks of a queue, but not twice without a renewal in between. Only for
+    /// an engine that other processes can block.
     fn extend_expired(&mut self, _queue: &str, _now_ms: i64, _end_ms: i64) -> Result<()> {
         Ok(())
     }
 
-    /// Messages of a queue whose lock has expired, by the end of the lock.
+    /// Messages of a queue whose lock has expired, by its expiry.
     fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>>;
 
     /// Fails the expired deliveries of another program that shares the queue, by that program's
-    /// rules. Answers what the dead leave behind, and whether others wait again.
+    /// rules. Returns the undelivered values, and whether any message waits again.
     fn fail_shared(
         &mut self,
         _queue: &str,
@@ -131,37 +131,37 @@ pub(crate) trait MessageTable {
         now_ms: i64,
     ) -> Result<()>;
 
-    /// Adds a message, unless a live one of its queue has its deduplication key.
+    /// Adds a message, unless a message of its queue that is not dead has its deduplication key.
     fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued>;
 
-    /// Locks messages that are due, by priority, due time and number, and answers them.
+    /// Locks and returns messages that are due, by priority, due time and number.
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>>;
 
-    /// Deletes up to `max` dead letters whose retention is over; answers how many.
+    /// Deletes up to `max` dead letters whose retention is over; returns their number.
     fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize>;
 }
 
-/// A message that a consumer has, as far as its failure is concerned.
+/// A locked message, with the fields that a failure needs.
 #[derive(Clone, Debug)]
 pub(crate) struct LockedMessage {
     pub(crate) id: i64,
-    /// How often it was handed out.
+    /// The number of its deliveries.
     pub(crate) attempts: u32,
     pub(crate) lock_end_ms: i64,
-    /// Its queue, backoff, keys if undelivered, retention and value; the rest is not needed.
+    /// Its queue, backoff, keys if undelivered, retention and value; other fields are not set.
     pub(crate) message: Message,
-    /// Of its value.
+    /// The encoding of its value.
     pub(crate) encoding: Encoding,
 }
 
-/// What a dead message leaves behind: its value, to be stored under these keys.
+/// The value of a dead message, to be stored under these keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Undelivered {
     pub(crate) keys: Vec<Key>,
     pub(crate) value: EncodedValue,
 }
 
-/// What an engine knows when its transaction has begun.
+/// What an engine has read at the start of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     /// The last commit.
@@ -170,7 +170,7 @@ pub(crate) struct Begun {
     pub(crate) now_ms: i64,
     /// Whether changes are logged.
     pub(crate) logs: bool,
-    /// Whether other processes have just kept this one out for long. Then their live consumers may
-    /// have had no chance to renew: their expired locks get a grace period.
+    /// Whether other processes have recently blocked this one for long. Then their live consumers
+    /// may not have been able to renew their locks, so expired locks are extended.
     pub(crate) kept_out: bool,
 }

@@ -1,10 +1,10 @@
-//! What goes into one transaction, and what comes out of it.
+//! The input and the result of one transaction.
 
 use std::time::Duration;
 
 use crate::model::{AtomicWrite, Claim, Decision, Delivery, Enqueued, Key, Renewal, Settlement};
 
-/// Everything that goes into one transaction.
+/// The input of one transaction.
 #[derive(Debug, Default)]
 pub struct Work {
     /// Writes, decided in this order.
@@ -13,13 +13,13 @@ pub struct Work {
     pub settlements: Vec<Settlement>,
     /// Locks to extend.
     pub renewals: Vec<Renewal>,
-    /// Messages to hand out.
+    /// Messages to claim.
     pub claims: Vec<Claim>,
-    /// Most expired entries to delete.
+    /// Maximum number of expired entries to delete.
     pub sweep_max: usize,
-    /// Most dead messages to delete whose retention is over.
+    /// Maximum number of dead letters to purge.
     pub purge_max: usize,
-    /// Whether the answer waits for the disk. An engine sets it if a lock of the claimed queues has
+    /// Whether the answer waits for the sync. An engine sets it if a lock of the claimed queues has
     /// expired, because the value of a dead message is then a commit for which no caller chose a
     /// durability.
     pub durable: bool,
@@ -28,7 +28,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Whether there is nothing to do.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
@@ -40,46 +40,46 @@ impl Work {
     }
 }
 
-/// What a transaction did.
+/// The result of a transaction.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// One decision a write, in order.
+    /// One decision for each write, in order.
     pub decisions: Vec<Decision>,
     /// For each settlement, in order: whether its lock still held the message.
     pub settled: Vec<bool>,
     /// For each renewal, in order: whether its lock still held the message.
     pub renewed: Vec<bool>,
-    /// Messages handed out for each claim, in order.
+    /// The messages of each claim, in order.
     pub deliveries: Vec<Vec<Delivery>>,
-    /// The last commit before it, and its own last one.
+    /// The last commit before it, and the last one in it.
     pub versions: (u64, u64),
     /// Keys whose entry changed.
     pub touched: Vec<Key>,
     /// Earliest expiry among the entries written here, in ms since the epoch.
     pub expiry_ms: Option<i64>,
-    /// Whether messages became due earlier than before: enqueued here or put back.
+    /// Whether a message became due earlier than before: enqueued or put back here.
     pub queued: bool,
-    /// Whether a settlement put messages of named queues back: that counts as a commit, so that
-    /// other processes look.
+    /// Whether a settlement put back messages of named queues. That counts as a commit, so that
+    /// other processes notice it.
     pub put_back: bool,
-    /// How many deliveries failed because their lock had expired.
+    /// The number of deliveries that failed because their lock had expired.
     pub lost: usize,
-    /// How many expired entries were deleted.
+    /// The number of expired entries that were deleted.
     pub swept: usize,
-    /// Whether the sweep stopped at its bound.
+    /// Whether the sweep stopped at its maximum.
     pub sweep_more: bool,
-    /// How long it took, without the wait for its turn and for the disk.
+    /// Its duration, without the wait for other processes and for the sync.
     pub worked: Duration,
-    /// How many dead messages were deleted whose retention was over.
+    /// The number of dead letters that were purged.
     pub purged: usize,
-    /// Whether a message died here that will have to be purged.
+    /// Whether a message died here whose retention ends later.
     pub purge_ahead: bool,
-    /// How many pages were found in a cache, and how many were not.
+    /// The number of cache hits and misses.
     pub cache_looks: (u64, u64),
 }
 
 impl Report {
-    /// Notes what became of the next message of a write, counted from 0.
+    /// Adds the result for the next message of a write, counted from 0.
     pub(super) fn enqueued(&mut self, write: usize, enqueued: Enqueued) {
         if let Some(decision) = self.decisions.get_mut(write) {
             decision.enqueued(enqueued);

@@ -12,7 +12,7 @@ pub struct Deletion {
     /// A filter object in CBOR that their values must match.
     pub filter: Option<Vec<u8>>,
     /// Results of the filter, computed before the commit.
-    pub known: Known,
+    pub known: FilterResults,
     /// The value of `$now` in the filter, in ms since the epoch.
     pub now_ms: i64,
     /// The maximum number of entries to delete.
@@ -22,7 +22,7 @@ pub struct Deletion {
 }
 
 /// Whether the value of each key matches the filter, with the versionstamp for which this holds.
-pub type Known = HashMap<Key, (u64, bool)>;
+pub type FilterResults = HashMap<Key, (u64, bool)>;
 
 /// The candidates of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]

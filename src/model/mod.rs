@@ -22,7 +22,7 @@ mod versionstamp;
 mod write;
 
 pub use calculation::{Bounds, Calculation, Operand};
-pub use deletion::{Among, Beyond, Deleted, Deletion, Known};
+pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
 pub use feed::{Change, KeyRange};

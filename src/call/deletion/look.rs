@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::filter::Filter;
-use crate::model::{Among, Error, Key, Known, LONG_STEP_MS, Result};
+use crate::model::{Among, Error, FilterResults, Key, LONG_STEP_MS, Result};
 use crate::store::{Patience, Scan, Snapshot};
 
 /// A search of the entries of one commit, in steps.
@@ -12,7 +12,7 @@ pub(super) struct Look {
     filter: Filter,
     pub(super) patience: Arc<Patience>,
     /// The entries compared so far.
-    pub(super) known: Known,
+    pub(super) known: FilterResults,
     /// How many of those match the filter.
     pub(super) met: usize,
     /// Of a range: the first key that was not searched; `None` when all were.
@@ -27,7 +27,7 @@ pub(super) struct Look {
 
 impl Look {
     pub(super) fn new(filter: Filter, patience: Arc<Patience>) -> Self {
-        let (known, met, bound, at) = (Known::new(), 0, None, None);
+        let (known, met, bound, at) = (FilterResults::new(), 0, None, None);
         Self { filter, patience, known, met, bound, at, keys: 0, rows: 0, tries: 0 }
     }
 

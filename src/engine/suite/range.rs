@@ -4,7 +4,7 @@ use super::{NOW, apply_at, bytes, commit, committed, get, key, set, set_until, w
 use crate::engine::{Engine, Reader, Work};
 use crate::model::{
     Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, Decision, Deleted, Deletion, EncodedValue,
-    Encoding, Key, Kind, Known, Limits, Mutation, Step, Versionstamp, Walk, WriteParts,
+    Encoding, FilterResults, Key, Kind, Limits, Mutation, Step, Versionstamp, Walk, WriteParts,
 };
 
 /// Key, expiry, and length of the value in a walk.
@@ -77,7 +77,7 @@ fn deletion(deletion: Deletion) -> AtomicWrite {
 
 fn within(start: &str, end: &str, count_max: usize) -> Deletion {
     let among = Among::Span { start: key(start), end: key(end) };
-    let known = Known::new();
+    let known = FilterResults::new();
     Deletion { among, filter: None, known, now_ms: NOW, count_max, beyond: Beyond::Resume }
 }
 
@@ -137,7 +137,7 @@ pub(super) fn a_deletion_filters_changed_entries_again(engine: &impl Engine) {
     // The results of { $startsWith: the byte "a" }. Two of them are wrong on purpose, so that the
     // test shows whether they are used.
     let told = [("a", false), ("b", true), ("c", true), ("d", false)];
-    let known: Known = told.iter().map(|(name, met)| (key(name), (1, *met))).collect();
+    let known: FilterResults = told.iter().map(|(name, met)| (key(name), (1, *met))).collect();
     let filter = Some(b"\xa1\x6b$startsWith\x41a".to_vec());
     let changes = vec![set("c", b"b"), set("d", b"a"), set("e", b"a"), set("f", b"b")];
     commit(&mut writer, vec![write(vec![], changes)]);
@@ -173,21 +173,21 @@ pub(super) fn a_filter_does_not_block_other_writes(engine: &impl Engine) {
     commit(&mut writer, vec![AtomicWrite::new(parts, &Limits::wide()).unwrap()]);
     let eight = b"\xa1\x69$contains\x08".repeat(40);
     let or = [b"\xa1\x63$or\x98\x29", &eight[..], b"\xa1\x69$contains\x07"].concat();
-    let of = |known: &Known| Deletion {
+    let of = |known: &FilterResults| Deletion {
         filter: Some(or.clone()),
         known: known.clone(),
         ..within("a", "z", usize::MAX)
     };
     // The step ends before the entry that would take too long; in one commit nothing is deleted
     // then.
-    let none = Known::new();
+    let none = FilterResults::new();
     let whole = Deletion { beyond: Beyond::Refuse(100), ..of(&none) };
     let stopped =
         |count, stamp| Decision::Deleted(Deleted { count, stamp, resume: Some(key("c")) });
     assert_eq!(commit(&mut writer, vec![deletion(whole)]), [stopped(0, None)]);
     let stamp = Some(Versionstamp::new(2));
     assert_eq!(commit(&mut writer, vec![deletion(of(&none))]), [stopped(2, stamp)]);
-    let known = Known::from([(key("c"), (1, true))]);
+    let known = FilterResults::from([(key("c"), (1, true))]);
     let whole = Deletion { beyond: Beyond::Refuse(100), ..of(&known) };
     assert_eq!(commit(&mut writer, vec![deletion(whole)]), [deleted(2, 3, None)]);
 }

@@ -8,10 +8,10 @@ use super::{NOW, apply_at, claim, commit, key, settle, write};
 use crate::codec::cbor;
 use crate::engine::{Engine, GoesOn, Indexer, Reader, Work, Writer};
 use crate::model::{
-    Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, Highlight, Hit, HitChoice,
-    HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Kind, Known, Limits,
-    Message, Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search, Tokenizer,
-    Value, WriteParts,
+    Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, FilterResults, Highlight,
+    Hit, HitChoice, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Kind,
+    Limits, Message, Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search,
+    Tokenizer, Value, WriteParts,
 };
 
 fn soon() -> Instant {
@@ -232,7 +232,7 @@ pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine:
     let deletion = Deletion {
         among,
         filter: None,
-        known: Known::new(),
+        known: FilterResults::new(),
         now_ms: NOW,
         count_max: 9,
         beyond: Beyond::Resume,

@@ -1,9 +1,9 @@
-//! Scans, counts and deletions of many: what they ask for, and rows with ends.
+//! Requests of scans, counts and deletions of many, and rows with expiries.
 
 use super::Out;
 use super::reader::Reader;
 use crate::codec::Malformed;
-use crate::model::{Among, Beyond, Deletion, Key, Known, Seen, Versionstamp};
+use crate::model::{Among, Beyond, Deletion, FilterResults, Key, Seen, Versionstamp};
 
 const REVERSE: u8 = 1;
 const KEYS_ONLY: u8 = 2;
@@ -12,35 +12,35 @@ const FILTER: u8 = 8;
 const WITH_EXPIRY: u8 = 16;
 const PASSED: u8 = 32;
 
-/// What a scan asks for.
+/// A scan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanRequest {
-    /// From the end backwards.
+    /// Whether the order is descending.
     pub reverse: bool,
-    /// No values.
+    /// Whether values are omitted.
     pub keys_only: bool,
-    /// Ends of entries.
+    /// Whether rows have expiries.
     pub with_expiry: bool,
-    /// Those that are not chosen as well, as [`put_passed`] puts them.
+    /// Whether entries that are not selected are reported too, by [`put_passed`].
     pub passed: bool,
-    /// Most rows to answer.
+    /// Maximum number of rows.
     pub limit: usize,
-    /// What `$now` is, in ms since the epoch; `None`: what it is now.
+    /// The value of `$now`, in ms since the epoch; `None` for the current time.
     pub now_ms: Option<i64>,
     /// First key, included.
     pub start: Key,
     /// Last key, excluded.
     pub end: Key,
-    /// Bytes of the prefix, and most parts behind it.
+    /// The length of the prefix in bytes, and the maximum number of parts after it.
     pub depth: Option<(usize, usize)>,
     /// A filter object in CBOR.
     pub filter: Option<Vec<u8>>,
 }
 
-/// A scan.
+/// Parses a scan.
 ///
 /// # Errors
-/// A frame that is cut short or goes on, or has unknown flags.
+/// A truncated frame, trailing bytes, or unknown flags.
 pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
     let mut reader = Reader::new(bytes);
     let flags = reader.u8()?;
@@ -73,7 +73,7 @@ pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
     })
 }
 
-/// A time in ms; NaN stands for none.
+/// A time in ms; NaN means none.
 fn time_or_none(reader: &mut Reader<'_>) -> Result<Option<i64>, Malformed> {
     let bytes = reader.take(8)?;
     let bits = bytes.try_into().map_or(0, u64::from_le_bytes);
@@ -84,7 +84,7 @@ fn time_or_none(reader: &mut Reader<'_>) -> Result<Option<i64>, Malformed> {
 const BY_KEYS: u8 = 1;
 const ATOMIC: u8 = 2;
 
-/// A deletion of many, and whether it is to be one commit. Bounds and `$now` are the caller's.
+/// Parses a deletion of many, and whether it is one commit. The caller sets bounds and `$now`.
 ///
 /// # Errors
 /// As [`parse_scan`].
@@ -114,16 +114,16 @@ pub fn parse_deletion(bytes: &[u8]) -> Result<(Deletion, bool), Malformed> {
         }
     };
     reader.end()?;
-    let (known, beyond) = (Known::new(), Beyond::Resume);
+    let (known, beyond) = (FilterResults::new(), Beyond::Resume);
     let deletion = Deletion { among, filter, known, now_ms: 0, count_max, beyond };
     Ok((deletion, flags & ATOMIC != 0))
 }
 
-/// Stands for the encoding of a value that is not there.
+/// Replaces the encoding if there is no value.
 const NO_VALUE: u8 = 0;
 
-/// Puts an entry: key, stamp, encoding and value, each variable part behind its length, and
-/// its end in ms (NaN: none) if that was asked for.
+/// Appends an entry: key, versionstamp, encoding and value, each variable part after its length,
+/// and if requested its expiry in ms (NaN: none).
 pub fn put_seen(out: &mut impl Out, seen: &Seen<'_>, with_expiry: bool) {
     let row = &seen.row;
     put_parts(out, row.key, row.stamp, row.encoding.id(), row.value);
@@ -132,7 +132,7 @@ pub fn put_seen(out: &mut impl Out, seen: &Seen<'_>, with_expiry: bool) {
     }
 }
 
-/// Puts no more than that there is an entry which was not chosen.
+/// Appends key and versionstamp of an entry that was not selected.
 pub fn put_passed(out: &mut impl Out, key: &[u8], stamp: Versionstamp, with_expiry: bool) {
     put_parts(out, key, stamp, NO_VALUE, &[]);
     if with_expiry {
@@ -140,7 +140,7 @@ pub fn put_passed(out: &mut impl Out, key: &[u8], stamp: Versionstamp, with_expi
     }
 }
 
-/// Puts that there is no entry where one was asked for, in an answer without keys.
+/// Appends that the entry is absent, in an answer without keys.
 pub fn put_absent(out: &mut impl Out) {
     put_passed(out, &[], Versionstamp::new(0), true);
 }
@@ -154,16 +154,16 @@ fn put_parts(out: &mut impl Out, key: &[u8], stamp: Versionstamp, encoding: u8, 
     out.put(value);
 }
 
-/// The filter that a preview's answer is to be held against, and what `$now` is in it.
+/// The filter for the answer of a preview.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreviewFilter {
     /// A filter object in CBOR.
     pub filter: Vec<u8>,
-    /// In ms since the epoch; `None`: what it is now.
+    /// The value of `$now`, in ms since the epoch; `None` for the current time.
     pub now_ms: Option<i64>,
 }
 
-/// What stands in front of the write of a preview; and the write.
+/// Parses the filter before the write of a preview; returns it with the bytes of the write.
 ///
 /// # Errors
 /// As [`parse_scan`].
@@ -180,7 +180,7 @@ pub fn parse_preview(bytes: &[u8]) -> Result<(Option<PreviewFilter>, &[u8]), Mal
     Ok((filter, reader.rest()))
 }
 
-/// What a deletion of many did: f64 count, u8 whether there was a commit, its stamp.
+/// The answer of a deletion of many: f64 count, u8 whether there was a commit, its versionstamp.
 #[must_use]
 pub fn deleted_answer(count: u64, stamp: Option<Versionstamp>) -> Vec<u8> {
     let mut out = (count as f64).to_le_bytes().to_vec();
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scans_come_apart_and_every_cut_is_refused() {
+    fn scans_are_parsed_and_truncated_ones_are_rejected() {
         let mut frame = vec![REVERSE | DEPTH | FILTER, 5, 0, 0, 0];
         frame.extend(f64::NAN.to_le_bytes());
         frame.extend([1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preview_is_a_write_behind_its_filter() {
+    fn a_preview_has_a_filter_and_a_write() {
         let mut frame = vec![FILTER];
         frame.extend(5.0_f64.to_le_bytes());
         frame.extend([1, 0, 0, 0, 0xa0]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn deletions_come_apart() {
+    fn deletions_are_parsed() {
         let frame = [BY_KEYS | ATOMIC, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x14];
         let (deletion, atomic) = parse_deletion(&frame).unwrap();
         assert!(atomic && deletion.count_max == usize::MAX);
