@@ -1,4 +1,4 @@
-//! The first exchange: what a client offers, and where the database is to be found.
+//! The metadata exchange: the versions that a client offers, and the endpoints of the database.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -7,40 +7,40 @@ use super::time::{from_rfc3339, to_rfc3339};
 use super::versions::Version;
 use crate::model::{Error, METADATA_ENDPOINTS_MAX, Result};
 
-/// Which entries an endpoint may answer with.
+/// The consistency of an endpoint's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Consistency {
-    /// The newest.
+    /// The newest state.
     Strong,
-    /// Such as were the newest a while ago.
+    /// A recent state.
     Eventual,
 }
 
-/// Where the data path begins.
+/// An endpoint of the data path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Absolute, or (from version 2 on) relative to the metadata's own URL. Does not end with `/`.
     pub url: String,
-    /// What its answers are worth.
+    /// The consistency of its answers.
     pub consistency: Consistency,
 }
 
-/// What a server answers.
+/// The answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// The version that the data path speaks.
+    /// The version of the data path.
     pub version: Version,
     /// The database.
     pub database: Uuid,
-    /// In the server's order: the first that fits is used.
+    /// In the server's order; the client uses the first suitable one.
     pub endpoints: Vec<Endpoint>,
     /// The bearer token of the data path.
     pub token: String,
-    /// Until when this may be used, in ms since the epoch.
+    /// The expiry of this answer, in ms since the epoch.
     pub expires_at_ms: i64,
-    /// Which of openkv's own extensions the server offers to a client that has asked; empty for
-    /// all others, and for other servers.
+    /// The extensions of openkv that the server offers to a client that requested them; empty for
+    /// other clients and servers.
     pub extensions: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ struct Answer {
     endpoints: Vec<Endpoint>,
     token: String,
     expires_at: String,
-    // Plain clients refuse fields that they do not know, and never see this one.
+    // Other clients reject unknown fields; they never get this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     extensions: Vec<String>,
 }
@@ -68,7 +68,7 @@ struct AnswerVersion {
     version: u64,
 }
 
-/// Asks for openkv's own extensions, in a header of the first exchange; its value is `1`.
+/// Requests openkv's extensions, in a header of the metadata exchange; its value is `1`.
 pub const EXTENSIONS_HEADER: &str = "x-openkv-extensions";
 
 /// The body of a request that offers these versions.
@@ -78,10 +78,10 @@ pub fn write_request(offered: &[Version]) -> String {
     format!("{{\"supportedVersions\":[{}]}}", numbers.join(","))
 }
 
-/// Which versions a request offers. No body at all offers version 1.
+/// The versions that a request offers. A request without a body offers version 1.
 ///
 /// # Errors
-/// `Invalid` for what is not such a request.
+/// `Invalid` for any other body.
 pub fn read_request(body: &[u8]) -> Result<Vec<u64>> {
     if body.is_empty() {
         return Ok(vec![1]);
@@ -95,7 +95,7 @@ pub fn read_request(body: &[u8]) -> Result<Vec<u64>> {
 /// The body of an answer.
 ///
 /// # Errors
-/// `Internal` if it cannot be written: a bug.
+/// `Internal` if it cannot be written, which is a bug.
 pub fn write_answer(metadata: &Metadata) -> Result<String> {
     let answer = Answer {
         version: u64::from(metadata.version.number()),
@@ -108,11 +108,11 @@ pub fn write_answer(metadata: &Metadata) -> Result<String> {
     serde_json::to_string(&answer).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// Reads an answer to a request that offered `offered`. Fields that are not known are passed over.
+/// Reads an answer to a request that offered `offered`. Ignores unknown fields.
 ///
 /// # Errors
-/// `Unsupported` for another version, looked at before all the rest; `Invalid` for what is no
-/// answer, an endpoint's URL that ends with `/` or has a query or a fragment, and a time without a
+/// `Unsupported` for another version, which is checked first; `Invalid` for a malformed answer, for
+/// a URL of an endpoint that ends with `/` or has a query or a fragment, and for a time without a
 /// zone.
 pub fn read_answer(body: &[u8], offered: &[Version]) -> Result<Metadata> {
     let AnswerVersion { version: number } = serde_json::from_slice(body).map_err(not_metadata)?;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_meet() {
+    fn metadata_round_trips() {
         let mut metadata = metadata();
         for extensions in [vec![], vec!["count".to_owned()]] {
             metadata.extensions = extensions;
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_none_is_refused() {
+    fn a_malformed_request_is_rejected() {
         for bad in ["{", "[]", "{}", "{\"supportedVersions\":3}", "{\"supportedVersions\":[-1]}"] {
             assert!(read_request(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn the_version_is_looked_at_first() {
+    fn the_version_is_checked_first() {
         let error = read_answer(b"{\"version\":4}", &Version::ALL).unwrap_err();
         assert_eq!(error.kind(), crate::model::Kind::Unsupported);
         assert!(error.message().contains("version 4"), "{error}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_is_refused_by_what_is_wrong() {
+    fn a_malformed_answer_is_rejected_with_the_fault() {
         let good = write_answer(&metadata()).unwrap();
         for (from, to, words) in [
             ("\"/v2\"", "\"/v2/\"", "must not end with '/'"),

@@ -1,10 +1,9 @@
 //! KV Connect, the network protocol of Deno KV: its messages ⇄ the model.
 //!
-//! Duty: both ends of the protocol, versions 1 to 3, in both directions: what a client sends and a
-//! server reads, what a server sends and a client reads. A server and a client differ only in which
-//! half they call.
-//! Invariant: total, like `codec`: whatever bytes come in, the answer is a value or an error, and
-//! memory is bounded by their length.
+//! Duty: the messages of both ends of the protocol, versions 1 to 3: written and read, by a client
+//! and by a server.
+//! Invariant: total, like `codec`: any bytes give a value or an error, and their length bounds the
+//! memory.
 //! Never: I/O, a clock, a socket.
 //!
 //! | file | what |

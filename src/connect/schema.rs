@@ -1,8 +1,8 @@
 //! The protobuf messages of the data path, package `com.deno.kv.datapath`, as derived structs.
 //!
-//! Enumerations are plain numbers here; [`super::wire`] gives them meaning.
+//! Enumerations are plain numbers here; [`super::wire`] interprets them.
 
-/// Reads of one consistent snapshot.
+/// Ranges to read from one snapshot.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct SnapshotRead {
     /// The ranges to read.
@@ -19,10 +19,10 @@ pub struct ReadRange {
     /// Last key, excluded.
     #[prost(bytes = "vec", tag = "2")]
     pub end: Vec<u8>,
-    /// Most entries to answer, above zero.
+    /// Maximum number of entries, above zero.
     #[prost(int32, tag = "3")]
     pub limit: i32,
-    /// From the end backwards.
+    /// Whether the order is descending.
     #[prost(bool, tag = "4")]
     pub reverse: bool,
 }
@@ -33,10 +33,10 @@ pub struct SnapshotReadOutput {
     /// One for each range of the request, in its order.
     #[prost(message, repeated, tag = "1")]
     pub ranges: Vec<ReadRangeOutput>,
-    /// The endpoint cannot read (versions 1 and 2).
+    /// Whether reads are disabled at the endpoint (versions 1 and 2).
     #[prost(bool, tag = "2")]
     pub read_disabled: bool,
-    /// Whether the answer is the newest.
+    /// Whether the read was strongly consistent.
     #[prost(bool, tag = "4")]
     pub read_is_strongly_consistent: bool,
     /// One of `STATUS_…` (version 3).
@@ -69,7 +69,7 @@ pub struct KvEntry {
     pub versionstamp: Vec<u8>,
 }
 
-/// Checks, mutations and messages that happen together or not at all.
+/// Checks, mutations and messages that take effect together or not at all.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct AtomicWrite {
     /// Conditions.
@@ -89,7 +89,7 @@ pub struct Check {
     /// Encoded key.
     #[prost(bytes = "vec", tag = "1")]
     pub key: Vec<u8>,
-    /// Ten bytes, or none: there must be no entry.
+    /// Ten bytes; empty if there must be no entry.
     #[prost(bytes = "vec", tag = "2")]
     pub versionstamp: Vec<u8>,
 }
@@ -100,22 +100,22 @@ pub struct Mutation {
     /// Encoded key.
     #[prost(bytes = "vec", tag = "1")]
     pub key: Vec<u8>,
-    /// The value or operand; without meaning for a delete.
+    /// The value or operand; ignored for a delete.
     #[prost(message, optional, tag = "2")]
     pub value: Option<KvValue>,
     /// One of `MUTATION_…`.
     #[prost(int32, tag = "3")]
     pub mutation_type: i32,
-    /// When the entry ends, in ms since the epoch; 0 or −1: never.
+    /// The expiry, in ms since the epoch; 0 or −1 for none.
     #[prost(int64, tag = "4")]
     pub expire_at_ms: i64,
-    /// Least result of a sum, in V8's format.
+    /// The minimum result of a sum, in V8's format.
     #[prost(bytes = "vec", tag = "5")]
     pub sum_min: Vec<u8>,
-    /// Greatest result of a sum, in V8's format.
+    /// The maximum result of a sum, in V8's format.
     #[prost(bytes = "vec", tag = "6")]
     pub sum_max: Vec<u8>,
-    /// Results beyond those become those, rather than an error.
+    /// Whether a result out of bounds is clamped instead of rejected.
     #[prost(bool, tag = "7")]
     pub sum_clamp: bool,
 }
@@ -137,10 +137,10 @@ pub struct Enqueue {
     /// Its value in V8's format.
     #[prost(bytes = "vec", tag = "1")]
     pub payload: Vec<u8>,
-    /// When it may be delivered, in ms since the epoch.
+    /// The due time, in ms since the epoch.
     #[prost(int64, tag = "2")]
     pub deadline_ms: i64,
-    /// Where it goes when it cannot be delivered.
+    /// The keys that receive the value if it cannot be delivered.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub keys_if_undelivered: Vec<Vec<u8>>,
     /// Waiting times before each retry, in ms.
@@ -154,15 +154,15 @@ pub struct AtomicWriteOutput {
     /// One of `WRITE_…`.
     #[prost(int32, tag = "1")]
     pub status: i32,
-    /// Of a success: ten bytes.
+    /// Ten bytes after success.
     #[prost(bytes = "vec", tag = "2")]
     pub versionstamp: Vec<u8>,
-    /// Which checks failed, by index.
+    /// The failed checks, by index.
     #[prost(uint32, repeated, tag = "4")]
     pub failed_checks: Vec<u32>,
 }
 
-/// What to watch.
+/// A request for a watch.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Watch {
     /// The keys.
@@ -192,42 +192,42 @@ pub struct WatchOutput {
 /// The state of one key.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct WatchKeyOutput {
-    /// Whether it changed since the last state.
+    /// Whether the key has changed since the last state.
     #[prost(bool, tag = "1")]
     pub changed: bool,
-    /// Its entry if it changed and there is one.
+    /// The entry, if it has changed and exists.
     #[prost(message, optional, tag = "2")]
     pub entry_if_changed: Option<KvEntry>,
 }
 
 /// The read was answered.
 pub const STATUS_SUCCESS: i32 = 1;
-/// The endpoint cannot read.
+/// Reads are disabled at the endpoint.
 pub const STATUS_READ_DISABLED: i32 = 2;
 
 /// Store a value.
 pub const MUTATION_SET: i32 = 1;
-/// Remove an entry.
+/// Delete an entry.
 pub const MUTATION_DELETE: i32 = 2;
 /// Add.
 pub const MUTATION_SUM: i32 = 3;
-/// Keep the larger.
+/// Keep the larger number.
 pub const MUTATION_MAX: i32 = 4;
-/// Keep the smaller.
+/// Keep the smaller number.
 pub const MUTATION_MIN: i32 = 5;
 /// Store a value under the key and the commit's versionstamp.
 pub const MUTATION_SET_SUFFIXED: i32 = 9;
 
-/// V8's serialization.
+/// V8's serialization format.
 pub const ENCODING_V8: i32 = 1;
 /// Eight bytes, little-endian.
 pub const ENCODING_LE64: i32 = 2;
-/// As it is.
+/// The bytes themselves.
 pub const ENCODING_BYTES: i32 = 3;
 
-/// It happened.
+/// The write has committed.
 pub const WRITE_SUCCESS: i32 = 1;
-/// A check failed, nothing happened.
+/// A check failed; nothing was written.
 pub const WRITE_CHECK_FAILURE: i32 = 2;
-/// The endpoint cannot write, nothing happened.
+/// Writes are disabled at the endpoint; nothing was written.
 pub const WRITE_DISABLED: i32 = 5;

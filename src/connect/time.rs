@@ -1,10 +1,10 @@
-//! Times as RFC 3339 writes them ⇄ milliseconds since the epoch.
+//! RFC 3339 times ⇄ milliseconds since the epoch.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Writes a time in UTC with three digits of fraction, as `2026-11-21T04:45:59.123Z`. A time outside
-/// the years 0 to 9999, which the format cannot hold, becomes the nearest one inside.
+/// Writes a time in UTC with three decimals, as `2026-11-21T04:45:59.123Z`. A time outside the
+/// years 0 to 9999, which the format cannot represent, becomes the nearest one inside.
 #[must_use]
 pub fn to_rfc3339(ms: i64) -> String {
     const FIRST_MS: i64 = -62_167_219_200_000;
@@ -17,8 +17,8 @@ pub fn to_rfc3339(ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// Reads a time with its zone, of any precision; `None` for anything else. Digits behind the
-/// millisecond are cut off. A second 60 is the first second of the next minute.
+/// Parses a time with a zone, of any precision; `None` for anything else. Decimals beyond
+/// milliseconds are dropped. Second 60 is the first second of the next minute.
 #[must_use]
 pub fn from_rfc3339(text: &str) -> Option<i64> {
     const SEPARATOR: usize = 10;
@@ -27,7 +27,7 @@ pub fn from_rfc3339(text: &str) -> Option<i64> {
     if !matches!(text.as_bytes().get(SEPARATOR), Some(b'T' | b't' | b' ')) {
         return None;
     }
-    // `time` makes a leap second the last nanosecond of its minute.
+    // `time` reads a leap second as the last nanosecond of its minute.
     let leap = text.get(SECOND) == Some("60");
     let parsed = if leap {
         let (before, after) = (text.get(..SECOND.start)?, text.get(SECOND.end..)?);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_zone_or_is_no_date_is_none() {
+    fn times_without_a_zone_and_invalid_dates_are_rejected() {
         for bad in [
             "",
             "2026-11-21",

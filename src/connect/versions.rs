@@ -1,10 +1,10 @@
-//! The protocol's versions: which there are, how one is agreed on, and which headers each has.
+//! The versions of the protocol, their negotiation, and their headers.
 
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Version {
-    /// Absolute URLs; the database is named by [`DOMAIN_HEADER`].
+    /// Absolute URLs; [`DOMAIN_HEADER`] names the database.
     V1 = 1,
     /// Relative URLs; [`VERSION_HEADER`] and [`DATABASE_HEADER`].
     V2 = 2,
@@ -12,29 +12,29 @@ pub enum Version {
     V3 = 3,
 }
 
-/// Says the version of a request, from version 2 on.
+/// The header with the version of a request, from version 2 on.
 pub const VERSION_HEADER: &str = "x-denokv-version";
 
-/// Names the database of a request, from version 2 on.
+/// The header with the database of a request, from version 2 on.
 pub const DATABASE_HEADER: &str = "x-denokv-database-id";
 
-/// Names the database of a request of version 1.
+/// The header with the database of a request of version 1.
 pub const DOMAIN_HEADER: &str = "x-transaction-domain-id";
 
-/// The type of requests and answers of the data path.
+/// The content type of requests and answers of the data path.
 pub const PROTOBUF_TYPE: &str = "application/x-protobuf";
 
-/// The type of a watch's stream.
+/// The content type of a watch's stream.
 pub const STREAM_TYPE: &str = "application/octet-stream";
 
-/// The type of metadata, exactly so: the npm client takes no parameters.
+/// The content type of metadata. It has no parameters, which the npm client does not accept.
 pub const JSON_TYPE: &str = "application/json";
 
 impl Version {
-    /// All of them, the newest first.
+    /// Every version, the newest first.
     pub const ALL: [Self; 3] = [Self::V3, Self::V2, Self::V1];
 
-    /// The version of that number.
+    /// The version with this number.
     ///
     /// ```
     /// use openkv::connect::versions::Version;
@@ -52,7 +52,7 @@ impl Version {
         self as u8
     }
 
-    /// The newest that both sides speak.
+    /// The newest version that both sides support.
     #[must_use]
     pub fn negotiate(offered: &[u64], spoken: &[Self]) -> Option<Self> {
         let both = spoken.iter().filter(|version| offered.contains(&u64::from(version.number())));

@@ -1,49 +1,51 @@
-//! The table of commands: everything that the layers have to know about a command, declared once.
+//! The table of commands: every property of a command that any layer needs, declared once.
 //!
 //! A call names a command by its number and carries its frame. `call` takes the handlers and the
 //! metrics from this table, the server the rights and bounds, the client the retry safety; a test
-//! compares the table with `js/native/contract.ts` and `js/native/contract.md`. A row that is added here is
-//! served over a URL without another line.
+//! compares the table with `js/native/contract.ts` and `js/native/contract.md`. A new row is also
+//! served over URLs, without other changes.
 
-/// Hands the table to the macro `$each`. The columns of a row:
+/// Passes the table to the macro `$each`. The columns of a row:
 ///
 /// `Name = number, handler in call, access, retry safety, [traits], [metric], "feature"`
 ///
-/// The feature is what a caller uses; the error that a server lacks the command names it.
+/// The feature is the method or option that uses the command; the error of a server without the
+/// command names it.
 macro_rules! commands {
     ($each:ident) => {
         $each! {
             /// Moves the log into the file.
             Checkpoint = 1, maintain::checkpoint, Write, Idempotent, [WholeTimeout], [Checkpoint], "checkpoint";
-            /// How large the database is.
+            /// The size of the database.
             Stats = 2, maintain::stats, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], "stats";
-            /// Gives free pages back to the file system.
+            /// Returns free pages to the file system.
             Vacuum = 3, maintain::vacuum, Write, Idempotent, [WholeTimeout], [Vacuum], "vacuum";
             /// The counters of the database.
             Metrics = 4, metrics::metrics, Read, Idempotent, [], [], "metrics";
             /// Copies the file to a path.
             Backup = 5, backup::backup, Local(NO_BACKUP), Idempotent, [WholeTimeout], [Backup], "backup";
-            /// How far a backup is.
+            /// The progress of a backup.
             BackupProgress = 6, backup::progress, Local(NO_BACKUP), Idempotent, [WholeTimeout], [], "backup";
             /// Checks the whole file.
             Check = 7, backup::check, Write, Idempotent, [WholeTimeout, OneAtATime], [], "check";
-            /// How many entries a range has.
+            /// The number of entries in a range.
             Count = 10, scan::count, Read, Idempotent, [EndsWithHandle, WholeTimeout], [Count], "count";
             /// A step of a list with conditions.
             Scan = 11, scan::scan, Read, Idempotent, [EndsWithHandle], [List], "lists of a depth, and with where, keysOnly or withExpiry";
-            /// When an entry expires.
+            /// The expiry of an entry.
             Ttl = 12, expiry::ttl, Read, Idempotent, [], [Ttl], "ttl";
-            /// Deletes many entries. A repetition would delete what others have written in between.
+            /// Deletes many entries. A repetition would delete entries that others have written in
+            /// between.
             DeleteMany = 13, deletion::delete_many, Write, Unsafe, [EndsWithHandle, AfterWrites, LongFrame], [DeleteMany], "deleteMany";
             /// Entries with their expiry.
             Entries = 14, scan::entries, Read, Idempotent, [], [GetWithExpiry], "the ends of entries (withExpiry)";
-            /// What a write would leave.
+            /// The result of a write, without writing.
             Preview = 19, preview::preview, Read, Idempotent, [], [], "a transaction's reads of what it has changed itself";
-            /// Ends a received message. Its number and lock are never given out again.
+            /// Settles a received message. Its number and lock are never reused.
             Settle = 30, queue::settle, Write, Conditional, [ZeroSaysNothing], [Settle], "messages that are received";
             /// Renews the lock of a received message, from now on.
             Extend = 31, queue::extend, Write, Idempotent, [], [Extend], "messages that are received";
-            /// How full a queue is.
+            /// The number of messages of a queue, by state.
             QueueStats = 32, queue::stats, Read, Idempotent, [EndsWithHandle], [], "queues by name";
             /// A page of dead messages.
             DeadList = 33, queue::dead_list, Read, Idempotent, [], [], "dead messages";
@@ -55,13 +57,13 @@ macro_rules! commands {
             DeadDelete = 36, queue::dead_delete, Write, Conditional, [ZeroSaysNothing], [], "dead messages";
             /// Deletes dead messages by their age, one step.
             DeadPurge = 37, queue::dead_purge, Write, Unsafe, [], [], "dead messages";
-            /// The ends, renewals and credits of a remote consumer, by number and lock.
+            /// The settlements, renewals and credits of a remote consumer, by number and lock.
             LockUpdate = 38, lock_update::lock_update, Write, Idempotent, [OutOfTurn], [], "listening to queues";
             /// Ends the stream of a remote consumer, or its wait for a message.
             ConsumeEnd = 39, lock_update::consume_end, Write, Idempotent, [], [], "messages that are received";
-            /// Answers when the server knows of everything that listeners have settled.
+            /// Answers once the server has all settlements of the listeners.
             Acknowledged = 40, lock_update::acknowledged, Local("the client answers it, which knows what it has sent"), Idempotent, [], [], "listening to queues";
-            /// Makes a full-text index. The same index is made once.
+            /// Creates a full-text index, unless the same one exists.
             CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], "search";
             /// Drops an index.
             DropIndex = 51, search::remove, Write, Unsafe, [], [], "search";
@@ -75,26 +77,27 @@ macro_rules! commands {
 
 pub(crate) use commands;
 
-/// Who may call a command over a URL.
+/// The rights that a command requires over a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A token that may read.
     Read,
     /// A token that may write: the command changes something, or is work for the whole database.
     Write,
-    /// No client: the command belongs to the process that has the database, for this reason.
+    /// No client may call it: the command belongs to the process that has opened the database, for
+    /// this reason.
     Local(&'static str),
 }
 
-/// What a repetition of a request can do; of several together, the most.
+/// The effect of repeating a request; for several requests, the worst of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RetrySafety {
-    /// A repetition changes nothing more.
+    /// A repetition has no further effect.
     Idempotent,
-    /// A repetition of what has happened is refused or does nothing, so its answer does not tell
-    /// whether the first try has happened.
+    /// A repetition is rejected or has no effect, so its answer does not tell whether the first
+    /// attempt has succeeded.
     Conditional,
-    /// A repetition can do something a second time.
+    /// A repetition may have the effect a second time.
     Unsafe,
 }
 
@@ -103,22 +106,22 @@ pub enum RetrySafety {
 pub enum Trait {
     /// Closing the handle ends it.
     EndsWithHandle,
-    /// One try may take the whole timeout: the work grows with the database, and a second try beside
-    /// the first one would only double it.
+    /// One attempt may take the whole timeout: its duration grows with the database, and a second
+    /// attempt beside the first would only double the work.
     WholeTimeout,
     /// Waits for all writes that were called before.
     AfterWrites,
-    /// Takes no place among the requests that a client has under way.
+    /// Is not counted among the requests of a client under way.
     OutOfTurn,
-    /// An answer of zeros to a repetition does not tell whether the first try has done the work.
+    /// An answer of zeros to a repetition does not tell whether the first attempt did the work.
     ZeroSaysNothing,
     /// Its frame may be as long as a write's.
     LongFrame,
-    /// The storage quota must have room for what it adds.
+    /// The storage quota must have room for its result.
     FillsStorage,
-    /// The queue that its frame begins with must have room for what it adds.
+    /// The queue at the start of its frame must have room for its result.
     FillsQueue,
-    /// A server carries one out at a time for each database.
+    /// A server runs one at a time for each database.
     OneAtATime,
 }
 
@@ -128,16 +131,16 @@ const NO_BACKUP: &str = "a backup is a file of the machine that has the database
 macro_rules! define {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $file:ident :: $handler:ident, $access:expr,
         $retry:ident, [$($trait:ident),*], [$($metric:ident)?], $feature:literal;)*) => {
-        /// What a call asks for. The numbers are the contract's.
+        /// The commands. Their numbers are in the contract.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Command { $($(#[$doc])* $name = $number,)* }
 
         impl Command {
-            /// All of them.
+            /// Every command.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The command of that number.
+            /// The command with this number.
             ///
             /// ```
             /// use openkv::protocol::Command;
@@ -152,14 +155,14 @@ macro_rules! define {
                 }
             }
 
-            /// Who may call it over a URL.
+            /// The rights that it requires over a URL.
             #[must_use]
             pub const fn access(self) -> Access {
                 use Access::{Local, Read, Write};
                 match self { $(Self::$name => $access,)* }
             }
 
-            /// What a repetition of it can do.
+            /// The effect of a repetition.
             #[must_use]
             pub const fn retry_safety(self) -> RetrySafety {
                 match self { $(Self::$name => RetrySafety::$retry,)* }
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back_as_they_were_and_grow_in_the_table() {
+    fn numbers_round_trip_and_increase_in_the_table() {
         for command in Command::ALL {
             assert_eq!(Command::from_number(command.number()), Some(*command));
         }

@@ -1,5 +1,5 @@
-//! The stream of a consumer: its number, then batches of messages. Ends and renewals of their locks
-//! come by calls (`Command::LockUpdate`), on any connection.
+//! The stream of a consumer: its number, then batches of messages. Settlements and renewals of
+//! locks are sent by calls (`Command::LockUpdate`), on any connection.
 
 use crate::codec::framing::framed;
 use crate::model::{
@@ -11,16 +11,16 @@ use crate::protocol::frame::{
     push_dispatched, push_poll,
 };
 
-/// What a message of the stream says.
+/// A message of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConsumeMessage {
-    /// The stream's number, by which it is given credits: the first message.
+    /// The number of the stream, for granting credits; always the first message.
     Opened(u64),
-    /// These are the consumer's now, until their locks end.
+    /// Messages that belong to the consumer until their locks expire.
     Dispatched(Vec<Delivery>),
 }
 
-/// The body of a request for a stream.
+/// Encodes a request for a stream.
 #[must_use]
 pub fn write_consume(asked: &Consume) -> Vec<u8> {
     let mut out = Vec::new();
@@ -28,10 +28,10 @@ pub fn write_consume(asked: &Consume) -> Vec<u8> {
     out
 }
 
-/// Takes a request for a stream apart.
+/// Decodes a request for a stream.
 ///
 /// # Errors
-/// `Invalid` for what is no request, and for one over a bound.
+/// `Invalid` for a malformed request, and for one over a bound.
 pub fn read_consume(bytes: &[u8]) -> Result<Consume> {
     let asked = parse_consume(bytes).map_err(malformed)?;
     check(&asked.queue, asked.lock_ms)?;
@@ -45,7 +45,7 @@ pub fn read_consume(bytes: &[u8]) -> Result<Consume> {
     Ok(asked)
 }
 
-/// The body of a request for one message.
+/// Encodes a request for one message.
 #[must_use]
 pub fn write_poll(asked: &Poll) -> Vec<u8> {
     let mut out = Vec::new();
@@ -53,10 +53,10 @@ pub fn write_poll(asked: &Poll) -> Vec<u8> {
     out
 }
 
-/// Takes a request for one message apart; it waits no longer than is allowed.
+/// Decodes a request for one message; its wait is limited to the maximum.
 ///
 /// # Errors
-/// `Invalid` for what is no request, and for one over a bound.
+/// `Invalid` for a malformed request, and for one over a bound.
 pub fn read_poll(bytes: &[u8]) -> Result<Poll> {
     let mut asked = parse_poll(bytes).map_err(malformed)?;
     check(&asked.queue, asked.lock_ms)?;
@@ -87,7 +87,7 @@ fn malformed(malformed: impl std::fmt::Display) -> Error {
 /// The frame of the first message.
 ///
 /// # Errors
-/// None in fact.
+/// None in practice.
 pub fn write_opened(stream: u64) -> Result<Vec<u8>> {
     framed(CONSUME_FRAME_BYTES_MAX, |out| out.extend_from_slice(&stream.to_le_bytes()))
 }
@@ -95,17 +95,17 @@ pub fn write_opened(stream: u64) -> Result<Vec<u8>> {
 /// The frame of some messages.
 ///
 /// # Errors
-/// `Invalid` for more than a client takes.
+/// `Invalid` for more than clients accept.
 pub fn write_dispatched<'a>(
     dispatched: impl ExactSizeIterator<Item = &'a Delivery>,
 ) -> Result<Vec<u8>> {
     framed(CONSUME_FRAME_BYTES_MAX, |out| push_dispatched(out, dispatched))
 }
 
-/// Takes a message of the stream apart.
+/// Decodes a message of the stream.
 ///
 /// # Errors
-/// `Corrupt` for what is none.
+/// `Corrupt` for a malformed message.
 pub fn read_message(bytes: &[u8], is_first: bool) -> Result<ConsumeMessage> {
     let message = match is_first {
         true => parse_number(bytes).map(ConsumeMessage::Opened),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_consumer_asks_for_has_bounds() {
+    fn requests_of_consumers_are_bounded() {
         assert!(consume(|_| ()).is_ok());
         assert!(consume(|asked| asked.queue = String::new()).is_ok());
         assert!(consume(|asked| asked.queue = "q".repeat(QUEUE_NAME_BYTES_MAX)).is_ok());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_says_its_number_and_then_messages() {
+    fn the_stream_sends_its_number_and_then_messages() {
         let delivery = |len| {
             let value = vec![7; len];
             Delivery { id: 1, lock: 2, attempts: 3, enqueued_ms: 4, value }

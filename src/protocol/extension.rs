@@ -1,7 +1,9 @@
 //! openkv's own extension of the protocol: requests whose bodies are the frames of
-//! `js/native/contract.md`, for a client that has asked for them and a server that offers them.
+//! `js/native/contract.md`, between a client that requests the extension and a server that offers
+//! it.
 //!
-//! Each is a `POST` behind an endpoint's URL, with the token and the headers of the data path:
+//! Each is a `POST` to a path below an endpoint's URL, with the token and the headers of the data
+//! path:
 //!
 //! | path | body | answer |
 //! |---|---|---|
@@ -13,9 +15,9 @@
 //! | `/openkv/consume` | `protocol::consume` | a stream |
 //! | `/openkv/receive` | `protocol::consume` | a message, or nothing |
 //!
-//! An answer of status 200 begins with a byte: 0, and the answer follows; else the body is an error
-//! record. Its kind is the kind that the store has answered with, so that the error is the same one
-//! as of a local database. What the server itself refuses has a status, as on every other route.
+//! An answer of status 200 begins with a byte: after 0 the answer follows, otherwise the body is an
+//! error record. The error is the store's, so it is the same as that of a local database. Errors of
+//! the server itself have an HTTP status, as on every other route.
 
 use crate::model::{Error, Limits};
 use crate::protocol::frame::{parse_error, push_error};
@@ -29,10 +31,10 @@ pub const FEEDS: &str = "feeds-1";
 /// The extension that offers consumers of queues (`protocol::consume`).
 pub const QUEUES: &str = "queues-1";
 
-/// What openkv's server offers to a client that has asked.
+/// The extensions that openkv's server offers.
 pub const OFFERED: [&str; 3] = [FRAMES, FEEDS, QUEUES];
 
-/// The paths of the extension, behind an endpoint's URL.
+/// The paths of the extension, below an endpoint's URL.
 pub const CALL: &str = "openkv/call";
 /// As [`CALL`].
 pub const CONSUME: &str = "openkv/consume";
@@ -47,27 +49,27 @@ pub const WATCH: &str = "openkv/watch";
 /// See [`CALL`].
 pub const WRITE: &str = "openkv/write";
 
-/// Says in a request which of its limits a handle has made narrower than the server's own:
-/// `name=number`, separated by commas. The server holds the narrower ones.
+/// The header with the limits that a handle has lowered below the server's: `name=number`,
+/// separated by commas. The server enforces the lower ones.
 pub const LIMITS_HEADER: &str = "x-openkv-limits";
 
-/// Says in a request of [`WRITE`] that the client knows every status of an outcome. A server that
-/// does not know the header, and one that does not find it, answers the status bytes 0 to 3 only.
+/// The header in a request of [`WRITE`] by a client that knows every status of an outcome. Without
+/// it, and from older servers, the answer has only the status bytes 0 to 3.
 pub const RESULTS_HEADER: &str = "x-openkv-results";
 
-/// The type of its requests and answers.
+/// The content type of requests and answers.
 pub const FRAMES_TYPE: &str = "application/octet-stream";
 
-/// The first byte of an answer that is there.
+/// The first byte of a successful answer.
 pub(super) const GOOD: u8 = 0;
 
-/// The body of an answer that is there.
+/// The body of a successful answer.
 #[must_use]
 pub fn write_good(answer: &[u8]) -> Vec<u8> {
     [&[GOOD], answer].concat()
 }
 
-/// The body of one that is not, and why.
+/// The body of an error.
 #[must_use]
 pub fn write_bad(error: &Error) -> Vec<u8> {
     let mut out = Vec::new();
@@ -75,10 +77,10 @@ pub fn write_bad(error: &Error) -> Vec<u8> {
     out
 }
 
-/// What a body says: the answer, or the store's error.
+/// Decodes a body: the answer, or the error of the store.
 ///
 /// # Errors
-/// What is wrong with a body that is neither.
+/// A description of the fault in a malformed body.
 pub fn read_answer(body: &[u8]) -> Result<Result<&[u8], Error>, &'static str> {
     match body.split_first() {
         Some((&GOOD, answer)) => Ok(Ok(answer)),
@@ -87,22 +89,22 @@ pub fn read_answer(body: &[u8]) -> Result<Result<&[u8], Error>, &'static str> {
     }
 }
 
-/// The body of a read or write: how many there are, then their frame.
+/// The body of a read or write: the number of items, then their frame.
 #[must_use]
 pub fn with_count(count: usize, frame: &[u8]) -> Vec<u8> {
     [&(count as u32).to_le_bytes()[..], frame].concat()
 }
 
-/// The number and the frame of such a body.
+/// The number of items and the frame in such a body.
 ///
 /// # Errors
-/// What is wrong with a body that is too short for a number.
+/// A description of the fault in a body that is too short.
 pub fn split_count(body: &[u8]) -> Result<(usize, &[u8]), &'static str> {
     let (count, frame) = body.split_first_chunk().ok_or("the frame is cut short")?;
     Ok((u32::from_le_bytes(*count) as usize, frame))
 }
 
-/// The limits that differ from the server's, for [`LIMITS_HEADER`].
+/// The limits that differ from the defaults, for [`LIMITS_HEADER`].
 #[must_use]
 pub fn write_limits(limits: &Limits) -> String {
     let (wide, mut text) = (Limits::wide(), String::new());
@@ -115,10 +117,10 @@ pub fn write_limits(limits: &Limits) -> String {
     text
 }
 
-/// The server's limits, narrowed by what a client says. Names that are not known are passed over.
+/// The server's limits, lowered by those of a client. Ignores unknown names.
 ///
 /// # Errors
-/// `Invalid` for text that is not of that form.
+/// `Invalid` for malformed text.
 pub fn read_limits(text: &str) -> Result<Limits, Error> {
     let (wide, mut limits) = (Limits::wide(), Limits::wide());
     for item in text.split(',').filter(|item| !item.is_empty()) {
@@ -139,7 +141,7 @@ mod tests {
     use crate::model::Kind;
 
     #[test]
-    fn answers_and_errors_come_back_as_they_were() {
+    fn answers_and_errors_round_trip() {
         assert_eq!(read_answer(&write_good(b"ab")), Ok(Ok(&b"ab"[..])));
         assert_eq!(read_answer(&write_good(b"")), Ok(Ok(&b""[..])));
         let error = Error::new(Kind::FeedGap, "a gap");
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_only_narrow() {
+    fn limits_can_only_be_lowered() {
         assert_eq!(write_limits(&Limits::wide()), "");
         let deno = Limits::default();
         assert_eq!(read_limits(&write_limits(&deno)), Ok(deno));

@@ -1,9 +1,9 @@
-//! A feed's stream: what it was opened with, batch after batch, and why it has ended.
+//! The stream of a feed: its opening, its batches and its end.
 //!
 //! A message is an answer of the extension: a batch, or the error that ends the stream. A batch
-//! without changes tells how far the feed is: the first one where it was opened, later ones that
-//! nothing has happened in its range up to there. So a client that has to ask anew goes on where
-//! nothing is missing, and a feed that waits does not fall behind.
+//! without changes carries the position of the feed: at the start the position of its opening,
+//! later that nothing has changed in its range up to there. So a client that reconnects resumes
+//! without a gap, and a waiting feed does not fall behind.
 
 use super::extension::{GOOD, read_answer};
 use crate::codec::framing::framed;
@@ -12,16 +12,16 @@ use crate::model::{
 };
 use crate::protocol::frame::{parse_changes, parse_feed, push_changes, push_error, push_feed};
 
-/// What a message of the stream says.
+/// A message of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedMessage {
-    /// These changes, and that with them everything up to the stamp is told.
+    /// Changes. With them everything up to the versionstamp is reported.
     Changes(Versionstamp, Vec<Change>),
-    /// The stream ends.
+    /// The end of the stream.
     Ended(Error),
 }
 
-/// The body of a request.
+/// Encodes a request.
 #[must_use]
 pub fn write_request(range: &KeyRange, since: Option<Versionstamp>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -29,10 +29,10 @@ pub fn write_request(range: &KeyRange, since: Option<Versionstamp>) -> Vec<u8> {
     out
 }
 
-/// Takes a request apart.
+/// Decodes a request.
 ///
 /// # Errors
-/// `Invalid` for what is no request, over the limits, or a range that ends before it starts.
+/// `Invalid` for a malformed request, one over the limits, and a range that ends before it starts.
 pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(KeyRange, Option<Versionstamp>)> {
     let (range, since) = parse_feed(bytes)
         .map_err(|malformed| Error::invalid(format!("The frame cannot be read: {malformed}")))?;
@@ -49,11 +49,11 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(KeyRange, Option<V
     Ok((range, since))
 }
 
-/// The frames of a batch: several of whole commits, if it is long, so that a connection which breaks
-/// often gets on too.
+/// The frames of a batch. A long batch is split between commits, so that a feed also advances over
+/// a connection that breaks often.
 ///
 /// # Errors
-/// `Invalid` for a commit that no client takes.
+/// `Invalid` for a commit that exceeds the limit of clients.
 pub fn write_batch(told: Versionstamp, changes: &[Change]) -> Result<Vec<u8>> {
     let (mut frames, mut rest) = (Vec::new(), changes);
     loop {
@@ -71,7 +71,7 @@ pub fn write_batch(told: Versionstamp, changes: &[Change]) -> Result<Vec<u8>> {
     }
 }
 
-/// How many changes make a frame that is long enough.
+/// The number of changes in the next frame.
 fn first_part(changes: &[Change]) -> usize {
     let mut bytes = 0;
     let ends = changes.windows(2).position(|two| {
@@ -82,19 +82,19 @@ fn first_part(changes: &[Change]) -> usize {
     ends.map_or(changes.len(), |at| at + 1)
 }
 
-/// The frame of an error, behind which the stream ends.
+/// The frame of an error, which ends the stream.
 ///
 /// # Errors
-/// `Invalid` for words that no client takes.
+/// `Invalid` for a text that exceeds the limit of clients.
 pub fn write_end(error: &Error) -> Result<Vec<u8>> {
     framed(FEED_FRAME_BYTES_MAX, |out| push_error(out, error))
 }
 
-/// Takes a message apart which may only tell of changes in that range, of commits in their order,
-/// after the one up to which everything has been told (if that is known).
+/// Decodes a message. Its changes must be in that range and in commit order, after the last
+/// reported commit (if known).
 ///
 /// # Errors
-/// `Corrupt` for anything else.
+/// `Corrupt` for any other message.
 pub fn read_message(
     bytes: &[u8],
     range: &KeyRange,
@@ -115,7 +115,7 @@ pub fn read_message(
         if !range.contains(change.key.as_bytes()) {
             return Err(strange("it is about a key that is not watched"));
         }
-        // A commit may have many.
+        // A commit may have several changes.
         least = change.version;
     }
     if told.version() < changes.last().map(|change| change.version).or(after).unwrap_or(0) {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_back_and_strange_ones_are_refused() {
+    fn requests_round_trip_and_malformed_ones_are_rejected() {
         let limits = Limits::default();
         let since = Some(Versionstamp::new(5));
         let request = write_request(&range(), since);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_and_ends_come_back() {
+    fn batches_and_errors_round_trip() {
         let changes = [gone(b'b', 3), gone(b'c', 3), gone(b'b', 4)];
         let told = FeedMessage::Changes(Versionstamp::new(9), changes.to_vec());
         assert_eq!(read(9, &changes, Some(2)), Ok(told.clone()));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_batch_goes_in_parts_of_whole_commits() {
+    fn a_long_batch_is_split_between_commits() {
         let set = |version| {
             let bytes = vec![7; FEED_PART_BYTES / 3];
             let value = Some(EncodedValue { encoding: Encoding::Bytes, bytes });
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_cannot_tell_twice_or_backwards_or_of_other_keys() {
+    fn repeated_reordered_and_other_changes_are_rejected() {
         for (told, changes, after) in [
             (9, vec![gone(b'b', 3)], Some(3)),
             (9, vec![gone(b'b', 2)], Some(3)),

@@ -1,9 +1,9 @@
-//! What crosses between JavaScript and Rust inside one process, and between an openkv client and
-//! server as the bodies of an extension of KV Connect (`js/native/contract.md`).
+//! Frames between JavaScript and Rust in one process, which are also the bodies of requests between
+//! an openkv client and server (`js/native/contract.md`).
 //!
-//! There is no version in a frame: inside a process both sides are released together, and on the
-//! network the extension's name has one. All integers are little-endian. Reading is total: a frame
-//! is refused, never believed.
+//! A frame has no version: in a process both sides are released together, and on the network the
+//! name of the extension has one. All integers are little-endian. Parsing is total: a malformed
+//! frame gives an error.
 
 mod answer;
 mod change;

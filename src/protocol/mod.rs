@@ -1,11 +1,11 @@
-//! openkv's own wire format: what crosses between JavaScript and Rust, and between an openkv client
-//! and an openkv server.
+//! openkv's own wire format, between JavaScript and Rust, and between an openkv client and an
+//! openkv server.
 //!
 //! Duty: frames ⇄ model, in both directions, and the requests, answers and streams of openkv's
 //! extension of KV Connect, whose bodies are these frames.
-//! Invariant: total, like `codec`: any bytes give a value or an error, and memory is bounded by
-//! their length.
-//! Never: I/O, a clock, a socket; Deno's messages, which are `connect`'s.
+//! Invariant: total, like `codec`: any bytes give a value or an error, and their length bounds the
+//! memory.
+//! Never: I/O, a clock, a socket; the messages of KV Connect, which are in `connect`.
 //!
 //! | file | content |
 //! |---|---|

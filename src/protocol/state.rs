@@ -1,4 +1,4 @@
-//! A watch in frames: what it was opened with, and state after state, each of all its keys.
+//! The stream of a watch in frames: its opening, then states of all its keys.
 //!
 //! A message is an answer of the extension: the state, or the error that ends the stream.
 
@@ -9,10 +9,10 @@ use crate::model::{
 };
 use crate::protocol::frame::{Answer, parse_answers, parse_keys, push_error};
 
-/// What is under a key: its stamp and value.
-pub type Held = Option<(Versionstamp, EncodedValue)>;
+/// The versionstamp and value of a key's entry.
+pub type WatchedEntry = Option<(Versionstamp, EncodedValue)>;
 
-/// The body of a request; `raw`: states that differ in nothing are told too.
+/// Encodes a request; `raw`: states without a difference are reported too.
 #[must_use]
 pub fn write_request(keys: &[Key], raw: bool) -> Vec<u8> {
     let mut out = vec![u8::from(raw)];
@@ -24,10 +24,10 @@ pub fn write_request(keys: &[Key], raw: bool) -> Vec<u8> {
     out
 }
 
-/// Takes a request apart.
+/// Decodes a request.
 ///
 /// # Errors
-/// `Invalid` for what is no request, or over the limits.
+/// `Invalid` for a malformed request, and for one over the limits.
 pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(Vec<Key>, bool)> {
     let cut = || Error::invalid("The frame cannot be read: the frame is cut short");
     let (&raw, rest) = bytes.split_first().filter(|(raw, _)| **raw <= 1).ok_or_else(cut)?;
@@ -50,18 +50,18 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(Vec<Key>, bool)> {
     Ok((keys, raw == 1))
 }
 
-/// The frame of a state: the stamp and value under each key, in the request's order.
+/// The frame of a state: versionstamp and value of each key, in the order of the request.
 ///
 /// # Errors
-/// `Invalid` for a state that no client takes.
+/// `Invalid` for a state that exceeds the limit of clients.
 pub fn write_state<'a>(
-    held: impl Iterator<Item = Option<(Versionstamp, &'a EncodedValue)>>,
+    entries: impl Iterator<Item = Option<(Versionstamp, &'a EncodedValue)>>,
 ) -> Result<Vec<u8>> {
     framed(FRAMES_ANSWER_BYTES_MAX, |out| {
         out.push(GOOD);
-        for held in held {
+        for entry in entries {
             let mut answer = Answer::new(out);
-            if let Some((stamp, EncodedValue { encoding, bytes })) = held {
+            if let Some((stamp, EncodedValue { encoding, bytes })) = entry {
                 let row = Row { key: &[], stamp, encoding: *encoding, value: bytes };
                 answer.push(&row, false);
             }
@@ -70,34 +70,34 @@ pub fn write_state<'a>(
     })
 }
 
-/// The frame of an error, behind which the stream ends.
+/// The frame of an error, which ends the stream.
 ///
 /// # Errors
-/// `Invalid` for words that no client takes.
+/// `Invalid` for a text that exceeds the limit of clients.
 pub fn write_end(error: &Error) -> Result<Vec<u8>> {
     framed(FRAMES_ANSWER_BYTES_MAX, |out| push_error(out, error))
 }
 
-/// Takes a message apart: what is under each of `count` keys, or why the stream ends.
+/// Decodes a message: the entries of `count` keys, or the error that ends the stream.
 ///
 /// # Errors
-/// `Corrupt` for anything else.
-pub fn read_message(bytes: &[u8], count: usize) -> Result<Result<Vec<Held>>> {
+/// `Corrupt` for any other message.
+pub fn read_message(bytes: &[u8], count: usize) -> Result<Result<Vec<WatchedEntry>>> {
     let strange = |why: &str| Error::corrupt(format!("a watch's message cannot be read: {why}"));
     let frame = match read_answer(bytes).map_err(strange)? {
         Ok(frame) => frame,
         Err(error) => return Ok(Err(error)),
     };
-    let mut held: Vec<Held> = Vec::new();
-    held.resize_with(count, || None);
+    let mut entries: Vec<WatchedEntry> = Vec::new();
+    entries.resize_with(count, || None);
     let read = parse_answers(frame, count, &mut |at, row| {
-        if let Some(place) = held.get_mut(at) {
+        if let Some(place) = entries.get_mut(at) {
             let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
             *place = Some((row.stamp, value));
         }
     });
     read.map_err(|malformed| strange(malformed.what()))?;
-    Ok(Ok(held))
+    Ok(Ok(entries))
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     use crate::model::Kind;
 
     #[test]
-    fn requests_come_back_as_they_were_and_every_cut_is_refused() {
+    fn requests_round_trip_and_truncated_ones_are_rejected() {
         let keys = [Key::from_encoded(vec![0x14]), Key::from_encoded(vec![0x15, 1])];
         let wide = Limits::wide();
         let body = write_request(&keys, true);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn states_and_ends_come_back_as_they_were() {
+    fn states_and_errors_round_trip() {
         let value = EncodedValue::le64(7);
         let state = [None, Some((Versionstamp::new(3), &value)), None];
         let frame = write_state(state.into_iter()).unwrap();

@@ -17,21 +17,21 @@ use crate::model::{
     Operand, Result, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
 };
 
-/// How a write ended, as the wire has it.
+/// The outcome of a write in the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteAnswer {
-    /// It happened.
+    /// The write has committed.
     Committed(Versionstamp),
-    /// These checks failed (many servers do not say which); nothing happened.
+    /// These checks failed (many servers do not name them); nothing was written.
     CheckFailed(Vec<usize>),
-    /// The endpoint cannot write; nothing happened.
+    /// Writes are disabled at the endpoint; nothing was written.
     Disabled,
 }
 
-/// A request for a write.
+/// Encodes a request for a write.
 ///
 /// # Errors
-/// `Unsupported` for what the protocol has no place for; as [`to_wire`].
+/// `Unsupported` for a mutation that the protocol does not have; as [`to_wire`].
 pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
     let parts = write.into_parts();
     let WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion } = parts;
@@ -60,7 +60,7 @@ fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
     let (key, value, mutation_type, expire_at_ms) = match mutation {
         Mutation::Set { key, suffixed, value, expire_at_ms } => {
             let kind = if suffixed { MUTATION_SET_SUFFIXED } else { MUTATION_SET };
-            // Zero would be never; what ended in 1970 has ended all the same.
+            // Zero means no expiry, so an expiry at 0 becomes 1: both are in the past.
             (key, Some(value), kind, expire_at_ms.map_or(0, |ms| ms.max(1)))
         }
         Mutation::Delete { key } => (key, None, MUTATION_DELETE, 0),
@@ -99,7 +99,7 @@ fn kind_of(op: Arith) -> i32 {
     }
 }
 
-/// An operand as Deno has it: a bigint that fits is a `KvU64`.
+/// An operand in Deno's types: a bigint in range is a `KvU64`.
 fn operand_value(operand: &Operand) -> EncodedValue {
     let cbor = |bytes| EncodedValue { encoding: Encoding::Cbor, bytes };
     match operand {
@@ -140,10 +140,10 @@ fn message_to_wire(message: Message) -> Result<schema::Enqueue> {
     })
 }
 
-/// Takes a request apart. `now_ms` is what its deadlines are compared with.
+/// Decodes a request. Its times are compared with `now_ms`.
 ///
 /// # Errors
-/// `Invalid` for what is no request or over the limits.
+/// `Invalid` for a malformed request, and for one over the limits.
 pub fn read_request(bytes: &[u8], limits: &Limits, now_ms: i64) -> Result<AtomicWrite> {
     count(bytes, limits)?;
     let request: schema::AtomicWrite = decode(bytes)?;
@@ -170,7 +170,7 @@ pub fn read_request(bytes: &[u8], limits: &Limits, now_ms: i64) -> Result<Atomic
             "The total size of the atomic write is too large (max {max} bytes): {bytes} bytes given."
         )));
     }
-    // What has been counted on the wire is not counted again in another format.
+    // Sizes that were checked on the wire are not checked again in another format.
     let counted = Limits {
         key_bytes_max: limits.range_key_bytes_max,
         value_bytes_max: usize::MAX,
@@ -203,7 +203,7 @@ fn count(bytes: &[u8], limits: &Limits) -> Result<()> {
     })
 }
 
-/// What the parts of a request are held to.
+/// The limits for the parts of a request.
 struct Sized<'a> {
     limits: &'a Limits,
     now_ms: i64,
@@ -329,7 +329,7 @@ fn written_key(bytes: Vec<u8>, max: usize) -> Result<Key> {
     Ok(Key::from_encoded(bytes))
 }
 
-/// The answer that says how a write ended.
+/// Encodes the outcome of a write.
 #[must_use]
 pub fn write_answer(answer: &WriteAnswer) -> Vec<u8> {
     let output = match answer {
@@ -350,10 +350,10 @@ pub fn write_answer(answer: &WriteAnswer) -> Vec<u8> {
     output.encode_to_vec()
 }
 
-/// Takes an answer apart.
+/// Decodes an answer.
 ///
 /// # Errors
-/// `Unavailable` for what is no answer; whether the write happened is not known then.
+/// `Unavailable` for a malformed answer; the outcome of the write is unknown then.
 pub fn read_answer(bytes: &[u8]) -> Result<WriteAnswer> {
     let output: AtomicWriteOutput = decode(bytes).map_err(bad_answer)?;
     match output.status {

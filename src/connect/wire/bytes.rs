@@ -1,14 +1,14 @@
-//! Protobuf bytes as they come: counted before they are decoded.
+//! Counts the fields of protobuf messages before they are decoded.
 //!
-//! An empty message takes two bytes on the wire and a hundred in memory, so a body is held to the
-//! counts that its message may have before any of it is allocated.
+//! An empty message takes two bytes on the wire and a hundred in memory, so the counts are checked
+//! against the limits before anything is allocated.
 
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use crate::model::{Error, Result};
 
-/// Visits the fields of a message that carry bytes.
+/// Visits the fields of a message whose type is bytes.
 pub(super) fn each_field<'a>(
     mut bytes: &'a [u8],
     visit: &mut dyn FnMut(u32, &'a [u8]) -> Result<()>,
@@ -29,7 +29,7 @@ pub(super) fn each_field<'a>(
     Ok(())
 }
 
-/// Decodes a message whose fields have been counted.
+/// Decodes a message whose fields were counted.
 pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M> {
     M::decode(bytes).map_err(malformed)
 }

@@ -1,12 +1,12 @@
 //! The messages of the data path ⇄ ranges, entries and writes.
 //!
-//! Each request has a file with its four directions: `write_request` (a client), `read_request` (a
-//! server), `write_answer` (a server), `read_answer` (a client). What a server reads is held to
-//! [`Limits`](crate::model::Limits) in the order and with the words of Deno's own server, so that
-//! clients that match on them find them.
+//! Each request has a file with four functions: `write_request` (client), `read_request` (server),
+//! `write_answer` (server), `read_answer` (client). A server checks requests against
+//! [`Limits`](crate::model::Limits) in the order and with the texts of Deno's server, because
+//! clients match on them.
 //!
-//! Values are in V8's format on the wire and in CBOR in openkv's own files; they are rewritten here.
-//! A value that lies in V8's format in the file (Deno's own files) goes through as it is.
+//! Values are in V8's format on the wire and in CBOR in openkv's own files; this module converts
+//! them. A value of a file in V8's format (a file of Deno's) is passed on unchanged.
 
 pub mod atomic_write;
 mod bytes;
@@ -19,13 +19,13 @@ pub mod watch;
 
 use crate::model::{EncodedValue, Key, Versionstamp};
 
-/// An entry that has come over the wire.
+/// An entry from the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its key.
     pub key: Key,
-    /// The commit that wrote it.
+    /// The versionstamp of the commit that wrote it.
     pub stamp: Versionstamp,
-    /// Its value, no longer in V8's format.
+    /// Its value, converted from V8's format.
     pub value: EncodedValue,
 }

@@ -1,4 +1,4 @@
-//! `snapshot_read`: several ranges of one snapshot.
+//! `snapshot_read`: ranges of one snapshot.
 
 use prost::Message;
 
@@ -12,21 +12,21 @@ use crate::connect::schema::{
 use crate::connect::versions::Version;
 use crate::model::{Error, Key, Limits, Range, Result};
 
-/// What a read came to.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadAnswer {
     /// The entries of each range, in its order.
     Entries {
-        /// One for each range that was asked for.
+        /// One for each requested range.
         ranges: Vec<Vec<Entry>>,
-        /// Whether these are the newest.
+        /// Whether the read was strongly consistent.
         strong: bool,
     },
-    /// The endpoint cannot read: fetch the metadata again.
+    /// Reads are disabled at the endpoint; the client must fetch the metadata again.
     Disabled,
 }
 
-/// A request for these ranges.
+/// Encodes a request for these ranges.
 #[must_use]
 pub fn write_request(ranges: &[Range]) -> Vec<u8> {
     let ranges = ranges.iter().map(|range| match range {
@@ -45,10 +45,10 @@ pub fn write_request(ranges: &[Range]) -> Vec<u8> {
     SnapshotRead { ranges: ranges.collect() }.encode_to_vec()
 }
 
-/// Takes a request apart.
+/// Decodes a request.
 ///
 /// # Errors
-/// `Invalid` for what is no request or over the limits.
+/// `Invalid` for a malformed request, and for one over the limits.
 pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Range>> {
     let mut count = 0;
     each_field(bytes, &mut |tag, _| {
@@ -92,7 +92,7 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Range>> {
     Ok(ranges)
 }
 
-/// The answer with the entries of each range. A server that answers at all has read the newest.
+/// Encodes the entries of each range. This server always reads the newest state.
 #[must_use]
 pub fn write_answer(ranges: Vec<Vec<KvEntry>>) -> Vec<u8> {
     let ranges = ranges.into_iter().map(|values| ReadRangeOutput { values }).collect();
@@ -105,11 +105,11 @@ pub fn write_answer(ranges: Vec<Vec<KvEntry>>) -> Vec<u8> {
     output.encode_to_vec()
 }
 
-/// Takes the answer to a request for `asked` apart.
+/// Decodes the answer to a request for `asked`.
 ///
 /// # Errors
-/// `Unavailable` for what is no such answer: too few or too many ranges or entries, an unknown
-/// status, a value that cannot be read.
+/// `Unavailable` for a malformed answer: a wrong number of ranges, too many entries, an unknown
+/// status, an unreadable value.
 pub fn read_answer(bytes: &[u8], asked: &[Range], version: Version) -> Result<ReadAnswer> {
     count_entries(bytes, asked).map_err(bad_answer)?;
     let output: SnapshotReadOutput = decode(bytes).map_err(bad_answer)?;
@@ -133,12 +133,12 @@ pub fn read_answer(bytes: &[u8], asked: &[Range], version: Version) -> Result<Re
         let entries = range.values.into_iter().map(entry_from_wire);
         ranges.push(entries.collect::<Result<Vec<_>>>().map_err(bad_answer)?);
     }
-    // Version 1 does not say; its endpoints say it for all their answers.
+    // An answer of version 1 has no such field; its endpoints have one consistency for all answers.
     let strong = version == Version::V1 || output.read_is_strongly_consistent;
     Ok(ReadAnswer::Entries { ranges, strong })
 }
 
-/// Refuses more entries than were asked for.
+/// Rejects more entries than requested.
 fn count_entries(bytes: &[u8], asked: &[Range]) -> Result<()> {
     let mut ranges = asked.iter();
     each_field(bytes, &mut |tag, field| {

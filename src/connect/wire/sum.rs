@@ -7,7 +7,7 @@ use crate::model::{
     Arith, Bounds, Calculation, Encoding, Error, Key, Mutation, Numeric, Operand, Result,
 };
 
-/// The bounds of a sum as they came.
+/// The bounds of a sum, still encoded.
 pub(super) struct WireBounds {
     pub(super) min: Vec<u8>,
     pub(super) max: Vec<u8>,
@@ -20,10 +20,10 @@ impl WireBounds {
         self.min.is_empty() && self.max.is_empty() && !self.clamp
     }
 
-    /// The sum that they are the bounds of.
+    /// The sum with these bounds.
     ///
     /// # Errors
-    /// `Invalid`, in the words of Deno's server where it has any.
+    /// `Invalid`, with the text of Deno's server if it has one.
     pub(super) fn sum(
         self,
         key: Key,
@@ -55,7 +55,7 @@ impl WireBounds {
     }
 }
 
-/// A finite number, or a bigint.
+/// Decodes a finite number or a bigint.
 fn numeric(v8: Vec<u8>, name: &str) -> Result<Numeric> {
     let value = from_wire(ENCODING_V8, v8)?;
     let number = (value.encoding == Encoding::Cbor).then(|| number_of(&value.bytes)).flatten();

@@ -1,4 +1,4 @@
-//! Both directions of every request against each other, and what each refuses.
+//! Both directions of every request against each other, and the requests that are rejected.
 
 use num_bigint::BigInt;
 use prost::Message as _;
@@ -70,7 +70,7 @@ fn deno_s_own_bytes_are_read() {
 }
 
 #[test]
-fn reads_cross_and_come_back() {
+fn reads_round_trip() {
     let ranges = [
         Range::Point(named("a")),
         Range::Span { start: Key::default(), end: named("z"), limit: 999, reverse: true },
@@ -102,7 +102,7 @@ fn reads_cross_and_come_back() {
 }
 
 #[test]
-fn writes_cross_and_come_back() {
+fn writes_round_trip() {
     let bigint = EncodedValue { encoding: Encoding::Cbor, bytes: encode_bigint(&BigInt::from(-5)) };
     let checks = vec![
         Check { key: named("a"), expected: None },
@@ -128,7 +128,7 @@ fn writes_cross_and_come_back() {
     let (read, write) = (read.into_parts(), write.into_parts());
     assert_eq!((read.checks, read.mutations), (write.checks, write.mutations));
     for len in 0..request.len() {
-        // A cut between two fields leaves a smaller request; none may panic.
+        // Truncation between two fields gives a valid smaller request; no length may panic.
         let _ = atomic_write::read_request(&request[..len], &Limits::default(), NOW_MS);
     }
     for answer in [
@@ -143,7 +143,7 @@ fn writes_cross_and_come_back() {
 }
 
 #[test]
-fn messages_cross_and_come_back() {
+fn messages_round_trip() {
     let frame = schema::Enqueue {
         payload: hex("ff0f4902"),
         deadline_ms: 0,
@@ -162,7 +162,7 @@ fn messages_cross_and_come_back() {
 }
 
 #[test]
-fn what_is_over_a_limit_is_named() {
+fn errors_over_a_limit_name_the_limit() {
     let limits = Limits::default();
     let key = |len: usize| [&[2], vec![b'a'; len - 2].as_slice(), &[0]].concat();
     let value = |len: usize| schema::KvValue { data: vec![0; len], encoding: 3 };
@@ -260,7 +260,7 @@ fn what_is_over_a_limit_is_named() {
 }
 
 #[test]
-fn states_of_a_watch_cross() {
+fn states_of_a_watch_round_trip() {
     let one = entry("a", cbor(1.0));
     let answer = watch::write_answer(vec![Some(on_wire(&one)), None]);
     let state = WatchAnswer::State(vec![Some(Some(one)), Some(None)]);
@@ -276,7 +276,7 @@ fn states_of_a_watch_cross() {
 }
 
 #[test]
-fn empty_messages_are_counted_before_they_are_made() {
+fn empty_messages_are_counted_before_they_are_decoded() {
     let body = |tag: u8| [tag, 0].repeat(1_000_000);
     assert!(snapshot_read::read_request(&body(0x0a), &Limits::default()).is_err());
     assert!(watch::read_request(&body(0x0a), &Limits::default()).is_err());

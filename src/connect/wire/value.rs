@@ -6,11 +6,10 @@ use crate::model::{EncodedValue, Encoding, Error, Key, Kind, Result, Row, Versio
 
 use super::Entry;
 
-/// A value for the wire: its bytes and the number of their encoding.
+/// Encodes a value: its bytes and the number of their encoding.
 ///
 /// # Errors
-/// `Corrupt` for stored bytes that are no value; `Unsupported` for one that V8's format has no
-/// place for.
+/// `Corrupt` for invalid stored bytes; `Unsupported` for a value that V8's format cannot represent.
 pub fn to_wire(encoding: Encoding, bytes: &[u8]) -> Result<(Vec<u8>, i32)> {
     match encoding {
         Encoding::V8 => Ok((bytes.to_vec(), ENCODING_V8)),
@@ -20,11 +19,10 @@ pub fn to_wire(encoding: Encoding, bytes: &[u8]) -> Result<(Vec<u8>, i32)> {
     }
 }
 
-/// A value from the wire.
+/// Decodes a value.
 ///
 /// # Errors
-/// `Invalid` for an encoding that there is none of, a `KvU64` that is not 8 bytes, and bytes that
-/// are no value.
+/// `Invalid` for an unknown encoding, a `KvU64` that is not 8 bytes long, and invalid bytes.
 pub fn from_wire(encoding: i32, bytes: Vec<u8>) -> Result<EncodedValue> {
     let encoding = match encoding {
         ENCODING_V8 => {
@@ -44,7 +42,7 @@ pub fn from_wire(encoding: i32, bytes: Vec<u8>) -> Result<EncodedValue> {
     Ok(EncodedValue { encoding, bytes })
 }
 
-/// An entry for the wire.
+/// Encodes an entry.
 ///
 /// # Errors
 /// As [`to_wire`].
@@ -54,11 +52,11 @@ pub fn entry_to_wire(row: &Row<'_>) -> Result<schema::KvEntry> {
     Ok(schema::KvEntry { key: row.key.to_vec(), value, encoding, versionstamp })
 }
 
-/// An entry from the wire. The key's bytes are not looked at. A value in V8's format that only
-/// V8 can read stays as it is, so that the other entries of the answer are not refused.
+/// Decodes an entry, without validating the key. A value in V8's format that only V8 can read is
+/// kept unchanged, so that the other entries of the answer can be used.
 ///
 /// # Errors
-/// As [`from_wire`], other than for such a value; `Invalid` for a versionstamp that is none.
+/// As [`from_wire`], except for such a value; `Invalid` for an invalid versionstamp.
 pub fn entry_from_wire(entry: schema::KvEntry) -> Result<Entry> {
     let stamp = stamp(&entry.versionstamp)?;
     let value = match transcoded(entry.encoding, &entry.value) {
@@ -71,13 +69,13 @@ pub fn entry_from_wire(entry: schema::KvEntry) -> Result<Entry> {
     Ok(Entry { key: Key::from_encoded(entry.key), stamp, value })
 }
 
-/// A value in V8's format that can be read, in CBOR.
+/// Converts a value in V8's format to CBOR; `None` if it cannot be read.
 fn transcoded(encoding: i32, bytes: &[u8]) -> Option<EncodedValue> {
     let bytes = (encoding == ENCODING_V8).then(|| transcode::to_cbor(bytes).ok()).flatten()?;
     Some(EncodedValue { encoding: Encoding::Cbor, bytes })
 }
 
-/// A versionstamp from the wire.
+/// Decodes a versionstamp.
 pub(super) fn stamp(bytes: &[u8]) -> Result<Versionstamp> {
     let bytes = bytes.try_into().map_err(|_| {
         Error::invalid(format!(
@@ -89,7 +87,7 @@ pub(super) fn stamp(bytes: &[u8]) -> Result<Versionstamp> {
     Ok(Versionstamp::from_bytes(bytes))
 }
 
-/// An answer that is not what the protocol says: the other side's fault, never the caller's.
+/// The error for an answer that violates the protocol. The fault is the server's, not the caller's.
 pub(super) fn bad_answer(what: impl std::fmt::Display) -> Error {
     Error::new(Kind::Unavailable, format!("KV Connect failed to decode response: {what}"))
 }

@@ -1,4 +1,4 @@
-//! `watch`: the states of some keys, one message each.
+//! `watch`: states of some keys, one message for each.
 
 use prost::Message;
 
@@ -13,23 +13,24 @@ use crate::model::{Error, Key, Limits, Result};
 /// One state of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchAnswer {
-    /// For each key: `None` if it has not changed since the last state, else its entry, if any.
+    /// For each key: `None` if it has not changed since the last state, otherwise its entry, if
+    /// there is one.
     State(Vec<Option<Option<Entry>>>),
-    /// The endpoint cannot read: fetch the metadata again.
+    /// Reads are disabled at the endpoint; the client must fetch the metadata again.
     Disabled,
 }
 
-/// A request to watch these keys.
+/// Encodes a request to watch these keys.
 #[must_use]
 pub fn write_request(keys: &[Key]) -> Vec<u8> {
     let keys = keys.iter().map(|key| WatchKey { key: key.as_bytes().to_vec() }).collect();
     Watch { keys }.encode_to_vec()
 }
 
-/// Takes a request apart.
+/// Decodes a request.
 ///
 /// # Errors
-/// `Invalid` for what is no request or over the limits.
+/// `Invalid` for a malformed request, and for one over the limits.
 pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Key>> {
     let mut count = 0;
     each_field(bytes, &mut |tag, _| {
@@ -54,7 +55,7 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// A state with the entry of every key.
+/// Encodes a state with the entry of every key.
 #[must_use]
 pub fn write_answer(entries: Vec<Option<KvEntry>>) -> Vec<u8> {
     let keys = entries.into_iter();
@@ -62,10 +63,10 @@ pub fn write_answer(entries: Vec<Option<KvEntry>>) -> Vec<u8> {
     WatchOutput { status: STATUS_SUCCESS, keys: keys.collect() }.encode_to_vec()
 }
 
-/// Takes a state of a watch of `count` keys apart.
+/// Decodes a state of a watch of `count` keys.
 ///
 /// # Errors
-/// `Unavailable` for what is no such state.
+/// `Unavailable` for a malformed state.
 pub fn read_answer(bytes: &[u8], count: usize) -> Result<WatchAnswer> {
     let mut given = 0;
     each_field(bytes, &mut |tag, _| {

@@ -1,4 +1,4 @@
-//! Answers as JavaScript reads them.
+//! Answers for JavaScript.
 
 use std::ops::Range;
 
@@ -6,19 +6,19 @@ use super::reader::Reader;
 use crate::codec::Malformed;
 use crate::model::{Encoding, Error, Kind, Row, Versionstamp};
 
-/// Where an answer goes: a buffer of JavaScript's, which has an end, or a vector, which has none.
+/// The destination of an answer: a JavaScript buffer of fixed size, or a growing vector.
 pub trait Out {
     /// Whether so many bytes fit.
     fn has_room(&self, bytes: usize) -> bool;
-    /// Appends; what does not fit is cut off.
+    /// Appends bytes; drops those that do not fit.
     fn put(&mut self, bytes: &[u8]);
-    /// Bytes so far.
+    /// The number of bytes so far.
     fn len(&self) -> usize;
-    /// Whether there are none.
+    /// Whether it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Writes over what was put before.
+    /// Overwrites earlier bytes.
     fn patch(&mut self, at: usize, bytes: &[u8]);
 }
 
@@ -42,14 +42,14 @@ impl Out for Vec<u8> {
     }
 }
 
-/// A buffer that is filled from its start.
+/// A buffer of fixed size.
 pub struct Fill<'b> {
     buffer: &'b mut [u8],
     len: usize,
 }
 
 impl<'b> Fill<'b> {
-    /// Starts at the buffer's start.
+    /// An empty one.
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer, len: 0 }
     }
@@ -78,17 +78,17 @@ impl Out for Fill<'_> {
     }
 }
 
-/// Bytes of a point answer before its value: stamp and encoding.
+/// Size of a point answer without its value: versionstamp and encoding.
 pub const POINT_HEAD_BYTES: usize = Versionstamp::HEX_BYTES + 1;
 
-/// Puts stamp, encoding and value: the answer of a point read that was asked for by key.
+/// Writes versionstamp, encoding and value, the answer of a point read.
 pub fn put_point(out: &mut impl Out, row: &Row<'_>) {
     out.put(&row.stamp.hex());
     out.put(&[row.encoding.id()]);
     out.put(row.value);
 }
 
-/// Bytes of a range answer's head: row count and whether there is more.
+/// Size of the head of a range answer: the number of rows, and whether there are more.
 const RANGE_HEAD_BYTES: usize = 5;
 
 /// A range answer being written.
@@ -100,14 +100,14 @@ pub struct Answer<'o, O: Out> {
 }
 
 impl<'o, O: Out> Answer<'o, O> {
-    /// Starts an answer without rows.
+    /// An answer without rows.
     pub fn new(out: &'o mut O) -> Self {
         let at = out.len();
         out.put(&[0; RANGE_HEAD_BYTES]);
         Self { out, at, rows: 0, full: false }
     }
 
-    /// Appends a row, if there is room for it; point answers leave the key out.
+    /// Appends a row, if it fits; point answers omit the key.
     pub fn push(&mut self, row: &Row<'_>, with_key: bool) -> bool {
         let key = if with_key { row.key } else { &[] };
         if !self.out.has_room(8 + key.len() + POINT_HEAD_BYTES + row.value.len()) {
@@ -124,7 +124,7 @@ impl<'o, O: Out> Answer<'o, O> {
         true
     }
 
-    /// Rows so far.
+    /// The number of rows so far.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows as usize
@@ -136,49 +136,49 @@ impl<'o, O: Out> Answer<'o, O> {
         self.full
     }
 
-    /// Bytes of the answer, and of those before it.
+    /// The number of bytes of this answer and of those before it.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.out.len()
     }
 
-    /// Fills in the head; `more`: it has been cut off.
+    /// Writes the head; `more` means that rows were omitted.
     pub fn end(mut self, more: bool) {
         self.full |= more;
         self.finish();
     }
 
-    /// Fills in the head.
+    /// Writes the head.
     pub fn finish(self) {
         self.out.patch(self.at, &self.rows.to_le_bytes());
         self.out.patch(self.at + 4, &[u8::from(self.full)]);
     }
 }
 
-/// In place of "there is more": there is no answer, but an error.
+/// Replaces "there are more rows": an error follows instead of rows.
 const FAILED: u8 = 2;
 
-/// Appends a range answer that is an error.
+/// Appends an error in place of a range answer.
 pub fn push_failed(out: &mut Vec<u8>, error: &Error) {
     out.extend_from_slice(&[0, 0, 0, 0, FAILED]);
     push_error(out, error);
 }
 
-/// One of the range answers of a frame.
+/// A range answer of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerPlace {
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: usize,
-    /// Whether it was cut off because it would have become too large.
+    /// Whether rows were omitted because the answer would be too large.
     pub more: bool,
-    /// Where it is in the frame.
+    /// Its position in the frame.
     pub bytes: Range<usize>,
 }
 
-/// Takes `count` range answers apart: each row with the number of its answer.
+/// Parses `count` range answers; passes on each row with the index of its answer.
 ///
 /// # Errors
-/// A frame that is cut short or goes on, and a row that is none.
+/// A truncated frame, trailing bytes, or an invalid row.
 pub fn parse_answers<'b>(
     bytes: &'b [u8],
     count: usize,
@@ -219,10 +219,10 @@ pub fn push_error(out: &mut Vec<u8>, error: &Error) {
     out.extend_from_slice(error.message().as_bytes());
 }
 
-/// An error record, and nothing behind it.
+/// Parses an error record without trailing bytes.
 ///
 /// # Errors
-/// A record that is cut short or goes on, an unknown kind, text that is not UTF-8.
+/// A truncated record, trailing bytes, an unknown kind, or text that is not UTF-8.
 pub fn parse_error(bytes: &[u8]) -> Result<Error, Malformed> {
     let mut reader = Reader::new(bytes);
     let error = error(&mut reader)?;
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_come_back_as_they_were_and_every_cut_is_refused() {
+    fn answers_round_trip_and_truncated_ones_are_rejected() {
         let mut frame = Vec::new();
         for rows in [2, 0, 1] {
             let mut answer = Answer::new(&mut frame);
@@ -273,7 +273,7 @@ mod tests {
     };
 
     #[test]
-    fn an_answer_stops_where_its_buffer_ends() {
+    fn an_answer_stops_at_the_end_of_its_buffer() {
         let mut buffer = [0; RANGE_HEAD_BYTES + 32 + 31];
         let mut fill = Fill::new(&mut buffer);
         let mut answer = Answer::new(&mut fill);

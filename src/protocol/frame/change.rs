@@ -1,4 +1,5 @@
-//! The records of changes beyond Deno KV's: arithmetic, arrays, ends, and what a commit fills in.
+//! The records of mutations that Deno KV does not have: calculations, appends, expiries; and of
+//! placeholders.
 
 use super::reader::Reader;
 use crate::codec::{Malformed, cbor, uuid};
@@ -11,14 +12,14 @@ use crate::model::{
 const HAS_MIN: u8 = 1;
 const HAS_MAX: u8 = 2;
 const CLAMPS: u8 = 4;
-/// The time of the entry's end follows.
+/// Flag: the expiry follows.
 const CALCULATE_END: u8 = 8;
 
-/// Flags of an APPEND: the items go in front; the time of its end follows.
+/// Flags of an APPEND: the items are added at the start; the expiry follows.
 const FRONT: u8 = 1;
 const APPEND_END: u8 = 2;
 
-/// Flags of a SET_EXPIRY: the time of its end follows; without an entry the write is lost.
+/// Flags of a SET_EXPIRY: the expiry follows; the write fails if there is no entry.
 const EXPIRES: u8 = 1;
 const REQUIRED: u8 = 2;
 
@@ -59,7 +60,7 @@ pub(super) fn calculate(
     Ok(Mutation::Calculate { key, calculation, expire_at_ms })
 }
 
-/// A number, which has to be finite, or a bigint.
+/// Decodes a finite number or a bigint.
 fn numeric(value: &EncodedValue) -> Option<Numeric> {
     let number = (value.encoding == Encoding::Cbor).then(|| cbor::number_of(&value.bytes))??;
     (!matches!(number, Numeric::Number(n) if !n.is_finite())).then_some(number)
@@ -87,8 +88,9 @@ pub(super) fn set_expiry(reader: &mut Reader<'_>) -> Result<Mutation, Malformed>
     Ok(Mutation::SetExpiry { key: reader.key()?, expire_at_ms, required: flags & REQUIRED != 0 })
 }
 
-/// Places of the record before: count, then for each whether it is in the key (0), the value (1) or
-/// the message (2), its offset, and its placeholder's number. Each takes one of the records `left`.
+/// Parses the placeholders of the preceding record: a count, then for each whether it is in the key
+/// (0), the value (1) or the message (2), its offset, and its number. Each counts against the
+/// records `left`.
 pub(super) fn patches(
     reader: &mut Reader<'_>,
     left: &mut usize,

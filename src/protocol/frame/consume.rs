@@ -1,49 +1,49 @@
-//! Frames of remote consumers: their requests, the messages dispatched to them, and their updates of the
-//! messages that they have. Both directions.
+//! Frames of remote consumers: their requests, their messages, and their updates of locks. Both
+//! directions.
 
 use super::queue::{push_received, push_sized, received, renewal, settlement};
 use super::reader::Reader;
 use crate::codec::Malformed;
 use crate::model::{Ask, Delivery, Outcome, Renewal, Settlement};
 
-/// A request for the messages of a queue as they come.
+/// A request for a stream of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consume {
-    /// The queue; empty: Deno's.
+    /// The queue; `""` is Deno's.
     pub queue: String,
-    /// How long the lock of a message lasts, in ms.
+    /// Duration of a lock, in ms.
     pub lock_ms: i64,
-    /// Most messages that are dispatched and not settled.
+    /// Maximum number of unsettled messages.
     pub concurrency: u32,
-    /// How many of these credits are free.
+    /// The number of free credits among these.
     pub credits: u32,
 }
 
 /// A request for one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// The queue; empty: Deno's.
+    /// The queue; `""` is Deno's.
     pub queue: String,
-    /// How long the lock of the message lasts, in ms.
+    /// Duration of the lock, in ms.
     pub lock_ms: i64,
-    /// By which the wait is ended.
+    /// The number with which the wait can be ended.
     pub number: u64,
-    /// How long to wait for one, in ms; 0: one that is there now.
+    /// Maximum wait, in ms; 0 for a message that is due now.
     pub wait_ms: u32,
 }
 
-/// The ends, renewals and credits that a consumer reports.
+/// The settlements, renewals and credits of a consumer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockUpdate {
-    /// Its stream; 0: none.
+    /// Its stream; 0 for none.
     pub stream: u64,
-    /// How many credits it has given to that stream since it began.
+    /// The total of credits granted to that stream.
     pub granted: u64,
-    /// Ends of deliveries, and locks that go on.
+    /// Settlements and renewals.
     pub asks: Vec<Ask>,
 }
 
-/// f64 lock, u32 concurrency, u32 credits, u32 length and the queue's name.
+/// Appends f64 lock, u32 concurrency, u32 credits, u32 length and the name of the queue.
 pub fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
     out.extend_from_slice(&(asked.lock_ms as f64).to_le_bytes());
     out.extend_from_slice(&asked.concurrency.to_le_bytes());
@@ -51,10 +51,10 @@ pub fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
     push_sized(out, asked.queue.as_bytes());
 }
 
-/// What [`push_consume`] puts there.
+/// Parses the frame of [`push_consume`].
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
     let mut reader = Reader::new(bytes);
     let lock_ms = reader.time_ms()?;
@@ -64,7 +64,7 @@ pub fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
     Ok(Consume { queue, lock_ms, concurrency, credits })
 }
 
-/// u64 number, f64 lock, u32 wait, u32 length and the queue's name.
+/// Appends u64 number, f64 lock, u32 wait, u32 length and the name of the queue.
 pub fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
     out.extend_from_slice(&asked.number.to_le_bytes());
     out.extend_from_slice(&(asked.lock_ms as f64).to_le_bytes());
@@ -72,10 +72,10 @@ pub fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
     push_sized(out, asked.queue.as_bytes());
 }
 
-/// What [`push_poll`] puts there.
+/// Parses the frame of [`push_poll`].
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_poll(bytes: &[u8]) -> Result<Poll, Malformed> {
     let mut reader = Reader::new(bytes);
     let (number, lock_ms, wait_ms) = (reader.u64()?, reader.time_ms()?, reader.u32()?);
@@ -84,10 +84,10 @@ pub fn parse_poll(bytes: &[u8]) -> Result<Poll, Malformed> {
     Ok(Poll { queue, lock_ms, number, wait_ms })
 }
 
-/// A number alone: of a stream, of a wait.
+/// Parses the number of a stream or of a wait.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_number(bytes: &[u8]) -> Result<u64, Malformed> {
     let mut reader = Reader::new(bytes);
     let number = reader.u64()?;
@@ -95,7 +95,7 @@ pub fn parse_number(bytes: &[u8]) -> Result<u64, Malformed> {
     Ok(number)
 }
 
-/// Appends messages, each behind its lock.
+/// Appends messages, each after its lock.
 pub fn push_dispatched<'a>(
     out: &mut Vec<u8>,
     dispatched: impl ExactSizeIterator<Item = &'a Delivery>,
@@ -106,10 +106,10 @@ pub fn push_dispatched<'a>(
     }
 }
 
-/// What [`push_dispatched`] puts there.
+/// Parses the frame of [`push_dispatched`].
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_dispatched(bytes: &[u8]) -> Result<Vec<Delivery>, Malformed> {
     let mut reader = Reader::new(bytes);
     let count = reader.u32()? as usize;
@@ -121,10 +121,10 @@ pub fn parse_dispatched(bytes: &[u8]) -> Result<Vec<Delivery>, Malformed> {
     Ok(dispatched)
 }
 
-/// One message behind its lock.
+/// Parses one message after its lock.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_received(bytes: &[u8]) -> Result<Delivery, Malformed> {
     let mut reader = Reader::new(bytes);
     let delivery = received(&mut reader)?;
@@ -132,15 +132,16 @@ pub fn parse_received(bytes: &[u8]) -> Result<Delivery, Malformed> {
     Ok(delivery)
 }
 
-/// Lock, number, time, attempts and the value's length.
+/// Size of lock, number, time, attempts and the value's length.
 const DELIVERY_BYTES_MIN: usize = 32;
-/// Kind, number, lock and outcome.
+/// Size of kind, number, lock and outcome.
 const ASK_BYTES_MIN: usize = 18;
 
 const SETTLE: u8 = 0;
 const EXTEND: u8 = 1;
 
-/// u64 stream, u64 credits, u32 count, count × (u8 0, a settlement; or u8 1, a renewal).
+/// Appends u64 stream, u64 credits, u32 count, and count × (u8 0, a settlement; or u8 1, a
+/// renewal).
 pub fn push_lock_update(out: &mut Vec<u8>, update: &LockUpdate) {
     out.extend_from_slice(&update.stream.to_le_bytes());
     out.extend_from_slice(&update.granted.to_le_bytes());
@@ -159,10 +160,10 @@ pub fn push_lock_update(out: &mut Vec<u8>, update: &LockUpdate) {
     }
 }
 
-/// What [`push_lock_update`] puts there; at most so many asks.
+/// Parses the frame of [`push_lock_update`]; at most so many settlements and renewals.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_lock_update(bytes: &[u8], asks_max: usize) -> Result<LockUpdate, Malformed> {
     let mut reader = Reader::new(bytes);
     let (stream, granted) = (reader.u64()?, reader.u64()?);
@@ -182,7 +183,7 @@ pub fn parse_lock_update(bytes: &[u8], asks_max: usize) -> Result<LockUpdate, Ma
     Ok(LockUpdate { stream, granted, asks })
 }
 
-/// As `parse_settlement` takes it apart.
+/// Appends a settlement, for `parse_settlement`.
 pub fn push_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
     let Settlement { id, lock, outcome, delay_ms, reason } = settlement;
     out.extend_from_slice(&(*id as f64).to_le_bytes());
@@ -210,7 +211,10 @@ mod tests {
     use super::*;
     use crate::model::Reason;
 
-    fn every_cut_is_refused<T>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, Malformed>) {
+    fn truncated_frames_are_rejected<T>(
+        bytes: &[u8],
+        parse: impl Fn(&[u8]) -> Result<T, Malformed>,
+    ) {
         for len in 0..bytes.len() {
             assert!(parse(&bytes[..len]).is_err(), "{len}");
         }
@@ -218,32 +222,32 @@ mod tests {
     }
 
     #[test]
-    fn wishes_come_apart() {
+    fn requests_round_trip() {
         let consume = Consume { queue: "mail".into(), lock_ms: 5000, concurrency: 10, credits: 3 };
         let mut out = Vec::new();
         push_consume(&mut out, &consume);
         assert_eq!(parse_consume(&out), Ok(consume));
-        every_cut_is_refused(&out, parse_consume);
+        truncated_frames_are_rejected(&out, parse_consume);
         let poll = Poll { queue: String::new(), lock_ms: 100, number: u64::MAX, wait_ms: 7 };
         out.clear();
         push_poll(&mut out, &poll);
         assert_eq!(parse_poll(&out), Ok(poll));
-        every_cut_is_refused(&out, parse_poll);
+        truncated_frames_are_rejected(&out, parse_poll);
     }
 
     #[test]
-    fn messages_come_apart() {
+    fn messages_of_a_stream_round_trip() {
         let of = |id, value| Delivery { id, lock: -id, attempts: 2, enqueued_ms: 5, value };
         let dispatched = vec![of(1, vec![1, 2, 3]), of(2, vec![])];
         let mut out = Vec::new();
         push_dispatched(&mut out, dispatched.iter());
         assert_eq!(parse_dispatched(&out), Ok(dispatched));
-        every_cut_is_refused(&out, parse_dispatched);
+        truncated_frames_are_rejected(&out, parse_dispatched);
         assert!(parse_dispatched(&[0xff; 4]).is_err(), "a count alone allocates nothing");
     }
 
     #[test]
-    fn what_is_told_comes_apart() {
+    fn lock_updates_round_trip() {
         let settled = |outcome| Ask::Settle(Settlement::new(7, 99, outcome));
         let failed = |delay_ms| {
             let reason = Some(Reason::new("Error", "no"));
@@ -263,7 +267,7 @@ mod tests {
         let mut out = Vec::new();
         push_lock_update(&mut out, &update);
         assert_eq!(parse_lock_update(&out, 5), Ok(update));
-        every_cut_is_refused(&out, |bytes| parse_lock_update(bytes, 5));
+        truncated_frames_are_rejected(&out, |bytes| parse_lock_update(bytes, 5));
         assert!(parse_lock_update(&out, 4).is_err());
         out.clear();
         push_lock_update(&mut out, &LockUpdate::default());

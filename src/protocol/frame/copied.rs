@@ -1,8 +1,8 @@
-//! What a verified copy of a database has.
+//! The description of a verified copy of a database.
 
 use crate::model::Versionstamp;
 
-/// f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
+/// Appends f64 bytes, f64 entries, versionstamp, SHA-256 as 32 bytes.
 pub fn push_copied(
     out: &mut Vec<u8>,
     bytes: u64,

@@ -1,10 +1,10 @@
-//! Feeds: what is asked for when one is opened, and the batches that it tells.
+//! Change feeds: the request that opens one, and its batches.
 
 use super::reader::Reader;
 use crate::codec::Malformed;
 use crate::model::{Change, EncodedValue, Encoding, KeyRange, Versionstamp};
 
-/// Appends what [`parse_feed`] takes apart.
+/// Appends a request, for [`parse_feed`].
 pub fn push_feed(out: &mut Vec<u8>, range: &KeyRange, since: Option<Versionstamp>) {
     out.push(u8::from(since.is_some()));
     if let Some(since) = since {
@@ -16,10 +16,10 @@ pub fn push_feed(out: &mut Vec<u8>, range: &KeyRange, since: Option<Versionstamp
     }
 }
 
-/// The range of a feed and the stamp after which it is to go on.
+/// Parses the range of a feed and the versionstamp after which it resumes.
 ///
 /// # Errors
-/// A frame that is cut short or goes on, or a stamp that is none.
+/// A malformed frame or versionstamp.
 pub fn parse_feed(bytes: &[u8]) -> Result<(KeyRange, Option<Versionstamp>), Malformed> {
     let mut reader = Reader::new(bytes);
     let since = if reader.u8()? == 0 { None } else { Some(stamp(&mut reader)?) };
@@ -36,7 +36,7 @@ fn stamp(reader: &mut Reader<'_>) -> Result<Versionstamp, Malformed> {
 const SET: u8 = 0;
 const DELETED: u8 = 1;
 
-/// Appends a batch: the stamp up to which everything is told, and the changes.
+/// Appends a batch: the versionstamp up to which everything is reported, and the changes.
 pub fn push_changes(out: &mut Vec<u8>, told: Versionstamp, changes: &[Change]) {
     out.extend_from_slice(&told.hex());
     out.extend_from_slice(&(changes.len() as u32).to_le_bytes());
@@ -53,10 +53,10 @@ pub fn push_changes(out: &mut Vec<u8>, told: Versionstamp, changes: &[Change]) {
     }
 }
 
-/// A batch: the stamp up to which everything is told, and the changes.
+/// Parses a batch: the versionstamp up to which everything is reported, and the changes.
 ///
 /// # Errors
-/// A batch that is cut short or goes on, a stamp that is none, an unknown type or encoding.
+/// A malformed batch or versionstamp, an unknown type or encoding.
 pub fn parse_changes(bytes: &[u8]) -> Result<(Versionstamp, Vec<Change>), Malformed> {
     let mut reader = Reader::new(bytes);
     let told = stamp(&mut reader)?;
@@ -89,7 +89,7 @@ mod tests {
     const OPEN: &[u8] = b"\x010000000000000abc0000\x01\x00\x00\x00\x14\x01\x00\x00\x00\x15";
 
     #[test]
-    fn a_feed_comes_apart_and_every_cut_is_refused() {
+    fn a_feed_is_parsed_and_truncated_ones_are_rejected() {
         let key = |byte| Key::from_encoded(vec![byte]);
         let range = KeyRange { start: key(0x14), end: key(0x15) };
         assert_eq!(parse_feed(OPEN), Ok((range.clone(), Some(Versionstamp::new(0xabc)))));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_what_was_written() {
+    fn requests_round_trip() {
         let key = |byte| Key::from_encoded(vec![byte]);
         let range = KeyRange { start: key(0x14), end: key(0x15) };
         for since in [None, Some(Versionstamp::new(0xabc))] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_comes_apart_and_every_cut_is_refused() {
+    fn a_batch_round_trips_and_truncated_ones_are_rejected() {
         let key = |byte| Key::from_encoded(vec![byte]);
         let value = EncodedValue { encoding: Encoding::Bytes, bytes: vec![1, 2, 3] };
         let changes = vec![
@@ -128,7 +128,7 @@ mod tests {
             assert!(parse_changes(&out[..len]).is_err(), "{len}");
         }
         assert!(parse_changes(&[&out[..], &[0]].concat()).is_err());
-        // A count that the batch cannot hold allocates nothing for it.
+        // A count beyond the size of the batch allocates no memory.
         out.truncate(Versionstamp::HEX_BYTES);
         out.extend([0xff; 4]);
         assert!(parse_changes(&out).is_err());

@@ -12,7 +12,7 @@ const COMMITTED_WITH: u8 = 3;
 const CHECKS_FAILED: u8 = 4;
 const COMMITTED_TELLING: u8 = 5;
 
-/// Flags of what became of a message.
+/// Flags of the result for a message.
 const DEDUPLICATED: u8 = 1;
 const HAS_ID: u8 = 2;
 
@@ -36,12 +36,12 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
     }
 }
 
-/// Appends the outcomes for a client that knows the status bytes 0 to 3 only.
+/// Appends the outcomes for a client that only knows the status bytes 0 to 3.
 pub fn push_plain_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
     decisions.iter().for_each(|decision| push_plain(out, decision));
 }
 
-/// Whether the UUIDs are all that there is to tell.
+/// Whether the results contain only UUIDs.
 fn is_plain(results: &Results) -> bool {
     results.values.is_empty() && results.enqueued.is_empty()
 }
@@ -78,7 +78,7 @@ fn push_plain(out: &mut Vec<u8>, decision: &Decision) {
                 push_resolved(out, resolved);
             }
         }
-        // The answer to a call, which takes it apart itself.
+        // DELETE_MANY has an answer of its own.
         Decision::Deleted(_) => {}
         Decision::CheckFailed(_) => out.push(CHECK_FAILED),
         Decision::Rejected(error) => {
@@ -100,10 +100,10 @@ fn push_resolved(out: &mut Vec<u8>, resolved: &[Resolved]) {
     }
 }
 
-/// The outcomes of `count` writes.
+/// Parses the outcomes of `count` writes.
 ///
 /// # Errors
-/// A frame that is cut short or goes on, and an outcome that is none.
+/// A malformed frame or outcome.
 pub fn parse_outcomes(bytes: &[u8], count: usize) -> Result<Vec<Decision>, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut decisions = reader.room(count, 1);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_come_back_as_they_were_and_every_cut_is_refused() {
+    fn outcomes_round_trip_and_truncated_ones_are_rejected() {
         let decisions = decisions();
         let mut frame = Vec::new();
         push_outcomes(&mut frame, &decisions);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_that_tells_nothing_is_a_plain_one() {
+    fn an_outcome_without_results_is_plain() {
         for (status, counts) in [(COMMITTED_WITH, 1), (COMMITTED_TELLING, 3)] {
             let stamp = Versionstamp::new(5);
             let frame = [&[status][..], &stamp.hex(), &vec![0; 4 * counts]].concat();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_outcomes_leave_out_what_their_reader_does_not_know() {
+    fn plain_outcomes_omit_results() {
         let mut decisions = decisions();
         let mut frame = Vec::new();
         push_plain_outcomes(&mut frame, &decisions);

@@ -6,7 +6,7 @@ use crate::model::{
     DeadLetter, DeadLetterChange, Delivery, Outcome, QueueStats, Reason, Renewal, Settlement,
 };
 
-/// The numbers that name a received message: its own and its lock's.
+/// Parses the number of a received message and that of its lock.
 fn held(reader: &mut Reader<'_>) -> Result<(i64, i64), Malformed> {
     Ok((reader.time_ms()?, reader.i64()?))
 }
@@ -15,10 +15,10 @@ fn reason(reader: &mut Reader<'_>) -> Result<Reason, Malformed> {
     Ok(Reason::new(reader.text()?, reader.text()?))
 }
 
-/// Why a handler failed: its error's name and message.
+/// Parses the name and message of a handler's error.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
     let mut reader = Reader::new(bytes);
     let reason = reason(&mut reader)?;
@@ -26,10 +26,11 @@ pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
     Ok(reason)
 }
 
-/// f64 id, i64 lock, u8 outcome; of a failure f64 delay in ms (−1: by the schedule) and a reason.
+/// Parses f64 id, i64 lock, u8 outcome; after a failure f64 delay in ms (−1: the backoff schedule)
+/// and a reason.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_settlement(bytes: &[u8]) -> Result<Settlement, Malformed> {
     let mut reader = Reader::new(bytes);
     let settlement = settlement(&mut reader)?;
@@ -53,10 +54,10 @@ pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malforme
     Ok(settlement)
 }
 
-/// f64 id, i64 lock, f64 ms from now.
+/// Parses f64 id, i64 lock, f64 ms from now.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_renewal(bytes: &[u8]) -> Result<Renewal, Malformed> {
     let mut reader = Reader::new(bytes);
     let renewal = renewal(&mut reader)?;
@@ -69,7 +70,7 @@ pub(super) fn renewal(reader: &mut Reader<'_>) -> Result<Renewal, Malformed> {
     Ok(Renewal { id, lock, lock_ms: reader.time_ms()? })
 }
 
-/// A message behind its lock.
+/// Parses a message after its lock.
 pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
     let lock = reader.i64()?;
     let (id, enqueued_ms) = (reader.time_ms()?, reader.time_ms()?);
@@ -78,10 +79,10 @@ pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
     Ok(Delivery { id, lock, attempts, enqueued_ms, value })
 }
 
-/// A queue's name alone.
+/// Parses the name of a queue.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_queue(bytes: &[u8]) -> Result<String, Malformed> {
     let mut reader = Reader::new(bytes);
     let queue = reader.text()?.to_owned();
@@ -89,18 +90,18 @@ pub fn parse_queue(bytes: &[u8]) -> Result<String, Malformed> {
     Ok(queue)
 }
 
-/// The queue that a longer frame begins with.
+/// Parses the name of a queue at the start of a longer frame.
 ///
 /// # Errors
-/// A frame that does not begin with one.
+/// A malformed frame.
 pub fn first_queue(bytes: &[u8]) -> Result<&str, Malformed> {
     Reader::new(bytes).text()
 }
 
-/// A queue's name and the number of a dead message.
+/// Parses the name of a queue and the number of a dead message.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_dead(bytes: &[u8]) -> Result<(String, i64), Malformed> {
     let mut reader = Reader::new(bytes);
     let dead = (reader.text()?.to_owned(), reader.time_ms()?);
@@ -108,10 +109,11 @@ pub fn parse_dead(bytes: &[u8]) -> Result<(String, i64), Malformed> {
     Ok(dead)
 }
 
-/// A page of dead messages: of which queue, how many, after which time of death and number.
+/// Parses a request for a page of dead messages: the queue, the number of messages, and the time of
+/// death and number to continue after.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_dead_list(bytes: &[u8]) -> Result<(String, usize, (i64, i64)), Malformed> {
     let mut reader = Reader::new(bytes);
     let queue = reader.text()?.to_owned();
@@ -121,10 +123,10 @@ pub fn parse_dead_list(bytes: &[u8]) -> Result<(String, usize, (i64, i64)), Malf
     Ok((queue, limit, after))
 }
 
-/// A queue's name and the time before which dead messages are purged.
+/// Parses the name of a queue and the time before which dead messages are purged.
 ///
 /// # Errors
-/// A frame that is not one.
+/// A malformed frame.
 pub fn parse_purge(bytes: &[u8], max: usize) -> Result<(String, DeadLetterChange), Malformed> {
     let (queue, before_ms) = parse_dead(bytes)?;
     Ok((queue, DeadLetterChange::Purge { before_ms, max }))
@@ -147,7 +149,7 @@ fn push_message(out: &mut Vec<u8>, delivery: &Delivery) {
     push_sized(out, &delivery.value);
 }
 
-/// Appends deliveries of a listener, each behind the number that it is settled with.
+/// Appends deliveries of a listener, each after its number for settling.
 pub fn push_deliveries<'a>(
     out: &mut Vec<u8>,
     deliveries: impl ExactSizeIterator<Item = (i64, &'a Delivery)>,
@@ -159,7 +161,7 @@ pub fn push_deliveries<'a>(
     }
 }
 
-/// Appends a message that was received, behind its lock.
+/// Appends a received message, after its lock.
 pub fn push_received(out: &mut Vec<u8>, delivery: &Delivery) {
     out.extend_from_slice(&delivery.lock.to_le_bytes());
     push_message(out, delivery);
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settlements_come_apart() {
+    fn settlements_are_parsed() {
         let mut frame = Vec::new();
         push_f64(&mut frame, 7);
         frame.extend_from_slice(&99_i64.to_le_bytes());

@@ -1,9 +1,9 @@
-//! Taking a frame apart, and the requests of reads.
+//! Parses frames, and the requests of reads.
 
 use crate::codec::Malformed;
 use crate::model::{EncodedValue, Encoding, Key, Range, Request};
 
-/// The rest of a frame.
+/// The bytes still to be read.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     len: usize,
@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Malformed::new(what, self.len - self.bytes.len())
     }
 
-    /// Bytes taken so far.
+    /// The number of bytes read.
     pub(super) fn at(&self) -> usize {
         self.len - self.bytes.len()
     }
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A time in ms since the epoch: a double, as JavaScript has it, cut to whole milliseconds.
+    /// A time in ms since the epoch: a double, truncated to whole milliseconds.
     pub(super) fn time_ms(&mut self) -> Result<i64, Malformed> {
         let ms = self.array().map(f64::from_le_bytes)?;
         if !ms.is_finite() {
@@ -64,18 +64,18 @@ impl<'a> Reader<'a> {
         Ok(ms as i64)
     }
 
-    /// When an entry ends, if its time is there.
+    /// The expiry of an entry, if present.
     pub(super) fn end_ms(&mut self, present: bool) -> Result<Option<i64>, Malformed> {
         if present { self.time_ms().map(|ms| Some(ms.max(0))) } else { Ok(None) }
     }
 
-    /// Bytes behind their length.
+    /// Bytes after their length.
     pub(super) fn sized(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.u32()?;
         self.take(len as usize)
     }
 
-    /// UTF-8 behind its length.
+    /// UTF-8 after its length.
     pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
         let bytes = self.sized()?;
         std::str::from_utf8(bytes).map_err(|_| self.refused("text that is not UTF-8"))
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         self.sized().map(|bytes| Key::from_encoded(bytes.to_vec()))
     }
 
-    /// What has not been read.
+    /// The bytes left.
     pub(super) fn value(&mut self) -> Result<EncodedValue, Malformed> {
         let id = self.u8()?;
         let encoding =
@@ -109,17 +109,17 @@ impl<'a> Reader<'a> {
         if self.bytes.is_empty() { Ok(()) } else { Err(self.refused("the frame goes on")) }
     }
 
-    /// Room for `count` items of which each takes at least `least` bytes, never more than the frame
-    /// can hold.
+    /// A vector with capacity for `count` items of at least `least` bytes each, limited to those
+    /// that the frame can hold.
     pub(super) fn room<T>(&self, count: usize, least: usize) -> Vec<T> {
         Vec::with_capacity(count.min(self.bytes.len() / least + 1))
     }
 }
 
-/// `count` keys, each behind its length.
+/// Parses `count` keys, each after its length.
 ///
 /// # Errors
-/// A frame that is cut short or goes on.
+/// A truncated frame, or trailing bytes.
 pub fn parse_keys(bytes: &[u8], count: usize) -> Result<Vec<Key>, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut keys = reader.room(count, 4);
@@ -130,8 +130,8 @@ pub fn parse_keys(bytes: &[u8], count: usize) -> Result<Vec<Key>, Malformed> {
     Ok(keys)
 }
 
-/// The next of several keys that stand one after the other, each behind its length, and the rest;
-/// `None` at the end and where the frame is cut short.
+/// The next of several keys, each after its length, and the rest; `None` at the end and for a
+/// truncated frame.
 #[must_use]
 pub fn next_key(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
@@ -145,10 +145,10 @@ const POINT: u8 = 2;
 const EVENTUAL: u8 = 64;
 const TOGETHER: u8 = 128;
 
-/// `count` range requests.
+/// Parses `count` range requests.
 ///
 /// # Errors
-/// A frame that is cut short or goes on, or has unknown flags.
+/// A truncated frame, trailing bytes, or unknown flags.
 pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut ranges = reader.room(count, 13);
@@ -160,7 +160,7 @@ pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed>
     Ok(ranges)
 }
 
-/// Appends range requests, as [`parse_ranges`] reads them.
+/// Appends range requests, for [`parse_ranges`].
 pub fn push_ranges<'a>(out: &mut Vec<u8>, ranges: impl IntoIterator<Item = &'a Range>) {
     for range in ranges {
         let (flags, limit, start, end) = match range {
@@ -179,7 +179,7 @@ pub fn push_ranges<'a>(out: &mut Vec<u8>, ranges: impl IntoIterator<Item = &'a R
     }
 }
 
-/// `count` range requests to a remote database.
+/// Parses `count` range requests to a remote database.
 ///
 /// # Errors
 /// As [`parse_ranges`].
@@ -198,7 +198,7 @@ pub fn parse_requests(bytes: &[u8], count: usize) -> Result<Vec<Request>, Malfor
     Ok(requests)
 }
 
-/// What follows the flags of a range request.
+/// Parses the rest of a range request after its flags.
 fn range(reader: &mut Reader<'_>, flags: u8) -> Result<Range, Malformed> {
     if flags & !(REVERSE | POINT) != 0 {
         return Err(reader.refused("unknown flags of a range"));
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_come_apart() {
+    fn ranges_are_parsed() {
         let frame = [3, 9, 0, 0, 0, 1, 0, 0, 0, 0x14, 0, 0, 0, 0];
         let point = Range::Point(Key::from_encoded(vec![0x14]));
         assert_eq!(parse_ranges(&frame, 1), Ok(vec![point]));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_come_back_as_they_were() {
+    fn ranges_round_trip() {
         let key = |byte| Key::from_encoded(vec![byte]);
         let span = |reverse| Range::Span { start: key(1), end: key(2), limit: 7, reverse };
         let ranges = [Range::Point(key(9)), span(false), span(true)];
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_to_a_remote_database_say_how_fresh_and_with_whom() {
+    fn remote_requests_have_consistency_and_grouping() {
         let frame = [0x82, 9, 0, 0, 0, 1, 0, 0, 0, 0x14, 0, 0, 0, 0];
         let range = Range::Point(Key::from_encoded(vec![0x14]));
         let request = Request { range, eventual: false, together: true };
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_the_frame_cannot_hold_allocates_nothing_for_it() {
+    fn an_impossible_count_allocates_nothing() {
         assert!(parse_keys(&[], usize::MAX).is_err());
     }
 }

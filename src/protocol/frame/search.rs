@@ -1,4 +1,4 @@
-//! Indexes and searches as they cross: requests in, answers out.
+//! Frames of indexes and searches.
 
 use super::reader::Reader;
 use crate::codec::Malformed;
@@ -17,10 +17,10 @@ fn text(reader: &mut Reader<'_>) -> Result<String, Malformed> {
     Ok(text.to_owned())
 }
 
-/// The description of an index. Its bounds are not checked.
+/// Parses the definition of an index, without checking its bounds.
 ///
 /// # Errors
-/// A frame that is cut short or goes on, an unknown tokenizer, text that is not UTF-8.
+/// A malformed frame, an unknown tokenizer, or text that is not UTF-8.
 pub fn parse_index(bytes: &[u8]) -> Result<IndexSpec, Malformed> {
     let mut reader = Reader::new(bytes);
     let name = text(&mut reader)?;
@@ -38,7 +38,7 @@ pub fn parse_index(bytes: &[u8]) -> Result<IndexSpec, Malformed> {
     Ok(IndexSpec { name, prefix, fields, tokenizer, prefix_lengths })
 }
 
-/// Which index is meant: by its prefix (0) or its name (1).
+/// Parses the choice of an index: by its prefix (0) or its name (1).
 ///
 /// # Errors
 /// As [`parse_index`].
@@ -53,20 +53,20 @@ pub fn parse_choice(bytes: &[u8]) -> Result<IndexChoice, Malformed> {
     Ok(choice)
 }
 
-/// A search with what the caller of the engine looks after.
+/// A search, with the options that the engine does not handle.
 #[derive(Debug, PartialEq)]
 pub struct SearchFrame {
-    /// For the engine.
+    /// The part for the engine.
     pub search: Search,
-    /// Most results.
+    /// Maximum number of results.
     pub limit: usize,
-    /// Results to leave out before them.
+    /// Number of results to skip.
     pub offset: usize,
-    /// The filter, as CBOR.
+    /// The filter, in CBOR.
     pub filter: Option<Vec<u8>>,
 }
 
-/// A search.
+/// Parses a search.
 ///
 /// # Errors
 /// As [`parse_index`].
@@ -103,7 +103,7 @@ fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends indexes, behind their number.
+/// Appends indexes, after their number.
 pub fn push_indexes(out: &mut Vec<u8>, indexes: &[IndexInfo]) {
     out.extend_from_slice(&(indexes.len() as u32).to_le_bytes());
     for IndexInfo { spec, building, scanned, documents } in indexes {
@@ -121,14 +121,14 @@ pub fn push_indexes(out: &mut Vec<u8>, indexes: &[IndexInfo]) {
     }
 }
 
-/// The answer of a search being written: its head, then the hits.
+/// The answer of a search under construction: its head, then the hits.
 pub struct Hits {
     out: Vec<u8>,
     count: u32,
     last: (f64, i64),
 }
 
-/// Bytes of the head: u32 hits, u8 flags, f64 and i64 of the last hit.
+/// Size of the head: u32 hits, u8 flags, f64 and i64 of the last hit.
 const HEAD_BYTES: usize = 4 + 1 + 8 + 8;
 
 impl Default for Hits {
@@ -138,13 +138,13 @@ impl Default for Hits {
 }
 
 impl Hits {
-    /// Hits so far.
+    /// The number of hits so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.out.len()
@@ -163,7 +163,7 @@ impl Hits {
         self.out.extend_from_slice(&0_u16.to_le_bytes());
     }
 
-    /// Gives the hit that was pushed last its snippets.
+    /// Appends the snippets of the last hit.
     pub fn snippets(&mut self, snippets: &[(usize, String)]) {
         self.out.truncate(self.out.len() - 2);
         self.out.extend_from_slice(&(snippets.len() as u16).to_le_bytes());
@@ -173,8 +173,8 @@ impl Hits {
         }
     }
 
-    /// The answer. `more`: there are further hits; `complete`: the index is not being built;
-    /// `fields`: the names that snippets refer to.
+    /// The answer. `more`: further hits exist; `complete`: the index is not being built; `fields`:
+    /// the names to which snippets refer.
     #[must_use]
     pub fn finish(mut self, more: bool, complete: bool, fields: &[String]) -> Vec<u8> {
         let head = [
@@ -201,7 +201,7 @@ mod tests {
     use crate::model::Key;
 
     #[test]
-    fn requests_come_apart_and_cut_ones_are_refused() {
+    fn requests_are_parsed_and_truncated_ones_are_rejected() {
         let index = [
             &[1, 0, 0, 0, b'n'][..],
             &[1, 0, 0, 0, 0x14],

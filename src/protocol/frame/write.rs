@@ -1,4 +1,4 @@
-//! Writes as JavaScript hands them over.
+//! The frames of writes.
 
 use std::ops::Range;
 
@@ -26,18 +26,19 @@ const ENQUEUE_NAMED: u8 = 0x0e;
 const CHECK_RANGE: u8 = 12;
 const TELL: u8 = 0x0f;
 
-/// Flag of a TELL: what the mutations have calculated.
+/// Flag of a TELL: the results of calculations.
 const VALUES: u8 = 1;
 
-/// Flag of a SET: the time of its end follows.
+/// Flag of a SET: the expiry follows.
 const EXPIRES: u8 = 1;
 /// Flag of a SET: the commit's versionstamp is appended to the key.
 const SUFFIXED: u8 = 2;
 
-/// `count` writes. A write over the limits is an error in its own place; the others stand.
+/// Parses `count` writes. A write over the limits gives an error in its position; the others are
+/// unaffected.
 ///
 /// # Errors
-/// The frame as a whole is not what the contract says: a bug of ours.
+/// A malformed frame, which is a bug of openkv.
 pub fn parse_writes(
     bytes: &[u8],
     count: usize,
@@ -47,14 +48,15 @@ pub fn parse_writes(
     Ok(writes.into_iter().map(|(write, _)| write).collect())
 }
 
-/// A write, and the place of its bytes in the frame.
+/// A write, and the position of its bytes in the frame.
 pub type Placed = (Result<AtomicWrite>, Range<usize>);
 
-/// As [`parse_writes`], each with the place of its bytes. A record takes more memory than bytes, so
-/// untrusted frames are held to `records_max` before anything else is known of them.
+/// As [`parse_writes`], with the position of each. A record takes more memory than its bytes, so
+/// the number of records in an untrusted frame is limited to `records_max` before anything is
+/// allocated.
 ///
 /// # Errors
-/// As [`parse_writes`], and a frame of more records.
+/// As [`parse_writes`], and for a frame with more records.
 pub fn parse_writes_apart(
     bytes: &[u8],
     count: usize,
@@ -75,7 +77,7 @@ pub fn parse_writes_apart(
     Ok(writes)
 }
 
-/// The outer error is the frame's, the inner one the write's.
+/// The outer error rejects the frame, the inner one the write.
 fn parse_write(
     reader: &mut Reader<'_>,
     limits: &Limits,
@@ -125,7 +127,7 @@ fn parse_write(
     }
 }
 
-/// `None` for a versionstamp that is none.
+/// `None` for an invalid versionstamp.
 fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
     let present = reader.u8()? != 0;
     let stamp = if present { Some(reader.take(Versionstamp::HEX_BYTES)?) } else { None };
@@ -137,7 +139,7 @@ fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
     })
 }
 
-/// `None` for a versionstamp that is none.
+/// `None` for an invalid versionstamp.
 fn parse_range_check(reader: &mut Reader<'_>) -> Result<Option<RangeCheck>, Malformed> {
     let (start, end) = (reader.key()?, reader.key()?);
     let count = reader.u32()? as usize;
@@ -197,12 +199,12 @@ fn parse_message(reader: &mut Reader<'_>, named: bool) -> Result<Message, Malfor
 mod tests {
     use super::*;
 
-    /// SET of the key `0n` to `null`, ending at 1 ms.
+    /// SET of the key `0n` to `null`, with the expiry 1 ms.
     const SET_FRAME: [u8; 24] =
         [2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0];
 
     #[test]
-    fn a_message_of_a_named_queue_comes_apart() {
+    fn a_message_of_a_named_queue_is_parsed() {
         let mut frame = vec![ENQUEUE_NAMED];
         frame.extend_from_slice(&5_f64.to_le_bytes());
         frame.extend_from_slice(&[1, 9, 0, 0, 0, 0, 0, 7]);
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn two_writes_come_apart() {
+    fn two_writes_are_parsed() {
         let frame = &SET_FRAME[..23];
         let writes = parse_writes(frame, 2, &Limits::default()).unwrap();
         let parts = writes.into_iter().map(|write| write.unwrap().into_parts());
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_check_brings_its_rows() {
+    fn a_range_check_has_its_rows() {
         let mut frame = vec![CHECK_RANGE, 1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15, 1, 0, 0, 0];
         frame.extend_from_slice(b"00000000000000070000");
         frame.extend_from_slice(&[2, 0, 0, 0, 0x14, 0x15, END]);
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_refused() {
+    fn truncated_frames_are_rejected() {
         for len in 0..22 {
             assert!(parse_writes(&SET_FRAME[..len], 1, &Limits::default()).is_err(), "{len}");
         }
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_come_apart_with_their_bytes_and_within_a_number_of_records() {
+    fn writes_are_parsed_with_their_bytes_and_records_are_bounded() {
         let frame = &SET_FRAME[..23];
         let limits = Limits::default();
         let writes = parse_writes_apart(frame, 2, &limits, 3).unwrap();
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_over_the_limits_is_an_error_in_its_own_place() {
+    fn a_write_over_the_limits_does_not_affect_others() {
         let mut frame = vec![3, 0, 0, 0, 0, END]; // delete of the empty key
         frame.extend_from_slice(&SET_FRAME[..22]);
         let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_that_is_none_spoils_its_write_only() {
+    fn an_invalid_versionstamp_does_not_affect_other_writes() {
         let mut frame = vec![CHECK, 1];
         frame.extend_from_slice(b"zz000000000000000000");
         frame.extend_from_slice(&[1, 0, 0, 0, 0x14, END, END]);
