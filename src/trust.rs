@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_is_a_certificate_of_its_own_names_within_its_dates() {
+    fn a_root_is_valid_for_its_names_and_dates() {
         const IN_2030_S: u64 = 1_893_456_000;
         let root = || vec![CertificateDer::from_pem_slice(SELF_SIGNED).unwrap()];
         assert_eq!(verify(root(), "localhost", IN_2030_S), Ok(()));

@@ -22,6 +22,6 @@ impl Abandon {
     pub(super) async fn happens(&self) {
         let mut flag = self.0.subscribe();
         // The sender is a clone of this one's, so the channel cannot close while this waits.
-        let _told = flag.wait_for(|is_raised| *is_raised).await;
+        let _raised = flag.wait_for(|is_raised| *is_raised).await;
     }
 }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_resolve_as_their_version_says() {
+    fn endpoints_resolve_by_their_version() {
         for (version, text, expected) in [
             (2, "/v2", Some("http://host:1/v2")),
             (3, "./v2", Some("http://host:1/a/v2")),

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_to_a_bound_and_differ() {
+    fn delays_grow_to_a_bound_and_differ() {
         for tries in [0, 1, 5, 20, u32::MAX] {
             let most = (RETRY_DELAY_MS << tries.min(16)).min(RETRY_DELAY_MS_MAX);
             for random in [0, 1, 77, u64::MAX] {

@@ -23,12 +23,12 @@ pub(super) struct Credentials {
     env: Arc<dyn Env>,
     current: Mutex<Option<Arc<Grant>>>,
     /// Held during an exchange, not between two tries: all waiting callers share its result.
-    asking: tokio::sync::Mutex<Option<Asked>>,
-    asking_ahead: AtomicBool,
+    exchanging: tokio::sync::Mutex<Option<LastExchange>>,
+    renewing_early: AtomicBool,
 }
 
 /// The last exchange.
-struct Asked {
+struct LastExchange {
     ended: Instant,
     /// Its failure, if it failed.
     failure: Option<Failure>,
@@ -44,7 +44,7 @@ struct Pauses {
 
 impl Pauses {
     /// When the next exchange may start.
-    fn end(&mut self, last: &Asked, random: impl Fn() -> u64) -> Instant {
+    fn end(&mut self, last: &LastExchange, random: impl Fn() -> u64) -> Instant {
         let Some(Failure::Passing(_, least)) = &last.failure else {
             return last.ended + Duration::from_millis(METADATA_INTERVAL_MS_MIN);
         };
@@ -58,11 +58,11 @@ impl Pauses {
 }
 
 /// Marks the early renewal as ended when dropped.
-struct Ahead(Arc<Credentials>);
+struct EarlyRenewal(Arc<Credentials>);
 
-impl Drop for Ahead {
+impl Drop for EarlyRenewal {
     fn drop(&mut self) {
-        self.0.asking_ahead.store(false, Ordering::Release);
+        self.0.renewing_early.store(false, Ordering::Release);
     }
 }
 
@@ -77,8 +77,8 @@ impl Credentials {
             exchange: Exchange::new(transport, env.clone(), url, access_token)?,
             env,
             current: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
-            asking_ahead: AtomicBool::new(false),
+            exchanging: tokio::sync::Mutex::default(),
+            renewing_early: AtomicBool::new(false),
         })
     }
 
@@ -110,7 +110,7 @@ impl Credentials {
         match there {
             Some(grant) if now < grant.renew_at => Ok(grant),
             Some(grant) if now < grant.ends_at => {
-                self.ask_ahead(grant.number, grant.ends_at);
+                self.renew_early(grant.number, grant.ends_at);
                 Ok(grant)
             }
             other => self.newer_than(other.map_or(0, |grant| grant.number), deadline).await,
@@ -118,13 +118,13 @@ impl Credentials {
     }
 
     /// Renews the grant while the old one is valid. No caller waits for it.
-    fn ask_ahead(self: &Arc<Self>, number: u64, ends_at: Instant) {
-        if self.asking_ahead.swap(true, Ordering::AcqRel) {
+    fn renew_early(self: &Arc<Self>, number: u64, ends_at: Instant) {
+        if self.renewing_early.swap(true, Ordering::AcqRel) {
             return;
         }
-        let ahead = Ahead(self.clone());
+        let ahead = EarlyRenewal(self.clone());
         tokio::spawn(async move {
-            if let Err(error) = ahead.0.asked_for(number, ends_at, AHEAD_TRY).await {
+            if let Err(error) = ahead.0.exchanged(number, ends_at, AHEAD_TRY).await {
                 tracing::warn!(%error, "renewing a token before it expires");
             }
         });
@@ -133,11 +133,11 @@ impl Credentials {
     /// A grant newer than the one with this number, which the server has rejected.
     pub(super) async fn newer_than(&self, number: u64, deadline: Instant) -> Result<Arc<Grant>> {
         let all = deadline.saturating_duration_since(Instant::now());
-        self.asked_for(number, deadline, all).await
+        self.exchanged(number, deadline, all).await
     }
 
     /// As [`Self::newer_than`], by exchanges of at most `each`.
-    async fn asked_for(
+    async fn exchanged(
         &self,
         number: u64,
         deadline: Instant,
@@ -150,14 +150,14 @@ impl Credentials {
         let since = Instant::now();
         let mut pauses = Pauses::default();
         loop {
-            let Ok(mut asked) = timeout_at(deadline, self.asking.lock()).await else {
+            let Ok(mut guard) = timeout_at(deadline, self.exchanging.lock()).await else {
                 return Err(late("no answer in time"));
             };
             let before = self.current.lock().clone();
             if let Some(grant) = before.as_ref().filter(|grant| grant.number > number) {
                 return Ok(grant.clone());
             }
-            if let Some(last) = &*asked {
+            if let Some(last) = &*guard {
                 let again = pauses.end(last, || self.env.random());
                 match &last.failure {
                     // The failure is the answer for all callers that waited for it.
@@ -171,7 +171,7 @@ impl Credentials {
                     _ => {}
                 }
                 if Instant::now() < again {
-                    drop(asked);
+                    drop(guard);
                     sleep_until(again).await;
                     continue;
                 }
@@ -189,7 +189,7 @@ impl Credentials {
                 }
                 Err(failure) => Some(failure),
             };
-            *asked = Some(Asked { ended: Instant::now(), failure });
+            *guard = Some(LastExchange { ended: Instant::now(), failure });
         }
     }
 }
@@ -200,12 +200,12 @@ mod tests {
     use crate::model::{RETRY_DELAY_MS, RETRY_DELAY_MS_MAX};
 
     #[tokio::test]
-    async fn pauses_grow_by_failures_that_were_seen_and_are_no_shorter_than_was_asked_for() {
+    async fn pauses_grow_with_failures_and_respect_retry_after() {
         let ms = Duration::from_millis;
         let ended = Instant::now();
         let failed = |ended, least| {
             let failure = Some(Failure::Passing(String::new(), least));
-            Asked { ended, failure }
+            LastExchange { ended, failure }
         };
         let mut pauses = Pauses::default();
         let first = failed(ended, Duration::ZERO);
@@ -216,9 +216,9 @@ mod tests {
         let second = failed(later, Duration::ZERO);
         assert_eq!(pauses.end(&second, || 0), later + ms(RETRY_DELAY_MS));
         let least = ms(RETRY_DELAY_MS_MAX + 1);
-        let asked_for = failed(later + ms(1), least);
-        assert_eq!(pauses.end(&asked_for, || u64::MAX), later + ms(1) + least);
-        let answered = Asked { ended, failure: None };
+        let limited = failed(later + ms(1), least);
+        assert_eq!(pauses.end(&limited, || u64::MAX), later + ms(1) + least);
+        let answered = LastExchange { ended, failure: None };
         assert_eq!(pauses.end(&answered, || 0), ended + ms(METADATA_INTERVAL_MS_MIN));
     }
 }

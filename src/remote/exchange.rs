@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn tokens_are_renewed_ahead_but_never_at_once() {
+    async fn tokens_are_renewed_early_but_not_at_once() {
         let least = Duration::from_millis(METADATA_INTERVAL_MS_MIN);
         for life_ms in [i64::MIN, -5, 0, 1, 14_000, 86_400_000, i64::MAX] {
             let now = Instant::now();

@@ -104,7 +104,7 @@ impl Question {
 }
 
 /// Why an answer cannot be used.
-pub(super) enum Unfit {
+pub(super) enum AnswerError {
     /// Renew the metadata and retry once; then fail with this error.
     Disabled(Error),
     /// Fail with this error.
@@ -174,7 +174,7 @@ impl RequestExecutor {
     pub(super) async fn execute<T>(
         &self,
         question: &Question,
-        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, AnswerError>,
     ) -> Result<(T, bool)> {
         let mut course = Course::default();
         let answer = tokio::select! {
@@ -196,7 +196,7 @@ impl RequestExecutor {
         &self,
         question: &Question,
         course: &mut Course,
-        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, AnswerError>,
     ) -> Result<T> {
         let deadline = Instant::now() + self.timeout;
         if question.waits {
@@ -214,7 +214,7 @@ impl RequestExecutor {
         question: &Question,
         deadline: Instant,
         course: &mut Course,
-        decode: impl Fn(&Grant, &[u8]) -> Result<T, Unfit>,
+        decode: impl Fn(&Grant, &[u8]) -> Result<T, AnswerError>,
     ) -> Result<T> {
         let mut renewed = false;
         let mut tries = 0;
@@ -234,14 +234,14 @@ impl RequestExecutor {
             let (why, least) = match done {
                 Try::Answered(bytes) => match decode(&grant, &bytes) {
                     Ok(answer) => return Ok(answer),
-                    Err(Unfit::Final(error)) => return Err(error),
-                    Err(Unfit::Disabled(error)) if renewed => return Err(error),
-                    Err(Unfit::Disabled(_)) => {
+                    Err(AnswerError::Final(error)) => return Err(error),
+                    Err(AnswerError::Disabled(error)) if renewed => return Err(error),
+                    Err(AnswerError::Disabled(_)) => {
                         renewed = true;
                         self.credentials.newer_than(grant.number, deadline).await?;
                         continue;
                     }
-                    Err(Unfit::Malformed(why)) => {
+                    Err(AnswerError::Malformed(why)) => {
                         let why = format!("{endpoint} answered what is not KV Connect: {why}");
                         if question.retry == RetrySafety::Idempotent {
                             return Err(Error::corrupt(why));
@@ -401,18 +401,18 @@ fn unknown(error: &Error) -> Error {
         "The write may or may not have happened, and sending it again could do it twice: read to \
          find out. {error}"
     );
-    lost(&why)
+    outcome_unknown(&why)
 }
 
 /// The error for an unknown outcome.
-pub(super) fn lost(why: &str) -> Error {
+pub(super) fn outcome_unknown(why: &str) -> Error {
     Error::new(Kind::OutcomeUnknown, why)
 }
 
 /// The error for a write with checks that was sent more than once: the check may fail because of
 /// the first try.
-pub(super) fn whose() -> Error {
+pub(super) fn repeated_check_failed() -> Error {
     let why = "The answer to a write was lost; sent again, its check did not hold. Either it has \
                happened the first time, or another client was faster: read to find out";
-    lost(why)
+    outcome_unknown(why)
 }

@@ -5,7 +5,7 @@
 
 use hyper::header::HeaderValue;
 
-use super::executor::{Needs, Question, RequestExecutor, Unfit, lost};
+use super::executor::{AnswerError, Needs, Question, RequestExecutor, outcome_unknown};
 use crate::model::{Error, Kind, Limits, Result};
 use crate::protocol::extension::{CALL, FRAMES, read_answer, write_limits};
 use crate::protocol::{Command, Trait};
@@ -33,7 +33,7 @@ pub(super) async fn call(
         Question { patient, limits, waits, ..Question::extension(path, retry, frame, needs) };
     let (answer, sent_before) = executor.execute(&question, |_, bytes| answer_of(bytes)).await?;
     if sent_before && did_nothing(command, &answer) {
-        return Err(lost(
+        return Err(outcome_unknown(
             "The answer to a request was lost; sent again, it found nothing left to do. Either it \
              has happened the first time, or another client was faster: read to find out",
         ));
@@ -48,11 +48,11 @@ pub(super) fn limits_header(limits: &Limits) -> Option<HeaderValue> {
 }
 
 /// Reads the body of an answer.
-pub(super) fn answer_of(bytes: &[u8]) -> Result<Vec<u8>, Unfit> {
+pub(super) fn answer_of(bytes: &[u8]) -> Result<Vec<u8>, AnswerError> {
     match read_answer(bytes) {
         Ok(Ok(answer)) => Ok(answer.to_vec()),
-        Ok(Err(error)) => Err(Unfit::Final(error)),
-        Err(why) => Err(Unfit::Malformed(why.to_owned())),
+        Ok(Err(error)) => Err(AnswerError::Final(error)),
+        Err(why) => Err(AnswerError::Malformed(why.to_owned())),
     }
 }
 

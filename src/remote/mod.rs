@@ -198,8 +198,8 @@ impl Client {
         match self.runtime.handle() {
             Ok(runtime) => {
                 let (opening, limits) = (self.feeds.opening(), limits.clone());
-                let about = writes.iter().flatten().flat_map(|of| order::about(&of.write));
-                let mut turn = self.order.turn(Some(about.collect()));
+                let subjects = writes.iter().flatten().flat_map(|of| order::subjects(&of.write));
+                let mut turn = self.order.turn(Some(subjects.collect()));
                 runtime.spawn(async move {
                     let decisions = match turn.come(executor).await {
                         Ok(executor) => {

@@ -11,20 +11,20 @@ use tokio::time::{Instant, timeout_at};
 use super::executor::RequestExecutor;
 use crate::model::{AtomicWrite, Error, Key, Kind, Result};
 
-/// A subject of writes: two writes that share one must not run at the same time.
+/// A key or queue of a write. Two writes with a common one must not run at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum About {
+pub(super) enum WriteSubject {
     Key(Key),
     Queue(String),
 }
 
-/// The subjects of a write.
-pub(super) fn about(write: &AtomicWrite) -> impl Iterator<Item = About> + '_ {
+/// The keys and queues of a write.
+pub(super) fn subjects(write: &AtomicWrite) -> impl Iterator<Item = WriteSubject> + '_ {
     let (checks, mutations, _) = write.parts();
     let checked = checks.iter().map(|check| &check.key);
     let keys = checked.chain(mutations.iter().map(|mutation| mutation.key()));
-    let queues = write.queues().map(|queue| About::Queue(queue.to_owned()));
-    keys.map(|key| About::Key(key.clone())).chain(queues)
+    let queues = write.queues().map(|queue| WriteSubject::Queue(queue.to_owned()));
+    keys.map(|key| WriteSubject::Key(key.clone())).chain(queues)
 }
 
 /// The running writes of one handle.
@@ -34,8 +34,8 @@ pub(super) struct Order(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     last_number: u64,
-    /// The last write of each subject.
-    last: HashMap<About, u64>,
+    /// The last write of each key or queue.
+    last: HashMap<WriteSubject, u64>,
     /// Their channels close when they end.
     under_way: BTreeMap<u64, flag::Receiver<()>>,
 }
@@ -44,34 +44,35 @@ struct State {
 pub(super) struct Turn {
     order: Order,
     number: u64,
-    about: Option<Vec<About>>,
+    subjects: Option<Vec<WriteSubject>>,
     before: Vec<flag::Receiver<()>>,
     /// Closes when the write ends.
     _ended: flag::Sender<()>,
 }
 
 impl Order {
-    /// Takes the next place, for a write with these subjects. `None` means any subject: it waits
-    /// for all writes, but none waits for it, because a deletion of many lets other writes in
-    /// between.
-    pub(super) fn turn(&self, about: Option<Vec<About>>) -> Turn {
+    /// Takes the next place, for a write of these subjects. `None` is a deletion of many: it waits
+    /// for all writes, but none waits for it, because other writes run between its steps.
+    pub(super) fn turn(&self, subjects: Option<Vec<WriteSubject>>) -> Turn {
         let mut state = self.0.lock();
         let state = &mut *state;
         state.last_number += 1;
         let number = state.last_number;
-        let mut before: Vec<u64> = match &about {
+        let mut before: Vec<u64> = match &subjects {
             None => state.under_way.keys().copied().collect(),
-            Some(about) => about.iter().filter_map(|each| state.last.get(each).copied()).collect(),
+            Some(subjects) => {
+                subjects.iter().filter_map(|each| state.last.get(each).copied()).collect()
+            }
         };
         before.sort_unstable();
         before.dedup();
         let before =
             before.iter().filter_map(|number| state.under_way.get(number).cloned()).collect();
-        let all = about.iter().flatten();
+        let all = subjects.iter().flatten();
         state.last.extend(all.map(|each| (each.clone(), number)));
         let (ended, ends) = flag::channel(());
         state.under_way.insert(number, ends);
-        Turn { order: self.clone(), number, about, before, _ended: ended }
+        Turn { order: self.clone(), number, subjects, before, _ended: ended }
     }
 }
 
@@ -101,7 +102,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut state = self.order.0.lock();
         state.under_way.remove(&self.number);
-        for each in self.about.iter().flatten() {
+        for each in self.subjects.iter().flatten() {
             if state.last.get(each) == Some(&self.number) {
                 state.last.remove(each);
             }
@@ -113,8 +114,8 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    fn queue(name: &str) -> Option<Vec<About>> {
-        Some(vec![About::Queue(name.into())])
+    fn queue(name: &str) -> Option<Vec<WriteSubject>> {
+        Some(vec![WriteSubject::Queue(name.into())])
     }
 
     fn waits(turn: &Turn) -> usize {
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_waits_for_the_last_of_its_subject_and_one_of_any_subject_for_all() {
+    fn a_write_waits_for_the_last_one_of_its_key_and_a_deletion_for_all() {
         let order = Order::default();
         let (a, b) = (order.turn(queue("a")), order.turn(queue("b")));
         assert_eq!((waits(&a), waits(&b)), (0, 0));

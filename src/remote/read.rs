@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::credentials::Grant;
-use super::executor::{Needs, Question, RequestExecutor, Unfit};
+use super::executor::{AnswerError, Needs, Question, RequestExecutor};
 use super::extension::answer_of;
 use crate::connect::wire::Entry;
 use crate::connect::wire::snapshot_read::{ReadAnswer, read_answer, write_request};
@@ -204,7 +204,7 @@ async fn ask_in_frames(
 }
 
 /// The pages of an answer in frames: its bytes, checked as [`fits`] checks entries.
-fn pages(frame: Vec<u8>, ranges: &[Range]) -> Result<Vec<Page>, Unfit> {
+fn pages(frame: Vec<u8>, ranges: &[Range]) -> Result<Vec<Page>, AnswerError> {
     let mut fit = true;
     let mut last: Option<(usize, &[u8])> = None;
     let places = parse_answers(&frame, ranges.len(), &mut |at, row| {
@@ -216,7 +216,7 @@ fn pages(frame: Vec<u8>, ranges: &[Range]) -> Result<Vec<Page>, Unfit> {
             last = Some((at, row.key));
         }
     });
-    let places = places.map_err(|malformed| Unfit::Malformed(malformed.what().to_owned()))?;
+    let places = places.map_err(|malformed| AnswerError::Malformed(malformed.what().to_owned()))?;
     for (range, place) in ranges.iter().zip(&places) {
         let (most, is_point) = match range {
             Range::Point(_) => (1, true),
@@ -226,36 +226,36 @@ fn pages(frame: Vec<u8>, ranges: &[Range]) -> Result<Vec<Page>, Unfit> {
         fit &= place.rows <= most && (!place.more || (place.rows > 0 && !is_point));
     }
     if !fit {
-        return Err(Unfit::Malformed(UNFIT.to_owned()));
+        return Err(AnswerError::Malformed(WRONG_ENTRIES.to_owned()));
     }
     let frame = Arc::new(frame);
     Ok(places.into_iter().map(|place| Page::Frame(frame.clone(), place.bytes)).collect())
 }
 
-const UNFIT: &str = "more entries than asked for, out of order, or of other keys";
+const WRONG_ENTRIES: &str = "more entries than asked for, out of order, or of other keys";
 
 fn decode(
     grant: &Grant,
     bytes: &[u8],
     ranges: &[Range],
     eventual: bool,
-) -> Result<Vec<Vec<Entry>>, Unfit> {
+) -> Result<Vec<Vec<Entry>>, AnswerError> {
     let unavailable = |why: &str| Error::new(Kind::Unavailable, why);
     let answer = read_answer(bytes, ranges, grant.version)
-        .map_err(|error| Unfit::Malformed(error.message().to_owned()))?;
+        .map_err(|error| AnswerError::Malformed(error.message().to_owned()))?;
     match answer {
         ReadAnswer::Disabled => {
-            Err(Unfit::Disabled(unavailable("Reads are disabled for this database")))
+            Err(AnswerError::Disabled(unavailable("Reads are disabled for this database")))
         }
-        ReadAnswer::Entries { strong: false, .. } if !eventual => Err(Unfit::Final(unavailable(
-            "Strong consistency reads are not available for this database",
-        ))),
+        ReadAnswer::Entries { strong: false, .. } if !eventual => Err(AnswerError::Final(
+            unavailable("Strong consistency reads are not available for this database"),
+        )),
         ReadAnswer::Entries { ranges: entries, .. } => {
             let fit = ranges.iter().zip(&entries).all(|(range, entries)| fits(range, entries));
             if fit {
                 return Ok(entries);
             }
-            Err(Unfit::Malformed(UNFIT.to_owned()))
+            Err(AnswerError::Malformed(WRONG_ENTRIES.to_owned()))
         }
     }
 }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_for_one_state_is_refused_and_nothing_beside_it() {
+    fn requests_over_one_snapshot_are_rejected_alone() {
         let mut requests: Vec<_> = (0..11).map(|at| point(b'a', false, at > 0)).collect();
         requests.insert(0, point(b'b', false, false));
         requests.push(span(9, false));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_frames_are_handed_on_as_they_came() {
+    fn answers_in_frames_are_passed_on_unchanged() {
         let ranges = [span(9, false).range, span(9, true).range];
         let frame = framed(&[(b"bc", true), (b"ed", false)], false);
         let pages = pages(frame.clone(), &ranges).ok().unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_frames_that_cannot_be_the_answer_are_refused() {
+    fn inconsistent_answers_in_frames_are_rejected() {
         let is_refused = |frame, range: &Range| pages(frame, std::slice::from_ref(range)).is_err();
         let (forward, backward) = (span(2, false).range, span(2, true).range);
         for bad in [&b"cb"[..], b"bb", b"bcd", b"yz", b"z"] {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_cannot_lead_a_list_in_circles() {
+    fn an_answer_cannot_make_a_list_loop() {
         let entry = |name| Entry {
             key: key(name),
             stamp: Versionstamp::new(1),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_cannot_answer_more_than_was_asked_for() {
+    fn an_answer_with_too_many_entries_is_rejected() {
         let entry = |name| Entry {
             key: key(name),
             stamp: Versionstamp::new(1),

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch as flag};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::backoff;
-use super::executor::{Needs, Question, RequestExecutor, Unfit};
+use super::executor::{AnswerError, Needs, Question, RequestExecutor};
 use super::extension::{answer_of, call};
 use crate::model::{
     ConsumeOptions, Delivery, Id, Kind, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX,
@@ -26,13 +26,13 @@ use crate::protocol::frame::{Poll, parse_received, push_settlement};
 
 /// The waits of one handle.
 pub(super) struct Waits {
-    waiting: Mutex<HashMap<Id, flag::Sender<Wanted>>>,
+    waiting: Mutex<HashMap<Id, flag::Sender<WaitState>>>,
     /// Bounds the waiting requests.
     places: Semaphore,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
+enum WaitState {
     Yes,
     /// Cancelled; a message on its way is still taken.
     NoMore,
@@ -49,18 +49,18 @@ impl Default for Waits {
 impl Waits {
     /// Registers a wait, for [`Waits::receive`].
     pub(super) fn add(&self, id: Id) {
-        self.waiting.lock().insert(id, flag::Sender::new(Wanted::Yes));
+        self.waiting.lock().insert(id, flag::Sender::new(WaitState::Yes));
     }
 
     pub(super) fn cancel(&self, id: Id) {
         if let Some(wanted) = self.waiting.lock().get(&id) {
-            wanted.send_if_modified(|is| std::mem::replace(is, Wanted::NoMore.max(*is)) < *is);
+            wanted.send_if_modified(|is| std::mem::replace(is, WaitState::NoMore.max(*is)) < *is);
         }
     }
 
     pub(super) fn close(&self) {
         for wanted in self.waiting.lock().values() {
-            wanted.send_replace(Wanted::No);
+            wanted.send_replace(WaitState::No);
         }
     }
 
@@ -77,7 +77,7 @@ impl Waits {
         // From here on the wait cannot be cancelled.
         self.waiting.lock().remove(&id);
         match received {
-            Ok(Some(delivery)) if *wanted.borrow() == Wanted::No => {
+            Ok(Some(delivery)) if *wanted.borrow() == WaitState::No => {
                 put_back(&executor, &delivery).await;
                 reply(Ok(None));
             }
@@ -89,10 +89,10 @@ impl Waits {
         &self,
         executor: &RequestExecutor,
         (id, options, once): (Id, ConsumeOptions, bool),
-        wanted: &flag::Receiver<Wanted>,
+        wanted: &flag::Receiver<WaitState>,
     ) -> Result<Option<Delivery>> {
         let mut wanted = wanted.clone();
-        let mut ended = async move || drop(wanted.wait_for(|is| *is > Wanted::Yes).await);
+        let mut ended = async move || drop(wanted.wait_for(|is| *is > WaitState::Yes).await);
         let _place = tokio::select! {
             place = self.places.acquire(), if !once => place.ok(),
             () = ended() => return Ok(None),
@@ -166,13 +166,13 @@ async fn end(executor: &RequestExecutor, id: Id) -> std::convert::Infallible {
     }
 }
 
-fn delivery_of(bytes: &[u8]) -> Result<Option<Delivery>, Unfit> {
+fn delivery_of(bytes: &[u8]) -> Result<Option<Delivery>, AnswerError> {
     let answer = answer_of(bytes)?;
     if answer.is_empty() {
         return Ok(None);
     }
     let delivery = parse_received(&answer);
-    delivery.map(Some).map_err(|why| Unfit::Malformed(why.to_string()))
+    delivery.map(Some).map_err(|why| AnswerError::Malformed(why.to_string()))
 }
 
 async fn put_back(executor: &RequestExecutor, delivery: &Delivery) {

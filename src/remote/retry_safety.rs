@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_that_the_write_itself_moves_on_is_a_guard() {
+    fn a_check_of_a_changed_key_makes_a_write_conditional() {
         let stamp = Some(Versionstamp::new(7));
         assert!(is_guarded(&write(vec![check(b'a', stamp)], vec![set(b'a', false)])));
         assert!(is_guarded(&write(
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_was_seen_in_a_checked_range_is_a_guard_too() {
+    fn an_entry_in_a_checked_range_makes_a_write_conditional() {
         let range = |seen: &[u8]| RangeCheck {
             start: key(b'a'),
             end: key(b'z'),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_could_happen_twice() {
+    fn other_writes_are_unsafe() {
         let stamp = Some(Versionstamp::new(7));
         assert!(!is_guarded(&write(vec![], vec![set(b'a', false)])));
         assert!(!is_guarded(&write(vec![check(b'a', None)], vec![set(b'a', false)])));

@@ -322,18 +322,18 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told() {
+    fn a_panic_ends_the_stream_with_an_error() {
         // A watch whose task had ended never answered.
         assert_eq!(end_of(false).unwrap().kind(), Kind::Internal);
     }
 
     #[test]
-    fn a_follower_that_is_done_asks_for_no_stream() {
+    fn a_finished_follower_requests_no_stream() {
         assert_eq!(end_of(true), None);
     }
 
     #[test]
-    fn streams_of_no_use_are_asked_for_less_and_less_often() {
+    fn short_streams_are_reopened_with_growing_pauses() {
         let mut course = Course::default();
         let mut pauses = |news: bool, lasted: u64| {
             course.heard(news);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_refused_for_good_only_right_behind_its_renewal() {
+    fn a_rejected_token_is_final_only_after_its_renewal() {
         let mut course = Course { renewed: true, ..Course::default() };
         course.pause(Duration::ZERO, 0);
         assert!(!course.renewed);

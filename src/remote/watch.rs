@@ -49,7 +49,7 @@ struct State {
     /// The newest state; `None` before the first.
     newest: Option<Vec<Option<Entry>>>,
     /// Versionstamps of the last reported state.
-    told: Option<Stamps>,
+    reported: Option<Stamps>,
     /// The stream uses frames.
     in_frames: bool,
     /// Messages have arrived since the last report.
@@ -134,12 +134,12 @@ impl Watch {
             (Some(failure), _) => Err(failure.clone()),
             (None, Some(newest)) => {
                 let stamps = state.stamps();
-                let is_news = state.told != stamps || self.raw && state.news;
+                let is_news = state.reported != stamps || self.raw && state.news;
                 if !is_news || state.asked.is_none() {
                     return;
                 }
                 let newest = newest.clone();
-                state.told = stamps;
+                state.reported = stamps;
                 state.news = false;
                 Ok(Some(newest))
             }
@@ -156,8 +156,8 @@ impl Watch {
 impl Watch {
     /// Takes a message in frames, which always has all keys.
     fn take_frame(&self, message: &[u8]) -> Result<bool, End> {
-        let told = state::read_message(message, self.keys.len()).map_err(End::Final)?;
-        let held = told.map_err(End::Final)?.into_iter();
+        let reported = state::read_message(message, self.keys.len()).map_err(End::Final)?;
+        let held = reported.map_err(End::Final)?.into_iter();
         let entries = held.map(|held| held.map(|(stamp, value)| Entry { stamp, value }));
         let mut state = self.state.lock();
         let before = state.stamps();

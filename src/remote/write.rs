@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::executor::{Needs, Question, RequestExecutor, Unfit, lost, whose};
+use super::executor::{
+    AnswerError, Needs, Question, RequestExecutor, outcome_unknown, repeated_check_failed,
+};
 use super::extension::{answer_of, limits_header};
-use super::order::{About, about};
+use super::order::{WriteSubject, subjects};
 use super::retry_safety;
 use crate::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use crate::model::{
@@ -93,11 +95,11 @@ fn lines(writes: Line) -> Vec<Line> {
         return if writes.is_empty() { Vec::new() } else { vec![writes] };
     }
     let mut lines: Vec<Line> = Vec::new();
-    let mut line_of: HashMap<About, usize> = HashMap::new();
+    let mut line_of: HashMap<WriteSubject, usize> = HashMap::new();
     for (at, framed) in writes {
-        let about: Vec<_> = about(&framed.write).collect();
+        let subjects: Vec<_> = subjects(&framed.write).collect();
         let mut joined: Vec<usize> =
-            about.iter().filter_map(|about| line_of.get(about).copied()).collect();
+            subjects.iter().filter_map(|subjects| line_of.get(subjects).copied()).collect();
         joined.sort_unstable();
         joined.dedup();
         let line = match joined.split_first() {
@@ -117,7 +119,7 @@ fn lines(writes: Line) -> Vec<Line> {
                 *first
             }
         };
-        line_of.extend(about.into_iter().map(|about| (about, line)));
+        line_of.extend(subjects.into_iter().map(|subjects| (subjects, line)));
         if let Some(line) = lines.get_mut(line) {
             line.push((at, framed));
         }
@@ -227,7 +229,8 @@ async fn commit_all(
     };
     let answer = executor.execute(&question, |_, bytes| {
         let outcomes = answer_of(bytes)?;
-        parse_outcomes(&outcomes, count).map_err(|bad| Unfit::Malformed(bad.what().to_owned()))
+        parse_outcomes(&outcomes, count)
+            .map_err(|bad| AnswerError::Malformed(bad.what().to_owned()))
     });
     let (decisions, sent_before) =
         answer.await.unwrap_or_else(|error| (vec![Decision::Rejected(error); count], false));
@@ -246,9 +249,9 @@ async fn commit_all(
 /// The meaning of a decision about a changing write whose earlier try may have been executed.
 fn after_repetition(decision: Decision) -> Decision {
     match decision {
-        Decision::CheckFailed(_) => Decision::Rejected(whose()),
+        Decision::CheckFailed(_) => Decision::Rejected(repeated_check_failed()),
         Decision::Rejected(error) if !matches!(error.kind(), Kind::Invalid | Kind::Range) => {
-            Decision::Rejected(lost(&format!(
+            Decision::Rejected(outcome_unknown(&format!(
                 "The answer to a write was lost; sent again, it failed. The first try may have been \
                  executed: read to find out. {error}"
             )))
@@ -264,12 +267,12 @@ async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decisi
     let question = Question::plain("atomic_write", false, retry, write_request(write)?);
     let (answer, sent_before) = executor
         .execute(&question, |_, bytes| match read_answer(bytes) {
-            Ok(WriteAnswer::Disabled) => Err(Unfit::Disabled(Error::new(
+            Ok(WriteAnswer::Disabled) => Err(AnswerError::Disabled(Error::new(
                 Kind::Denied,
                 "Writes are disabled for this database",
             ))),
             Ok(answer) => Ok(answer),
-            Err(error) => Err(Unfit::Malformed(error.message().to_owned())),
+            Err(error) => Err(AnswerError::Malformed(error.message().to_owned())),
         })
         .await?;
     match answer {
@@ -279,7 +282,7 @@ async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decisi
             Ok(Decision::committed(stamp, Results { enqueued, ..Results::default() }))
         }
         WriteAnswer::CheckFailed(_) if sent_before && retry != RetrySafety::Idempotent => {
-            Err(whose())
+            Err(repeated_check_failed())
         }
         // Some servers do not name the failed check. With only one check it is clear.
         WriteAnswer::CheckFailed(failed) if failed.is_empty() && checks == 1 => {
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_about_one_key_keep_their_order_and_others_do_not_wait() {
+    fn writes_of_one_key_keep_their_order_and_others_do_not_wait() {
         let writes = vec![
             delete(b"a"),
             delete(b"b"),
@@ -382,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_to_a_repetition_is_not_that_of_the_first_try() {
+    fn the_answer_to_a_repetition_is_reinterpreted() {
         let known = Decision::Committed(Versionstamp::new(3));
         assert_eq!(after_repetition(known.clone()), known);
         let kind = |decision| match after_repetition(decision) {

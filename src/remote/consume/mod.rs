@@ -5,8 +5,8 @@
 //! handler runs, even if the message's stream ends. The server never has more credits than the
 //! listener has free handlers.
 
+mod report;
 mod stream;
-mod tell;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ struct Consumer {
     /// Notified when a stream is opened.
     opened: Notify,
     /// Notified when there is something to send.
-    to_tell: Notify,
+    sendable: Notify,
     /// Notified when messages are received.
     taken: Notify,
     phase: flag::Sender<Phase>,
@@ -68,7 +68,7 @@ enum Phase {
 struct State {
     last_number: i64,
     /// Held messages, by the number to settle them with.
-    held: HashMap<i64, InHand>,
+    held: HashMap<i64, HeldMessage>,
     /// Settlements to send.
     ends: Vec<Settlement>,
     /// The server's number of the stream; 0 without one.
@@ -77,7 +77,7 @@ struct State {
     granted: u64,
     known: u64,
     /// The stream is not read any more.
-    unfollowed: bool,
+    stream_closed: bool,
     /// Nothing will be sent any more.
     ended: bool,
     /// Callers that wait until all settlements are sent.
@@ -85,7 +85,7 @@ struct State {
 }
 
 /// A held message.
-struct InHand {
+struct HeldMessage {
     id: i64,
     lock: i64,
     renew_at: Instant,
@@ -105,7 +105,7 @@ impl Consumer {
             state: Mutex::default(),
             over: Mutex::new(Some(over)),
             opened: Notify::new(),
-            to_tell: Notify::new(),
+            sendable: Notify::new(),
             taken: Notify::new(),
             phase: flag::Sender::new(Phase::Open),
         }
@@ -140,11 +140,11 @@ impl Consumer {
     fn opened(&self, stream: u64) {
         self.state.lock().stream = stream;
         self.opened.notify_one();
-        self.to_tell.notify_one();
+        self.sendable.notify_one();
     }
 
     /// Takes messages and passes them to the handler.
-    fn take_in(&self, deliveries: Vec<Delivery>) {
+    fn accept(&self, deliveries: Vec<Delivery>) {
         let mut hand = Vec::with_capacity(deliveries.len());
         {
             let mut state = self.state.lock();
@@ -159,7 +159,7 @@ impl Consumer {
                 }
                 state.last_number += 1;
                 let number = state.last_number;
-                state.held.insert(number, InHand { id, lock, renew_at, lost: false });
+                state.held.insert(number, HeldMessage { id, lock, renew_at, lost: false });
                 hand.push(Dispatched { number, delivery });
             }
         }
@@ -168,7 +168,7 @@ impl Consumer {
             self.settle(number, Outcome::Returned, None);
         }
         self.taken.notify_one();
-        self.to_tell.notify_one();
+        self.sendable.notify_one();
     }
 
     /// Settles a delivery: returns its credit and queues the settlement.
@@ -185,7 +185,7 @@ impl Consumer {
         if is_last {
             self.taken.notify_one();
         }
-        self.to_tell.notify_one();
+        self.sendable.notify_one();
     }
 
     /// Enters a phase; phases only advance.
@@ -195,7 +195,7 @@ impl Consumer {
             *is = phase.max(*is);
             moves
         });
-        self.to_tell.notify_one();
+        self.sendable.notify_one();
     }
 
     fn end(&self, why: Result<()>) {
@@ -208,10 +208,10 @@ impl Consumer {
     /// Records that the stream is not read any more.
     fn unfollow(&self) {
         let mut state = self.state.lock();
-        state.unfollowed = true;
+        state.stream_closed = true;
         state.stream = 0;
         drop(state);
-        self.to_tell.notify_one();
+        self.sendable.notify_one();
         self.taken.notify_one();
     }
 
@@ -219,7 +219,7 @@ impl Consumer {
     fn answer_acknowledged(&self) {
         let mut state = self.state.lock();
         // Messages that a closing stream still carries must be put back first.
-        if self.phase() == Phase::Open || state.unfollowed {
+        if self.phase() == Phase::Open || state.stream_closed {
             // Dropping the senders answers them.
             state.waiting.clear();
         }
@@ -230,11 +230,11 @@ impl Consumers {
     pub(super) fn add(
         self: &Arc<Self>,
         wanted: (ConsumeOptions, u32),
-        tell: (Deliver, Over),
+        callbacks: (Deliver, Over),
         executor: &Arc<RequestExecutor>,
         (runtime, keep): (&Handle, &Arc<Shared>),
     ) -> Id {
-        let consumer = Arc::new(Consumer::new(wanted, tell));
+        let consumer = Arc::new(Consumer::new(wanted, callbacks));
         let id = {
             let mut registry = self.0.lock();
             registry.last_id += 1;
@@ -253,8 +253,8 @@ impl Consumers {
             };
             tokio::join!(
                 following,
-                tell::ends(&executor, &consumer),
-                tell::renewals(&executor, &consumer)
+                report::ends(&executor, &consumer),
+                report::renewals(&executor, &consumer)
             );
             consumer.end(Ok(()));
             {
@@ -306,7 +306,7 @@ impl Consumers {
                 }
                 state.waiting.push(waits);
             }
-            consumer.to_tell.notify_one();
+            consumer.sendable.notify_one();
             let _ended = told.await;
         }
     }

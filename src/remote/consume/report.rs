@@ -19,14 +19,14 @@ use crate::remote::backoff;
 use crate::remote::executor::RequestExecutor;
 use crate::remote::extension::call;
 
-async fn tell(executor: &RequestExecutor, update: &LockUpdate) -> Result<Vec<u8>> {
+async fn send_update(executor: &RequestExecutor, update: &LockUpdate) -> Result<Vec<u8>> {
     let mut frame = Vec::new();
     push_lock_update(&mut frame, update);
     call(executor, Command::LockUpdate, frame, Limits::wide()).await
 }
 
 /// Whether a retry can help.
-fn may_come_right(error: &Error) -> bool {
+fn is_retryable(error: &Error) -> bool {
     !matches!(error.kind(), Kind::Denied | Kind::Unsupported | Kind::Invalid | Kind::Closed)
 }
 
@@ -57,7 +57,7 @@ impl Consumer {
     }
 
     /// Records that the contents were received, or can never be.
-    fn was_acknowledged(&self, batch: &Batch) {
+    fn confirm(&self, batch: &Batch) {
         let mut state = self.state.lock();
         // Credits belong to a stream: contents sent without a stream granted none.
         if batch.stream != 0 && state.stream == batch.stream {
@@ -66,16 +66,16 @@ impl Consumer {
     }
 
     /// Queues the contents again, before later ones.
-    fn was_not_told(&self, batch: Batch) {
+    fn requeue(&self, batch: Batch) {
         let mut state = self.state.lock();
         state.ends.splice(..0, batch.ends);
     }
 
     /// Whether nothing will ever be sent again.
-    fn is_silent(&self) -> bool {
+    fn is_done(&self) -> bool {
         let state = self.state.lock();
         let waits = !state.held.is_empty() && self.phase() < Phase::Closed;
-        state.unfollowed && state.ends.is_empty() && !waits
+        state.stream_closed && state.ends.is_empty() && !waits
     }
 }
 
@@ -86,38 +86,38 @@ pub(super) async fn ends(executor: &RequestExecutor, consumer: &Consumer) {
         sleep(executor.timeout).await;
     };
     tokio::select! {
-        () = tell_ends(executor, consumer) => {}
+        () = send_settlements(executor, consumer) => {}
         () = in_time => tracing::warn!("settlements were not sent before the database closed"),
     }
 }
 
-async fn tell_ends(executor: &RequestExecutor, consumer: &Consumer) {
+async fn send_settlements(executor: &RequestExecutor, consumer: &Consumer) {
     let mut tries = 0;
     loop {
         let Some(batch) = consumer.batch() else {
             consumer.answer_acknowledged();
-            if consumer.is_silent() {
+            if consumer.is_done() {
                 return;
             }
-            consumer.to_tell.notified().await;
+            consumer.sendable.notified().await;
             continue;
         };
         let asks = batch.ends.iter().cloned().map(Ask::Settle).collect();
         let update = LockUpdate { stream: batch.stream, granted: batch.granted, asks };
-        match tell(executor, &update).await {
+        match send_update(executor, &update).await {
             Ok(_) => {
                 tries = 0;
-                consumer.was_acknowledged(&batch);
+                consumer.confirm(&batch);
             }
-            Err(error) if may_come_right(&error) => {
+            Err(error) if is_retryable(&error) => {
                 tracing::debug!(%error, "settlements are sent again");
-                consumer.was_not_told(batch);
+                consumer.requeue(batch);
                 sleep(backoff::delay(tries, executor.env.random())).await;
                 tries = tries.saturating_add(1);
             }
             Err(error) => {
                 tracing::warn!(%error, "settlements cannot be sent");
-                consumer.was_acknowledged(&batch);
+                consumer.confirm(&batch);
             }
         }
     }
@@ -155,7 +155,7 @@ impl Consumer {
 
     fn has_nothing_to_keep(&self) -> bool {
         let state = self.state.lock();
-        state.unfollowed && state.held.is_empty()
+        state.stream_closed && state.held.is_empty()
     }
 }
 
@@ -189,7 +189,7 @@ async fn renew(executor: &RequestExecutor, consumer: &Consumer) {
         // Until the next renewal at most: half of the lock's time is left then.
         let patience = consumer.renewal().max(RENEWAL_MIN);
         let late = |_| Err(Error::new(Kind::Unavailable, "no answer in time"));
-        let answer = timeout(patience, tell(executor, &update)).await.unwrap_or_else(late);
+        let answer = timeout(patience, send_update(executor, &update)).await.unwrap_or_else(late);
         let pause = match &answer {
             Ok(_) => {
                 tries = 0;
@@ -224,20 +224,20 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_frees_before_there_is_a_stream_is_told_to_it() {
+    fn a_credit_freed_before_the_stream_is_granted_to_it() {
         // The credits counted as sent, and the listener got none any more.
         let consumer = consumer(1);
         assert_eq!(consumer.begin(), 1);
         consumer.opened(7);
-        consumer.take_in(vec![message(1)]);
+        consumer.accept(vec![message(1)]);
         assert_eq!(consumer.begin(), 0);
         consumer.settle(1, Outcome::Done, None);
-        consumer.was_acknowledged(&consumer.batch().unwrap());
+        consumer.confirm(&consumer.batch().unwrap());
         assert!(consumer.batch().is_none(), "there is no stream to grant credits to");
         consumer.opened(8);
         let told = consumer.batch().unwrap();
         assert_eq!((told.stream, told.granted), (8, 1));
-        consumer.was_acknowledged(&told);
+        consumer.confirm(&told);
         assert!(consumer.batch().is_none());
     }
 
@@ -247,15 +247,15 @@ mod tests {
         let consumer = consumer(3);
         consumer.begin();
         consumer.opened(7);
-        consumer.take_in(vec![message(1)]);
+        consumer.accept(vec![message(1)]);
         assert_eq!(consumer.begin(), 2);
         consumer.settle(1, Outcome::Done, None);
         let on_its_way = consumer.batch().unwrap();
         consumer.opened(8);
-        consumer.was_acknowledged(&consumer.batch().unwrap());
-        consumer.take_in(vec![message(2), message(3)]);
+        consumer.confirm(&consumer.batch().unwrap());
+        consumer.accept(vec![message(2), message(3)]);
         assert_eq!(consumer.begin(), 1);
-        consumer.was_acknowledged(&on_its_way);
+        consumer.confirm(&on_its_way);
         assert_eq!(consumer.state.lock().known, 1);
         consumer.opened(9);
         assert!(consumer.batch().is_none(), "the server knows its one credit");

@@ -42,7 +42,7 @@ impl Follower for Consumer {
                 Ok(false)
             }
             ConsumeMessage::Dispatched(deliveries) => {
-                self.take_in(deliveries);
+                self.accept(deliveries);
                 Ok(true)
             }
         }
