@@ -17,7 +17,7 @@ use crate::model::{Encoding, Env, Error, Kind, Result};
 use crate::remote::{Abandon, Client};
 use crate::store::Store;
 
-/// What to open.
+/// The database to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A new database in memory.
@@ -64,10 +64,10 @@ impl Env for System {
 }
 
 /// The stores of this process and the encodings of their values, by file.
-static STORES: LazyLock<Mutex<HashMap<Place, Opened>>> = LazyLock::new(Mutex::default);
+static STORES: LazyLock<Mutex<HashMap<StoreIdentity, Opened>>> = LazyLock::new(Mutex::default);
 
-/// The stores that are closing, by number, with their places if they have files.
-static CLOSING: Mutex<BTreeMap<u64, Option<Place>>> = Mutex::new(BTreeMap::new());
+/// The stores that are closing, by number, with their identities if they have files.
+static CLOSING: Mutex<BTreeMap<u64, Option<StoreIdentity>>> = Mutex::new(BTreeMap::new());
 
 /// Notified whenever one of [`CLOSING`] is closed.
 static CLOSED: Condvar = Condvar::new();
@@ -75,16 +75,16 @@ static CLOSED: Condvar = Condvar::new();
 /// A store and the encoding of its file's values.
 type Opened = (Weak<Store>, Encoding);
 
-/// The identity of an open database: two paths with the same place share a store.
+/// The identity of an open database: two paths with the same identity share a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct StoreIdentity {
     path: PathBuf,
     /// The identity of the file at the path: a file that is deleted and created again is another.
     file: Option<(u64, u64)>,
     readonly: bool,
 }
 
-impl Place {
+impl StoreIdentity {
     fn of(path: &Path, readonly: bool) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let file = file_number(&path);
@@ -159,16 +159,16 @@ fn open_file(
     let engine = SqliteEngine::open_as(path, readonly, busy, wanted)?;
     let encoding = engine.encoding();
     let mut stores = STORES.lock();
-    let Some(place) = Place::of(path, readonly) else {
+    let Some(identity) = StoreIdentity::of(path, readonly) else {
         return Err(Error::new(Kind::Unavailable, format!("{} has vanished", path.display())));
     };
     // Another thread may have opened it meanwhile.
-    if let Some(store) = stores.get(&place).and_then(|(store, _)| store.upgrade()) {
+    if let Some(store) = stores.get(&identity).and_then(|(store, _)| store.upgrade()) {
         return Ok(store);
     }
     let store = start(engine, readonly)?;
     stores.retain(|_, (store, _)| store.strong_count() > 0);
-    stores.insert(place, (Arc::downgrade(&store), encoding));
+    stores.insert(identity, (Arc::downgrade(&store), encoding));
     Ok(store)
 }
 
@@ -201,13 +201,13 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     };
     // A concurrent opening finds either the store or its closing.
     let stores = STORES.lock();
-    let of_it = |(_, (known, _)): &(&Place, &Opened)| known.as_ptr() == Arc::as_ptr(&store);
-    let place = stores.iter().find(of_it).map(|(place, _)| place.clone());
+    let of_it = |(_, (known, _)): &(&StoreIdentity, &Opened)| known.as_ptr() == Arc::as_ptr(&store);
+    let identity = stores.iter().find(of_it).map(|(identity, _)| identity.clone());
     let Some(store) = Arc::into_inner(store) else {
         drop(stores);
         return closed();
     };
-    let closing = Closing::begin(place);
+    let closing = Closing::begin(identity);
     drop(stores);
     // If no thread can be started, dropping the job here closes the database.
     let job = move || {
@@ -236,10 +236,10 @@ pub fn wait_closed(longest: Duration) {
 struct Closing(u64);
 
 impl Closing {
-    fn begin(place: Option<Place>) -> Self {
+    fn begin(identity: Option<StoreIdentity>) -> Self {
         let mut closing = CLOSING.lock();
         let number = closing.keys().next_back().map_or(1, |last| last + 1);
-        closing.insert(number, place);
+        closing.insert(number, identity);
         Self(number)
     }
 }
@@ -255,9 +255,11 @@ impl Drop for Closing {
 fn wait_closed_at(path: &Path) {
     let mut closing = CLOSING.lock();
     while !closing.is_empty() {
-        let at = |known: &Option<Place>| {
+        let at = |known: &Option<StoreIdentity>| {
             known.as_ref().is_some_and(|known| {
-                [true, false].into_iter().any(|ro| Place::of(path, ro).as_ref() == Some(known))
+                [true, false]
+                    .into_iter()
+                    .any(|ro| StoreIdentity::of(path, ro).as_ref() == Some(known))
             })
         };
         if !closing.values().any(at) {
@@ -268,9 +270,9 @@ fn wait_closed_at(path: &Path) {
 }
 
 fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Encoding)> {
-    let place = Place::of(path, readonly)?;
+    let identity = StoreIdentity::of(path, readonly)?;
     let stores = STORES.lock();
-    let (store, encoding) = stores.get(&place)?;
+    let (store, encoding) = stores.get(&identity)?;
     Some((store.upgrade()?, *encoding))
 }
 

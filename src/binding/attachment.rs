@@ -1,6 +1,6 @@
-//! The attachments of this thread: the copies of the package's JavaScript that run on it, each with
-//! its scratch and its events. There is usually one. There are several where modules are loaded again,
-//! by a test runner, by hot replacement, or by two bundles over one addon.
+//! The attachments of this thread. An attachment is one copy of the package's JavaScript, with its
+//! scratch and its events. There is usually one; reloading modules, by a test runner, hot
+//! replacement or two bundles over one addon, creates more.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,11 +19,11 @@ pub(super) struct Attachment {
 }
 
 thread_local! {
-    /// By number. No entry is removed: nothing tells when a copy is no longer used.
+    /// By number. No entry is removed, because the end of a copy cannot be detected.
     static ATTACHMENTS: RefCell<Vec<Attachment>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes a scratch and a callback; answers the number of the attachment.
+/// Registers a scratch and a callback; returns the number of the attachment.
 pub(super) fn attach(env: &Env, scratch: &Object, callback: sys::napi_value) -> Result<u32> {
     let scratch = Rc::new(Scratch::new(env, scratch)?);
     let events = Events::new(env, callback)?;
@@ -34,7 +34,7 @@ pub(super) fn attach(env: &Env, scratch: &Object, callback: sys::napi_value) -> 
     })
 }
 
-/// What this thread has attached under a number.
+/// The attachment of this thread with this number.
 pub(super) fn find(number: u32) -> Result<Attachment> {
     let found = ATTACHMENTS.with_borrow(|all| all.get(number as usize).cloned());
     found.ok_or_else(|| Error::from_reason("attach() has not given this number on this thread"))

@@ -1,6 +1,5 @@
-//! The calls of a handle that JavaScript may cancel while they are under way.
-//!
-//! A call without an `AbortSignal` is not in this table and pays nothing for it.
+//! The calls of a handle that JavaScript may cancel. A call without an `AbortSignal` is not in this
+//! table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use crate::remote::Abandon;
 pub(super) struct CancellableCalls(Arc<Mutex<HashMap<u64, Abandon>>>);
 
 impl CancellableCalls {
-    /// Enters a call. It stays in the table until the result is dropped.
+    /// Adds a call, which stays in the table until the result is dropped.
     pub(super) fn enter(&self, id: u64) -> CancellableCall {
         let flag = Abandon::default();
         self.0.lock().insert(id, flag.clone());
@@ -29,7 +28,7 @@ impl CancellableCalls {
     }
 }
 
-/// The place of one call in the table.
+/// An entry of the table, removed when dropped.
 pub(super) struct CancellableCall {
     table: CancellableCalls,
     id: u64,

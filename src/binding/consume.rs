@@ -23,7 +23,7 @@ fn options(queue: &[u8], lock_ms: f64) -> Result<ConsumeOptions, Error> {
 
 #[napi]
 impl Handle {
-    /// Becomes a consumer of a queue; DELIVERY as often as there are messages, then LISTEN_END.
+    /// Adds a consumer of a queue; sends DELIVERY for messages, then LISTEN_END.
     #[napi(catch_unwind)]
     pub fn listen(&mut self, id: f64, credits: u32, lock_ms: f64, queue: &[u8], len: u32) {
         let events = self.events.clone();
@@ -56,7 +56,8 @@ impl Handle {
         }
     }
 
-    /// A delivery has ended: 0 done, 1 failed, 2 unseen. `reason` is why it failed, or empty.
+    /// Settles a delivery: 0 done, 1 failed, 2 unseen. `reason` is the error of a failure, or
+    /// empty.
     #[napi(catch_unwind)]
     pub fn settle(&mut self, id: f64, delivery: f64, outcome: u32, reason: &[u8], len: u32) {
         let outcome = match outcome {
@@ -71,7 +72,7 @@ impl Handle {
         }
     }
 
-    /// Stops consuming; LISTEN_END. What is being handled may still be settled.
+    /// Stops consuming; LISTEN_END. Messages in a handler can still be settled.
     #[napi(catch_unwind)]
     pub fn unlisten(&mut self, id: f64) {
         let Some((listener, ended)) = self.consumers.listeners.get(&number(id)) else { return };
@@ -80,14 +81,14 @@ impl Handle {
         ended.end(&self.events, id);
     }
 
-    /// Forgets an ended listener with no delivery left to settle.
+    /// Removes an ended listener without unsettled deliveries.
     #[napi(catch_unwind)]
     pub fn forget_listener(&mut self, id: f64) {
         self.consumers.listeners.remove(&number(id));
     }
 
-    /// Asks for one message of a queue; with `once`, only for one that is due now. REPLIED with it, or
-    /// without bytes if there is none; or CALL_FAILED.
+    /// Requests one message of a queue; with `once`, only a message that is due now. REPLIED with
+    /// the message, or without bytes if there is none; or CALL_FAILED.
     #[napi(catch_unwind)]
     pub fn receive(&mut self, id: f64, lock_ms: f64, once: bool, queue: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
@@ -127,7 +128,7 @@ impl Handle {
     }
 }
 
-/// The bounds that JavaScript checks arguments with.
+/// The bounds with which JavaScript checks arguments.
 pub(super) fn bounds() -> impl Iterator<Item = (&'static str, f64)> {
     [
         ("queueNameBytesMax", QUEUE_NAME_BYTES_MAX as f64),

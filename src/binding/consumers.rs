@@ -42,9 +42,9 @@ impl Ended {
 }
 
 impl Consumers {
-    /// Ends all: LISTEN_END for listeners, the error of a closed handle for receivers. Messages that
-    /// listeners of a local database handle may still be settled. For a remote one LISTEN_END follows
-    /// when the server has all settlements.
+    /// Ends all consumers: LISTEN_END for listeners, the error of a closed handle for receivers.
+    /// Messages in handlers of a local database may still be settled. For a remote one, LISTEN_END
+    /// follows once the server has all settlements.
     pub(super) fn close(&self, events: &Events, database: &Database) {
         let receivers: Vec<Id> = self.receivers.lock().drain().map(|(_, id)| id).collect();
         let listeners = self.listeners.values().map(|(listener, _)| *listener);

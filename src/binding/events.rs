@@ -12,7 +12,7 @@ use super::scratch::check;
 use crate::model::{Error, Kind};
 use crate::protocol::frame::push_error;
 
-/// The kinds of events. The numbers are the contract's.
+/// The kinds of events. Their numbers are in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Event {
@@ -30,8 +30,8 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// The event with an error record that replaces this one if it cannot be sent. Outcomes of writes
-    /// are short and have none.
+    /// The event with an error record that replaces this one if its bytes cannot be sent. SETTLED
+    /// has none, because outcomes of writes are short.
     fn failing(self) -> Option<Self> {
         match self {
             Self::Opened | Self::OpenFailed => Some(Self::OpenFailed),
@@ -45,7 +45,7 @@ impl Event {
 }
 
 /// An event that waits for the JavaScript thread.
-struct Sent {
+struct QueuedEvent {
     event: Event,
     id: f64,
     data: Option<Vec<u8>>,
@@ -54,8 +54,8 @@ struct Sent {
 /// A thread-safe function; `None` once its environment is gone.
 struct Port(RwLock<Option<sys::napi_threadsafe_function>>);
 
-// SAFETY: Node-API makes thread-safe functions for use by any thread; the lock keeps every use
-// before the finalizer, after which the pointer is gone.
+// SAFETY: any thread may use a thread-safe function of Node-API; the lock keeps every use before
+// the finalizer, which removes the pointer.
 unsafe impl Send for Port {}
 // SAFETY: as above.
 unsafe impl Sync for Port {}
@@ -65,13 +65,13 @@ unsafe impl Sync for Port {}
 pub(super) struct Events(Arc<Port>);
 
 impl Events {
-    /// Makes `callback` the receiver of events. They do not keep the loop alive.
+    /// Makes `callback` the receiver of events, which do not keep the event loop alive.
     pub(super) fn new(env: &Env, callback: sys::napi_value) -> Result<Self> {
         let port = Arc::new(Port(RwLock::new(None)));
         let mut name = ptr::null_mut();
         let mut function = ptr::null_mut();
-        // SAFETY: every pointer is valid for the call; the reference handed over as finalize data
-        // is given back by `finalize`.
+        // SAFETY: every pointer is valid for the call; `finalize` takes back the reference that is
+        // passed as finalize data.
         unsafe {
             let text = c"openkv".as_ptr();
             check(sys::napi_create_string_utf8(env.raw(), text, 6, &mut name), "naming the port")?;
@@ -99,7 +99,7 @@ impl Events {
     pub(super) fn keep_alive(&self, env: &Env, keep: bool) {
         let port = self.0.0.read();
         let Some(function) = *port else { return };
-        // SAFETY: on the function's own thread, before its end.
+        // SAFETY: called on the function's own thread, before it is finalized.
         let code = unsafe {
             if keep {
                 sys::napi_ref_threadsafe_function(env.raw(), function)
@@ -114,7 +114,7 @@ impl Events {
     pub(super) fn send(&self, event: Event, id: f64, data: Option<Vec<u8>>) {
         let port = self.0.0.read();
         let Some(function) = *port else { return };
-        let sent = Box::into_raw(Box::new(Sent { event, id, data }));
+        let sent = Box::into_raw(Box::new(QueuedEvent { event, id, data }));
         // SAFETY: the lock is held, so the function has not been finalized.
         let code = unsafe {
             sys::napi_call_threadsafe_function(
@@ -124,7 +124,7 @@ impl Events {
             )
         };
         if code != sys::Status::napi_ok {
-            // SAFETY: it was not taken, so it is still ours.
+            // SAFETY: the call did not take the pointer, so this code still owns it.
             drop(unsafe { Box::from_raw(sent) });
         }
     }
@@ -139,7 +139,7 @@ impl Events {
 
 /// Called when the environment ends: no event may be sent any more.
 unsafe extern "C" fn finalize(_env: sys::napi_env, port: *mut c_void, _hint: *mut c_void) {
-    // SAFETY: the pointer is the `Arc` that `attach` handed over, given back once.
+    // SAFETY: the pointer is the `Arc` that `attach` has passed; it is taken back once.
     let port: Arc<Port> = unsafe { Arc::from_raw(port.cast()) };
     *port.0.write() = None;
 }
@@ -152,11 +152,11 @@ unsafe extern "C" fn deliver(
     sent: *mut c_void,
 ) {
     // SAFETY: the pointer is the box that `send` made, delivered once.
-    let sent: Box<Sent> = unsafe { Box::from_raw(sent.cast()) };
+    let sent: Box<QueuedEvent> = unsafe { Box::from_raw(sent.cast()) };
     if env.is_null() || callback.is_null() {
         return;
     }
-    let Sent { event, id, data } = *sent;
+    let QueuedEvent { event, id, data } = *sent;
     let made = data.as_deref().map(|bytes| buffer(env, bytes).ok_or(bytes.len()));
     let (event, data) = match (made, event.failing()) {
         (Some(Ok(data)), _) => (event, Some(data)),
@@ -187,11 +187,11 @@ fn too_large(len: usize) -> Vec<u8> {
     record
 }
 
-/// A `Buffer` with a copy of the bytes; `None` if there is no room for it.
+/// A `Buffer` with a copy of the bytes; `None` if it cannot be allocated.
 fn buffer(env: sys::napi_env, bytes: &[u8]) -> Option<sys::napi_value> {
     let (start, mut made, mut thrown) = (bytes.as_ptr().cast(), ptr::null_mut(), ptr::null_mut());
     // SAFETY: called by `deliver` with a live environment, on its thread; every out pointer is
-    // valid. A refusal may have thrown, which would make every later call fail.
+    // valid. A failure may have thrown; a pending exception would make every later call fail.
     unsafe {
         let code =
             sys::napi_create_buffer_copy(env, bytes.len(), start, ptr::null_mut(), &mut made);

@@ -1,4 +1,4 @@
-//! Feeds of a handle: like its watches, but of a range and of changes.
+//! The change feeds of a handle. They work like watches, but report every change of a range.
 
 use napi_derive::napi;
 
@@ -10,7 +10,7 @@ use crate::protocol::frame::{parse_feed, push_changes};
 
 #[napi]
 impl Handle {
-    /// Starts to follow the changes of a range.
+    /// Opens a feed of a range.
     #[napi(catch_unwind)]
     pub fn feed(&mut self, id: f64, frame: &[u8], len: u32) {
         let busy = self.options.busy;
@@ -23,7 +23,7 @@ impl Handle {
         self.feeds.insert(number(id), feed);
     }
 
-    /// Asks a feed for its next changes; WATCH or WATCH_END.
+    /// Requests the next changes of a feed; WATCH or WATCH_END.
     #[napi(catch_unwind)]
     pub fn feed_next(&mut self, id: f64) {
         let reply = Reply::new(self.events.clone(), id, Event::Watch, Event::WatchEnd);

@@ -1,8 +1,7 @@
 //! The point read, as a plain function.
 //!
-//! A method of a class costs a look at its object's private tag and a borrow check, together a
-//! tenth of a whole `await kv.get()`; so this one export takes the lane by number and is made by
-//! hand.
+//! A method of a class checks the type tag of its object and a borrow flag, together a tenth of an
+//! `await kv.get()`. This export takes the lane by number instead, and is registered by hand.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -19,7 +18,7 @@ use crate::model::Error;
 #[napi(module_exports)]
 pub fn exports(exports: Object, env: Env) -> Result<()> {
     let mut function = ptr::null_mut();
-    // SAFETY: names are C strings, `function` is a valid place for the answer, and `exports` is a
+    // SAFETY: names are C strings, `function` is a valid pointer to the result, and `exports` is a
     // live object of `env`.
     unsafe {
         let name = c"get".as_ptr();
@@ -39,15 +38,15 @@ pub fn exports(exports: Object, env: Env) -> Result<()> {
     }
 }
 
-/// The entry of the key in the scratch, behind it; the arguments are the lane's number and the
-/// key's length.
+/// Reads the entry of the key in the scratch and writes it behind the key. The arguments are the
+/// number of the lane and the length of the key.
 unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
     let mut arguments = [ptr::null_mut(); 2];
     let mut count = arguments.len();
     let (mut number, mut key_len) = (u32::MAX, 0);
     let mut answer = ptr::null_mut();
-    // SAFETY: called by Node-API with a live environment; every out pointer is valid. A missing or
-    // wrong argument leaves its number as it is: a lane that does not exist.
+    // SAFETY: called by Node-API with a live environment; every out pointer is valid. For a missing
+    // or wrong argument its number stays that of no lane.
     unsafe {
         let [lane_value, len_value] = {
             let (this, data) = (ptr::null_mut(), ptr::null_mut());

@@ -37,7 +37,7 @@ pub struct NativeOptions {
     pub readonly: bool,
     /// Longest wait for other processes, in ms.
     pub busy_timeout_ms: f64,
-    /// The format of a file's values, `cbor` or `v8`, if the caller names one.
+    /// The format of the file's values, `cbor` or `v8`, if requested.
     pub encoding: Option<String>,
     /// Every limit by name.
     pub limits: HashMap<String, f64>,
@@ -56,14 +56,14 @@ pub struct NativeRemote {
     pub timeout_ms: f64,
 }
 
-/// Where the opening thread leaves the database for the handle.
+/// Transfers the database from the opening thread to the handle.
 type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;
 
-/// A handle: its database, its lane, and what it watches and listens to.
+/// A handle: its database, its lane, its watches, feeds and consumers.
 #[napi]
 pub struct Handle {
     pub(super) events: Events,
-    /// Its lane's.
+    /// The scratch of its lane.
     scratch: Rc<Scratch>,
     pub(super) options: HandleOptions,
     opened: Opened,
@@ -75,7 +75,7 @@ pub struct Handle {
     closed: bool,
     cancellable: CancellableCalls,
     watches: HashMap<u64, Id>,
-    /// Feeds, and why one could not be opened.
+    /// Feeds, or the error of opening one.
     pub(super) feeds: HashMap<u64, model::Result<Id>>,
     pub(super) consumers: Consumers,
 }
@@ -86,7 +86,7 @@ pub(super) fn number(id: f64) -> u64 {
 
 #[napi]
 impl Handle {
-    /// Starts to open; OPENED or OPEN_FAILED follows with this id.
+    /// Starts opening; sends OPENED or OPEN_FAILED with this id.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
     pub fn new(attachment: u32, id: f64, options: NativeOptions) -> Result<Self> {
@@ -173,7 +173,7 @@ impl Handle {
         }
     }
 
-    /// The number by which `get` knows this handle; −1 when it is not open.
+    /// The number of this handle for `get`; −1 if it is not open.
     #[napi(catch_unwind)]
     pub fn lane(&mut self) -> i32 {
         self.pick_up();
@@ -185,13 +185,14 @@ impl Handle {
         self.open.as_ref().map_or(Code::Closed as i32, |(_, number)| lane::with(*number, read))
     }
 
-    /// The entries of `count` keys in the scratch, behind them.
+    /// Reads the entries of `count` keys in the scratch, and writes them behind the keys.
     #[napi(catch_unwind)]
     pub fn get_many(&mut self, count: u32, request_len: u32) -> i32 {
         self.read_now(|lane| lane.get_many(count as usize, request_len as usize))
     }
 
-    /// The entries of `count` keys as point answers; `None`: see `takeError`. May block.
+    /// Reads the entries of `count` keys as point answers; `None` for an error, see `takeError`.
+    /// May block.
     #[napi(catch_unwind)]
     pub fn get_blocking(&mut self, count: u32, frame: &[u8], len: u32) -> Option<Buffer> {
         let keys = match parse_keys(cut(frame, len), count as usize) {
@@ -209,7 +210,7 @@ impl Handle {
         answer.map(Buffer::from).inspect_err(scratch::keep_error).ok()
     }
 
-    /// The rows of the range request in the scratch, into `out`.
+    /// Reads the rows of the range request in the scratch into `out`.
     #[napi(catch_unwind)]
     pub fn page(&mut self, request_len: u32, mut out: BufferSlice<'_>) -> i32 {
         self.read_now(|lane| lane.page(request_len as usize, &mut out))
@@ -224,7 +225,7 @@ impl Handle {
         });
     }
 
-    /// The asynchronous lane: `count` range requests; READ or READ_FAILED.
+    /// Reads `count` ranges in the asynchronous lane; READ or READ_FAILED.
     #[napi(catch_unwind)]
     pub fn read(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Read, Event::ReadFailed);
@@ -236,7 +237,7 @@ impl Handle {
         }
     }
 
-    /// `count` writes; SETTLED.
+    /// Submits `count` writes; SETTLED.
     #[napi(catch_unwind)]
     pub fn write(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
         let settle = Settle::new(self.events.clone(), id, count as usize);
@@ -249,20 +250,21 @@ impl Handle {
         }
     }
 
-    /// Everything that is neither hot nor a stream: a command and its frame; REPLIED or CALL_FAILED.
+    /// Calls a command with its frame; REPLIED or CALL_FAILED. Hot operations and streams have
+    /// methods of their own.
     #[napi(catch_unwind)]
     pub fn call(&mut self, id: f64, command: u32, frame: &[u8], len: u32) {
         self.carry_out(id, command, cut(frame, len), None);
     }
 
-    /// As `call`, until `cancel`.
+    /// As `call`; `cancel` can end it.
     #[napi(catch_unwind)]
     pub fn call_cancellable(&mut self, id: f64, command: u32, frame: &[u8], len: u32) {
         let call = self.cancellable.enter(number(id));
         self.carry_out(id, command, cut(frame, len), Some(call));
     }
 
-    /// Ends the work of a cancellable call within one of its steps; it is answered all the same.
+    /// Cancels a call, which ends within one of its steps and is still answered.
     #[napi(catch_unwind)]
     pub fn cancel(&self, id: f64) {
         self.cancellable.cancel(number(id));
@@ -300,7 +302,7 @@ impl Handle {
         }
     }
 
-    /// Starts watching `count` keys.
+    /// Starts a watch of `count` keys.
     #[napi(catch_unwind)]
     pub fn watch(&mut self, id: f64, count: u32, frame: &[u8], len: u32, raw: bool) {
         let keys = parse_keys(cut(frame, len), count as usize).unwrap_or_default();
@@ -311,7 +313,7 @@ impl Handle {
         self.watches.insert(number(id), watch);
     }
 
-    /// Asks a watch for its next state; WATCH or WATCH_END.
+    /// Requests the next state of a watch; WATCH or WATCH_END.
     #[napi(catch_unwind)]
     pub fn watch_next(&mut self, id: f64) {
         let reply = Reply::new(self.events.clone(), id, Event::Watch, Event::WatchEnd);
@@ -334,14 +336,15 @@ impl Handle {
         }
     }
 
-    /// Gives up requests to a server, and its opening. Called before `close`, which would complete them.
+    /// Cancels requests to a server and its opening. Called before `close`, which would complete
+    /// them.
     #[napi(catch_unwind)]
     pub fn abandon(&self) {
         self.abandon.now();
     }
 
-    /// Ends watches, listeners and long reads, and releases the store. If this was its last handle, a
-    /// thread of its own completes the submitted writes; REPLIED when the store is closed.
+    /// Ends watches, listeners and long reads, and releases the store. If this was its last handle,
+    /// a separate thread completes the submitted writes; REPLIED when the store is closed.
     #[napi(catch_unwind)]
     pub fn close(&mut self, id: f64) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
@@ -351,7 +354,7 @@ impl Handle {
         }
     }
 
-    /// Ends all that belongs to the handle; answers its database, the first time.
+    /// Ends everything of the handle; returns its database on the first call.
     fn end(&mut self) -> Option<Database> {
         self.pick_up();
         self.closed = true;
@@ -374,8 +377,8 @@ impl Handle {
     }
 }
 
-/// Closes a handle that is dropped unclosed, by the end of its thread or the garbage collector. It
-/// closes in place: no event may follow.
+/// Closes a handle that is dropped without `close`, at the end of its thread or by the garbage
+/// collector. It closes on this thread, because no event may follow.
 impl Drop for Handle {
     fn drop(&mut self) {
         drop(self.end());

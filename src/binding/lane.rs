@@ -19,7 +19,7 @@ use crate::protocol::frame::{
 };
 use crate::store::visit_range;
 
-/// The answers of a sync read that are no lengths. The numbers are the contract's.
+/// The results of a sync read other than lengths. Their numbers are in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Code {
@@ -34,7 +34,7 @@ thread_local! {
     static LANES: RefCell<Vec<Option<Lane>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Opens a lane on this thread. Its requests and answers are in `scratch`. Answers its number.
+/// Opens a lane on this thread, with its requests and answers in `scratch`. Returns its number.
 pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>, scratch: Rc<Scratch>) -> usize {
     LANES.with_borrow_mut(|lanes| {
         let (reader, counters) = (Minded::new(reader), LocalCounters::new(metrics));
@@ -50,9 +50,9 @@ pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>, scratch: Rc<S
     })
 }
 
-/// Closes a lane of this thread; its number goes to the next one.
+/// Closes a lane of this thread. A later lane reuses its number.
 pub(super) fn close(number: usize) {
-    // A handle may be collected while its thread ends, after its lanes.
+    // At the end of a thread, a handle may be collected after the lanes are gone.
     let lane = LANES.try_with(|lanes| lanes.borrow_mut().get_mut(number)?.take());
     drop(lane);
 }
@@ -74,9 +74,9 @@ pub(super) struct Lane {
 /// A reader with the clock of the turn.
 struct TurnReader {
     reader: Arc<Minded>,
-    /// When this turn's first read was, in µs since the epoch.
+    /// The time of the first read of this turn, in µs since the epoch.
     turn_us: Option<u64>,
-    /// Turns with reads so far.
+    /// The number of turns with reads so far.
     turns: u64,
     counters: LocalCounters,
 }
@@ -88,7 +88,7 @@ impl Drop for TurnReader {
 }
 
 impl TurnReader {
-    /// The time in ms, or `None` when this turn's budget is spent.
+    /// The time in ms; `None` once the budget of this turn is used up.
     fn admit(&mut self) -> Option<i64> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_us = now.as_secs() * 1_000_000 + u64::from(now.subsec_micros());
@@ -100,12 +100,12 @@ impl TurnReader {
                 *self.turn_us.insert(now_us)
             }
         };
-        // A clock that was set back spends the budget.
+        // If the clock was set back, the budget counts as used up.
         let spent = now_us.checked_sub(since).is_none_or(|spent| spent > TURN_BUDGET_US);
         if spent { None } else { i64::try_from(now_us / 1000).ok() }
     }
 
-    /// `count` keys, or a page of a list.
+    /// Reads `count` keys, or a page of a list.
     fn read(
         &mut self,
         (count, is_list): (usize, bool),
@@ -120,13 +120,14 @@ impl TurnReader {
         });
         match read {
             Ok(()) => {
-                // JavaScript repeats a read whose answer does not fit; only the repetition counts.
+                // JavaScript repeats a read whose answer does not fit; only the repetition is
+                // counted.
                 if answer >= Code::Miss as i32 {
                     self.counters.end(is_list, count as u64, true, since);
                 }
                 answer
             }
-            // The asynchronous lane waits.
+            // JavaScript repeats it in the asynchronous lane, which waits.
             Err(error) if error.kind() == Kind::Unavailable => Code::WouldBlock as i32,
             Err(error) => {
                 self.counters.end(is_list, count as u64, false, since);
@@ -140,7 +141,7 @@ impl TurnReader {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let mut out = Vec::new();
-        // A turn of its own: the minder may release the snapshot of a long one.
+        // A separate turn, because the minder may release the snapshot of a long one.
         self.turns += 1;
         self.reader.begin_turn(self.turns);
         self.reader.reader().read(now_ms, &mut |snapshot| {
@@ -174,7 +175,7 @@ impl Lane {
         counters.turn_ended(reader.reader().take_cache_counts());
     }
 
-    /// The entry of the key in the scratch, written behind it.
+    /// Reads the entry of the key in the scratch, and writes it behind the key.
     pub(super) fn get(&mut self, key_len: usize) -> i32 {
         let Self { scratch, turn } = self;
         let get = |key: &[u8], room: &mut [u8]| {
@@ -195,7 +196,7 @@ impl Lane {
         scratch.lend(key_len, get).unwrap_or_else(misuse)
     }
 
-    /// The entries of `count` keys in the scratch, written behind them.
+    /// Reads the entries of `count` keys in the scratch, and writes them behind the keys.
     pub(super) fn get_many(&mut self, count: usize, request_len: usize) -> i32 {
         let Self { scratch, turn } = self;
         let get_many = |request: &[u8], room: &mut [u8]| {
@@ -205,8 +206,8 @@ impl Lane {
         scratch.lend(request_len, get_many).unwrap_or_else(misuse)
     }
 
-    /// The entries of the keys as point answers, whatever the turn's budget and the room in the
-    /// scratch are. Waits up to `busy` for another process.
+    /// Reads the entries of the keys as point answers, without the limits of the turn's budget and
+    /// of the scratch. Waits up to `busy` for another process.
     pub(super) fn get_blocking(&mut self, keys: &[Key], busy: Duration) -> Result<Vec<u8>> {
         let deadline = Instant::now() + busy;
         let since = self.turn.counters.begin();
@@ -222,7 +223,7 @@ impl Lane {
         read
     }
 
-    /// The rows of the range request in the scratch, written into `out`.
+    /// Reads the rows of the range request in the scratch into `out`.
     pub(super) fn page(&mut self, request_len: usize, out: &mut [u8]) -> i32 {
         let ranges = self.scratch.lend(request_len, |request, _| parse_ranges(request, 1));
         let Some(Ok(ranges)) = ranges else { return misuse() };
@@ -235,7 +236,8 @@ impl Lane {
     }
 }
 
-/// Answers `count` keys, each behind its length. One after the other from the request: ten allocations
+/// Reads `count` keys, each after its length, directly from the request: collecting ten keys first
+/// would cost as much as two reads.
 /// would cost as much as two reads.
 fn points(
     snapshot: &mut dyn Snapshot,
@@ -265,7 +267,7 @@ fn points(
     Ok(length(out.len()))
 }
 
-/// Answers one range; `true` when there are rows of which not even the first fits.
+/// Reads one range; returns `true` if there are rows and the first does not fit.
 fn answer_range(snapshot: &mut dyn Snapshot, range: &Range, out: &mut impl Out) -> Result<bool> {
     let mut answer = Answer::new(out);
     let with_key = !range.is_point();

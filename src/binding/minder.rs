@@ -44,8 +44,8 @@ impl Minded {
 
     /// Begins a turn with reads.
     pub(super) fn begin_turn(&self, number: u64) {
-        // Sequentially consistent with the minder's check before it sleeps: either the minder sees
-        // this turn, or this thread sees the minder asleep.
+        // Sequentially consistent with the minder's check before it sleeps: either the minder
+        // detects this turn, or this thread detects that the minder sleeps.
         self.turn.swap(number, Ordering::SeqCst);
         if !AWAKE.load(Ordering::SeqCst) {
             wake();
@@ -61,7 +61,7 @@ impl Minded {
         self.reader.lock().release();
     }
 
-    /// Takes the reader of a lane that closes out of the minder's reach.
+    /// Removes the reader of a closing lane from the minder.
     pub(super) fn forget(self: &Arc<Self>) {
         LANES.lock().retain(|minded| !Arc::ptr_eq(minded, self));
     }
@@ -92,7 +92,7 @@ fn mind() {
         released.retain(|turn| open.contains(turn));
         for minded in lanes.iter() {
             let turn = minded.turn();
-            // A running read holds the lock: the next check tries again.
+            // A running read has the lock; the next check tries again.
             if seen.contains(&turn)
                 && !released.contains(&turn)
                 && let Some(mut reader) = minded.reader.try_lock()

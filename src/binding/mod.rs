@@ -1,9 +1,9 @@
 //! JavaScript ⇄ Rust, by the contract of `js/native/contract.md`.
 //!
-//! Duty: carry bytes and numbers across; nothing is decided here.
+//! Duty: transfer bytes and numbers; it makes no decisions.
 //! Invariant: a failure crosses as a value (a negative code or an error record), never as a thrown
 //! error; every request gets exactly one event, even if the code that should answer it panics.
-//! Never: a JavaScript object per entry, a blocking call on the JavaScript thread other than
+//! Never: a JavaScript object for each entry, a blocking call on the JavaScript thread other than
 //! `waitClosed` and reads inside the turn's budget.
 //!
 //! Every export catches panics, which must not cross into C: JavaScript sees them thrown.
@@ -35,8 +35,8 @@ use napi_derive::napi;
 
 use crate::model::{DISPOSE_WAIT_MS_MAX, DROP_WAIT_MS_MAX, Limits, VALUE_DEPTH_MAX};
 
-/// Called once by each copy of the package's JavaScript on a thread, with the memory of its sync reads
-/// and the callback for its events. Answers the number that the other functions take.
+/// Registers one copy of the package's JavaScript on a thread, with the memory of its sync reads
+/// and the callback for its events. Returns its number for the other functions.
 #[napi(catch_unwind)]
 pub fn attach(env: Env, scratch: Object, on_event: Function) -> Result<u32> {
     log::start();
@@ -61,7 +61,7 @@ pub fn unref(env: Env, attachment: u32) -> Result<()> {
     attachment::find(attachment).map(|found| found.events.keep_alive(&env, false))
 }
 
-/// A set of limits, by name: `wide`, or else the default.
+/// A set of limits, by name: `wide`, otherwise the default.
 #[napi(catch_unwind)]
 #[must_use]
 pub fn limits(set: Option<String>) -> HashMap<String, f64> {
@@ -70,22 +70,22 @@ pub fn limits(set: Option<String>) -> HashMap<String, f64> {
     entries.chain([("valueDepthMax".to_owned(), VALUE_DEPTH_MAX as f64)]).collect()
 }
 
-/// Bounds of queues, by name: those that a handle cannot change.
+/// The bounds of queues by name, which a handle cannot change.
 #[napi(catch_unwind)]
 #[must_use]
 pub fn bounds() -> HashMap<String, f64> {
     consume::bounds().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The error of this thread's last sync call that answered ERROR, as an error record.
+/// The error of the last sync call of this thread that returned ERROR, as an error record.
 #[napi(catch_unwind)]
 #[must_use]
 pub fn take_error() -> Buffer {
     scratch::take_error().into()
 }
 
-/// Waits until all databases of the process that are closing are closed. The wait is bounded: longer at
-/// the end of the process than at the end of a block.
+/// Waits until all closing databases of the process are closed. The wait is bounded; the bound is
+/// longer at the end of the process than at the end of a block.
 #[napi(catch_unwind)]
 pub fn wait_closed(at_exit: bool) {
     let longest_ms = if at_exit { DROP_WAIT_MS_MAX } else { DISPOSE_WAIT_MS_MAX };

@@ -1,4 +1,4 @@
-//! Replies that are always sent: one that is dropped unanswered sends an INTERNAL error.
+//! Replies with a guarantee: a reply that is dropped without an answer sends an INTERNAL error.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Reply {
         Self { events, id, good, bad, answered: false }
     }
 
-    /// Does long work on a thread of its own; answers `Unavailable` if the thread cannot be started.
+    /// Runs long work on a separate thread; answers `Unavailable` if the thread cannot be started.
     pub(super) fn on_thread(self, name: &str, work: impl FnOnce(Self) + Send + 'static) {
         let here = Arc::new(Mutex::new(Some(self)));
         let there = here.clone();
@@ -94,7 +94,7 @@ impl Reply {
         self.events.send(self.good, self.id, data);
     }
 
-    /// As the reply of a read, which is never empty.
+    /// As the reply of a read, whose answer is never empty.
     pub(super) fn of_read(self) -> call::Reply {
         call::Reply::new(move |answer| match answer {
             Ok(data) => self.good(Some(data)),
@@ -102,7 +102,7 @@ impl Reply {
         })
     }
 
-    /// Sends the second event without an error: the stream has ended.
+    /// Sends the second event without an error, at the end of a stream.
     pub(super) fn over(mut self) {
         self.answered = true;
         self.events.send(self.bad, self.id, None);

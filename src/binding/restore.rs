@@ -13,7 +13,7 @@ use super::replies::Reply;
 use crate::open::restore;
 use crate::protocol::frame::push_copied;
 
-/// The progress, and whether to end.
+/// The progress, and whether to cancel.
 #[derive(Default)]
 struct Progress {
     done: AtomicU64,
@@ -21,7 +21,7 @@ struct Progress {
     ended: AtomicBool,
 }
 
-/// A restoration that is under way.
+/// A running restoration.
 #[napi]
 pub struct Restore {
     progress: Arc<Progress>,
@@ -29,7 +29,8 @@ pub struct Restore {
 
 #[napi]
 impl Restore {
-    /// Starts it, by absolute paths; REPLIED with the same fields as a backup, or CALL_FAILED.
+    /// Starts a restoration, with absolute paths; REPLIED with the fields of a backup, or
+    /// CALL_FAILED.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
     pub fn new(attachment: u32, id: f64, from: String, to: String, replace: bool) -> Result<Self> {
@@ -55,14 +56,14 @@ impl Restore {
         Ok(Self { progress })
     }
 
-    /// Pages done, and pages in all: 0 while the number is unknown.
+    /// The number of pages done, and of all pages (0 while unknown).
     #[napi(catch_unwind)]
     pub fn progress(&self) -> Vec<f64> {
         let of = |pages: &AtomicU64| pages.load(Ordering::Relaxed) as f64;
         vec![of(&self.progress.done), of(&self.progress.all)]
     }
 
-    /// Ends it; CALL_FAILED follows, unless it is already done.
+    /// Cancels it; CALL_FAILED follows, unless it is already done.
     #[napi(catch_unwind)]
     pub fn abandon(&self) {
         self.progress.ended.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The memory of JavaScript's in which sync reads find their request and leave their answer.
+//! The JavaScript memory in which sync reads find their request and write their answer.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -19,7 +19,7 @@ pub(super) struct Scratch(RefCell<Memory>);
 struct Memory {
     start: *mut u8,
     len: usize,
-    /// Keeps the buffer from being collected, until it is replaced or the environment ends.
+    /// Prevents garbage collection of the buffer until it is replaced or the environment ends.
     reference: sys::napi_ref,
 }
 
@@ -27,7 +27,8 @@ impl Memory {
     fn of(env: &Env, scratch: &Object) -> Result<Self> {
         let mut start = ptr::null_mut();
         let mut len = 0;
-        // SAFETY: `scratch` is a live value of `env`; a value that is no buffer is an error code.
+        // SAFETY: `scratch` is a live value of `env`; a value that is no buffer gives an error
+        // code.
         let code =
             unsafe { sys::napi_get_buffer_info(env.raw(), scratch.raw(), &mut start, &mut len) };
         check(code, "the scratch is not a Uint8Array")?;
@@ -41,21 +42,21 @@ impl Memory {
 }
 
 impl Scratch {
-    /// Takes a `Uint8Array`.
+    /// Pins a `Uint8Array`.
     pub(super) fn new(env: &Env, scratch: &Object) -> Result<Self> {
         Memory::of(env, scratch).map(|memory| Self(RefCell::new(memory)))
     }
 
-    /// Takes another in its place. `env` is the environment that the one before came from.
+    /// Replaces the memory. `env` must be the environment of the earlier one.
     pub(super) fn replace(&self, env: &Env, scratch: &Object) -> Result<()> {
         let old = self.0.replace(Memory::of(env, scratch)?);
-        // SAFETY: the reference was made by this environment and is given up once.
+        // SAFETY: this environment created the reference, and deletes it once.
         unsafe { sys::napi_delete_reference(env.raw(), old.reference) };
         Ok(())
     }
 
-    /// Lends the first `request_len` bytes, the request, and the rest, the room for the answer. `None`
-    /// if the scratch is shorter, or is lent already.
+    /// Lends the first `request_len` bytes as the request and the rest as room for the answer.
+    /// `None` if the scratch is shorter or already lent.
     pub(super) fn lend<R>(
         &self,
         request_len: usize,
@@ -63,9 +64,9 @@ impl Scratch {
     ) -> Option<R> {
         let memory = self.0.try_borrow_mut().ok()?;
         let room = memory.len.checked_sub(request_len)?;
-        // SAFETY: the memory is JavaScript's, pinned by `reference`. Only this thread touches it, and
-        // JavaScript does not run during a sync call. The borrow keeps the memory from being lent twice
-        // or replaced while `job` has it.
+        // SAFETY: the memory is JavaScript's, pinned by `reference`. Only this thread accesses it,
+        // and JavaScript does not run during a sync call. The borrow prevents a second loan and a
+        // replacement while `job` uses it.
         let (request, room) = unsafe {
             let request = std::slice::from_raw_parts(memory.start, request_len);
             (request, std::slice::from_raw_parts_mut(memory.start.add(request_len), room))
@@ -81,7 +82,7 @@ pub(super) fn check(code: sys::napi_status, what: &str) -> Result<()> {
     Err(napi::Error::new(Status::from(code), what))
 }
 
-/// Keeps an error for `takeError`.
+/// Stores an error for `takeError`.
 pub(super) fn keep_error(error: &Error) {
     LAST_ERROR.with_borrow_mut(|last| {
         last.clear();

@@ -1,4 +1,4 @@
-//! A running server of JavaScript.
+//! A server that JavaScript has started.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use super::replies::Reply;
 use crate::server;
 use crate::server::options::ServerOptions;
 
-/// A server, once it has started and until it is closed.
-type Place = Arc<Mutex<Option<server::Server>>>;
+/// The server, once it has started and until it is closed.
+type RunningServer = Arc<Mutex<Option<server::Server>>>;
 
 /// A KV Connect server.
 #[napi]
 pub struct Server {
     events: Events,
-    place: Place,
+    place: RunningServer,
 }
 
 #[napi]
 impl Server {
-    /// Starts a server with options in JSON; REPLIED with its port and URL, or CALL_FAILED.
+    /// Starts a server with options as JSON; REPLIED with its port and URL, or CALL_FAILED.
     #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "called from JavaScript only")]
     pub fn new(attachment: u32, id: f64, options: String) -> Result<Self> {
         let events = attachment::find(attachment)?.events;
-        let place = Place::default();
+        let place = RunningServer::default();
         let reply = Reply::new(events.clone(), id, Event::Replied, Event::CallFailed);
         let started = place.clone();
         reply.on_thread("openkv-serve", move |reply| {
@@ -47,7 +47,7 @@ impl Server {
         Ok(Self { events, place })
     }
 
-    /// Closes it: in-flight requests are answered, watches end; REPLIED when that is done.
+    /// Closes the server: running requests are answered, watches end; REPLIED after that.
     #[napi(catch_unwind)]
     pub fn close(&mut self, id: f64) -> Result<()> {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);

@@ -1,4 +1,4 @@
-//! Whether a value meets a condition.
+//! Evaluates the conditions of a filter on a value.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

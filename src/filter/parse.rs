@@ -1,6 +1,6 @@
-//! From a caller's filter object to conditions.
+//! Parses a caller's filter object into conditions.
 //!
-//! An error names its place: `where.$or[1].age.$gte`.
+//! An error names its position: `where.$or[1].age.$gte`.
 
 use std::fmt;
 
@@ -20,23 +20,23 @@ const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $between $in $nin $contains $
 
 pub(super) fn parse(value: &Value, now_ms: i64) -> Result<Condition> {
     let mut parser = Parser { value, now_ms, nodes: 0 };
-    let top = Place::Top;
+    let top = Position::Top;
     let entries = parser.object(value.root_id(), &top, "a filter is an object")?;
     parser.conditions(entries, &Path::default(), true, &top)
 }
 
-/// A place inside the filter, for errors.
-enum Place<'p> {
+/// A position inside the filter, for errors.
+enum Position<'p> {
     Top,
-    Name(&'p Place<'p>, &'p JsString),
-    Index(&'p Place<'p>, usize),
+    Name(&'p Position<'p>, &'p JsString),
+    Index(&'p Position<'p>, usize),
 }
 
-impl Place<'_> {
+impl Position<'_> {
     fn depth(&self) -> usize {
         match self {
-            Place::Top => 0,
-            Place::Name(outer, _) | Place::Index(outer, _) => outer.depth() + 1,
+            Position::Top => 0,
+            Position::Name(outer, _) | Position::Index(outer, _) => outer.depth() + 1,
         }
     }
 
@@ -45,12 +45,12 @@ impl Place<'_> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Position<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Top => f.write_str("where"),
-            Place::Index(outer, index) => write!(f, "{outer}[{index}]"),
-            Place::Name(outer, name) => {
+            Position::Top => f.write_str("where"),
+            Position::Index(outer, index) => write!(f, "{outer}[{index}]"),
+            Position::Name(outer, name) => {
                 let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
                 match name.as_str().filter(|text| !text.is_empty() && text.bytes().all(plain)) {
                     Some(text) => write!(f, "{outer}.{text}"),
@@ -71,30 +71,31 @@ type Entries<'v> = &'v [(JsString, NodeId)];
 
 impl<'v> Parser<'v> {
     /// The node with an id. Counts towards the bound of nodes.
-    fn node(&mut self, id: NodeId, place: &Place<'_>) -> Result<&'v Node> {
+    fn node(&mut self, id: NodeId, position: &Position<'_>) -> Result<&'v Node> {
         self.nodes += 1;
         if self.nodes > FILTER_NODES_MAX {
-            return place.refuse(format_args!(
+            return position.refuse(format_args!(
                 "too many conditions and operands (max {FILTER_NODES_MAX} in one filter)"
             ));
         }
-        if place.depth() > FILTER_DEPTH_MAX {
-            return place.refuse(format_args!("nested too deeply (max {FILTER_DEPTH_MAX} levels)"));
+        if position.depth() > FILTER_DEPTH_MAX {
+            return position
+                .refuse(format_args!("nested too deeply (max {FILTER_DEPTH_MAX} levels)"));
         }
-        self.value.node(id).map_or_else(|| place.refuse("nothing"), Ok)
+        self.value.node(id).map_or_else(|| position.refuse("nothing"), Ok)
     }
 
-    fn object(&mut self, id: NodeId, place: &Place<'_>, what: &str) -> Result<Entries<'v>> {
-        match self.node(id, place)? {
+    fn object(&mut self, id: NodeId, position: &Position<'_>, what: &str) -> Result<Entries<'v>> {
+        match self.node(id, position)? {
             Node::Object(entries) => Ok(entries),
-            other => place.refuse(format_args!("{what}: received {}", name_of(other))),
+            other => position.refuse(format_args!("{what}: received {}", name_of(other))),
         }
     }
 
-    fn array(&mut self, id: NodeId, place: &Place<'_>, what: &str) -> Result<&'v [NodeId]> {
-        match self.node(id, place)? {
+    fn array(&mut self, id: NodeId, position: &Position<'_>, what: &str) -> Result<&'v [NodeId]> {
+        match self.node(id, position)? {
             Node::Array(items) => Ok(items),
-            other => place.refuse(format_args!("takes {what}: received {}", name_of(other))),
+            other => position.refuse(format_args!("takes {what}: received {}", name_of(other))),
         }
     }
 
@@ -104,23 +105,23 @@ impl<'v> Parser<'v> {
         entries: Entries<'v>,
         path: &Path,
         fields: bool,
-        outer: &Place<'_>,
+        outer: &Position<'_>,
     ) -> Result<Condition> {
         let mut all = Vec::with_capacity(entries.len());
         for (name, id) in entries {
-            let place = Place::Name(outer, name);
+            let position = Position::Name(outer, name);
             let bytes = name.as_wtf8();
             if bytes.starts_with(b"$") {
-                all.push(self.operator(name, *id, path, fields, &place)?);
+                all.push(self.operator(name, *id, path, fields, &position)?);
             } else if fields {
                 let Some(path) = Path::parse(bytes) else {
-                    return place.refuse(format_args!(
+                    return position.refuse(format_args!(
                         "a path of too many steps (max {FILTER_PATH_STEPS_MAX})"
                     ));
                 };
-                all.push(self.field(*id, &path, &place)?);
+                all.push(self.field(*id, &path, &position)?);
             } else {
-                return place.refuse(
+                return position.refuse(
                     "an operator must be here: to look inside a field, write its path with dots, \
                      such as \"field.inner\"",
                 );
@@ -133,20 +134,20 @@ impl<'v> Parser<'v> {
     }
 
     /// The condition behind a path: an object of operators, or a value to equal.
-    fn field(&mut self, id: NodeId, path: &Path, place: &Place<'_>) -> Result<Condition> {
+    fn field(&mut self, id: NodeId, path: &Path, position: &Position<'_>) -> Result<Condition> {
         if let Some(Node::Object(entries)) = self.value.node(id)
             && !self.is_now(entries)
         {
-            self.node(id, place)?;
+            self.node(id, position)?;
             if entries.is_empty() {
-                return place.refuse(
+                return position.refuse(
                     "no operator: an object is compared by the operators in it, such as \
                      { $exists: true }",
                 );
             }
-            return self.conditions(entries, path, false, place);
+            return self.conditions(entries, path, false, position);
         }
-        let operand = self.operand(id, place, true)?;
+        let operand = self.operand(id, position, true)?;
         Ok(Condition::At { path: path.clone(), negated: false, test: Test::In(vec![operand]) })
     }
 
@@ -156,18 +157,19 @@ impl<'v> Parser<'v> {
         id: NodeId,
         path: &Path,
         fields: bool,
-        place: &Place<'_>,
+        position: &Position<'_>,
     ) -> Result<Condition> {
         let text = name.as_str().unwrap_or_default();
         let mut negated = false;
         let test = match text {
             "$and" | "$or" => {
                 let mut inner = Vec::new();
-                for (index, id) in self.array(id, place, "an array of filters")?.iter().enumerate()
+                for (index, id) in
+                    self.array(id, position, "an array of filters")?.iter().enumerate()
                 {
-                    let place = Place::Index(place, index);
-                    let entries = self.object(*id, &place, "a filter is an object")?;
-                    inner.push(self.conditions(entries, path, fields, &place)?);
+                    let position = Position::Index(position, index);
+                    let entries = self.object(*id, &position, "a filter is an object")?;
+                    inner.push(self.conditions(entries, path, fields, &position)?);
                 }
                 return Ok(match text {
                     "$and" => Condition::All(inner),
@@ -175,13 +177,13 @@ impl<'v> Parser<'v> {
                 });
             }
             "$not" => {
-                let entries = self.object(id, place, "a filter is an object")?;
-                let inner = self.conditions(entries, path, fields, place)?;
+                let entries = self.object(id, position, "a filter is an object")?;
+                let inner = self.conditions(entries, path, fields, position)?;
                 return Ok(Condition::Not(Box::new(inner)));
             }
             "$exists" | "$null" | "$empty" | "$notEmpty" => {
-                let Node::Bool(wanted) = self.node(id, place)? else {
-                    return self.wrong(id, place, "true or false");
+                let Node::Bool(wanted) = self.node(id, position)? else {
+                    return self.wrong(id, position, "true or false");
                 };
                 negated = *wanted == (text == "$notEmpty");
                 match text {
@@ -192,55 +194,57 @@ impl<'v> Parser<'v> {
             }
             "$eq" | "$ne" => {
                 negated = text == "$ne";
-                Test::In(vec![self.operand(id, place, true)?])
+                Test::In(vec![self.operand(id, position, true)?])
             }
             "$in" | "$nin" => {
                 negated = text == "$nin";
                 let mut operands = Vec::new();
-                for (index, id) in self.array(id, place, "an array of values")?.iter().enumerate() {
-                    operands.push(self.operand(*id, &Place::Index(place, index), true)?);
+                for (index, id) in
+                    self.array(id, position, "an array of values")?.iter().enumerate()
+                {
+                    operands.push(self.operand(*id, &Position::Index(position, index), true)?);
                 }
                 Test::In(operands)
             }
-            "$gt" => Test::Greater(self.operand(id, place, false)?),
-            "$gte" => Test::GreaterOrEqual(self.operand(id, place, false)?),
-            "$lt" => Test::Less(self.operand(id, place, false)?),
-            "$lte" => Test::LessOrEqual(self.operand(id, place, false)?),
-            "$between" => match *self.array(id, place, "[lowest, highest]")? {
+            "$gt" => Test::Greater(self.operand(id, position, false)?),
+            "$gte" => Test::GreaterOrEqual(self.operand(id, position, false)?),
+            "$lt" => Test::Less(self.operand(id, position, false)?),
+            "$lte" => Test::LessOrEqual(self.operand(id, position, false)?),
+            "$between" => match *self.array(id, position, "[lowest, highest]")? {
                 [low, high] => Test::Between(
-                    self.operand(low, &Place::Index(place, 0), false)?,
-                    self.operand(high, &Place::Index(place, 1), false)?,
+                    self.operand(low, &Position::Index(position, 0), false)?,
+                    self.operand(high, &Position::Index(position, 1), false)?,
                 ),
                 ref other => {
                     let len = other.len();
-                    return place.refuse(format_args!(
+                    return position.refuse(format_args!(
                         "takes [lowest, highest]: received an array of {len}"
                     ));
                 }
             },
             "$contains" | "$notContains" => {
                 negated = text == "$notContains";
-                Test::Contains(self.operand(id, place, true)?)
+                Test::Contains(self.operand(id, position, true)?)
             }
-            "$startsWith" => Test::Starts(self.stretch(id, place)?),
-            "$endsWith" => Test::Ends(self.stretch(id, place)?),
+            "$startsWith" => Test::Starts(self.stretch(id, position)?),
+            "$endsWith" => Test::Ends(self.stretch(id, position)?),
             "$eqi" | "$nei" => {
                 negated = text == "$nei";
-                Test::EqualFolded(self.text(id, place)?)
+                Test::EqualFolded(self.text(id, position)?)
             }
             "$containsi" | "$notContainsi" => {
                 negated = text == "$notContainsi";
-                Test::ContainsFolded(self.text(id, place)?)
+                Test::ContainsFolded(self.text(id, position)?)
             }
-            "$startsWithi" => Test::StartsFolded(self.text(id, place)?),
-            "$endsWithi" => Test::EndsFolded(self.text(id, place)?),
+            "$startsWithi" => Test::StartsFolded(self.text(id, position)?),
+            "$endsWithi" => Test::EndsFolded(self.text(id, position)?),
             "$now" | "$offset" => {
-                return place.refuse(format_args!(
+                return position.refuse(format_args!(
                     "{text} is an operand: write {{ $lt: {{ $now: true }} }}"
                 ));
             }
             _ => {
-                return place.refuse(format_args!(
+                return position.refuse(format_args!(
                     "unknown operator: known are {OPERATORS}; for a field whose name begins with \
                      a dollar write \"\\\\{text}\""
                 ));
@@ -249,14 +253,14 @@ impl<'v> Parser<'v> {
         Ok(Condition::At { path: path.clone(), negated, test })
     }
 
-    fn wrong<T>(&self, id: NodeId, place: &Place<'_>, what: &str) -> Result<T> {
+    fn wrong<T>(&self, id: NodeId, position: &Position<'_>, what: &str) -> Result<T> {
         let received = self.value.node(id).map_or("nothing", name_of);
-        place.refuse(format_args!("takes {what}: received {received}"))
+        position.refuse(format_args!("takes {what}: received {received}"))
     }
 
     /// An operand of a comparison.
-    fn operand(&mut self, id: NodeId, place: &Place<'_>, null: bool) -> Result<Operand> {
-        Ok(match self.node(id, place)? {
+    fn operand(&mut self, id: NodeId, position: &Position<'_>, null: bool) -> Result<Operand> {
+        Ok(match self.node(id, position)? {
             Node::Null if null => Operand::Null,
             Node::Bool(b) => Operand::Bool(*b),
             Node::Number(n) => Operand::Number(*n),
@@ -267,7 +271,7 @@ impl<'v> Parser<'v> {
                 Operand::Bytes(self.windowed(window.buffer, window.offset_bytes, window.length))
             }
             Node::Date(ms) => Operand::Date(*ms),
-            Node::Object(entries) if self.is_now(entries) => self.now(entries, place)?,
+            Node::Object(entries) if self.is_now(entries) => self.now(entries, position)?,
             _ => {
                 let what = match null {
                     true => {
@@ -278,7 +282,7 @@ impl<'v> Parser<'v> {
                         "a number, bigint, string, Date, boolean, Uint8Array or { $now: true }"
                     }
                 };
-                return self.wrong(id, place, what);
+                return self.wrong(id, position, what);
             }
         })
     }
@@ -290,22 +294,22 @@ impl<'v> Parser<'v> {
     }
 
     /// Text or bytes.
-    fn stretch(&mut self, id: NodeId, place: &Place<'_>) -> Result<Operand> {
+    fn stretch(&mut self, id: NodeId, position: &Position<'_>) -> Result<Operand> {
         match self.value.node(id) {
             Some(Node::String(_) | Node::View(ViewClass::Uint8, _) | Node::Window(_)) => {
-                match self.operand(id, place, false)? {
+                match self.operand(id, position, false)? {
                     operand @ (Operand::Text(_) | Operand::Bytes(_)) => Ok(operand),
-                    _ => self.wrong(id, place, "a string or Uint8Array"),
+                    _ => self.wrong(id, position, "a string or Uint8Array"),
                 }
             }
-            _ => self.wrong(id, place, "a string or Uint8Array"),
+            _ => self.wrong(id, position, "a string or Uint8Array"),
         }
     }
 
-    fn text(&mut self, id: NodeId, place: &Place<'_>) -> Result<Text> {
-        match self.node(id, place)? {
+    fn text(&mut self, id: NodeId, position: &Position<'_>) -> Result<Text> {
+        match self.node(id, position)? {
             Node::String(text) => Ok(Text::fold(text.as_wtf8())),
-            _ => self.wrong(id, place, "a string"),
+            _ => self.wrong(id, position, "a string"),
         }
     }
 
@@ -314,32 +318,32 @@ impl<'v> Parser<'v> {
     }
 
     /// `{ $now: true }`, with `$offset` beside it or inside: a Date.
-    fn now(&mut self, entries: Entries<'v>, outer: &Place<'_>) -> Result<Operand> {
+    fn now(&mut self, entries: Entries<'v>, outer: &Position<'_>) -> Result<Operand> {
         let mut offset = 0.0;
         for (name, id) in entries {
-            let place = Place::Name(outer, name);
-            match (name.as_str(), self.node(*id, &place)?) {
+            let position = Position::Name(outer, name);
+            match (name.as_str(), self.node(*id, &position)?) {
                 (Some("$now"), Node::Bool(true)) => {}
                 (Some("$now"), Node::Object(inner)) => {
                     for (name, id) in inner {
-                        let place = Place::Name(&place, name);
-                        offset = self.offset(name, *id, &place)?;
+                        let position = Position::Name(&position, name);
+                        offset = self.offset(name, *id, &position)?;
                     }
                 }
-                (Some("$now"), _) => return self.wrong(*id, &place, "true or { $offset: ms }"),
-                _ => offset = self.offset(name, *id, &place)?,
+                (Some("$now"), _) => return self.wrong(*id, &position, "true or { $offset: ms }"),
+                _ => offset = self.offset(name, *id, &position)?,
             }
         }
         Ok(Operand::Date(self.now_ms as f64 + offset))
     }
 
-    fn offset(&mut self, name: &JsString, id: NodeId, place: &Place<'_>) -> Result<f64> {
+    fn offset(&mut self, name: &JsString, id: NodeId, position: &Position<'_>) -> Result<f64> {
         if name.as_str() != Some("$offset") {
-            return place.refuse("unknown: beside $now there is only $offset, in ms");
+            return position.refuse("unknown: beside $now there is only $offset, in ms");
         }
-        match self.node(id, place)? {
+        match self.node(id, position)? {
             Node::Number(ms) if ms.is_finite() => Ok(*ms),
-            _ => self.wrong(id, place, "a finite number of ms"),
+            _ => self.wrong(id, position, "a finite number of ms"),
         }
     }
 }

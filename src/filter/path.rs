@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_part_and_backslashes_do_not() {
+    fn dots_split_paths_and_backslashes_escape() {
         assert_eq!(names("a"), ["a"]);
         assert_eq!(names("a.b.0"), ["a", "b", "0"]);
         assert_eq!(names(""), [""]);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn indexes_and_numbers_have_one_spelling() {
+    fn only_canonical_indexes_and_numbers_match() {
         let step = |text: &str| Step::new(text.as_bytes().to_vec());
         assert_eq!(step("10").index, Some(10));
         for other in ["", "010", "-1", "1.0", "x", "99999999999999999999999"] {

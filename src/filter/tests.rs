@@ -62,7 +62,7 @@ fn date_bytes(ms: f64) -> Vec<u8> {
 }
 
 #[test]
-fn values_are_compared_with_their_like() {
+fn values_are_compared_within_their_type() {
     check(
         &json!({ "n": 5, "s": "b", "t": true, "z": null }),
         &[
@@ -91,7 +91,7 @@ fn values_are_compared_with_their_like() {
 }
 
 #[test]
-fn absence_is_told_from_emptiness() {
+fn absence_and_emptiness_differ() {
     check(
         &json!({ "z": null, "e": "", "a": [], "f": [0], "n": 0 }),
         &[
@@ -189,7 +189,7 @@ fn numbers_and_bigints_compare_exactly() {
 }
 
 #[test]
-fn dates_are_compared_and_now_is_the_clocks() {
+fn dates_are_compared_and_now_is_the_current_time() {
     let mut value = b"\xa1\x61d".to_vec();
     value.extend(date_bytes(999_000.0));
     let meets = |by: &Json| filter(by).unwrap().matches(Encoding::Cbor, &value).unwrap();
@@ -280,7 +280,7 @@ fn filters_are_bounded() {
 }
 
 #[test]
-fn an_array_of_itself_ends() {
+fn a_cyclic_array_is_evaluated() {
     // Eight references to one object whose x is the array: every step has eight times the paths.
     let mut value = b"\xd8\x1c\x88\xd8\x1c\xa1\x61x\xd8\x1d\x00".to_vec();
     value.extend([0xd8, 29, 1].repeat(7));
@@ -304,7 +304,7 @@ fn wide(names: usize) -> Cbor {
 /// Each condition visited every element twice, with a bound of the value's bytes. So an array of
 /// small numbers was refused from some number of conditions on.
 #[test]
-fn a_value_without_references_is_never_too_intertwined() {
+fn a_value_without_references_is_within_the_bound() {
     let numbers = encoded(&json!({ "n": vec![7; 30_000] }));
     let missing = || (0..60).map(|_| json!({ "n": { "$contains": 8 } }));
     let any = |last: Json| json!({ "$or": missing().chain([last]).collect::<Vec<_>>() });
@@ -397,7 +397,7 @@ fn skipped_items_count_and_conditions_share_one_budget() {
 
 proptest! {
     #[test]
-    fn hostile_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn hostile_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let by = filter(&json!({ "a.b": 1, "0.1": { "$containsi": "x" } })).unwrap();
         let _ = by.matches(Encoding::Cbor, &bytes);
         let _ = Filter::parse(&bytes, 0);

@@ -1,37 +1,37 @@
-//! The kinds of operations that are counted.
+//! The kinds of operations that metrics count.
 
 use crate::model::{AtomicWrite, MutationKind};
 
-/// The operations that are counted.
+/// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// A key read by `get` or `getMany`.
     Get,
-    /// As `get`, with the end: a call, of one key or many.
+    /// As `get`, with the expiry: a call of one key or many.
     GetWithExpiry,
     /// A page of a list.
     List,
     /// A count.
     Count,
-    /// When an entry ends.
+    /// The expiry of an entry.
     Ttl,
     /// A search.
     Search,
-    /// A write of one `set` and no more.
+    /// A write of exactly one `set`.
     Set,
-    /// A write of one `delete` and no more.
+    /// A write of exactly one `delete`.
     Delete,
-    /// A write of one change of an end and no more.
+    /// A write of exactly one change of an expiry.
     Touch,
-    /// A write of one message and no more.
+    /// A write of exactly one message.
     Enqueue,
     /// Any other write.
     Atomic,
     /// A deletion of many entries; each of its commits counts as a write too.
     DeleteMany,
-    /// The end of a received message.
+    /// The settlement of a received message.
     Settle,
-    /// A received message's lock that is to go on.
+    /// An extension of a received message's lock.
     Extend,
     /// A backup.
     Backup,
@@ -42,7 +42,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them, in the order of their numbers.
+    /// Every kind, in the order of their numbers.
     pub const ALL: [Self; 17] = [
         Self::Get,
         Self::GetWithExpiry,
@@ -63,7 +63,7 @@ impl Operation {
         Self::Vacuum,
     ];
 
-    /// Its name in metrics.
+    /// The name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Operation {
         }
     }
 
-    /// What a write is.
+    /// The kind of a write.
     #[must_use]
     pub fn of(write: &AtomicWrite) -> Self {
         match write.parts() {
