@@ -37,7 +37,7 @@ fn schema(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_of_denos_and_a_file_for_deno_are_alike() {
+fn files_of_deno_and_for_deno_are_equal() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = denos(directory.path());
     let refused = SqliteEngine::open(&path, true, Duration::ZERO).err().expect("not read-only");
@@ -92,7 +92,7 @@ fn feed(engine: &SqliteEngine) -> FeedState {
 }
 
 #[test]
-fn what_deno_commits_is_a_gap_of_the_feed() {
+fn commits_of_deno_are_a_gap_in_the_feed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = denos(directory.path());
     let engine = open(&path, None).expect("opened");
@@ -165,7 +165,7 @@ fn with_message(path: &Path) -> SqliteEngine {
 }
 
 #[test]
-fn messages_wait_where_deno_finds_them() {
+fn messages_wait_in_the_table_of_deno() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("made.sqlite3");
     let engine = with_message(&path);
@@ -203,7 +203,7 @@ fn messages_wait_where_deno_finds_them() {
 }
 
 #[test]
-fn what_a_deno_that_is_gone_has_claimed_comes_again() {
+fn messages_claimed_by_an_ended_deno_are_redelivered() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("made.sqlite3");
     let engine = with_message(&path);

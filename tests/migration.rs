@@ -36,7 +36,7 @@ const SCHEMA: &str = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FRO
                       WHERE name NOT LIKE 'sqlite_%' ORDER BY 1";
 
 #[test]
-fn every_older_format_becomes_the_present_one() {
+fn every_older_format_is_migrated() {
     let directory = tempfile::tempdir().expect("a directory");
     let fresh = directory.path().join("fresh.sqlite3");
     drop(open(&fresh, false).expect("a new file"));

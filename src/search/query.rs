@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_by_their_place() {
+    fn errors_name_their_position() {
         let table = [
             ("", 0, "expected a term, found the end"),
             ("   ", 3, "expected a term, found the end"),

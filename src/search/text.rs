@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_holds_itself_ends() {
+    fn a_cyclic_value_is_indexed() {
         let mut value = Value::new(Node::Null);
         let root = value.root_id();
         value.set(root, Node::Array(vec![root, root]));

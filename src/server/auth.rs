@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_good_as_it_was_issued_and_no_longer() {
+    fn a_token_is_valid_unchanged_and_until_its_expiry() {
         let signer = Signer::new().unwrap();
         let grant = Grant {
             database: uuid::Builder::from_random_bytes([7; 16]).into_uuid(),

@@ -13,7 +13,7 @@ use super::answer::Refusal;
 use super::auth::{self, Rights, TokenHash};
 use super::database::{AccessToken, Database, Description};
 use super::memory::ServerMemory;
-use super::options::{Place, Plan, Quotas};
+use super::options::{Plan, Quotas, ServedPath};
 use super::registry::Registry;
 use crate::model::{ACCESS_TOKENS_MAX, DATABASE_NAME_CHARS_MAX, DATABASES_MAX, Result};
 
@@ -21,9 +21,9 @@ use crate::model::{ACCESS_TOKENS_MAX, DATABASE_NAME_CHARS_MAX, DATABASES_MAX, Re
 /// because the token may be revoked, or the name reused, while the body arrives.
 #[derive(Clone, Debug)]
 pub(super) enum Requester {
-    /// Has the server's admin token.
+    /// By the server's admin token.
     Server,
-    /// Has an admin token of this database.
+    /// By an admin token of this database.
     Own(Uuid, TokenHash),
 }
 
@@ -63,12 +63,12 @@ const ONLY: &str = "";
 impl Catalog {
     pub(super) fn open(plan: &Plan) -> Result<Self> {
         let memory = ServerMemory::new();
-        let (registry, databases) = match &plan.place {
-            Place::Folder(folder) => {
+        let (registry, databases) = match &plan.served {
+            ServedPath::Folder(folder) => {
                 let (registry, databases) = Registry::open(folder, &memory)?;
                 (Some(registry), databases)
             }
-            Place::File { path, readonly, tokens, quotas } => {
+            ServedPath::File { path, readonly, tokens, quotas } => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 let token = |id: &str, rights, token: &String| {
                     let (id, hash) = (id.to_owned(), TokenHash::of(token));
@@ -269,7 +269,7 @@ fn make_token(rights: Rights) -> Result<(String, AccessToken)> {
     Ok((token, record))
 }
 
-/// A name is part of a URL unescaped, beside the server's own paths.
+/// A name is an unescaped part of URLs, and must differ from the server's own paths.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let chars = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());

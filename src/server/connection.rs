@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Serving;
 use super::answer::Body;
-use super::memory::Place;
+use super::memory::RequestPermit;
 use super::route::answer;
 use super::slots::Slot;
 use super::stall::Stall;
@@ -155,26 +155,26 @@ impl Flow {
 }
 
 /// A body in transfer.
-struct Held {
+struct TrackedBody {
     flow: Arc<Mutex<Flow>>,
     /// Whether its length was known from the start.
     is_whole: bool,
     under_way: UnderWay,
-    _place: Option<Place>,
+    _permit: Option<RequestPermit>,
 }
 
-impl Held {
-    fn new(body: Body, place: Option<Place>, under_way: UnderWay) -> Self {
+impl TrackedBody {
+    fn new(body: Body, permit: Option<RequestPermit>, under_way: UnderWay) -> Self {
         let left = body.size_hint().exact();
         let flow = Arc::new(Mutex::new(Flow { body, rest: Bytes::new() }));
         if left.is_some_and(|bytes| bytes > 0) {
             under_way.took(None);
         }
-        Self { flow, is_whole: left.is_some(), under_way, _place: place }
+        Self { flow, is_whole: left.is_some(), under_way, _permit: permit }
     }
 }
 
-impl HttpBody for Held {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -239,9 +239,9 @@ pub(super) async fn connection(
             }
             let serving = serving.clone();
             async move {
-                let (answer, place) = answer(serving, request).await;
-                let held = |body| Held::new(body, place, under_way);
-                Ok::<Response<Held>, Infallible>(answer.map(held))
+                let (answer, permit) = answer(serving, request).await;
+                let held = |body| TrackedBody::new(body, permit, under_way);
+                Ok::<Response<TrackedBody>, Infallible>(answer.map(held))
             }
         })
     };
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::server::answer::Draw;
 
-    async fn next(held: &mut Held) -> Option<Bytes> {
+    async fn next(held: &mut TrackedBody) -> Option<Bytes> {
         let piece = poll_fn(|context| Pin::new(&mut *held).poll_frame(context)).await;
         piece.map(|piece| piece.unwrap().into_data().unwrap())
     }
@@ -324,7 +324,7 @@ mod tests {
             let whole = |len| Body::Whole(Some(Bytes::from(vec![7; len])));
             for (body, begins) in [(whole(1), false), (whole(LONG), true), (parcel(LONG), true)] {
                 let work = Arc::new(Work::new());
-                let mut held = Held::new(body, None, UnderWay::new(&work));
+                let mut held = TrackedBody::new(body, None, UnderWay::new(&work));
                 if begins {
                     assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
                 }
@@ -343,7 +343,7 @@ mod tests {
         paused().block_on(async {
             let (sender, pieces) = mpsc::channel(2);
             let work = Arc::new(Work::new());
-            let mut held = Held::new(Body::Stream(pieces), None, UnderWay::new(&work));
+            let mut held = TrackedBody::new(Body::Stream(pieces), None, UnderWay::new(&work));
             sender.send(Bytes::from_static(b"short")).await.unwrap();
             sender.send(Bytes::from(vec![7; LONG])).await.unwrap();
             assert_eq!(next(&mut held).await.unwrap(), "short");

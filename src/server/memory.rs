@@ -60,12 +60,12 @@ pub(super) struct Memory {
 }
 
 /// Permits taken from both shares.
-struct Taken {
+struct Permits {
     own: OwnedSemaphorePermit,
     server: OwnedSemaphorePermit,
 }
 
-impl Taken {
+impl Permits {
     /// Takes `count` units of both, if they are free now.
     fn now(own: &Arc<Semaphore>, server: &Arc<Semaphore>, count: usize) -> Option<Self> {
         let count = u32::try_from(count).ok()?;
@@ -97,10 +97,10 @@ impl Taken {
     }
 }
 
-/// A running request's place.
-pub(super) struct Place(Arc<Memory>);
+/// The permit of a running request. Their number is bounded.
+pub(super) struct RequestPermit(Arc<Memory>);
 
-impl Drop for Place {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         self.0.server.requests.add_permits(1);
         self.0.own.requests.add_permits(1);
@@ -108,8 +108,8 @@ impl Drop for Place {
 }
 
 impl Memory {
-    /// Waits for a place for one more request, in the order of requests.
-    pub(super) async fn place(self: &Arc<Self>) -> Result<Place, Refusal> {
+    /// Waits for a permit for one more request, in the order of requests.
+    pub(super) async fn permit(self: &Arc<Self>) -> Result<RequestPermit, Refusal> {
         let (own, server) = (&self.own.requests, &self.server.requests);
         let now = own.try_acquire().ok().and_then(|own| Some((own, server.try_acquire().ok()?)));
         let (own, server) = match now {
@@ -123,7 +123,7 @@ impl Memory {
         };
         own.forget();
         server.forget();
-        Ok(Place(self.clone()))
+        Ok(RequestPermit(self.clone()))
     }
 
     /// A claim for at most `bytes_max` bytes. It holds nothing yet.
@@ -141,7 +141,7 @@ pub(super) struct Claim {
 }
 
 struct State {
-    taken: Option<Taken>,
+    taken: Option<Permits>,
     /// The last attempt had too little memory.
     lacked: bool,
 }
@@ -184,7 +184,7 @@ impl Claim {
         let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
         let taken = match count {
             0 => None,
-            _ => match timeout(wait, Taken::wait(own, server, count)).await {
+            _ => match timeout(wait, Permits::wait(own, server, count)).await {
                 Ok(taken) => taken,
                 Err(_) => return Err(busy().into()),
             },
@@ -239,13 +239,13 @@ impl Room for Claim {
             return Err(too_large(self.bytes_max));
         }
         let mut state = self.state.lock();
-        let has = state.taken.as_ref().map_or(0, Taken::count);
+        let has = state.taken.as_ref().map_or(0, Permits::count);
         let wanted = units(bytes).saturating_sub(has);
         if wanted == 0 {
             return Ok(());
         }
         let (own, server) = (&self.memory.own.units, &self.memory.server.units);
-        let Some(more) = Taken::now(own, server, wanted) else {
+        let Some(more) = Permits::now(own, server, wanted) else {
             state.lacked = true;
             return Err(busy());
         };
@@ -260,7 +260,7 @@ impl Room for Claim {
 /// Bytes and their memory.
 struct Counted {
     vec: Vec<u8>,
-    _taken: Taken,
+    _taken: Permits,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_database_takes_all_and_all_take_no_more_than_there_is() {
+    fn shares_bound_each_database_and_the_server() {
         run(async {
             let server = ServerMemory::new();
             let all: Vec<_> = (0..5).map(|_| server.share().claim(usize::MAX)).collect();
@@ -336,15 +336,15 @@ mod tests {
             assert!(first.iter().all(|claim| claim.holds(DATABASE_MEMORY_BYTES_MAX).is_ok()));
             assert!(last.holds(SHORT_BYTES_MAX + 1).is_err());
             let (one, two, three) = (server.share(), server.share(), server.share());
-            let mut places = Vec::new();
+            let mut permits = Vec::new();
             for memory in [&one, &two] {
                 for _ in 0..DATABASE_REQUESTS_MAX {
-                    places.push(memory.place().await.ok().unwrap());
+                    permits.push(memory.permit().await.ok().unwrap());
                 }
             }
-            assert!(one.place().await.is_err() && three.place().await.is_err());
-            let (place, ()) = tokio::join!(one.place(), async { places.truncate(1) });
-            assert!(place.is_ok());
+            assert!(one.permit().await.is_err() && three.permit().await.is_err());
+            let (permit, ()) = tokio::join!(one.permit(), async { permits.truncate(1) });
+            assert!(permit.is_ok());
         });
     }
 }

@@ -81,7 +81,7 @@ pub struct ServerOptions {
 
 /// The served file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ServedPath {
     /// One database.
     File { path: PathBuf, readonly: bool, tokens: FileTokens, quotas: Quotas },
     /// Many databases.
@@ -97,7 +97,7 @@ pub(super) struct FileTokens {
 
 /// Validated options.
 pub(super) struct Plan {
-    pub(super) place: Place,
+    pub(super) served: ServedPath,
     pub(super) listen: String,
     pub(super) admin_token: Option<String>,
     pub(super) tls: Option<TlsFiles>,
@@ -128,7 +128,7 @@ impl ServerOptions {
             token.as_deref().map_or(Ok(()), |token| check_token(name, token))?;
         }
         let folder = is_folder(&self.path);
-        let place = if folder { self.folder()? } else { self.file()? };
+        let served = if folder { self.folder()? } else { self.file()? };
         let listen = if self.listen.is_empty() { "127.0.0.1:4512".into() } else { self.listen };
         let data_token_ms = self.data_token_ms.unwrap_or(DATA_TOKEN_MS_DEFAULT);
         if !(DATA_TOKEN_MS_MIN..=DATA_TOKEN_MS_MAX).contains(&data_token_ms) {
@@ -142,7 +142,7 @@ impl ServerOptions {
             return Err(Error::invalid("connectionsMax must be at least 1: 0 given"));
         }
         Ok(Plan {
-            place,
+            served,
             listen,
             admin_token: self.admin_token,
             tls: self.tls,
@@ -152,7 +152,7 @@ impl ServerOptions {
         })
     }
 
-    fn folder(&self) -> Result<Place> {
+    fn folder(&self) -> Result<ServedPath> {
         let of_files = [
             ("accessToken", self.access_token.is_some()),
             ("readToken", self.read_token.is_some()),
@@ -171,10 +171,10 @@ impl ServerOptions {
                 "adminToken is missing: a folder's databases are made by the admin API",
             ));
         }
-        Ok(Place::Folder(self.path.clone()))
+        Ok(ServedPath::Folder(self.path.clone()))
     }
 
-    fn file(&self) -> Result<Place> {
+    fn file(&self) -> Result<ServedPath> {
         if self.admin_token.is_some() {
             return Err(Error::invalid(format!(
                 "adminToken is for a folder of databases, and {} is a file; a folder that is to be \
@@ -194,7 +194,7 @@ impl ServerOptions {
         }
         let tokens = FileTokens { write, read: self.read_token.clone() };
         let (path, readonly, quotas) = (self.path.clone(), self.readonly, self.quotas);
-        Ok(Place::File { path, readonly, tokens, quotas })
+        Ok(ServedPath::File { path, readonly, tokens, quotas })
     }
 }
 

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_s_worth_may_come_at_once_and_then_as_time_goes() {
+    fn a_burst_of_one_second_is_allowed() {
         let at = Duration::from_millis;
         let mut bucket = Bucket::default();
         let took = (0..20).filter(|_| bucket.take(10, at(5000)).is_ok()).count();

@@ -161,7 +161,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Database files that the registry does not list: left by a server that ended during a drop.
+    /// Database files that the registry does not list, left by a server that ended while it dropped
+    /// them.
     fn strays(&self, databases: &[Arc<Database>]) -> Vec<PathBuf> {
         let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_stray = |path: &PathBuf| {
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_databases_without_a_record_are_found_and_left_alone() {
+    fn unlisted_database_files_are_reported_and_kept() {
         let folder = tempfile::TempDir::new().unwrap();
         let (registry, none) = Registry::open(folder.path(), &ServerMemory::new()).unwrap();
         let stray = registry.file_of(uuid::Builder::from_random_bytes([7; 16]).into_uuid());

@@ -11,7 +11,7 @@ use hyper::{Method, Request, StatusCode};
 
 use super::answer::{Answer, Refusal, text};
 use super::auth::Rights;
-use super::memory::Place;
+use super::memory::RequestPermit;
 use super::request::{body_of, only, read};
 use super::{Serving, admin, data, exchange, extension, watch};
 use crate::model::{METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BYTES_MAX};
@@ -20,12 +20,12 @@ use crate::model::{METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BYTES_MAX};
 pub(super) async fn answer(
     serving: Arc<Serving>,
     request: Request<Incoming>,
-) -> (Answer, Option<Place>) {
+) -> (Answer, Option<RequestPermit>) {
     let (head, body) = request.into_parts();
     let (method, path) = (head.method.clone(), head.uri.path().to_owned());
     let begun = std::time::Instant::now();
-    let mut place = None;
-    let answer = match route(&serving, head, body, &mut place).await {
+    let mut permit = None;
+    let answer = match route(&serving, head, body, &mut permit).await {
         Ok(answer) => answer,
         Err(refusal) => {
             let again = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
@@ -37,7 +37,7 @@ pub(super) async fn answer(
     };
     let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
     tracing::debug!(%method, path, status, ms, "request");
-    (answer, place)
+    (answer, permit)
 }
 
 /// Delays the answer to a client that is over a quota or finds no room. A client that repeats at
@@ -48,12 +48,12 @@ async fn hold(serving: &Serving) {
     let _either = tokio::time::timeout(pause, closing.wait_for(|closing| *closing)).await;
 }
 
-/// `place` gets the request's place among the running ones, if it needs one.
+/// `permit` gets the request's place among the running ones, if it needs one.
 async fn route(
     serving: &Arc<Serving>,
     head: Parts,
     body: Incoming,
-    place: &mut Option<Place>,
+    permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
     let path = head.uri.path().to_owned();
     match path.as_str() {
@@ -70,13 +70,13 @@ async fn route(
         }
         "/v2/snapshot_read" | "/v2/atomic_write" | "/v2/watch" => {
             only(&head, &[Method::POST])?;
-            data_path(serving, &head, body, path.trim_start_matches("/v2/"), place).await
+            data_path(serving, &head, body, path.trim_start_matches("/v2/"), permit).await
         }
         _ if path.starts_with("/v2/openkv/") => {
-            let asked = extension::asked(path.trim_start_matches("/v2/"));
-            let asked = asked.ok_or_else(Refusal::not_found)?;
+            let kind = extension::kind_of(path.trim_start_matches("/v2/"));
+            let kind = kind.ok_or_else(Refusal::not_found)?;
             only(&head, &[Method::POST])?;
-            extension::route(serving, &head, body, asked, place).await
+            extension::route(serving, &head, body, kind, permit).await
         }
         _ if path.starts_with("/v1/admin/") => admin::route(serving, head, body, &path).await,
         _ => {
@@ -96,7 +96,7 @@ async fn route(
             only(&head, &[Method::POST])?;
             let who = exchange::authorize(serving, name, &head)?;
             who.0.take_operation()?;
-            *place = Some(who.0.memory.place().await?);
+            *permit = Some(who.0.memory.permit().await?);
             let body = read(body, METADATA_BYTES_MAX).await?;
             exchange::exchange(serving, who, (&head.uri, &head.headers), &body)
         }
@@ -108,20 +108,20 @@ async fn data_path(
     head: &Parts,
     body: Incoming,
     method: &str,
-    place: &mut Option<Place>,
+    permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
     let (database, grant) = data::authorize(serving, head)?;
     let needed = if method == "atomic_write" { Rights::Write } else { Rights::Read };
     database.allows(grant.rights, needed)?;
     database.take_operation()?;
-    *place = Some(database.memory.place().await?);
+    *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(&database, body, REQUEST_BYTES_MAX).await?;
     data::still(&database, &grant)?;
     match method {
         "snapshot_read" => data::snapshot_read(&database, &body).await,
         "atomic_write" => data::atomic_write(&database, &body).await,
         _ => {
-            *place = None;
+            *permit = None;
             watch::watch(serving, &database, &grant, (&body, claim)).await
         }
     }

@@ -1,4 +1,4 @@
-//! Which connections a server keeps when it has as many as it may.
+//! Decides which connections a server keeps at its maximum.
 //!
 //! Duty: one slot for each connection, up to a maximum; at the maximum a new connection takes the
 //! slot of the oldest connection that has never shown a valid token.

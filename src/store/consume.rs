@@ -1,4 +1,4 @@
-//! What consumers ask of the writer thread: messages, settlements and lock renewals.
+//! The requests of consumers to the writer thread: messages, settlements and lock renewals.
 
 use super::listener::Listener;
 use super::lock_request::{LockRequest, Reply};

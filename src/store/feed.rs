@@ -81,7 +81,7 @@ struct Registry {
 
 struct Feed {
     range: Arc<KeyRange>,
-    place: Place,
+    progress: FeedProgress,
     state: State,
     news: News,
     /// A peek is running.
@@ -110,7 +110,7 @@ impl Feed {
     }
 
     fn is_at(&self, version: u64) -> bool {
-        matches!(self.place, Place::At(position) if position == version)
+        matches!(self.progress, FeedProgress::At(position) if position == version)
     }
 
     fn is_idle(&self) -> bool {
@@ -119,7 +119,7 @@ impl Feed {
 }
 
 /// How far a feed has reported changes.
-enum Place {
+enum FeedProgress {
     /// The feed is being opened, to continue after this commit if one is given.
     Opening(Option<u64>),
     /// Everything up to this commit is reported.
@@ -128,7 +128,7 @@ enum Place {
     Failed(Error),
 }
 
-impl Place {
+impl FeedProgress {
     /// Whether the position is known and differs from `after`.
     fn has_left(&self, after: u64) -> bool {
         matches!(self, Self::At(position) if *position != after)
@@ -139,7 +139,7 @@ enum State {
     /// No call waits.
     Idle,
     /// A call waits for changes.
-    Asked(FeedReply),
+    Waiting(FeedReply),
     /// A read is running.
     Reading,
 }
@@ -165,9 +165,11 @@ impl Feeds {
         let mut registry = self.registry.lock();
         registry.next_id += 1;
         let id = registry.next_id;
-        let (range, place) = (Arc::new(range), Place::Opening(since));
+        let (range, progress) = (Arc::new(range), FeedProgress::Opening(since));
         let (state, news, tries) = (State::Idle, News::None, Tries::default());
-        registry.feeds.insert(id, Feed { range, place, state, news, peeking: false, room, tries });
+        registry
+            .feeds
+            .insert(id, Feed { range, progress, state, news, peeking: false, room, tries });
         id
     }
 
@@ -176,10 +178,10 @@ impl Feeds {
         let mut registry = self.registry.lock();
         let Some(feed) = registry.feeds.get_mut(&id) else { return };
         let opened_at = last.as_ref().ok().copied();
-        feed.place = match (&feed.place, last) {
-            (Place::Opening(since), Ok(last)) => Place::At(since.unwrap_or(last)),
+        feed.progress = match (&feed.progress, last) {
+            (FeedProgress::Opening(since), Ok(last)) => FeedProgress::At(since.unwrap_or(last)),
             (_, Ok(_)) => return,
-            (_, Err(error)) => Place::Failed(error),
+            (_, Err(error)) => FeedProgress::Failed(error),
         };
         // Without `since` a new feed is up to date, unless a commit was announced meanwhile: that
         // commit may be before or after the opening.
@@ -197,11 +199,9 @@ impl Feeds {
     /// The commit up to which a waiting feed is up to date.
     pub(super) fn position(&self, id: Id) -> Option<u64> {
         match self.registry.lock().feeds.get(&id) {
-            Some(Feed { place: Place::At(at), state: State::Asked(_), news, .. })
-                if *news == News::None =>
-            {
-                Some(*at)
-            }
+            Some(Feed {
+                progress: FeedProgress::At(at), state: State::Waiting(_), news, ..
+            }) if *news == News::None => Some(*at),
             _ => None,
         }
     }
@@ -213,7 +213,7 @@ impl Feeds {
             reply(Ok(None));
             return;
         };
-        feed.state = State::Asked(reply);
+        feed.state = State::Waiting(reply);
         if feed.peeking {
             // The peek may have found the change that this call asks for.
             feed.heard(News::Perhaps);
@@ -230,7 +230,7 @@ impl Feeds {
         if removed.as_ref().is_some_and(|feed| feed.tries.have_failed()) {
             self.health.works(Part::Streams);
         }
-        if let Some(Feed { state: State::Asked(reply), .. }) = removed {
+        if let Some(Feed { state: State::Waiting(reply), .. }) = removed {
             reply(Ok(None));
         }
         was_there
@@ -249,14 +249,14 @@ impl Feeds {
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (id, feed) in &mut registry.feeds {
             // A read may have reported the commit before its announcement.
-            if matches!(feed.place, Place::At(position) if position >= after) {
+            if matches!(feed.progress, FeedProgress::At(position) if position >= after) {
                 continue;
             }
             let up_to_date = feed.is_at(before);
             let first = touched.partition_point(|key| **key < feed.range.start);
             let hit = touched.get(first).is_some_and(|key| **key < feed.range.end);
             if !hit && up_to_date {
-                feed.place = Place::At(after);
+                feed.progress = FeedProgress::At(after);
                 continue;
             }
             // A running read may report the commit.
@@ -288,7 +288,7 @@ impl Feeds {
         let mut told = Vec::new();
         for feed in self.registry.lock().feeds.values_mut() {
             match std::mem::replace(&mut feed.state, State::Idle) {
-                State::Asked(reply) => {
+                State::Waiting(reply) => {
                     feed.heard(News::Perhaps);
                     told.push(reply);
                 }
@@ -329,7 +329,7 @@ impl Feeds {
     /// The read or peek that a feed needs, if any. The caller holds the registry's lock.
     fn follow(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
         match (&feed.state, feed.news) {
-            (State::Asked(_), News::Perhaps | News::Some) => self.look(id, feed),
+            (State::Waiting(_), News::Perhaps | News::Some) => self.look(id, feed),
             (State::Idle, News::Perhaps) if !feed.peeking => self.peek(id, feed),
             _ => None,
         }
@@ -337,13 +337,13 @@ impl Feeds {
 
     /// The read that answers a waiting call.
     fn look(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
-        let position = match &feed.place {
-            Place::Opening(_) => return None,
-            Place::At(position) => Ok(*position),
-            Place::Failed(error) => Err(error.clone()),
+        let position = match &feed.progress {
+            FeedProgress::Opening(_) => return None,
+            FeedProgress::At(position) => Ok(*position),
+            FeedProgress::Failed(error) => Err(error.clone()),
         };
         let reply = match std::mem::replace(&mut feed.state, State::Reading) {
-            State::Asked(reply) => reply,
+            State::Waiting(reply) => reply,
             other => {
                 feed.state = other;
                 return None;
@@ -369,7 +369,7 @@ impl Feeds {
     /// Checks for changes in the range of a feed without a waiting call. If there are none, the
     /// position advances, so that the feed does not fall behind the log.
     fn peek(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
-        let Place::At(after) = feed.place else { return None };
+        let FeedProgress::At(after) = feed.progress else { return None };
         (feed.news, feed.peeking) = (News::None, true);
         let (range, myself) = (feed.range.clone(), self.myself.clone());
         Some(Box::new(move |snapshot| {
@@ -385,7 +385,7 @@ impl Feeds {
         let Some(feed) = registry.feeds.get_mut(&id) else { return };
         feed.peeking = false;
         match quiet {
-            Ok(Some(version)) if feed.is_at(after) => feed.place = Place::At(version),
+            Ok(Some(version)) if feed.is_at(after) => feed.progress = FeedProgress::At(version),
             Ok(Some(_)) => {}
             Ok(None) if feed.is_at(after) && feed.is_idle() => feed.heard(News::Some),
             // The position has advanced, or the read failed: the next commit starts another peek.
@@ -402,8 +402,8 @@ impl Feeds {
         let answer = match (registry.feeds.get_mut(&id), told) {
             (None, _) => Ok(None),
             // The position has advanced meanwhile, and the log need not reach back to the old one.
-            (Some(feed), Err(_)) if after.is_some_and(|after| feed.place.has_left(after)) => {
-                feed.state = State::Asked(reply);
+            (Some(feed), Err(_)) if after.is_some_and(|after| feed.progress.has_left(after)) => {
+                feed.state = State::Waiting(reply);
                 let look = self.look(id, feed);
                 drop(registry);
                 self.send(look);
@@ -419,7 +419,7 @@ impl Feeds {
                     self.health.failed(Part::Streams, &error, self.env.now_ms());
                     let pause = feed.tries.failed(now);
                     if !feed.tries.is_lost(now) {
-                        feed.state = State::Asked(reply);
+                        feed.state = State::Waiting(reply);
                         drop(registry);
                         self.look_after(id, pause);
                         return;
@@ -437,16 +437,16 @@ impl Feeds {
                     self.health.works(Part::Streams);
                 }
                 // Other commits may have advanced the position during the read.
-                let moved = match feed.place {
-                    Place::At(position) => position,
-                    Place::Opening(_) | Place::Failed(_) => 0,
+                let moved = match feed.progress {
+                    FeedProgress::At(position) => position,
+                    FeedProgress::Opening(_) | FeedProgress::Failed(_) => 0,
                 };
-                feed.place = Place::At(batch.version.max(moved));
+                feed.progress = FeedProgress::At(batch.version.max(moved));
                 if more {
                     feed.heard(News::Perhaps);
                 }
                 if batch.changes.is_empty() {
-                    feed.state = State::Asked(reply);
+                    feed.state = State::Waiting(reply);
                     let job = self.follow(id, feed);
                     drop(registry);
                     self.send(job);

@@ -1,4 +1,4 @@
-//! Which of the waiting writes share a transaction.
+//! Decides which waiting writes share a transaction.
 //!
 //! All writes of a transaction share its wait for other processes. So writes with different bounds
 //! for that wait do not share one. Settlements and renewals do not share one with writes whose
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_and_renewals_are_no_less_patient_than_usual() {
+    fn settlements_and_renewals_wait_at_least_the_default() {
         let usual = BUSY_TIMEOUT_MS_DEFAULT;
         assert_eq!(group(&[0, 0], true, false), (0, true, usual));
         assert_eq!(group(&[0, 0], true, true), (2, false, 0));

@@ -1,4 +1,4 @@
-//! Which background parts of a store fail, and when they retry.
+//! Records which background parts of a store fail, and when they retry.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub enum Part {
     Announcements,
     /// Reading the states of watches and the batches of change feeds.
     Streams,
-    /// Reading from the file what is due: messages, expiries, indexes to build.
+    /// Reading due times from the file: messages, expiries, indexes to build.
     Agenda,
     /// Deleting expired entries, and dead letters after their retention.
     Sweep,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_told_when_all_tries_of_a_while_have_failed() {
+    fn callers_get_the_error_after_a_time_of_failures() {
         let start = Instant::now();
         let most = Duration::from_millis(BACKGROUND_FAILING_MS_MAX);
         let mut tries = Tries::default();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_named_since_its_first_failure_and_by_its_last_until_it_works() {
+    fn a_failing_part_has_its_first_time_and_last_error() {
         let health = Health::default();
         let error = |text: &str| Error::new(Kind::Unavailable, text);
         health.failed(Part::Sweep, &error("first"), 5);

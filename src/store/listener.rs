@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_takes_nothing_is_dealt_little() {
+    fn a_connection_that_takes_nothing_gets_few_messages() {
         let most = REMOTE_AHEAD_MESSAGES * 3;
         let mut listener = remote(most, most);
         let dispatch = |listener: &mut Listener| {

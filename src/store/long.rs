@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::model::{Env, Error, Kind, LONG_READER_IDLE_MS, LONG_READERS_MAX, Result};
 
 /// A queued job and its bounds.
-struct Sent {
+struct QueuedRead {
     patience: Arc<Patience>,
     job: ReadJob,
 }
@@ -36,7 +36,7 @@ pub(super) struct LongReads {
 
 #[derive(Default)]
 struct Pool {
-    waiting: VecDeque<Sent>,
+    waiting: VecDeque<QueuedRead>,
     /// Threads that take jobs.
     serving: usize,
     /// Threads of `serving` that wait for a job.
@@ -64,7 +64,7 @@ impl LongReads {
             drop(pool);
             return job(Err(Error::closed()));
         }
-        pool.waiting.push_back(Sent { patience, job });
+        pool.waiting.push_back(QueuedRead { patience, job });
         if pool.idle >= pool.waiting.len() {
             self.arrived.notify_one();
             return;
@@ -109,7 +109,7 @@ impl LongReads {
     }
 
     /// The next job; `None` after the idle time, or when closed.
-    fn next(&self, reader: &mut Option<Box<dyn Reader>>) -> Option<Sent> {
+    fn next(&self, reader: &mut Option<Box<dyn Reader>>) -> Option<QueuedRead> {
         if let Some(sent) = self.pool.lock().waiting.pop_front() {
             return Some(sent);
         }
@@ -135,7 +135,11 @@ impl LongReads {
         }
     }
 
-    fn carry_out(&self, Sent { patience, job }: Sent, kept: &mut Option<Box<dyn Reader>>) {
+    fn carry_out(
+        &self,
+        QueuedRead { patience, job }: QueuedRead,
+        kept: &mut Option<Box<dyn Reader>>,
+    ) {
         let reader = match kept {
             Some(reader) => reader,
             None => match (self.make_reader)() {

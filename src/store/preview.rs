@@ -1,5 +1,5 @@
-//! Previews of a write: what it would leave under a key, without writing. A transaction reads its
-//! own writes by the rules of a commit.
+//! Previews of a write: the entry that it would leave, without writing. A transaction reads its own
+//! writes by the rules of a commit.
 
 use uuid::Uuid;
 

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn work_without_result_waits_and_work_due_later_does_not() {
+    fn work_without_result_is_paused() {
         let mut due = Due::at(Some(5));
         due.tried_in_vain(10);
         assert_eq!(due.next_ms(), Some(10 + FRUITLESS_PAUSE_MS));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn each_further_failure_waits_longer_up_to_a_bound_and_a_success_ends_that() {
+    fn pauses_after_failures_double_up_to_a_bound() {
         let error = Error::new(Kind::Unavailable, "the disk is full");
         let mut due = Due::at(Some(5));
         let mut failed = || {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_queue_of_which_no_claim_brought_anything_waits() {
+    fn only_queues_with_empty_claims_are_paused() {
         let mut timers = Timers::default();
         ["a", "b"].iter().for_each(|queue| timers.set_queue(queue, Some(0)));
         let claims = [claim("a"), claim("a"), claim("b")];

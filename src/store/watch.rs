@@ -1,4 +1,4 @@
-//! Watches: marked by commits by key, answered with entries.
+//! Watches: a commit marks those of its keys; a read answers them with entries.
 //!
 //! A caller pulls a watch: each call of `next` gets one state, so a slow caller costs nothing and
 //! sees the newest state when it calls again. A commit only marks the watch. A read then compares
@@ -20,7 +20,7 @@ use super::read::{ReadJob, Reads, Room};
 use super::write_queue::WriteQueue;
 use crate::engine::Snapshot;
 use crate::model::{Entry, Env, Error, Id, Key, Result, Versionstamp, WatchReply};
-use known::{Changed, Known, Span};
+use known::{Changed, KnownEntries, Span};
 
 /// All watches of a store.
 pub(super) struct Watches {
@@ -58,7 +58,7 @@ struct Watch {
     /// The keys that this process wrote since the last read began.
     changed: Changed,
     /// The result of the last read, if it is worth keeping and no read is running.
-    known: Option<Known>,
+    known: Option<KnownEntries>,
     /// Consecutive failed reads.
     tries: Tries,
     /// Number of the last read that was started.
@@ -69,7 +69,7 @@ enum State {
     /// No call waits.
     Idle,
     /// A call waits for a new state.
-    Asked(WatchReply),
+    Waiting(WatchReply),
     /// A read is running.
     Reading,
 }
@@ -138,7 +138,7 @@ impl Watches {
             reply(Ok(None));
             return;
         };
-        watch.state = State::Asked(reply);
+        watch.state = State::Waiting(reply);
         let look = if watch.dirty { self.look(id, watch) } else { None };
         drop(registry);
         self.send(look);
@@ -163,7 +163,7 @@ impl Watches {
             if watch.tries.have_failed() {
                 self.health.works(Part::Streams);
             }
-            if let State::Asked(reply) = watch.state {
+            if let State::Waiting(reply) = watch.state {
                 reply(Ok(None));
             }
         }
@@ -224,7 +224,7 @@ impl Watches {
         let mut told = Vec::new();
         for watch in self.registry.lock().watches.values_mut() {
             match std::mem::replace(&mut watch.state, State::Idle) {
-                State::Asked(reply) => {
+                State::Waiting(reply) => {
                     watch.dirty = true;
                     told.push(reply);
                 }
@@ -275,10 +275,10 @@ impl Watches {
 
     /// The read that answers a waiting call. The caller holds the registry's lock.
     fn look(&self, id: Id, watch: &mut Watch) -> Option<ReadJob> {
-        if !matches!(watch.state, State::Asked(_)) {
+        if !matches!(watch.state, State::Waiting(_)) {
             return None;
         }
-        let State::Asked(reply) = std::mem::replace(&mut watch.state, State::Reading) else {
+        let State::Waiting(reply) = std::mem::replace(&mut watch.state, State::Reading) else {
             return None;
         };
         watch.dirty = false;
@@ -300,7 +300,7 @@ impl Watches {
     }
 
     /// The known entries of a watch in a snapshot of that commit, and the places to read again.
-    fn known(&self, id: Id, version: u64) -> Option<(Known, Vec<usize>)> {
+    fn known(&self, id: Id, version: u64) -> Option<(KnownEntries, Vec<usize>)> {
         let mut registry = self.registry.lock();
         let announced = registry.announced;
         let watch = registry.watches.get_mut(&id)?;
@@ -314,7 +314,7 @@ impl Watches {
     fn looked(
         &self,
         (id, number): (Id, u64),
-        found: Result<(Vec<Option<Entry>>, Option<Known>)>,
+        found: Result<(Vec<Option<Entry>>, Option<KnownEntries>)>,
         touched: bool,
         reply: WatchReply,
     ) {
@@ -344,7 +344,7 @@ impl Watches {
                         self.health.failed(Part::Streams, &error, self.env.now_ms());
                         let pause = watch.tries.failed(now);
                         if !watch.tries.is_lost(now) {
-                            watch.state = State::Asked(reply);
+                            watch.state = State::Waiting(reply);
                             drop(registry);
                             self.later(id, pause);
                             return;
@@ -366,7 +366,7 @@ impl Watches {
                         entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
                     let news = touched || watch.last.as_ref() != Some(&stamps);
                     if !news {
-                        watch.state = State::Asked(reply);
+                        watch.state = State::Waiting(reply);
                         let look = if watch.dirty { self.look(id, watch) } else { None };
                         drop(registry);
                         self.send(look);

@@ -247,7 +247,7 @@ fn deadline() -> Instant {
 /// Who happens to share a transaction with whom must not show, not even in entries that have ended
 /// when they are written.
 #[test]
-fn grouping_does_not_show() {
+fn grouping_does_not_change_outcomes() {
     for seed in seeds() {
         let _named = Named(seed);
         let mut rng = Rng::new(seed);

@@ -40,7 +40,7 @@ fn databases_and_tokens_outlive_the_server() {
 }
 
 #[test]
-fn a_withdrawn_token_is_good_for_nothing_at_once() {
+fn a_revoked_token_is_rejected_at_once() {
     let served = folder();
     let admin = served.create("app", "{}");
     let made =

@@ -45,7 +45,7 @@ fn alive_after_all_were_accepted(connections: &mut [TcpStream]) -> usize {
 }
 
 #[test]
-fn connections_without_a_token_do_not_keep_clients_out() {
+fn connections_without_a_token_do_not_block_clients() {
     let served = small();
     let mut anonymous: Vec<_> = (0..CONNECTIONS_MAX + 4).map(|_| dial(&served)).collect();
     let alive = alive_after_all_were_accepted(&mut anonymous);

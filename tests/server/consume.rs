@@ -149,7 +149,7 @@ fn messages_come_in_order_and_never_more_than_there_are_credits() {
 }
 
 #[test]
-fn a_connection_that_is_gone_leaves_its_locks_and_nothing_else() {
+fn a_closed_connection_keeps_only_its_locks() {
     let served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
     let mut gone = consume(&session, &asked(2000, 2, 2));
@@ -174,7 +174,7 @@ fn a_connection_that_is_gone_leaves_its_locks_and_nothing_else() {
 }
 
 #[test]
-fn what_a_connection_did_not_take_goes_back_unused() {
+fn messages_that_a_connection_did_not_take_are_put_back() {
     let served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
     // Large messages, more than the connection can take: the client does not read.
@@ -227,7 +227,7 @@ fn a_message_that_fits_no_frame_fails_and_those_beside_it_arrive() {
 }
 
 #[test]
-fn a_stream_ends_when_it_is_told_to_and_with_its_token() {
+fn a_stream_ends_on_request_and_with_its_token() {
     let served = file(|options| options.data_token_ms = Some(1500));
     let (here, session) = (beside(&served), served.session("/", ACCESS));
     let mut told = consume(&session, &asked(600_000, 10, 10));
@@ -257,7 +257,7 @@ fn received(reply: &Reply) -> Option<Delivery> {
 }
 
 #[test]
-fn one_message_now_or_when_it_comes_or_none() {
+fn receive_returns_a_due_message_waits_or_returns_none() {
     let served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
     assert_eq!(received(&poll(&session, 1, 0)), None);
@@ -290,7 +290,7 @@ fn one_message_now_or_when_it_comes_or_none() {
 }
 
 #[test]
-fn strangers_are_refused() {
+fn requests_without_rights_are_rejected() {
     let served = file(|options| options.quotas.watches = Some(1));
     let (reader, session) = (served.session("/", READ), served.session("/", ACCESS));
     let good = write_consume(&asked(5000, 10, 10));
@@ -315,7 +315,7 @@ fn strangers_are_refused() {
 }
 
 #[test]
-fn a_server_that_closes_ends_its_consumers_and_gives_back() {
+fn a_closing_server_ends_consumers_and_puts_messages_back() {
     let mut served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
     let mut consumers: Vec<_> =

@@ -45,7 +45,7 @@ pub(crate) fn call(client: &Client, command: Command, frame: &[u8]) -> Result<Ve
 }
 
 #[test]
-fn only_a_client_that_asks_gets_the_extensions() {
+fn only_clients_that_request_extensions_get_them() {
     let served = file(|_| ());
     let bearer = format!("Bearer {ACCESS}");
     let offer = metadata::write_request(&Version::ALL);
@@ -163,7 +163,7 @@ fn an_index_has_a_prefix_that_is_a_key() {
 }
 
 #[test]
-fn an_error_of_the_store_is_the_same_one_here() {
+fn errors_of_the_store_are_passed_on() {
     let served = file(|_| ());
     let client = connect(&served, ACCESS);
     // A filter that is no object.
@@ -195,7 +195,7 @@ fn limits_are_a_list_of_numbers() {
 
 /// Counts of clients that had gone were executed one after the other, and all other reads waited.
 #[test]
-fn reads_of_clients_that_are_gone_are_dropped() {
+fn reads_of_disconnected_clients_are_dropped() {
     let database = open(&Target::Memory).expect("a database");
     let ask = |command, frame: &[u8], wanted: bool| {
         let (tell, told) = channel();

@@ -77,7 +77,7 @@ fn values(changes: &[Change]) -> Vec<Option<Vec<u8>>> {
 }
 
 #[test]
-fn every_change_is_told_once_and_in_order() {
+fn every_change_is_sent_once_and_in_order() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let before = stamp(session.set("a0", b"before"));
@@ -103,7 +103,7 @@ fn every_change_is_told_once_and_in_order() {
 }
 
 #[test]
-fn a_reader_that_comes_late_finds_everything() {
+fn a_late_reader_gets_every_change() {
     const COMMITS: usize = 400;
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
@@ -123,7 +123,7 @@ fn a_reader_that_comes_late_finds_everything() {
 }
 
 #[test]
-fn a_gap_is_told_before_the_stream_ends() {
+fn a_gap_is_reported_before_the_stream_ends() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let before = stamp(session.set("a", b"1"));
@@ -138,7 +138,7 @@ fn a_gap_is_told_before_the_stream_ends() {
 }
 
 #[test]
-fn a_database_that_cannot_log_says_so() {
+fn a_database_that_cannot_log_reports_it() {
     let served = file(|_| ());
     served.session("/", ACCESS).set("a", b"1");
     let path = served.folder.path().join("kv.sqlite3");
@@ -172,7 +172,7 @@ fn a_feed_needs_the_right_to_read() {
 }
 
 #[test]
-fn a_request_that_is_none_is_refused() {
+fn a_malformed_request_is_rejected() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let good = write_request(&range("a"), Some(Versionstamp::new(1)));
@@ -261,7 +261,7 @@ fn a_server_that_closes_ends_its_feeds() {
 }
 
 #[test]
-fn a_feed_that_waits_is_told_how_far_it_is() {
+fn a_waiting_feed_gets_its_position() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let mut feed = Feed::open(&session, "a", None);

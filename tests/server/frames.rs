@@ -78,7 +78,7 @@ fn checked(names: [&str; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn which_checks_failed_is_told_to_clients_that_ask_for_results_and_to_no_others() {
+fn failed_checks_are_sent_only_to_clients_that_request_results() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     write(&session, &[set(key("here").as_bytes(), 3, b"1")]);
@@ -116,7 +116,7 @@ fn a_thousand_keys_are_one_state_and_more_are_refused() {
 }
 
 #[test]
-fn a_page_of_large_values_is_cut_and_says_so() {
+fn a_page_of_large_values_is_truncated_and_marked() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let large = vec![7; 3 << 20];
@@ -155,7 +155,7 @@ fn values_that_other_clients_cannot_read_are_not_written() {
 
 /// A commit writes its UUID over 36 characters, which must be characters of a text.
 #[test]
-fn a_placeholder_is_in_text() {
+fn placeholders_must_be_in_text() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let nil = b"00000000-0000-0000-0000-000000000000";
@@ -203,7 +203,7 @@ fn a_placeholder_is_in_text() {
 /// Each place was checked by decoding the whole value three times, on a thread that serves all
 /// requests: a small body kept the server busy for hours.
 #[test]
-fn many_placeholders_of_a_long_value_are_one_walk() {
+fn many_placeholders_of_a_long_value_need_one_pass() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let patched = |items: u32, places: u32| {
@@ -231,7 +231,7 @@ fn many_placeholders_of_a_long_value_are_one_walk() {
 }
 
 #[test]
-fn a_watch_in_frames_has_many_keys_and_tells_of_touches_if_it_is_raw() {
+fn a_watch_in_frames_has_many_keys_and_a_raw_mode() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let keys: Vec<_> = (0..1000).map(|n| key(&format!("key {n}"))).collect();
@@ -259,7 +259,7 @@ fn a_watch_in_frames_has_many_keys_and_tells_of_touches_if_it_is_raw() {
 }
 
 #[test]
-fn frames_that_are_none_are_refused_and_nothing_else() {
+fn only_malformed_frames_are_rejected() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let good = with_count(1, &set(key("a").as_bytes(), 67, &[0xf6]));

@@ -101,7 +101,7 @@ fn begin(session: &Session, command: Command, body: &[u8]) -> std::net::TcpStrea
 /// A count with an expensive filter took 10.9 s, and every other client's `get` waited for it. It
 /// continued after its client had gone.
 #[test]
-fn others_read_while_a_count_goes_on_and_it_ends_with_its_client() {
+fn a_count_does_not_block_reads_and_ends_with_its_client() {
     let served = served();
     let session = served.session("/", ACCESS);
     assert_eq!(operations(&served, "count"), (0, 0));
@@ -144,7 +144,7 @@ fn a_count_has_a_deadline() {
 /// A deletion by an expensive filter kept all writes waiting for 14.8 s, and continued after its
 /// client had gone.
 #[test]
-fn others_write_while_a_deletion_looks_and_it_ends_with_its_client() {
+fn a_deletion_does_not_block_writes_and_ends_with_its_client() {
     let served = served();
     let session = served.session("/", ACCESS);
     let count = slow_count(400);
@@ -170,7 +170,7 @@ fn delete_all() -> Vec<u8> {
 
 /// A deletion of many commits continued to its end after its caller had gone.
 #[test]
-fn a_deletion_makes_no_further_commit_for_a_caller_that_is_gone() {
+fn a_deletion_stops_when_its_caller_is_gone() {
     const ENTRIES: usize = DELETE_STEP_ROWS_MAX * 2;
     let database = open(&Target::Memory).expect("a database");
     let Database::Store(store) = &database else { panic!("it is local") };

@@ -32,7 +32,7 @@ fn read_times(times: usize) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_has_a_bound_whichever_way_it_is_asked_for() {
+fn answers_are_bounded_on_every_route() {
     let served = file(|_| ());
     let (reader, writer) = (served.session("/", READ), served.session("/", ACCESS));
     assert_eq!(set_large(&writer, LARGEST), 200);
@@ -50,7 +50,7 @@ fn an_answer_has_a_bound_whichever_way_it_is_asked_for() {
 
 /// Unread answers were held in memory, as many as were requested.
 #[test]
-fn an_answer_waits_until_those_before_it_are_taken() {
+fn an_answer_waits_for_memory_of_earlier_answers() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     assert_eq!(set_large(&session, LARGEST), 200);
@@ -76,7 +76,7 @@ fn an_answer_waits_until_those_before_it_are_taken() {
 /// A request whose body had no length took one of two places for long bodies of the server, and a
 /// wait for a message kept it to its end.
 #[test]
-fn waits_of_one_database_take_no_room_from_another() {
+fn waits_of_one_database_do_not_block_another() {
     let served = folder();
     let evil = served.session("/evil", &served.create("evil", "{}"));
     let good = served.session("/good", &served.create("good", "{}"));

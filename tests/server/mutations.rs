@@ -95,7 +95,7 @@ fn kinds(write: &AtomicWrite) -> Vec<MutationKind> {
 }
 
 #[test]
-fn each_mutation_comes_out_of_its_frame_and_is_validated() {
+fn each_mutation_is_parsed_and_validated() {
     for kind in MutationKind::ALL {
         let Sample { record, unreadable, .. } = sample(*kind);
         let write = validated(&record).expect("a mutation that is well formed");
@@ -182,7 +182,7 @@ fn records_of_the_page() -> BTreeMap<u8, String> {
 }
 
 #[test]
-fn javascript_and_the_contract_have_the_records_that_a_frame_may_have() {
+fn javascript_and_the_contract_list_every_record() {
     let (javascript, page) = (javascript_s_records(), records_of_the_page());
     assert_eq!(javascript, page);
     for kind in MutationKind::ALL {

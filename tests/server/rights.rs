@@ -75,7 +75,7 @@ fn no_route_takes_a_token_of_another_kind() {
 }
 
 #[test]
-fn a_tenant_has_its_own_database_and_no_other() {
+fn a_tenant_accesses_only_its_database() {
     let served = folder();
     let (one, two) = (served.create("one", "{}"), served.create("two", "{}"));
     let mut session = served.session("/one", &one);

@@ -13,7 +13,7 @@ fn values(message: &[u8], count: usize) -> Vec<Option<Vec<u8>>> {
 }
 
 #[test]
-fn each_state_is_told() {
+fn each_state_is_sent() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let mut watch = session.watch(&["a", "b"]);

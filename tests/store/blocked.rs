@@ -62,7 +62,7 @@ fn held(directory: &Path, holder: i64) -> (PathBuf, SqliteWriter, Vec<Renewal>) 
 }
 
 #[test]
-fn locks_that_ran_out_while_the_file_was_kept_are_renewed_by_their_holders() {
+fn locks_that_expired_during_a_blocked_file_are_renewed() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, mut holder, renewals) = held(directory.path(), 7);
     let freed = NOW + LOCK_MS + 2000;
@@ -79,7 +79,7 @@ fn locks_that_ran_out_while_the_file_was_kept_are_renewed_by_their_holders() {
 }
 
 #[test]
-fn a_message_without_renewal_is_delivered_after_the_grace() {
+fn a_message_without_renewal_is_redelivered_after_the_grace_period() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, ..) = held(directory.path(), 7);
     let freed = NOW + LOCK_MS + 2000;
@@ -91,7 +91,7 @@ fn a_message_without_renewal_is_delivered_after_the_grace() {
 }
 
 #[test]
-fn without_a_wait_a_lost_lock_is_handed_out_at_once() {
+fn an_expired_lock_is_claimed_at_once_without_a_wait() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, ..) = held(directory.path(), 7);
     assert_eq!(claim(&mut writer(&path), 8, NOW + LOCK_MS - 1).len(), 0);

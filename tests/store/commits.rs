@@ -34,7 +34,7 @@ fn gate() -> (Plan, Sender<()>, Receiver<usize>) {
 }
 
 #[test]
-fn waiting_writes_share_a_transaction_and_each_is_answered_in_its_place() {
+fn waiting_writes_share_a_transaction_and_are_answered_in_order() {
     let (plan, open, sizes) = gate();
     let database = Database::sqlite_wrapped(|engine| Faulty(engine, Arc::new(plan)));
     let first = database.submit(vec![Ok(write(vec![set("first", b"")]))]);
@@ -146,7 +146,7 @@ on_both! {
 }
 
 #[test]
-fn a_store_that_is_dropped_leaves_its_commits_in_the_engine() {
+fn commits_survive_a_dropped_store() {
     let engine = MemoryEngine::new();
     let mut database = Database::over(engine.clone());
     let answers: Vec<_> =

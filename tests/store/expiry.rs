@@ -82,7 +82,7 @@ fn a_sweep_is_synced_unless_a_write_shares_its_transaction() {
 /// Rows that no program writes kept the writer thread busy without end: each was due at once, and
 /// the work on it found nothing.
 #[test]
-fn due_work_of_a_damaged_file_that_finds_nothing_waits() {
+fn fruitless_work_in_a_damaged_file_is_paused() {
     for sql in [
         "INSERT INTO kv VALUES ('text', x'00', 3, 1, 0, 5)",
         "UPDATE kv SET expiration_ms = 'x'",

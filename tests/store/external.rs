@@ -35,7 +35,7 @@ fn own_commits_do_not_hide_external_ones() {
 }
 
 #[test]
-fn two_busy_processes_end_on_the_last_state() {
+fn watches_of_two_busy_processes_reach_the_last_state() {
     let ours = Database::sqlite();
     let theirs = ours.another(false);
     let watches = [(&ours, ours.watch(&["theirs"])), (&theirs, theirs.watch(&["ours"]))];

@@ -70,7 +70,7 @@ fn every_reply_gets_the_error_and_the_next_commit_may_succeed() {
 }
 
 #[test]
-fn the_end_of_a_delivery_is_tried_until_it_succeeds() {
+fn settlements_are_retried_until_they_succeed() {
     let (database, plan, broken) = broken_writes();
     let consumer = database.listen(5);
     database.must(enqueue(1..3, START_MS, &[], &["dead"]));
@@ -98,7 +98,7 @@ fn the_end_of_a_delivery_is_tried_until_it_succeeds() {
 }
 
 #[test]
-fn locks_that_could_not_be_renewed_are_renewed_after_a_pause() {
+fn failed_renewals_are_retried_after_a_pause() {
     let (broken, renewed) = (Broken::default(), Arc::new(AtomicUsize::new(0)));
     let (check, count) = (broken.clone(), renewed.clone());
     let before_apply = move |_, work: &Work| {
@@ -128,7 +128,7 @@ fn locks_that_could_not_be_renewed_are_renewed_after_a_pause() {
 /// Locks count from the start of the transaction that took them, which may take longer than they
 /// last. The first renewal was scheduled from its end.
 #[test]
-fn a_lock_that_ends_before_its_message_is_delivered_is_renewed_at_once() {
+fn a_lock_that_expires_before_delivery_is_renewed_at_once() {
     let (claimed, seen) = channel::<()>();
     let (go, going) = channel::<()>();
     let gate = Mutex::new((claimed, going));
@@ -222,7 +222,7 @@ fn a_feed_whose_opening_is_dropped_is_refused() {
 }
 
 #[test]
-fn the_end_of_a_delivery_gets_a_last_try_when_the_store_is_dropped() {
+fn settlements_are_tried_once_more_when_the_store_is_dropped() {
     let broken = Broken::default();
     let check = broken.clone();
     let before_apply = move |_, _: &Work| check.check();
@@ -246,7 +246,7 @@ fn the_end_of_a_delivery_gets_a_last_try_when_the_store_is_dropped() {
 }
 
 #[test]
-fn a_store_whose_last_try_fails_too_is_closed_all_the_same() {
+fn a_store_closes_even_if_its_last_attempt_fails() {
     let (mut database, plan, broken) = broken_writes();
     let consumer = database.listen(5);
     database.must(enqueue(1..2, START_MS, &[0], &[]));
@@ -300,7 +300,7 @@ fn timed_work_waits_after_a_failure() {
 
 /// There was a try every 250 ms, however long it failed.
 #[test]
-fn each_further_failure_of_the_background_waits_longer() {
+fn pauses_of_the_background_grow_with_failures() {
     let broken = Broken::default();
     let (of_sweep, of_deadlines) = (broken.clone(), broken.clone());
     let before_apply = move |_, work: &Work| match work.sweep_max {
@@ -360,7 +360,7 @@ fn each_consumer_gets_the_error_when_due_times_cannot_be_read_for_long() {
 
 /// An expired entry that could not be deleted failed the writes in its transaction.
 #[test]
-fn a_sweep_that_meets_damage_fails_no_writes() {
+fn damage_in_a_sweep_does_not_fail_writes() {
     let broken = Broken::default();
     let check = broken.clone();
     let before_apply = move |_, work: &Work| match work.sweep_max {
@@ -428,7 +428,7 @@ fn is_out_of_order(mut database: Database) {
 }
 
 #[test]
-fn a_panic_while_writing_drops_its_replies_and_refuses_all_others() {
+fn a_panic_while_writing_drops_replies_and_rejects_later_writes() {
     let before_apply = |count, work: &Work| match (count, work.writes.len()) {
         (_, 3) => panic!("a bug, for the test"),
         _ => Ok(()),
@@ -470,7 +470,7 @@ fn waiting_calls_are_refused_after_a_panic_of_the_writer() {
 }
 
 #[test]
-fn a_panic_while_looking_ahead_is_the_same() {
+fn a_panic_while_reading_deadlines_rejects_later_writes() {
     let before_deadlines = |count, (): &()| match count {
         0 => Ok(()),
         _ => panic!("a bug, for the test"),
@@ -485,7 +485,7 @@ fn a_panic_while_looking_ahead_is_the_same() {
 }
 
 #[test]
-fn a_reply_that_panics_is_the_same() {
+fn a_panic_in_a_reply_rejects_later_writes() {
     let (database, _plan) = over(Plan::default());
     database.must(write(vec![set("a", b"1")]));
     let reply = |_| panic!("a bug, for the test");
@@ -496,7 +496,7 @@ fn a_reply_that_panics_is_the_same() {
 
 /// The reader thread ended, and the next watch waited forever.
 #[test]
-fn a_panic_while_reading_is_one_reply_lost() {
+fn a_panic_while_reading_drops_one_reply() {
     let before_read = |count, (): &()| match count {
         // The first read is the test's, the second starts the watch for other processes.
         2 => panic!("a bug, for the test"),

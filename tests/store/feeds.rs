@@ -253,7 +253,7 @@ on_both! {
 }
 
 #[test]
-fn another_process_is_followed_and_a_feed_resumed_there() {
+fn a_feed_follows_and_resumes_in_another_process() {
     let ours = Database::sqlite();
     let theirs = ours.another(false);
     theirs.must(write(vec![set("a", &[0])]));

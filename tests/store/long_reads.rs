@@ -109,7 +109,7 @@ fn a_panic_of_a_long_read_is_its_own(db: Database) {
 
 /// A reader is a connection with its descriptors.
 #[test]
-fn a_reader_for_long_work_is_made_when_there_is_some() {
+fn a_reader_for_long_reads_is_created_on_demand() {
     let plan = Arc::new(Plan::default());
     let shared = plan.clone();
     let db = Database::sqlite_wrapped(|engine| Faulty(engine, shared));
@@ -126,7 +126,7 @@ fn a_reader_for_long_work_is_made_when_there_is_some() {
 
 /// Making a reader fails once: that caller gets the error, and the next one is answered.
 #[test]
-fn a_reader_that_cannot_be_made_is_asked_for_again() {
+fn creating_a_reader_is_retried() {
     let fails = Arc::new(AtomicBool::new(false));
     let failing = fails.clone();
     let plan = Arc::new(Plan {

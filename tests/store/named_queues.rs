@@ -201,7 +201,7 @@ on_both! {
 
 /// Messages that another process puts back or gives up are found without its help.
 #[test]
-fn another_store_takes_the_messages_of_a_consumer_that_is_gone() {
+fn another_store_gets_the_messages_of_an_ended_consumer() {
     let ours = Database::sqlite();
     let theirs = ours.another(false);
     theirs.must(mail(1..2, START_MS));

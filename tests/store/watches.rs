@@ -257,7 +257,7 @@ on_both! {
 
 /// A failed read left the watch waiting for a commit that might never come.
 #[test]
-fn a_state_that_could_not_be_read_is_read_again() {
+fn reading_a_state_is_retried() {
     let fails = |count, (): &()| match count {
         // The first read starts the watch for other processes.
         1 | 2 | 5 => Err(Error::new(Kind::Unavailable, "not now")),

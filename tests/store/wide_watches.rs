@@ -116,7 +116,7 @@ on_both! {
 
 /// The external commit comes before the own one, so a state with only the own one never existed.
 #[test]
-fn external_commits_in_between_are_in_the_same_state() {
+fn external_commits_are_part_of_the_same_state() {
     let ours = Database::sqlite();
     let theirs = ours.another(false);
     let names = names();

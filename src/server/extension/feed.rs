@@ -23,9 +23,9 @@ use crate::server::stream::{Source, stream};
 use crate::store::Store;
 
 /// The running request to the store.
-enum Asked {
+enum FeedRequest {
     /// The position of the new feed.
-    Place(oneshot::Receiver<Result<u64>>),
+    Opening(oneshot::Receiver<Result<u64>>),
     Nothing,
     Batch(oneshot::Receiver<Result<Option<Batch>>>),
     /// An error ended the feed.
@@ -36,7 +36,7 @@ enum Asked {
 struct Following {
     store: Arc<Store>,
     id: Id,
-    asked: Asked,
+    asked: FeedRequest,
     /// The commit up to which the client has every change.
     told: u64,
     /// The memory of the batch in transfer.
@@ -59,19 +59,19 @@ impl Following {
 
     /// The next batch. The first has no changes and carries the position of the new feed.
     async fn batch(&mut self) -> Result<Option<Batch>> {
-        if let Asked::Nothing = self.asked {
-            self.asked = Asked::Batch(self.ask());
+        if let FeedRequest::Nothing = self.asked {
+            self.asked = FeedRequest::Batch(self.ask());
         }
         let told = match &mut self.asked {
-            Asked::Place(place) => {
+            FeedRequest::Opening(place) => {
                 let version = place.await.unwrap_or_else(|_| Err(Error::closed()));
                 version.map(|version| Some(Batch { changes: Vec::new(), version }))
             }
-            Asked::Batch(batch) => batch.await.unwrap_or_else(|_| Err(Error::closed())),
-            Asked::Nothing | Asked::Ended => Ok(None),
+            FeedRequest::Batch(batch) => batch.await.unwrap_or_else(|_| Err(Error::closed())),
+            FeedRequest::Nothing | FeedRequest::Ended => Ok(None),
         };
         let goes_on = matches!(told, Ok(Some(_))) || self.claim.has_lacked();
-        self.asked = if goes_on { Asked::Nothing } else { Asked::Ended };
+        self.asked = if goes_on { FeedRequest::Nothing } else { FeedRequest::Ended };
         told
     }
 
@@ -89,7 +89,7 @@ impl Source for Following {
         self.claim.shrink(0);
         frame.unwrap_or_else(|error| {
             tracing::debug!(%error, "a feed ended");
-            self.asked = Asked::Ended;
+            self.asked = FeedRequest::Ended;
             write_end(&error).ok().map(Bytes::from)
         })
     }
@@ -119,7 +119,7 @@ pub(super) async fn feed(
     let reply = Box::new(move |place| drop(reply.send(place)));
     let claim = database.memory.claim(FEED_FRAME_BYTES_MAX);
     let id = store.feed_within(range, since, claim.clone(), busy, reply);
-    let asked = Asked::Place(opened);
+    let asked = FeedRequest::Opening(opened);
     let following = Following { store, id, asked, told: 0, claim, _place: place };
     Ok(stream(serving, database, grant, following))
 }

@@ -23,7 +23,7 @@ use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
 use super::data::{authorize, still};
-use super::memory::{Claim, Place};
+use super::memory::{Claim, RequestPermit};
 use super::request::body_of;
 use crate::model::{
     Error, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits, REQUEST_BYTES_MAX, Result,
@@ -37,7 +37,7 @@ use crate::protocol::{Command, Trait};
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestKind {
     Read,
     Write,
     Call(Command),
@@ -48,22 +48,22 @@ pub(super) enum Asked {
 }
 
 /// The request of a path, without the version in front; `None` for an unknown path.
-pub(super) fn asked(path: &str) -> Option<Asked> {
+pub(super) fn kind_of(path: &str) -> Option<RequestKind> {
     match path {
-        READ => return Some(Asked::Read),
-        WRITE => return Some(Asked::Write),
-        FEED => return Some(Asked::Feed),
-        WATCH => return Some(Asked::Watch),
-        CONSUME => return Some(Asked::Consume),
-        RECEIVE => return Some(Asked::Receive),
+        READ => return Some(RequestKind::Read),
+        WRITE => return Some(RequestKind::Write),
+        FEED => return Some(RequestKind::Feed),
+        WATCH => return Some(RequestKind::Watch),
+        CONSUME => return Some(RequestKind::Consume),
+        RECEIVE => return Some(RequestKind::Receive),
         _ => {}
     }
     let command = path.strip_prefix(CALL)?.strip_prefix('/')?;
     let command = command.parse().ok().and_then(Command::from_number)?;
-    call::rights(command).map(|_| Asked::Call(command))
+    call::rights(command).map(|_| RequestKind::Call(command))
 }
 
-impl Asked {
+impl RequestKind {
     fn rights(self) -> Rights {
         match self {
             Self::Read => Rights::Read,
@@ -76,14 +76,14 @@ impl Asked {
     }
 }
 
-impl Asked {
+impl RequestKind {
     /// The bound of the body. Only requests that carry values for many keys may be long.
     fn body_bytes_max(self) -> usize {
         match self {
             Self::Write => FRAMES_WRITE_BYTES_MAX,
             Self::Call(command) if command.is(Trait::LongFrame) => FRAMES_WRITE_BYTES_MAX,
             Self::Feed | Self::Consume | Self::Receive => SHORT_BYTES_MAX,
-            asked if asked.rights() == Rights::Read => FRAMES_READ_BYTES_MAX,
+            kind if kind.rights() == Rights::Read => FRAMES_READ_BYTES_MAX,
             _ => REQUEST_BYTES_MAX,
         }
     }
@@ -99,31 +99,31 @@ pub(super) async fn route(
     serving: &Arc<Serving>,
     head: &Parts,
     body: Incoming,
-    asked: Asked,
-    place: &mut Option<Place>,
+    kind: RequestKind,
+    permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
     let (database, grant) = authorize(serving, head)?;
-    database.allows(grant.rights, asked.rights())?;
+    database.allows(grant.rights, kind.rights())?;
     database.take_operation()?;
     let limits = limits(&head.headers)?;
-    *place = Some(database.memory.place().await?);
-    let (body, claim) = body_of(&database, body, asked.body_bytes_max()).await?;
+    *permit = Some(database.memory.permit().await?);
+    let (body, claim) = body_of(&database, body, kind.body_bytes_max()).await?;
     still(&database, &grant)?;
-    if asked.goes_on() {
+    if kind.goes_on() {
         // From here on it counts as a watch.
-        *place = None;
+        *permit = None;
     }
-    match asked {
-        Asked::Read => read::read(&database, &body).await,
-        Asked::Write => {
+    match kind {
+        RequestKind::Read => read::read(&database, &body).await,
+        RequestKind::Write => {
             let results = head.headers.contains_key(RESULTS_HEADER);
             write::write(&database, body, limits, results).await
         }
-        Asked::Call(command) => call::call(&database, command, &body, limits).await,
-        Asked::Feed => feed::feed(serving, &database, &grant, &body).await,
-        Asked::Watch => watch::watch(serving, &database, &grant, (&body, claim)).await,
-        Asked::Consume => consume::consume(serving, &database, &grant, &body).await,
-        Asked::Receive => receive::receive(serving, &database, &grant, &body).await,
+        RequestKind::Call(command) => call::call(&database, command, &body, limits).await,
+        RequestKind::Feed => feed::feed(serving, &database, &grant, &body).await,
+        RequestKind::Watch => watch::watch(serving, &database, &grant, (&body, claim)).await,
+        RequestKind::Consume => consume::consume(serving, &database, &grant, &body).await,
+        RequestKind::Receive => receive::receive(serving, &database, &grant, &body).await,
     }
 }
 

@@ -9,8 +9,8 @@ use crate::model::{
     FEED_COALESCED_BYTES, FEED_COALESCED_CHANGES, Key, KeyRange, Kind, Result, Versionstamp,
 };
 
-/// The changes in a range after a commit, and whether more follow. If the range has no changes, the
-/// batch is empty.
+/// The changes in a range after a commit, and whether more follow. Without changes the batch is
+/// empty.
 pub(super) fn next(
     snapshot: &mut dyn Snapshot,
     range: &KeyRange,
@@ -167,7 +167,7 @@ mod tests {
     use crate::model::Key;
 
     #[test]
-    fn nothing_is_quiet_behind_a_commit_that_never_was() {
+    fn a_position_in_the_future_is_not_quiet() {
         let mut reader = MemoryEngine::new().reader().unwrap();
         let (start, end) = (Key::from_encoded(vec![1]), Key::from_encoded(vec![0xff]));
         let range = KeyRange { start, end };

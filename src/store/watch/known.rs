@@ -59,14 +59,14 @@ impl Changed {
 }
 
 /// The entries of all keys as of one commit.
-pub(super) struct Known {
+pub(super) struct KnownEntries {
     version: u64,
     entries: Vec<Option<Entry>>,
     /// The expiry of each.
     ends: Vec<Option<i64>>,
 }
 
-impl Known {
+impl KnownEntries {
     /// Whether unchanged places are the same in a snapshot of that commit.
     pub(super) fn holds(&self, version: u64, announced: Span, now_ms: i64) -> bool {
         self.version >= announced.after
@@ -95,8 +95,8 @@ pub(super) fn read(
     snapshot: &mut dyn Snapshot,
     keys: &[Key],
     room: Option<&dyn Room>,
-    known: impl FnOnce(u64) -> Option<(Known, Vec<usize>)>,
-) -> Result<(Vec<Option<Entry>>, Option<Known>)> {
+    known: impl FnOnce(u64) -> Option<(KnownEntries, Vec<usize>)>,
+) -> Result<(Vec<Option<Entry>>, Option<KnownEntries>)> {
     let mut measure = Measure { bytes: 0, room };
     if keys.len() < WATCH_KNOWN_KEYS_MIN {
         let of = |key| get(snapshot, key).and_then(|entry| measure.add(entry));
@@ -112,7 +112,7 @@ pub(super) fn read(
                     measure.hold()?;
                 }
             }
-            Known { version, ..known }
+            KnownEntries { version, ..known }
         }
         None => {
             let (mut entries, mut ends) = (Vec::new(), Vec::new());
@@ -121,7 +121,7 @@ pub(super) fn read(
                 entries.push(measure.add(entry)?);
                 ends.push(end);
             }
-            Known { version, entries, ends }
+            KnownEntries { version, entries, ends }
         }
     };
     let is_small = known.bytes() <= WATCH_KNOWN_BYTES_MAX;
@@ -174,8 +174,8 @@ mod tests {
 
     const KEYS: usize = WATCH_KNOWN_KEYS_MIN;
 
-    fn known(version: u64, end: Option<i64>) -> Known {
-        Known { version, entries: vec![None], ends: vec![end] }
+    fn known(version: u64, end: Option<i64>) -> KnownEntries {
+        KnownEntries { version, entries: vec![None], ends: vec![end] }
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_behind_a_snapshot_are_kept_for_the_next() {
+    fn changes_after_a_snapshot_are_kept_for_the_next() {
         let mut changed = Changed::default();
         changed.add(3, 1, KEYS);
         changed.add(5, 2, KEYS);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_changes_are_all_of_them() {
+    fn too_many_changes_count_as_all_keys() {
         let mut changed = Changed::default();
         (1..=KEYS as u64 + 1).for_each(|version| changed.add(0, version, KEYS));
         let last = KEYS as u64 + 1;
