@@ -88,6 +88,24 @@ describe("background parts", { concurrency: 4 }, () => {
     await subject.do("set", { key: ["a"], value: 1 });
   });
 
+  // Both said INTERNAL, without the reason.
+  test("a backup or a check that gets no thread is UNAVAILABLE, and done later", {
+    skip,
+  }, async (t) => {
+    const subject = await withSubject(t);
+    await subject.do("open", { path: join(subject.folder, "kv") });
+    const to = join(subject.folder, "copy");
+    for (const does of ["backup", "check"]) {
+      subject.arm(KINDS.thread);
+      await assert.rejects(subject.do(does, { to }), {
+        code: "UNAVAILABLE",
+        message: new RegExp(`openkv-${does} .*Resource temporarily unavailable.*try again`, "i"),
+      });
+      subject.disarm();
+      await subject.do(does, { to });
+    }
+  });
+
   test("callers get an error when nothing can be read for long, and may call again", {
     skip,
   }, async (t) => {

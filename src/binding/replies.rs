@@ -1,12 +1,8 @@
 //! Replies with a guarantee: a reply that is dropped without an answer sends an INTERNAL error.
 
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-
 use super::events::{Event, Events};
 use crate::call;
-use crate::model::{Decision, Error, Kind};
+use crate::model::{Decision, Error};
 use crate::protocol::frame::push_outcomes;
 
 /// The reply to `count` writes.
@@ -67,18 +63,7 @@ impl Reply {
 
     /// Runs long work on a separate thread; answers `Unavailable` if the thread cannot be started.
     pub(super) fn on_thread(self, name: &str, work: impl FnOnce(Self) + Send + 'static) {
-        let here = Arc::new(Mutex::new(Some(self)));
-        let there = here.clone();
-        let run = move || {
-            let reply = there.lock().take();
-            reply.map(work);
-        };
-        if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(run)
-            && let Some(reply) = here.lock().take()
-        {
-            let why = format!("the thread {name} cannot be started; try again: {error}");
-            reply.bad(&Error::new(Kind::Unavailable, why));
-        }
+        call::on_thread(name, self, work, |reply, error| reply.bad(&error));
     }
 
     /// As the reply of a call. An empty answer becomes an event without bytes.

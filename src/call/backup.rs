@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
+use super::thread::on_thread;
 use super::{Call, Reply};
 use crate::codec::Malformed;
 use crate::protocol::frame::push_copied;
@@ -31,21 +32,37 @@ type Name = [u8; 8];
 /// The backups that are under way.
 static BACKUPS: LazyLock<Mutex<HashMap<Name, Arc<Progress>>>> = LazyLock::new(Mutex::default);
 
+/// A backup's entry in the table, which is removed with it.
+struct UnderWay(Name);
+
+impl UnderWay {
+    fn new(name: Name, progress: Arc<Progress>) -> Self {
+        BACKUPS.lock().insert(name, progress);
+        Self(name)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        BACKUPS.lock().remove(&self.0);
+    }
+}
+
 /// Frame: name(8), path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
 pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
     let Some((&name, path)) = frame.split_first_chunk() else { return reply.bad(CUT) };
     let path = PathBuf::from(String::from_utf8_lossy(path).as_ref());
     let progress = Arc::<Progress>::default();
-    BACKUPS.lock().insert(name, progress.clone());
+    let under_way = UnderWay::new(name, progress.clone());
     let maintenance = store.maintenance();
     drop(store);
-    on_its_own_thread("openkv-backup", reply, move |reply| {
+    let work = move |reply: Reply| {
         let copied = maintenance.backup(&path, &mut |done, all| {
             progress.done.store(done, Ordering::Relaxed);
             progress.all.store(all, Ordering::Relaxed);
             !progress.ended.load(Ordering::Relaxed)
         });
-        BACKUPS.lock().remove(&name);
+        drop(under_way);
         match copied {
             Ok(copy) => {
                 let mut answer = Vec::new();
@@ -54,7 +71,8 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
             }
             Err(error) => reply.bad(error),
         }
-    });
+    };
+    on_thread("openkv-backup", reply, work, Reply::bad);
 }
 
 /// Frame: name(8), u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
@@ -74,18 +92,9 @@ pub(super) fn check(_frame: &[u8], Call { store, reply, .. }: Call) {
     let maintenance = store.maintenance();
     drop(store);
     let wanted = reply.still_wanted();
-    on_its_own_thread("openkv-check", reply, move |reply| {
-        match maintenance.check(FINDINGS_MAX, &wanted) {
-            Ok(findings) => reply.good(findings.join("\n").into_bytes()),
-            Err(error) => reply.bad(error),
-        }
-    });
-}
-
-fn on_its_own_thread(name: &str, reply: Reply, work: impl FnOnce(Reply) + Send + 'static) {
-    let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(reply));
-    if let Err(error) = thread {
-        // The reply was dropped with the work, and has sent its error.
-        tracing::error!(%error, "starting a thread");
-    }
+    let work = move |reply: Reply| match maintenance.check(FINDINGS_MAX, &wanted) {
+        Ok(findings) => reply.good(findings.join("\n").into_bytes()),
+        Err(error) => reply.bad(error),
+    };
+    on_thread("openkv-check", reply, work, Reply::bad);
 }

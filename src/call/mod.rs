@@ -21,6 +21,7 @@ mod read;
 mod reply;
 mod scan;
 mod search;
+mod thread;
 mod validate_untrusted;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::store::{Patience, Store};
 
 pub use read::read;
 pub use reply::{Fault, Reply};
+pub use thread::on_thread;
 pub use validate_untrusted::validate_untrusted;
 
 /// What a call has to work with.

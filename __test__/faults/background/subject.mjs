@@ -50,6 +50,8 @@ const commands = {
       code: error.code,
       message: error.message,
     })),
+  backup: ({ to }) => kv.backup(to),
+  check: () => kv.check(),
   metrics: () => kv.metrics({ format: "prometheus" }),
   close: () => kv?.close(),
 };
