@@ -2,13 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use openkv::model::FEED_FRAME_BYTES_MAX;
 use serde_json::Value;
 
-/// Bounds every wait, against hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::kit::PATIENCE;
 
 /// A reply.
 pub(crate) struct Reply {

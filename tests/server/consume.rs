@@ -15,10 +15,8 @@ use openkv::protocol::extension::read_answer;
 use openkv::protocol::frame::{Consume, LockUpdate, Poll, parse_received, push_lock_update};
 
 use crate::client::{Reply, Stream, send};
+use crate::kit::{PATIENCE, until};
 use crate::served::{ACCESS, READ, Served, Session, file};
-
-/// Bounds every wait, against hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The same file in another process.
 fn beside(served: &Served) -> Database {
@@ -55,15 +53,6 @@ fn stats(database: &Database) -> QueueStats {
         drop(tell.send(snapshot.and_then(|snapshot| snapshot.queue_stats("mail"))));
     }));
     told.recv_timeout(PATIENCE).expect("an answer").expect("stats")
-}
-
-/// Waits until the queue satisfies `is`.
-fn until(database: &Database, is: impl Fn(&QueueStats) -> bool) {
-    let begun = Instant::now();
-    while !is(&stats(database)) {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", stats(database));
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn asked(lock_ms: i64, concurrency: u32, credits: u32) -> Consume {
@@ -192,12 +181,12 @@ fn messages_that_a_connection_did_not_take_are_put_back() {
         told.recv_timeout(PATIENCE).expect("an answer");
     }
     let deaf = consume(&session, &asked(600_000, 1000, 1000));
-    until(&here, |stats| stats.processing > 32);
+    until(|| stats(&here).processing > 32);
     std::thread::sleep(Duration::from_millis(200));
     let dispatched = stats(&here).processing;
     assert!(dispatched < 200, "{dispatched}: it was dispatched more than a little ahead");
     drop(deaf);
-    until(&here, |stats| stats.processing + 10 < dispatched);
+    until(|| stats(&here).processing + 10 < dispatched);
     let taken = stats(&here).processing;
     let mut other = consume(&session, &asked(60_000, 1000, 1000));
     let rest = other.take(200 - usize::try_from(taken).expect("few"));
@@ -223,7 +212,10 @@ fn a_message_that_fits_no_frame_fails_and_those_beside_it_arrive() {
     let got = consumer.take(sizes.len() - 1);
     assert_eq!(values(&got), [0, 1, 3, 4, 5, 6, 7]);
     assert!(got.iter().all(|delivery| delivery.attempts == 1));
-    until(&here, |stats| stats.dead == 1 && stats.processing == 7);
+    until(|| {
+        let stats = stats(&here);
+        stats.dead == 1 && stats.processing == 7
+    });
 }
 
 #[test]

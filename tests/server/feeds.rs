@@ -1,14 +1,12 @@
 //! Change feeds: every change arrives once and in order, a gap is reported, and a stream ends with
 //! its token, its database or the server.
 
-use std::thread::sleep;
-use std::time::Duration;
-
 use openkv::connect::wire::atomic_write::WriteAnswer;
 use openkv::model::{Change, Error, Key, KeyRange, Kind, Versionstamp};
 use openkv::protocol::feed::{FeedMessage, read_message, write_request};
 
 use crate::client::Stream;
+use crate::kit::until;
 use crate::served::{ACCESS, ADMIN, READ, Session, delete, file, folder, key, set};
 
 /// All keys that begin with this text.
@@ -207,12 +205,7 @@ fn feeds_count_among_the_watches() {
     assert!(over.headers.contains("retry-after"), "{}", over.headers);
     // The place of a stream is free as soon as the server has noticed its end.
     drop(first);
-    let is_free = || session.status("openkv/feed", &body) == 200;
-    let tries = 1000;
-    assert!((0..tries).any(|_| is_free() || {
-        sleep(Duration::from_millis(10));
-        false
-    }));
+    until(|| session.status("openkv/feed", &body) == 200);
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod data;
 mod extension;
 mod feeds;
 mod frames;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod long_reads;
 mod memory;
 mod mutations;

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use openkv::engine::Engine;
 use openkv::engine::memory::MemoryEngine;
@@ -15,10 +14,8 @@ use openkv::model::{
 };
 use openkv::store::{RemoteConsumer, Store};
 
+use crate::kit::PATIENCE;
 use crate::writes::{key, write};
-
-/// Bounds every wait, against hanging.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The time at the start of every test.
 pub(crate) const START_MS: i64 = 1_000_000;

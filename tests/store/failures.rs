@@ -16,6 +16,7 @@ use openkv::store::Part;
 
 use crate::database::{Database, START_MS, deno};
 use crate::faulty::{Faulty, Plan};
+use crate::kit::until;
 use crate::writes::{enqueue, key, set, set_until, write};
 
 /// Switches a failure on and off from outside.
@@ -570,13 +571,4 @@ fn waiting_calls_fail_when_polling_for_external_commits_fails_too() {
     let waiting = database.next(watch);
     database.must(write(vec![set("a", b"1")]));
     assert_eq!(waiting.get(), Ok(Some(vec![Some(b"1".to_vec())])));
-}
-
-/// Waits for another thread, for a bounded time.
-fn until(is_so: impl Fn() -> bool) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(std::time::Instant::now() < deadline, "the condition did not hold in time");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

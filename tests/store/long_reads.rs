@@ -9,8 +9,9 @@ use openkv::engine::Snapshot;
 use openkv::model::{Error, Kind, Result};
 use openkv::store::Wanted;
 
-use crate::database::{Answer, Database, PATIENCE};
+use crate::database::{Answer, Database};
 use crate::faulty::{Faulty, Plan};
+use crate::kit::PATIENCE;
 use crate::on_both;
 use crate::writes::{set, write};
 

@@ -15,6 +15,8 @@ mod external;
 mod failures;
 mod faulty;
 mod feeds;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod long_reads;
 mod named_queues;
 mod queue;
