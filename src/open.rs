@@ -14,7 +14,7 @@ use crate::engine;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::sqlite::{SqliteEngine, agree};
 use crate::model::{Encoding, Env, Error, Kind, Result};
-use crate::remote::{Abandon, Client};
+use crate::remote::{Cancel, Client};
 use crate::store::Store;
 
 /// The database to open.
@@ -109,7 +109,7 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 /// As [`SqliteEngine::open`] and [`Client::open`]; `Unavailable` if the directory cannot be
 /// created.
 pub fn open(target: &Target) -> Result<Database> {
-    open_unless(target, Abandon::default())
+    open_unless(target, Cancel::default())
 }
 
 /// As [`open`], with a signal that cancels the opening of a remote database. A local database
@@ -118,14 +118,14 @@ pub fn open(target: &Target) -> Result<Database> {
 /// # Errors
 /// As [`open`]; `Closed` when cancelled.
 #[tracing::instrument(level = "debug", skip_all)]
-pub fn open_unless(target: &Target, abandon: Abandon) -> Result<Database> {
+pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
     match target {
         Target::Memory => start(MemoryEngine::new(), false).map(Database::Store),
         Target::File { path, readonly, busy, encoding } => {
             open_file(path, *readonly, *busy, *encoding).map(Database::Store)
         }
         Target::Url { url, access_token, timeout } => {
-            Client::open(url, access_token, *timeout, system(), abandon).map(Database::Remote)
+            Client::open(url, access_token, *timeout, system(), cancel).map(Database::Remote)
         }
     }
 }

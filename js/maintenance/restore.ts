@@ -53,11 +53,11 @@ export async function restore(
       if (pages > 0) await onProgress?.({ pagesDone, pages });
     } catch (error) {
       failure ??= { error };
-      native.abandon();
+      native.cancel();
     }
   };
   const timer = onProgress && setInterval(() => void tell(), PROGRESS_MS);
-  const end = (): void => native.abandon();
+  const end = (): void => native.cancel();
   signal?.addEventListener("abort", end);
   try {
     await answered.answered;

@@ -46,7 +46,7 @@ export interface NativeHandle {
   forgetListener(id: number): void;
   receive(id: number, lockMs: number, once: boolean, queue: Uint8Array, len: number): void;
   receiveCancel(id: number): void;
-  abandon(): void;
+  cancelAll(): void;
   close(id: number): void;
 }
 
@@ -66,7 +66,7 @@ export const Server: new (attachment: number, id: number, options: string) => Na
 export interface NativeRestore {
   /** Pages done and pages in total. */
   progress(): number[];
-  abandon(): void;
+  cancel(): void;
 }
 
 /** Starts with absolute paths; the event REPLIED, with the facts of the copy, or CALL_FAILED has this id. */

@@ -62,10 +62,10 @@ export class Session implements TurnMember, BatchOwner {
   static async open(port: Port, options: NativeOptions, signal?: AbortSignal): Promise<Session> {
     const opening = new Opening(port);
     const native = opening.start(options);
-    const abandon = (): void => native.abandon();
-    signal?.addEventListener("abort", abandon, { once: true });
+    const cancel = (): void => native.cancelAll();
+    signal?.addEventListener("abort", cancel, { once: true });
     await opening.done;
-    signal?.removeEventListener("abort", abandon);
+    signal?.removeEventListener("abort", cancel);
     if (opening.failure !== null) {
       signal?.throwIfAborted();
       throw errorOf(opening.failure);
@@ -105,7 +105,7 @@ export class Session implements TurnMember, BatchOwner {
   private abort(reason: unknown): void {
     if (this.closed) return;
     this.aborted = { reason };
-    this.native.abandon();
+    this.native.cancelAll();
     void this.close();
   }
 

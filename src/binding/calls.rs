@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::remote::Abandon;
+use crate::remote::Cancel;
 
 /// The flags of cancellable calls, by the ids that JavaScript gave them.
 #[derive(Clone, Default)]
-pub(super) struct CancellableCalls(Arc<Mutex<HashMap<u64, Abandon>>>);
+pub(super) struct CancellableCalls(Arc<Mutex<HashMap<u64, Cancel>>>);
 
 impl CancellableCalls {
     /// Adds a call, which stays in the table until the result is dropped.
     pub(super) fn enter(&self, id: u64) -> CancellableCall {
-        let flag = Abandon::default();
+        let flag = Cancel::default();
         self.0.lock().insert(id, flag.clone());
         CancellableCall { table: self.clone(), id, flag }
     }
@@ -23,7 +23,7 @@ impl CancellableCalls {
     /// Cancels a call. Has no effect on a call that is answered already.
     pub(super) fn cancel(&self, id: u64) {
         if let Some(flag) = self.0.lock().get(&id) {
-            flag.now();
+            flag.raise();
         }
     }
 }
@@ -32,12 +32,12 @@ impl CancellableCalls {
 pub(super) struct CancellableCall {
     table: CancellableCalls,
     id: u64,
-    flag: Abandon,
+    flag: Cancel,
 }
 
 impl CancellableCall {
     /// The flag that is raised when the call is cancelled.
-    pub(super) fn flag(&self) -> Abandon {
+    pub(super) fn flag(&self) -> Cancel {
         self.flag.clone()
     }
 }

@@ -23,7 +23,7 @@ use crate::model::{self, Entry, Error, Id, Limits, Row, WatchReply};
 use crate::open::{Target, close, open_unless};
 use crate::protocol::Command;
 use crate::protocol::frame::{Answer, parse_keys};
-use crate::remote::Abandon;
+use crate::remote::Cancel;
 use crate::store::Closing;
 
 /// The options of opening.
@@ -67,7 +67,7 @@ pub struct Handle {
     scratch: Rc<Scratch>,
     pub(super) options: HandleOptions,
     opened: Opened,
-    abandon: Abandon,
+    cancel: Cancel,
     /// The database, and the number of this handle's lane.
     open: Option<(Database, usize)>,
     /// Settles messages after this handle is closed, while other handles keep the store open.
@@ -115,10 +115,10 @@ impl Handle {
         };
         let opened = Opened::default();
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);
-        let (place, abandon) = (opened.clone(), Abandon::default());
-        let abandoned = abandon.clone();
+        let (place, cancel) = (opened.clone(), Cancel::default());
+        let cancelled = cancel.clone();
         reply.on_thread("openkv-open", move |reply| {
-            let opening = open_unless(&target, abandoned)
+            let opening = open_unless(&target, cancelled)
                 .and_then(|database| Ok((database.lane()?, database)));
             match opening {
                 Ok((reader, database)) => {
@@ -138,7 +138,7 @@ impl Handle {
                 closing: Closing::default(),
             },
             opened,
-            abandon,
+            cancel,
             open: None,
             settling: WeakDatabase::default(),
             closed: false,
@@ -339,8 +339,8 @@ impl Handle {
     /// Cancels requests to a server and its opening. Called before `close`, which would complete
     /// them.
     #[napi(catch_unwind)]
-    pub fn abandon(&self) {
-        self.abandon.now();
+    pub fn cancel_all(&self) {
+        self.cancel.raise();
     }
 
     /// Ends watches, listeners and long reads, and releases the store. If this was its last handle,

@@ -65,7 +65,7 @@ impl Restore {
 
     /// Cancels it; CALL_FAILED follows, unless it is already done.
     #[napi(catch_unwind)]
-    pub fn abandon(&self) {
+    pub fn cancel(&self) {
         self.progress.ended.store(true, Ordering::Relaxed);
     }
 }

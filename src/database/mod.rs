@@ -13,8 +13,8 @@ use std::time::Duration;
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
 use crate::model::{
-    ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange, Kind, Outcome, Reason, Receive,
-    Result, Versionstamp, WatchReply,
+    ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange, Kind, ListenerEnd, Outcome,
+    Reason, Receive, Result, Versionstamp, WatchReply,
 };
 use crate::remote;
 use crate::store::Store;
@@ -29,9 +29,6 @@ pub enum Database {
     /// Behind a URL.
     Remote(Arc<remote::Client>),
 }
-
-/// Gets the end of a listener, with the error that ended it, if one did.
-pub type ListenerEnd = Box<dyn FnOnce(Result<()>) + Send>;
 
 impl Database {
     /// Reads on the caller's own thread. They never wait, so a remote database refuses each of them

@@ -7,7 +7,7 @@ use crate::call::Reply;
 use crate::filter::Filter;
 use crate::model::{Error, Key, REMOTE_PAGE_ROWS_MAX, Range, Request, Result, Row, Seen};
 use crate::protocol::frame::{ScanRequest, parse_scan, put_seen};
-use crate::remote::{Abandon, Client, Found, Page};
+use crate::remote::{Cancel, Client, Found, Page};
 
 /// The entries that a command is about.
 struct Chosen {
@@ -69,7 +69,7 @@ fn rows(mut found: Vec<Result<Page>>) -> Result<Vec<Found>> {
 
 /// Takes the frame of [`Command::Count`](crate::protocol::Command::Count), and gives its answer. Asks
 /// between two pages whether `cancel` is raised.
-pub(super) fn count(frame: &[u8], client: &Arc<Client>, cancel: Option<Abandon>, reply: Reply) {
+pub(super) fn count(frame: &[u8], client: &Arc<Client>, cancel: Option<Cancel>, reply: Reply) {
     match Chosen::of(frame, client) {
         Ok(chosen) => count_on(&Arc::downgrade(client), chosen, 0, cancel, reply),
         Err(error) => reply.bad(error),
@@ -80,10 +80,10 @@ fn count_on(
     client: &Weak<Client>,
     mut chosen: Chosen,
     before: u64,
-    cancel: Option<Abandon>,
+    cancel: Option<Cancel>,
     reply: Reply,
 ) {
-    let open = client.upgrade().filter(|_| !cancel.as_ref().is_some_and(Abandon::is_raised));
+    let open = client.upgrade().filter(|_| !cancel.as_ref().is_some_and(Cancel::is_raised));
     let Some(open) = open else { return reply.bad(Error::closed()) };
     let later = client.clone();
     open.read(

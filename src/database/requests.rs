@@ -17,7 +17,7 @@ use crate::protocol::frame::{
     Answer, parse_ranges, parse_requests, parse_writes, parse_writes_apart, push_failed,
 };
 use crate::protocol::{Command, Trait};
-use crate::remote::{Abandon, Client, CommitReply, Found, Framed, Page};
+use crate::remote::{Cancel, Client, CommitReply, Found, Framed, Page};
 use crate::store::{Closing, Store};
 
 /// What a handle says about all of its requests.
@@ -82,7 +82,7 @@ impl Database {
         command: Command,
         frame: &[u8],
         options: &HandleOptions,
-        cancel: Option<Abandon>,
+        cancel: Option<Cancel>,
         reply: Reply,
     ) {
         match self {
@@ -92,7 +92,7 @@ impl Database {
                     (None, None) => reply,
                     (closing, cancel) => reply.while_wanted(move || {
                         closing.as_ref().is_none_or(Closing::leaves_time)
-                            && !cancel.as_ref().is_some_and(Abandon::is_raised)
+                            && !cancel.as_ref().is_some_and(Cancel::is_raised)
                     }),
                 };
                 carry_out(command, frame, options.call(store, reply));
@@ -149,7 +149,7 @@ fn call_remote(
     command: Command,
     frame: &[u8],
     options: &HandleOptions,
-    cancel: Option<Abandon>,
+    cancel: Option<Cancel>,
     reply: Reply,
 ) {
     match command {

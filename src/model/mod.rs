@@ -39,7 +39,8 @@ pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,
 };
 pub use subscription::{
-    Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, Receive, WatchReply,
+    Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, ListenerEnd, Receive,
+    WatchReply,
 };
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,

@@ -58,5 +58,8 @@ pub struct Dispatched {
 /// Receives messages. Returns those that it can no longer accept; no handler has seen them.
 pub type Deliver = Box<dyn Fn(Vec<Dispatched>) -> Vec<Dispatched> + Send + Sync>;
 
+/// Receives the end of a listener, with the error that ended it, if one did.
+pub type ListenerEnd = Box<dyn FnOnce(Result<()>) + Send>;
+
 /// Receives one message; `None` if there is none.
 pub type Receive = Box<dyn FnOnce(Result<Option<Delivery>>) + Send>;

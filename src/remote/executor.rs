@@ -11,8 +11,8 @@ use hyper::{StatusCode, Uri};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::abandon::Abandon;
 use super::backoff;
+use super::cancel::Cancel;
 use super::credentials::{Credentials, Grant};
 use super::transport::{Fault, Transport, Way, collect, is_failure, refusal, retry_after};
 use crate::model::{Env, Error, Kind, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX, Result};
@@ -120,7 +120,7 @@ pub(super) struct RequestExecutor {
     pub(super) env: Arc<dyn Env>,
     pub(super) timeout: Duration,
     under_way: Arc<Semaphore>,
-    abandon: Abandon,
+    cancel: Cancel,
 }
 
 /// The progress of a request.
@@ -150,10 +150,10 @@ impl RequestExecutor {
         credentials: Arc<Credentials>,
         env: Arc<dyn Env>,
         timeout: Duration,
-        abandon: Abandon,
+        cancel: Cancel,
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(REMOTE_REQUESTS_MAX));
-        Self { transport, credentials, env, timeout, under_way, abandon }
+        Self { transport, credentials, env, timeout, under_way, cancel }
     }
 
     /// The same executor for a call that has waited this long already.
@@ -161,12 +161,12 @@ impl RequestExecutor {
         let timeout = self.timeout.saturating_sub(waited);
         let (transport, credentials) = (self.transport.clone(), self.credentials.clone());
         let (env, under_way) = (self.env.clone(), self.under_way.clone());
-        let abandon = self.abandon.clone();
-        Self { transport, credentials, env, timeout, under_way, abandon }
+        let cancel = self.cancel.clone();
+        Self { transport, credentials, env, timeout, under_way, cancel }
     }
 
-    pub(super) async fn is_abandoned(&self) {
-        self.abandon.happens().await;
+    pub(super) async fn cancelled(&self) {
+        self.cancel.raised().await;
     }
 
     /// The answer as `decode` reads it, and whether the server may have executed an earlier try
@@ -179,7 +179,7 @@ impl RequestExecutor {
         let mut course = Course::default();
         let answer = tokio::select! {
             biased;
-            () = self.is_abandoned() => Err(Error::closed()),
+            () = self.cancelled() => Err(Error::closed()),
             answer = self.in_turn(question, &mut course, decode) => answer,
         };
         let lost = course.lost || course.way.is_taken();

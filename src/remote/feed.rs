@@ -125,7 +125,7 @@ pub(super) async fn opened(
         let mut opened = feed.opened.subscribe();
         let waited = tokio::select! {
             waited = timeout_at(begun + executor.timeout / 2, opened.wait_for(|opened| *opened)) => waited,
-            () = executor.is_abandoned() => break,
+            () = executor.cancelled() => break,
         };
         if waited.is_err() {
             // Only the first write waits.

@@ -12,15 +12,15 @@
 //! | [`credentials`], [`exchange`] | the first metadata exchange, and its renewal |
 //! | [`transport`] | HTTP |
 //! | [`executor`] | one request with its retries |
-//! | [`abandon`] | cancellation |
+//! | [`cancel`] | cancellation |
 //! | [`read`], [`write`], [`receive`] | reads, writes, waits for a message |
 //! | [`order`] | the order of dependent writes |
 //! | [`stream`], [`watch`], [`feed`], [`consume`] | streams from the server |
 //! | [`extension`] | calls of openkv's own servers |
 
-mod abandon;
 mod address;
 mod backoff;
+mod cancel;
 mod consume;
 mod credentials;
 mod exchange;
@@ -42,17 +42,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use self::abandon::Abandon;
+pub use self::cancel::Cancel;
 pub use self::read::Page;
 pub use self::write::Framed;
 pub use crate::connect::wire::Entry as Found;
 use crate::model::{
     ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Kind, Limits,
-    Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
+    ListenerEnd, Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
 };
 use crate::protocol::extension::FRAMES;
 use crate::protocol::{Access, Command, Trait};
-pub use consume::Over;
 
 /// Gets the rows of each request, or its error, in order.
 pub type ReadReply = Box<dyn FnOnce(Vec<Result<Page>>) + Send>;
@@ -75,7 +74,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Exchanges metadata with the server, with retries until the timeout. `abandon` cancels that
+    /// Exchanges metadata with the server, with retries until the timeout. `cancel` ends that
     /// and all later work with `Closed`, or with `OutcomeUnknown` for a write that the server may
     /// have executed. From then on every call is refused.
     ///
@@ -88,7 +87,7 @@ impl Client {
         access_token: &str,
         timeout: Duration,
         env: Arc<dyn Env>,
-        abandon: Abandon,
+        cancel: Cancel,
     ) -> Result<Arc<Self>> {
         let runtime = runtime::shared()?;
         let transport = transport::Transport::new().map_err(|why| {
@@ -98,12 +97,12 @@ impl Client {
         let credentials =
             credentials::Credentials::new(transport.clone(), env.clone(), url, access_token)?;
         let executor =
-            executor::RequestExecutor::new(transport, Arc::new(credentials), env, timeout, abandon);
+            executor::RequestExecutor::new(transport, Arc::new(credentials), env, timeout, cancel);
         let executor = Arc::new(executor);
         runtime.handle()?.block_on(async {
             tokio::select! {
                 biased;
-                () = executor.is_abandoned() => Err(Error::closed()),
+                () = executor.cancelled() => Err(Error::closed()),
                 grant = executor.credentials.current(Instant::now() + timeout) => grant.map(|_| ()),
             }
         })?;
@@ -132,7 +131,7 @@ impl Client {
         command: Command,
         frame: &[u8],
         limits: &Limits,
-        cancel: Option<Abandon>,
+        cancel: Option<Cancel>,
         reply: CallReply,
     ) {
         if let Access::Local(why) = command.access() {
@@ -159,7 +158,7 @@ impl Client {
                         None => asked.await,
                         Some(cancel) => tokio::select! {
                             biased;
-                            () = cancel.happens() => Err(Error::closed()),
+                            () = cancel.raised() => Err(Error::closed()),
                             answer = asked => answer,
                         },
                     };
@@ -256,7 +255,7 @@ impl Client {
     }
 
     /// As [`crate::store::Store::listen`], while the database is open: the listener waits for an
-    /// unreachable server. `over` gets the end and its error, if any.
+    /// unreachable server. `end` gets its end and its error, if any.
     ///
     /// # Errors
     /// `Closed` when it is not open.
@@ -265,10 +264,10 @@ impl Client {
         options: ConsumeOptions,
         places: u32,
         deliver: Deliver,
-        over: Over,
+        end: ListenerEnd,
     ) -> Result<Id> {
         let runtime = (self.runtime.handle()?, &self.runtime);
-        Ok(self.consumers.add((options, places), (deliver, over), &self.executor, runtime))
+        Ok(self.consumers.add((options, places), (deliver, end), &self.executor, runtime))
     }
 
     /// As [`crate::store::Store::stop_listening`].
@@ -281,7 +280,7 @@ impl Client {
         self.consumers.settle(listener, number, outcome, reason);
     }
 
-    /// Ends listeners and waits. Pending settlements are still sent; then `over` is called.
+    /// Ends listeners and waits. Pending settlements are still sent; then their `end` is called.
     pub fn close_consumers(&self) {
         self.consumers.close();
         self.waits.close();

@@ -262,7 +262,7 @@ mod tests {
     use tokio::runtime::Builder;
 
     use super::*;
-    use crate::remote::abandon::Abandon;
+    use crate::remote::cancel::Cancel;
     use crate::remote::transport::Transport;
 
     struct Nobody {
@@ -311,9 +311,9 @@ mod tests {
         let (env, url) = (Arc::new(Still), "http://127.0.0.1:9/");
         let credentials = Credentials::new(transport.clone(), env.clone(), url, "token").unwrap();
         let patience = Duration::from_secs(60);
-        let abandon = Abandon::default();
+        let cancel = Cancel::default();
         let executor =
-            RequestExecutor::new(transport, Arc::new(credentials), env, patience, abandon);
+            RequestExecutor::new(transport, Arc::new(credentials), env, patience, cancel);
         let executor = Arc::new(executor);
         let follower = Arc::new(Nobody { is_over, failure: Default::default() });
         let following = async { timeout(patience / 2, follow(executor, follower.clone())).await };

@@ -13,11 +13,12 @@ use openkv::model::{
 };
 use openkv::open::{Target, open};
 use openkv::protocol::Command;
-use openkv::remote::Abandon;
+use openkv::remote::Cancel;
 use openkv::store::Store;
 
 use crate::client::send;
 use crate::extension::{call, connect, count_all};
+use crate::kit::until;
 use crate::served::{ACCESS, READ, Served, Session, file, key};
 
 fn encoded(value: &Cbor) -> Vec<u8> {
@@ -79,14 +80,8 @@ fn operations(served: &Served, kind: &str) -> (u64, u64) {
 
 /// As [`operations`], once `count` have ended.
 fn ended(served: &Served, kind: &str, count: u64) -> (u64, u64) {
-    for _ in 0..500 {
-        let ended = operations(served, kind);
-        if ended.0 == count {
-            return ended;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("they continue: {:?}", operations(served, kind));
+    until(|| operations(served, kind).0 == count);
+    operations(served, kind)
 }
 
 fn begin(session: &Session, command: Command, body: &[u8]) -> std::net::TcpStream {
@@ -212,18 +207,18 @@ fn a_call_that_is_cancelled_ends_at_the_server() {
     let served = served();
     let client = connect(&served, ACCESS);
     let begin = || {
-        let (cancel, (tell, told)) = (Abandon::default(), channel());
+        let (cancel, (tell, told)) = (Cancel::default(), channel());
         let reply = Box::new(move |answer| drop(tell.send(answer)));
         client.call(Command::Count, &slow_count(400), &Limits::wide(), Some(cancel.clone()), reply);
         (cancel, told)
     };
     let ((cancel, ended), (other, goes_on)) = (begin(), begin());
     std::thread::sleep(Duration::from_millis(100));
-    cancel.now();
+    cancel.raise();
     let answer = ended.recv().expect("an answer");
     assert_eq!(answer.map_err(|error| error.kind()), Err(Kind::Closed));
     assert_eq!(self::ended(&served, "count", 1), (1, 1));
     assert!(goes_on.try_recv().is_err(), "the other one is under way");
-    other.now();
+    other.raise();
     assert_eq!(self::ended(&served, "count", 2), (2, 2));
 }

@@ -21,11 +21,9 @@ use super::executor::RequestExecutor;
 use super::runtime::Shared;
 use super::stream::follow;
 use crate::model::{
-    ConsumeOptions, Deliver, Delivery, Dispatched, Id, Outcome, Reason, Result, Settlement,
+    ConsumeOptions, Deliver, Delivery, Dispatched, Id, ListenerEnd, Outcome, Reason, Result,
+    Settlement,
 };
-
-/// Called when a listener ends, with the error if it was not asked to.
-pub type Over = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// The listeners of one handle.
 #[derive(Default)]
@@ -43,8 +41,7 @@ struct Consumer {
     concurrency: u32,
     deliver: Deliver,
     state: Mutex<State>,
-    /// Called at its end.
-    over: Mutex<Option<Over>>,
+    end: Mutex<Option<ListenerEnd>>,
     /// Notified when a stream is opened.
     opened: Notify,
     /// Notified when there is something to send.
@@ -96,14 +93,14 @@ struct HeldMessage {
 impl Consumer {
     fn new(
         (options, concurrency): (ConsumeOptions, u32),
-        (deliver, over): (Deliver, Over),
+        (deliver, end): (Deliver, ListenerEnd),
     ) -> Self {
         Self {
             options,
             concurrency,
             deliver,
             state: Mutex::default(),
-            over: Mutex::new(Some(over)),
+            end: Mutex::new(Some(end)),
             opened: Notify::new(),
             sendable: Notify::new(),
             taken: Notify::new(),
@@ -199,9 +196,9 @@ impl Consumer {
     }
 
     fn end(&self, why: Result<()>) {
-        let over = self.over.lock().take();
-        if let Some(over) = over {
-            over(why);
+        let end = self.end.lock().take();
+        if let Some(end) = end {
+            end(why);
         }
     }
 
@@ -230,7 +227,7 @@ impl Consumers {
     pub(super) fn add(
         self: &Arc<Self>,
         wanted: (ConsumeOptions, u32),
-        callbacks: (Deliver, Over),
+        callbacks: (Deliver, ListenerEnd),
         executor: &Arc<RequestExecutor>,
         (runtime, keep): (&Handle, &Arc<Shared>),
     ) -> Id {

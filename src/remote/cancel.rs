@@ -5,11 +5,11 @@ use tokio::sync::watch as flag;
 
 /// A flag that is raised at most once, when no caller waits for the answer any more.
 #[derive(Clone, Debug, Default)]
-pub struct Abandon(flag::Sender<bool>);
+pub struct Cancel(flag::Sender<bool>);
 
-impl Abandon {
+impl Cancel {
     /// Cancels everything under way and refuses all later work.
-    pub fn now(&self) {
+    pub fn raise(&self) {
         self.0.send_replace(true);
     }
 
@@ -19,7 +19,7 @@ impl Abandon {
         *self.0.borrow()
     }
 
-    pub(super) async fn happens(&self) {
+    pub(super) async fn raised(&self) {
         let mut flag = self.0.subscribe();
         // The sender is a clone of this one's, so the channel cannot close while this waits.
         let _raised = flag.wait_for(|is_raised| *is_raised).await;
