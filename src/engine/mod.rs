@@ -9,6 +9,8 @@
 mod feed;
 mod fulltext;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod sqlite;
 #[cfg(test)]
 mod suite;
@@ -19,7 +21,7 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Work};
 use crate::model::{
-    DeadLetter, DeadLetterChange, QueueStats, Result, Row, Seen, Step, Versionstamp, Walk,
+    DeadLetter, DeadLetterChange, QueueStats, Range, Result, Row, Seen, Step, Versionstamp, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -166,6 +168,15 @@ pub trait Reader: Send {
 
 /// The state of a database at one point in time.
 pub trait Snapshot: Finder {
+    /// Fetches what the next calls of [`Snapshot::get`], [`Snapshot::expiry`] and [`Snapshot::scan`]
+    /// name, with as few trips as the medium needs. A local engine has nothing to do.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    fn prefetch(&mut self, _ranges: &[Range]) -> Result<()> {
+        Ok(())
+    }
+
     /// Visits the entry of a key; `false` if there is none.
     ///
     /// # Errors

@@ -1,0 +1,60 @@
+//! The row of a database: its commit counter, its clock, and what its writers count.
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::engine::feed::{Amount, Extent};
+
+/// Locks the row, so that this transaction is the only one that writes to the database. The time is
+/// taken after the lock. `$2`: the time to use instead of the server's, for tests.
+pub(super) const LOCK: &str = "\
+WITH d AS MATERIALIZED (SELECT * FROM openkv.databases WHERE id = $1 FOR UPDATE) \
+SELECT version, epoch, removed, last_uuid, last_message, logs, feed_complete, feed_removed, \
+feed_set_rows, feed_set_bytes, feed_removal_rows, feed_removal_bytes, \
+greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) FROM d";
+
+/// Stores what the transaction has changed. NULL as the version violates the table's rule, so that a
+/// transaction that was overtaken cannot commit.
+pub(super) const FENCE: &str = "\
+UPDATE openkv.databases SET \
+version = CASE WHEN epoch = $2::int8 AND version = $3::int8 THEN $4::int8 END, removed = $5, last_uuid = $6, \
+last_message = $7, clock_ms = $8, logs = $9, feed_complete = $10, feed_removed = $11, \
+feed_set_rows = $12, feed_set_bytes = $13, feed_removal_rows = $14, feed_removal_bytes = $15 \
+WHERE id = $1";
+
+/// The row, as the transaction found it.
+#[derive(Clone, Debug)]
+pub(super) struct DatabaseRow {
+    pub(super) version: i64,
+    pub(super) epoch: i64,
+    pub(super) removed: i64,
+    pub(super) last_uuid: Option<Uuid>,
+    pub(super) last_message: i64,
+    pub(super) logs: bool,
+    pub(super) feed: Extent,
+    pub(super) now_ms: i64,
+}
+
+impl DatabaseRow {
+    /// From a row of [`LOCK`].
+    pub(super) fn of(row: &Row) -> Self {
+        let number = |at: usize| row.get::<_, i64>(at).cast_unsigned();
+        Self {
+            version: row.get(0),
+            epoch: row.get(1),
+            removed: row.get(2),
+            last_uuid: row
+                .get::<_, Option<&[u8]>>(3)
+                .and_then(|bytes| Uuid::from_slice(bytes).ok()),
+            last_message: row.get(4),
+            logs: row.get(5),
+            feed: Extent {
+                complete: number(6),
+                removed: number(7),
+                sets: Amount { rows: number(8), bytes: number(9) },
+                removals: Amount { rows: number(10), bytes: number(11) },
+            },
+            now_ms: row.get(12),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Entries in the writer's transaction: fetched together before the batch, changed together after it.
+
+use std::collections::HashMap;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::link::Link;
+use super::pages::{PageRequest, encoding, page, walk_pages};
+use super::session::Call;
+use crate::commit::{Base, EntryTable, OldRow, RowEffect};
+use crate::model::{AtomicWrite, EncodedValue, Key, Mutation, Result, Seen, Step, Walk};
+
+/// The entries of keys, in any order; values only of those that ask for theirs.
+pub(super) const FETCH: &str = "\
+SELECT u.i, e.version, e.expires_ms, e.encoding, CASE WHEN u.with_value THEN e.v END \
+FROM unnest($2::bytea[], $3::bool[]) WITH ORDINALITY AS u(k, with_value, i) \
+CROSS JOIN LATERAL (SELECT version, expires_ms, encoding, v FROM openkv.entries \
+WHERE db = $1 AND k = u.k LIMIT 1) AS e";
+
+const UPSERT: &str = "\
+INSERT INTO openkv.entries (db, k, v, encoding, version, expires_ms) \
+SELECT $1, u.k, u.v, u.encoding, u.version, u.expires_ms \
+FROM unnest($2::bytea[], $3::bytea[], $4::int2[], $5::int8[], $6::int8[]) \
+AS u(k, v, encoding, version, expires_ms) \
+ON CONFLICT (db, k) DO UPDATE SET v = excluded.v, encoding = excluded.encoding, \
+version = excluded.version, expires_ms = excluded.expires_ms";
+
+const DELETE: &str = "\
+DELETE FROM openkv.entries AS e USING unnest($2::bytea[]) AS u(k) WHERE e.db = $1 AND e.k = u.k";
+
+const SET_EXPIRY: &str = "\
+UPDATE openkv.entries AS e SET expires_ms = u.expires_ms \
+FROM unnest($2::bytea[], $3::int8[]) AS u(k, expires_ms) WHERE e.db = $1 AND e.k = u.k";
+
+/// A table of its own, so that entries that never expire are in no second index.
+const SET_EXPIRIES: &str = "\
+INSERT INTO openkv.expiries (db, k, at_ms) SELECT $1, u.k, u.at_ms \
+FROM unnest($2::bytea[], $3::int8[]) AS u(k, at_ms) \
+ON CONFLICT (db, k) DO UPDATE SET at_ms = excluded.at_ms";
+
+const CLEAR_EXPIRIES: &str = "\
+DELETE FROM openkv.expiries AS x USING unnest($2::bytea[]) AS u(k) WHERE x.db = $1 AND x.k = u.k";
+
+const SWEEP: &str = "\
+WITH due AS (SELECT k FROM openkv.expiries WHERE db = $1 AND at_ms <= $2 \
+ORDER BY at_ms, k LIMIT $3), \
+gone AS (DELETE FROM openkv.expiries AS x USING due WHERE x.db = $1 AND x.k = due.k) \
+DELETE FROM openkv.entries AS e USING due WHERE e.db = $1 AND e.k = due.k RETURNING e.k";
+
+/// What is known of an entry before the batch.
+enum Fetched {
+    Absent,
+    /// Without its value.
+    Version(u64),
+    Row(OldRow),
+}
+
+/// What a batch needs to know of the entries, as far as its writes name them.
+#[derive(Default)]
+pub(super) struct Needs {
+    keys: HashMap<Key, bool>,
+}
+
+impl Needs {
+    /// The entries that the decisions of these writes depend on.
+    pub(super) fn of(writes: &[AtomicWrite]) -> Self {
+        let mut needs = Self::default();
+        for write in writes {
+            let (checks, mutations, _) = write.parts();
+            for check in checks {
+                needs.keys.entry(check.key.clone()).or_default();
+            }
+            for mutation in mutations {
+                match mutation {
+                    Mutation::Set { .. } | Mutation::Delete { .. } => {}
+                    Mutation::SetExpiry { key, .. } => {
+                        needs.keys.entry(key.clone()).or_default();
+                    }
+                    Mutation::Arith { key, .. }
+                    | Mutation::Calculate { key, .. }
+                    | Mutation::Append { key, .. } => {
+                        needs.keys.insert(key.clone(), true);
+                    }
+                }
+            }
+        }
+        needs
+    }
+}
+
+/// The arguments of [`FETCH`].
+#[derive(Default)]
+pub(super) struct FetchArguments {
+    keys: Vec<Key>,
+    bytes: Vec<Vec<u8>>,
+    with_value: Vec<bool>,
+}
+
+impl FetchArguments {
+    pub(super) fn of(needs: Needs) -> Self {
+        let mut arguments = Self::default();
+        for (key, with_value) in needs.keys {
+            arguments.bytes.push(key.as_bytes().to_vec());
+            arguments.keys.push(key);
+            arguments.with_value.push(with_value);
+        }
+        arguments
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(super) fn call<'a>(&'a self, db: &'a i64) -> Call<'a> {
+        (FETCH, vec![db, &self.bytes, &self.with_value])
+    }
+}
+
+/// The entries of the database, inside a transaction of the writer.
+pub(super) struct Entries {
+    link: Link,
+    db: i64,
+    now_ms: i64,
+    fetched: HashMap<Key, Fetched>,
+    last_uuid: Option<Uuid>,
+    changes: EntryChanges,
+}
+
+/// What the batch does to entries, as columns of the statements.
+#[derive(Default)]
+pub(super) struct EntryChanges {
+    put: Columns,
+    removed: Vec<Vec<u8>>,
+    moved: (Vec<Vec<u8>>, Vec<Option<i64>>),
+    expiries: (Vec<Vec<u8>>, Vec<i64>),
+    /// Keys whose entries do not expire, or are gone.
+    lasting: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Columns {
+    keys: Vec<Vec<u8>>,
+    values: Vec<Vec<u8>>,
+    encodings: Vec<i16>,
+    versions: Vec<i64>,
+    expiries: Vec<Option<i64>>,
+}
+
+impl EntryChanges {
+    /// Adds the statements that carry them out.
+    pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
+        let Self { put, removed, moved, expiries, lasting } = self;
+        if !put.keys.is_empty() {
+            let Columns { keys, values, encodings, versions, expiries } = put;
+            calls.push((UPSERT, vec![db, keys, values, encodings, versions, expiries]));
+        }
+        if !removed.is_empty() {
+            calls.push((DELETE, vec![db, removed]));
+        }
+        if !moved.0.is_empty() {
+            calls.push((SET_EXPIRY, vec![db, &moved.0, &moved.1]));
+        }
+        if !lasting.is_empty() {
+            calls.push((CLEAR_EXPIRIES, vec![db, lasting]));
+        }
+        if !expiries.0.is_empty() {
+            calls.push((SET_EXPIRIES, vec![db, &expiries.0, &expiries.1]));
+        }
+    }
+}
+
+impl Entries {
+    pub(super) fn new(link: Link, db: i64, now_ms: i64, last_uuid: Option<Uuid>) -> Self {
+        let (fetched, changes) = (HashMap::new(), EntryChanges::default());
+        Self { link, db, now_ms, fetched, last_uuid, changes }
+    }
+
+    /// Takes the answer of [`FetchArguments::call`].
+    pub(super) fn learn(&mut self, arguments: FetchArguments, rows: &[Row]) -> Result<()> {
+        for key in &arguments.keys {
+            self.fetched.insert(key.clone(), Fetched::Absent);
+        }
+        for row in rows {
+            let at = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
+            let Some(key) = arguments.keys.get(at) else { continue };
+            let fetched = self.fetched_of(row)?;
+            self.fetched.insert(key.clone(), fetched);
+        }
+        Ok(())
+    }
+
+    fn fetched_of(&self, row: &Row) -> Result<Fetched> {
+        let version = row.get::<_, i64>(1).cast_unsigned();
+        let expire_at_ms: Option<i64> = row.get(2);
+        if expire_at_ms.is_some_and(|end| end <= self.now_ms) {
+            return Ok(Fetched::Absent);
+        }
+        let Some(bytes) = row.get::<_, Option<&[u8]>>(4) else {
+            return Ok(Fetched::Version(version));
+        };
+        let value = EncodedValue { encoding: encoding(row.get(3))?, bytes: bytes.to_vec() };
+        Ok(Fetched::Row(OldRow { version, value, expire_at_ms }))
+    }
+
+    fn fetch(&mut self, key: &Key, with_value: bool) -> Result<&Fetched> {
+        let keys = HashMap::from([(key.clone(), with_value)]);
+        let arguments = FetchArguments::of(Needs { keys });
+        let rows = self.link.query(arguments.call(&self.db))?;
+        self.learn(arguments, &rows)?;
+        Ok(self.fetched.get(key).unwrap_or(&Fetched::Absent))
+    }
+
+    /// What is to be written.
+    pub(super) fn take_changes(&mut self) -> EntryChanges {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// The last UUID, after the batch.
+    pub(super) fn uuid(&self) -> Option<Uuid> {
+        self.last_uuid
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let changes = self.take_changes();
+        let mut calls = Vec::new();
+        changes.calls(&self.db, &mut calls);
+        self.link.run(&calls).map(drop)
+    }
+}
+
+impl Base for Entries {
+    fn version(&mut self, key: &Key) -> Result<Option<u64>> {
+        let fetched = match self.fetched.contains_key(key) {
+            true => self.fetched.get(key).unwrap_or(&Fetched::Absent),
+            false => self.fetch(key, false)?,
+        };
+        Ok(match fetched {
+            Fetched::Absent => None,
+            Fetched::Version(version) => Some(*version),
+            Fetched::Row(row) => Some(row.version),
+        })
+    }
+
+    fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
+        let fetched = match self.fetched.get(key) {
+            None | Some(Fetched::Version(_)) => self.fetch(key, true)?,
+            Some(_) => self.fetched.get(key).unwrap_or(&Fetched::Absent),
+        };
+        Ok(match fetched {
+            Fetched::Row(row) => Some(row.clone()),
+            Fetched::Absent | Fetched::Version(_) => None,
+        })
+    }
+
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        let (db, now_ms) = (self.db, self.now_ms);
+        let mut next = |request: &PageRequest| page(&self.link, db, now_ms, request);
+        walk_pages(walk, &mut next, visit)
+    }
+
+    fn last_uuid(&mut self) -> Result<Option<Uuid>> {
+        Ok(self.last_uuid)
+    }
+}
+
+impl EntryTable for Entries {
+    fn apply(&mut self, key: &Key, effect: RowEffect) -> Result<()> {
+        let EntryChanges { put, removed, moved, expiries, lasting } = &mut self.changes;
+        let bytes = key.as_bytes().to_vec();
+        match effect.expire_at_ms() {
+            Some(end) => {
+                expiries.0.push(bytes.clone());
+                expiries.1.push(end);
+            }
+            None => lasting.push(bytes.clone()),
+        }
+        match effect {
+            RowEffect::Removed => removed.push(bytes),
+            RowEffect::Stored(row) => {
+                put.keys.push(bytes);
+                put.values.push(row.value.bytes);
+                put.encodings.push(i16::from(row.value.encoding.id()));
+                put.versions.push(row.version.cast_signed());
+                put.expiries.push(row.expire_at_ms);
+            }
+            RowEffect::ExpirySet { expire_at_ms, .. } => {
+                moved.0.push(bytes);
+                moved.1.push(expire_at_ms);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_last_uuid(&mut self, uuid: Uuid) -> Result<()> {
+        self.last_uuid = Some(uuid);
+        Ok(())
+    }
+
+    fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        self.flush()?;
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let swept = self.link.query((SWEEP, vec![&self.db, &now_ms, &max]))?;
+        Ok(swept.iter().map(|row| Key::from_encoded(row.get(0))).collect())
+    }
+}

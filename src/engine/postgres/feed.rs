@@ -1,0 +1,190 @@
+//! The log of changes, while feeds are on: written with the batch, read from a snapshot.
+
+use super::link::Link;
+use super::pages::encoding;
+use super::session::Call;
+use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
+use crate::model::{
+    Change, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, POSTGRES_FEED_PAGE_ROWS, Result,
+};
+
+const INSERT: &str = "\
+INSERT INTO openkv.changes (db, version, seq, at_ms, k, encoding, v) \
+SELECT $1, u.version, u.seq, $2, u.k, u.encoding, u.v \
+FROM unnest($3::int8[], $4::int4[], $5::bytea[], $6::int2[], $7::bytea[]) \
+AS u(version, seq, k, encoding, v)";
+
+const FIRST: &str = "\
+SELECT version, at_ms FROM openkv.changes WHERE db = $1 AND version > $2 \
+ORDER BY version, seq LIMIT 1";
+
+const DROP_SETS: &str = "\
+WITH gone AS (DELETE FROM openkv.changes \
+WHERE db = $1 AND version = $2 AND encoding IS NOT NULL RETURNING k, v) \
+SELECT count(*), coalesce(sum(length(k) + coalesce(length(v), 0)), 0)::int8 FROM gone";
+
+const DROP_REMOVALS: &str = "\
+WITH gone AS (DELETE FROM openkv.changes \
+WHERE db = $1 AND version = $2 AND encoding IS NULL RETURNING k) \
+SELECT count(*), coalesce(sum(length(k)), 0)::int8 FROM gone";
+
+const STATE: &str = "\
+SELECT version, removed, logs, feed_complete, feed_removed FROM openkv.databases WHERE id = $1";
+
+/// A value that was too large for the log is in its entry, unless that was replaced.
+const CHANGES: &str = "\
+SELECT c.version, c.seq, c.k, c.encoding, coalesce(c.v, e.v) FROM openkv.changes AS c \
+LEFT JOIN LATERAL (SELECT v FROM openkv.entries WHERE c.v IS NULL AND c.encoding IS NOT NULL \
+AND db = c.db AND k = c.k AND version = c.version LIMIT 1) AS e ON true \
+WHERE c.db = $1 AND (c.version, c.seq) > ($2, $3) ORDER BY c.version, c.seq LIMIT $4";
+
+/// The log in the writer's transaction.
+pub(super) struct FeedLogger {
+    link: Link,
+    db: i64,
+    extent: Extent,
+    logs: bool,
+    changes: ChangeRows,
+}
+
+/// Logged changes, as columns.
+#[derive(Default)]
+pub(super) struct ChangeRows {
+    at_ms: i64,
+    versions: Vec<i64>,
+    seqs: Vec<i32>,
+    keys: Vec<Vec<u8>>,
+    encodings: Vec<Option<i16>>,
+    values: Vec<Option<Vec<u8>>>,
+}
+
+impl ChangeRows {
+    /// Adds the statement that stores them.
+    pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
+        let Self { at_ms, versions, seqs, keys, encodings, values } = self;
+        if !keys.is_empty() {
+            calls.push((INSERT, vec![db, at_ms, versions, seqs, keys, encodings, values]));
+        }
+    }
+}
+
+impl FeedLogger {
+    pub(super) fn new(link: Link, db: i64, extent: Extent, logs: bool) -> Self {
+        Self { link, db, extent, logs, changes: ChangeRows::default() }
+    }
+
+    /// Turns the log on: it is complete from the last commit on.
+    pub(super) fn start(&mut self, version: u64, removed: u64) {
+        self.logs = true;
+        self.extent = Extent { complete: version, removed, ..Extent::default() };
+    }
+
+    /// How far the log reaches, its new rows, and whether it is on.
+    pub(super) fn into_parts(self) -> (Extent, ChangeRows, bool) {
+        (self.extent, self.changes, self.logs)
+    }
+
+    /// Logs the changes of the transaction, in order, and trims old ones.
+    pub(super) fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
+        self.changes.at_ms = now_ms;
+        let (mut last, mut seq, mut commits) = (0, 0, 0);
+        for change in changes {
+            if change.version != last {
+                (last, seq) = (change.version, 0);
+                commits += 1;
+            }
+            seq += 1;
+            let rows = &mut self.changes;
+            rows.versions.push(last.cast_signed());
+            rows.seqs.push(seq);
+            rows.keys.push(change.key.as_bytes().to_vec());
+            match change.value {
+                None => {
+                    self.extent.removals.add(change.key.len());
+                    rows.encodings.push(None);
+                    rows.values.push(None);
+                }
+                Some(value) => {
+                    let fits = value.bytes.len() <= FEED_VALUE_BYTES_MAX;
+                    let bytes = if fits { value.bytes.len() } else { 0 };
+                    self.extent.sets.add(change.key.len() + bytes);
+                    rows.encodings.push(Some(i16::from(value.encoding.id())));
+                    rows.values.push(fits.then_some(value.bytes));
+                }
+            }
+        }
+        let mut extent = self.extent;
+        trim(self, &mut extent, now_ms, FEED_TRIM_COMMITS.max(2 * commits))?;
+        self.extent = extent;
+        Ok(())
+    }
+
+    fn dropped(&self, sql: &'static str, version: u64) -> Result<Amount> {
+        let rows = self.link.query((sql, vec![&self.db, &version.cast_signed()]))?;
+        let number = |at: usize| rows.first().map_or(0, |row| row.get::<_, i64>(at));
+        Ok(Amount { rows: number(0).cast_unsigned(), bytes: number(1).cast_unsigned() })
+    }
+}
+
+impl Shelf for FeedLogger {
+    fn first_after(&mut self, after: u64) -> Result<Option<(u64, i64)>> {
+        let rows = self.link.query((FIRST, vec![&self.db, &after.cast_signed()]))?;
+        Ok(rows.first().map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1))))
+    }
+
+    fn drop_sets(&mut self, version: u64) -> Result<Amount> {
+        self.dropped(DROP_SETS, version)
+    }
+
+    fn drop_removals(&mut self, version: u64) -> Result<Amount> {
+        self.dropped(DROP_REMOVALS, version)
+    }
+}
+
+/// The log as a snapshot has it.
+pub(super) struct FeedReader<'s> {
+    pub(super) link: &'s Link,
+    pub(super) db: i64,
+}
+
+impl FeedLog for FeedReader<'_> {
+    fn state(&mut self) -> Result<FeedState> {
+        let rows = self.link.query((STATE, vec![&self.db]))?;
+        let Some(row) = rows.first() else {
+            return Ok(FeedState { on: false, version: 0, complete: 0, removed: 0 });
+        };
+        let number = |at: usize| row.get::<_, i64>(at).cast_unsigned();
+        let (version, removed) = (number(0), number(1));
+        Ok(match row.get(2) {
+            true => FeedState { on: true, version, complete: number(3), removed: number(4) },
+            false => FeedState { on: false, version, complete: version, removed },
+        })
+    }
+
+    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+        // Behind all changes of that commit.
+        let mut from = (after.cast_signed(), i32::MAX);
+        loop {
+            let limit = POSTGRES_FEED_PAGE_ROWS;
+            let rows = self.link.query((CHANGES, vec![&self.db, &from.0, &from.1, &limit]))?;
+            for row in &rows {
+                from = (row.get(0), row.get(1));
+                let value: Option<&[u8]> = row.get(4);
+                let value = match row.get::<_, Option<i16>>(3) {
+                    None => None,
+                    Some(id) => match value {
+                        Some(bytes) => Some((encoding(id)?, bytes)),
+                        None => continue,
+                    },
+                };
+                let version = from.0.cast_unsigned();
+                if !visit(Logged { version, key: row.get(2), value }) {
+                    return Ok(());
+                }
+            }
+            if i64::try_from(rows.len()).is_ok_and(|count| count < limit) {
+                return Ok(());
+            }
+        }
+    }
+}

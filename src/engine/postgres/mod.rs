@@ -1,0 +1,168 @@
+//! Entries and messages in PostgreSQL, for any number of processes on any number of machines.
+//!
+//! Duty: carry out the batches of this process as transactions that are ordered by the lock of the
+//! database's row, and answer reads from one snapshot of the server.
+//! Invariant: the commit counter rises by the lock's order, so a version that is visible has all
+//! versions below it visible. A statement that has a reader or a writer waiting is never cancelled.
+//! Never: a decision about a write; a lock that outlives its transaction.
+
+mod database;
+mod entries;
+mod errors;
+mod feed;
+mod link;
+mod messages;
+mod pages;
+mod pool;
+mod prefetch;
+mod queues;
+mod reader;
+mod schema;
+mod session;
+mod snapshot;
+mod tail;
+mod time;
+mod transaction;
+mod url;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::{Backup, Engine, ExternalWatch, GoesOn, Maintenance};
+use crate::model::{Env, Error, Kind, Result};
+use pool::Pool;
+pub use reader::PostgresReader;
+pub use schema::TABLES;
+use session::Call;
+use time::Time;
+pub use url::Server;
+pub use writer::PostgresWriter;
+
+/// A database on a PostgreSQL server.
+pub struct PostgresEngine {
+    shared: Arc<Shared>,
+    readonly: bool,
+}
+
+/// What the readers and the writer of a database share.
+pub(super) struct Shared {
+    pool: Arc<Pool>,
+    db: i64,
+    time: Time,
+    /// The last commit that this process has seen or made.
+    seen: AtomicU64,
+    /// Names of batches: a random number, and a counter.
+    batches: (u64, AtomicU64),
+    /// Longest wait for a connection of a read.
+    busy: Duration,
+}
+
+impl PostgresEngine {
+    /// Opens a database, and creates it and its tables if they are not there.
+    ///
+    /// # Errors
+    /// `Unavailable` if the server does not answer; `Denied` for a wrong password, a standby, or
+    /// without the right to create tables; `Unsupported` for another product or version; `Corrupt`
+    /// for tables of another program.
+    pub fn open(server: &Server, name: &str, readonly: bool, busy: Duration) -> Result<Self> {
+        Self::open_with(server, name, readonly, busy, Time::of_server())
+    }
+
+    /// As [`PostgresEngine::open`], with the time of the caller instead of the server's.
+    ///
+    /// # Errors
+    /// As [`PostgresEngine::open`].
+    #[cfg(test)]
+    pub(super) fn open_in_time_of_caller(server: &Server, name: &str) -> Result<Self> {
+        let server = server.clone().idling(60_000);
+        Self::open_with(&server, name, false, Duration::from_secs(5), Time::of_caller())
+    }
+
+    fn open_with(
+        server: &Server,
+        name: &str,
+        readonly: bool,
+        busy: Duration,
+        time: Time,
+    ) -> Result<Self> {
+        let pool = Pool::of(server);
+        let mut lent = pool.lend(Instant::now() + busy)?;
+        schema::prepare(&mut lent.session, readonly)?;
+        let db = schema::database(&mut lent.session, name, readonly)?;
+        lent.give_back();
+        let base = getrandom::u64();
+        let base = base.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+        let (seen, batches) = (AtomicU64::new(0), (base, AtomicU64::new(0)));
+        let shared = Arc::new(Shared { pool, db, time, seen, batches, busy });
+        Ok(Self { shared, readonly })
+    }
+
+    /// The time of the server, and the random numbers of `inner`.
+    #[must_use]
+    pub fn env(&self, inner: Arc<dyn Env>) -> Arc<dyn Env> {
+        time::env(self.shared.clone(), inner)
+    }
+}
+
+impl Shared {
+    /// Runs one statement outside of a transaction; again on another connection if one is lost. So it
+    /// may only read.
+    fn query(&self, call: Call<'_>) -> Result<Vec<Row>> {
+        let deadline = Instant::now() + self.busy;
+        let mut lent = self.pool.lend(deadline)?;
+        let mut answer = lent.session.query((call.0, call.1.clone()));
+        if answer.is_err() && lent.session.is_closed() {
+            drop(lent);
+            lent = self.pool.lend(deadline)?;
+            answer = lent.session.query(call);
+        }
+        lent.give_back();
+        answer
+    }
+
+    fn new_batch(&self) -> Uuid {
+        Uuid::from_u64_pair(self.batches.0, self.batches.1.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Notes a commit of this process. One that follows a commit which this process has not seen
+    /// leaves the gap for the poll to find.
+    fn committed(&self, before: u64, after: u64) {
+        let _gap = self.seen.compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl Engine for PostgresEngine {
+    type Reader = PostgresReader;
+    type Writer = PostgresWriter;
+
+    fn reader(&self) -> Result<PostgresReader> {
+        Ok(PostgresReader::new(self.shared.clone()))
+    }
+
+    fn writer(&self) -> Result<PostgresWriter> {
+        if self.readonly {
+            return Err(Error::new(Kind::Denied, "the database was opened with readonly: true"));
+        }
+        Ok(PostgresWriter::new(self.shared.clone()))
+    }
+
+    fn watch_external(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>> {
+        tail::watch(&self.shared, wake).map(Some)
+    }
+}
+
+impl Maintenance for PostgresEngine {
+    fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
+        Err(errors::lacks("backup", "use pg_basebackup or pg_dump, or openkv export"))
+    }
+
+    fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
+        Err(errors::lacks("check", "use pg_amcheck on the server"))
+    }
+}

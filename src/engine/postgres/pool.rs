@@ -1,0 +1,105 @@
+//! The connections of this process to one server, shared by all of its databases there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Weak};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::session::Session;
+use super::url::Server;
+use crate::model::{Error, Kind, POSTGRES_CONNECTIONS_MAX, Result};
+
+static POOLS: LazyLock<Mutex<HashMap<String, Weak<Pool>>>> = LazyLock::new(Mutex::default);
+
+/// At most [`POSTGRES_CONNECTIONS_MAX`] connections.
+pub(super) struct Pool {
+    server: Server,
+    sessions: Mutex<Sessions>,
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct Sessions {
+    idle: Vec<Session>,
+    /// Idle and lent.
+    open: usize,
+}
+
+impl Pool {
+    /// The pool of a server.
+    pub(super) fn of(server: &Server) -> Arc<Self> {
+        let mut pools = POOLS.lock();
+        pools.retain(|_, pool| pool.strong_count() > 0);
+        if let Some(pool) = pools.get(server.identity()).and_then(Weak::upgrade) {
+            return pool;
+        }
+        let pool = Arc::new(Self {
+            server: server.clone(),
+            sessions: Mutex::default(),
+            returned: Condvar::new(),
+        });
+        pools.insert(server.identity().to_owned(), Arc::downgrade(&pool));
+        pool
+    }
+
+    /// Lends a connection. Waits for one until the deadline.
+    ///
+    /// # Errors
+    /// `Unavailable` at the deadline, and if the server does not accept; `Denied`.
+    pub(super) fn lend(self: &Arc<Self>, deadline: Instant) -> Result<Lent> {
+        let mut sessions = self.sessions.lock();
+        loop {
+            if let Some(session) = sessions.idle.pop() {
+                let place = Place(self.clone());
+                if session.is_closed() {
+                    MutexGuard::unlocked(&mut sessions, || drop(place));
+                    continue;
+                }
+                return Ok(Lent { session, place });
+            }
+            if sessions.open < POSTGRES_CONNECTIONS_MAX {
+                sessions.open += 1;
+                drop(sessions);
+                let place = Place(self.clone());
+                return Ok(Lent { session: Session::connect(&self.server)?, place });
+            }
+            if self.returned.wait_until(&mut sessions, deadline).timed_out() {
+                let why = format!(
+                    "all {POSTGRES_CONNECTIONS_MAX} connections of this process to PostgreSQL are \
+                     in use; call again, or raise busyTimeout"
+                );
+                return Err(Error::new(Kind::Unavailable, why));
+            }
+        }
+    }
+}
+
+/// A lent connection. It is closed when it is dropped, so that no open transaction stays on it.
+pub(super) struct Lent {
+    pub(super) session: Session,
+    place: Place,
+}
+
+impl Lent {
+    /// Returns the connection for others. It must have no open transaction.
+    pub(super) fn give_back(self) {
+        let Self { session, place } = self;
+        if !session.is_closed() {
+            let mut sessions = place.0.sessions.lock();
+            sessions.idle.push(session);
+            // Its place counts again.
+            sessions.open += 1;
+        }
+    }
+}
+
+/// One of the open connections of a pool.
+struct Place(Arc<Pool>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.sessions.lock().open -= 1;
+        self.0.returned.notify_one();
+    }
+}

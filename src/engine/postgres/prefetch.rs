@@ -1,0 +1,145 @@
+//! What a read names beforehand, fetched by one statement.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use tokio_postgres::Row;
+
+use super::Shared;
+use super::errors::failure;
+use super::session::Value;
+use crate::model::{Error, Range, Result, Walk};
+
+/// Points and spans of one snapshot. The first columns are those of a page, so that
+/// [`super::pages::seen`] reads both. A row without a key carries only the version.
+const FETCH: &str = "\
+WITH d AS MATERIALIZED (SELECT version, greatest(clock_ms, coalesce($2::int8, \
+(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS now_ms \
+FROM openkv.databases WHERE id = $1) \
+SELECT f.k, f.version, f.encoding, f.expires_ms, f.v, f.i, d.version FROM d LEFT JOIN LATERAL (\
+SELECT u.i, e.* FROM unnest($3::bytea[], $4::int8[]) AS u(k, i) CROSS JOIN LATERAL (\
+SELECT k, version, encoding, expires_ms, v FROM openkv.entries WHERE db = $1 AND k = u.k \
+AND (expires_ms IS NULL OR expires_ms > d.now_ms) LIMIT 1) AS e \
+UNION ALL \
+SELECT u.i, e.* FROM unnest($5::bytea[], $6::bytea[], $7::int8[], $8::int8[]) AS u(s, e, n, i) \
+CROSS JOIN LATERAL (SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
+WHERE db = $1 AND k >= u.s AND k < u.e AND (expires_ms IS NULL OR expires_ms > d.now_ms) \
+ORDER BY k LIMIT u.n) AS e \
+UNION ALL \
+SELECT u.i, e.* FROM unnest($9::bytea[], $10::bytea[], $11::int8[], $12::int8[]) AS u(s, e, n, i) \
+CROSS JOIN LATERAL (SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
+WHERE db = $1 AND k >= u.s AND k < u.e AND (expires_ms IS NULL OR expires_ms > d.now_ms) \
+ORDER BY k DESC LIMIT u.n) AS e) AS f ON true";
+
+/// As [`FETCH`], for points only.
+const POINTS: &str = "\
+WITH d AS MATERIALIZED (SELECT version, greatest(clock_ms, coalesce($2::int8, \
+(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS now_ms \
+FROM openkv.databases WHERE id = $1) \
+SELECT f.k, f.version, f.encoding, f.expires_ms, f.v, f.i, d.version FROM d LEFT JOIN LATERAL (\
+SELECT u.i, e.* FROM unnest($3::bytea[], $4::int8[]) AS u(k, i) CROSS JOIN LATERAL (\
+SELECT k, version, encoding, expires_ms, v FROM openkv.entries WHERE db = $1 AND k = u.k \
+AND (expires_ms IS NULL OR expires_ms > d.now_ms) LIMIT 1) AS e) AS f ON true";
+
+/// The entries that a read has named.
+pub(super) struct Prefetched {
+    /// The last commit of the snapshot.
+    pub(super) version: i64,
+    points: HashMap<Vec<u8>, Option<Row>>,
+    spans: Vec<Span>,
+}
+
+/// The entries of one span, up to its limit.
+pub(super) struct Span {
+    start: Vec<u8>,
+    end: Vec<u8>,
+    reverse: bool,
+    limit: usize,
+    pub(super) rows: Vec<Row>,
+}
+
+impl Span {
+    /// Where the span continues behind its limit; `None` if it was fetched to its end.
+    pub(super) fn rest(&self) -> Option<Vec<u8>> {
+        let last = self.rows.last().filter(|_| self.rows.len() >= self.limit)?;
+        let key: &[u8] = last.get(0);
+        Some(if self.reverse { key.to_vec() } else { [key, &[0]].concat() })
+    }
+}
+
+/// Ranges as columns: starts, ends, limits, places.
+#[derive(Default)]
+struct Columns<'r>(Vec<&'r [u8]>, Vec<&'r [u8]>, Vec<i64>, Vec<i64>);
+
+impl Prefetched {
+    /// Fetches; on another connection if one turns out to be lost.
+    pub(super) fn fetch(shared: &Shared, now_ms: Option<i64>, ranges: &[Range]) -> Result<Self> {
+        let (mut keys, mut key_places) = (Vec::new(), Vec::new());
+        let mut columns = [Columns::default(), Columns::default()];
+        let mut spans = Vec::new();
+        for range in ranges {
+            match range {
+                Range::Point(key) => {
+                    key_places.push(-1);
+                    keys.push(key.as_bytes());
+                }
+                Range::Span { limit: 0, .. } => {}
+                Range::Span { start, end, limit, reverse } => {
+                    let [forward, backward] = &mut columns;
+                    let Columns(starts, ends, limits, places) =
+                        if *reverse { backward } else { forward };
+                    starts.push(start.as_bytes());
+                    ends.push(end.as_bytes());
+                    limits.push(i64::try_from(*limit).unwrap_or(i64::MAX));
+                    places.push(i64::try_from(spans.len()).unwrap_or(0));
+                    let (start, end) = (start.as_bytes().to_vec(), end.as_bytes().to_vec());
+                    let rows = Vec::new();
+                    spans.push(Span { start, end, reverse: *reverse, limit: *limit, rows });
+                }
+            }
+        }
+        let deadline = Instant::now() + shared.busy;
+        let [forward, backward] = &columns;
+        let rows = loop {
+            let mut lent = shared.pool.lend(deadline)?;
+            let mut values: Vec<&Value<'_>> = vec![&shared.db, &now_ms, &keys, &key_places];
+            if !spans.is_empty() {
+                for Columns(starts, ends, limits, places) in [forward, backward] {
+                    values.extend([starts as &Value<'_>, ends, limits, places]);
+                }
+            }
+            let call = (if spans.is_empty() { POINTS } else { FETCH }, values);
+            let answer = lent.session.run(&[call]).pop();
+            if lent.session.is_closed() && Instant::now() < deadline {
+                continue;
+            }
+            lent.give_back();
+            let answer = answer.ok_or_else(|| Error::internal("a statement without an answer"))?;
+            break answer.map_err(|error| failure(&error))?.rows;
+        };
+        let version = rows.first().map(|row| row.get(6));
+        let version = version
+            .ok_or_else(|| Error::corrupt("the database's row is missing in openkv.databases"))?;
+        let mut points: HashMap<_, _> = keys.iter().map(|key| (key.to_vec(), None)).collect();
+        for row in rows {
+            let Some(place) = row.get::<_, Option<i64>>(5) else { continue };
+            match usize::try_from(place).ok().and_then(|place| spans.get_mut(place)) {
+                Some(span) => span.rows.push(row),
+                None => drop(points.insert(row.get::<_, &[u8]>(0).to_vec(), Some(row))),
+            }
+        }
+        Ok(Self { version, points, spans })
+    }
+
+    /// The entry of a key, if the read has named it.
+    pub(super) fn entry(&self, key: &[u8]) -> Option<Option<&Row>> {
+        self.points.get(key).map(Option::as_ref)
+    }
+
+    /// The entries of a span, if the read has named it.
+    pub(super) fn span(&self, walk: &Walk<'_>) -> Option<&Span> {
+        self.spans.iter().find(|span| {
+            span.start == walk.start && span.end == walk.end && span.reverse == walk.reverse
+        })
+    }
+}

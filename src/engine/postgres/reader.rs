@@ -1,0 +1,63 @@
+//! Reads of a database, each from one snapshot of the server.
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::snapshot::PostgresSnapshot;
+use crate::engine::{GoesOn, Reader, Snapshot};
+use crate::model::{Error, Kind, Result};
+
+/// Reads from a database.
+pub struct PostgresReader {
+    shared: Arc<Shared>,
+    /// Whether it may wait for the server.
+    waits: bool,
+}
+
+impl PostgresReader {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, waits: true }
+    }
+
+    fn run(
+        &self,
+        now_ms: i64,
+        goes_on: Option<GoesOn>,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        if !self.waits {
+            return Err(Error::new(Kind::Unavailable, "the database is behind a network"));
+        }
+        let now_ms = self.shared.time.of_tests(now_ms);
+        let mut snapshot = PostgresSnapshot::new(self.shared.clone(), now_ms, goes_on);
+        let done = job(&mut snapshot);
+        snapshot.end();
+        done
+    }
+}
+
+impl Reader for PostgresReader {
+    fn read(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.run(now_ms, None, job)
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.run(now_ms, Some(goes_on.clone()), job)
+    }
+
+    fn release(&mut self) {}
+
+    fn never_wait(&mut self) -> Result<()> {
+        self.waits = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! The tables of openkv in a PostgreSQL database, all in the schema `openkv`.
+//!
+//! One set of tables holds all openkv databases; `db` tells them apart. Text of users is `bytea`,
+//! because PostgreSQL's text has no U+0000. Nothing here depends on a sequence, a trigger, LISTEN, an
+//! advisory lock or a partial index, so that other servers with PostgreSQL's protocol can follow.
+
+use super::session::Session;
+use crate::model::{Error, Kind, Result};
+
+/// The format of the tables that this version reads and writes.
+const FORMAT: i32 = 1;
+
+/// Oldest server, as `server_version_num` has it.
+const SERVER_MIN: i32 = 150_000;
+
+/// Creates the tables. An administrator may run it for a user without the right to.
+pub const TABLES: &str = "\
+CREATE SCHEMA openkv;
+CREATE TABLE openkv.format (version int4 NOT NULL);
+CREATE TABLE openkv.databases (
+  id int8 PRIMARY KEY,
+  name bytea NOT NULL UNIQUE,
+  epoch int8 NOT NULL DEFAULT 1,
+  version int8 NOT NULL DEFAULT 0,
+  removed int8 NOT NULL DEFAULT 0,
+  clock_ms int8 NOT NULL DEFAULT 0,
+  last_uuid bytea,
+  last_message int8 NOT NULL DEFAULT 0,
+  logs bool NOT NULL DEFAULT false,
+  feed_complete int8 NOT NULL DEFAULT 0,
+  feed_removed int8 NOT NULL DEFAULT 0,
+  feed_set_rows int8 NOT NULL DEFAULT 0,
+  feed_set_bytes int8 NOT NULL DEFAULT 0,
+  feed_removal_rows int8 NOT NULL DEFAULT 0,
+  feed_removal_bytes int8 NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+CREATE TABLE openkv.epochs (
+  db int8 NOT NULL, epoch int8 NOT NULL, start int8 NOT NULL, PRIMARY KEY (db, epoch)
+);
+CREATE TABLE openkv.servers (
+  id uuid PRIMARY KEY, url text NOT NULL, lease_until timestamptz NOT NULL
+);
+CREATE TABLE openkv.entries (
+  db int8 NOT NULL, k bytea NOT NULL, v bytea NOT NULL, encoding int2 NOT NULL,
+  version int8 NOT NULL, expires_ms int8, PRIMARY KEY (db, k)
+);
+ALTER TABLE openkv.entries ALTER COLUMN v SET STORAGE EXTERNAL;
+CREATE TABLE openkv.expiries (
+  db int8 NOT NULL, k bytea NOT NULL, at_ms int8 NOT NULL, PRIMARY KEY (db, k)
+);
+CREATE INDEX expiries_order ON openkv.expiries (db, at_ms, k);
+CREATE TABLE openkv.log (
+  db int8 NOT NULL, version int8 NOT NULL, epoch int8 NOT NULL, batch bytea NOT NULL,
+  PRIMARY KEY (db, version)
+);
+CREATE TABLE openkv.changes (
+  db int8 NOT NULL, version int8 NOT NULL, seq int4 NOT NULL, at_ms int8 NOT NULL,
+  k bytea NOT NULL, encoding int2, v bytea, PRIMARY KEY (db, version, seq)
+);
+ALTER TABLE openkv.changes ALTER COLUMN v SET STORAGE EXTERNAL;
+CREATE TABLE openkv.messages (
+  db int8 NOT NULL, id int8 NOT NULL, queue bytea NOT NULL, priority int2 NOT NULL,
+  due_ms int8 NOT NULL, lock int8 NOT NULL DEFAULT 0, lock_end_ms int8 NOT NULL DEFAULT 0,
+  in_grace bool NOT NULL DEFAULT false, attempts int4 NOT NULL DEFAULT 0,
+  enqueued_ms int8 NOT NULL, first_ms int8, last_ms int8, dedup bytea, dead_retention_ms int8,
+  backoff_ms bytea NOT NULL, undelivered bytea NOT NULL, v bytea NOT NULL,
+  locked bool NOT NULL DEFAULT false, PRIMARY KEY (db, id)
+);
+CREATE INDEX messages_waiting ON openkv.messages (db, queue, locked, priority DESC, due_ms, id);
+CREATE INDEX messages_locked ON openkv.messages (db, queue, locked, lock_end_ms, id);
+CREATE UNIQUE INDEX messages_dedup ON openkv.messages (db, queue, dedup);
+CREATE TABLE openkv.dead (
+  db int8 NOT NULL, id int8 NOT NULL, queue bytea NOT NULL, priority int2 NOT NULL,
+  attempts int4 NOT NULL, enqueued_ms int8 NOT NULL, first_ms int8 NOT NULL,
+  last_ms int8 NOT NULL, died_ms int8 NOT NULL, purge_ms int8, dedup bytea,
+  dead_retention_ms int8, backoff_ms bytea NOT NULL, undelivered bytea NOT NULL,
+  error_name bytea NOT NULL, error_message bytea NOT NULL, v bytea NOT NULL,
+  PRIMARY KEY (db, id)
+);
+CREATE INDEX dead_order ON openkv.dead (db, queue, died_ms, id);
+CREATE INDEX dead_purge ON openkv.dead (db, purge_ms);
+";
+
+/// Makes the session ready: checks the server, and creates the tables if there are none.
+///
+/// # Errors
+/// `Unsupported` for another product, an older server and newer tables; `Corrupt` for a schema
+/// `openkv` of another program; `Denied` without the right to create it.
+pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
+    let row = session.query((
+        "SELECT current_setting('server_version_num')::int4, version(), \
+         to_regclass('openkv.format')::text, to_regnamespace('openkv')::text, \
+         pg_is_in_recovery()",
+        vec![],
+    ))?;
+    let row = row.first().ok_or_else(|| Error::internal("no answer about the server"))?;
+    let number: i32 = row.get(0);
+    let product: String = row.get(1);
+    if number < SERVER_MIN || !product.starts_with("PostgreSQL") {
+        let why = format!("the server is {product}; openkv needs PostgreSQL 15 or newer");
+        return Err(Error::new(Kind::Unsupported, why));
+    }
+    if row.get::<_, bool>(4) && !readonly {
+        let why = "the server is a standby: connect to the primary, or open with readonly: true";
+        return Err(Error::new(Kind::Denied, why));
+    }
+    match (row.get::<_, Option<String>>(2), row.get::<_, Option<String>>(3)) {
+        (Some(_), _) => check_format(session),
+        (None, Some(_)) => {
+            let why = "the schema \"openkv\" is not openkv's: rename it, or use another PostgreSQL \
+                       database";
+            Err(Error::corrupt(why))
+        }
+        (None, None) => create(session),
+    }
+}
+
+fn check_format(session: &mut Session) -> Result<()> {
+    let rows = session.query(("SELECT version FROM openkv.format", vec![]))?;
+    match rows.first().map(|row| row.get::<_, i32>(0)) {
+        Some(FORMAT) => Ok(()),
+        Some(other) => Err(Error::new(
+            Kind::Unsupported,
+            format!(
+                "the tables have format {other}, and this version of openkv knows {FORMAT}: use a newer openkv"
+            ),
+        )),
+        None => Err(Error::corrupt("the table openkv.format is empty")),
+    }
+}
+
+fn create(session: &mut Session) -> Result<()> {
+    let sql = format!("BEGIN; {TABLES} INSERT INTO openkv.format VALUES ({FORMAT}); COMMIT");
+    let made = session.execute(&sql);
+    if made.is_err() {
+        session.execute("ROLLBACK")?;
+        // Another process may have been faster.
+        let rows = session.query(("SELECT to_regclass('openkv.format')::text", vec![]))?;
+        if rows.first().and_then(|row| row.get::<_, Option<String>>(0)).is_some() {
+            return check_format(session);
+        }
+    }
+    made
+}
+
+/// The number of a database, which is created if it is not there.
+///
+/// # Errors
+/// What the server answers; `Unavailable` if it is not there and may not be created.
+pub(super) fn database(session: &mut Session, name: &str, readonly: bool) -> Result<i64> {
+    let find = "SELECT id FROM openkv.databases WHERE name = $1";
+    let insert = "INSERT INTO openkv.databases (id, name) \
+         SELECT coalesce(max(id), 0) + 1, $1 FROM openkv.databases ON CONFLICT DO NOTHING";
+    loop {
+        let rows = session.query((find, vec![&name.as_bytes()]))?;
+        if let Some(row) = rows.first() {
+            return Ok(row.get(0));
+        }
+        if readonly {
+            let why = format!("there is no database {name:?} yet: open it once without readonly");
+            return Err(Error::new(Kind::Unavailable, why));
+        }
+        // Without effect where another process has taken the name or the number.
+        session.query((insert, vec![&name.as_bytes()]))?;
+    }
+}

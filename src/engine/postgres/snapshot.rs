@@ -1,0 +1,257 @@
+//! One point in time of a database.
+//!
+//! What a read names beforehand is fetched by one statement, which is one snapshot by itself. Any other
+//! look-up opens a REPEATABLE READ transaction that lasts until the read ends.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Shared;
+use super::errors::lacks;
+use super::feed::FeedReader;
+use super::link::Link;
+use super::pages::{PageRequest, page, seen, walk_pages};
+use super::prefetch::Prefetched;
+use super::queues::QueueReader;
+use super::session::Value;
+use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot, Stats};
+use crate::model::{
+    DeadLetter, Error, HitVisitor, IndexInfo, Kind, QueueStats, Range, Result, Row, Search, Seen,
+    Step, Versionstamp, Walk,
+};
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const ROLLBACK: &str = "ROLLBACK";
+
+/// The first statement of the transaction takes the snapshot.
+const NOW: &str = "\
+SELECT version, greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) \
+FROM openkv.databases WHERE id = $1";
+
+/// The bytes of all tables: the server does not count by database.
+const SIZE: &str = "\
+SELECT sum(pg_total_relation_size(c.oid))::int8, current_setting('block_size')::int8 \
+FROM pg_class AS c WHERE c.relnamespace = 'openkv'::regnamespace AND c.relkind = 'r'";
+
+/// A read of the database.
+pub(super) struct PostgresSnapshot {
+    shared: Arc<Shared>,
+    /// The time to use instead of the server's.
+    now_ms: Option<i64>,
+    goes_on: Option<GoesOn>,
+    prefetched: Option<Prefetched>,
+    open: Option<Open>,
+}
+
+/// A transaction of a read.
+struct Open {
+    link: Link,
+    version: i64,
+    now_ms: i64,
+}
+
+impl PostgresSnapshot {
+    pub(super) fn new(shared: Arc<Shared>, now_ms: Option<i64>, goes_on: Option<GoesOn>) -> Self {
+        Self { shared, now_ms, goes_on, prefetched: None, open: None }
+    }
+
+    /// Ends the transaction, if there is one.
+    pub(super) fn end(self) {
+        let Some(Open { link, .. }) = self.open else { return };
+        if let Ok(mut lent) = link.into_lent()
+            && lent.session.execute(ROLLBACK).is_ok()
+        {
+            lent.give_back();
+        }
+    }
+
+    /// The open transaction.
+    fn open(&mut self) -> Result<&Open> {
+        if self.goes_on.as_ref().is_some_and(|goes_on| !goes_on()) {
+            return Err(Error::new(Kind::Unavailable, "the call was ended; nothing was done"));
+        }
+        if self.open.is_none() {
+            let open = self.begin()?;
+            if self.prefetched.as_ref().is_some_and(|known| known.version != open.version) {
+                let why = "the database changed during a read of two steps; read again";
+                return Err(Error::new(Kind::Unavailable, why));
+            }
+            self.open = Some(open);
+        }
+        self.open.as_ref().ok_or_else(Error::closed)
+    }
+
+    /// Begins, once more if the connection turns out to be lost.
+    fn begin(&self) -> Result<Open> {
+        let deadline = Instant::now() + self.shared.busy;
+        loop {
+            let mut lent = self.shared.pool.lend(deadline)?;
+            let values: Vec<&Value<'_>> = vec![&self.shared.db, &self.now_ms];
+            let answers = lent.session.run(&[(BEGIN, vec![]), (NOW, values)]);
+            if lent.session.is_closed() && Instant::now() < deadline {
+                continue;
+            }
+            let link = Link::new(lent);
+            let mut row = None;
+            for answer in answers {
+                row = answer.map_err(|error| super::errors::failure(&error))?.rows.pop();
+            }
+            let row = row.ok_or_else(|| {
+                Error::corrupt("the database's row is missing in openkv.databases")
+            })?;
+            let (version, now_ms) = (row.get(0), row.get(1));
+            return Ok(Open { link, version, now_ms });
+        }
+    }
+
+    fn queues(&mut self) -> Result<QueueReader<'_>> {
+        let db = self.shared.db;
+        let open = self.open()?;
+        Ok(QueueReader { link: &open.link, db, now_ms: open.now_ms })
+    }
+}
+
+impl Snapshot for PostgresSnapshot {
+    fn prefetch(&mut self, ranges: &[Range]) -> Result<()> {
+        if self.open.is_none() {
+            self.prefetched = Some(Prefetched::fetch(&self.shared, self.now_ms, ranges)?);
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        if let Some(found) = self.prefetched.as_ref().and_then(|known| known.entry(key)) {
+            return Ok(match found {
+                Some(row) => {
+                    visit(seen(row)?.row);
+                    true
+                }
+                None => false,
+            });
+        }
+        let after = [key, &[0]].concat();
+        let mut found = false;
+        self.scan(key, &after, false, &mut |row| {
+            visit(row);
+            found = true;
+            false
+        })?;
+        Ok(found)
+    }
+
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
+        if let Some(found) = self.prefetched.as_ref().and_then(|known| known.entry(key)) {
+            return found.map(|row| Ok(seen(row)?.expire_at_ms)).transpose();
+        }
+        let mut found = None;
+        let end = [key, &[0]].concat();
+        let walk = Walk { start: key, end: &end, reverse: false, values: false };
+        self.walk(walk, &mut |seen| {
+            found = Some(seen.expire_at_ms);
+            Step::Stop
+        })?;
+        Ok(found)
+    }
+
+    fn scan(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        reverse: bool,
+        visit: &mut dyn FnMut(Row<'_>) -> bool,
+    ) -> Result<()> {
+        let mut walk = Walk { start, end, reverse, values: true };
+        let mut bound = None;
+        if let Some(span) = self.prefetched.as_ref().and_then(|known| known.span(&walk)) {
+            for row in &span.rows {
+                if !visit(seen(row)?.row) {
+                    return Ok(());
+                }
+            }
+            match span.rest() {
+                None => return Ok(()),
+                rest => bound = rest,
+            }
+        }
+        if let Some(bound) = &bound {
+            *(if reverse { &mut walk.end } else { &mut walk.start }) = bound;
+        }
+        self.walk(walk, &mut |seen| if visit(seen.row) { Step::Next } else { Step::Stop })
+    }
+
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        let db = self.shared.db;
+        let mut next = |request: &PageRequest| {
+            let open = self.open()?;
+            page(&open.link, db, open.now_ms, request)
+        };
+        walk_pages(walk, &mut next, visit)
+    }
+
+    fn stats(&mut self) -> Result<Stats> {
+        let open = self.open()?;
+        let stamp = Versionstamp::new(open.version.cast_unsigned());
+        let rows = open.link.query((SIZE, vec![]))?;
+        let number = |at: usize| {
+            let found = rows.first().and_then(|row| row.get::<_, Option<i64>>(at));
+            found.unwrap_or(0).cast_unsigned()
+        };
+        let (database_bytes, page_bytes) = (number(0), number(1));
+        Ok(Stats { database_bytes, log_bytes: 0, page_bytes, free_pages: 0, stamp })
+    }
+
+    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        Box::new(LazyFeed(self))
+    }
+
+    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+        self.queues()?.stats(queue)
+    }
+
+    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
+        PostgresSnapshot::queues(self)?.names(count_max)
+    }
+
+    fn dead_letters(
+        &mut self,
+        queue: &str,
+        after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        PostgresSnapshot::queues(self)?.letters(queue, after, visit)
+    }
+
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        PostgresSnapshot::queues(self)?.letter(queue, id)
+    }
+}
+
+/// The log of changes; the transaction begins with the first look at it.
+struct LazyFeed<'s>(&'s mut PostgresSnapshot);
+
+impl LazyFeed<'_> {
+    fn reader(&mut self) -> Result<FeedReader<'_>> {
+        let db = self.0.shared.db;
+        Ok(FeedReader { link: &self.0.open()?.link, db })
+    }
+}
+
+impl FeedLog for LazyFeed<'_> {
+    fn state(&mut self) -> Result<FeedState> {
+        self.reader()?.state()
+    }
+
+    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+        self.reader()?.changes(after, visit)
+    }
+}
+
+impl Finder for PostgresSnapshot {
+    fn indexes(&mut self, _count: bool) -> Result<Vec<IndexInfo>> {
+        Ok(Vec::new())
+    }
+
+    fn search(&mut self, _search: &Search, _visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
+        Err(lacks("search", "copy the entries into a file for full-text search"))
+    }
+}
