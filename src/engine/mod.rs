@@ -9,6 +9,7 @@
 mod feed;
 mod fulltext;
 pub mod memory;
+mod packed;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod sqlite;

@@ -11,6 +11,7 @@ mod entries;
 mod errors;
 mod feed;
 mod link;
+mod message_changes;
 mod messages;
 mod pages;
 mod pool;

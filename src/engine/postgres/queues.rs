@@ -1,18 +1,66 @@
 //! Queues as a snapshot and the timers see them.
 
+use tokio_postgres::Row;
+
 use super::Shared;
 use super::link::Link;
-use crate::model::{DeadLetter, QueueStats, Result};
+use crate::model::{DeadLetter, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, QueueStats, Reason, Result};
 
 /// The earliest end of a dead letter's retention.
 pub(super) const EARLIEST_PURGE: &str = "SELECT min(purge_ms) FROM openkv.dead WHERE db = $1";
 
-pub(super) fn next_message_ms(_shared: &Shared, _queue: &str) -> Result<Option<i64>> {
-    Ok(None)
+/// The earliest time of each priority, and the earliest end of a lock.
+const NEXT: &str = "\
+SELECT min(m.at_ms) FROM (SELECT w.due_ms AS at_ms FROM generate_series($3::int4, 0, -1) \
+AS p(priority) CROSS JOIN LATERAL (SELECT due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
+AND NOT locked AND priority = p.priority::int2 ORDER BY due_ms LIMIT 1) AS w \
+UNION ALL (SELECT lock_end_ms FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked \
+ORDER BY lock_end_ms LIMIT 1)) AS m";
+
+const DEPTH: &str = "SELECT count(*) FROM openkv.messages WHERE db = $1 AND queue = $2";
+
+const STATS: &str = "\
+SELECT count(*) FILTER (WHERE NOT locked AND due_ms <= $3 OR locked AND lock_end_ms <= $3), \
+count(*) FILTER (WHERE NOT locked AND due_ms > $3), \
+count(*) FILTER (WHERE locked AND lock_end_ms > $3), \
+(SELECT count(*) FROM openkv.dead WHERE db = $1 AND queue = $2) \
+FROM openkv.messages WHERE db = $1 AND queue = $2";
+
+/// Each step of the recursion finds the next name in the index, however many messages a queue has.
+const NAMES: &str = "\
+WITH RECURSIVE live(queue) AS ((SELECT queue FROM openkv.messages WHERE db = $1 \
+ORDER BY queue LIMIT 1) UNION ALL SELECT (SELECT m.queue FROM openkv.messages AS m WHERE m.db = $1 \
+AND m.queue > live.queue ORDER BY m.queue LIMIT 1) FROM live WHERE live.queue IS NOT NULL), \
+dead(queue) AS ((SELECT queue FROM openkv.dead WHERE db = $1 \
+ORDER BY queue LIMIT 1) UNION ALL SELECT (SELECT d.queue FROM openkv.dead AS d WHERE d.db = $1 \
+AND d.queue > dead.queue ORDER BY d.queue LIMIT 1) FROM dead WHERE dead.queue IS NOT NULL) \
+SELECT queue FROM (SELECT queue FROM live UNION SELECT queue FROM dead) AS named \
+WHERE queue IS NOT NULL ORDER BY queue LIMIT $2";
+
+macro_rules! letters_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, v, attempts, enqueued_ms, first_ms, last_ms, died_ms, error_name, \
+             error_message FROM openkv.dead WHERE db = $1 AND queue = $2 \
+             AND (purge_ms IS NULL OR purge_ms > $3) AND ",
+            $condition
+        )
+    };
 }
 
-pub(super) fn depth(_shared: &Shared, _queue: &str) -> Result<u64> {
-    Ok(0)
+const LETTERS: &str = letters_where!("(died_ms, id) > ($4, $5) ORDER BY died_ms, id LIMIT $6");
+
+const LETTER: &str = letters_where!("id = $4");
+
+pub(super) fn next_message_ms(shared: &Shared, queue: &str) -> Result<Option<i64>> {
+    let top = i32::from(PRIORITY_MAX);
+    let rows = shared.query((NEXT, vec![&shared.db, &queue.as_bytes(), &top]))?;
+    Ok(rows.first().and_then(|row| row.get(0)))
+}
+
+pub(super) fn depth(shared: &Shared, queue: &str) -> Result<u64> {
+    let rows = shared.query((DEPTH, vec![&shared.db, &queue.as_bytes()]))?;
+    Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
 }
 
 /// Queues in a snapshot.
@@ -23,25 +71,63 @@ pub(super) struct QueueReader<'s> {
 }
 
 impl QueueReader<'_> {
-    pub(super) fn stats(&self, _queue: &str) -> Result<QueueStats> {
-        let _ = (self.link, self.db, self.now_ms);
-        Ok(QueueStats::default())
+    pub(super) fn stats(&self, queue: &str) -> Result<QueueStats> {
+        let rows = self.link.query((STATS, vec![&self.db, &queue.as_bytes(), &self.now_ms]))?;
+        let count = |at: usize| rows.first().map_or(0, |row| row.get::<_, i64>(at).cast_unsigned());
+        let (pending, delayed, processing, dead) = (count(0), count(1), count(2), count(3));
+        Ok(QueueStats { pending, delayed, processing, dead })
     }
 
-    pub(super) fn names(&self, _count_max: usize) -> Result<Vec<String>> {
-        Ok(Vec::new())
+    pub(super) fn names(&self, count_max: usize) -> Result<Vec<String>> {
+        let max = i64::try_from(count_max).unwrap_or(i64::MAX);
+        let rows = self.link.query((NAMES, vec![&self.db, &max]))?;
+        Ok(rows.iter().map(|row| text(row, 0)).collect())
     }
 
     pub(super) fn letters(
         &self,
-        _queue: &str,
-        _after: (i64, i64),
-        _visit: &mut dyn FnMut(DeadLetter) -> bool,
+        queue: &str,
+        mut after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
     ) -> Result<()> {
-        Ok(())
+        let (db, now_ms, max) = (self.db, self.now_ms, POSTGRES_PAGE_ROWS_MAX);
+        loop {
+            let queue = queue.as_bytes();
+            let rows =
+                self.link.query((LETTERS, vec![&db, &queue, &now_ms, &after.0, &after.1, &max]))?;
+            for row in &rows {
+                let letter = letter_of(row);
+                after = (letter.died_ms, letter.id);
+                if !visit(letter) {
+                    return Ok(());
+                }
+            }
+            if i64::try_from(rows.len()).is_ok_and(|count| count < max) {
+                return Ok(());
+            }
+        }
     }
 
-    pub(super) fn letter(&self, _queue: &str, _id: i64) -> Result<Option<DeadLetter>> {
-        Ok(None)
+    pub(super) fn letter(&self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        let queue = queue.as_bytes();
+        let rows = self.link.query((LETTER, vec![&self.db, &queue, &self.now_ms, &id]))?;
+        Ok(rows.first().map(letter_of))
+    }
+}
+
+fn text(row: &Row, at: usize) -> String {
+    String::from_utf8_lossy(row.get(at)).into_owned()
+}
+
+fn letter_of(row: &Row) -> DeadLetter {
+    DeadLetter {
+        id: row.get(0),
+        value: row.get(1),
+        attempts: row.get::<_, i32>(2).cast_unsigned(),
+        enqueued_ms: row.get(3),
+        first_ms: row.get(4),
+        last_ms: row.get(5),
+        died_ms: row.get(6),
+        reason: Reason::new(&text(row, 7), &text(row, 8)),
     }
 }

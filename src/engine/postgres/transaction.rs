@@ -12,12 +12,14 @@ use super::entries::{Entries, FetchArguments, Needs};
 use super::errors::{failure, is_answer};
 use super::feed::FeedLogger;
 use super::link::Link;
-use super::messages::Messages;
+use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
 use super::session::{Call, Value};
 use crate::commit::{EntryTable, MessageTable, Transaction, Work};
 use crate::engine::feed::Extent;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Change, Error, Kind, Renewal, Result, Settlement};
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind, Renewal, Result, Settlement,
+};
 
 const BEGIN: &str = "BEGIN";
 const COMMIT: &str = "COMMIT";
@@ -38,20 +40,22 @@ pub(super) struct Purpose<'w> {
     pub(super) needs: Needs,
     pub(super) settlements: &'w [Settlement],
     pub(super) renewals: &'w [Renewal],
+    pub(super) claims: &'w [Claim],
 }
 
 impl<'w> Purpose<'w> {
     /// Of a batch.
     pub(super) fn of(db: i64, work: &'w Work, now_ms: Option<i64>, deadline: Instant) -> Self {
         let needs = Needs::of(&work.writes);
-        let (settlements, renewals) = (work.settlements.as_slice(), work.renewals.as_slice());
-        Self { db, durable: work.durable, now_ms, deadline, needs, settlements, renewals }
+        let Work { settlements, renewals, claims, durable, .. } = work;
+        Self { db, durable: *durable, now_ms, deadline, needs, settlements, renewals, claims }
     }
 
     /// Of a change that looks at what it needs by itself.
     pub(super) fn plain(db: i64, now_ms: Option<i64>, deadline: Instant) -> Self {
         let needs = Needs::default();
-        Self { db, durable: true, now_ms, deadline, needs, settlements: &[], renewals: &[] }
+        let (settlements, renewals, claims) = (&[], &[], &[]);
+        Self { db, durable: true, now_ms, deadline, needs, settlements, renewals, claims }
     }
 }
 
@@ -89,10 +93,10 @@ impl OpenTransaction {
     /// # Errors
     /// The connection is lost: nothing was done.
     pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
-        let Purpose { db, durable, now_ms, deadline, needs, settlements, renewals } = of;
+        let Purpose { db, durable, now_ms, deadline, needs, settlements, renewals, claims } = of;
         let since = Instant::now();
         let fetch = FetchArguments::of(needs);
-        let held = Messages::held_of(settlements, renewals);
+        let held = HeldArguments::of(settlements, renewals, claims);
         let wait_ms = deadline.saturating_duration_since(since).as_millis().max(1).to_string();
         let usual = wait_ms == BUSY_TIMEOUT_MS_DEFAULT.to_string();
         let mut calls: Vec<Call<'_>> = vec![(BEGIN, vec![])];
@@ -107,9 +111,7 @@ impl OpenTransaction {
         if !fetch.is_empty() {
             calls.push(fetch.call(&db));
         }
-        if !held.is_empty() {
-            calls.push(held.call(&db));
-        }
+        held.calls(&db, &mut calls);
         let mut answers = Vec::with_capacity(calls.len());
         let mut failed = None;
         for answer in lent.session.run(&calls) {
@@ -142,7 +144,8 @@ impl OpenTransaction {
             entries.learn(fetch, &rows).map_err(|error| (error, false))?;
         }
         if !held.is_empty() {
-            messages.learn(held, &answers.next().unwrap_or_default());
+            let (held, ends) = (answers.next(), answers.next());
+            messages.learn(&held.unwrap_or_default(), &ends.unwrap_or_default());
         }
         let feed = FeedLogger::new(link.clone(), db, row.feed, row.logs);
         let (waited, next) = (since.elapsed(), row.version);

@@ -6,10 +6,10 @@
 
 use rusqlite::Connection;
 
-use super::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use super::statement::{Run, Statement};
 use crate::codec::transcode::{to_cbor, to_v8};
 use crate::commit::Undelivered;
+use crate::engine::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use crate::model::{DENO_RUNNING_MS, EncodedValue, Encoding, Key, Message, Result};
 
 /// The statements on Deno's tables, and those that move messages between them and `openkv_queue`.

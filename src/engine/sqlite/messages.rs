@@ -5,9 +5,9 @@ use rusqlite::Connection;
 use super::dead::DeadLetters;
 use super::deno_queue::DenoQueue;
 use super::depths::Depths;
-use super::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use super::statement::{Run, Statement};
 use crate::commit::{LockedMessage, MessageTable, Undelivered};
+use crate::engine::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use crate::model::{
     Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Message, PRIORITY_MAX, Reason, Result,
 };

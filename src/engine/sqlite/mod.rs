@@ -26,7 +26,6 @@ mod locks;
 mod log_length;
 mod measure;
 mod messages;
-mod packed;
 mod reader;
 mod restore;
 mod rows;
