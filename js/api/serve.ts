@@ -8,7 +8,7 @@ import type { NativeServer } from "../native/binding.js";
 import { type Port, port } from "../native/port.js";
 import type { KvServer, ServeOptions } from "../model/types.js";
 
-/** The kind of an option: a type, the largest whole number, a list of words, or options of its own. */
+/** The kind of an option: a type, the largest whole number, the valid words, or nested options. */
 type Kind = "string" | "boolean" | number | readonly string[] | Kinds;
 interface Kinds {
   readonly [name: string]: Kind;
@@ -62,7 +62,7 @@ function check(options: ServeOptions): ServeOptions {
   return { ...options, path: resolve(options.path) + (ends ? sep : "") };
 }
 
-/** `within`: the name of the option that has these, with a dot. */
+/** `within`: the name of the parent option, with a dot. */
 function checkKinds(within: string, options: object, kinds: Kinds): void {
   const given = checkOptions(
     within === "" ? "serve" : `serve: ${within.slice(0, -1)}`,

@@ -1,6 +1,5 @@
-// Duty: the checks of option objects, with the words of Deno KV.
-// Keys and values are checked where they are encoded; sizes are compared there with the handle's
-// limits.
+// Duty: checks option objects, with the texts of Deno KV. Keys and values are checked when they are
+// encoded; their sizes are compared with the limits of the handle there.
 
 import { atCommit } from "./at-commit.js";
 import { printGiven, printKey } from "../codec/key-text.js";
@@ -10,7 +9,7 @@ import type { KvKey } from "../model/types.js";
 /** The limits of a handle, by their names in the option `limits` of `openKv`. */
 export type Limits = Readonly<Record<string, number>>;
 
-/** Deno's words for an argument of the wrong shape. */
+/** Deno's text for an argument of the wrong type. */
 export function wrongShape(expected: string, given: unknown, remedy?: string): TypeError {
   const words = `invalid type; expected: ${expected}, got: ${nameOf(given)}`;
   return atCommit(new TypeError(remedy === undefined ? words : `${words}: ${remedy}`));
@@ -22,7 +21,10 @@ export function noKeys(method: string, given: unknown): TypeError {
   return wrongShape("array", given, remedy);
 }
 
-/** A count or a size over a limit of the handle: Deno's words, and the option that raises it. */
+/**
+ * The error for a count or size over a limit of the handle: Deno's text, and the option that raises
+ * the limit.
+ */
 export function overLimit(
   words: string,
   name: string,
@@ -31,9 +33,9 @@ export function overLimit(
   key?: KvKey,
 ): TypeError {
   const unit = name.includes("Bytes") ? " bytes" : "";
-  const told = key === undefined ? "" : ` for key ${printKey(key)}`;
+  const suffix = key === undefined ? "" : ` for key ${printKey(key)}`;
   return new TypeError(
-    `${words} (max ${limits[name]}${unit}): ${given}${unit} given${told}; ` +
+    `${words} (max ${limits[name]}${unit}): ${given}${unit} given${suffix}; ` +
       `raise limits.${name} of openKv to allow it`,
   );
 }
@@ -97,7 +99,7 @@ export function checkSetOptions(options: object): void {
 export function checkExpireIn(expireIn: unknown): number | undefined {
   if (expireIn === undefined) return undefined;
   if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
-    throw new TypeError(`expireIn must be a non-negative integer: received ${told(expireIn)}`);
+    throw new TypeError(`expireIn must be a non-negative integer: received ${textOf(expireIn)}`);
   }
   return expireIn;
 }
@@ -105,11 +107,11 @@ export function checkExpireIn(expireIn: unknown): number | undefined {
 /** The error for a check without a key, which may be a key itself. */
 export function noCheck(check: unknown): TypeError {
   const key = Array.isArray(check) ? printKey(check) : '["users", 1]';
-  const told = `check was given ${printGiven(check)}, which has no key`;
+  const received = `check was given ${printGiven(check)}, which has no key`;
   return wrongShape(
     "array",
     undefined,
-    `${told}; write check({ key: ${key}, versionstamp: null })`,
+    `${received}; write check({ key: ${key}, versionstamp: null })`,
   );
 }
 
@@ -187,8 +189,8 @@ const MS_PER_DAY = 86_400_000;
 export function checkDelay(delay: unknown, limits: Limits): number {
   if (delay == null) return 0;
   if (typeof delay !== "number" && typeof delay !== "bigint") {
-    const told = `delay is ${printGiven(delay)}, and no number of milliseconds`;
-    throw wrongShape("integer", delay, told);
+    const received = `delay is ${printGiven(delay)}, and no number of milliseconds`;
+    throw wrongShape("integer", delay, received);
   }
   if (delay < 0) throw new TypeError(`Delay must be >= 0: received ${delay}`);
   if (delay > limits.delayMsMax) {
@@ -203,13 +205,13 @@ export function checkDelay(delay: unknown, limits: Limits): number {
 export function checkUndelivered(keys: unknown): readonly KvKey[] {
   if (keys == null) return NO_KEYS;
   if (!Array.isArray(keys)) {
-    const told = `keysIfUndelivered are ${printGiven(keys)}`;
-    throw wrongShape("array", keys, `${told}; write an array of keys: [["dead", 1]]`);
+    const received = `keysIfUndelivered are ${printGiven(keys)}`;
+    throw wrongShape("array", keys, `${received}; write an array of keys: [["dead", 1]]`);
   }
   return itemsOf<KvKey>(keys);
 }
 
-/** Copies by index: the iterator of an array may yield other items than its length says. */
+/** Copies by index: an array's iterator may yield other items than its elements. */
 function itemsOf<T>(array: readonly T[]): T[] {
   const items: T[] = [];
   for (let i = 0, { length } = array; i < length; i++) items.push(array[i]);
@@ -225,8 +227,12 @@ export function checkBackoff(
   // As in Deno: the call refuses null, the commit every other type.
   if (schedule === null) throw new TypeError("backoffSchedule must be an array: received null");
   if (!Array.isArray(schedule)) {
-    const told = `backoffSchedule is ${printGiven(schedule)}`;
-    throw wrongShape("array", schedule, `${told}; write an array of milliseconds: [1000, 5000]`);
+    const received = `backoffSchedule is ${printGiven(schedule)}`;
+    throw wrongShape(
+      "array",
+      schedule,
+      `${received}; write an array of milliseconds: [1000, 5000]`,
+    );
   }
   const most = limits.backoffIntervalsMax;
   if (schedule.length > most) {
@@ -237,8 +243,8 @@ export function checkBackoff(
   }
   return itemsOf<unknown>(schedule).map((interval, index) => {
     if (typeof interval !== "number") {
-      const told = `backoffSchedule[${index}] is ${printGiven(interval)}`;
-      throw wrongShape("integer", interval, `${told}, and no number of milliseconds`);
+      const received = `backoffSchedule[${index}] is ${printGiven(interval)}`;
+      throw wrongShape("integer", interval, `${received}, and no number of milliseconds`);
     }
     if (!(interval >= 0 && interval <= limits.backoffIntervalMsMax)) {
       throw new TypeError(`Invalid backoffSchedule, interval at index ${index} is invalid`);
@@ -282,15 +288,15 @@ export function checkListOptions(options: {
   const { where, keysOnly, depth, withExpiry } = options;
   refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
-    throw new Error(`Limit must be a positive integer: received ${told(limit)}`);
+    throw new Error(`Limit must be a positive integer: received ${textOf(limit)}`);
   }
   if (batchSize != null && !isPositiveInteger(batchSize)) {
-    throw new Error(`batchSize must be a positive integer: received ${told(batchSize)}`);
+    throw new Error(`batchSize must be a positive integer: received ${textOf(batchSize)}`);
   }
   checkFlag("keysOnly", keysOnly);
   checkFlag("withExpiry", withExpiry);
   if (depth !== undefined && !(isPositiveInteger(depth) && depth <= DEPTH_MAX)) {
-    throw new TypeError(`depth must be a positive integer: received ${told(depth)}`);
+    throw new TypeError(`depth must be a positive integer: received ${textOf(depth)}`);
   }
   return {
     where,
@@ -341,7 +347,7 @@ export function requireSelector(method: string, what: string, selector: unknown)
 }
 
 /** As in a template string, but symbols have a text too. */
-export function told(value: unknown): string {
+export function textOf(value: unknown): string {
   return String(value);
 }
 

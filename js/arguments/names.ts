@@ -61,9 +61,9 @@ export function refuseUnknown(method: string, options: object, known: readonly s
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue;
     const remedy = slipOf(name, known) ?? ofOtherStore(name, known);
-    const told = remedy === undefined ? "" : `; ${remedy}`;
+    const hint = remedy === undefined ? "" : `; ${remedy}`;
     throw new TypeError(
-      `${method}: unknown option ${nameText(name)}: known are ${known.join(", ")}${told}`,
+      `${method}: unknown option ${nameText(name)}: known are ${known.join(", ")}${hint}`,
     );
   }
 }

@@ -1,12 +1,12 @@
 // Duty: the option `signal`: refuses values that are no signal, and settles a call as soon as its
 // signal is aborted.
-// Invariant: when a call has settled, it has no listener on its signal any more.
+// Invariant: after a call has settled, it has no listener on its signal.
 
 import { checkOptions, nameOf } from "./check.js";
 
 /**
- * The signal of an option object's `signal`; `null` is none, as for `fetch`. Signals of other realms
- * and of polyfills are taken.
+ * Checks the `signal` of an option object; `null` means none, as for `fetch`. Accepts signals of
+ * other realms and of polyfills.
  */
 export function checkSignal(method: string, signal: unknown): AbortSignal | undefined {
   if (signal === undefined || signal === null) return undefined;
@@ -25,10 +25,9 @@ function isLikeSignal(given: unknown): boolean {
 }
 
 /**
- * Runs a call under the `signal` of its options, if there is one. `start` gets the options without
- * it, and the signal for its calls of the addon. When the signal is aborted already, nothing is
- * started; when it is aborted later, the call rejects with the reason at once, and the addon ends
- * its work.
+ * Runs a call under the `signal` of its options, if there is one. `start` gets the other options,
+ * and the signal for its calls of the addon. If the signal is already aborted, nothing is started;
+ * if it aborts later, the call rejects with the reason at once, and the addon cancels the work.
  */
 export async function abortable<Options, Result>(
   method: string,

@@ -35,14 +35,14 @@ export interface AdminOptions {
   adminToken?: string;
 }
 
-/** Adds what names the server, to a command of the admin API. */
+/** Adds the options for the server to a command of the admin API. */
 export function withServer(command: Command): Command {
   return command
     .option("--server <url>", "the server (default: that of --db or OPENKV_URL)")
     .option("--admin-token <token>", "an admin's token (env: OPENKV_ADMIN_TOKEN)");
 }
 
-/** One request; `path` is below `v1/admin/databases`, its parts not yet encoded. */
+/** Sends one request; `path` is below `v1/admin/databases`, with its parts unescaped. */
 export async function ask<T>(
   command: Command,
   method: string,
@@ -74,7 +74,7 @@ export async function ask<T>(
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
-/** Ends with a slash: a server may be behind a path of a proxy. */
+/** Ends with a slash, because a proxy may serve the server below a path. */
 function serverOf({ server, db }: AdminOptions & GlobalOptions): string {
   const given = server ?? db;
   if (given === undefined || !/^https?:\/\//i.test(given)) {

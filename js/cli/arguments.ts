@@ -7,14 +7,14 @@ import { LiteralError, parseKey, parseLiteral } from "./literal.js";
 
 export const key = (text: string): KvKey => parseKey(text) as KvKey;
 
-/** A key whose parts may be arguments of their own. */
+/** A key, as one array or as one argument for each part. */
 export const keyOf = (words: readonly string[]): KvKey => parseKey(...words) as KvKey;
 
-/** How such a key is described. */
+/** The description of such a key. */
 export const KEY_WORDS = "the key: an array, or a word for each part";
 export const PREFIX_WORDS = "only keys that extend this one: an array, or a word for each part";
 
-/** One of several keys. */
+/** Collects several keys. */
 export const keys = (text: string, before: KvKey[] = []): KvKey[] => [...before, key(text)];
 
 /** A whole number that is not negative. */
@@ -46,7 +46,7 @@ export function filter(text: string): KvFilter {
   throw new LiteralError("conditions must be an object, as { age: { $gte: 18 } }", text, 0);
 }
 
-/** The bounds that several commands take beside a prefix. */
+/** The options of commands that take bounds beside a prefix. */
 export interface RangeOptions {
   start?: KvKey;
   end?: KvKey;
@@ -117,7 +117,7 @@ export interface Quotas {
   watches?: number;
 }
 
-/** The given ones, by the names of the API. */
+/** The given quotas, with the names of the API. */
 export function quotasOf(options: QuotaOptions): Quotas {
   return {
     ...(options.quotaBytes !== undefined && { bytes: options.quotaBytes }),

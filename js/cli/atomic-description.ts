@@ -1,5 +1,5 @@
-// Duty: turns the description of an atomic operation into calls: one object for each check, mutation
-// or message, with a method and its properties.
+// Duty: parses the description of an atomic operation: one object for each check, mutation or
+// message, which has a method and its properties.
 // Invariant: an unknown or missing property is wrong usage, reported before a database is opened.
 
 import type { AtomicOperation } from "../atomic/atomic.js";
@@ -10,7 +10,7 @@ import { WrongUsage } from "./outcome.js";
 /** One check, mutation or message. */
 export interface Step {
   readonly method: string;
-  /** The key, of `enqueue` the message. */
+  /** The key; for `enqueue` the message. */
   readonly of: unknown;
   readonly rest: Readonly<Record<string, unknown>>;
 }
@@ -23,7 +23,7 @@ interface Method {
 
 type Limited = { value: never; min?: never; max?: never; clamp?: boolean };
 
-/** Every method, with the properties that stand beside it. */
+/** Every method, with its other properties. */
 export const METHODS: Readonly<Record<string, Method>> = {
   check: method(
     ["versionstamp"],
@@ -82,14 +82,14 @@ function method<K, R>(
   return { required, optional, apply: (operation, of, rest) => void apply(operation, of, rest) };
 }
 
-/** The steps that texts describe: each text is one step, or an array of them. */
+/** Parses steps: each text is one step, or an array of steps. */
 export function parseSteps(texts: readonly string[]): Step[] {
   const steps = texts.flatMap((text) => parseLiteral(text)).map(stepOf);
   if (steps.length === 0) throw new WrongUsage("an atomic operation has at least one step");
   return steps;
 }
 
-/** Of a stream: one array of steps, or a step in each line. */
+/** Splits a stream: it is one array of steps, or has a step in each line. */
 export function textsOf(input: string): string[] {
   if (/^\s*\[/.test(input)) return [input];
   return input.split("\n").filter((line) => line.trim() !== "");
@@ -117,7 +117,7 @@ function stepOf(described: unknown, at: number): Step {
   return { method: name, of: name === "enqueue" || typeof of !== "string" ? of : [of], rest };
 }
 
-/** `min` and `max` are methods, and bounds of a sum. */
+/** Whether a property is the method: `min` and `max` are methods, and also bounds of a sum. */
 function isMethodOf(described: object, property: string): boolean {
   return !(Object.hasOwn(described, "sum") && (property === "min" || property === "max"));
 }

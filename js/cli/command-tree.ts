@@ -8,20 +8,20 @@ export interface Offer {
 }
 
 export interface OfferedOption extends Offer {
-  /** What it may be given; empty for anything. */
+  /** The valid values; empty for any value. */
   readonly choices: readonly string[];
   readonly takesValue: boolean;
 }
 
-/** What may follow the words of a command. */
+/** A command, for completion. */
 export interface Place {
-  /** Of the commands, with spaces between them; empty for the program itself. */
+  /** The names of the commands with spaces between them; empty for the program itself. */
   readonly path: string;
   readonly commands: readonly Offer[];
   readonly options: readonly OfferedOption[];
 }
 
-/** Every place, the program first. */
+/** Every command, the program first. */
 export function placesOf(program: Command): Place[] {
   const shared = optionsOf(program);
   const places: Place[] = [];
@@ -56,7 +56,7 @@ function optionsOf(command: Command): OfferedOption[] {
   return command.parent === null ? [...own, help] : own;
 }
 
-/** What may stand where `current` is begun, behind `words`. */
+/** The completions of `current`, after `words`. */
 export function suggest(
   places: readonly Place[],
   words: readonly string[],

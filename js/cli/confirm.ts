@@ -1,7 +1,7 @@
 // Duty: asks before an irreversible command. Without a terminal, the command line must confirm it.
 
 import { createInterface } from "node:readline/promises";
-import { askShell } from "./hearing.js";
+import { askShell } from "./shell-context.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 
 /** Returns if the user agrees; otherwise ends the command. */

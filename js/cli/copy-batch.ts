@@ -22,7 +22,7 @@ interface Item {
 export class CopyBatch {
   /** Entries that were handed over. */
   copied = 0;
-  /** Entries that another writer has changed first. */
+  /** The number of entries that another writer has changed first. */
   lost = 0;
   readonly #to: Kv;
   readonly #entriesMax: number;
@@ -42,7 +42,7 @@ export class CopyBatch {
   async add(entry: ExportedEntry, replaces: string | null): Promise<void> {
     const bytes = sizeOf(entry.value);
     const keyBytes = sizeOf.key(entry.key);
-    // What is over the bounds with this entry goes without it: it may be the largest there is.
+    // Flushes first: this entry may be the largest that fits a commit.
     if (this.#bytes + bytes > COPY_BYTES_MAX || this.#keyBytes + keyBytes > COPY_KEY_BYTES_MAX) {
       await this.#flush(COPY_COMMITS_MAX);
     }

@@ -1,29 +1,29 @@
-// Duty: decides what a copy does with an entry that the destination has already.
+// Duty: decides what a copy does with an entry that the destination already has.
 // Invariant: pure. Versionstamps are compared only where both count the commits of one database.
 
-/** What is to happen to entries that the destination has. */
+/** The treatment of entries that the destination already has. */
 export type CopyRule = "refuse" | "keep" | "replace" | "if-newer";
 
 /** What happens to one entry of the source. `conflict`: both sides changed it; it is kept. */
 export type Verdict = "copy" | "keep" | "conflict";
 
-/** An entry of the source and that of the destination under the same key; null where there is none. */
+/** An entry of the source and the destination's of the same key; null for none. */
 export interface Pair {
   readonly source: string | null;
   readonly destination: string | null;
 }
 
 /**
- * The last commit that two states of one database have in common, from the versionstamps of their
- * entries. Two copies of a database that both went on share the commits up to a point and number
- * the later ones independently: a higher versionstamp on one side says nothing about the other.
+ * The last common commit of two states of one database, derived from the versionstamps of their
+ * entries. Two copies that both continued share the commits up to a point and number the later ones
+ * independently: a higher versionstamp on one side says nothing about the other.
  */
 export class CommonHistory {
-  /** The highest versionstamp under which both have the same key. */
+  /** The highest versionstamp of an entry that both have. */
   #shared: string | null = null;
   #sourceLast = "";
   #destinationLast = "";
-  /** The lowest versionstamp of an entry of one side that the other does not have. */
+  /** The lowest versionstamp of an entry that only one side has. */
   #sourceOwn: string | null = null;
   #destinationOwn: string | null = null;
   #met = false;
@@ -41,20 +41,20 @@ export class CommonHistory {
     if (destination !== null) this.#destinationOwn = lower(this.#destinationOwn, destination);
   }
 
-  /** Whether both have an entry under one key. */
+  /** Whether both have an entry of the same key. */
   get met(): boolean {
     return this.#met;
   }
 
-  /** The highest versionstamp under which both have the same key; null for none. */
+  /** The highest versionstamp of an entry that both have; null for none. */
   get shared(): string | null {
     return this.#shared;
   }
 
-  /** The last commit in common, as far as the entries show it; null when they show none. */
+  /** The last common commit, as far as the entries show it; null if they show none. */
   get last(): string | null {
     if (this.#shared === null) return null;
-    // One side only went on: all that the other has is in common.
+    // Only one side continued, so the other's last commit is common.
     if (this.#sourceOwn === null || this.#sourceOwn > this.#destinationLast)
       return this.#destinationLast;
     if (this.#destinationOwn === null || this.#destinationOwn > this.#sourceLast)

@@ -1,4 +1,5 @@
-// Duty: the database of a command line: opened for one command, closed after it whatever happens.
+// Duty: opens the database of a command line for one command, and closes it after the command in
+// any case.
 
 import { existsSync, realpathSync, statSync } from "node:fs";
 import type { Command } from "commander";
@@ -9,7 +10,7 @@ import type { OpenKvOptions } from "../model/types.js";
 import { NotDone, WrongUsage, asUsage } from "./outcome.js";
 import type { Style } from "./output.js";
 
-/** What every command takes. */
+/** The options of every command. */
 export interface GlobalOptions {
   db?: string;
   token?: string;
@@ -18,7 +19,10 @@ export interface GlobalOptions {
   color: boolean;
 }
 
-/** A command line is not to be stopped by the limits of the program that wrote the database. */
+/**
+ * High limits, so that a command line can handle every database, whatever the limits of its
+ * program.
+ */
 const LIMITS = {
   valueBytesMax: 64 * 1024 * 1024,
   messageBytesMax: 64 * 1024 * 1024,
@@ -42,7 +46,7 @@ export function styleOf(command: Command): Style {
   };
 }
 
-/** Where a database is that was typed: as `openKv` finds it, without making its folder. */
+/** Resolves a path or URL as `openKv` does, without creating a folder. */
 export function located(path: string | undefined): string {
   try {
     return locate(path, true);
@@ -51,7 +55,7 @@ export function located(path: string | undefined): string {
   }
 }
 
-/** Where the database of a command line is. */
+/** The resolved path or URL of the database of a command line. */
 export function locatedBy(command: Command): string {
   return located(command.optsWithGlobals<GlobalOptions>().db);
 }
@@ -60,18 +64,18 @@ export function isMemory(located: string): boolean {
   return located === MEMORY;
 }
 
-/** A slip of the pen must not make an empty database. */
+/** Throws if the file does not exist, so that a mistyped path does not create an empty database. */
 export function requireExisting(located: string): void {
   if (isMemory(located) || isServer(located) || existsSync(located)) return;
   throw new NotDone(`${located} does not exist`);
 }
 
-/** What an existing database is called, whichever way led to it. */
+/** The canonical path or URL of an existing database. */
 export function identityOf(located: string): string {
   return isMemory(located) || isServer(located) ? located : realpathSync(located);
 }
 
-/** Whether two paths lead to one file that exists. */
+/** Whether two paths lead to the same existing file. */
 export function sameFile(a: string, b: string): boolean {
   const [one, other] = [a, b].map((path) =>
     statSync(path, { bigint: true, throwIfNoEntry: false }),
@@ -79,19 +83,22 @@ export function sameFile(a: string, b: string): boolean {
   return one !== undefined && other !== undefined && one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Whether two places hold one database. */
+/** Whether two resolved paths or URLs are the same database. */
 export function sameDatabase(a: string, b: string): boolean {
   if (a === b) return true;
   if (isServer(a) || isServer(b)) return a.replace(/\/$/, "") === b.replace(/\/$/, "");
   return sameFile(a, b);
 }
 
-/** A server holds its own limits: those of openkv's are "wide", and a plain one's are told by it. */
+/**
+ * The limits for a file, or for a server: openkv's servers have the set "wide", others enforce
+ * theirs.
+ */
 function limitsOf(path: string | undefined): NonNullable<OpenKvOptions["limits"]> {
   return isServer(located(path)) ? "wide" : LIMITS;
 }
 
-/** Opens a database by what was typed. */
+/** Opens a database by the path or URL of a command line. */
 export async function openTyped(
   path: string | undefined,
   options: OpenKvOptions = {},
@@ -99,16 +106,16 @@ export async function openTyped(
   return await asUsage(() => openKv(path, { limits: limitsOf(path), ...options }));
 }
 
-/** The database that a shell has opened for the commands that are typed into it. */
+/** The database that a shell has opened for its commands. */
 export interface Shared {
   readonly kv: Kv;
-  /** As it was named: another name in a command is another database. */
+  /** The path or URL as given to the shell. A command with another one opens another database. */
   readonly db: string | undefined;
 }
 
 const sharing = new WeakMap<Command, Shared>();
 
-/** Lets the commands of a program use one open database. */
+/** Makes the commands of a program use an open database. */
 export function share(program: Command, shared: Shared): void {
   sharing.set(program, shared);
 }
@@ -117,19 +124,19 @@ function programOf(command: Command): Command {
   return command.parent === null ? command : programOf(command.parent);
 }
 
-/** Throws where the standard input is the shell's. */
+/** Throws if the shell reads the standard input. */
 export function readsInput(command: Command): void {
   if (sharing.has(programOf(command)))
     throw new WrongUsage("in a shell the standard input is its own: name a file");
 }
 
-/** Whether a command may make the database that it names. */
-export type Wanted = "existing" | "any";
+/** Whether the database of a command must exist. */
+export type MustExist = "existing" | "any";
 
-/** Runs something on the database that the command line names. */
+/** Runs work on the database of the command line. */
 export async function withDatabase<T>(
   command: Command,
-  wanted: Wanted,
+  wanted: MustExist,
   work: (kv: Kv, style: Style) => Promise<T>,
   options: OpenKvOptions = {},
 ): Promise<T> {

@@ -1,4 +1,4 @@
-// Duty: what the exit code of the command says. docs/cli.md and every --help tell the same.
+// Duty: the exit codes. docs/cli.md and every --help list them.
 
 export const DONE = 0;
 export const NOT_DONE = 1;

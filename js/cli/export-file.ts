@@ -1,5 +1,6 @@
-// Duty: the file that an export writes: a new one, or one that goes on behind its last whole line.
-// Never: a file written over of which nobody said so, and never one that is a database.
+// Duty: opens the file that an export writes: a new one, or one to be continued after its last
+// complete line.
+// Never: overwrites a file without --force, or a database at all.
 
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { NdjsonError, decodeLine } from "../interchange/decode.js";
@@ -8,28 +9,28 @@ import { sameFile } from "./database.js";
 import { NotDone } from "./outcome.js";
 
 export interface ExportFileOptions {
-  /** Go on behind the last whole line of the file. */
+  /** Continue after the last complete line of the file. */
   resume?: boolean;
-  /** Write over a file that is there. */
+  /** Overwrite an existing file. */
   force?: boolean;
 }
 
-/** An open file, and the key behind which it goes on. */
+/** An open file, and the key after which the export continues. */
 export interface ExportFile {
   readonly handle: FileHandle;
   readonly after: KvKey | undefined;
 }
 
-/** `source`: where the database is that is exported. */
+/** `source` is the resolved path of the exported database. */
 export async function openExportFile(
   file: string,
   { resume, force }: ExportFileOptions,
   source: string,
 ): Promise<ExportFile> {
   const found = await stat(file).catch(() => undefined);
-  // What made it meanwhile keeps it.
+  // With "wx", a file that another process has created meanwhile is not overwritten.
   if (found === undefined) return { handle: await open(file, "wx"), after: undefined };
-  // A pipe or a device holds nothing that could be lost.
+  // Overwriting a pipe or a device loses nothing.
   if (!found.isFile()) return { handle: await open(file, "w"), after: undefined };
   if (sameFile(file, source)) throw new NotDone(`${file} is the database that is to be exported`);
   if (await isDatabase(file))
@@ -39,7 +40,7 @@ export async function openExportFile(
   throw new NotDone(`${file} exists: give --resume to go on with it, or --force to write over it`);
 }
 
-/** How every file of SQLite begins. */
+/** The first bytes of every SQLite file. */
 const DATABASE_MAGIC = "SQLite format 3\0";
 
 async function isDatabase(file: string): Promise<boolean> {
@@ -52,7 +53,7 @@ async function isDatabase(file: string): Promise<boolean> {
   }
 }
 
-/** Cuts off what follows the last whole line, once that line has said that this is an export. */
+/** Truncates the file after its last complete line, if that is a line of an export. */
 async function goOn(file: string, size: number): Promise<ExportFile> {
   const handle = await open(file, "a+");
   try {
@@ -80,12 +81,14 @@ function keyOf(file: string, line: string | undefined): KvKey {
   }
 }
 
-/** Bytes at the end of a file in which its last line is looked for, at first and at last. */
+/**
+ * The minimum and maximum number of bytes at the end of a file that are searched for its last line.
+ */
 const TAIL_BYTES_MIN = 64 * 1024;
 const TAIL_BYTES_MAX = 128 * 1024 * 1024;
 const LINE_END = 0x0a;
 
-/** The text of the last line that has an end, and where that is. */
+/** The text of the last complete line, and the position of its end. */
 async function lastWholeLine(
   handle: FileHandle,
   size: number,

@@ -1,30 +1,30 @@
-// Duty: where an import has come to, in a file beside its source while it runs, for one that goes on
-// after it was cut off.
-// Invariant: it is for one database, one prefix and one state of the source; for another it is
-// refused, since what it counts as stored is not there.
+// Duty: the mark: a file beside the source with the progress of an import, so that an interrupted
+// import can be resumed.
+// Invariant: a mark belongs to one database, one prefix and one state of the source. With any other
+// it is refused, because the entries that it counts as stored are not there.
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { NotDone } from "./outcome.js";
 
-/** What tells one import from another. */
+/** The facts that identify an import. */
 export interface ImportIdentity {
   /** The real path or the URL of the database. */
   readonly database: string;
-  /** The key in front of every imported one, as it stands in a line. */
+  /** The prefix of all imported keys, as text. */
   readonly prefix: string;
-  /** The source's size in bytes, and when it was last written. */
+  /** The size of the source in bytes, and the time of its last change. */
   readonly sourceBytes: number;
   readonly sourceModifiedMs: number;
 }
 
-/** The form of the file: the identity, and how many bytes of the source are stored. */
+/** The content of the file: the identity, and how many bytes of the source are stored. */
 interface Marked extends ImportIdentity {
   readonly storedBytes: number;
 }
 
 export const markOf = (source: string): string => `${source}.openkv-import`;
 
-/** Bytes of the source that are stored; 0 where no import was cut off. */
+/** The number of bytes of the source that are stored; 0 without a mark. */
 export function readMark(source: string, identity: ImportIdentity): number {
   const mark = markOf(source);
   if (!existsSync(mark)) return 0;
@@ -45,7 +45,7 @@ function parse(text: string): Marked | undefined {
   }
 }
 
-/** What is not the same, for people. */
+/** The first difference, for an error message. */
 function difference(marked: ImportIdentity, now: ImportIdentity): string | undefined {
   if (marked.database !== now.database) return `the database (${marked.database})`;
   if (marked.prefix !== now.prefix) return "--prefix";
@@ -53,7 +53,7 @@ function difference(marked: ImportIdentity, now: ImportIdentity): string | undef
   return marked.sourceModifiedMs === now.sourceModifiedMs ? undefined : "the time of the source";
 }
 
-/** How often the mark is written: what is stored twice after a cut does no harm. */
+/** Interval of writing the mark. Storing lines twice after an interruption does no harm. */
 const MARK_MS = 200;
 
 export class ImportMark {
@@ -65,7 +65,7 @@ export class ImportMark {
   #writtenMs = 0;
   #broken = false;
 
-  /** `start`: what was stored before; `failed`: told once when the mark cannot be kept. */
+  /** `start`: bytes stored before; `failed`: called once if the mark cannot be written. */
   constructor(
     source: string,
     identity: ImportIdentity,
@@ -78,7 +78,7 @@ export class ImportMark {
     this.#bytes = this.#written = start;
   }
 
-  /** So many bytes of the source are stored. */
+  /** Records the number of stored bytes; writes the mark at intervals. */
   move(bytes: number, nowMs = Date.now()): void {
     this.#bytes = bytes;
     if (nowMs - this.#writtenMs < MARK_MS) return;
@@ -86,22 +86,22 @@ export class ImportMark {
     this.#writtenMs = nowMs;
   }
 
-  /** Writes what is known. */
+  /** Writes the mark, if it has changed. */
   settle(): void {
     if (this.#written === this.#bytes) return;
-    // The last line counts an end that it may lack.
+    // The count includes a line feed that the last line may not have.
     const storedBytes = Math.min(this.#bytes, this.#identity.sourceBytes);
     const marked: Marked = { ...this.#identity, storedBytes };
     this.#attempt(() => writeFileSync(markOf(this.#source), `${JSON.stringify(marked)}\n`));
     this.#written = this.#bytes;
   }
 
-  /** The import is at its end. */
+  /** Removes the mark, when the import is complete. */
   remove(): void {
     this.#attempt(() => rmSync(markOf(this.#source), { force: true }));
   }
 
-  /** Without a mark an import can begin again: that is no reason to end it. */
+  /** Ignores errors after the first: without a mark, an import can start from the beginning. */
   #attempt(act: () => void): void {
     if (this.#broken) return;
     try {

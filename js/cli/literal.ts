@@ -1,10 +1,10 @@
-// Duty: keys and values as they are typed on a command line: JSON5's literals, and the kinds that
-// JavaScript has beyond them: 42n, u8"00ff", u64(42), date("2026-01-01"), undefined, NaN.
-// Invariant: text is data. Nothing is evaluated.
+// Duty: parses keys and values of a command line: JSON5, and literals for JavaScript's other types:
+// 42n, u8"00ff", u64(42), date("2026-01-01"), undefined, NaN.
+// Invariant: text is data and never evaluated.
 
 import { KvU64 } from "../codec/u64.js";
 
-/** What is wrong with a literal, and where. */
+/** A syntax error, with its position. */
 export class LiteralError extends Error {
   constructor(what: string, text: string, at: number) {
     super(`${what} at character ${at + 1} of ${text}`);
@@ -12,9 +12,7 @@ export class LiteralError extends Error {
 }
 Object.defineProperty(LiteralError.prototype, "name", { value: "LiteralError" });
 
-/**
- * A key: one array of parts, or words of which each is a part. Without any it is the empty prefix.
- */
+/** A key: one array of parts, or one word for each part. No words are the empty prefix. */
 export function parseKey(...words: string[]): unknown[] {
   const [first] = words;
   if (first === undefined) return [];
@@ -27,12 +25,15 @@ export function parseKey(...words: string[]): unknown[] {
   return parsed;
 }
 
-/** A value; a word that is no literal is a string: `openkv set user alice`. */
+/** A value. A word that is no literal is a string: `openkv set user alice`. */
 export function parseWord(text: string): unknown {
   return isWord(text) ? text : parseLiteral(text);
 }
 
-/** What begins like a name and holds nothing that a literal is made of: alice, user-1, ada@example.com. */
+/**
+ * Whether the text starts like a name and has no character of a literal: alice, user-1,
+ * ada@example.com.
+ */
 function isWord(text: string): boolean {
   return /^[\p{L}_$@][^\s"'`()[\]{},]*$/u.test(text) && !Object.hasOwn(WORDS, text);
 }
@@ -45,7 +46,7 @@ export function parseLiteral(text: string): unknown {
   return value;
 }
 
-/** Nesting that a command line has no use for. */
+/** Nesting of a literal. */
 const DEPTH_MAX = 100;
 
 const WORDS: Readonly<Record<string, unknown>> = {
@@ -100,13 +101,13 @@ class Parser {
     return new LiteralError(what, this.#text, at);
   }
 
-  /** Passes white space and comments. */
+  /** Skips white space and comments. */
   #space(): void {
     SPACE.lastIndex = this.#at;
     this.#at += SPACE.exec(this.#text)![0].length;
   }
 
-  /** Passes a character, if it is next. */
+  /** Skips a character, if it is next; returns whether it was. */
   #passes(c: string): boolean {
     this.#space();
     if (this.#text[this.#at] !== c) return false;

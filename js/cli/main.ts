@@ -1,4 +1,4 @@
-// Duty: the command `openkv`: its table of commands, and what its exit says.
+// Duty: the command `openkv`: its commands and its exit code.
 
 import { Command, CommanderError, Option } from "commander";
 import { addAtomicCommand } from "./commands/atomic.js";
@@ -23,7 +23,7 @@ import { addManual } from "./manual.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 import { OutputError, fail } from "./output.js";
 
-/** The whole command, without having looked at any argument. */
+/** Creates the program, without parsing any argument. */
 export function makeProgram(): Command {
   const { version } = require("../../package.json") as { version: string };
   const program = new Command("openkv")
@@ -83,8 +83,8 @@ Examples:
 }
 
 /**
- * The option `--json` may have a form behind `=`, and takes no argument: commander would take the
- * command's name for its form.
+ * The value of the option `--json` follows `=` only: commander would take the name of the command
+ * for its value.
  */
 function withForms(argv: readonly string[]): string[] {
   const end = argv.indexOf("--");
@@ -99,18 +99,18 @@ function withForms(argv: readonly string[]): string[] {
 
 const JSON_FORMS: Readonly<Record<string, string>> = { lossless: "--json", plain: "--json-plain" };
 
-/** Runs a command line, and leaves its exit code with the process. */
+/** Runs a command line and sets the exit code of the process. */
 export async function run(argv: readonly string[]): Promise<void> {
-  // Writes to standard output report errors by their promise. Errors of notes are ignored.
+  // Errors of writing to standard output reject their promise; errors of notes are ignored.
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
   const code = await outcome(makeProgram(), argv.slice(2));
   process.exitCode = code;
-  // An interrupted command may still wait for input or output. The process does not wait for it.
+  // An interrupted command may still wait for input or output; the process does not wait for it.
   if (code === INTERRUPTED) process.exit();
 }
 
-/** Runs the words behind the program's name, prints the error, and returns the exit code. */
+/** Runs a command line without the program's name, prints an error, and returns the exit code. */
 async function outcome(program: Command, words: readonly string[]): Promise<number> {
   try {
     await program.parseAsync(withForms(words), { from: "user" });
@@ -121,7 +121,7 @@ async function outcome(program: Command, words: readonly string[]): Promise<numb
       fail(error.message);
       return error.interrupted ? INTERRUPTED : NOT_DONE;
     }
-    // A reader that has seen enough (`| head`) is no failure.
+    // A reader that has closed the pipe (`| head`) is no failure.
     if (error instanceof OutputError && error.readerGone) return DONE;
     fail((error as Error).message ?? String(error));
     const isUsage = error instanceof LiteralError || error instanceof WrongUsage;

@@ -1,11 +1,11 @@
-// Duty: what every command's --help ends with: examples, and the exit codes.
+// Duty: the end of every command's --help: examples, and the exit codes.
 
 import type { Command } from "commander";
 import { EXIT_CODES } from "./exit-codes.js";
 
 const ON = "openkv -d app.sqlite3";
 
-/** Examples by command; a test reads each with the program's parser. */
+/** Examples by command; a test parses each with the program. */
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   get: [`${ON} get users ada`, `${ON} get logo --raw > logo.png`],
   list: [
@@ -74,7 +74,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "token revoke": ["openkv token revoke shop 1 --server http://127.0.0.1:4512"],
 };
 
-/** Adds to every command what belongs to its page. */
+/** Adds examples and exit codes to every command. */
 export function addManual(program: Command): void {
   const codes = EXIT_CODES.map(([code, meaning]) => `  ${`${code}`.padEnd(5)}${meaning}`).join(
     "\n",

@@ -1,6 +1,6 @@
-// Duty: the errors of a command that failed or was not understood, and the signal that ends it.
+// Duty: the errors that end a command, and its signal for interruption.
 
-/** Ends a command with exit code 1, or 130 when it was interrupted. */
+/** Ends a command with exit code 1, or 130 after an interruption. */
 export class NotDone extends Error {
   readonly interrupted: boolean;
 
@@ -10,7 +10,7 @@ export class NotDone extends Error {
   }
 }
 
-/** Ends a command with exit code 2: the command line is wrong, whatever the database holds. */
+/** Ends a command with exit code 2: the command line is wrong, independent of the database. */
 export class WrongUsage extends Error {}
 
 /** Runs checks before a database is opened: their TypeErrors are about the command line. */
@@ -22,7 +22,7 @@ export async function asUsage<T>(check: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** A signal that Ctrl-C and SIGTERM abort, once; and the way to stop listening for them. */
+/** A signal that Ctrl-C and SIGTERM abort once, and a function that stops listening for them. */
 export function untilInterrupted(): { signal: AbortSignal; release: () => void } {
   const controller = new AbortController();
   const abort = (): void => controller.abort();

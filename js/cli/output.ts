@@ -7,7 +7,7 @@ import { inspect } from "node:util";
 import type { KvChange, KvKey, KvSearchEntry } from "../model/types.js";
 import { visible } from "../codec/key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
-import { askShell, isHeard } from "./hearing.js";
+import { askShell, printsOutput } from "./shell-context.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
 /** How to print. */
@@ -35,18 +35,19 @@ export class OutputError extends Error {
  */
 export function put(output: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (!isHeard())
+    if (!printsOutput())
       return reject(new OutputError(Object.assign(new Error("nobody reads"), { code: "EPIPE" })));
-    const told = (error?: Error | null): void => {
+    const done = (error?: Error | null): void => {
       if (error) reject(new OutputError(error));
-      // Writes to a terminal are synchronous. Without a turn of the loop Ctrl-C would have no effect.
+      // Writes to a terminal are synchronous; without a turn of the event loop Ctrl-C would have no
+      // effect.
       else if (askShell() !== undefined) setImmediate(resolve);
       else resolve();
     };
     try {
-      process.stdout.write(output, told);
+      process.stdout.write(output, done);
     } catch (error) {
-      told(error as Error);
+      done(error as Error);
     }
   });
 }
@@ -63,12 +64,12 @@ function printShown(lines: string): Promise<void> {
 
 /** Prints a note on standard error. */
 export function note(line: string): void {
-  if (!isHeard()) return;
+  if (!printsOutput()) return;
   process.stderr.write(`${visible(line)}\n`);
 }
 
 export function fail(message: string): void {
-  if (!isHeard()) return;
+  if (!printsOutput()) return;
   process.stderr.write(`openkv: ${visible(message)}\n`);
 }
 
@@ -76,8 +77,8 @@ function show(value: unknown, { color }: Style): string {
   const whole = { depth: null, maxArrayLength: null, maxStringLength: null };
   const plain = inspect(value, { ...whole, colors: false });
   const shown = visible(plain, true);
-  // inspect() escapes strings, not the text of errors and regular expressions. Where that has control
-  // characters they cannot be told from colours, so there are none.
+  // inspect() escapes strings, but not the text of errors and regular expressions. Control
+  // characters in these could be mistaken for colours, so such a value is printed without colours.
   return color && shown === plain ? inspect(value, { ...whole, colors: true }) : shown;
 }
 
@@ -144,7 +145,7 @@ export async function printValued(
       `${JSON.stringify(facts).slice(0, -1)},"value":${await valueOf(value, style)}}`,
     );
   }
-  const told = Object.entries(facts).map(([name, fact]) => {
+  const parts = Object.entries(facts).map(([name, fact]) => {
     const text =
       fact instanceof Date
         ? fact.toISOString()
@@ -153,7 +154,7 @@ export async function printValued(
           : show(fact, UNSTYLED);
     return `${name} ${text}`;
   });
-  await printShown(`${dim(told.join("  "), style)}\n${indented(show(value, style))}`);
+  await printShown(`${dim(parts.join("  "), style)}\n${indented(show(value, style))}`);
 }
 
 /** A search result. */

@@ -52,7 +52,7 @@ interface State {
   readonly counted: number;
 }
 
-/** The line: what, a bar, how many, how fast, how long still. */
+/** The line: a label, a bar, the count, the rate, the time left. */
 export function describe(state: State, elapsedMs: number): string {
   const { what, unit, total, done } = state;
   const seconds = Math.max(elapsedMs, 1) / 1000;

@@ -9,7 +9,10 @@ import { plainValue } from "./plain-json.js";
 export const KINDS = ["bytes", "text", "json", "entry"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Bytes as they are, a string as UTF-8, without an end of line; all else as plain JSON in a line. */
+/**
+ * Prints bytes unchanged, a string as UTF-8 without a line feed, and any other value as a line of
+ * plain JSON.
+ */
 export async function putRaw(value: unknown): Promise<void> {
   if (typeof value === "string") return await put(value);
   if (value instanceof Blob) return await put(new Uint8Array(await value.arrayBuffer()));

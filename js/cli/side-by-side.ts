@@ -1,4 +1,4 @@
-// Duty: the entries of one database beside those of another, key by key, in constant memory.
+// Duty: pairs the entries of two databases by key, in constant memory.
 
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
@@ -6,20 +6,20 @@ import { KvError } from "../model/errors.js";
 import type { Kv } from "../api/kv.js";
 import type { KvKey } from "../model/types.js";
 
-/** What is compared of an entry. */
+/** The compared parts of an entry. */
 interface Stamped {
   readonly key: KvKey;
   readonly versionstamp: string;
 }
 
 export interface Beside<T extends Stamped> {
-  /** null: only the other database has the key. */
+  /** null if only the other database has the key. */
   readonly source: T | null;
-  /** Of the other database's entry; null when it has none. */
+  /** The versionstamp of the other database's entry; null if it has none. */
   readonly destination: string | null;
 }
 
-/** All keys of both, each once, in key order. Both iterables are in key order. */
+/** All keys of both, each once. Both iterables must be in key order. */
 export async function* sideBySide<T extends Stamped>(
   source: AsyncIterable<T>,
   destination: AsyncIterable<Stamped>,
@@ -42,14 +42,14 @@ export async function* sideBySide<T extends Stamped>(
   }
 }
 
-/** Negative: the first side's key comes first. A side at its end comes last. */
+/** Negative if the first side's key comes first. A side at its end comes last. */
 function compare(one: Side<Stamped>, other: Side<Stamped>): number {
   if (other.entry === null) return -1;
   if (one.entry === null) return 1;
   return Buffer.compare(one.keyBytes, other.keyBytes);
 }
 
-/** One of the two, at an entry. */
+/** One of the two iterables, at an entry. */
 class Side<T extends Stamped> {
   /** null at the end. */
   entry: T | null = null;
@@ -60,7 +60,7 @@ class Side<T extends Stamped> {
     this.#entries = entries[Symbol.asyncIterator]();
   }
 
-  /** Of the entry's key; good until the next one. */
+  /** The bytes of the entry's key; valid until the next entry. */
   get keyBytes(): Uint8Array {
     return this.#key.buf.subarray(0, this.#key.pos);
   }
@@ -77,7 +77,7 @@ class Side<T extends Stamped> {
   }
 }
 
-/** Keys and versionstamps below a prefix; from a plain server of KV Connect the values come with them. */
+/** Keys and versionstamps below a prefix. A plain KV Connect server sends the values too. */
 export async function stampsOf(
   kv: Kv,
   prefix: KvKey,

@@ -1,7 +1,7 @@
 // Duty: splits a line of the shell into words.
 //
-// Spaces part words, but not inside quotes and brackets: `set ["users", 1] { name: "Ada" }` has three.
-// Single quotes are taken off, as a shell does; double quotes stay, and make a literal a string.
+// Spaces separate words, except inside quotes and brackets: `set ["users", 1] { name: "Ada" }` has
+// three. As in a shell, single quotes are removed; double quotes stay and make a literal a string.
 
 import { LiteralError } from "./literal.js";
 
@@ -23,7 +23,7 @@ export function splitWords(line: string): string[] {
       const c = line[at]!;
       if (c === '"' || c === "'") {
         const end = endOfQuoted(line, at, c === '"' || depth > 0);
-        // Inside a literal a quote is the literal's.
+        // Inside a literal, quotes belong to the literal.
         word += c === "'" && depth === 0 ? line.slice(at + 1, end - 1) : line.slice(at, end);
         at = end;
         continue;
@@ -39,7 +39,7 @@ export function splitWords(line: string): string[] {
   return words;
 }
 
-/** Behind the quote that ends what begins at `start`. */
+/** The position after the closing quote of the quote at `start`. */
 function endOfQuoted(line: string, start: number, escapes: boolean): number {
   for (let at = start + 1; at < line.length; at++) {
     if (escapes && line[at] === "\\") at++;

@@ -1,5 +1,5 @@
-// Duty: keys as byte strings: one character a byte, so that they compare as the bytes do and can be
-// looked up.
+// Duty: keys as byte strings: one character for each byte, so that they compare like the bytes and
+// can be keys of a Map.
 
 import { decodeKey, encodeKey } from "./key.js";
 import { Writer } from "./writer.js";

@@ -5,7 +5,7 @@ import { viewBytes } from "./slots.js";
 /** Most characters of a key in a message, as src/model/limits.rs has it. */
 const KEY_PRINT_CHARS_MAX = 100;
 
-/** A key as one would write it, shortened. Runs no code of its parts'. */
+/** A key as a literal, shortened. Runs no code of its parts. */
 export function printKey(key: unknown): string {
   if (!Array.isArray(key)) return typeof key;
   let text = "[";
@@ -28,7 +28,7 @@ export function quote(text: string): string {
   return isLong ? `${shown.slice(0, -1)}…"` : shown;
 }
 
-/** C0, DEL and C1: terminals interpret them. */
+/** C0, DEL and C1, which terminals interpret. */
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/g;
 const CONTROLS_IN_LINES = /[\0-\t\v-\x1f\x7f-\x9f]/g;
 

@@ -12,7 +12,7 @@ import type { Session } from "../session/session.js";
 import { checkSignal } from "../arguments/signal.js";
 import type { KvBackup, KvBackupOptions } from "../model/types.js";
 
-/** Time between two questions for the progress of a backup. */
+/** Interval of polling the progress of a backup. */
 const PROGRESS_MS = 100;
 
 /** Bytes of the random name of a running backup. */
@@ -67,7 +67,7 @@ export function readCopied(answer: Buffer): KvBackup {
   };
 }
 
-/** Asks for the progress of a backup at intervals, and reports it to the caller. */
+/** Polls the progress of a backup and reports it to the caller. */
 class Follower {
   readonly #session: Session;
   readonly #name: Uint8Array;

@@ -47,10 +47,10 @@ export async function stats(
   return answer[0] === 1 ? { entries: number(0), ...stats } : stats;
 }
 
-/** Behind the flag and five numbers. */
+/** After the flag and five numbers. */
 const STAMP_AT = 41;
 
-/** The background parts that do not work, to the end of the answer. */
+/** The background parts that fail, up to the end of the answer. */
 function readFailing(answer: Buffer, start: number): KvFailingPart[] {
   const failing: KvFailingPart[] = [];
   for (let at = start; at < answer.length; ) {

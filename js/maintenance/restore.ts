@@ -10,7 +10,7 @@ import type { NativeRestore } from "../native/binding.js";
 import { port } from "../native/port.js";
 import type { KvBackup, KvRestoreOptions } from "../model/types.js";
 
-/** Time between two questions for the progress. */
+/** Interval of polling the progress. */
 const PROGRESS_MS = 100;
 
 export async function restore(

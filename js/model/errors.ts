@@ -1,4 +1,4 @@
-// Duty: the error classes, and the way from an error record of the addon to a thrown error.
+// Duty: the error classes, and the conversion of error records of the addon into thrown errors.
 // Never: a native error or stack for a caller. A record has a kind and a message; this file creates
 // the error on the caller's stack.
 
@@ -27,7 +27,7 @@ export class KvError extends Error {
 }
 nameOnPrototype(KvError, "KvError");
 
-/** The changes by other writers that a transaction lost to. */
+/** The changes by other writers that made a transaction fail. */
 export interface Conflict {
   readonly keys: KvEntryKey[];
   readonly ranges: KvListSelector[];
@@ -146,7 +146,7 @@ export function failureBytes(bytes: Buffer, at: number): number {
   return RECORD_HEAD_BYTES + bytes.readUInt32LE(at + 1);
 }
 
-/** The failure of a native call that must not throw: a bug of openkv, reported as one. */
+/** The failure for an exception of a native call, which is a bug of openkv. */
 export function bugOf(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error);
   return { kind: 9, message: `The addon refused a call: ${message}` };

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 
-/** The differences between the loaders. */
+/** The differences between the two loaders. */
 export interface Door {
   /** The folders to look in for a file of the addon. */
   readonly folders: readonly string[];
@@ -98,7 +98,7 @@ function usesMusl(): boolean {
   }
 }
 
-/** A file has no manifest; the addon itself has its version. */
+/** A file has no manifest; the addon reports its version. */
 function ofVersion(addon: unknown, wanted: string): unknown {
   const found = (addon as { version?(): string }).version?.() ?? "unknown";
   if (found !== wanted) throw otherVersion(found, wanted);

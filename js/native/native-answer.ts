@@ -1,4 +1,4 @@
-// Duty: the one answer of work of the addon that has no handle: a server, a restore.
+// Duty: waits for the only answer of an addon object without a handle: a server, a restore.
 
 import { CLOSED, type Failure, errorOf, readFailure } from "../model/errors.js";
 import { REPLIED } from "./contract.js";

@@ -13,11 +13,11 @@ import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
 import { type RawMessage, putReason, readMessage } from "./raw-message.js";
 
-/** Bytes of a delivery before its message: the number that it is settled with. */
+/** Size of the part of a delivery before its message: the number to settle it with. */
 const NUMBER_BYTES = 8;
 const NO_BYTES = Buffer.alloc(0);
 
-/** Which queue a listener takes messages of, and how it handles them. */
+/** The queue of a listener and its handler. */
 export interface ListenerOptions {
   /** The queue's name; "" is Deno's. */
   readonly queue: string;
@@ -54,7 +54,7 @@ export class Listener implements Receiver {
     session.native.listen(this.#id, credits, lockMs, name.buf, name.pos);
   }
 
-  /** Takes no more messages. Handlers that run go on. */
+  /** Accepts no more messages; running handlers continue. */
   stop(): void {
     if (this.#stopped || this.#over || this.#session.closed) return;
     this.#stopped = true;
@@ -63,10 +63,10 @@ export class Listener implements Receiver {
 
   /** Takes messages until the signal is aborted, and then waits for the handlers; or until close(). */
   async until(signal: AbortSignal | undefined): Promise<void> {
-    const disobey = signal === undefined ? undefined : onAbort(signal, () => this.stop());
+    const unfollow = signal === undefined ? undefined : onAbort(signal, () => this.stop());
     await this.ended;
     if (signal?.aborted) await this.finished();
-    disobey?.();
+    unfollow?.();
     this.throwFailure();
   }
 

@@ -96,8 +96,8 @@ export async function receive(
   const { lockMs, waitMs, signal } = checkReceive(options, session.port.bounds);
   session.requireOpen();
   signal?.throwIfAborted();
-  // A receiver that waits also gets messages that are committed later. One that does not must see all
-  // that were enqueued before.
+  // A receiver that waits also gets messages that are committed later. One that does not wait must
+  // see all messages that were enqueued before.
   const before = waitMs === 0 ? session.order.beforeAll() : null;
   if (before !== null) {
     await before;
@@ -116,7 +116,7 @@ export async function receive(
   const messageLock = { id: raw.id, lock: data.subarray(0, LOCK_BYTES) };
   session.requireOpen();
   if (signal?.aborted) {
-    // If that fails, the lock runs out by itself.
+    // If that fails, the lock expires by itself.
     await settle(session, messageLock, RETURNED).catch(() => false);
     signal.throwIfAborted();
   }
@@ -124,7 +124,7 @@ export async function receive(
   try {
     info = infoOf(raw);
   } catch (error) {
-    // No handler can get it, so it fails as if one had.
+    // No handler can read it, so the delivery fails as after an error of a handler.
     await settle(session, messageLock, FAILED, -1, error);
     throw error;
   }
@@ -139,7 +139,7 @@ class PendingReceive implements Receiver {
   #failure: Failure | null = null;
   #timer: NodeJS.Timeout | undefined;
   /** Stops following the signal. */
-  #disobey = (): void => {};
+  #unfollow = (): void => {};
   #resolve!: () => void;
 
   constructor(session: Session) {
@@ -151,7 +151,7 @@ class PendingReceive implements Receiver {
 
   start(queue: string, lockMs: number, waitMs: number, signal: AbortSignal | undefined): void {
     const session = this.#session;
-    // Calls that were made before come first.
+    // Sends earlier calls first.
     session.flush();
     const name = new Writer(SETTLE_BYTES);
     putText(name, queue);
@@ -162,10 +162,10 @@ class PendingReceive implements Receiver {
       return;
     }
     if (waitMs > 0) this.#timer = setTimeout(this.#cancel, waitMs);
-    if (signal !== undefined) this.#disobey = onAbort(signal, this.#cancel);
+    if (signal !== undefined) this.#unfollow = onAbort(signal, this.#cancel);
   }
 
-  /** A message that the addon has claimed already still arrives. */
+  /** A message that the addon has already claimed is still delivered. */
   readonly #cancel = (): void => {
     if (!this.#session.closed) this.#session.native.receiveCancel(this.#id);
   };
@@ -182,7 +182,7 @@ class PendingReceive implements Receiver {
   #end(failure: Failure | null): void {
     this.#failure = failure;
     clearTimeout(this.#timer);
-    this.#disobey();
+    this.#unfollow();
     this.#session.port.forget(this.#id);
     this.#session.port.settled();
     this.#resolve();

@@ -51,8 +51,8 @@ function checkInteger(what: string, value: unknown, min: number, max: number): n
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
     return value;
   }
-  const told = typeof value === "number" ? String(value) : nameOf(value);
-  throw new TypeError(`${what} must be an integer from ${min} to ${max}: received ${told}`);
+  const received = typeof value === "number" ? String(value) : nameOf(value);
+  throw new TypeError(`${what} must be an integer from ${min} to ${max}: received ${received}`);
 }
 
 function optionalInteger<Default>(
@@ -131,8 +131,8 @@ function checkAt(method: string, at: unknown, limits: Limits): number | undefine
   if (at == null) return undefined;
   const ms = at instanceof Date ? at.getTime() : at;
   if (typeof ms !== "number" || !Number.isFinite(ms)) {
-    const told = at instanceof Date ? "an invalid Date" : nameOf(at);
-    throw new TypeError(`${method}: at must be a Date or ms since the epoch: received ${told}`);
+    const received = at instanceof Date ? "an invalid Date" : nameOf(at);
+    throw new TypeError(`${method}: at must be a Date or ms since the epoch: received ${received}`);
   }
   const delay = ms - now();
   if (delay > limits.delayMsMax) {
@@ -266,8 +266,8 @@ const ID = /^[1-9]\d{0,15}$/;
 export function checkId(method: string, id: unknown): number {
   const number = typeof id === "string" && ID.test(id) ? Number(id) : Number.NaN;
   if (Number.isSafeInteger(number)) return number;
-  const told = typeof id === "string" ? JSON.stringify(id) : nameOf(id);
-  throw new TypeError(`${method}: id must be the id of a message: received ${told}`);
+  const received = typeof id === "string" ? JSON.stringify(id) : nameOf(id);
+  throw new TypeError(`${method}: id must be the id of a message: received ${received}`);
 }
 
 /** The time before which dead letters are purged. */

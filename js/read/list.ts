@@ -33,7 +33,7 @@ const PAGE_GROWTH = 4;
 /** Memory for a page that is read synchronously, and what it may grow to for larger rows. */
 const PAGE_BYTES = 128 * 1024;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
-/** Page memory kept for later lists. */
+/** Number of page buffers kept for later lists. */
 const SPARE_PAGES_MAX = 4;
 const spares: Buffer[] = [];
 
@@ -51,7 +51,7 @@ interface ListFor {
 
 const FOR_KV = forKv(undefined);
 
-/** A list of `kv`, with the signal of its call. */
+/** For a list of `kv`, with the signal of its call. */
 export function forKv(signal: AbortSignal | undefined): ListFor {
   return { method: "kv.list", passed: false, signal };
 }
@@ -106,9 +106,9 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   /** The next step of a scan, requested while the rows of this one are yielded. */
   #ahead: Promise<ScanStep> | null = null;
 
-  /** Writes that must end before the next page is read; null when none were found. */
+  /** Writes that must complete before the next page is read; null if there are none. */
   #before: Promise<unknown> | null = null;
-  /** Such writes have been looked for. */
+  /** Whether such writes were looked up. */
   #follows = false;
 
   /** The last of the calls of next() that wait for a page. */
@@ -206,7 +206,8 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const keyEnd = keyStart + readU32(page, this.#at);
     const start = keyEnd + POINT_HEAD_BYTES + 4;
     const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
-    // The row counts as yielded even when it cannot be read, so that a list can go on after it.
+    // The row counts as yielded even if it cannot be decoded, so that the list can continue after
+    // it.
     this.#at = scan !== null && scan.options.withExpiry ? end + END_BYTES : end;
     this.#rows--;
     this.#lastPage = page;
@@ -292,7 +293,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     }
   }
 
-  /** Looks once for each page for writes that it must be read behind. */
+  /** Looks up, once for each page, the writes that must complete before it. */
   #mustWait(): boolean {
     if (this.#follows) return false;
     this.#follows = true;
@@ -315,12 +316,12 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#begin(batch.data, at);
   }
 
-  /** Takes the next step of a scan, which may bring no rows and yet not be the last. */
+  /** Reads the next step of a scan, which may have no rows although more steps follow. */
   async #advance(scan: Scan): Promise<void> {
     const { page, at, rows, done } = await (this.#ahead ?? this.#ask(scan));
     this.#ahead = null;
     this.#follows = false;
-    // A caller that has read the first page will probably read the rest.
+    // A caller that has read the first page usually reads the rest.
     const quiet = this.#session.order.underWay === 0;
     const goesOn = !done && rows < this.#wanted && this.#page !== NO_BYTES && quiet;
     this.#page = page;
@@ -369,7 +370,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     if (rows === 0) this.#exhaust();
   }
 
-  /** Takes the key yielded last out of the page, and makes it the bound of the next one. */
+  /** Keeps a copy of the last key, and makes it the bound of the next page. */
   #keepLast(): void {
     if (this.#lastPage !== this.#page || this.#lastEnd === 0) return;
     const bounds = this.#bounds!;

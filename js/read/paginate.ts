@@ -1,6 +1,6 @@
 // Duty: paginate: one page of a list, and the cursor of the next one.
 
-import { checkOptions, nameOf, told } from "../arguments/check.js";
+import { checkOptions, nameOf, textOf } from "../arguments/check.js";
 import { KvListIterator, forKv } from "./list.js";
 import { checkSelector } from "./range.js";
 import type { Session } from "../session/session.js";
@@ -33,7 +33,7 @@ export function paginate<T>(
   });
 }
 
-/** A page of what `list` lists. */
+/** A page of a list. */
 export async function pageOf<E>(
   method: string,
   which: unknown,
@@ -49,7 +49,7 @@ export async function pageOf<E>(
     limit > PAGE_ENTRIES_MAX
   ) {
     throw new TypeError(
-      `${method}: limit must be an integer from 1 to ${PAGE_ENTRIES_MAX}: received ${told(limit)}`,
+      `${method}: limit must be an integer from 1 to ${PAGE_ENTRIES_MAX}: received ${textOf(limit)}`,
     );
   }
   if (cursor !== undefined && cursor !== null && typeof cursor !== "string") {
@@ -77,7 +77,7 @@ export async function pageOf<E>(
   }
 }
 
-/** A selector and options: of two arguments, or of the older shape, one object that has both. */
+/** The selector and options: two arguments, or one object with both (the older form). */
 function shapeOf(
   method: string,
   which: unknown,

@@ -30,8 +30,8 @@ export interface Bounds {
 const BOUND_NAMES = ["prefix", "start", "end"] as const;
 
 /**
- * Throws TypeError for a meaningless combination of bounds, a bound that is not an array, and
- * every other property; `options` are what the second argument of the method takes.
+ * Throws TypeError for an invalid combination of bounds, a bound that is not an array, and any
+ * other property. `options` are the names of the options of the method.
  */
 export function checkSelector(
   method: string,
@@ -84,7 +84,7 @@ export function refuseUndefined(method: string, given: object, name: string): vo
   );
 }
 
-/** Deno's words for a meaningless selector, and the advice. */
+/** Deno's text for an invalid selector, and the advice. */
 function noBounds(method: string, selector: unknown): TypeError {
   const text = typeof selector === "string" ? quote(selector) : undefined;
   const key = Array.isArray(selector) ? printKey(selector) : text && `[${text}]`;
@@ -142,11 +142,11 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
   };
 }
 
-/** Moves the bound that the cursor replaces. Throws TypeError for one that is not of this list. */
+/** Replaces a bound by the cursor. Throws TypeError for a cursor of another list. */
 export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explicit: boolean): void {
   const rest = decodeCursor(cursor);
   const common = bounds.start.subarray(0, bounds.common);
-  // A start that is common to all keys is a whole key.
+  // If the common bytes are the whole start, they are a complete key.
   const isStart = isOfStart(rest) && common.length === bounds.start.length;
   const key = isStart ? common : Buffer.concat([common, rest]);
   if (reverse) {
@@ -166,7 +166,7 @@ function keyBytes(key: KvKey, most: number): Buffer {
   return writer.copy();
 }
 
-/** The bytes with one more behind them. */
+/** The bytes with one more appended. */
 export function extended(bytes: Uint8Array, last: number): Buffer {
   const longer = Buffer.allocUnsafeSlow(bytes.length + 1);
   longer.set(bytes);

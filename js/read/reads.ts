@@ -70,7 +70,9 @@ function readNow(
   return undefined;
 }
 
-/** Gets the key that {@link getNow} left in the scratch, in the next turn or on the other lane. */
+/**
+ * Gets the key that {@link getNow} has left in the scratch, in the next turn or in the other lane.
+ */
 export async function getLater(
   session: Session,
   key: KvKey,
@@ -107,7 +109,10 @@ function freshness(session: Session, options: ReadOptions | null | undefined): n
   return session.remote && options?.consistency === "eventual" ? EVENTUAL : 0;
 }
 
-/** A getter in the key has used the scratch: encodes into another buffer, then copies the bytes. */
+/**
+ * After a getter in the key has used the scratch: encodes into another buffer, then copies the
+ * bytes.
+ */
 function restoreKey(session: Session, key: KvKey): void {
   const aside = new Writer();
   encodeKey(aside, key);
@@ -122,7 +127,7 @@ export function getManyNow(
 ): KvEntryMaybe<unknown>[] | undefined {
   if (options != null) checkReadOptions(options);
   if (!Array.isArray(keys)) throw noKeys("kv.getMany", keys);
-  // Once: a getter of a key can change the array.
+  // Read once, because a getter of a key can change the array.
   const count = keys.length;
   const plain = encodeKeys(session, keys, count);
   session.requireOpen();
@@ -214,7 +219,7 @@ function endKey(session: Session, writer: Writer, at: number, key: KvKey): void 
   writer.patchU32(at, length);
 }
 
-/** As {@link getLater}, for the keys that {@link getManyNow} left in the scratch. */
+/** As {@link getLater}, for the keys that {@link getManyNow} has left in the scratch. */
 export async function getManyLater(
   session: Session,
   keys: readonly KvKey[],
@@ -320,7 +325,7 @@ function valueOf(buf: Buffer, at: number, length: number): unknown {
   return decodeValue(buf[at + STAMP_BYTES], buf, at + POINT_HEAD_BYTES, at + length);
 }
 
-/** Deno's words when there is no key at all. */
+/** Deno's text for a missing key. */
 export function requireKey(key: KvKey): KvKey {
   if (key == null) throw new TypeError(`Invalid range: ${noKey(key)}`);
   return key;

@@ -126,13 +126,13 @@ export function putSized(frame: Writer, bytes: Uint8Array): void {
   frame.bytes(bytes);
 }
 
-/** Where the row at `at` ends, without the expiry that may follow it. */
+/** The end of the row at `at`, without an expiry after it. */
 export function rowEnd(page: Buffer, at: number): number {
   const head = at + 4 + readU32(page, at) + POINT_HEAD_BYTES;
   return head + 4 + readU32(page, head);
 }
 
-/** The entry of a row whose key ends at `keyEnd`, with the parts of it that were asked for. */
+/** The entry of a row whose key ends at `keyEnd`, with the requested parts. */
 export function readEntry(
   page: Buffer,
   keyEnd: number,

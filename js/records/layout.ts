@@ -1,7 +1,7 @@
-// Duty: where the parts of an encoded record are. This is the one reader of the records of a write;
-// their layout is that of js/native/contract.md.
-// Invariant: the compiler refuses a record of contract.ts that `read` does not know, and `read`
-// throws at a flag that it does not know.
+// Duty: finds the parts of an encoded record. Only this file reads the records of a write;
+// js/native/contract.md describes their layout.
+// Invariant: the compiler rejects a record of contract.ts that `read` does not handle, and `read`
+// throws at an unknown flag.
 
 import type * as contract from "../native/contract.js";
 import {
@@ -49,13 +49,13 @@ const TIME_BYTES = 8;
 const NONE = -1;
 
 /**
- * Offsets in the buffer of the record that was read last. Of a part that its kind of record does not
- * have, or that it leaves out, the offset is that of another record, unless it says -1 here.
+ * Offsets in the buffer of the last record read. For a part that the record does not have, the
+ * offset is stale, unless the comment below says -1.
  */
 export class RecordLayout {
   op: Op = OP_END;
   flags = 0;
-  /** Which calculation a CALCULATE is. */
+  /** The operation of a CALCULATE. */
   calculation = 0;
   /** The time: a f64. -1: none. */
   timeAt = NONE;
@@ -80,7 +80,7 @@ export class RecordLayout {
   priorityAt = NONE;
   /** The deduplication key of a message: u32 length, text. -1: none. */
   deduplicationAt = NONE;
-  /** From this offset of the key the commit completes it. -1: the key is whole. */
+  /** The commit completes the key from this offset on. -1: the key is complete. */
   completedFrom = NONE;
 
   /** Reads the record at `at` and the PATCHES behind it. Returns where the next record starts. */
@@ -215,12 +215,12 @@ function unknown(what: string): Error {
   return new Error(`a write has an unknown ${what}; please report this`);
 }
 
-/** Behind bytes with their length. */
+/** The position after bytes with their length. */
 function skipSized(buf: Buffer, at: number): number {
   return at + 4 + readU32(buf, at);
 }
 
-/** Behind a value: its encoding, its length, its bytes. */
+/** The position after a value: its encoding, its length, its bytes. */
 function skipValue(buf: Buffer, at: number): number {
   return skipSized(buf, at + 1);
 }

@@ -1,5 +1,5 @@
-// Duty: where placeholders are in the record that is being written, and the PATCHES record behind
-// it that says so.
+// Duty: the placeholders of the record that is being written, and the PATCHES record after it that
+// lists them.
 
 import type { Writer } from "../codec/writer.js";
 import { OP_PATCHES } from "../native/contract.js";
@@ -9,7 +9,7 @@ export const IN_KEY = 0;
 export const IN_VALUE = 1;
 export const IN_MESSAGE = 2;
 
-/** Bytes of one entry of a PATCHES record: its place, its offset, its placeholder. */
+/** Size of one entry of a PATCHES record: place, offset, placeholder. */
 export const PATCH_BYTES = 1 + 4 + 8;
 
 /** One placeholder of the record that is being written. */
@@ -19,7 +19,7 @@ export interface Patch {
   readonly placeholder: number;
 }
 
-/** The key or value that was just written is complete: its marks become patches. */
+/** Ends the key or value that was just written: its marks become patches. */
 export function endPlace(writer: Writer, place: number): void {
   const patches = (writer.patches ??= []);
   for (const { offset, placeholder } of writer.marks!) patches.push({ place, offset, placeholder });
@@ -42,7 +42,7 @@ export function putPatches(writer: Writer): void {
   }
 }
 
-/** Forgets the placeholders of a record that is taken back. */
+/** Discards the placeholders of a record that is removed. */
 export function forgetPatches(writer: Writer): void {
   writer.marks = null;
   writer.patches = null;

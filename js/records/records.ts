@@ -1,6 +1,6 @@
-// Duty: the parts of a write's records, as js/native/contract.md lays them out, with the checks
-// that encoded bytes allow. Rust holds every limit again; here they keep memory bounded.
-// Invariant: a function that throws may leave bytes behind; its caller takes them back.
+// Duty: writes the parts of records, as js/native/contract.md describes them, with the checks that
+// encoded bytes allow. Rust checks every limit again; here they bound memory.
+// Invariant: a function that throws may leave bytes behind; its caller removes them.
 
 import { atCommit } from "../arguments/at-commit.js";
 import type { Limits, QueueOptions } from "../arguments/check.js";
@@ -28,10 +28,13 @@ import { printGiven, printKey } from "../codec/key-text.js";
 import { IN_KEY, IN_MESSAGE, IN_VALUE, endPlace } from "./patches.js";
 import type { KvKey } from "../model/types.js";
 
-/** Stands for the versionstamp of the commit. One per thread; equal descriptions do not count. */
+/**
+ * Placeholder for the versionstamp of the commit. One for each thread; a symbol with the same
+ * description is different.
+ */
 export const COMMIT_VERSIONSTAMP = Symbol("KvCommitVersionstamp");
 
-/** Where the time is in a record of this kind that has one. */
+/** The offset of the time in a record of this kind. */
 export function timeOffsetOf(op: number): number {
   if (op === OP_ENQUEUE || op === OP_ENQUEUE_NAMED) return 1;
   return op === OP_CALCULATE ? 3 : 2;
@@ -44,7 +47,7 @@ export function putSetHead(writer: Writer, key: KvKey, expireAt: number | undefi
   if (expireAt !== undefined) writer.f64(expireAt);
 }
 
-/** The key of a SET, without the symbol that says SUFFIXED. */
+/** The key of a SET, without the symbol that sets SUFFIXED. */
 export function putSetKey(writer: Writer, key: KvKey, limits: Limits): void {
   if (!isSuffixed(key)) {
     putKey(writer, key, limits);
@@ -56,16 +59,16 @@ export function putSetKey(writer: Writer, key: KvKey, limits: Limits): void {
   endKey(writer, at, key, limits);
 }
 
-/** Whether the commit's versionstamp is to complete the key. */
+/** Whether the commit appends its versionstamp to the key. */
 export function isSuffixed(key: KvKey): boolean {
   return Array.isArray(key) && key.length > 0 && key[key.length - 1] === COMMIT_VERSIONSTAMP;
 }
 
-/** A key with its length. */
+/** A key after its length. */
 export function putKey(writer: Writer, key: KvKey, limits: Limits): void {
   const at = writer.pos;
   writer.u32(0);
-  // Deno's words for a write without a key.
+  // Deno's text for a write without a key.
   if (key == null)
     throw new TypeError(`Cannot read properties of ${key} (reading 'length'): ${noKey(key)}`);
   try {
@@ -106,7 +109,7 @@ export function putValue(writer: Writer, key: KvKey, value: unknown, limits: Lim
   endValue(writer, at + 1, IN_VALUE);
 }
 
-/** An error of the encoder; one about the size with the key and the option. */
+/** Adds the key and the option to an error of the encoder about the size. */
 function tellKey(error: unknown, key: KvKey): unknown {
   if (!(error instanceof TypeError) || !error.message.startsWith(TOO_LARGE)) return error;
   return atCommit(
@@ -116,7 +119,9 @@ function tellKey(error: unknown, key: KvKey): unknown {
   );
 }
 
-/** Items for a stored array. `expireAt` in ms since the epoch, undefined: the end stays. */
+/**
+ * Items for a stored array. `expireAt` in ms since the epoch; undefined keeps the stored expiry.
+ */
 export function putAppend(
   writer: Writer,
   key: KvKey,
@@ -154,8 +159,12 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
     writer.u8(0);
   } else {
     if (typeof versionstamp !== "string") {
-      const told = `the versionstamp of a check is ${printGiven(versionstamp)}`;
-      throw wrongShape("string", versionstamp, `${told}; use that of an entry, or null for none`);
+      const received = `the versionstamp of a check is ${printGiven(versionstamp)}`;
+      throw wrongShape(
+        "string",
+        versionstamp,
+        `${received}; use that of an entry, or null for none`,
+      );
     }
     if (!isStamp(versionstamp)) throw new TypeError("Invalid check");
     writer.u8(1);
@@ -167,14 +176,14 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
   putFixedKey(writer, key, limits, "check");
 }
 
-/** A key that the commit does not make: a placeholder in it stands for nothing. */
+/** A key that must not contain a placeholder. */
 function putFixedKey(writer: Writer, key: KvKey, limits: Limits, what: string): void {
   putKey(writer, key, limits);
   if (writer.patches === null) return;
   throw new TypeError(`The key of a ${what} cannot have a KvUuidV7: no entry can have it yet`);
 }
 
-/** Another end for an entry; `expireAt` in ms since the epoch, undefined: none. */
+/** A new expiry; `expireAt` in ms since the epoch, undefined for none. */
 export function putSetExpiry(
   writer: Writer,
   key: KvKey,
@@ -188,7 +197,7 @@ export function putSetExpiry(
   putKey(writer, key, limits);
 }
 
-/** The key that a question about an entry consists of, without its length. */
+/** The frame of TTL: the key without its length. */
 export function putTtl(writer: Writer, key: KvKey, limits: Limits): void {
   encodeKey(writer, key);
   if (writer.pos === 0) throw new TypeError("key cannot be empty");
@@ -251,5 +260,5 @@ export function putMessage(writer: Writer, value: unknown, limits: Limits): void
   endValue(writer, at, IN_MESSAGE);
 }
 
-/** How the encoder says that a value is over its limit. */
+/** The encoder's text for a value over its limit. */
 const TOO_LARGE = "Value too large";

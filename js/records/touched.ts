@@ -17,7 +17,7 @@ export function below(prefix: string): Span {
 /** The keys and ranges that a write changes and checks. */
 export class Touched implements KeyVisitor {
   readonly keys: string[] = [];
-  /** Where the keys are that the commit completes. */
+  /** Ranges that contain the keys that the commit completes. */
   readonly spans: Span[] = [];
   /** Ranges that are deleted. */
   readonly emptied: Span[] = [];
@@ -44,7 +44,7 @@ export class Touched implements KeyVisitor {
     this.checkedSpans.push(span);
   }
 
-  /** Whether the order of the two writes can make a difference. */
+  /** Whether the order of the two writes can affect the result. */
   meets(other: Touched): boolean {
     const spans = [...this.spans, ...this.emptied, ...this.checkedSpans];
     const keys = [...this.keys, ...this.checkedKeys];
@@ -63,7 +63,7 @@ export function covers({ start, end }: Span, key: string): boolean {
   return start <= key && key < end;
 }
 
-/** Whether some key can lie in both. */
+/** Whether a key can be in both. */
 export function overlap(a: Span, b: Span): boolean {
   return a.start < b.end && b.start < a.end;
 }

@@ -1,4 +1,4 @@
-// Duty: which keys the records of encoded writes change and check, read back from their bytes.
+// Duty: reads the keys that encoded writes change and check from their records.
 
 import { OP_CHECK, OP_CHECK_RANGE } from "../native/contract.js";
 import { RecordLayout } from "./layout.js";
@@ -15,7 +15,7 @@ export interface KeyVisitor {
   checksRange(buf: Buffer, start: number, startEnd: number, end: number, endEnd: number): void;
 }
 
-/** One for all walks: no visitor starts another. */
+/** Shared by all visits, which do not nest. */
 const record = new RecordLayout();
 
 /** Visits the keys of the whole records in `buf[at..end)`. */

@@ -52,7 +52,7 @@ export async function createIndex(session: Session, options: KvIndexOptions): Pr
   putText(frame, given.name ?? nameOfPrefix(decodeKey(rest.buf, 4, rest.pos)));
   frame.bytes(rest.buf.subarray(0, rest.pos));
   frame.u8(tokenizer);
-  // A number that does not fit is out of bounds anyway; Rust checks the bounds.
+  // A number that does not fit is out of bounds; Rust reports it.
   frame.u8(Math.min(lengths.length, 255));
   for (const length of lengths.slice(0, 255)) {
     frame.u8(Number.isInteger(length) && length >= 0 && length <= 255 ? length : 0);
@@ -76,7 +76,7 @@ function listOf(name: string, given: unknown, type: "string" | "number"): unknow
   return given;
 }
 
-/** The default name of an index: a unique spelling of its prefix. */
+/** The default name of an index: a unique text of its prefix. */
 function nameOfPrefix(prefix: readonly KeyPart[]): string {
   const spell = (part: KeyPart): string => {
     if (typeof part === "string") return JSON.stringify(part);
@@ -155,7 +155,7 @@ class OpenIndex implements KvIndex {
   }
 
   get progress(): AsyncIterableIterator<KvIndexProgress> {
-    return this.#told();
+    return this.#reportProgress();
   }
 
   ready(options?: KvCallOptions): Promise<void> {
@@ -166,7 +166,7 @@ class OpenIndex implements KvIndex {
     for await (const _ of this.#follow()) if (signal?.aborted) return;
   }
 
-  async *#told(): AsyncGenerator<KvIndexProgress, void, undefined> {
+  async *#reportProgress(): AsyncGenerator<KvIndexProgress, void, undefined> {
     if (this.state === "building") this.#count();
     for await (const indexed of this.#follow()) {
       const total = this.#entries === null ? null : Math.max(this.#entries, indexed);
@@ -177,12 +177,12 @@ class OpenIndex implements KvIndex {
 
   /** Yields whenever building has progressed, and ends when it is complete. */
   async *#follow(): AsyncGenerator<number, void, undefined> {
-    let told = -1;
+    let reported = -1;
     while (this.state === "building") {
       await this.#look();
-      if (this.state === "building" && this.#indexed !== told) {
-        told = this.#indexed;
-        yield told;
+      if (this.state === "building" && this.#indexed !== reported) {
+        reported = this.#indexed;
+        yield reported;
       }
       if (this.state === "building") {
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
@@ -196,7 +196,7 @@ class OpenIndex implements KvIndex {
       (entries) => {
         this.#entries = entries;
       },
-      // The next question reports the error of the database.
+      // The next poll reports the error of the database.
       () => {},
     );
   }

@@ -10,8 +10,8 @@ import { onAbort } from "../arguments/signal.js";
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Runs a command of js/native/contract.md; resolves to the bytes of the answer. When the
- * signal aborts before, nothing is asked; when it aborts later, the addon ends its work.
+ * Runs a command of js/native/contract.md; resolves to the bytes of the answer. If the signal is
+ * already aborted, the call is not sent; if it aborts later, the addon cancels the work.
  */
 export async function call(
   session: Session,
@@ -27,7 +27,7 @@ export async function call(
   return pending.answer();
 }
 
-/** As {@link call}, behind all writes that were called before: for what reads more than a range. */
+/** As {@link call}, after all writes that were called before; for reads of more than one range. */
 export async function callBehindWrites(
   session: Session,
   command: number,
@@ -45,8 +45,8 @@ class PendingCall implements Receiver {
   #data: Buffer = NO_BYTES;
   #failure: Failure | null = null;
   #resolve!: () => void;
-  /** Forgets the signal. */
-  #disobey: (() => void) | null = null;
+  /** Removes the listener of the signal. */
+  #unfollow: (() => void) | null = null;
   readonly #id: number;
   readonly #session: Session;
 
@@ -61,13 +61,13 @@ class PendingCall implements Receiver {
     const { native } = this.#session;
     const buf = frame?.buf ?? NO_BYTES;
     const length = frame?.pos ?? 0;
-    // Calls that were made before come first.
+    // Sends earlier calls first.
     this.#session.flush();
     try {
       if (signal === undefined) {
         native.call(this.#id, command, buf, length);
       } else {
-        this.#disobey = onAbort(signal, () => native.cancel(this.#id));
+        this.#unfollow = onAbort(signal, () => native.cancel(this.#id));
         native.callCancellable(this.#id, command, buf, length);
       }
     } catch (error) {
@@ -85,14 +85,14 @@ class PendingCall implements Receiver {
   }
 
   #end(failure: Failure | null): void {
-    this.#disobey?.();
+    this.#unfollow?.();
     this.#failure = failure;
     this.#session.port.forget(this.#id);
     this.#session.port.settled();
     this.#resolve();
   }
 
-  /** Throws where the caller's own stack shows. */
+  /** Throws on the caller's stack. */
   answer(): Buffer {
     if (this.#failure !== null) throw this.#session.errorOf(this.#failure);
     return this.#data;

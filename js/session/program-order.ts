@@ -10,27 +10,27 @@ import { type KeyVisitor, visitKeys } from "../records/written-keys.js";
 
 /** Most bytes of frames that are kept for writes under way; the keys of other frames are copied. */
 const KEPT_BYTES_MAX = 1024 * 1024;
-/** Keys under way that a range is compared with; if there are more, it waits for all of them. */
+/** Number of written keys that a range is compared with; with more, it waits for all of them. */
 const COMPARED_KEYS_MAX = 512;
-/** Places of a {@link Tally}: powers of two. */
+/** Size of a {@link HashCounts} table; a power of two. */
 const PLACES_MIN = 16 * 1024;
 const PLACES_MAX = 1024 * 1024;
 
-/** Writes under way: those of one frame, or of one held call. */
+/** Running writes: those of one frame, or of one held call. */
 export class Ticket implements KeyVisitor {
-  /** Resolves when they have succeeded or failed. Never rejects. */
+  /** Resolves when they have succeeded or failed; never rejects. */
   readonly settled: Promise<unknown>;
-  /** Where their records are, until the keys are copied. */
+  /** The frame with their records, until the keys are copied. */
   frame: Writer | null;
-  /** Whole records of the frame end here. */
+  /** The end of the last complete record in the frame. */
   frameEnd = 0;
-  /** No records are added any more. */
+  /** Whether the frame is complete. */
   crossed = false;
   /** The bytes of its frame that count for {@link KEPT_BYTES_MAX}. */
   keptBytes = 0;
   /** Hashes of the keys that were indexed. */
   readonly hashes: number[] = [];
-  /** How many keys the commit completes, of those that were indexed. */
+  /** The number of indexed keys that the commit completes. */
   completed = 0;
   /** Ranges that a deletion empties. */
   readonly emptied: readonly Span[];
@@ -80,7 +80,7 @@ export class Ticket implements KeyVisitor {
     );
   }
 
-  /** Copies the keys out of the frame, and returns its writer. */
+  /** Copies the keys out of the frame and returns its writer. */
   letGo(): Writer | null {
     const { frame } = this;
     if (frame === null) return null;
@@ -96,8 +96,8 @@ export class Ticket implements KeyVisitor {
   }
 }
 
-/** How many keys under way there are of each hash, or of those that share its place. */
-class Tally {
+/** Counts the keys of running writes by hash. Hashes that share a place are counted together. */
+class HashCounts {
   #counts: Int32Array | null = null;
   #keys = 0;
 
@@ -114,17 +114,17 @@ class Tally {
   remove(hash: number): void {
     const counts = this.#counts!;
     counts[hash & (counts.length - 1)]--;
-    // Frees the memory that many writes have needed.
+    // Frees the memory of a large table.
     if (--this.#keys === 0 && counts.length > PLACES_MIN) this.#counts = null;
   }
 
-  /** False: there is no key of this hash. */
+  /** Returns false if no key has this hash. */
   may(hash: number): boolean {
     const counts = this.#counts;
     return counts !== null && counts[hash & (counts.length - 1)] !== 0;
   }
 
-  /** Whether so many keys share places that {@link widen} is due. */
+  /** Whether so many keys share places that {@link widen} should be called. */
   get isFull(): boolean {
     const counts = this.#counts;
     return counts !== null && this.#keys * 4 > counts.length && counts.length < PLACES_MAX;
@@ -140,7 +140,7 @@ class Tally {
 /** A call whose commits may come later than those of later calls. */
 export class Held {
   readonly touched: Touched;
-  /** Resolves when the order of later calls is certain. */
+  /** Resolves when the order of later calls is known. */
   readonly passed: Promise<void>;
   #pass!: () => void;
   #settle!: () => void;
@@ -156,13 +156,13 @@ export class Held {
     order.add(this.#ticket);
   }
 
-  /** It was handed over: calls that are handed over later commit later. */
+  /** The call was submitted: calls that are submitted later commit later. */
   pass(): void {
     this.#order.release(this);
     this.#pass();
   }
 
-  /** It has been carried out, or has failed. */
+  /** The call has completed or failed. */
   end(): void {
     this.pass();
     this.#order.end(this.#ticket);
@@ -171,21 +171,21 @@ export class Held {
 }
 
 export class ProgramOrder {
-  /** How many tickets there are. At zero no call looks at anything else. */
+  /** The number of tickets. If it is zero, calls skip all other checks. */
   underWay = 0;
-  /** How many calls are held. At zero no write looks at anything else. */
+  /** The number of held calls. If it is zero, writes skip all other checks. */
   held = 0;
-  /** In the order of their calls. */
+  /** In call order. */
   readonly #tickets = new Set<Ticket>();
   readonly #held = new Set<Held>();
   /** Those of {@link #tickets} that empty ranges. */
   readonly #emptying = new Set<Ticket>();
-  /** Those with records whose keys have not been read yet. */
+  /** Tickets with records whose keys have not been read yet. */
   readonly #fresh: Ticket[] = [];
-  readonly #tally = new Tally();
+  readonly #hashCounts = new HashCounts();
   #keptBytes = 0;
 
-  /** The writes of a frame are under way from now on. */
+  /** Starts a ticket for the writes of a frame. */
   begin(frame: Writer, settled: Promise<unknown>): Ticket {
     const ticket = new Ticket(frame, settled);
     this.underWay++;
@@ -194,7 +194,9 @@ export class ProgramOrder {
     return ticket;
   }
 
-  /** The frame is complete and was handed over. Returns its writer, unless it is kept until the end. */
+  /**
+   * The frame is complete and was submitted. Returns its writer, unless the frame is still needed.
+   */
   cross(ticket: Ticket): Writer | null {
     ticket.crossed = true;
     const bytes = ticket.frame!.buf.length;
@@ -215,21 +217,21 @@ export class ProgramOrder {
     const fresh = this.#fresh.indexOf(ticket);
     if (fresh >= 0) this.#fresh.splice(fresh, 1);
     const { frame, hashes } = ticket;
-    for (let i = 0; i < hashes.length; i++) this.#tally.remove(hashes[i]);
+    for (let i = 0; i < hashes.length; i++) this.#hashCounts.remove(hashes[i]);
     this.#keptBytes -= ticket.keptBytes;
     ticket.frame = null;
     return frame;
   }
 
-  /** Takes the ticket of a held call. */
+  /** Adds the ticket of a held call. */
   add(ticket: Ticket): void {
     this.underWay++;
     this.#tickets.add(ticket);
     if (ticket.emptied.length > 0) this.#emptying.add(ticket);
-    for (const hash of ticket.hashes) this.#tally.add(hash);
+    for (const hash of ticket.hashes) this.#hashCounts.add(hash);
   }
 
-  /** Holds a call: it is under way from now on, and writes that meet it wait until it passes. */
+  /** Holds a call: writes of the same keys wait until it passes. */
   hold(touched: Touched): Held {
     const held = new Held(this, touched);
     this.#held.add(held);
@@ -241,15 +243,15 @@ export class ProgramOrder {
     if (this.#held.delete(held)) this.held--;
   }
 
-  /** The promise that a read of the key `buf[start..end)` waits for; null: it need not wait. */
+  /** The promise that a read of the key `buf[start..end)` waits for; null if it need not wait. */
   beforeKey(buf: Buffer, start: number, end: number): Promise<unknown> | null {
     if (this.underWay === 0) return null;
     if (this.#fresh.length > 0) this.#index();
     const hash = hashOf(buf, start, end);
-    const mayChange = this.#tally.may(hash);
+    const mayChange = this.#hashCounts.may(hash);
     if (!mayChange && this.#emptying.size === 0) return null;
     const found: Promise<unknown>[] = [];
-    // A collision of hashes makes a call wait needlessly.
+    // A hash collision only makes a call wait needlessly.
     if (mayChange) {
       for (const { hashes, settled } of this.#tickets)
         if (hashes.includes(hash)) found.push(settled);
@@ -263,25 +265,25 @@ export class ProgramOrder {
     return allOf(found);
   }
 
-  /** The promise that a read of `start <= key < end` waits for; null: it need not wait. */
+  /** The promise that a read of `start <= key < end` waits for; null if it need not wait. */
   beforeRange(start: Buffer, end: Buffer): Promise<unknown> | null {
     if (this.underWay === 0) return null;
     this.#index();
     const span = { start: start.toString("latin1"), end: end.toString("latin1") };
     const found: Promise<unknown>[] = [];
-    let compared = this.#tally.size;
+    let compared = this.#hashCounts.size;
     for (const ticket of this.#tickets) compared += ticket.completed + ticket.emptied.length;
     if (compared > COMPARED_KEYS_MAX) return this.beforeAll();
     for (const ticket of this.#tickets) if (ticket.overlaps(span)) found.push(ticket.settled);
     return allOf(found);
   }
 
-  /** The promise that a read of all keys waits for; null: it need not wait. */
+  /** The promise that a read of all keys waits for; null if it need not wait. */
   beforeAll(): Promise<unknown> | null {
     return allOf([...this.#tickets].map(({ settled }) => settled));
   }
 
-  /** The promise that a write waits for before it is handed over; null: it need not wait. */
+  /** The promise that a write waits for before it is submitted; null if it need not wait. */
   beforeWrite(touched: Touched): Promise<unknown> | null {
     const found: Promise<unknown>[] = [];
     for (const held of this.#held) if (held.touched.meets(touched)) found.push(held.passed);
@@ -290,18 +292,18 @@ export class ProgramOrder {
 
   #index(): void {
     const fresh = this.#fresh;
-    const tally = this.#tally;
+    const counts = this.#hashCounts;
     let open = 0;
     for (let at = 0; at < fresh.length; at++) {
       const ticket = fresh[at];
       const { hashes } = ticket;
       const known = hashes.length;
       ticket.index();
-      for (let i = known; i < hashes.length; i++) tally.add(hashes[i]);
+      for (let i = known; i < hashes.length; i++) counts.add(hashes[i]);
       if (!ticket.crossed) fresh[open++] = ticket;
     }
     fresh.length = open;
-    if (tally.isFull) tally.widen([...this.#tickets].flatMap(({ hashes }) => hashes));
+    if (counts.isFull) counts.widen([...this.#tickets].flatMap(({ hashes }) => hashes));
   }
 }
 
@@ -310,7 +312,7 @@ function allOf(promises: Promise<unknown>[]): Promise<unknown> | null {
   return Promise.all(promises);
 }
 
-/** Thirty bits of the bytes, four at a time. */
+/** A hash of 30 bits, which reads four bytes at a time. */
 function hashOf(buf: Buffer, start: number, end: number): number {
   let hash = end - start;
   let i = start;

@@ -12,7 +12,9 @@ import { ProgramOrder } from "./program-order.js";
 import { ReadBatch } from "./read-batch.js";
 import { WriteBatch } from "./write-batch.js";
 
-/** From this many entries in the budget of a turn, pages are in memory: from disk come only a few. */
+/**
+ * From this many reads in a turn's budget on, the pages are in memory: reads from disk are slower.
+ */
 const WARM_READS_MIN = 32;
 /** Most reads that wait for a turn, so that waiting again costs little. */
 const WAITING_MAX = 500;
@@ -28,11 +30,14 @@ export class Session implements TurnMember, BatchOwner {
   /** Which calls wait for writes that were called before them. */
   readonly order = new ProgramOrder();
   closed = false;
-  /** Why it was aborted, if it was; a reason may be anything, so it has a box. */
+  /** The reason of an abort. Any value can be a reason, so it is in an object. */
   aborted: { readonly reason: unknown } | null = null;
   /** Closed by `using`, not by close(): later listeners end without an error. */
   disposed = false;
-  /** The budget of the turn is spent: no synchronous read in this turn; of a remote database, never. */
+  /**
+   * Whether the budget of the turn is used up, so that no read is synchronous; always true for a
+   * remote database.
+   */
   spent: boolean;
   /** Entries read synchronously in this turn. */
   #reads = 0;
@@ -72,7 +77,7 @@ export class Session implements TurnMember, BatchOwner {
     }
     const limits = Object.freeze(options.limits);
     const session = new Session(port, native, limits, options.remote !== undefined);
-    if (signal !== undefined) session.obey(signal);
+    if (signal !== undefined) session.followSignal(signal);
     signal?.throwIfAborted();
     return session;
   }
@@ -93,7 +98,7 @@ export class Session implements TurnMember, BatchOwner {
   }
 
   /** From now on, aborting the signal ends all running calls and closes the handle. */
-  private obey(signal: AbortSignal): void {
+  private followSignal(signal: AbortSignal): void {
     // A signal may live longer than a handle that is never closed.
     const here = new WeakRef(this);
     const abort = (): void => here.deref()?.abort(signal.reason);
@@ -110,8 +115,8 @@ export class Session implements TurnMember, BatchOwner {
   }
 
   /**
-   * Call it before every sync read, with the number of entries if that is known, else after it too:
-   * the snapshot that is taken goes when the turn ends.
+   * Call it before every sync read, with the number of entries if known; otherwise also after it,
+   * with the number. The snapshot is released at the end of the turn.
    */
   hold(entries: number): void {
     if (this.#reads === 0) this.port.atTurnEnd(this);
@@ -131,7 +136,7 @@ export class Session implements TurnMember, BatchOwner {
     turn();
   }
 
-  /** For a read that cannot wait for the next turn: gives up the snapshot, and has a new budget. */
+  /** For a read that cannot wait for the next turn: releases the snapshot and renews the budget. */
   renewBudget(): void {
     if (!this.spent || this.remote || this.closed) return;
     this.native.release();
@@ -151,14 +156,17 @@ export class Session implements TurnMember, BatchOwner {
     return (this.#turned ??= new Promise((resolve) => (this.#turn = resolve)));
   }
 
-  /** A sync read did not answer: returns when it should be tried another way, else throws. */
+  /**
+   * Handles a sync read without an answer: returns if another way should be tried, otherwise
+   * throws.
+   */
   refused(code: number): void {
     if (code === WOULD_BLOCK) this.spent = true;
     else if (code === ERROR) throw errorOf(readFailure(this.port.native.takeError()));
     else if (code === IS_CLOSED) throw this.closedError();
   }
 
-  /** The batch that a read joins; it crosses at the end of the microtask. */
+  /** The batch that a read joins; it is sent at the end of the microtask. */
   joinRead(): ReadBatch {
     const open = this.#readBatch;
     if (open !== null && open.accepts) return open;
@@ -166,11 +174,11 @@ export class Session implements TurnMember, BatchOwner {
     return (this.#readBatch = new ReadBatch(this));
   }
 
-  /** The batch that a write joins; it crosses at the end of the microtask. */
+  /** The batch that a write joins; it is sent at the end of the microtask. */
   joinWrite(): WriteBatch {
     const open = this.#writeBatch;
     if (open !== null && open.accepts) return open;
-    // One that is being written to, up the stack, crosses by itself when that is done.
+    // A batch that is being encoded further up the stack is sent when that is done.
     const busy = open !== null && open.busy ? open : null;
     if (busy === null) open?.flush();
     return (this.#writeBatch = new WriteBatch(this, busy));
@@ -185,7 +193,7 @@ export class Session implements TurnMember, BatchOwner {
     this.#readBatch?.flush();
   }
 
-  /** Hands over what was called so far: a call that does not join a batch comes behind it. */
+  /** Sends the batches so far, so that a call outside of batches comes after them. */
   flush(): void {
     this.#readBatch?.flush();
     this.#writeBatch?.flush();
@@ -203,7 +211,7 @@ export class Session implements TurnMember, BatchOwner {
   }
 }
 
-/** Waits for the one event that says that a database is closed. */
+/** Waits for the event of a closed database. */
 class Closing implements Receiver {
   readonly #port: Port;
   readonly #id: number;
@@ -229,7 +237,7 @@ class Closing implements Receiver {
   }
 }
 
-/** Waits for the one event that says how opening went. */
+/** Waits for the event that reports the result of opening. */
 class Opening implements Receiver {
   readonly id: number;
   readonly done: Promise<void>;

@@ -36,14 +36,17 @@ import type {
   KvEnqueueResult,
 } from "../model/types.js";
 
-/** From this length a frame is handed over at once, so that its commit overlaps with the encoding of the next. */
+/**
+ * A frame of this size is submitted at once, so that its commit overlaps with the encoding of the
+ * next.
+ */
 const FRAME_BYTES_MAX = 256 * 1024;
 /** A writer larger than this is not kept for the next batch. */
 const SPARE_BYTES_MAX = 1024 * 1024;
 /** Writers that are kept: those of batches that are filled while others are under way. */
 const SPARE_WRITERS_MAX = 4;
 
-/** The checks that did not hold, by their places among the checks of their write. */
+/** The indexes of the checks that failed, among the checks of their write. */
 type Refused = number[];
 
 const spares: Writer[] = [];
@@ -72,10 +75,10 @@ export class WriteBatch implements Receiver {
   #results: Map<number, Results> | null = null;
   #id = 0;
   #resolve!: () => void;
-  /** From the first write on. */
+  /** Created by the first write. */
   #ticket: Ticket | null = null;
   readonly #owner: Owner;
-  /** The batch that must cross first: it was busy when this one was started. */
+  /** An earlier batch that must be submitted first: it was busy when this one was started. */
   readonly #after: WriteBatch | null;
 
   constructor(owner: Owner, after: WriteBatch | null) {
@@ -93,7 +96,7 @@ export class WriteBatch implements Receiver {
     return !this.busy && !this.#crossed && (this.writer.pos < FRAME_BYTES_MAX || this.waits);
   }
 
-  /** Whether an earlier batch has not crossed yet, so that this one must not. */
+  /** Whether an earlier batch has not been submitted yet, so that this one must wait. */
   get waits(): boolean {
     return this.#after !== null && !this.#after.#crossed;
   }
@@ -104,7 +107,7 @@ export class WriteBatch implements Receiver {
     return (this.#mark = this.writer.pos);
   }
 
-  /** Forgets what was written since {@link begin}. */
+  /** Discards the records since {@link begin}. */
   abort(): void {
     this.busy = false;
     this.writer.pos = this.#mark;
@@ -114,7 +117,7 @@ export class WriteBatch implements Receiver {
 
   /** Ends the write. Returns the number of its outcome. */
   commit(): number {
-    // Only close() makes a busy batch cross: a getter of the value called it.
+    // Only close() submits a busy batch: a getter of the value called it.
     if (this.#crossed) throw closedError();
     this.writer.u8(OP_END);
     this.busy = false;
@@ -146,7 +149,7 @@ export class WriteBatch implements Receiver {
         this.#fail(bugOf(error));
         return;
       }
-      // A busy one's writer is still written to.
+      // A busy batch still uses its writer.
       if (!this.busy) keepSpare(owner.order.cross(this.#ticket!));
       else owner.order.cross(this.#ticket!);
     }
@@ -184,7 +187,7 @@ export class WriteBatch implements Receiver {
     this.#settle();
   }
 
-  /** Keeps the results of a write. Returns where they end. */
+  /** Keeps the results of a write. Returns the position after them. */
   #tell(index: number, results: Results): number {
     (this.#results ??= new Map()).set(index, results);
     return results.end;
@@ -208,21 +211,21 @@ export class WriteBatch implements Receiver {
     const versionstamp = this.#outcome(index);
     if (typeof versionstamp !== "string") return { ok: false, failed: versionstamp };
     const result: KvAtomicResult = { ok: true, versionstamp };
-    const told = this.#results?.get(index);
-    if (told === undefined) return result;
-    if (told.uuids !== undefined) keepUuids(result, told.uuids);
-    if (told.values !== undefined) result.values = told.values as KvCalculated[];
-    if (told.messages !== undefined) result.messages = told.messages;
+    const results = this.#results?.get(index);
+    if (results === undefined) return result;
+    if (results.uuids !== undefined) keepUuids(result, results.uuids);
+    if (results.values !== undefined) result.values = results.values as KvCalculated[];
+    if (results.messages !== undefined) result.messages = results.messages;
     return result;
   }
 
   /** The result of write `index`, which is one message. Throws its error if it failed. */
   enqueued(index: number): KvEnqueueResult {
     const versionstamp = this.#outcome(index) as string;
-    const told = this.#results?.get(index);
-    const { id = null, deduplicated = false } = told?.messages?.[0] ?? {};
+    const results = this.#results?.get(index);
+    const { id = null, deduplicated = false } = results?.messages?.[0] ?? {};
     const result: KvEnqueueResult = { ok: true, versionstamp, id, deduplicated };
-    if (told?.uuids !== undefined) keepUuids(result, told.uuids);
+    if (results?.uuids !== undefined) keepUuids(result, results.uuids);
     return result;
   }
 
@@ -239,7 +242,7 @@ export class WriteBatch implements Receiver {
   }
 }
 
-/** Reads the places of checks at `at`: their count, then each. */
+/** Reads the indexes of checks at `at`: their count, then each. */
 function readFailed(data: Buffer, at: number): Refused {
   return Array.from({ length: readU32(data, at) }, (_, i) => readU32(data, at + 4 + 4 * i));
 }

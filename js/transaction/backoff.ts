@@ -1,4 +1,4 @@
-// Duty: the pause before a transaction is tried again after a conflict.
+// Duty: the pause before a transaction is retried after a conflict.
 
 /** Bounds of the pauses, in milliseconds. */
 export interface RetryDelay {

@@ -121,7 +121,7 @@ export class Pending {
   }
 }
 
-/** The place of the first of sorted keys that is not below `bound`. */
+/** The index of the first key that is not below `bound`, in a sorted list. */
 function firstNotBelow(keys: readonly string[], bound: string): number {
   let low = 0;
   let high = keys.length;

@@ -1,5 +1,5 @@
 // Duty: the read set of a transaction: the entries and ranges that it has read, and the checks of
-// them for its commit.
+// these for its commit.
 // Keys are byte strings here: a string with one character a byte, which compares as the bytes do.
 
 import type { Limits } from "../arguments/check.js";
@@ -37,7 +37,7 @@ export class ReadRange {
     this.#reverse = reverse;
   }
 
-  /** The list has read an entry. */
+  /** Records an entry of the list. */
   saw(key: string, stamp: string): void {
     this.#set.countRow();
     this.#set.note(key, stamp);
@@ -45,12 +45,12 @@ export class ReadRange {
     this.#last = key;
   }
 
-  /** The list has read a key without an entry. */
+  /** Records a key without an entry. */
   passed(key: string): void {
     this.#last = key;
   }
 
-  /** The list has read to its end. */
+  /** Records that the list has read to its end. */
   ended(): void {
     this.#whole = true;
   }
@@ -91,7 +91,7 @@ export class ReadSet {
     this.#limits = limits;
   }
 
-  /** An entry was read. */
+  /** Records an entry that was read. */
   note(key: string, stamp: string | null): void {
     const before = this.#stamps.get(key);
     if (before === undefined) this.#stamps.set(key, stamp);
@@ -103,7 +103,7 @@ export class ReadSet {
     return this.#broken !== null;
   }
 
-  /** A key was read, not listed. */
+  /** Records a key that was read by `get`. */
   read(key: string, stamp: string | null): void {
     this.note(key, stamp);
     if (this.#points.has(key)) return;
@@ -111,7 +111,7 @@ export class ReadSet {
     this.#countCheck();
   }
 
-  /** A list is about to begin. */
+  /** Starts recording a list. */
   range(start: string, end: string, reverse: boolean, selector: KvListSelector): ReadRange {
     const range = new ReadRange(this, start, end, reverse, selector);
     this.#ranges.push(range);
@@ -174,7 +174,7 @@ function putBytesOf(writer: Writer, key: string): void {
   writer.pos += writer.buf.write(key, writer.pos, "latin1");
 }
 
-/** The message is the addon's for a commit. */
+/** The text of the addon for a commit. */
 function overLimit(words: string, name: string, most: number, given: number): TypeError {
   return new TypeError(
     `${words} (max ${most}): ${given} given; raise limits.${name} of openKv to allow it`,

@@ -8,7 +8,7 @@ import {
   checkListOptions,
   checkOptions,
   nameOf,
-  told,
+  textOf,
 } from "../arguments/check.js";
 import { encodeCursor } from "../codec/cursor.js";
 import { bytesOf } from "../codec/key-bytes.js";
@@ -30,7 +30,7 @@ export interface ListedTransaction {
   readonly pending: Pending;
   /** Throws once the transaction has ended. */
   requireActive(): void;
-  /** A complete entry was read. */
+  /** Records a complete entry that was read. */
   know(id: string, entry: { key: KvEntryKey; value: unknown; versionstamp: string }): void;
 }
 
@@ -54,7 +54,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
     const given = checkOptions(method, options, LIST_OPTIONS);
     const { limit, reverse, cursor } = given;
     if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
-      const what = typeof limit === "number" ? told(limit) : nameOf(limit);
+      const what = typeof limit === "number" ? textOf(limit) : nameOf(limit);
       throw new TypeError(`${method}: limit must be a positive integer: received ${what}`);
     }
     if (reverse !== undefined && typeof reverse !== "boolean") {

@@ -1,5 +1,5 @@
-// Duty: kv.transaction: runs a function on a view of the database, commits its writes under checks of
-// its reads, and tries again after a conflict.
+// Duty: kv.transaction: runs a function on a view of the database, commits its writes under checks
+// of its reads, and retries after a conflict.
 
 import {
   RETRY_DELAY_DEFAULT,
@@ -16,7 +16,7 @@ import { checkSignal } from "../arguments/signal.js";
 import { Transaction, commit, conflictOf, end, isBroken } from "./transaction-view.js";
 import type { KvTransaction, KvTransactionResult } from "../model/types.js";
 
-/** Attempts after the first one, by default. */
+/** Default number of retries. */
 const RETRIES_DEFAULT = 10;
 
 export async function transaction<T>(
@@ -40,7 +40,7 @@ export async function transaction<T>(
     if (lost > maxRetries) {
       throw new KvConflictError(
         `kv.transaction: each of its ${lost} attempts met a change of what it had read ` +
-          `(maxRetries: ${maxRetries})${told(done)}; try again later, raise maxRetries, or read less`,
+          `(maxRetries: ${maxRetries})${describeConflict(done)}; try again later, raise maxRetries, or read less`,
         done,
       );
     }
@@ -48,7 +48,7 @@ export async function transaction<T>(
   }
 }
 
-/** The result, or the changes of other writers. */
+/** One attempt: its result, or the changes of other writers that it conflicts with. */
 async function attempt<T>(
   tx: Transaction,
   run: (tx: KvTransaction) => T | Promise<T>,
@@ -58,7 +58,7 @@ async function attempt<T>(
   try {
     value = await run(tx);
   } catch (error) {
-    // An error caused by reads of different states is meaningless.
+    // An error after inconsistent reads may be caused by them, so it counts as a conflict.
     if (isBroken(tx)) return conflictOf(tx, []);
     throw error;
   } finally {
@@ -68,12 +68,12 @@ async function attempt<T>(
   signal?.throwIfAborted();
   const result = await commit(tx);
   if (!result.ok) return conflictOf(tx, result.failed);
-  // The same object: placeholders find their UUID by it.
+  // Keeps the object, because placeholders find their UUID by it.
   return Object.assign(result, { value });
 }
 
-/** The last changes, for a message. */
-function told({ keys, ranges }: Conflict): string {
+/** The last conflict, as text. */
+function describeConflict({ keys, ranges }: Conflict): string {
   const more = keys.length + ranges.length - 1;
   if (more < 0) return "";
   const first = keys.length > 0 ? `key ${printKey(keys[0])}` : "a range that it has listed";
@@ -111,13 +111,13 @@ function checkRetries(given: unknown): number {
   if (typeof given === "number" && given >= 0 && (Number.isInteger(given) || given === Infinity)) {
     return given;
   }
-  const told = typeof given === "number" ? String(given) : nameOf(given);
+  const received = typeof given === "number" ? String(given) : nameOf(given);
   throw new TypeError(
-    `kv.transaction: maxRetries must be a non-negative integer or Infinity: received ${told}`,
+    `kv.transaction: maxRetries must be a non-negative integer or Infinity: received ${received}`,
   );
 }
 
-/** Waits; rejects with the reason of the signal if that is aborted. */
+/** Waits; rejects with the reason of the signal if it aborts. */
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {

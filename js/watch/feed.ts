@@ -15,7 +15,7 @@ import type { KvChange, KvChanges, KvListSelector } from "../model/types.js";
 
 const OPTIONS = ["since", "signal"] as const;
 
-/** The error for a value that is not an object: it should have been an array of keys. */
+/** Whether the first argument of `watch` is a selector, not an array of keys. */
 export function isSelector(watched: unknown): watched is KvListSelector {
   return typeof watched === "object" && watched !== null && !Array.isArray(watched);
 }
@@ -53,7 +53,7 @@ function putStamp(writer: Writer, since: unknown): void {
 class Feed extends Pulled<KvChanges> {
   constructor(session: Session, request: Writer) {
     super(session, (native, id) => native.feedCancel(id));
-    // Calls that were made before come first.
+    // Sends earlier calls first.
     session.flush();
     session.native.feed(this.id, request.buf, request.pos);
   }

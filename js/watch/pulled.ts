@@ -22,12 +22,12 @@ interface Abandoned {
   readonly session: WeakRef<Session>;
   readonly forget: Forget;
   /** Stops following the signal that ends the stream. */
-  disobey: () => void;
+  unfollow: () => void;
 }
 
 const abandoned = new FinalizationRegistry((stream: Abandoned) => {
   const { id, port, session, forget } = stream;
-  stream.disobey();
+  stream.unfollow();
   port.forget(id);
   const here = session.deref();
   if (here !== undefined && !here.closed) forget(here.native, id);
@@ -65,8 +65,8 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
     this.#link = new Link(this);
     this.id = port.register(this.#link);
     const { id } = this;
-    const disobey = (): void => {};
-    this.#abandoned = { id, port, session: new WeakRef(session), forget, disobey };
+    const unfollow = (): void => {};
+    this.#abandoned = { id, port, session: new WeakRef(session), forget, unfollow };
     abandoned.register(this, this.#abandoned, this);
   }
 
@@ -96,10 +96,10 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
   }
 
   /** From now on the signal ends the stream; a waiting read sees the end. */
-  obey(signal: AbortSignal): void {
+  followSignal(signal: AbortSignal): void {
     // A signal may live longer than a stream without reads.
     const here = new WeakRef(this);
-    this.#abandoned.disobey = onAbort(signal, () => here.deref()?.abort());
+    this.#abandoned.unfollow = onAbort(signal, () => here.deref()?.abort());
   }
 
   private abort(): void {
@@ -144,8 +144,8 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
 
   #end(): void {
     this.#ended = true;
-    this.#abandoned.disobey();
-    // The id may be in use again before this object is collected.
+    this.#abandoned.unfollow();
+    // The id may be reused before this object is collected.
     abandoned.unregister(this);
     this.session.port.forget(this.id);
     this.#settle();
@@ -167,7 +167,7 @@ export function streamOf<Item>(
   signal: AbortSignal | undefined,
 ): ReadableStream<Item> {
   const stream = new ReadableStream<Item>(source, { highWaterMark: 0 });
-  if (signal !== undefined) source.obey(signal);
+  if (signal !== undefined) source.followSignal(signal);
   return stream;
 }
 

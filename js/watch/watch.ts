@@ -21,7 +21,7 @@ export function watch(
   const raw = checkWatchOptions(options);
   const signal = checkSignal("kv.watch", options.signal);
   if (!Array.isArray(keys)) throw noKeys("kv.watch", keys);
-  // Once: a getter of a key can change the array, and its iterator may yield others.
+  // Read once: a getter of a key can change the array, and its iterator may yield other keys.
   const count = keys.length;
   if (count > session.limits.watchedKeysMax) {
     throw overLimit("Too many keys", "watchedKeysMax", session.limits, count);

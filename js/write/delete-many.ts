@@ -2,7 +2,7 @@
 // into JavaScript.
 
 import { call } from "../session/call.js";
-import { checkOptions, nameOf, requireSelector, told } from "../arguments/check.js";
+import { checkOptions, nameOf, requireSelector, textOf } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp } from "../native/frame.js";
 import { CALL_DELETE_MANY, DELETE_ATOMIC, DELETE_KEYS, SCAN_WHERE } from "../native/contract.js";
@@ -30,7 +30,9 @@ export async function deleteMany(
   for (const name of NARROWING) refuseUndefined("kv.deleteMany", given, name);
   const { where, limit, atomic } = given;
   if (limit !== undefined && !(isCount(limit) && limit < NO_LIMIT)) {
-    throw new TypeError(`kv.deleteMany: limit must be a positive integer: received ${told(limit)}`);
+    throw new TypeError(
+      `kv.deleteMany: limit must be a positive integer: received ${textOf(limit)}`,
+    );
   }
   if (atomic !== undefined && typeof atomic !== "boolean") {
     throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${nameOf(atomic)}`);

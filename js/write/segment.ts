@@ -32,7 +32,7 @@ export interface Segment {
   fills: readonly Fill[] | null;
 }
 
-/** Requests the results of the calculations. Behind all other segments. */
+/** Requests the results of the calculations. Must be the last segment. */
 export const TELLS_VALUES: Segment = {
   rank: MESSAGES + 1,
   buf: Buffer.of(OP_TELL, TELL_VALUES),
@@ -47,7 +47,10 @@ const CHUNK_BYTES = 32 * 1024;
 
 let chunk: Writer | null = null;
 
-/** A writer for one record, which the caller returns. A getter that needs one meanwhile gets another. */
+/**
+ * A writer for one record, which the caller returns. If a getter needs one meanwhile, it gets
+ * another.
+ */
 export function takeWriter(): Writer {
   const writer = chunk ?? new Writer(CHUNK_BYTES);
   writer.resolves = true;

@@ -58,7 +58,7 @@ export async function set(
   return batch.result(index) as KvCommitResult;
 }
 
-/** A function of its own: a closure in set() would cost memory in each call. */
+/** A separate function, because a closure in set() would cost memory in each call. */
 function abortableSet(
   session: Session,
   key: KvKey,
@@ -128,8 +128,8 @@ export async function enqueueChecked(
 }
 
 /**
- * Takes the record that was just written out of the batch, and commits it later: it is incomplete, or
- * has to wait for earlier calls.
+ * Removes the record that was just written from the batch and commits it later, because it is
+ * incomplete or must wait for earlier calls.
  */
 export function late(
   session: Session,

@@ -1,4 +1,4 @@
-// Duty: completion: scripts that complete the command in bash, zsh and fish, made from the table of
+// Duty: completion: generates scripts for completion in bash, zsh and fish from the table of
 // commands.
 
 import { Argument, type Command } from "commander";
@@ -19,7 +19,10 @@ export function addCompletionCommand(program: Command): void {
     });
 }
 
-/** Sets `at` to the commands before the cursor, as `/queue/list`. `word` is each word before it. */
+/**
+ * Code that sets `at` to the commands before the cursor, as `/queue/list`. `word` is each word
+ * before it.
+ */
 function walk(places: readonly Place[], indent: string): string {
   const paths = places.slice(1).map(({ path }) => `/${path.replaceAll(" ", "/")}`);
   return ['case "$at/$word" in', `  ${paths.join("|")}) at="$at/$word" ;;`, "esac"]
@@ -34,7 +37,7 @@ function optionsWithValue(places: readonly Place[]): string {
   return [...new Set(names)].join("|");
 }
 
-/** Cases of what may follow: the words of each place, and the choices of options. */
+/** Cases of the completions: the words of each command, and the values of its options. */
 function offers(places: readonly Place[], indent: string): string {
   const at = places.map(({ path, commands, options }) => {
     const place = path === "" ? '""' : `/${path.replaceAll(" ", "/")}`;
@@ -56,14 +59,17 @@ function choices(places: readonly Place[], indent: string): string {
   return ['case "$at $previous" in', ...found, "esac"].map((line) => indent + line).join("\n");
 }
 
-/** What bash and zsh call differently: the line's words from `first` to `end`, each of them. */
+/**
+ * The differences between bash and zsh: the words of the line from `first` to `end`, and one of
+ * them.
+ */
 interface Words {
   readonly first: number;
   readonly end: string;
   word(index: string): string;
 }
 
-/** The part that bash and zsh share: sets `commands`, `options` and `choices` for the cursor. */
+/** The code that bash and zsh share: sets `commands`, `options` and `choices` for the cursor. */
 function lookup(places: readonly Place[], { first, end, word }: Words): string {
   return `  local at="" word="" commands="" options="" choices="" i
   local previous="${word(`${end}-1`)}"

@@ -129,14 +129,14 @@ async function copyAll(copying: Copying, batch: CopyBatch, json: boolean): Promi
     release();
   }
   kept += batch.lost;
-  const told = [
+  const summary = [
     progress.end(batch.copied),
     ...(kept > 0 ? [`${kept} left as they are in the destination`] : []),
     ...(conflicts > 0 ? [`${conflicts} of them changed on both sides`] : []),
   ].join(", ");
-  if (signal.aborted) throw new NotDone(`${told}, interrupted`, true);
+  if (signal.aborted) throw new NotDone(`${summary}, interrupted`, true);
   if (json) await print(JSON.stringify(countsOf(rule, batch.copied, kept, conflicts)));
-  else note(told);
+  else note(summary);
   if (rule === "refuse" && kept > 0)
     throw new NotDone(`${kept} entries were written to the destination meanwhile, and were kept`);
 }
@@ -146,7 +146,7 @@ function countsOf(rule: CopyRule, copied: number, kept: number, conflicts: numbe
   return rule === "replace" || (rule === "refuse" && kept === 0) ? { copied } : { copied, kept };
 }
 
-/** The entries to copy, in key order, each beside the destination's where the rule asks for it. */
+/** The entries to copy, in key order, each with the destination's entry if the rule needs it. */
 async function pairsOf({
   from,
   to,
@@ -165,12 +165,12 @@ async function* alone<T>(
 }
 
 /**
- * Refuses before anything is copied. Returns the last commit that both have in common, if the rule
- * needs it.
+ * Checks the databases before anything is copied. Returns the last commit that both have in common,
+ * if the rule needs it.
  */
 async function prepare({ from, to, prefix, rule }: Copying): Promise<string | null> {
   if (rule === "keep" || rule === "replace") return null;
-  // The most frequent destination is an empty one.
+  // The most common destination is empty.
   const first = await to.list({ prefix }, { limit: 1 }).next();
   if (first.done) return null;
   const history = new CommonHistory();

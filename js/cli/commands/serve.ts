@@ -82,8 +82,8 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
       : ["--access-token", "OPENKV_ACCESS_TOKEN"];
     throw new WrongUsage(`${path} needs ${flag} or ${variable}; 'openkv token generate' makes one`);
   }
-  const told = Object.entries(given).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(told) as unknown as ServeOptions;
+  const present = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(present) as unknown as ServeOptions;
 }
 
 function isFolder(path: string): boolean {

@@ -12,7 +12,7 @@ import { placesOf, suggest } from "../command-tree.js";
 import { type GlobalOptions, share, withDatabase } from "../database.js";
 import { INTERRUPTED } from "../exit-codes.js";
 import { NotDone, WrongUsage } from "../outcome.js";
-import { hear } from "../hearing.js";
+import { runInShell } from "../shell-context.js";
 import { fail, note } from "../output.js";
 import { splitWords } from "../words.js";
 
@@ -116,7 +116,7 @@ class Shell {
       ...(jsonPlain ? ["--json=plain"] : json ? ["--json"] : []),
       ...(color ? [] : ["--no-color"]),
     ];
-    const [heard, stopHearing] = hear(
+    const [running, dropOutput] = runInShell(
       (question) => this.#ask(question),
       () => this.#lines.run(program, [...given, ...words]),
     );
@@ -124,12 +124,12 @@ class Shell {
       this.#cancel = () => {
         // Commands that a signal ends listen for it. Others go on, and their output is dropped.
         process.emit("SIGINT");
-        stopHearing();
+        dropOutput();
         setTimeout(() => resolve(INTERRUPTED), CANCEL_GRACE_MS).unref();
       };
     });
     try {
-      return await Promise.race([heard, cancelled]);
+      return await Promise.race([running, cancelled]);
     } finally {
       this.#cancel = undefined;
     }
