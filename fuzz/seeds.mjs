@@ -1,5 +1,5 @@
-// Duty: give every fuzz target a corpus to start from: the golden vectors, each as one input in the
-// target's own form, in fuzz/corpus/<target>/. Inputs that a fuzzer has added there are kept.
+// Duty: writes a seed corpus for every fuzz target: the golden vectors, each as one input in the
+// target's format, in fuzz/corpus/<target>/. Inputs that a fuzzer has added are kept.
 //
 //   node fuzz/seeds.mjs
 
@@ -13,10 +13,13 @@ const vectors = (name) =>
 const bytes = (text) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const sized = (...parts) => parts.map((part) => Buffer.concat([Buffer.of(part.length), part]));
 
-/** Vectors above this many bytes only slow the fuzzer down. */
+/** Larger vectors only slow down the fuzzer. */
 const SEED_BYTES_MAX = 1024;
 
-/** Two keys after the length of the first: neighbours in the list, so that order is compared. */
+/**
+ * The length of the first key, then two neighbouring keys of the list, so that their order is
+ * compared.
+ */
 function keySeeds() {
   const { keys, invalid } = vectors("keys");
   const all = [...keys, ...invalid].map(({ hex }) => bytes(hex)).filter((key) => key.length < 256);
@@ -28,7 +31,7 @@ function cborSeeds() {
   return [...values, ...invalid, ...notShortest].map(({ hex }) => bytes(hex));
 }
 
-/** Kind of frame and its count in two bytes, then a frame of js/native/contract.md. */
+/** The kind of the frame, its count in two bytes, then a frame of js/native/contract.md. */
 function frameSeeds() {
   const key = "03000000 026100";
   const stamp = Buffer.from("0000000000000f460000").toString("hex");
@@ -80,7 +83,7 @@ function callSeeds() {
   ];
 }
 
-/** What Deno, Node and openkv have written; and maps in maps, of which nothing ever comes. */
+/** Values that Deno, Node and openkv have written, and nested maps without an end. */
 function v8Seeds() {
   const { values } = vectors("v8");
   const nested = [300, 600, 1100].map((depth) =>
@@ -92,7 +95,7 @@ function v8Seeds() {
   ];
 }
 
-/** The kind of message in one byte, then its body: what Deno and its server have sent. */
+/** The kind of the message in one byte, then its body, as Deno and its server have sent it. */
 function connectSeeds() {
   const text = (value) => Buffer.from(JSON.stringify(value)).toString("hex");
   const metadata = {
@@ -128,7 +131,7 @@ function connectSeeds() {
   ].map(bytes);
 }
 
-/** JSON as CBOR: what is small of it. */
+/** JSON as CBOR, for small values. */
 function cbor(value) {
   const head = (major, count) =>
     count < 24 ? Buffer.of((major << 5) | count) : Buffer.of((major << 5) | 24, count);
@@ -143,7 +146,7 @@ function cbor(value) {
   return Buffer.concat([head(5, entries.length), ...entries.flat().map(cbor)]);
 }
 
-/** A filter in CBOR behind its length, then a value. */
+/** The length of a filter, the filter in CBOR, then a value. */
 function filterSeeds() {
   // biome-ignore format: operators in rows
   const operands = {
@@ -174,7 +177,7 @@ function filterSeeds() {
   ];
 }
 
-/** Queries as users write them, and what is wrong with some. */
+/** Valid queries, and invalid ones. */
 function querySeeds() {
   // biome-ignore format: queries in rows
   return [

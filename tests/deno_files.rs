@@ -1,5 +1,5 @@
-//! Files that Deno has made become files of both, and what Deno does to them later is noticed.
-//! `tests/vectors/files/deno.sqlite3` is such a file.
+//! Files of Deno get openkv's tables, and later commits of Deno are detected.
+//! `tests/vectors/files/deno.sqlite3` is a file of Deno.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
@@ -25,7 +25,8 @@ fn open(path: &Path, wanted: Option<Encoding>) -> openkv::model::Result<SqliteEn
     SqliteEngine::open_as(path, false, Duration::from_secs(5), wanted)
 }
 
-/// Names of everything in a file, and the columns of every table, without the words of its `CREATE`.
+/// The names of everything in a file, and the columns of every table, without the text of its
+/// `CREATE`.
 fn schema(path: &Path) -> Vec<String> {
     let raw = Connection::open(path).expect("opened raw");
     let sql = "SELECT s.type || ' ' || s.name || ' ' || s.tbl_name || ' ' || coalesce(c.name || ' ' || \
@@ -133,7 +134,7 @@ fn end(engine: &SqliteEngine, of: &Delivery, outcome: Outcome, now_ms: i64) {
     apply(engine, Work { settlements, ..Work::default() }, now_ms);
 }
 
-/// What waits where Deno finds it.
+/// The messages that wait in a table of Deno.
 fn waiting(path: &Path, table: &str) -> Vec<String> {
     let raw = Connection::open(path).expect("opened raw");
     let time = if table == "queue" { "ts" } else { "deadline" };
@@ -176,7 +177,7 @@ fn messages_wait_in_the_table_of_deno() {
     let mut writer = engine.writer().expect("a writer");
     assert_eq!(writer.next_message_ms("").expect("asked"), Some(100));
 
-    // Unseen, failed, lost, failed for the last time.
+    // Unseen, failed, expired, failed for the last time.
     let first = claim(&engine, 100).pop().expect("a message");
     assert_eq!(first.value, [0xf6]);
     assert!(waiting(&path, "queue").is_empty());

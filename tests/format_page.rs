@@ -1,5 +1,5 @@
-//! `docs/format.md` says what the code does: its constants, its encoding ids, and the tables of a
-//! file that the engine has made.
+//! Compares `docs/format.md` with the code: its constants, its encoding ids, and the tables of a
+//! file that the engine has created.
 
 #![expect(
     clippy::expect_used,
@@ -122,7 +122,7 @@ fn constants_are_those_of_the_code() {
     let shown: BTreeMap<&str, i64> =
         rows.iter().map(|row| (row[0].as_str(), row[1].parse().expect("a number"))).collect();
     assert_eq!(shown, code);
-    // Every name in capitals that the page uses is one of them.
+    // Every name in capitals on the page is one of these.
     for name in page.split('`').skip(1).step_by(2) {
         let is_constant = name.len() > 4
             && name.contains('_')
@@ -147,7 +147,7 @@ fn encoding_ids_are_those_of_the_code() {
     assert_eq!(known, shown.iter().map(|(id, _)| *id).collect::<Vec<_>>());
 }
 
-/// How the page writes a column's declaration.
+/// The declaration of a column, as the page writes it.
 fn declared(kind: &str, not_null: bool, default: &str, key: i64) -> String {
     let mut parts = Vec::new();
     parts.extend((!kind.is_empty()).then(|| kind.to_owned()));
@@ -157,7 +157,7 @@ fn declared(kind: &str, not_null: bool, default: &str, key: i64) -> String {
     parts.join(", ")
 }
 
-/// Name and declaration of each column.
+/// The name and declaration of each column.
 fn columns(file: &File, table: &str) -> Vec<(String, String)> {
     let sql =
         format!("SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info('{table}')");
@@ -205,7 +205,7 @@ fn tables_are_those_of_a_real_file() {
     assert_eq!(without_rowid, ["kv", "openkv_feed", "openkv_meta"].map(str::to_owned).into());
 }
 
-/// What Deno's own statements count on; its third migration makes these.
+/// The columns that Deno's own statements need, as its third migration creates them.
 #[test]
 fn deno_finds_its_own_columns() {
     let queue = |first| {

@@ -1,6 +1,6 @@
-//! Golden bytes: `tests/vectors/` is read by the JavaScript codecs too, and keeps the two alike.
-//!
-//! Every accepted form must come back as the very same bytes, and every refused one be refused.
+//! Golden vectors in `tests/vectors/`, which the JavaScript codecs read too, so that both stay
+//! equal. Every accepted form must be encoded to the same bytes again, and every rejected one must
+//! be rejected.
 
 #![expect(clippy::panic, clippy::expect_used, reason = "a test says what is wrong by failing")]
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use openkv::codec::{cbor, key};
 use serde_json::Value as Json;
 
-/// Refused by JavaScript only, which compiles the expression.
+/// Rejected by JavaScript only, which compiles the expression.
 const NEEDS_A_REGEXP_COMPILER: &str = "RegExp with a bad source";
 
 fn vectors(file: &str) -> Json {
@@ -18,7 +18,7 @@ fn vectors(file: &str) -> Json {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The cases of one list, with their names; an empty list would prove nothing.
+/// The cases of one list, with their names. Fails for an empty list.
 fn cases<'a>(file: &'a Json, list: &str) -> impl Iterator<Item = (&'a str, &'a Json)> {
     let cases = file[list].as_array().unwrap_or_else(|| panic!("no list {list}"));
     assert!(!cases.is_empty(), "{list} is empty");

@@ -1,5 +1,5 @@
-//! Files of every format that was ever released become files of the present one, with all that was
-//! in them. `tests/vectors/files/` keeps one of each, all with the same contents.
+//! Files of every released format are migrated to the current one without loss.
+//! `tests/vectors/files/` has one of each, with the same contents.
 
 #![expect(
     clippy::expect_used,

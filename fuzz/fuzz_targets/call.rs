@@ -1,5 +1,5 @@
-//! What an untrusted frame does to a database: every call is answered, and by no bug; what is written
-//! can be read by everybody. The first byte is a command, or 0 for a write.
+//! Untrusted frames of commands: every call is answered without an error of kind INTERNAL, and
+//! every stored value can be read. The first byte is the command, or 0 for a write.
 
 #![no_main]
 
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use openkv::call::{Call, Fault, Reply, carry_out, read, validate_untrusted};
-use openkv::protocol::Command;
-use openkv::protocol::frame::{parse_answers, parse_writes_apart};
 use openkv::codec::{cbor, key};
 use openkv::model::{Decision, Encoding, Key, Kind, Limits, Range};
 use openkv::open::{Target, open};
+use openkv::protocol::Command;
+use openkv::protocol::frame::{parse_answers, parse_writes_apart};
 use openkv::store::Store;
 
 /// Records of a request, far below a server's.
@@ -25,7 +25,7 @@ thread_local! {
     static DATABASE: std::cell::RefCell<Option<(u32, Arc<Store>)>> = const { std::cell::RefCell::new(None) };
 }
 
-/// A database that a few calls have left something in.
+/// A database with some entries, messages and indexes.
 fn database() -> Arc<Store> {
     DATABASE.with_borrow_mut(|place| {
         let fresh = || open(&Target::Memory).unwrap().store("a test").unwrap().clone();

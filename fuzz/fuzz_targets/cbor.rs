@@ -1,5 +1,5 @@
-//! Values: no bytes panic, what is taken is the one encoding of its value, and memory is bounded by
-//! the bytes that are there.
+//! Values: no input panics, accepted input is the canonical encoding of its value, and the length
+//! of the input bounds the memory.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use openkv::codec::cbor;
 use openkv::model::{Node, Numeric, VALUE_DEPTH_MAX};
 use openkv_fuzz::within;
 
-/// What the decoder promises.
+/// The documented bound of the decoder.
 fn bytes_max(len: usize) -> usize {
     len * 256 + len.min(VALUE_DEPTH_MAX) * 512 + 4096
 }

@@ -1,18 +1,18 @@
-//! KV Connect: no body panics, in either direction, what is taken can be written again and means the
-//! same, and memory is bounded by the bytes that are there. The first byte chooses the message.
+//! KV Connect: no body panics, in either direction; an accepted message can be encoded again with
+//! the same meaning; the length of the input bounds the memory. The first byte selects the message.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use openkv::protocol::frame::{parse_outcomes, push_outcomes};
-use openkv::protocol::extension;
 use openkv::codec::framing::Frames;
 use openkv::connect::metadata;
-use openkv::protocol::state;
 use openkv::connect::versions::Version;
 use openkv::connect::wire::{atomic_write, snapshot_read, watch};
-use openkv::protocol::{consume, feed};
 use openkv::model::{Key, KeyRange, Limits, Range};
+use openkv::protocol::extension;
+use openkv::protocol::frame::{parse_outcomes, push_outcomes};
+use openkv::protocol::state;
+use openkv::protocol::{consume, feed};
 use openkv_fuzz::within;
 
 fn bytes_max(len: usize) -> usize {
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
                 let again = atomic_write::write_request(write.clone()).map(|bytes| {
                     atomic_write::read_request(&bytes, &limits, 0).map(|w| w.into_parts().checks)
                 });
-                // What V8's format writes longer may be over a limit the second time.
+                // V8's format may be longer than the input, and exceed a limit the second time.
                 if let Ok(Ok(checks)) = again {
                     assert_eq!(checks, write.into_parts().checks);
                 }
@@ -117,7 +117,9 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         14 => {
-            if let Ok(consume::ConsumeMessage::Dispatched(dispatched)) = consume::read_message(body, false) {
+            if let Ok(consume::ConsumeMessage::Dispatched(dispatched)) =
+                consume::read_message(body, false)
+            {
                 let again = consume::write_dispatched(dispatched.iter()).expect("what was read");
                 let dispatched = consume::ConsumeMessage::Dispatched(dispatched);
                 assert_eq!(consume::read_message(&again[4..], false), Ok(dispatched));

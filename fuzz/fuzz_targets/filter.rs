@@ -1,5 +1,5 @@
-//! Filters: no filter and no value panics or takes memory or time out of proportion, and what is
-//! taken says the same again.
+//! Filters: no filter and no value panics or uses memory or time out of proportion, and the result
+//! is deterministic.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use openkv::filter::Filter;
 use openkv::model::Encoding;
 
 fuzz_target!(|data: &[u8]| {
-    // The filter behind its length, then the value.
+    // The length of the filter, the filter, then the value.
     let Some((&len, rest)) = data.split_first() else { return };
     let (filter, value) = rest.split_at(usize::from(len).min(rest.len()));
     let Ok(filter) = Filter::parse(filter, 0) else { return };

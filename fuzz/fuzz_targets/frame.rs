@@ -1,18 +1,18 @@
-//! Frames: no bytes panic, what is taken can be written down again and means the same, a write that
-//! is taken is within its limits, and answers stay inside their buffer.
+//! Frames: no input panics; an accepted frame can be encoded again with the same meaning; an
+//! accepted write is within its limits; answers stay inside their buffer.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use openkv::codec::cbor::{encode_bigint, encode_number};
-use openkv::protocol::frame::{Answer, Fill, Out, parse_keys, parse_ranges, parse_writes};
 use openkv::model::{
     Arith, AtomicWrite, Calculation, EncodedValue, Encoding, Key, Limits, Mutation, Numeric,
     Operand, Patch, Range, Row, Target, Versionstamp, WriteParts,
 };
+use openkv::protocol::frame::{Answer, Fill, Out, parse_keys, parse_ranges, parse_writes};
 use openkv_fuzz::within;
 
-/// The smallest record that becomes a node of its own is a one-byte write.
+/// The smallest record with a node of its own is a one-byte write.
 fn bytes_max(len: usize) -> usize {
     len * 3 * size_of::<Result<AtomicWrite, openkv::model::Error>>() + 4096
 }
@@ -129,7 +129,7 @@ fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
     }
 }
 
-/// The places of one record, in the order in which they were given.
+/// The placeholders of one record, in their original order.
 fn patch_bytes(patches: &[Patch], places: &[(u8, Target)]) -> Vec<u8> {
     let mut out = vec![];
     let mut count = 0_u32;
@@ -190,7 +190,7 @@ fn write_bytes(parts: WriteParts) -> Vec<u8> {
     out
 }
 
-/// Rows of the frame's bytes into a buffer of `room` bytes.
+/// Writes rows of the frame's bytes into a buffer of `room` bytes.
 fn answer(room: usize, frame: &[u8]) {
     const ROW_HEAD_BYTES: usize = 8 + Versionstamp::HEX_BYTES + 1;
     let room = room % 4096;

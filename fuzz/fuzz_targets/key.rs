@@ -1,5 +1,5 @@
-//! Keys: no bytes panic, what is taken is the one encoding of its parts, and the order of keys is
-//! the order of their bytes.
+//! Keys: no input panics, accepted input is the canonical encoding of its parts, and keys compare
+//! as their bytes.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use openkv::codec::key;
 use openkv::model::KeyPart;
 use openkv_fuzz::within;
 
-/// One part for every byte, in a vector that doubles.
+/// One part for each byte, in a vector that doubles.
 fn bytes_max(len: usize) -> usize {
     len * 3 * size_of::<KeyPart>() + 1024
 }
@@ -24,7 +24,7 @@ fn judge(bytes: &[u8]) -> Option<Vec<KeyPart>> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte says where the second key starts.
+    // The first byte is the position at which the second key starts.
     let Some((&at, bytes)) = data.split_first() else { return };
     let (a, b) = bytes.split_at(usize::from(at).min(bytes.len()));
     if let (Some(parts_a), Some(parts_b)) = (judge(a), judge(b)) {

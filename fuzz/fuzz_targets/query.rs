@@ -1,5 +1,5 @@
-//! Search queries: no text panics or takes long, and what comes out is quoted text, columns by number
-//! and operators, with every quote and parenthesis closed.
+//! Search queries: no text panics or takes long, and the result is quoted text, columns by number
+//! and operators, with balanced quotes and parentheses.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(query) = std::str::from_utf8(data) else { return };
     let fields = ["name".to_owned(), "details.maker".to_owned()];
     let Ok(expression) = parse(query, &fields) else { return };
-    // What is between quotes is the user's; a doubled quote closes and opens again.
+    // Text between quotes is the user's; a doubled quote closes and reopens it.
     let outside: String = expression.split('"').step_by(2).collect();
     assert_eq!(expression.matches('"').count() % 2, 0, "{expression}");
     assert!(!expression.contains('\0'));

@@ -1,6 +1,6 @@
-//! Values in V8's format: no bytes panic, memory is bounded by the bytes that are there, what is read
-//! can be written and means the same afterwards, and the short ways of `transcode` agree with the
-//! long one.
+//! Values in V8's format: no input panics; the length of the input bounds the memory; an accepted
+//! value can be encoded again with the same meaning; the one-pass conversions of `transcode` give
+//! the same bytes as those through a tree.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use openkv::codec::{cbor, transcode, v8};
 use openkv::model::VALUE_DEPTH_MAX;
 use openkv_fuzz::within;
 
-/// What the decoder promises. Its stack doubles as it grows, and is bounded by the depth.
+/// The documented bound of the decoder. The depth bounds its stack, which doubles as it grows.
 fn bytes_max(len: usize) -> usize {
     len * 64 + len.min(VALUE_DEPTH_MAX) * 512 + 64 * 1024
 }

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: an allocator that counts, so that memory can be held to a bound.
+//! Shared by the fuzz targets: an allocator that counts, so that tests can bound the memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,11 +16,11 @@ fn grown(bytes: usize) {
     PEAK_BYTES.fetch_max(live, Relaxed);
 }
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller fulfils the requirements of `System`.
         unsafe { System.alloc(layout) }
     }
 

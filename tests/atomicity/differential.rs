@@ -1,4 +1,4 @@
-//! Two engines that are given the same work and compared.
+//! Runs the same work on two engines and compares the results.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use openkv::model::{
     Settlement, Versionstamp,
 };
 
-/// A row as a reader shows it.
+/// A row, as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) key: Key,
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
     value: Vec<u8>,
 }
 
-/// All rows, in order; asked for in both directions and key by key.
+/// All rows, in order, read in both directions and key by key.
 pub(crate) fn content(reader: &mut impl Reader, now_ms: i64) -> Vec<Seen> {
     let (mut forward, mut backward, mut single) = (Vec::new(), Vec::new(), Vec::new());
     let read = reader.read(now_ms, &mut |snapshot| {
@@ -49,10 +49,10 @@ pub(crate) fn content(reader: &mut impl Reader, now_ms: i64) -> Vec<Seen> {
     forward
 }
 
-/// The queues that are played with; the first is Deno's.
+/// The queues of the test; the first is Deno's.
 pub(crate) const QUEUES: [&str; 3] = ["", "a", "b"];
 
-/// What readers show of a queue, without the numbers of messages.
+/// The state of a queue as readers report it, without the numbers of messages.
 fn about(queue: &str, reader: &mut impl Reader, now_ms: i64) -> (QueueStats, Vec<DeadLetter>) {
     let mut found = (QueueStats::default(), Vec::new());
     let read = reader.read(now_ms, &mut |snapshot| {
@@ -73,21 +73,21 @@ fn about(queue: &str, reader: &mut impl Reader, now_ms: i64) -> (QueueStats, Vec
     found
 }
 
-/// A claimed message: its value, and the lock it was claimed under.
+/// A claimed message: its value and its lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     value: Vec<u8>,
     lock: i64,
 }
 
-/// Work in which messages go by value.
+/// Work that refers to messages by value.
 pub(crate) struct Plan {
     pub(crate) writes: Vec<AtomicWrite>,
-    /// How many messages there have been with these writes.
+    /// The number of messages so far, with these writes.
     pub(crate) messages: u32,
     pub(crate) settlements: Vec<(Held, Outcome)>,
     pub(crate) renewals: Vec<Held>,
-    /// Queues and most messages to hand out of each.
+    /// Queues, and the maximum number of messages to claim from each.
     pub(crate) claims: Vec<(&'static str, usize)>,
     pub(crate) sweep_max: usize,
     pub(crate) purge_max: usize,
@@ -120,7 +120,7 @@ impl Plan {
     }
 }
 
-/// An engine with its reader and writer, and the numbers it gave to messages.
+/// An engine with its reader and writer, and its numbers of messages.
 struct Twin<R, W> {
     reader: R,
     writer: W,
@@ -161,11 +161,11 @@ pub(crate) struct EnginePair {
     memory_engine: MemoryEngine,
     pub(crate) now_ms: i64,
     pub(crate) messages: u32,
-    /// Every message that was ever claimed, under each lock it had: mostly stale ones.
+    /// Every claimed message with each lock it has had: most of them are stale.
     pub(crate) held: Vec<Held>,
 }
 
-/// The last claims that are still played with.
+/// Number of claims that the test still uses.
 const HELD_MAX: usize = 12;
 
 impl EnginePair {
@@ -212,7 +212,7 @@ impl EnginePair {
         self.held.drain(..old);
     }
 
-    /// Both hold the same, and have the same to do next.
+    /// Compares the contents of both, and their next deadlines.
     pub(crate) fn compare(&mut self) {
         let rows = content(&mut self.memory.reader, self.now_ms);
         assert_eq!(rows, content(&mut self.sqlite.reader, self.now_ms));
@@ -228,7 +228,7 @@ impl EnginePair {
 
     /// Closes the file and opens it again.
     pub(crate) fn reopen(&mut self) {
-        // Another file stands in meanwhile, so that this one is really closed in between.
+        // Another file replaces it meanwhile, so that this one is really closed.
         let ids = std::mem::take(&mut self.sqlite.ids);
         let directory = tempfile::tempdir().expect("a directory");
         let elsewhere = Twin::of(&open(&directory.path().join("kv.sqlite3")));
@@ -236,7 +236,7 @@ impl EnginePair {
         self.sqlite = Twin { ids, ..Twin::of(&open(&self.path)) };
     }
 
-    /// What SQLite itself and our own rules say of the file.
+    /// Checks the file by SQLite's rules and openkv's.
     pub(crate) fn inspect_file(&self) {
         let raw = rusqlite::Connection::open(&self.path).expect("opened raw");
         let text = |sql| raw.query_row(sql, [], |row| row.get::<_, String>(0)).expect(sql);

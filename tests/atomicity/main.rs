@@ -1,6 +1,6 @@
-//! Random work, done by the plain engine in memory and by the one on a file: both must report the
-//! same and hold the same after every step. `OPENKV_SEED=7 cargo test --test atomicity` runs only
-//! what begins with seed 7.
+//! Random work on the memory engine and on the SQLite engine: both must report the same and have
+//! the same contents after every step. `OPENKV_SEED=7 cargo test --test atomicity` runs only the
+//! work of seed 7.
 
 #![expect(
     clippy::expect_used,
@@ -24,7 +24,7 @@ use openkv::model::{
 };
 use rng::Rng;
 
-/// Work is done this often for each seed.
+/// Steps of work for each seed.
 const STEPS: usize = 50;
 const SEEDS: u64 = 16;
 
@@ -35,7 +35,7 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// Names the seed if the test ends inside.
+/// Prints the seed if the test panics.
 struct Named(u64);
 
 impl Drop for Named {
@@ -67,7 +67,7 @@ fn engines_agree_on_random_work() {
 }
 
 fn key(number: u64) -> Key {
-    // The last one is so long that with it even short values are spilled.
+    // The last key is so long that even short values are spilled.
     let long = if number == KEYS - 1 { 1000 } else { 0 };
     let mut bytes = vec![2, b'k', b'a' + number as u8];
     bytes.extend(std::iter::repeat_n(b'x', long));
@@ -79,7 +79,7 @@ const KEYS: u64 = 10;
 
 fn any_key(rng: &mut Rng, seen: &[Seen]) -> Key {
     match rng.below(8) {
-        // One that only a suffixed set can have made.
+        // A key that only a suffixed set can have created.
         0 if !seen.is_empty() => seen[rng.below(seen.len() as u64) as usize].key.clone(),
         _ => key(rng.below(KEYS)),
     }
@@ -96,7 +96,7 @@ fn any_value(rng: &mut Rng) -> EncodedValue {
         2 => cbor(encode_number(rng.below(1000) as f64 / 8.0)),
         3 => cbor(encode_bigint(&num_bigint::BigInt::from(rng.next()))),
         4 => bytes(rng.below(40)),
-        // Around the bound of spilling.
+        // Sizes around the bound of spilling.
         5 => bytes(940 + rng.below(40)),
         _ => bytes(rng.pick(&[2000, 5000, 65_536])),
     }
@@ -139,7 +139,7 @@ fn any_mutation(rng: &mut Rng, pair: &EnginePair, seen: &[Seen]) -> Mutation {
             required: rng.below(2) == 0,
         },
         9 | 10 => {
-            // Items that share an object now and then, so that some have to be decoded.
+            // Some items share an object, so that the append has to decode.
             let items = rng.pick(&[&[0x81, 1][..], &[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0], &[0x80]]);
             let front = rng.below(2) == 0;
             let (items, expire_at_ms) = (items.to_vec(), any_end(rng, pair));
@@ -194,7 +194,7 @@ fn any_write(rng: &mut Rng, pair: &EnginePair, seen: &[Seen], messages: &mut u32
     AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
 }
 
-/// Work for both, in which messages go by value: their numbers may differ.
+/// Work for both engines, which refers to messages by value, because their numbers may differ.
 fn random_work(rng: &mut Rng, pair: &EnginePair) -> differential::Plan {
     let seen = pair.content();
     let mut messages = pair.messages;
@@ -244,8 +244,8 @@ fn deadline() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-/// Who happens to share a transaction with whom must not show, not even in entries that have ended
-/// when they are written.
+/// Outcomes must not depend on the grouping of writes into transactions, even for entries that have
+/// expired when they are written.
 #[test]
 fn grouping_does_not_change_outcomes() {
     for seed in seeds() {
@@ -268,8 +268,8 @@ fn grouping_does_not_change_outcomes() {
     }
 }
 
-/// An entry whose bytes cannot be read concerns the write that needs them, and no other write that
-/// happens to be in the same transaction.
+/// An entry with unreadable bytes affects the write that needs them, but no other write of the
+/// transaction.
 #[test]
 fn a_damaged_entry_rejects_only_the_write_that_needs_it() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -303,7 +303,7 @@ fn a_damaged_entry_rejects_only_the_write_that_needs_it() {
     assert!(matches!(decisions[1], Decision::Committed(_)), "{decisions:?}");
     assert!(matches!(decisions[2], Decision::Rejected(_)), "{decisions:?}");
     assert!(matches!(decisions[3], Decision::Committed(_)), "{decisions:?}");
-    // Writing over it heals it, also where the value was kept aside.
+    // Overwriting repairs it, also a spilled value.
     let healed = together(&engine, vec![write(set(0, 1)), write(set(1, 6000))], 1);
     assert!(healed.iter().all(|decision| matches!(decision, Decision::Committed(_))));
     assert_eq!(content(&mut engine.reader().expect("a reader"), 1).len(), 4);

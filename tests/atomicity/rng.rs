@@ -1,6 +1,6 @@
-//! Numbers that look random and come again for the same seed (SplitMix64).
+//! Reproducible pseudo-random numbers (SplitMix64).
 
-/// A source of numbers.
+/// A seeded source of random numbers.
 pub(crate) struct Rng(u64);
 
 impl Rng {

@@ -1,4 +1,4 @@
-//! The admin API: databases and tokens come and go while others are served.
+//! The admin API: databases and tokens are created and removed while others are served.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ fn a_dropped_database_is_gone_with_its_files() {
     assert_eq!(session.post("snapshot_read", &read("a")).status, 401);
     assert_eq!(served.ask("POST", "/app", &token, b"").status, 401);
     assert_eq!(files(), 0);
-    // The name is free; a new database under it is another one.
+    // A new database with the free name is another one.
     let token = served.create("app", "{}");
     assert_eq!(served.session("/app", &token).get("a"), None);
 }

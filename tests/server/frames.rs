@@ -267,7 +267,7 @@ fn only_malformed_frames_are_rejected() {
         let reply = session.post("openkv/write", &good[..len]);
         assert_eq!(reply.status, 400, "{len}: {}", reply.text());
     }
-    // More than so few bytes, or any request, can hold.
+    // More than the bytes of the frame, or of any request, can contain.
     for count in [2_u32, 1000, 1001, u32::MAX] {
         let body = [&count.to_le_bytes()[..], &good[4..]].concat();
         assert_eq!(session.post("openkv/write", &body).status, 400, "{count}");
@@ -303,7 +303,7 @@ fn quotas_hold_on_these_routes_too() {
     let served = folder();
     let token = served.create("small", "{\"bytes\":4096,\"queueDepth\":2}");
     let session = served.session("/small", &token);
-    // The file alone is larger than that: deletes are accepted all the same, each in its place.
+    // The file exceeds the quota: deletes are still accepted, each with its own outcome.
     let mixed = write(&session, &[set(key("a").as_bytes(), 67, &[0xf6]), delete("b")]);
     let [Decision::Rejected(refused), Decision::Committed(_)] = mixed.as_slice() else {
         panic!("{mixed:?}");

@@ -1,4 +1,4 @@
-//! Expired entries: swept without a call.
+//! Expired entries are swept without a call.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

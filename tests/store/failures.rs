@@ -137,7 +137,7 @@ fn a_lock_that_expires_before_delivery_is_renewed_at_once() {
         if report.deliveries.iter().any(|deliveries| !deliveries.is_empty()) {
             let gate = gate.lock().expect("no panic");
             gate.0.send(()).expect("asked");
-            // Only once: then it is dropped.
+            // Only once: later the sender is dropped.
             let _told_to_go = gate.1.recv();
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Keys, values and writes by short names.
+//! Short constructors of keys, values and writes.
 
 use openkv::model::{
     AtomicWrite, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, Versionstamp,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::source::sources;
 use super::{root, table};
 
-/// The number that an expression of integers, other constants and `*` stands for.
+/// The value of an expression of integers, constants and `*`.
 fn evaluate(expression: &str, known: &BTreeMap<String, u64>) -> Option<u64> {
     expression
         .split('*')

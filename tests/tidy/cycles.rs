@@ -1,4 +1,4 @@
-//! Files and folders that stand side by side depend on each other in one direction only.
+//! Neighbouring files and folders depend on each other in one direction only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::source::sources;
 
 type Edges = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
-/// Which neighbour uses which: files and folders with the same parent, by the uses of all in them.
+/// The dependencies between files and folders with the same parent, including all files in them.
 fn edges() -> Edges {
     let files = sources(&root().join("src"));
     let known: BTreeSet<_> = files.iter().map(|file| file.modules.clone()).collect();
@@ -25,7 +25,7 @@ fn edges() -> Edges {
     edges
 }
 
-/// What is left when all are taken away, one after the other, that use nothing that is left.
+/// Removes items without dependencies until none is left to remove; the rest are in cycles.
 fn in_cycles(mut edges: Edges) -> Edges {
     loop {
         let left: BTreeSet<_> = edges.keys().cloned().collect();
@@ -39,13 +39,13 @@ fn in_cycles(mut edges: Edges) -> Edges {
 }
 
 #[test]
-fn neighbours_do_not_use_each_other_in_a_circle() {
+fn neighbours_have_no_cyclic_dependencies() {
     let edges = edges();
     let has = |from: &[&str], to: &[&str]| {
         let path = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
         edges.get(&path(from)).is_some_and(|used| used.contains(&path(to)))
     };
-    // If these were not found any more, the search itself would be broken.
+    // If these were not found, the search itself would be broken.
     assert!(has(&["store", "queue"], &["store", "listener"]));
     assert!(has(&["engine"], &["commit"]) && has(&["server", "route"], &["server", "data"]));
     let cycles = in_cycles(edges.clone());
@@ -58,7 +58,7 @@ fn neighbours_do_not_use_each_other_in_a_circle() {
 }
 
 #[test]
-fn a_circle_is_found_and_a_chain_into_it_too() {
+fn cycles_and_chains_into_them_are_found() {
     let one = |name: &str| vec![name.to_owned()];
     let edges: Edges = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")].into_iter().fold(
         Edges::new(),

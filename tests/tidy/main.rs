@@ -1,5 +1,5 @@
-//! The house keeps its own rules: which module of `src/` uses which, who may name what, and how long
-//! a file gets. `docs/architecture.md` shows the same table of modules and is compared with this one.
+//! Checks the rules of the source: which module of `src/` may use which, where reserved names may
+//! occur, and the length of files. Compares the table of modules with `docs/architecture.md`.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
@@ -53,7 +53,8 @@ const MODULES: [Module; 17] = [
     },
 ];
 
-/// What the binding may name of the engine: it reads, and never chooses an engine or writes.
+/// The names of the engine that the binding may use: it reads, and never chooses an engine or
+/// writes.
 const ENGINE_FOR_BINDING: [&str; 2] = ["Reader", "Snapshot"];
 
 /// Names that only some places may use.
@@ -112,7 +113,7 @@ fn modules_use_only_what_they_may() {
         }
     }
     assert_eq!(faults, Vec::<String>::new());
-    // If nothing of this were found any more, the search itself would be broken.
+    // If these were not found, the search itself would be broken.
     for (module, used) in [("codec", "model"), ("engine", "commit"), ("binding", "store")] {
         assert!(seen.contains(&(module, used.to_owned())), "{module} no longer uses {used}?");
     }
@@ -138,7 +139,7 @@ fn reserved_names_stay_where_they_belong() {
 }
 
 #[test]
-fn files_are_short_and_say_their_duty_first() {
+fn files_are_short_and_begin_with_their_duty() {
     let mut faults = Vec::new();
     for folder in ["src", "tests"] {
         for file in sources(&root().join(folder)) {
@@ -155,7 +156,7 @@ fn files_are_short_and_say_their_duty_first() {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn no_work_is_left_for_later() {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
     for folder in ["src", "tests"] {
         for file in sources(&root().join(folder)) {
@@ -167,7 +168,7 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn no_module_is_a_drawer() {
+fn no_module_is_named_utils() {
     let drawers = ["util", "utils", "common", "helper", "helpers", "misc"];
     for file in sources(&root().join("src")) {
         let drawer = file.modules.iter().find(|name| drawers.contains(&name.as_str()));
@@ -190,7 +191,7 @@ fn cells(row: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_page_shows_the_same_modules() {
+fn the_architecture_page_lists_the_same_modules() {
     let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
     let shown: Vec<(String, String)> = table(&page, "## Modules")
         .into_iter()
@@ -217,7 +218,7 @@ fn the_page_shows_the_same_modules() {
 }
 
 #[test]
-fn files_that_the_page_names_exist() {
+fn files_on_the_architecture_page_exist() {
     let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
     let mut named = 0;
     for quoted in page.split('`').skip(1).step_by(2) {

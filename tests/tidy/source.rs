@@ -1,5 +1,5 @@
-//! Rust source as far as these tests need to understand it: which words are code, and which paths
-//! lead out of a module.
+//! A simple parser of Rust source: finds the words of the code, and the paths that lead out of a
+//! module.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ pub(crate) struct Source {
     /// Its path from the repository's root, with `/`.
     pub(crate) name: String,
     pub(crate) text: String,
-    /// The module that the file is, from the crate's root.
+    /// The module of the file, as a path from the crate's root.
     pub(crate) modules: Vec<String>,
     /// Words and marks of the code, without comments and literals.
     tokens: Vec<String>,
@@ -52,8 +52,8 @@ impl Source {
         self.tokens.iter().any(|token| token == word)
     }
 
-    /// Every path that starts at the crate's root, `crate::` or by enough `super::`, taken apart and
-    /// without that start; `{a, b}` is two.
+    /// Every path from the crate's root, by `crate::` or enough `super::`, split into parts and
+    /// without that start; `{a, b}` gives two paths.
     pub(crate) fn crate_paths(&self) -> Vec<Vec<String>> {
         let mut paths = Vec::new();
         self.walk(|at, base, _| {
@@ -75,10 +75,11 @@ impl Source {
         paths
     }
 
-    /// Visits the token behind each `crate::` and each chain of `super::` that leaves the file's inline
-    /// modules, with the module that the chain leads to, and whether it stands in an inline module.
+    /// Visits the token after each `crate::` and each chain of `super::` that leaves the file's
+    /// inline modules, with the module that the chain leads to, and whether it is in an inline
+    /// module.
     fn walk(&self, mut visit: impl FnMut(usize, &[String], bool)) {
-        // How deep braces are, and at which depths an inline module began.
+        // The depth of braces, and the depths at which inline modules began.
         let (mut depth, mut inline) = (0_usize, Vec::new());
         let mut at = 0;
         while let Some(token) = self.tokens.get(at) {
@@ -122,7 +123,7 @@ impl Source {
         self.tokens.get(at).is_some_and(|found| found == token)
     }
 
-    /// The path, or the tree of paths, that starts here.
+    /// The path, or the tree of paths, at this position.
     fn collect(&self, mut at: usize, before: &[String], paths: &mut Vec<Vec<String>>) {
         let mut path = before.to_vec();
         while let Some(token) = self.tokens.get(at) {
@@ -180,7 +181,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Bytes of the comment, string or character that the text starts with; 0 if it does not.
+/// Length of the comment, string or character at the start of the text; 0 if there is none.
 fn literal_or_comment(text: &str) -> usize {
     if text.starts_with("//") {
         return text.find('\n').unwrap_or(text.len());
@@ -201,7 +202,7 @@ fn literal_or_comment(text: &str) -> usize {
     }
     let quote = match body.chars().next() {
         Some('"') => '"',
-        // A character and not a lifetime: closed after one character or an escape.
+        // A character, not a lifetime, if it is closed after one character or an escape.
         Some('\'') if body.starts_with("'\\") || body.chars().nth(2) == Some('\'') => '\'',
         _ => return 0,
     };

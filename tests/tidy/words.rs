@@ -1,13 +1,13 @@
-//! The project's words: a term that `docs/glossary.md` lists as replaced occurs in no other file, and
-//! each dependency has a page that gives its reason.
+//! The project's terms: a term that `docs/glossary.md` lists as replaced occurs in no other file,
+//! and each dependency has a page that gives its reason.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{cells, root};
 
-/// Where the replaced terms must not occur.
-const PLACES: [&str; 5] = ["src", "js", "docs", "index.d.ts", "README.md"];
+/// The files in which replaced terms must not occur.
+const CHECKED_PATHS: [&str; 5] = ["src", "js", "docs", "index.d.ts", "README.md"];
 
 const GLOSSARY: &str = "docs/glossary.md";
 
@@ -28,7 +28,7 @@ fn rows(page: &str) -> impl Iterator<Item = Vec<String>> {
     rows.map(cells).inspect(|cells| assert_eq!(cells.len(), 4, "{cells:?}"))
 }
 
-/// The last column of each row of the glossary: terms that are no longer used.
+/// The terms in the last column of the glossary, which are no longer used.
 fn replaced_terms(page: &str) -> BTreeSet<String> {
     let last = rows(page).filter_map(|cells| cells.last().cloned());
     last.flat_map(|cell| cell.split(", ").map(str::to_lowercase).collect::<Vec<_>>())
@@ -52,8 +52,8 @@ fn replaced_terms_occur_nowhere() {
     let terms = replaced_terms(&glossary);
     assert!(terms.contains("front door"), "the column is not read: {terms:?}");
     let mut files = Vec::new();
-    for place in PLACES {
-        texts(&root().join(place), &mut files);
+    for path in CHECKED_PATHS {
+        texts(&root().join(path), &mut files);
     }
     assert!(files.len() > 300, "only {} files", files.len());
     let mut faults = Vec::new();
