@@ -1,4 +1,4 @@
-//! Links the addon as Node expects it; a build without the `napi` feature needs nothing.
+//! Links the addon as Node requires; a build without the `napi` feature needs nothing.
 
 fn main() {
     #[cfg(feature = "napi")]

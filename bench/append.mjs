@@ -1,5 +1,6 @@
-// `node bench/append.mjs`: one item appended to an array of 1000, against reading the array, pushing
-// onto it and setting it under a check; in turns, on fresh databases, printed as a ratio.
+// `node bench/append.mjs`: appends one item to an array of 1000, compared with reading the array,
+// pushing onto it and setting it under a check. The two alternate on fresh databases; prints their
+// ratio.
 //
 // Arguments: --seconds S of each measurement (default 2), --dir DIRECTORY (default: bench/.data).
 
@@ -17,7 +18,7 @@ const { seconds, dir } = parseArgs({
 }).values;
 
 const ITEMS = 1000;
-/** Arrays that take turns, so that none grows much. */
+/** Several arrays in rotation, so that none grows much. */
 const KEYS = 64;
 const ROUNDS = 3;
 /** The ratio to reach. */
@@ -26,8 +27,8 @@ const TARGET = 3;
 const item = (n) => ({ id: n, name: `item ${n}`, at: 1_700_000_000_000 + n });
 
 /**
- * How the database is used. One at a time with a sync for each, the disk is what is measured, for
- * either way; so the file's rows are without that wait, and with many that share it.
+ * The settings of the database. With one operation at a time and a sync for each, both ways measure
+ * the disk; so files are measured without a sync, and with many operations that share it.
  */
 const SETTINGS = [
   { name: "memory, one at a time", file: false, durability: "full", inFlight: 1 },
@@ -58,7 +59,7 @@ const ways = {
   },
 };
 
-/** Operations per second of one way on a fresh database. */
+/** Operations per second of one way, on a fresh database. */
 async function measure(way, path, { durability, inFlight }) {
   const kv = await filled(path, durability);
   for (let n = 0; n < KEYS; n++) await way(kv, ["list", n], n);

@@ -16,7 +16,7 @@ const { encodeKey, decodeKey } = require(`${dist}/codec/key.js`);
 const ROUNDS = 9;
 const ROUND_MS = 60;
 
-/** Several of each, so that nothing is measured on one object that never changes. */
+/** Several of each, so that no object is measured repeatedly without a change. */
 const workloads = {
   "small object": (i) => ({
     id: i,
@@ -62,7 +62,7 @@ function median(numbers) {
 }
 
 /**
- * Runs the functions by turns, so that a disturbance meets all of them. Answers operations per
+ * Runs the functions in turns, so that a disturbance affects all of them. Returns operations per
  * second.
  */
 function compare(functions) {

@@ -18,7 +18,7 @@ const NUMBER_BASE = 1_700_000_000_000;
 
 const digits = (i) => String(i).padStart(8, "0");
 
-/** Built once, so that a trial does not measure the making of strings. */
+/** Built once, so that a trial does not measure the creation of strings. */
 const texts = new Map();
 function text(i) {
   let found = texts.get(i);
@@ -41,7 +41,7 @@ export function value(i) {
   return { id: i, name, email, active: (written & 1) === 0, seen: NUMBER_BASE + written };
 }
 
-/** Walks the population in a fixed scattered order. */
+/** Visits the population in a fixed scattered order. */
 export function order(population) {
   let at = 0;
   return () => (at = (at + STEP) % population);
@@ -50,8 +50,8 @@ export function order(population) {
 const largeObjects = [];
 
 /**
- * An object of 300 rows, about 24 KB encoded. Every row differs from the last time, so every page of
- * the stored value changes. The object itself is reused: making it is not what is measured.
+ * An object of 300 rows, about 24 KB encoded. Every row differs from the last time, so every page
+ * of the stored value changes. The object is reused, so that its creation is not measured.
  */
 export function largeValue(i) {
   const slot = i % LARGE_POPULATION;

@@ -1,5 +1,5 @@
-// Duty: what a million entries that end at once cost a concurrent writer: the latency of sets while
-// they are swept, and without them, in the same run.
+// Duty: measures what a million entries with the same expiry cost a concurrent writer: the latency
+// of sets during their sweep and without it, in the same run.
 //
 //   node bench/expiry.mjs [--keys 1000000] [--sets 2000]
 
@@ -36,7 +36,7 @@ async function measure(name, count, done) {
 
 const quiet = await measure("nothing ends", sets, () => true);
 
-/** Long enough to write them all. */
+/** Time enough to write all of them. */
 const LEAD_MS = 5_000 + keys / 10;
 const end = Date.now() + LEAD_MS;
 for (let n = 0; n < keys; n += 1000) {

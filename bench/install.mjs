@@ -1,6 +1,6 @@
-// Installs the peers when they are missing, so that nobody pays for them at the root `npm install`.
-// There is no lock file: package.json names exact versions, and a lock made where the registry lacks a
-// foreign platform's binary would be refused elsewhere.
+// Installs the peers if they are missing, so that the root `npm install` does not have to. There is
+// no lock file: package.json names exact versions, and a lock file made where the registry lacks
+// the binary of another platform would be rejected elsewhere.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const directory = fileURLToPath(new URL("./", import.meta.url));
 const readJson = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
 
-/** Whether each peer is there in the very version that package.json names. */
+/** Whether each peer is installed in exactly the version that package.json names. */
 export function peersAreInstalled() {
   return Object.entries(readJson("./package.json").dependencies).every(([name, version]) => {
     const manifest = `./node_modules/${name}/package.json`;
@@ -17,7 +17,7 @@ export function peersAreInstalled() {
   });
 }
 
-/** Installs them; better-sqlite3 may have to be compiled, which takes some two minutes. */
+/** Installs them. Compiling better-sqlite3, if necessary, takes about two minutes. */
 export function installPeers() {
   if (peersAreInstalled()) return;
   process.stderr.write(

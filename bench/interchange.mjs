@@ -1,5 +1,5 @@
-// `node bench/interchange.mjs`: `openkv export` and `openkv import` of a million small entries, file
-// to file, each a process of its own: entries a second, and the most memory that was resident.
+// `node bench/interchange.mjs`: `openkv export` and `openkv import` of a million small entries
+// between files, each in a process of its own: entries per second, and peak resident memory.
 //
 //   --entries N      (default 1,000,000)
 //   --rounds N       (default 3)

@@ -1,11 +1,12 @@
-// What a large file does to others while it is worked on: a second process writes every few
+// Measures how maintenance of a large file affects others: a second process writes every few
 // milliseconds and handles messages, while this one makes a backup, checks, searches and vacuums.
 //
 //   node bench/large-file.mjs [--gb 10] [--folder DIR]
 //
-// Prints for each work how long it took, the longest and the 99th percentile of the other process'
-// writes, the largest write-ahead log, and how many messages were with two handlers at once. Needs
-// room for three times the size. It is no part of `npm run bench`: ten gigabytes take their time.
+// Prints for each operation its duration, the longest and the 99th percentile of the other process'
+// writes, the largest write-ahead log, and the number of messages with two handlers at once. Needs
+// disk space for three times the size. Not part of `npm run bench`, because ten gigabytes take
+// long.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +23,7 @@ const TEXTS = 50_000;
 const WORDS = 20;
 const WRITE_EVERY_MS = 5;
 const LOOK_EVERY_MS = 50;
-/** Longer than a write waits for locks elsewhere by default: what is measured is the wait. */
+/** Longer than the default wait of writes, because this wait is measured. */
 const BUSY_MS = 600_000;
 const LOCK_MS = 5000;
 const BATCH = 200;
@@ -84,7 +85,7 @@ async function search(kv) {
   for (let n = 0; n < 200; n++) await kv.search(["text"], `w${n}* OR w${n + 1}*`, { limit: 10 });
 }
 
-/** Runs `work` beside the other process and answers what that one saw. */
+/** Runs `work` beside the other process and returns the other's measurements. */
 async function during(path, work) {
   const other = fork(fileURLToPath(import.meta.url), [path]);
   await once(other, "message");
@@ -102,7 +103,7 @@ async function during(path, work) {
   return { seconds: Number(seconds.toFixed(1)), walMB: Number((wal / 1e6).toFixed(1)), ...seen };
 }
 
-/** The other process: writes and handles messages until it is told to stop. */
+/** The other process: writes and handles messages until told to stop. */
 async function beside(path) {
   const kv = await openKv(path, { busyTimeout: BUSY_MS });
   const queue = kv.queue("beside");

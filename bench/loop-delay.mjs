@@ -1,4 +1,5 @@
-// How late the event loop runs while it reads cold pages and a writer commits without a pause.
+// Measures the delay of the event loop while it reads cold pages and a writer commits without a
+// pause.
 //
 //   node bench/loop-delay.mjs [--mb 160] [--seconds 10] [--writer self|process|none] [--gets 50]
 //
@@ -42,7 +43,7 @@ const key = (i) => ["rows", i];
 const filler = Buffer.alloc(FILLER_BYTES, "x").toString("latin1");
 const value = (i, n) => ({ id: i, n, filler });
 
-/** Commits for ever; answers how many so far. */
+/** Commits without end; returns the number of commits so far. */
 function writeAlways(kv) {
   let written = 0;
   const loop = async () => {
@@ -56,7 +57,7 @@ function writeAlways(kv) {
 }
 
 if (options["write-to"]) {
-  // The separate writer of `--writer process`: ends when its parent kills it.
+  // The writer process of `--writer process`; its parent kills it.
   writeAlways(await openKv(options["write-to"]));
   setInterval(() => {}, 1000);
 } else {

@@ -1,4 +1,4 @@
-// What the numbers were measured on, and where the databases lie.
+// Describes the machine of a measurement, and chooses the folder of the databases.
 
 import {
   closeSync,
@@ -20,7 +20,7 @@ const SYNC_SAMPLES = 200;
 const PAGE_BYTES = 4096;
 const GIB = 2 ** 30;
 
-/** On the checkout's own disk: a system's temp directory is often memory. */
+/** On the disk of the checkout: the temporary directory of a system is often in memory. */
 export const DEFAULT_DIRECTORY = fileURLToPath(new URL("./.data", import.meta.url));
 
 /** A new empty directory for databases inside `base`. */

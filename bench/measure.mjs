@@ -1,10 +1,11 @@
-// How a rate is taken: warm up, then count what was finished inside a window of time.
+// Measures a rate: warms up, then counts the operations completed in a time window.
 //
-// Every peer gets the same window and not the same count: a count that the slowest finishes in a
-// second is over in milliseconds for the fastest, before its code is even compiled.
+// Every peer gets the same window instead of the same number of operations: a number that the
+// slowest completes in a second takes the fastest a few milliseconds, too short to compile its
+// code.
 //
-// The processor time of the whole process is noted beside it: on a machine that is busy with other
-// work it says more than the clock.
+// The processor time of the process is recorded too: on a busy machine it is more reliable than the
+// clock.
 
 import { cpuUsage } from "node:process";
 
@@ -19,7 +20,7 @@ export async function rate(window, round) {
   return result(await during(window.ms, round), before);
 }
 
-/** What a trial reports: operations per second, and processor time per operation. */
+/** The result of a trial: operations per second, and processor time per operation. */
 function result({ operations, elapsedMs }, before) {
   const { user, system } = cpuUsage(before);
   return {
@@ -41,7 +42,7 @@ async function during(ms, round) {
   return { operations, elapsedMs };
 }
 
-/** The same for a synchronous peer, which has nothing to await and pays for no promise. */
+/** The same for a synchronous peer, without promises. */
 export function rateSync(window, round) {
   duringSync(window.warmMs, round);
   const before = cpuUsage();
@@ -59,7 +60,7 @@ function duringSync(ms, round) {
   return { operations, elapsedMs };
 }
 
-/** The p-th part (0 to 1) of the numbers, by nearest rank. */
+/** The quantile p (0 to 1) of the numbers, by nearest rank. */
 export function quantile(numbers, p) {
   const sorted = Float64Array.from(numbers).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor(p * sorted.length))];

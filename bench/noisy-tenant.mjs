@@ -1,5 +1,5 @@
-// `node bench/noisy-tenant.mjs`: what a tenant beyond its quota does to another tenant of the same
-// server: the latency of the other one's reads and commits, with and without it, in turns within
+// `node bench/noisy-tenant.mjs`: measures how a tenant over its quota affects another tenant of the
+// same server: the latency of the other's reads and commits, with and without it, alternating in
 // one run.
 //
 //   --seconds S      of each turn (default 3)
@@ -7,8 +7,8 @@
 //   --in-flight N    requests that the noisy one has on their way (default 64)
 //   --dir DIRECTORY  where the databases are (default bench/.data)
 //
-// The noisy tenant is a process of its own, at the lowest priority, since its own work is not what
-// is measured; it asks again at once whatever it is told.
+// The noisy tenant is a separate process with the lowest priority, because its own work is not
+// measured; it sends the next request at once, whatever the answer.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -35,7 +35,7 @@ const { values: options } = parseArgs({
   },
 });
 const adminToken = "token-of-the-admin";
-/** Operations per second that the noisy tenant is allowed; it asks for as many as it can. */
+/** Operations per second that the noisy tenant's quota allows; it sends as many as it can. */
 const QUOTA = 500;
 const RATIO_MAX = 2;
 /** The request for the entry of one key. */
@@ -117,7 +117,7 @@ async function main() {
   process.exit();
 }
 
-/** The quiet tenant: one read and one commit after the other, with pauses. */
+/** The quiet tenant: alternates one read and one commit, with pauses. */
 async function turn(kv, ms, into) {
   const end = performance.now() + ms;
   for (let n = 0; performance.now() < end; n++) {
@@ -133,7 +133,9 @@ async function turn(kv, ms, into) {
   }
 }
 
-/** The noisy tenant: told "on" and "off", it tells how often it was refused. */
+/**
+ * The noisy tenant: switched on and off by messages, it reports how many requests were rejected.
+ */
 async function makeNoise({ url, accessToken, inFlight }) {
   const offer = {
     method: "POST",

@@ -1,4 +1,4 @@
-// The stores that are measured: what they are called, what runs them, which adapter opens them.
+// The measured stores: their names, their runtimes, their adapters.
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -18,8 +18,8 @@ export const PEERS = [
     kind: "kv",
     runtime: "node",
     package: "@deno/kv",
-    // On a file, 0.14.0 delivered no watch event when tried, and closing a store that listened to its
-    // queue ended the process with an uncaught "db not found".
+    // On a file, 0.14.0 delivered no watch event, and closing a store that listened to its queue
+    // ended the process with an uncaught "db not found".
     without: ["watch", "queue"],
   },
   {
@@ -49,7 +49,7 @@ export function versionOf(peer) {
   return JSON.parse(readFileSync(manifest, "utf8")).version;
 }
 
-/** Program and arguments that run a script of ours under the peer's runtime. */
+/** Program and arguments that run a script of this folder under the peer's runtime. */
 export function commandOf(peer, script, nodeArguments = []) {
   if (peer.runtime === "node") return [process.execPath, [...nodeArguments, script]];
   const program = here(`./node_modules/deno/deno${process.platform === "win32" ? ".exe" : ""}`);

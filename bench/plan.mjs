@@ -1,4 +1,4 @@
-// What is measured and what is aimed at: one row per workload, in the order they are printed.
+// The measured workloads and their targets: one row for each, in the order of the output.
 //
 // A target is a ratio to that peer's median in the same run. `better: "less"` marks a time, where the
 // ratio must stay under the target; all others are rates.

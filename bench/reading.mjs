@@ -9,7 +9,7 @@ import { PREFIX, expect } from "./data.mjs";
 import { populate } from "./populate.mjs";
 
 const ENTRIES = 100_000;
-/** The first one is not counted: it compiles. */
+/** The first round is not counted, because it includes compilation. */
 const ROUNDS = 11;
 const SELECTOR = { prefix: PREFIX };
 /** One in a hundred. */

@@ -1,7 +1,8 @@
-// `npm run bench`: every workload on every peer, in turns, one process per trial, and the ratios.
+// `npm run bench`: every workload on every peer, in turns, with one process per trial; prints the
+// ratios.
 //
-// Trials of different peers are interleaved, so that whatever else the machine does falls on all of
-// them alike; the ratio is that of the medians.
+// Trials of different peers alternate, so that other load of the machine affects all of them; the
+// ratio is that of the medians.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -124,7 +125,7 @@ const total =
 for (let round = 0; round < plan.trials; round++) {
   for (const workload of workloads) {
     const runners = peers.filter((peer) => canRun(peer, workload));
-    // Each round starts with another peer, so that none always follows the same one.
+    // Each round starts with another peer, so that no peer always follows the same one.
     for (let n = 0; n < runners.length; n++) {
       const peer = runners[(n + round) % runners.length];
       progress(`[${trials.length + 1}/${total}] ${workload.name}: ${peer.title}`);

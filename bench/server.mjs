@@ -1,5 +1,5 @@
-// `node bench/server.mjs`: our server beside Deno's own, denokv, with the same client, over
-// loopback, each on a file of its own that syncs every commit; in turns, printed as ratios.
+// `node bench/server.mjs`: openkv's server compared with Deno's server denokv, with the same
+// client, over loopback, each on its own file that syncs every commit; in turns, printed as ratios.
 //
 //   --seconds S      of each measurement (default 3)
 //   --rounds N       (default 3); a figure is the median
@@ -7,10 +7,10 @@
 //   --only NAMES     of: reads, commits, watch, idle; by commas
 //   --alone          our server only
 //
-// The client is openkv's, which sends reads of one moment together. With Deno's own client, which
-// sends each alone: deno run -A --unstable-kv bench/server.mjs
+// The client is openkv's, which sends concurrent reads together. With Deno's client, which sends
+// each separately: deno run -A --unstable-kv bench/server.mjs
 //
-// denokv is the binary that DENOKV names, else it is compiled once, which takes minutes.
+// denokv is the binary at DENOKV; without it, it is compiled once, which takes minutes.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ const value = (n) => ({
   ok: true,
 });
 
-/** Operations per second of 64 callers, each of which does one after the other. */
+/** Operations per second of 64 callers, each of which runs one operation after the other. */
 async function rate({ pid }, operation) {
   let [done, stopped] = [0, false];
   const caller = async () => {
@@ -177,7 +177,7 @@ function middle(list) {
   return median(list.map(({ value }) => value));
 }
 
-/** The median with least and most, and the processor time of the server for one operation. */
+/** The median, minimum and maximum, and the server's processor time per operation. */
 function figure(list) {
   const round = (n) => Math.round(n).toLocaleString("en");
   const values = list.map(({ value }) => value);

@@ -1,11 +1,11 @@
-// What a get and a set cost as the database grows: 10 thousand, a million and (with a flag) 10 million
-// keys.
+// Measures the cost of a get and a set as the database grows: 10 thousand, a million and (with a
+// flag) 10 million keys.
 //
 //   node bench/size.mjs [--ten-million] [--sizes 10000,1000000] [--seconds 3]
 //
-// Keys are read and overwritten in a scattered order over the whole database. Beside the rates stand
-// the sizes that explain them: SQLite's page cache is fixed, so a larger file is read through the
-// system's page cache, and a scattered batch of sets dirties about one page per set.
+// Keys are read and overwritten in a scattered order over the whole database. The output includes
+// the sizes that explain the rates: SQLite's page cache is fixed, so a larger file is read through
+// the system's page cache, and a scattered batch of sets changes about one page per set.
 
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";

@@ -16,5 +16,5 @@ const store = await open(join(directory, "bench.sqlite3"), { large: family === "
 const result = await workloads[kind][name](store, window);
 await store.close();
 console.log(JSON.stringify(result));
-// A peer's leftover timers must not hold the run up.
+// Timers that a peer has left must not delay the run.
 process.exit(0);

@@ -1,4 +1,4 @@
-// Duty: build the Rust addon and put it, with its loader, into dist/native/.
+// Duty: builds the Rust addon and copies it, with its loader, to dist/native/.
 //
 //   node scripts/build-addon.mjs [--target <rust triple>] [--profile <cargo profile>] [--zig]
 //
@@ -73,12 +73,12 @@ function hostTarget() {
 
 /** Runs cargo and returns the path of the library it reports. */
 function compile(triple, cross, profile, zig) {
-  // `cargo rustc --crate-type cdylib`, because cargo turns link-time optimisation off for a
-  // library that is built as cdylib and rlib at once.
+  // `cargo rustc --crate-type cdylib`, because cargo disables link-time optimisation for a library
+  // that is built as cdylib and rlib together.
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--profile", profile];
   args.push("--message-format", "json-render-diagnostics");
   if (process.env.CI) {
-    // What is tested and released is what the lock file says; at a desk cargo may mend it.
+    // Tests and releases use the versions of the lock file; in a local build cargo may update it.
     args.push("--locked");
   }
   if (cross) {
@@ -104,36 +104,36 @@ function environment(triple, profile) {
   const env = { ...process.env };
   const flags = (env.RUSTFLAGS ?? "").split(" ").filter((flag) => flag !== "");
   if (triple.endsWith("-musl")) {
-    // A shared library that Node loads has to use the C library that Node uses.
+    // A shared library must use the same C library as the Node process that loads it.
     flags.push("-C", "target-feature=-crt-static");
   }
   if (profile !== EDIT_PROFILE) {
     const remapped = machineFolders().map(([from, to]) => [from, to].join("="));
     flags.push(...remapped.map((pair) => `--remap-path-prefix=${pair}`));
-    // What build scripts compile as C has the same paths in its messages.
+    // C code that build scripts compile has the same paths in its messages.
     env.CFLAGS = [env.CFLAGS, ...remapped.map((pair) => `-ffile-prefix-map=${pair}`)]
       .join(" ")
       .trim();
     if (process.platform === "win32") delete env.CFLAGS;
   }
-  // Unlike RUSTFLAGS it takes folders with a space in their names.
+  // Unlike RUSTFLAGS, this permits spaces in folder names.
   env.CARGO_ENCODED_RUSTFLAGS = flags.join("\x1f");
   delete env.RUSTFLAGS;
   return env;
 }
 
-/** Folders of this machine whose names rustc would write into messages, and what it writes instead. */
+/** Folders of this machine that rustc would write into messages, and their replacements. */
 function machineFolders() {
   const cargo = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
   const sources = join(cargo, "registry", "src");
-  // The folder's name has the registry's in it; it exists once the sources are there.
+  // The name of this folder depends on the registry; it exists once the sources are fetched.
   spawnSync("cargo", ["fetch", "--locked"], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
   const registries = existsSync(sources) ? readdirSync(sources) : [];
   return [
     [homedir(), "home"],
     [cargo, "cargo"],
     [root, "openkv"],
-    // The last prefix that fits is the one that counts.
+    // The last matching prefix is used.
     ...registries.map((registry) => [join(sources, registry), "crates"]),
   ];
 }
@@ -166,7 +166,10 @@ function libraryIn(messages) {
   return fail("cargo built the addon but did not say where it is.");
 }
 
-/** Copies when the bytes differ, by renaming: a running process keeps the file it has mapped. */
+/**
+ * Copies a file if its bytes differ, by renaming: a running process keeps the file that it has
+ * mapped.
+ */
 function place(from, to) {
   if (sameBytes(from, to)) {
     return;

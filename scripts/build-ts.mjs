@@ -1,5 +1,5 @@
-// Duty: compile js/ to dist/ as CommonJS, and what js/index.ts needs of it to dist/esm/ as the ES
-// modules that bundlers take; and drop what an earlier compilation left there of deleted sources.
+// Duty: compiles js/ to dist/ as CommonJS, and js/index.ts with its imports to dist/esm/ as ES
+// modules for bundlers; deletes compiled files whose sources are gone.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -34,7 +34,10 @@ function compile(project) {
   }
 }
 
-/** Makes ES modules of what the compiler wrote to dist/esm/: their mark, full paths, their loader. */
+/**
+ * Turns the compiler's output in dist/esm/ into ES modules: adds their package.json, full paths,
+ * their loader.
+ */
 function finishModules() {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const loader = readFileSync(join(root, "scripts", "native-loader.mjs"), "utf8");
@@ -49,7 +52,7 @@ function finishModules() {
   }
 }
 
-/** Deletes every compiled file that has no source any more; the loader in dist/native/ is the addon's. */
+/** Deletes every compiled file without a source, except the addon's loader in dist/native/. */
 function dropOrphans(compiled, sources) {
   for (const entry of readdirSync(compiled, { withFileTypes: true })) {
     const path = join(compiled, entry.name);

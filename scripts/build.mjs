@@ -1,4 +1,4 @@
-// Duty: build everything that a clone needs to run: the addon, then the TypeScript.
+// Duty: builds everything that a clone needs to run: the addon, then the TypeScript.
 //
 //   node scripts/build.mjs [--profile <cargo profile>]
 //

@@ -1,4 +1,4 @@
-// Duty: the one command that equals CI (`npm run ci`, and what .ci/run runs).
+// Duty: runs all CI checks (`npm run ci`).
 //
 //   npm run ci                           everything
 //   npm run ci -- --only types,clippy    some steps, by name, whatever they need having been done
@@ -21,14 +21,14 @@ const MINUTE_MS = 60_000;
 /** The whole run's hang guard, in minutes. */
 const TOTAL_MINUTES_MAX = 19;
 
-/** How much of the first failure is repeated at the end, in characters. */
+/** Length of the part of the first failure that is repeated at the end, in characters. */
 const REPEATED_CHARS_MAX = 12_000;
 
 const { values } = parseArgs({
   options: {
     only: { type: "string", multiple: true },
     list: { type: "boolean" },
-    // The guards end what hangs; they are no budget, and a busy host must not fail a good change.
+    // The guards only end hanging steps: on a busy host, a correct change must not fail.
     patience: { type: "string", default: "3" },
   },
 });
@@ -84,7 +84,7 @@ async function runLane(lane) {
   }
 }
 
-/** How long a step may take: its own guard, or what is left of the whole run's. */
+/** The time limit of a step: its own guard, or the rest of the total. */
 function guardOf(step) {
   return Math.max(0, Math.min(patience * step.minutes * MINUTE_MS, stopAt - Date.now()));
 }

@@ -1,5 +1,5 @@
-// Duty: the last section of docs/cli.md, every command with its arguments and options, from the
-// program itself. Run it after changing a command:
+// Duty: writes the last section of docs/cli.md, every command with its arguments and options, from
+// the program itself. Run it after changing a command:
 //
 //   node scripts/cli-reference.mjs            write it
 //   node scripts/cli-reference.mjs --check    fail when it differs from what would be written
@@ -35,7 +35,7 @@ export function reference() {
   return parts.filter((part) => part !== "").join("\n");
 }
 
-/** The page with the section as it has to be. */
+/** The page with the generated section. */
 export function written() {
   const text = readFileSync(page, "utf8");
   const start = text.indexOf(HEAD);

@@ -1,4 +1,4 @@
-// Duty: run the coverage-guided fuzz targets for a bounded time, several at once.
+// Duty: runs the coverage-guided fuzz targets for a bounded time, several at once.
 //
 //   npm run fuzz                               every target, 60 s each, two at a time
 //   npm run fuzz -- --seconds 600 cbor key     some targets, longer
@@ -55,7 +55,7 @@ function installCargoFuzz() {
   }
 }
 
-/** Runs a program with our output; ends the process when it fails. */
+/** Runs a program with the output of this process; ends the process if it fails. */
 function inherit(command, args) {
   const { status } = spawnSync(command, args, {
     cwd: root,
@@ -68,7 +68,7 @@ function inherit(command, args) {
   }
 }
 
-/** Runs the targets, `jobs` at a time, and prints each one's end. True when all came through. */
+/** Runs the targets, `jobs` at a time, and prints the result of each. True if all have passed. */
 async function runAll() {
   const waiting = [...targets];
   const failed = [];
@@ -97,7 +97,7 @@ function run(target) {
   });
   let output = "";
   const keep = (chunk) => {
-    // Only the end is ever shown; a long run prints a line for each new input.
+    // Only the end is printed; a long run prints a line for each new input.
     output = (output + chunk).slice(-64_000);
   };
   child.stdout.on("data", keep);
@@ -108,7 +108,7 @@ function run(target) {
   });
 }
 
-/** What libFuzzer says at its end: how many inputs, how fast, how much memory. */
+/** The final figures of libFuzzer: number of inputs, rate, memory. */
 function lastFigures(output) {
   const lines = output.split("\n").filter((line) => /^(Done \d|stat::)/.test(line));
   return lines.map((line) => `  ${line}`).join("\n");

@@ -1,6 +1,6 @@
 "use strict";
-// Duty: load the addon, for CommonJS. Copied to dist/native/binding.js by scripts/build-addon.mjs.
-// js/native/find-addon.ts says what is tried.
+// Duty: loads the addon, for CommonJS. scripts/build-addon.mjs copies it to dist/native/binding.js.
+// js/native/find-addon.ts lists the candidates.
 
 const { findAddon, noPackage } = require("./find-addon.js");
 
@@ -12,9 +12,10 @@ module.exports = findAddon({
 });
 
 /**
- * Every platform package by its literal name: tracers (@vercel/nft) and `bun build --compile` follow
- * those, and take the installed one along. Inside `try`: there a bundler passes over a package that
- * is not installed. __test__/packaging compares the names with scripts/platforms.mjs.
+ * Every platform package by its literal name, because tracers (@vercel/nft) and `bun build
+ * --compile` follow literal names and include the installed package. Inside `try`, a bundler
+ * ignores a package that is not installed. __test__/packaging compares the names with
+ * scripts/platforms.mjs.
  */
 function loadPackage(name, expect) {
   try {

@@ -1,8 +1,8 @@
-// Duty: load the addon, for the ES modules that bundlers take (dist/esm/). Copied to
-// dist/esm/native/load.js by scripts/build-ts.mjs, which fills in the version.
+// Duty: loads the addon, for the ES modules of bundlers (dist/esm/). scripts/build-ts.mjs copies it
+// to dist/esm/native/load.js and fills in the version.
 //
-// A bundler that read a platform package would stop at its binary file, so none is named here: the
-// addon is looked for when the bundle runs. js/native/find-addon.ts says where.
+// A bundler that followed the name of a platform package would fail at its binary file, so the name
+// is not literal here: the addon is located when the bundle runs, by js/native/find-addon.ts.
 
 import { Module } from "node:module";
 import { dirname, join } from "node:path";
@@ -10,7 +10,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { findAddon } from "./find-addon.js";
 
-/** By this way only: webpack replaces what is imported as `createRequire`. */
+/** As a property access, because webpack replaces an imported `createRequire`. */
 const requireFrom = (file) => Module.createRequire(file);
 
 const VERSION = "__OPENKV_VERSION__";
@@ -25,16 +25,16 @@ export function loadBinding() {
   });
 }
 
-/** Where the bundle is: every bundler leaves another of the ways to tell it intact. */
+/** The folders of the bundle. Each bundler preserves another of these ways to find it. */
 function foldersOfBundle() {
   const files = [];
   try {
-    // Not by `typeof`, which webpack answers itself, for ES modules wrongly.
+    // Without `typeof`, which webpack evaluates itself, for ES modules incorrectly.
     files.push(__filename);
   } catch {
-    // An ES module has none.
+    // Not defined in an ES module.
   }
-  // CommonJS has none; webpack puts the path of this file on the machine that bundled.
+  // Not defined in CommonJS; webpack replaces it by the path of this file on the build machine.
   const { url } = import.meta;
   if (typeof url === "string" && url.startsWith("file:")) files.push(fileURLToPath(url));
   if (process.argv[1] !== undefined) files.push(process.argv[1]);

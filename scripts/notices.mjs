@@ -1,10 +1,10 @@
-// Duty: the licences of all that is compiled into the addon of one platform, as one text that
-// travels beside it.
+// Duty: collects the licences of everything compiled into the addon of one platform, as one text
+// that is published beside it.
 //
 //   node scripts/notices.mjs [rust target]     prints the text
 //
-// The list is cargo's own: every crate that the lock file resolves for the target, build scripts
-// and tests aside. A crate without a licence file is named with its licence and its repository.
+// The list is cargo's: every crate that the lock file resolves for the target, except build scripts
+// and tests. A crate without a licence file is listed with its licence and its repository.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
@@ -18,11 +18,11 @@ export const NOTICES_FILE = "THIRD-PARTY-NOTICES.txt";
 
 const METADATA_BYTES_MAX = 256 * 1024 * 1024;
 
-/** Parts of the addon that are no crates of their own. */
+/** Parts of the addon that are not separate crates. */
 const BESIDE_CRATES = `SQLite (compiled into libsqlite3-sys) is in the public domain: https://sqlite.org/copyright.html
 The standard library of Rust is licensed under MIT or Apache-2.0: https://github.com/rust-lang/rust`;
 
-/** The notices for an addon that is built for `target`. */
+/** The notices of an addon for `target`. */
 export function notices(target) {
   const crates = linkedCrates(target);
   const byText = new Map();
@@ -77,7 +77,7 @@ function metadata(target) {
   return JSON.parse(stdout);
 }
 
-/** Of a crate that may be had under MIT's licence, that text alone. */
+/** For a crate that is available under the MIT licence, only that text. */
 function licenceTexts({ license, manifest_path: manifest }) {
   const folder = dirname(manifest);
   const files = readdirSync(folder, { withFileTypes: true });

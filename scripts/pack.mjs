@@ -1,5 +1,5 @@
-// Duty: make the tarballs that are published: openkv itself, and a platform package for every
-// addon at hand.
+// Duty: creates the tarballs to publish: openkv itself, and a platform package for every available
+// addon.
 //
 //   node scripts/pack.mjs [--out <dir>] [--addons <dir>] [--all]
 //
@@ -25,7 +25,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
  * Packs into `out` and returns one `{ name, file, bytes, unpackedBytes, files }` for each tarball,
- * the platform packages first: they have to be published before the package that names them.
+ * the platform packages first: they must be published before the package that depends on them.
  */
 export function pack({ out, addons = join(root, "dist", "native"), all = false }) {
   const missing = platforms.filter((platform) => !existsSync(join(addons, addonFile(platform))));
@@ -75,7 +75,7 @@ function stageMain(staging) {
 function npmPack(folder, out) {
   const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", resolve(out)];
   const [{ name, filename, files, unpackedSize }] = npm(folder, args);
-  // npm's own answer for a scoped package names a file that it has not written.
+  // For a scoped package, npm reports another file name than the one that it writes.
   const file = join(resolve(out), filename.replace("@", "").replace("/", "-"));
   const paths = files.map((entry) => entry.path).sort();
   return { name, file, bytes: statSync(file).size, unpackedBytes: unpackedSize, files: paths };

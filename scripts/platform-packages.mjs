@@ -1,5 +1,5 @@
-// Duty: write the manifests and README files of the platform packages under npm/ from the table in
-// platforms.mjs and the root manifest's version. Run it after changing either:
+// Duty: writes the manifests and README files of the platform packages in npm/, from the table in
+// platforms.mjs and the version in the root manifest. Run it after changing either:
 //
 //   node scripts/platform-packages.mjs            write them
 //   node scripts/platform-packages.mjs --check    fail when one differs from what would be written
@@ -12,7 +12,7 @@ import { addonFile, packageName, platforms } from "./platforms.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Every file of every platform package but the addon itself, by its path below npm/. */
+/** Every file of every platform package except the addon, by its path in npm/. */
 export function platformFiles() {
   const main = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const files = new Map();

@@ -1,5 +1,5 @@
-// Duty: the one table of platforms that openkv is built and published for.
-// The build, the packer, the loader's tests and the release workflow's check all read it.
+// Duty: the only table of platforms for which openkv is built and published. The build, the packer,
+// the loader's tests and the check of the release workflow read it.
 
 /** npm scope of the platform packages: `@openkv/linux-x64-gnu` and so on. */
 export const PLATFORM_SCOPE = "@openkv";
@@ -43,7 +43,7 @@ export const addonFile = (platform) => `openkv.${platform.name}.node`;
 /** The platform package's name for a platform. */
 export const packageName = (platform) => `${PLATFORM_SCOPE}/${platform.name}`;
 
-/** The platform that a Rust target triple names. Throws for one that openkv is not built for. */
+/** The platform of a Rust target triple. Throws for a platform for which openkv is not built. */
 export function platformOfTarget(rust) {
   const found = platforms.find((platform) => platform.rust === rust);
   if (found === undefined) {

@@ -1,10 +1,10 @@
-// Duty: publish what scripts/pack.mjs packed, the platform packages first, with provenance.
+// Duty: publishes the tarballs of scripts/pack.mjs, the platform packages first, with provenance.
 // Meant for .github/workflows/release.yml.
 //
 //   node scripts/publish.mjs --from <dir> [--dry-run]
 //
-// A version that is already on the registry is left alone, so that a release that broke off in the
-// middle can be run again. A prerelease (1.2.3-rc.1) gets the tag "next" instead of "latest".
+// Skips versions that the registry already has, so that an interrupted release can be run again. A
+// prerelease (1.2.3-rc.1) gets the tag "next" instead of "latest".
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ if (values.from === undefined) {
   fail("--from <dir> must name the folder with the tarballs");
 }
 
-// openkv comes last: nobody may be able to install it before the addons that it names.
+// openkv comes last: its platform packages must exist before a user can install it.
 const names = [...platforms.map(packageName), "openkv"];
 const releases = names.map((name) => ({ name, file: tarball(name) }));
 for (const { file } of releases) {

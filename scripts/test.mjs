@@ -1,4 +1,4 @@
-// Duty: what `npm test` does: build what is out of date, then run every Node test.
+// Duty: `npm test`: builds what is out of date, then runs every Node test.
 //
 //   npm test                  all of them
 //   npm test -- api codec     those whose path below __test__/ starts with one of the words

@@ -1,6 +1,5 @@
-// better-sqlite3 as a careful programmer would use it by hand as a store of objects: one table, prepared
-// statements, values through node:v8. It keeps no versionstamps, expiry or change feed, and answers
-// without promises.
+// better-sqlite3, used directly as a store of objects: one table, prepared statements, values
+// through node:v8. It has no versionstamps, expiry or change feed, and no promises.
 //
 // The pragmas are set by name because its build defaults differ (WAL_SYNCHRONOUS=1 does not sync a
 // commit). Where two ways of asking exist, the one that measured faster is used: `all()` for a list

@@ -6,7 +6,7 @@ import { populate, populateSync } from "../populate.mjs";
 
 const IN_FLIGHT = 500;
 const MANY = 10;
-/** Operations between two looks at the clock. */
+/** Operations between two reads of the clock. */
 const ROUND = 100;
 
 export const kv = {

@@ -1,5 +1,5 @@
-// What a thousand watches, or change feeds, that nothing happens to cost a server: resident memory
-// and processor time, read from Linux's /proc.
+// Measures what a thousand idle watches, or change feeds, cost a server: resident memory and
+// processor time, read from Linux's /proc.
 
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
@@ -8,15 +8,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const CONNECTIONS = 20;
 const SECONDS = 10;
-/** How a clock tick of /proc translates: Linux has 100 a second everywhere. */
+/** Duration of a clock tick in /proc; Linux has 100 ticks per second on all systems. */
 const TICK_MS = 10;
-/** Of the key "a"; of what is between "a" and "b". */
+/** The key "a"; the keys between "a" and "b". */
 const KINDS = {
   watches: { path: "watch", body: Buffer.from("0a050a03026100", "hex") },
   feeds: { path: "openkv/feed", body: Buffer.from("0003000000026100" + "03000000026200", "hex") },
 };
 
-/** Opens so many of a kind, waits, and answers a line of text, and the numbers in it. */
+/** Opens `count` watches or feeds, waits, and returns a line of text and its numbers. */
 export async function idleWatches({ url, pid, accessToken }, kind = "watches", count = 1000) {
   if (!existsSync("/proc/self/status")) return { text: "idle watches are measured on Linux only" };
   const answer = await fetch(url, {
@@ -61,7 +61,7 @@ function residentMb(pid) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
 }
 
-/** Processor time that a process has used so far; 0 where nothing tells. */
+/** The processor time that a process has used; 0 if unknown. */
 export function processorMs(pid) {
   if (!existsSync("/proc/self/stat")) return 0;
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");

@@ -4,7 +4,7 @@ import { expect, key, LARGE_POPULATION, largeValue, order } from "../data.mjs";
 import { rate, rateSync } from "../measure.mjs";
 import { populate, populateSync } from "../populate.mjs";
 
-/** Operations between two looks at the clock. */
+/** Operations between two reads of the clock. */
 const ROUND = 10;
 /** Writes per commit while filling: 16 × 24 KB stays under the 800 KiB of one commit. */
 const FILL = { value: largeValue, batch: 16 };

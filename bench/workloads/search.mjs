@@ -1,6 +1,6 @@
-// Full-text search over 100,000 documents of 50 words: how fast they are indexed (written into an
-// index, and built over entries that are there) and how long a query of two terms takes. Run by
-// itself, since no peer has the like: node bench/workloads/search.mjs [directory]
+// Full-text search over 100,000 documents of 50 words: the rate of indexing (writing into an index,
+// and building it over existing entries) and the latency of a query of two terms. Run separately,
+// because no peer has full-text search: node bench/workloads/search.mjs [directory]
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const INDEXED_TARGET = 10_000;
 const QUERY_P50_TARGET_MS = 5;
 
 /** Numbers that are the same in every run. */
-function dice(seed) {
+function randomNumbers(seed) {
   let state = seed;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -28,11 +28,11 @@ function dice(seed) {
   };
 }
 
-/** Frequent words are much more frequent than rare ones, as in texts. */
+/** Frequent words are much more frequent than rare ones, as in real texts. */
 const word = (random) => `w${Math.floor(VOCABULARY ** random()).toString(36)}`;
 
 function documents() {
-  const random = dice(1);
+  const random = randomNumbers(1);
   return Array.from({ length: DOCUMENTS }, () =>
     Array.from({ length: WORDS }, () => word(random)).join(" "),
   );
@@ -79,10 +79,10 @@ async function run(directory) {
   rate = perSecond(start);
   print("documents indexed, 500 writes in flight", rate, "/s", rate / INDEXED_TARGET);
 
-  const random = dice(2);
+  const random = randomNumbers(2);
   const times = [];
   for (let i = 0; i < QUERIES; i++) {
-    // Two words of one document, so that there is something to be found.
+    // Two words of the same document, so that the query has a result.
     const words = texts[Math.floor(random() * DOCUMENTS)].split(" ");
     const pick = () => words[Math.floor(random() * WORDS)];
     const query = `${pick()} ${pick()}`;

@@ -6,7 +6,7 @@ import { rate, rateSync } from "../measure.mjs";
 import { populate, populateSync } from "../populate.mjs";
 
 const IN_FLIGHT = 500;
-/** Operations between two looks at the clock. */
+/** Operations between two reads of the clock. */
 const ROUND = 20;
 
 export const kv = {
@@ -53,7 +53,7 @@ export const sync = {
     });
   },
 
-  /** What a synchronous store has instead of sets in flight: 500 in one transaction. */
+  /** The equivalent of concurrent sets for a synchronous store: 500 in one transaction. */
   "set-500"(store, window) {
     populateSync(store, POPULATION);
     const next = order(POPULATION);

@@ -1,15 +1,15 @@
-// Duty: run one step as a child process: collect its output, end it when its time is up.
+// Duty: runs one step as a child process: collects its output, and ends it when its time is over.
 
 import { spawn } from "node:child_process";
 
-/** How long a step that was told to end may take before it is killed. */
+/** Time for a step to end before it is killed. */
 const GRACE_MS = 5_000;
 
 const running = new Set();
 
 /**
- * Runs a step and answers `{ ok, end, output, seconds }`, where `end` says in a word how it ended.
- * Ends the step after `guardMs`. Never rejects.
+ * Runs a step and returns `{ ok, end, output, seconds }`, where `end` describes in a word how it
+ * ended. Ends the step after `guardMs`. Never rejects.
  */
 export async function runStep(step, root, guardMs) {
   const started = Date.now();
@@ -23,7 +23,7 @@ export async function runStep(step, root, guardMs) {
     cwd: root,
     env: { ...process.env, CARGO_TERM_COLOR: "never", NO_COLOR: "1" },
     stdio: ["ignore", "pipe", "pipe"],
-    // A group of its own, so that what the step starts ends with it.
+    // A process group of its own, so that all processes of the step end together.
     detached: !windows,
     shell: windows,
   });
@@ -50,7 +50,7 @@ export async function runStep(step, root, guardMs) {
   return { ok: code === 0 && !timedOut, end: how, output, seconds: seconds() };
 }
 
-/** Ends every step that is running, with all that it started. */
+/** Ends every running step with all of its processes. */
 export function endAll() {
   for (const child of running) {
     end(child);

@@ -1,9 +1,9 @@
-// Duty: the table of what CI checks: every step's name, command, lane and hang guard.
+// Duty: the table of CI steps: the name, command, lane and hang guard of each.
 //
-// The lane "first" runs before the others. Two lanes run side by side, each one step at a time: "rust"
-// compiles and checks, "node" builds the addon and uses it. No step of one lane waits for the other.
-// What a step needs before it is in `needs`; a step whose need failed is reported as not run, which
-// fails the whole.
+// The lane "first" runs before the others. Then two lanes run in parallel, each one step at a time:
+// "rust" compiles and checks, "node" builds the addon and uses it. No step of one lane waits for
+// the other. `needs` names the steps that must succeed first; a step whose need failed is reported
+// as not run, which fails the whole run.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -75,7 +75,7 @@ function step(lane, name, command, { needs = [], minutes = STEP_MINUTES_MAX } = 
   return { lane, name, command, needs, minutes };
 }
 
-/** `npm ci` in a folder, or null when what is installed is what the lock file says. */
+/** `npm ci` in a folder, or null if the installed packages match the lock file. */
 function npmCi(root, folder) {
   const changed = (...path) =>
     statSync(join(root, folder, ...path), { throwIfNoEntry: false })?.mtimeMs;
@@ -84,8 +84,8 @@ function npmCi(root, folder) {
   if (locked !== undefined && installed !== undefined && installed >= locked) {
     return null;
   }
-  // Without scripts: building is a step of its own, so that its time and its failure carry its own
-  // name, and Bun and Deno are run from the files that their packages bring.
+  // Without scripts: building is a separate step with its own time and failure, and Bun and Deno
+  // run from the files in their packages.
   return ["npm", "ci", "--ignore-scripts", "--prefix", folder];
 }
 
