@@ -4,9 +4,11 @@
 //! [`Limits`] are the bounds of a handle. The default is Deno KV's, so that the same code runs on
 //! Deno; the other set is "wide". JavaScript reads these numbers from the binding.
 
+mod postgres;
 mod queue;
 mod remote;
 
+pub use postgres::*;
 pub use queue::*;
 pub use remote::*;
 
@@ -539,28 +541,3 @@ pub const METRIC_DIGITS: u8 = 2;
 
 /// Queues whose messages are counted for metrics, the first ones by name.
 pub const METRIC_QUEUES_MAX: usize = 1000;
-
-/// Most connections of a process to one PostgreSQL server, however many databases it has there.
-pub const POSTGRES_CONNECTIONS_MAX: usize = 8;
-
-/// Most entries of a page that the PostgreSQL engine fetches.
-pub const POSTGRES_PAGE_ROWS_MAX: i64 = 256;
-
-/// Changes of a page that the PostgreSQL engine fetches for a feed.
-pub const POSTGRES_FEED_PAGE_ROWS: i64 = 256;
-
-/// Longest time to find out whether a commit has happened whose connection was lost, in ms.
-pub const POSTGRES_RESOLVE_MS_MAX: u64 = 10_000;
-
-/// Time between two looks for commits of other processes, in ms, while there are some.
-pub const POSTGRES_POLL_BUSY_MS: u64 = 10;
-
-/// Time between two looks for commits of other processes, in ms, while there are none.
-pub const POSTGRES_POLL_IDLE_MS: u64 = 100;
-
-/// How long after the last commit of another process the looks stay frequent, in ms.
-pub const POSTGRES_POLL_IDLE_AFTER_MS: u64 = 1000;
-
-/// Longest time that a transaction on PostgreSQL waits for its process between its two trips, in ms.
-/// Then the server ends it, so that the processes behind it go on.
-pub const POSTGRES_IDLE_MS_MAX: u64 = 800;

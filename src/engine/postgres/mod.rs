@@ -15,6 +15,7 @@ mod message_changes;
 mod messages;
 mod pages;
 mod pool;
+mod pooler;
 mod prefetch;
 mod queues;
 mod reader;
@@ -36,7 +37,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::{Backup, Engine, ExternalWatch, GoesOn, Maintenance};
-use crate::model::{Env, Error, Kind, Result};
+use crate::model::{Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result};
 use pool::Pool;
 pub use reader::PostgresReader;
 pub use schema::TABLES;
@@ -93,6 +94,7 @@ impl PostgresEngine {
         time: Time,
     ) -> Result<Self> {
         let pool = Pool::of(server);
+        pool.check()?;
         let mut lent = pool.lend(Instant::now() + busy)?;
         schema::prepare(&mut lent.session, readonly)?;
         let db = schema::database(&mut lent.session, name, readonly)?;
@@ -127,8 +129,11 @@ impl Shared {
         answer
     }
 
-    fn new_batch(&self) -> Uuid {
-        Uuid::from_u64_pair(self.batches.0, self.batches.1.fetch_add(1, Ordering::Relaxed))
+    /// The name of a batch, and whether its transaction trims the log.
+    fn new_batch(&self) -> (Uuid, bool) {
+        let number = self.batches.1.fetch_add(1, Ordering::Relaxed);
+        let trims = number % POSTGRES_LOG_TRIM_BATCHES == POSTGRES_LOG_TRIM_BATCHES - 1;
+        (Uuid::from_u64_pair(self.batches.0, number), trims)
     }
 
     /// Notes a commit of this process. One that follows a commit which this process has not seen

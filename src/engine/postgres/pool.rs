@@ -1,11 +1,13 @@
 //! The connections of this process to one server, shared by all of its databases there.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::pooler;
 use super::session::Session;
 use super::url::Server;
 use crate::model::{Error, Kind, POSTGRES_CONNECTIONS_MAX, Result};
@@ -17,6 +19,8 @@ pub(super) struct Pool {
     server: Server,
     sessions: Mutex<Sessions>,
     returned: Condvar,
+    /// Whether the way to the server is known to be direct.
+    checked: AtomicBool,
 }
 
 #[derive(Default)]
@@ -38,9 +42,22 @@ impl Pool {
             server: server.clone(),
             sessions: Mutex::default(),
             returned: Condvar::new(),
+            checked: AtomicBool::new(false),
         });
         pools.insert(server.identity().to_owned(), Arc::downgrade(&pool));
         pool
+    }
+
+    /// Checks once that connections reach the server itself.
+    ///
+    /// # Errors
+    /// As [`pooler::refuse`].
+    pub(super) fn check(&self) -> Result<()> {
+        if !self.checked.load(Ordering::Relaxed) {
+            pooler::refuse(&self.server)?;
+            self.checked.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Lends a connection. Waits for one until the deadline.

@@ -50,7 +50,8 @@ CREATE TABLE openkv.expiries (
 );
 CREATE INDEX expiries_order ON openkv.expiries (db, at_ms, k);
 CREATE TABLE openkv.log (
-  db int8 NOT NULL, version int8 NOT NULL, epoch int8 NOT NULL, batch bytea NOT NULL,
+  db int8 NOT NULL, version int8 NOT NULL, epoch int8 NOT NULL, at_ms int8 NOT NULL,
+  batch bytea NOT NULL,
   PRIMARY KEY (db, version)
 );
 CREATE TABLE openkv.changes (
@@ -90,7 +91,8 @@ pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
     let row = session.query((
         "SELECT current_setting('server_version_num')::int4, version(), \
          to_regclass('openkv.format')::text, to_regnamespace('openkv')::text, \
-         pg_is_in_recovery()",
+         pg_is_in_recovery(), current_setting('fsync'), \
+         current_setting('synchronous_standby_names')",
         vec![],
     ))?;
     let row = row.first().ok_or_else(|| Error::internal("no answer about the server"))?;
@@ -104,6 +106,7 @@ pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
         let why = "the server is a standby: connect to the primary, or open with readonly: true";
         return Err(Error::new(Kind::Denied, why));
     }
+    warn_of_settings(row.get(5), row.get(6));
     match (row.get::<_, Option<String>>(2), row.get::<_, Option<String>>(3)) {
         (Some(_), _) => check_format(session),
         (None, Some(_)) => {
@@ -112,6 +115,19 @@ pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
             Err(Error::corrupt(why))
         }
         (None, None) => create(session),
+    }
+}
+
+/// Settings with which a crash or the loss of the primary loses commits.
+fn warn_of_settings(fsync: &str, standbys: &str) {
+    if fsync != "on" {
+        tracing::warn!("PostgreSQL runs with fsync = {fsync}: a crash can lose or damage commits");
+    }
+    if standbys.is_empty() {
+        tracing::warn!(
+            "PostgreSQL has no synchronous standby (synchronous_standby_names is empty): the loss \
+             of its machine can lose commits"
+        );
     }
 }
 

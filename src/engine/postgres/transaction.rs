@@ -18,7 +18,8 @@ use super::session::{Call, Value};
 use crate::commit::{EntryTable, MessageTable, Transaction, Work};
 use crate::engine::feed::Extent;
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind, Renewal, Result, Settlement,
+    BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind, POSTGRES_LOG_KEPT_MS,
+    POSTGRES_LOG_TRIM_ROWS, Renewal, Result, Settlement,
 };
 
 const BEGIN: &str = "BEGIN";
@@ -26,7 +27,11 @@ const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
 const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
-const LOG: &str = "INSERT INTO openkv.log (db, version, epoch, batch) VALUES ($1, $2, $3, $4)";
+const LOG: &str =
+    "INSERT INTO openkv.log (db, version, epoch, batch, at_ms) VALUES ($1, $2, $3, $4, $5)";
+const TRIM_LOG: &str = "\
+DELETE FROM openkv.log AS l USING (SELECT version FROM openkv.log WHERE db = $1 \
+ORDER BY version LIMIT $2) AS old WHERE l.db = $1 AND l.version = old.version AND l.at_ms < $3";
 const LOGGED: &str = "SELECT 1 FROM openkv.log WHERE db = $1 AND version = $2 AND batch = $3";
 
 /// What a transaction is for.
@@ -152,11 +157,12 @@ impl OpenTransaction {
         Ok(Self { link, db, row, entries, messages, feed, waited, next })
     }
 
-    /// Commits, or ends a transaction that has changed nothing.
+    /// Commits, or ends a transaction that has changed nothing. `trims`: also deletes old rows of the
+    /// log.
     ///
     /// # Errors
     /// Nothing was done.
-    pub(super) fn commit(self, batch: Uuid) -> Result<Ended> {
+    pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
         let Self { link, db, row, mut entries, mut messages, feed, next, .. } = self;
         let uuid = entries.uuid();
         let (changed, sent) = (entries.take_changes(), messages.take_changes());
@@ -173,6 +179,7 @@ impl OpenTransaction {
         let uuid = uuid.map(Uuid::into_bytes);
         let uuid = uuid.as_ref().map(<[u8; 16]>::as_slice);
         let numbers = extent_numbers(&extent);
+        let log_from_ms = row.now_ms - POSTGRES_LOG_KEPT_MS;
         let batch_bytes = batch.as_bytes().as_slice();
         let end = if idle { ROLLBACK } else { COMMIT };
         if !idle {
@@ -182,7 +189,10 @@ impl OpenTransaction {
             values.extend(numbers.iter().map(|number| number as &Value<'_>));
             calls.insert(0, (FENCE, values));
             if committed {
-                calls.push((LOG, vec![&db, &next, &row.epoch, &batch_bytes]));
+                calls.push((LOG, vec![&db, &next, &row.epoch, &batch_bytes, &row.now_ms]));
+            }
+            if trims {
+                calls.push((TRIM_LOG, vec![&db, &POSTGRES_LOG_TRIM_ROWS, &log_from_ms]));
             }
         }
         calls.push((end, vec![]));

@@ -67,7 +67,8 @@ impl PostgresWriter {
     /// Commits, and finds out what became of it when the connection is lost meanwhile.
     fn commit(&self, open: OpenTransaction) -> Result<()> {
         let (before, after) = (open.row.version.cast_unsigned(), open.version());
-        match open.commit(self.shared.new_batch())? {
+        let (batch, trims) = self.shared.new_batch();
+        match open.commit(batch, trims)? {
             Ended::Committed => {}
             Ended::Unknown(unknown) => self.resolve(&unknown)?,
         }

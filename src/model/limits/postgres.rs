@@ -1,0 +1,36 @@
+//! Bounds of databases on PostgreSQL.
+
+/// Most connections of a process to one PostgreSQL server, however many databases it has there.
+pub const POSTGRES_CONNECTIONS_MAX: usize = 8;
+
+/// Most entries of a page that the PostgreSQL engine fetches.
+pub const POSTGRES_PAGE_ROWS_MAX: i64 = 256;
+
+/// Changes of a page that the PostgreSQL engine fetches for a feed.
+pub const POSTGRES_FEED_PAGE_ROWS: i64 = 256;
+
+/// Longest time to find out whether a commit has happened whose connection was lost, in ms.
+pub const POSTGRES_RESOLVE_MS_MAX: u64 = 10_000;
+
+/// Time between two looks for commits of other processes, in ms, while there are some.
+pub const POSTGRES_POLL_BUSY_MS: u64 = 10;
+
+/// Time between two looks for commits of other processes, in ms, while there are none.
+pub const POSTGRES_POLL_IDLE_MS: u64 = 100;
+
+/// How long after the last commit of another process the looks stay frequent, in ms.
+pub const POSTGRES_POLL_IDLE_AFTER_MS: u64 = 1000;
+
+/// Longest time that a transaction on PostgreSQL waits for its process between its two trips, in ms.
+/// Then the server ends it, so that the processes behind it go on.
+pub const POSTGRES_IDLE_MS_MAX: u64 = 800;
+
+/// How long the PostgreSQL engine keeps the ids of batches, in ms: far longer than a process needs to
+/// find out whether its batch has happened.
+pub const POSTGRES_LOG_KEPT_MS: i64 = 600_000;
+
+/// The PostgreSQL engine trims the ids of old batches in one of so many batches.
+pub const POSTGRES_LOG_TRIM_BATCHES: u64 = 256;
+
+/// Most ids of old batches that one transaction deletes.
+pub const POSTGRES_LOG_TRIM_ROWS: i64 = 1024;
