@@ -24,6 +24,7 @@ mod leftover;
 #[cfg(unix)]
 mod locks;
 mod log_length;
+mod log_mover;
 mod measure;
 mod messages;
 mod reader;

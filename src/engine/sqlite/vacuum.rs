@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::errors::failure;
-use super::interrupt::interrupted_unless;
+use super::interrupt::interruptible;
+use super::log_mover::LogMover;
 use crate::engine::{GoesOn, Vacuumed};
-use crate::model::{Kind, Result};
+use crate::model::{Error, Kind, Result};
 
 /// Pause before another attempt while another process has a transaction.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -20,9 +21,19 @@ pub(super) fn vacuum(
     goes_on: &GoesOn,
 ) -> Result<Vacuumed> {
     let before_bytes = bytes(connection)?;
-    interrupted_unless(connection, goes_on, |connection| {
-        written_anew(connection, deadline, goes_on)
-    })?;
+    if !goes_on() {
+        return Err(Error::closed());
+    }
+    // Without it the log is moved later.
+    let mover = LogMover::start(connection).unwrap_or_else(|error| {
+        tracing::debug!(%error, "starting to move the log of a vacuum");
+        None
+    });
+    let asked = mover.as_ref().map_or_else(|| goes_on.clone(), |mover| mover.asked_with(goes_on));
+    let done =
+        interruptible(connection, &asked, |connection| written_anew(connection, deadline, goes_on));
+    drop((asked, mover));
+    done.map_err(|error| if goes_on() { error } else { Error::closed() })?;
     // The file shrinks once the log is moved into it. If readers prevent that now, a later
     // checkpoint does it.
     let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

@@ -26,6 +26,8 @@ pub(super) struct WalIndex(*const AtomicU64);
 
 // SAFETY: the mapping is shared memory, which this type only reads, with atomic loads.
 unsafe impl Send for WalIndex {}
+// SAFETY: as above.
+unsafe impl Sync for WalIndex {}
 
 impl WalIndex {
     /// The mapping of a connection that has read in WAL mode; `None` if there is none (a database
