@@ -173,26 +173,6 @@ impl Snapshot for MemorySnapshot<'_> {
         Ok(found.map(|row| row.expire_at_ms))
     }
 
-    fn scan(
-        &mut self,
-        start: &[u8],
-        end: &[u8],
-        reverse: bool,
-        visit: &mut dyn FnMut(Row<'_>) -> bool,
-    ) -> Result<()> {
-        if start >= end {
-            return Ok(());
-        }
-        let bounds = (Bound::Included(start), Bound::Excluded(end));
-        let mut range = self.tables.rows.range::<[u8], _>(bounds);
-        while let Some((key, row)) = if reverse { range.next_back() } else { range.next() } {
-            if alive(row, self.now_ms) && !visit(seen(key.as_bytes(), row)) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
         Ok(self.tables.messages.stats(queue, self.now_ms))
     }

@@ -201,7 +201,10 @@ pub trait Snapshot: Finder {
         end: &[u8],
         reverse: bool,
         visit: &mut dyn FnMut(Row<'_>) -> bool,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let walk = Walk { start, end, reverse, values: true };
+        self.walk(walk, &mut |seen| if visit(seen.row) { Step::Next } else { Step::Stop })
+    }
 
     /// The size of the database.
     ///

@@ -6,7 +6,7 @@ use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::values::{encoding, shown};
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
-use crate::model::{Change, Encoding, Error, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
+use crate::model::{Change, Encoding, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
 
 /// The encoding id of a removal.
 const REMOVED: i64 = 0;
@@ -230,9 +230,7 @@ impl FeedReader {
 impl FeedLog for &mut FeedReader {
     fn state(&mut self) -> Result<FeedState> {
         let mut run = self.state.run();
-        if !run.step()? {
-            return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
-        }
+        run.row("the commit counter")?;
         let number = |at| run.column_int(at).cast_unsigned();
         let version = number(0);
         let on = !run.column_is_null(2);
@@ -270,11 +268,7 @@ impl FeedLog for &mut FeedReader {
                     visit(logged(Some((encoding, &value))))
                 } else {
                     let mut side = self.spilled.run().int(1, row.column_int(0));
-                    if !side.step()? {
-                        return Err(Error::corrupt(
-                            "a value is missing from openkv_spill: the file is damaged",
-                        ));
-                    }
+                    side.row("a value in openkv_spill")?;
                     visit(logged(Some((encoding, side.column_blob(0)))))
                 }
             };

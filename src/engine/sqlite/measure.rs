@@ -8,7 +8,7 @@ use rusqlite::{Connection, ffi};
 use super::statement::Statement;
 use super::values::stamp;
 use crate::engine::Stats;
-use crate::model::{Error, Result};
+use crate::model::Result;
 
 /// The statements of `stats`.
 pub(super) struct Measure {
@@ -34,9 +34,7 @@ impl Measure {
 
     pub(super) fn stats(&mut self) -> Result<Stats> {
         let mut run = self.pages.run();
-        if !run.step()? {
-            return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
-        }
+        run.row("the commit counter")?;
         let number = |at| u64::try_from(run.column_int(at)).unwrap_or(0);
         let (pages, page_bytes, free_pages) = (number(0), number(1), number(2));
         Ok(Stats {

@@ -18,8 +18,7 @@ use super::wal_index::{Header, WalIndex};
 use super::walk::Walker;
 use crate::engine::{FeedLog, Finder, GoesOn, Reader, Snapshot, Stats};
 use crate::model::{
-    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen,
-    Step, Walk,
+    DeadLetter, Encoding, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen, Step, Walk,
 };
 
 /// A connection for reading.
@@ -50,8 +49,6 @@ enum ReadTransaction {
 
 struct ReadStatements {
     get: Statement,
-    forward: Statement,
-    backward: Statement,
     spilled: Statement,
     expiry: Statement,
     feed: FeedReader,
@@ -67,14 +64,6 @@ impl SqliteReader {
         Ok(Self {
             rows: ReadStatements {
                 get: prepare("SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1")?,
-                forward: prepare(
-                    "SELECT v, v_encoding, version, expiration_ms, k FROM kv \
-                     WHERE k >= ?1 AND k < ?2 ORDER BY k",
-                )?,
-                backward: prepare(
-                    "SELECT v, v_encoding, version, expiration_ms, k FROM kv \
-                     WHERE k >= ?1 AND k < ?2 ORDER BY k DESC",
-                )?,
                 spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
                 expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
                 feed: FeedReader::new(&connection, file)?,
@@ -216,26 +205,6 @@ impl Snapshot for ReadStatements {
         self.walker.walk(walk, self.now_ms, visit)
     }
 
-    fn scan(
-        &mut self,
-        start: &[u8],
-        end: &[u8],
-        reverse: bool,
-        visit: &mut dyn FnMut(Row<'_>) -> bool,
-    ) -> Result<()> {
-        let statement = if reverse { &mut self.backward } else { &mut self.forward };
-        let mut run = statement.run().blob(1, start).blob(2, end);
-        while run.step()? {
-            if expired(&run, self.now_ms) {
-                continue;
-            }
-            if !show(&run, run.column_blob(4), &mut self.spilled, visit)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
         self.queues.stats(&self.get, queue, self.now_ms)
     }
@@ -279,8 +248,6 @@ fn show(
     }
     let encoding = encoding(id - SPILLED)?;
     let mut side = spilled.run().int(1, run.column_int(0));
-    if !side.step()? {
-        return Err(Error::corrupt("a value is missing from openkv_spill: the file is damaged"));
-    }
+    side.row("a value in openkv_spill")?;
     Ok(visit(Row { key, stamp, encoding, value: side.column_blob(0) }))
 }

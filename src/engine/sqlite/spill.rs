@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 use super::statement::Statement;
-use crate::model::{Error, Result};
+use crate::model::Result;
 
 /// The statements on `openkv_spill`.
 pub(super) struct Spill {
@@ -77,11 +77,7 @@ impl Spill {
     /// The value with this number.
     pub(super) fn get(&mut self, place: i64) -> Result<Vec<u8>> {
         let mut run = self.read.run().int(1, place);
-        if !run.step()? {
-            return Err(Error::corrupt(
-                "a value is missing from openkv_spill: the file is damaged",
-            ));
-        }
+        run.row("a value in openkv_spill")?;
         Ok(run.column_blob(0).to_vec())
     }
 }

@@ -161,6 +161,17 @@ impl<'b> Run<'_, 'b> {
         self.step_or(from_code)
     }
 
+    /// Steps to a row that every file has; `what` is its name.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is missing.
+    pub(super) fn row(&mut self, what: &str) -> Result<()> {
+        match self.step()? {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!("{what} is missing: the file is damaged"))),
+        }
+    }
+
     /// As [`Self::step`]; `name` converts errors.
     fn step_or(&mut self, name: fn(i32, &str) -> Error) -> Result<bool> {
         // SAFETY: the statement lives as long as this run.

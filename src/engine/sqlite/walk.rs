@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::layout::SPILLED;
 use super::statement::Statement;
 use super::values::{encoding, shown, stamp};
-use crate::model::{Error, Result, Row, Seen, Step, Walk};
+use crate::model::{Result, Row, Seen, Step, Walk};
 
 /// The statements of walks. Those without values do not read `v`, and do not look up spilled
 /// values.
@@ -20,31 +20,22 @@ struct Direction {
     backward: Statement,
 }
 
+impl Direction {
+    fn new(connection: &Connection, columns: &str) -> Result<Self> {
+        let ascending = format!("SELECT {columns} FROM kv WHERE k >= ?1 AND k < ?2 ORDER BY k");
+        Ok(Self {
+            forward: Statement::prepare(connection, &ascending)?,
+            backward: Statement::prepare(connection, &format!("{ascending} DESC"))?,
+        })
+    }
+}
+
 impl Walker {
     pub(super) fn new(connection: &Connection) -> Result<Self> {
-        let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
-            keys: Direction {
-                forward: prepare(
-                    "SELECT k, expiration_ms, version, v_encoding FROM kv \
-                     WHERE k >= ?1 AND k < ?2 ORDER BY k",
-                )?,
-                backward: prepare(
-                    "SELECT k, expiration_ms, version, v_encoding FROM kv \
-                     WHERE k >= ?1 AND k < ?2 ORDER BY k DESC",
-                )?,
-            },
-            entries: Direction {
-                forward: prepare(
-                    "SELECT k, expiration_ms, version, v_encoding, v FROM kv \
-                     WHERE k >= ?1 AND k < ?2 ORDER BY k",
-                )?,
-                backward: prepare(
-                    "SELECT k, expiration_ms, version, v_encoding, v FROM kv \
-                     WHERE k >= ?1 AND k < ?2 ORDER BY k DESC",
-                )?,
-            },
-            spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+            keys: Direction::new(connection, "k, expiration_ms, version, v_encoding")?,
+            entries: Direction::new(connection, "k, expiration_ms, version, v_encoding, v")?,
+            spilled: Statement::prepare(connection, "SELECT v FROM openkv_spill WHERE id = ?1")?,
         })
     }
 
@@ -86,11 +77,7 @@ impl Walker {
                     }
                     (true, true) => {
                         let mut side = self.spilled.run().int(1, run.column_int(4));
-                        if !side.step()? {
-                            return Err(Error::corrupt(
-                                "a value is missing from openkv_spill: the file is damaged",
-                            ));
-                        }
+                        side.row("a value in openkv_spill")?;
                         seen.row.value = side.column_blob(0);
                         visit(seen)
                     }

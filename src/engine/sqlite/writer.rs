@@ -219,9 +219,7 @@ impl SqliteWriter {
     /// feeds and indexes if they have changed.
     pub(super) fn read_version(&mut self) -> Result<u64> {
         let mut run = self.version.run();
-        if !run.step()? {
-            return Err(Error::corrupt("the commit counter is missing: the file is damaged"));
-        }
+        run.row("the commit counter")?;
         let (version, features) = (run.column_int(0).cast_unsigned(), run.column_int(1));
         self.left = run.column_int(2).cast_unsigned();
         drop(run);

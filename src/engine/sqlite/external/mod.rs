@@ -140,9 +140,7 @@ struct Counter(Statement);
 impl Counter {
     fn read(&mut self) -> Result<u64> {
         let mut run = self.0.run();
-        match run.step()? {
-            true => Ok(run.column_int(0).cast_unsigned()),
-            false => Err(Error::corrupt("the commit counter is missing: the file is damaged")),
-        }
+        run.row("the commit counter")?;
+        Ok(run.column_int(0).cast_unsigned())
     }
 }
