@@ -127,14 +127,9 @@ impl WriteQueue {
     }
 
     pub(super) fn ask(&self, what: Ask, reply: Reply) {
-        let mut waiting = self.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
-            drop(waiting);
-            reply(Err(error));
-            return;
+        let request = LockRequest { ask: what, reply };
+        if let Err((request, error)) = self.offer(request, |waiting, it| waiting.asked.push(it)) {
+            (request.reply)(Err(error));
         }
-        waiting.asked.push(LockRequest { ask: what, reply });
-        drop(waiting);
-        self.ring();
     }
 }

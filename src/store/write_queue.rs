@@ -88,40 +88,41 @@ impl WriteQueue {
     }
 
     pub(super) fn submit(&self, submission: Submission) {
-        let mut waiting = self.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
-            drop(waiting);
+        let refused = self.offer(submission, |waiting, it| waiting.submissions.push(it));
+        if let Err((submission, error)) = refused {
             refuse(submission, &error);
-            return;
         }
-        waiting.submissions.push(submission);
-        drop(waiting);
-        self.ring();
     }
 
     pub(super) fn run(&self, task: WriterTask) {
-        let mut waiting = self.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
-            drop(waiting);
+        if let Err((task, error)) = self.offer(task, |waiting, task| waiting.tasks.push(task)) {
             task(Err(error));
-            return;
         }
-        waiting.tasks.push(task);
-        drop(waiting);
-        self.ring();
     }
 
     /// As [`Self::run`], for a task that changes nothing.
     pub(super) fn query(&self, query: WriterTask) {
+        if let Err((query, error)) = self.offer(query, |waiting, query| waiting.queries.push(query))
+        {
+            query(Err(error));
+        }
+    }
+
+    /// Puts something into the queue and wakes the writer thread, or gives it back with the reason why
+    /// nothing is accepted.
+    pub(super) fn offer<T>(
+        &self,
+        what: T,
+        put: impl FnOnce(&mut Waiting, T),
+    ) -> Result<(), (T, Error)> {
         let mut waiting = self.waiting.lock();
         if let Some(error) = waiting.refusal.clone() {
-            drop(waiting);
-            query(Err(error));
-            return;
+            return Err((what, error));
         }
-        waiting.queries.push(query);
+        put(&mut waiting, what);
         drop(waiting);
         self.ring();
+        Ok(())
     }
 
     /// Wakes the writer thread for an arrival.
