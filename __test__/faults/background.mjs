@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Makes each call of the addon fail, one at a time, while a file is opened and a watch, a change feed
-// and a listener start and wait, and asserts that all three hear of the next commit of another process
-// all the same, without a restart. What got an error instead is started once more.
+// Makes each call of the addon fail, one at a time, while a file is opened and a watch, a change
+// feed and a listener start and wait. Asserts that all three detect the next commit of another
+// process without a restart of the process. A call that got an error is repeated once.
 //
 //   node background.mjs [--kinds open,map,thread,read,notify] [--step 1]
 //

@@ -1,5 +1,5 @@
-// Background parts whose calls of the operating system fail start again by themselves, say so in
-// stats(), and tell callers when they have failed for long. Each call by itself: `node background.mjs`.
+// Background parts whose system calls fail retry by themselves, report it in stats(), and fail the
+// calls of users after a long failure. Each call separately: `node background.mjs`.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -24,18 +24,18 @@ describe("background parts", { concurrency: 4 }, () => {
   // nothing from other processes for as long as they lived, and nobody was told.
   // The script takes each call; here are some of those that are many.
   for (const [kind, step] of Object.entries({ thread: 1, notify: 1, map: 1, open: 4, read: 9 })) {
-    test(`calls by themselves: ${kind}`, { skip }, async () => {
+    test(`single calls fail: ${kind}`, { skip }, async () => {
       assert.ok((await failEach(kind, step)) > 0);
     });
   }
 
   for (const kind of Object.keys(KINDS)) {
-    test(`all calls for a while: ${kind}`, { skip }, async (t) => {
+    test(`all calls fail for a while: ${kind}`, { skip }, async (t) => {
       await failOne(await withSubject(t), KINDS[kind], 1, ALWAYS);
     });
   }
 
-  test("news comes while no thread and no watcher can be had, and stats() names both", {
+  test("commits are reported without threads and a file watcher, and stats() names both", {
     skip,
   }, async (t) => {
     const subject = await withSubject(t);
@@ -75,7 +75,9 @@ describe("background parts", { concurrency: 4 }, () => {
     }
   });
 
-  test("a file that no thread can open is UNAVAILABLE, and opens later", { skip }, async (t) => {
+  test("opening a file without a thread is UNAVAILABLE, and succeeds later", {
+    skip,
+  }, async (t) => {
     const subject = await withSubject(t);
     const path = join(subject.folder, "kv");
     subject.arm(KINDS.thread);
@@ -89,7 +91,7 @@ describe("background parts", { concurrency: 4 }, () => {
   });
 
   // Both said INTERNAL, without the reason.
-  test("a backup or a check that gets no thread is UNAVAILABLE, and done later", {
+  test("a backup or check without a thread is UNAVAILABLE, and succeeds later", {
     skip,
   }, async (t) => {
     const subject = await withSubject(t);
@@ -106,7 +108,7 @@ describe("background parts", { concurrency: 4 }, () => {
     }
   });
 
-  test("callers get an error when nothing can be read for long, and may call again", {
+  test("callers get an error after a long failure of reads, and can call again", {
     skip,
   }, async (t) => {
     const subject = await withSubject(t);

@@ -1,5 +1,5 @@
-// Duty: two installed copies of the package in one process, on one file whose locks do not keep them
-// apart: the second one is refused as long as the first has the file open. Both were let in, and
+// Duty: two installed copies of the package in one process, on one file whose locks do not exclude
+// them: the second is rejected as long as the first has the file open. Both were once admitted, and
 // acknowledged commits were lost.
 
 import assert from "node:assert/strict";
@@ -42,7 +42,7 @@ async function subject([one, two], folder) {
   console.log(JSON.stringify(openings));
 }
 
-test("the second copy is refused by name until the first has closed the file", { skip }, () => {
+test("a second copy of openkv is rejected until the first has closed the file", { skip }, () => {
   const folder = realpathSync(newFolder("copies"));
   const copies = ["one", "two"].map((name) => {
     const to = join(folder, name);

@@ -98,7 +98,7 @@ test("bits flipped in the file's header", async (t) => {
   await trials(t, path, TRIALS, (copy, random) => flip(copy, random, () => random.between(0, 99)));
 });
 
-test("bits flipped in the heads of pages: found by an error or a check", async (t) => {
+test("bits flipped in the heads of pages: reported by an error or the integrity check", async (t) => {
   const path = await closedFile(t);
   const answers = await trials(t, path, TRIALS, (copy, random) =>
     flip(copy, random, (size) => random.between(1, size / PAGE - 1) * PAGE + random.between(0, 11)),
@@ -128,14 +128,14 @@ async function assertFound(answers) {
   probe.close();
 }
 
-test("bits flipped in the first page, where the tables are described", async (t) => {
+test("bits flipped in the first page, which has the schema", async (t) => {
   const path = await closedFile(t);
   await trials(t, path, TRIALS, (copy, random) =>
     flip(copy, random, () => random.between(100, PAGE - 1)),
   );
 });
 
-test("bits flipped anywhere: each changes at most the entry it is in, or is found", async (t) => {
+test("bits flipped anywhere: each changes at most its entry, or is reported", async (t) => {
   const path = await closedFile(t);
   const answers = await trials(t, path, TRIALS * 2, (copy, random) =>
     flip(copy, random, (size) => random.between(0, size - 1)),
@@ -143,7 +143,7 @@ test("bits flipped anywhere: each changes at most the entry it is in, or is foun
   await assertFound(answers);
 });
 
-test("the file cut off anywhere", async (t) => {
+test("the file truncated anywhere", async (t) => {
   const path = await closedFile(t);
   const { size } = statSync(path);
   await trials(t, path, TRIALS, (copy, random) => {
@@ -165,7 +165,7 @@ test("pages of zeros", async (t) => {
   });
 });
 
-test("pages in each other's place", async (t) => {
+test("pages exchanged", async (t) => {
   const path = await closedFile(t);
   await trials(t, path, TRIALS / 2, (copy, random) => {
     const bytes = readFileSync(copy);
@@ -189,7 +189,7 @@ function assertBeginning({ open, errors, ok, wrong, missing, extra, prefix, what
   assert.equal(ok + missing, content().length);
 }
 
-test("bits flipped in the log of a killed process: a beginning is left", async (t) => {
+test("bits flipped in the log of a killed process: the commits before remain", async (t) => {
   const path = await killedFile(t);
   const answers = await trials(t, path, TRIALS, (copy, random) =>
     flip(`${copy}-wal`, random, (size) => {
@@ -201,7 +201,7 @@ test("bits flipped in the log of a killed process: a beginning is left", async (
   answers.forEach(assertBeginning);
 });
 
-test("the log of a killed process cut off anywhere: a beginning is left", async (t) => {
+test("the log of a killed process truncated anywhere: the commits before remain", async (t) => {
   const path = await killedFile(t);
   const { size } = statSync(`${path}-wal`);
   const answers = await trials(t, path, TRIALS, (copy, random) => {
@@ -212,19 +212,19 @@ test("the log of a killed process cut off anywhere: a beginning is left", async 
   answers.forEach(assertBeginning);
 });
 
-test("the log of a killed process untouched: everything is left", async (t) => {
+test("the log of a killed process unchanged: every commit remains", async (t) => {
   const path = await killedFile(t);
   const [answer] = await trials(t, path, 1, () => []);
   assertWhole(answer, content().length);
 });
 
-test("the log of a killed process removed: what had reached the main file is left", async (t) => {
+test("the log of a killed process removed: the commits in the main file remain", async (t) => {
   const path = await killedFile(t);
   const answers = await trials(t, path, 1, (copy) => rmSync(`${copy}-wal`));
   answers.forEach(assertBeginning);
 });
 
-test("the log of another database in the place of ours", async (t) => {
+test("the log replaced by that of another database", async (t) => {
   const [path, other] = [await killedFile(t), await killedFile(t)];
   const answers = await trials(t, path, 1, (copy) => copyFileSync(`${other}-wal`, `${copy}-wal`));
   answers.forEach(assertBeginning);

@@ -1,5 +1,5 @@
-// A full disk: commits fail with a typed error, nothing of them stays, nothing acknowledged is
-// lost, and once there is room the same handle goes on.
+// A full disk: commits fail with a typed error and leave nothing, no acknowledged commit is lost,
+// and once there is space the same handle continues.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Files and paths that are not an openkv database: refused by name, and left as they are.
+// Files and paths that are no openkv database are rejected by name and left unchanged.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -35,7 +35,7 @@ test("a SQLite database of another program", async (t) => {
   await examiner.end();
 });
 
-test("a foreign database that happens to have a table named kv", async (t) => {
+test("a database of another program with a table named kv", async (t) => {
   const path = join(newDirectory(t), "foreign.db");
   await probe.run(path, "CREATE TABLE kv (key TEXT PRIMARY KEY, value TEXT)");
   const examiner = startExaminer(t);
@@ -109,7 +109,7 @@ for (const [what, sql] of [
     "UPDATE openkv_queue SET v = x'FF', due_ms = 0, undelivered = x'FF', backoff_ms = x'FF'",
   ],
 ]) {
-  test(`our own file with ${what}`, async (t) => {
+  test(`an openkv file with ${what}`, async (t) => {
     const path = join(newDirectory(t), "kv.sqlite3");
     const examiner = startExaminer(t);
     await examiner.create(path);

@@ -38,7 +38,7 @@ async function fileWith(t, { file, directory }) {
 
 const size = content().length;
 
-test("a directory that may not be written", { skip }, async (t) => {
+test("a directory without write permission", { skip }, async (t) => {
   const directory = newDirectoryWith(t, 0o555);
   const examiner = startExaminer(t, args);
   const refused = await examiner.examine(join(directory, "kv.sqlite3"));
@@ -47,7 +47,7 @@ test("a directory that may not be written", { skip }, async (t) => {
   await examiner.end();
 });
 
-test("a default database where the directory may not be written", { skip }, async (t) => {
+test("the default database in a directory without write permission", { skip }, async (t) => {
   const directory = newDirectoryWith(t, 0o755);
   writeFileSync(join(directory, "package.json"), "{}");
   chmodSync(directory, 0o555);
@@ -56,7 +56,7 @@ test("a default database where the directory may not be written", { skip }, asyn
   await examiner.end();
 });
 
-test("a file that may not be written", { skip }, async (t) => {
+test("a file without write permission", { skip }, async (t) => {
   const path = await fileWith(t, { file: 0o444, directory: 0o777 });
   const examiner = startExaminer(t, args);
   const answer = await examiner.examine(path);
@@ -71,7 +71,7 @@ test("a file that may not be written", { skip }, async (t) => {
   await examiner.end();
 });
 
-test("a file that may not be written, in a directory that may not be written", {
+test("a file without write permission, in a directory without write permission", {
   skip,
 }, async (t) => {
   const path = await fileWith(t, { file: 0o444, directory: 0o555 });
@@ -86,7 +86,7 @@ test("a file that may not be written, in a directory that may not be written", {
   await examiner.end();
 });
 
-test("a file that may not be read", { skip }, async (t) => {
+test("a file without read permission", { skip }, async (t) => {
   const path = await fileWith(t, { file: 0o000, directory: 0o777 });
   const examiner = startExaminer(t, args);
   assertRefused(await examiner.examine(path), "DENIED", /no permission .* read and written/);
@@ -94,14 +94,14 @@ test("a file that may not be read", { skip }, async (t) => {
   await examiner.end();
 });
 
-test("a directory that may not be entered", { skip }, async (t) => {
+test("a directory without search permission", { skip }, async (t) => {
   const path = await fileWith(t, { file: 0o666, directory: 0o000 });
   const examiner = startExaminer(t, args);
   assertRefused(await examiner.examine(path), "DENIED", /may not enter the folder/);
   await examiner.end();
 });
 
-test("readonly: reads everything, refuses every write, leaves the file as it is", async (t) => {
+test("readonly: reads everything, rejects every write, leaves the file unchanged", async (t) => {
   const path = await fileWith(t, { file: 0o644, directory: 0o755 });
   const examiner = startExaminer(t);
   const { errors, ...rest } = await examiner.examine(path, { readonly: true });
@@ -115,7 +115,7 @@ test("readonly: reads everything, refuses every write, leaves the file as it is"
   await examiner.end();
 });
 
-test("readonly does not make a file", async (t) => {
+test("readonly does not create a file", async (t) => {
   const directory = newDirectory(t);
   mkdirSync(join(directory, "sub"));
   const examiner = startExaminer(t);

@@ -1,6 +1,6 @@
-// Duty: a backup in the place of a database: put there by restore(), which leaves nothing of the one
-// before; or copied there by hand over the file of a process that was killed, beside whose log it is
-// refused. SQLite takes in any log that it finds: the result was CORRUPT, or the values of the log.
+// Duty: a backup replaces a database: by restore(), which removes everything of the earlier one; or
+// copied over the file of a killed process, whose log beside it makes opening fail. SQLite applies
+// any log that it finds: the result was once CORRUPT, or had values of the log.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -70,14 +70,14 @@ const isStrange = (file) => (error) => {
   return true;
 };
 
-test("a log that is the file's is taken in", async () => {
+test("a log of the same file is applied", async () => {
   const { file } = await crashed("own");
   const values = await valuesOf(file);
   assert.equal(values.length, 40);
   assert.equal(values[15], "after");
 });
 
-test("a backup beside the log of the file before is refused, and neither is touched", async () => {
+test("a backup beside the log of an earlier file is rejected, and neither is changed", async () => {
   const { file, copy } = await crashed("copied");
   copyFileSync(copy, file);
   const bytes = () => [file, `${file}-wal`].map((each) => readFileSync(each).toString("base64"));
@@ -86,12 +86,12 @@ test("a backup beside the log of the file before is refused, and neither is touc
     await assert.rejects(openKv(file, options), isStrange(file));
     assert.deepEqual(bytes(), before);
   }
-  // The way out that the message names.
+  // The remedy in the message.
   for (const end of ["-wal", "-shm"]) rmSync(file + end);
   assert.deepEqual(await valuesOf(file), Array(20).fill("before"));
 });
 
-test("an older backup under the log of another backup is refused", async () => {
+test("an older backup beside the log of another backup is rejected", async () => {
   const { copy } = await crashed("older");
   const file = path("older-again.db");
   copyFileSync(copy, file);
@@ -102,7 +102,7 @@ test("an older backup under the log of another backup is refused", async () => {
   await assert.rejects(openKv(file), isStrange(file));
 });
 
-test("restore puts the backup there, and the log away", async () => {
+test("restore replaces the file and removes its log", async () => {
   const { file, copy } = await crashed("restored");
   const taken = { name: "TypeError", message: /exists already.*force: true/ };
   await assert.rejects(restore(copy, file), taken);
@@ -121,7 +121,7 @@ test("restore puts the backup there, and the log away", async () => {
   assert.deepEqual(left, []);
 });
 
-test("a log alone is something that is there", async () => {
+test("a log without a file counts as an existing target", async () => {
   const { file, copy } = await crashed("log-alone");
   rmSync(file);
   await assert.rejects(restore(copy, file), /-wal exists already/);
@@ -129,7 +129,7 @@ test("a log alone is something that is there", async () => {
   assert.equal((await valuesOf(file)).length, 20);
 });
 
-test("a database that is open is not replaced", async () => {
+test("an open database is not replaced", async () => {
   const open = { code: "UNAVAILABLE", message: /is open/ };
   const { file, copy } = await crashed("open");
   for (const options of [{}, { readonly: true }]) {
@@ -151,7 +151,7 @@ test("a database that is open is not replaced", async () => {
   assert.equal((await valuesOf(file)).length, 20);
 });
 
-test("what is no backup is not restored, and what was there stays", async () => {
+test("an invalid backup is not restored, and the target is unchanged", async () => {
   const { file, copy } = await crashed("unsound");
   const before = readFileSync(file).toString("base64");
   const bytes = readFileSync(copy);
@@ -170,7 +170,7 @@ test("what is no backup is not restored, and what was there stays", async () => 
   assert.equal((await valuesOf(file)).length, 40);
 });
 
-test("arguments that are wrong are TypeErrors", async () => {
+test("wrong arguments are TypeErrors", async () => {
   for (const [args, message] of [
     [[], /backup must be a file path: received undefined/],
     [["a", 5], /path must be a file path: received number/],

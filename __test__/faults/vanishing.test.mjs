@@ -1,4 +1,4 @@
-// Files that go away, or change hands, while they are open.
+// Files that are deleted, moved or replaced while they are open.
 
 import assert from "node:assert/strict";
 import { renameSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ async function answers(peer, does, request) {
   }
 }
 
-test("the file is deleted while it is open: the path is free for a new one", async (t) => {
+test("the file is deleted while it is open: a new one can be created", async (t) => {
   const { path, peer } = await setUp(t);
   for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
   await answers(peer, "set", { key: ["b"], value: 2 });
@@ -38,7 +38,7 @@ test("the file is deleted while it is open: the path is free for a new one", asy
   assert.equal(peer.child.stderr + next.child.stderr, "");
 });
 
-test("a process that has the deleted file open can open the new one, and has both", async (t) => {
+test("a process with the deleted file open can open the new one too", async (t) => {
   const { path, peer } = await setUp(t);
   for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
   await peer.do("open", { path, as: "second" });

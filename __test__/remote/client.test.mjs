@@ -1,4 +1,4 @@
-// Duty: a database elsewhere, over HTTP/1.1 and HTTP/2: what is asked, and what is made of answers.
+// Duty: a remote database over HTTP/1.1 and HTTP/2: the requests, and the results of answers.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -26,7 +26,7 @@ for (const h2 of [false, true]) {
       assert.equal(mock.requests[1].headers[":method"] !== undefined, h2);
     });
 
-    test("lists go page by page, both ways", async () => {
+    test("lists read page by page, in both directions", async () => {
       const mock = await start({ h2 });
       const kv = await connect(mock);
       await Promise.all(Array.from({ length: 90 }, (_, i) => kv.set(["n", i], i)));
@@ -41,7 +41,7 @@ for (const h2 of [false, true]) {
       assert.deepEqual(await all({ reverse: true, limit: 40 }), ascending.reverse().slice(0, 40));
     });
 
-    test("checks decide", async () => {
+    test("commits fail if a check fails", async () => {
       const kv = await connect(await start({ h2 }));
       const absent = { key: ["a"], versionstamp: null };
       assert.equal((await kv.atomic().check(absent).set(["a"], 1).commit()).ok, true);
@@ -51,7 +51,7 @@ for (const h2 of [false, true]) {
       assert.equal((await kv.atomic().check(entry).set(["a"], 3).commit()).ok, true);
     });
 
-    test("a watch tells the newest state, and ends with the handle", async () => {
+    test("a watch yields the newest state, and ends with the handle", async () => {
       const mock = await start({ h2 });
       const kv = await connect(mock);
       const reader = kv.watch([["a"], ["b"]]).getReader();
@@ -67,7 +67,7 @@ for (const h2 of [false, true]) {
       assert.deepEqual(await reader.read(), { done: true, value: undefined });
     });
 
-    test("a watch that is cancelled leaves the server", async () => {
+    test("a cancelled watch ends at the server", async () => {
       const mock = await start({ h2 });
       const kv = await connect(mock);
       const reader = kv.watch([["a"]]).getReader();
@@ -79,7 +79,7 @@ for (const h2 of [false, true]) {
   });
 }
 
-test("what the protocol has no place for is refused by name", async () => {
+test("features without a message in the protocol are rejected by name", async () => {
   const mock = await start();
   const kv = await connect(mock);
   const before = mock.requests.length;
@@ -104,7 +104,7 @@ test("what the protocol has no place for is refused by name", async () => {
   assert.deepEqual([id, deduplicated], [null, false]);
 });
 
-describe("what is sent", () => {
+describe("requests", () => {
   test("the headers of each version", async () => {
     for (const version of [1, 2, 3]) {
       const mock = await start();
@@ -124,7 +124,7 @@ describe("what is sent", () => {
     }
   });
 
-  test("ends, versionstamped keys, sums and messages by the protocol's own fields", async () => {
+  test("expiries, versionstamped keys, sums and messages use the protocol's own fields", async () => {
     const mock = await start();
     const kv = await connect(mock);
     const last = () => fields(mock.requests.at(-1).body);
@@ -146,7 +146,7 @@ describe("what is sent", () => {
     assert.equal(enqueue[3].length, 1);
   });
 
-  test("gets of one moment share requests of ten keys, which are one state each", async () => {
+  test("concurrent gets share requests of ten keys, each of one snapshot", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await Promise.all(Array.from({ length: 25 }, (_, i) => kv.get(["k", i])));
@@ -156,7 +156,7 @@ describe("what is sent", () => {
     assert.deepEqual(sizes.toSorted(), [1, 10]);
   });
 
-  test("reads of one moment fail each for itself", async () => {
+  test("concurrent reads fail separately", async () => {
     const mock = await start();
     mock.metadata = {
       endpoints: [
@@ -189,7 +189,7 @@ describe("what is sent", () => {
     assert.match(settled[2].reason.message, /11 keys/);
   });
 
-  test("eventual reads go to the nearest endpoint, all else to a strong one", async () => {
+  test("eventual reads use the nearest endpoint, all other requests a strong one", async () => {
     const mock = await start();
     mock.metadata = {
       endpoints: [
@@ -213,14 +213,14 @@ describe("what is sent", () => {
     assert.equal(asked(), "strong");
   });
 
-  test("writes of one moment to one key happen in their order", async () => {
+  test("concurrent writes of one key keep their order", async () => {
     const kv = await connect(await start({ h2: true }));
     await Promise.all(Array.from({ length: 20 }, (_, i) => kv.set(["same"], i)));
     assert.equal((await kv.get(["same"])).value, 19);
   });
 });
 
-test("a value that only V8 can read spoils no other", async () => {
+test("a value that only V8 can read does not affect others", async () => {
   const mock = await start();
   const kv = await connect(mock);
   for (const name of ["a", "b", "c"]) await kv.set(["v", name], name);
@@ -234,7 +234,7 @@ test("a value that only V8 can read spoils no other", async () => {
   await assert.rejects(kv.get(["v", "b"]), RangeError);
 });
 
-test("counts, conditions and keys alone, page by page", async () => {
+test("count, where and keysOnly read page by page", async () => {
   const mock = await start({ h2: true });
   const kv = await connect(mock);
   for (let i = 0; i < 13; i++) {
@@ -260,7 +260,7 @@ test("counts, conditions and keys alone, page by page", async () => {
   );
 });
 
-describe("what the protocol has no place for", () => {
+describe("features without a message in the protocol", () => {
   const refused = {
     ttl: (kv) => kv.ttl(["a"]),
     touch: (kv) => kv.touch(["a"], { expireIn: 1 }),
@@ -269,7 +269,7 @@ describe("what the protocol has no place for", () => {
     append: (kv) => kv.atomic().append(["a"], [1]).commit(),
   };
   for (const [name, call] of Object.entries(refused)) {
-    test(`${name} is refused by name`, async () => {
+    test(`${name} is rejected by name`, async () => {
       const kv = await connect(await start());
       await assert.rejects(call(kv), (error) => {
         assert.equal(error.code, "UNSUPPORTED");
@@ -279,14 +279,14 @@ describe("what the protocol has no place for", () => {
     });
   }
 
-  test("more than ten keys of one state", async () => {
+  test("more than ten keys of one snapshot", async () => {
     const kv = await connect(await start(), { limits: { rangesMax: 20 } });
     const keys = Array.from({ length: 11 }, (_, i) => [i]);
     await assert.rejects(kv.getMany(keys), { code: "UNSUPPORTED" });
   });
 });
 
-test("a closed handle rejects, and what was called before close is completed", async () => {
+test("a closed handle rejects calls, and earlier calls are completed", async () => {
   const mock = await start();
   const kv = await connect(mock);
   const write = kv.set(["a"], 1);

@@ -1,6 +1,6 @@
-// Duty: openkv's own client with openkv's own server: what is sent again when an answer was lost,
-// what then nobody knows, and what a server that knows less is told to lack. (What all of it does
-// is tested by __test__/api and __test__/conformance, behind a URL too.)
+// Duty: openkv's client with openkv's server: repetition after a lost answer, unknown outcomes, and
+// errors for features that an older server lacks. (__test__/api and __test__/conformance test the
+// features themselves, over a URL too.)
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
@@ -32,8 +32,8 @@ async function served({ accessToken = ACCESS_TOKEN, ...options } = {}) {
 const unknown = { name: "KvOutcomeUnknownError", code: "OUTCOME_UNKNOWN" };
 const everything = { prefix: [] };
 
-describe("an answer that was lost", () => {
-  test("to what reads: asked again", async () => {
+describe("a lost answer", () => {
+  test("to a read: the request is repeated", async () => {
     const { kv, link } = await served();
     await kv.set(["a"], 1);
     for (const [end, call, expected] of [
@@ -49,7 +49,7 @@ describe("an answer that was lost", () => {
     }
   });
 
-  test("to a write that its own check guards: sent again, and nobody knows by whom", async () => {
+  test("to a write with a check of its key: sent again, with an unknown outcome", async () => {
     const { kv, link, local } = await served();
     await kv.set(["a"], 1);
     const entry = await kv.get(["a"]);
@@ -59,7 +59,7 @@ describe("an answer that was lost", () => {
     assert.equal(link.paths.filter((path) => path.endsWith("/write")).length, 3);
   });
 
-  test("to a write that only checks: sent again, and what it says then counts", async () => {
+  test("to a write of checks only: sent again, and the second answer counts", async () => {
     const { kv, link } = await served();
     await kv.set(["a"], 1);
     const old = await kv.get(["a"]);
@@ -80,7 +80,7 @@ describe("an answer that was lost", () => {
     assert.equal((await only).ok, false);
   });
 
-  test("to any other write: not sent again", async () => {
+  test("to any other write: not repeated", async () => {
     const { kv, link, local } = await served();
     for (const write of [
       () => kv.set(["a"], 1),
@@ -100,7 +100,7 @@ describe("an answer that was lost", () => {
     assert.equal((await local.queue("jobs").stats()).pending, 1);
   });
 
-  test("to a transaction: the entries that it has read guard it", async () => {
+  test("to a transaction: its read set makes a repetition safe", async () => {
     const { kv, link, local } = await served();
     await kv.set(["n", 1], 1);
     link.loseNext("/write");
@@ -113,14 +113,14 @@ describe("an answer that was lost", () => {
     assert.equal((await local.get(["n", 1])).value, 2);
   });
 
-  test("to createIndex: the same index is made once", async () => {
+  test("to createIndex: repeated, and the index is created once", async () => {
     const { kv, link } = await served();
     link.loseNext("/call/50");
     await kv.createIndex({ prefix: ["doc"], fields: ["t"], name: "docs" });
     assert.equal((await kv.listIndexes()).length, 1);
   });
 
-  test("among writes of one moment, only those that it was about are in doubt", async () => {
+  test("to some of several concurrent writes: only their outcomes are unknown", async () => {
     const { kv, link } = await served();
     await kv.set(["guarded"], 1);
     const entry = await kv.get(["guarded"]);
@@ -138,7 +138,7 @@ describe("an answer that was lost", () => {
   });
 });
 
-test("writes of one moment share a request, in their order", async () => {
+test("concurrent writes share a request, in their order", async () => {
   const { kv, link } = await served();
   const before = link.paths.length;
   await Promise.all(Array.from({ length: 500 }, (_, i) => kv.set([i % 7], i)));
@@ -154,7 +154,7 @@ test("writes of one moment share a request, in their order", async () => {
   );
 });
 
-test("writes about one key happen in the order of their calls, whatever holds one up", async () => {
+test("writes of one key keep the order of their calls, whatever delays one", async () => {
   const { kv, link, local } = await served();
   let waiting = 2;
   // Each request arrives sooner than the one before.
@@ -183,7 +183,7 @@ test("writes about one key happen in the order of their calls, whatever holds on
   assert.equal(await local.count({ prefix: ["x"] }), 0);
 });
 
-test("a write over a limit is refused by itself, at home", async () => {
+test("a write over a limit is rejected by the client, without affecting others", async () => {
   const { kv, link } = await served();
   const before = link.paths.length;
   const outcomes = await Promise.allSettled([
@@ -205,7 +205,7 @@ test("a write over a limit is refused by itself, at home", async () => {
   await assert.rejects(grown, /limits\.valueBytesMax/);
 });
 
-test("a token that may only read", async () => {
+test("a read-only token", async () => {
   const { kv } = await served({ accessToken: READ_TOKEN });
   assert.equal(await kv.count(everything), 0);
   assert.equal(typeof (await kv.metrics()).commits, "number");
@@ -221,7 +221,7 @@ test("a token that may only read", async () => {
   }
 });
 
-test("the store's errors are the same ones", async () => {
+test("errors of the store are those of a local database", async () => {
   const { kv, local } = await served();
   for (const call of [
     (of) => of.search(["none"], "x"),
@@ -234,14 +234,14 @@ test("the store's errors are the same ones", async () => {
   }
 });
 
-test("what a later client asks of an earlier server is named", async () => {
+test("requests that an older server lacks are rejected by name", async () => {
   const { kv, link } = await served();
   link.refuses = (path) => (path.endsWith("/call/10") ? 404 : undefined);
   await assert.rejects(kv.count(everything), { code: "UNSUPPORTED", message: /lacks.*: count$/ });
   await kv.set(["a"], 1);
 });
 
-test("a backup is made where the file is", async () => {
+test("a backup over a URL is rejected", async () => {
   const { kv, link } = await served();
   assert.deepEqual(await kv.check(), { ok: true, findings: [] });
   const before = link.paths.length;

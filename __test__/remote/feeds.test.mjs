@@ -1,5 +1,5 @@
-// Duty: change feeds over a URL: nothing lost, told twice or out of order, whatever happens to the
-// server, the network and the reader; and what a server that is no openkv's answers.
+// Duty: change feeds over a URL: no change is lost, repeated or reordered, whatever happens to the
+// server, the network and the reader; and answers of servers without the extension.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -45,7 +45,7 @@ function assertAll(changes, values) {
 const numbers = (count) => Array.from({ length: count }, (_, n) => n);
 
 describe("a server of openkv's", () => {
-  test("what others write is told, those on the same file in another process too", async (t) => {
+  test("commits of other clients and processes are reported", async (t) => {
     const path = freshPath();
     const server = await start({ path, accessToken });
     const [kv, other] = [await connect(server), await connect(server)];
@@ -62,7 +62,7 @@ describe("a server of openkv's", () => {
     assertAll(await take(reader, 62), [...numbers(61), null]);
   });
 
-  test("a feed goes on by itself after kill -9 of its server", async (t) => {
+  test("a feed resumes after kill -9 of its server", async (t) => {
     const path = freshPath();
     let server = await spawnServer({ path, accessToken, listen: "127.0.0.1:0" });
     t.after(() => kill(server));
@@ -98,7 +98,7 @@ describe("a server of openkv's", () => {
     assert.deepEqual(await take(late, told.length), told, "one that was not read until now");
   });
 
-  test("connections that break after any number of bytes lose nothing", async (t) => {
+  test("connections that break after any number of bytes lose no change", async (t) => {
     const COUNT = 600;
     const padding = "x".repeat(2000);
     const server = await serveFile();
@@ -130,7 +130,7 @@ describe("a server of openkv's", () => {
     assert.ok(way.cuts > 3, `${way.cuts} cuts`);
   });
 
-  test("writes of the same handle wait until the server knows of the feed", async (t) => {
+  test("writes of the same handle wait until the server has opened the feed", async (t) => {
     const server = await serveFile();
     const way = await startWay(server.url);
     const kv = await openKv(way.url, { accessToken });
@@ -146,7 +146,7 @@ describe("a server of openkv's", () => {
     );
   });
 
-  test("a token that ends cuts the stream, and nothing is lost", async () => {
+  test("an expired token ends the stream, and no change is lost", async () => {
     const server = await serveFile({ dataTokenMs: 1000 });
     const [kv, writer] = [await connect(server), await connect(server)];
     const reader = kv.watch({ prefix: ["k"] }).getReader();
@@ -158,7 +158,7 @@ describe("a server of openkv's", () => {
     assertAll(await take(reader, 25), numbers(25));
   });
 
-  test("a gap is said, at the first read and after a silence that was too long", async () => {
+  test("a gap is reported, at the first read and after a long interruption", async () => {
     const kv = await connect(await serveFile());
     const { versionstamp: since } = await kv.set(["k", 1], 1);
     await kv.delete(["k", 1]);
@@ -171,7 +171,7 @@ describe("a server of openkv's", () => {
     await assert.rejects(reader.closed, KvFeedGapError);
   });
 
-  test("a token that is withdrawn ends it by DENIED, one that may only read is enough", async () => {
+  test("a revoked token ends a feed with DENIED; a read-only token is enough", async () => {
     const server = await start({ path: `${folder()}/withdrawn/`, adminToken });
     const admin = { authorization: `Bearer ${adminToken}` };
     const ask = (method, path, body) =>
@@ -190,7 +190,7 @@ describe("a server of openkv's", () => {
     await assert.rejects(guard(drain(reader), GUARD_MS, "the end"), { code: "DENIED" });
   });
 
-  test("cancel() and close() leave nothing open at the server", async () => {
+  test("cancel() and close() end the stream at the server", async () => {
     const server = await start({ path: `${folder()}/left/`, adminToken });
     const headers = { authorization: `Bearer ${adminToken}` };
     const databases = `${server.url}/v1/admin/databases`;
@@ -211,7 +211,7 @@ describe("a server of openkv's", () => {
   });
 
   const linux = process.platform === "linux" ? {} : { skip: "/proc tells of memory" };
-  test("a reader that is slow costs the server no memory", linux, async (t) => {
+  test("a slow reader uses no memory of the server", linux, async (t) => {
     const LARGE = "x".repeat(30_000);
     const [WARM, COUNT] = [600, 2600];
     const server = await spawnServer({ path: freshPath(), accessToken, listen: "127.0.0.1:0" });
@@ -285,7 +285,7 @@ describe("other servers", { concurrency: true }, () => {
     return kv.watch({ prefix: ["k"] }, options).getReader();
   };
 
-  test("one without the extension, or without this part of it: UNSUPPORTED, by name", async () => {
+  test("a server without the extension or its feeds: UNSUPPORTED, by name", async () => {
     const plain = await startMock();
     const other = await startMock();
     other.metadata = { extensions: ["frames-0", "feeds-0"] };
@@ -304,7 +304,7 @@ describe("other servers", { concurrency: true }, () => {
     }
   });
 
-  test("a stream that is cut is asked for behind what has arrived", async () => {
+  test("an interrupted stream resumes after the last received change", async () => {
     const sinces = [];
     const mock = await offering((count, body) => {
       sinces.push(body[0] === 0 ? null : body.subarray(1, 21).toString());
@@ -322,7 +322,7 @@ describe("other servers", { concurrency: true }, () => {
     assert.deepEqual(sinces.slice(0, 4), expected);
   });
 
-  test("before the first batch it is asked for from where it was opened, or moved on to", async () => {
+  test("before the first batch it resumes at its opening, or at its advanced position", async () => {
     const sinces = [];
     const mock = await offering((count, body) => {
       sinces.push(body[0] === 0 ? null : body.subarray(1, 21).toString());
@@ -355,7 +355,7 @@ describe("other servers", { concurrency: true }, () => {
     });
   }
 
-  test("an error in the stream is the reader's, behind what was told before", async () => {
+  test("an error in the stream is thrown after the changes before it", async () => {
     const mock = await offering(() => ({
       frames: [batch(5), batch(7, removed("a", 7)), error(11, "too late: read")],
       then: "end",
@@ -370,7 +370,7 @@ describe("other servers", { concurrency: true }, () => {
     assert.equal(mock.counts.feed, 1);
   });
 
-  test("what may pass is waited for: UNAVAILABLE in the stream, 429, 503", async () => {
+  test("temporary failures are retried: UNAVAILABLE in the stream, 429, 503", async () => {
     const mock = await offering((count) =>
       count === 1
         ? { frames: [batch(5), error(4, "busy")], then: "end" }
@@ -386,7 +386,7 @@ describe("other servers", { concurrency: true }, () => {
     assert.equal(mock.counts.feed, 4);
   });
 
-  test("a server that does not say where the feed is holds writes up once, and not for ever", async () => {
+  test("a server that does not report the position delays writes once, for a bounded time", async () => {
     const mock = await offering(() => ({ frames: [Buffer.alloc(4)] }));
     const kv = await connectTo(mock, { timeout: 1000 });
     const reader = kv.watch({ prefix: ["k"] }).getReader();
@@ -396,7 +396,7 @@ describe("other servers", { concurrency: true }, () => {
   });
 
   for (const h2 of [false, true]) {
-    test(`a reader that takes nothing holds the server up (HTTP/${h2 ? 2 : 1.1})`, async () => {
+    test(`a reader that reads nothing stops the server's stream (HTTP/${h2 ? 2 : 1.1})`, async () => {
       // More than twice what the kernel's own buffers may take.
       const MB = 80;
       const large = Buffer.alloc(1024 * 1024, 7);

@@ -1,5 +1,5 @@
-// Duty: a way to a server that loses what it is told to lose: requests arrive and are carried out,
-// their answers do not come back.
+// Duty: a proxy to a server that drops selected answers: requests arrive and are executed, but
+// their answers are lost.
 
 import http from "node:http";
 

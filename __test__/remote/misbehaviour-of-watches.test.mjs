@@ -1,4 +1,4 @@
-// Duty: watches behind servers and networks that misbehave.
+// Duty: watches over servers and networks that misbehave.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { message } from "./protobuf.mjs";
 describe("watches", { concurrency: true }, () => {
   const values = async (reader) => (await reader.read()).value?.map((entry) => entry.value);
 
-  test("a stream that is cut is asked for anew: nothing twice, and the last state comes", async () => {
+  test("an interrupted stream is reopened: no state is repeated, and the last one arrives", async () => {
     const mock = await start();
     const kv = await connect(mock);
     const reader = kv.watch([["a"]]).getReader();
@@ -22,7 +22,7 @@ describe("watches", { concurrency: true }, () => {
     assert.ok(mock.counts.watch >= 2);
   });
 
-  test("a token that ends while watching", async () => {
+  test("a token that expires during a watch", async () => {
     const mock = await start();
     const kv = await connect(mock);
     const reader = kv.watch([["a"]]).getReader();
@@ -36,7 +36,7 @@ describe("watches", { concurrency: true }, () => {
     assert.ok(mock.counts.metadata <= 3);
   });
 
-  test("a token that ends again before there is a stream", async () => {
+  test("a token that expires again before the stream opens", async () => {
     const mock = await start();
     const kv = await connect(mock);
     const reader = kv.watch([["a"]]).getReader();
@@ -55,7 +55,7 @@ describe("watches", { concurrency: true }, () => {
     assert.equal(mock.dataToken, "third");
   });
 
-  test("a server that ends streams without news is asked less and less often", async () => {
+  test("streams that end without news are reopened with growing pauses", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.watch = (_, response) => {
@@ -73,7 +73,7 @@ describe("watches", { concurrency: true }, () => {
     assert.deepEqual(await next, [1]);
   });
 
-  test("a stream cut at every byte", async () => {
+  test("a stream truncated at every byte", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], "value");
@@ -89,7 +89,7 @@ describe("watches", { concurrency: true }, () => {
     });
   });
 
-  test("a state that comes a byte at a time", async () => {
+  test("a state that arrives byte by byte", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], "value");
@@ -141,7 +141,7 @@ describe("watches", { concurrency: true }, () => {
     );
   });
 
-  test("not accepted, with a new token too: DENIED", async () => {
+  test("rejected with a new token too: DENIED", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.watch = failWith(401);
@@ -154,7 +154,7 @@ describe("watches", { concurrency: true }, () => {
     );
   });
 
-  test("failures are passing for a watch, and closing ends the wait", async () => {
+  test("a watch retries after failures, and closing ends the wait", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.watch = failWith(500);

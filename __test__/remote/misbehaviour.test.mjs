@@ -1,5 +1,5 @@
-// Duty: servers and networks that misbehave: every call ends, by the code that its end has, and no
-// write happens twice.
+// Duty: servers and networks that misbehave: every call ends with the documented code, and no write
+// happens twice.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -86,13 +86,13 @@ describe("opening", { concurrency: true }, () => {
     });
   }
 
-  test("nobody there: UNAVAILABLE", async () => {
+  test("no server: UNAVAILABLE", async () => {
     // A port that was free a moment ago may be another test's by now; the first one is nobody's.
     const nobody = openKv("http://127.0.0.1:1/", { accessToken: ACCESS_TOKEN, timeout: TIMEOUT });
     await assert.rejects(nobody, { code: "UNAVAILABLE" });
   });
 
-  test("metadata cut at every byte: asked for again", async () => {
+  test("metadata truncated at every byte: requested again", async () => {
     const mock = await start();
     const body = Buffer.from(mock.metadataText());
     await each(body.length, async (at) => {
@@ -105,7 +105,7 @@ describe("opening", { concurrency: true }, () => {
     });
   });
 
-  test("a redirect is followed, and the endpoints are relative to where it leads", async () => {
+  test("a redirect is followed, and the endpoints are relative to its target", async () => {
     const mock = await start();
     mock.metadata = { endpoints: [{ url: "./data", consistency: "strong" }] };
     mock.scripts.metadata = (request, response) =>
@@ -115,7 +115,7 @@ describe("opening", { concurrency: true }, () => {
     assert.equal(mock.requests.at(-1).url, "/moved/data/atomic_write");
   });
 
-  test("a few failures are passing", async () => {
+  test("a few failures are retried", async () => {
     const mock = await start();
     mock.scripts.metadata = (_, response, __, count) =>
       count < 3 && reply(response, 502, "text/plain", "Oh.");
@@ -125,7 +125,7 @@ describe("opening", { concurrency: true }, () => {
 });
 
 describe("reads", { concurrency: true }, () => {
-  test("an answer cut at every byte is asked for again, and is whole then", async () => {
+  test("an answer truncated at every byte is requested again", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], "value");
@@ -154,7 +154,7 @@ describe("reads", { concurrency: true }, () => {
     assert.ok(cutAt >= length && seen.size >= length, `${cutAt} cuts of ${length} bytes`);
   });
 
-  test("an answer that ends early, and says that it is whole: CORRUPT", async () => {
+  test("an answer that ends early but has its declared length: CORRUPT", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], "value");
@@ -208,7 +208,7 @@ describe("reads", { concurrency: true }, () => {
     });
   }
 
-  test("a refusal is a TypeError with the server's words", async () => {
+  test("a rejection is a TypeError with the server's text", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.snapshot_read = failWith(400);
@@ -218,7 +218,7 @@ describe("reads", { concurrency: true }, () => {
     );
   });
 
-  test("a storm of failures that passes is not noticed", async () => {
+  test("a temporary series of failures is retried", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.snapshot_read = (request, response, _, count) =>
@@ -226,7 +226,7 @@ describe("reads", { concurrency: true }, () => {
     assert.equal((await kv.get(["a"])).value, null);
   });
 
-  test("an answer that comes a byte at a time is an answer; one that never ends is none", async () => {
+  test("an answer that arrives byte by byte is read; one that never ends is an error", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], "value");
@@ -243,7 +243,7 @@ describe("reads", { concurrency: true }, () => {
     await assert.rejects(impatient.get(["a"]), { code: "UNAVAILABLE" });
   });
 
-  test("too large a body that does not say so: CORRUPT", async () => {
+  test("a body over the limit without a declared length: CORRUPT", async () => {
     const mock = await start();
     const kv = await connect(mock);
     const piece = Buffer.alloc(4 * 1024 * 1024);
@@ -259,7 +259,7 @@ describe("reads", { concurrency: true }, () => {
     await assert.rejects(kv.get(["a"]), { code: "CORRUPT" });
   });
 
-  test("half of all requests fail, each in its own way: every read is answered, and right", async () => {
+  test("half of all requests fail in different ways: every read gets the right answer", async () => {
     const mock = await start();
     const kv = await connect(mock, { timeout: 60_000 });
     for (let n = 0; n < 50; n++) await kv.set(["a", n], n);
@@ -285,7 +285,7 @@ describe("reads", { concurrency: true }, () => {
     }
   });
 
-  test("a list cannot be led in circles", async () => {
+  test("an answer cannot make a list loop", async () => {
     const mock = await start();
     const kv = await connect(mock);
     for (let i = 0; i < 40; i++) await kv.set(["a", i], i);
@@ -299,7 +299,7 @@ describe("reads", { concurrency: true }, () => {
 });
 
 describe("writes", { concurrency: true }, () => {
-  test("an answer cut at every byte: the outcome is unknown, and it was sent once", async () => {
+  test("an answer truncated at every byte: the outcome is unknown, and the write was sent once", async () => {
     const mock = await start();
     const kv = await connect(mock);
     let at = 0;
@@ -343,7 +343,7 @@ describe("writes", { concurrency: true }, () => {
     });
   }
 
-  test("a server that says when to come back has done nothing: the write is sent again", async () => {
+  test("after Retry-After the write is sent again, because the server has not begun it", async () => {
     const mock = await start();
     const kv = await connect(mock);
     for (const status of [503, 429]) {
@@ -354,7 +354,7 @@ describe("writes", { concurrency: true }, () => {
     }
   });
 
-  test("a write that its own check guards is sent again; if it had not happened, it has now", async () => {
+  test("a write with a check of its key is sent again, and commits if it had not before", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], 1);
@@ -365,7 +365,7 @@ describe("writes", { concurrency: true }, () => {
     assert.equal(mock.counts.atomic_write, 3);
   });
 
-  test("if it had happened, its check fails, and nobody knows by whom", async () => {
+  test("if it had committed before, its check fails, and the outcome is unknown", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], 1);
@@ -378,7 +378,7 @@ describe("writes", { concurrency: true }, () => {
     assert.equal((await kv.get(["a"])).value, 2);
   });
 
-  test("writes disabled: metadata is asked for once, then DENIED", async () => {
+  test("writes disabled: metadata is requested once, then DENIED", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.atomic_write = (_, response) => reply(response, 200, PROTOBUF, message([1, 5]));
@@ -396,7 +396,7 @@ describe("writes", { concurrency: true }, () => {
 });
 
 describe("tokens", { concurrency: true }, () => {
-  test("one that ended is replaced, once for all who ask", async () => {
+  test("an expired token is renewed once for all waiting calls", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.dataToken = "second";
@@ -404,7 +404,7 @@ describe("tokens", { concurrency: true }, () => {
     assert.equal(mock.counts.metadata, 2);
   });
 
-  test("a short life does not make a hot loop", async () => {
+  test("a short lifetime does not cause a busy loop", async () => {
     const mock = await start();
     mock.lifeMs = 1;
     const kv = await connect(mock);
@@ -437,7 +437,7 @@ describe("tokens", { concurrency: true }, () => {
   });
 });
 
-test("openKv names an http server that is none by its URL, without what may be secret", async () => {
+test("openKv names the URL of a server without KV Connect, without its secrets", async () => {
   const mock = await start();
   mock.scripts.metadata = failWith(404);
   const url = `${mock.url}?key=secret`;

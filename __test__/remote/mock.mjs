@@ -1,5 +1,5 @@
-// Duty: a KV Connect server of a few lines that can be told to misbehave. A script sees a request
-// first, and answers it in its own way by returning true.
+// Duty: a small KV Connect server that can misbehave. A script gets a request first, and returns
+// true if it has answered it.
 
 import http from "node:http";
 import http2 from "node:http2";

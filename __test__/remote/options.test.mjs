@@ -1,5 +1,5 @@
-// Duty: what openKv takes for a URL, what it refuses, and that a process with a database elsewhere
-// ends like any other.
+// Duty: the options of openKv for a URL, and processes with a remote database, which end like any
+// other.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -68,12 +68,12 @@ describe("options", () => {
 });
 
 describe("a signal", () => {
-  test("that is aborted already", async () => {
+  test("already aborted", async () => {
     const signal = AbortSignal.abort(new Error("never mind"));
     await assert.rejects(openKv(URL_OF_NOBODY, { accessToken: "t", signal }), /never mind/);
   });
 
-  test("gives up an opening that waits", async () => {
+  test("cancels an opening", async () => {
     const mock = await start();
     mock.scripts.metadata = () => true;
     const signal = AbortSignal.timeout(50);
@@ -104,7 +104,7 @@ describe("a signal", () => {
       };
     });
 
-  test("gives up reads under way, and all later calls; a second time is nothing", async () => {
+  test("cancels running reads and all later calls; a second abort has no effect", async () => {
     const { mock, kv, abort } = await abortable();
     const asked = silent(mock, "snapshot_read");
     const under = [
@@ -129,7 +129,7 @@ describe("a signal", () => {
     assert.throws(() => kv.watch([["a"]]), enough);
   });
 
-  test("gives up a wait for a message, and all later ones", async () => {
+  test("cancels a wait for a message and all later ones", async () => {
     const { mock, kv, abort } = await abortable({ extensions: ["frames-1", "queues-1"] });
     const asked = silent(mock, "receive");
     const queue = kv.queue("work");
@@ -148,7 +148,7 @@ describe("a signal", () => {
     );
   });
 
-  test("a write that was sent has an unknown outcome; one that waits for its turn has none", async () => {
+  test("a sent write has an unknown outcome; a waiting one has not happened", async () => {
     const { mock, kv, abort } = await abortable();
     const asked = silent(mock, "atomic_write");
     // About one key: the second is not sent before the first is answered.
@@ -163,7 +163,7 @@ describe("a signal", () => {
     assert.equal(mock.counts.atomic_write, 1);
   });
 
-  test("ends the pause before another try", async () => {
+  test("ends the pause before a retry", async () => {
     const { mock, kv, abort } = await abortable();
     const asked = new Promise((resolve) => {
       mock.scripts.snapshot_read = (_, response) => {
@@ -179,7 +179,7 @@ describe("a signal", () => {
     await read;
   });
 
-  test("ends watches with its reason, and what was written before is written", async () => {
+  test("ends watches with its reason, and earlier writes are completed", async () => {
     const { mock, kv, abort } = await abortable();
     const reader = kv.watch([["a"]]).getReader();
     await reader.read();
@@ -193,7 +193,7 @@ describe("a signal", () => {
     assert.equal(mock.watching, 0);
   });
 
-  test("a handle that is closed is not aborted any more", async () => {
+  test("has no effect on a closed handle", async () => {
     const { kv, abort } = await abortable();
     const write = kv.set(["a"], 1);
     await kv.close();
@@ -218,7 +218,7 @@ async function run(program, env) {
 
 const IMPORT = `import { openKv } from ${JSON.stringify(new URL("../../index.mjs", import.meta.url).href)};`;
 
-describe("in a process of its own", { concurrency: 3 }, () => {
+describe("in a separate process", { concurrency: 3 }, () => {
   test("the token comes from the environment, openkv's own first, and the URL too", async () => {
     const program = `${IMPORT}
       const kv = await openKv();
@@ -237,7 +237,7 @@ describe("in a process of its own", { concurrency: 3 }, () => {
     }
   });
 
-  test("the page's example runs", async () => {
+  test("the example of the page runs", async () => {
     const page = readFileSync(new URL("../../docs/remote.md", import.meta.url), "utf8");
     const [, program] = /```ts\n(.*?)```/s.exec(page);
     const mock = await start();
@@ -249,7 +249,7 @@ describe("in a process of its own", { concurrency: 3 }, () => {
   });
 
   // It stayed until the opening's timeout.
-  test("an opening that was given up does not keep it alive", async () => {
+  test("a cancelled opening does not keep it alive", async () => {
     const mock = await start();
     mock.scripts.metadata = () => true;
     const program = `${IMPORT}
@@ -273,7 +273,7 @@ describe("in a process of its own", { concurrency: 3 }, () => {
     });
   });
 
-  test("workers may come and go", async () => {
+  test("workers can open and end", async () => {
     const mock = await start();
     const source = `${IMPORT}
       import { threadId } from "node:worker_threads";
@@ -293,7 +293,7 @@ describe("in a process of its own", { concurrency: 3 }, () => {
     assert.equal(mock.entries.size, 4);
   });
 
-  test("a hundred handles leave no threads and no connections behind", async () => {
+  test("a hundred closed handles leave no threads and no connections", async () => {
     const mock = await start();
     const program = `${IMPORT}
       import { readdirSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Duty: as much of protobuf as the mock server needs: fields in, fields out.
+// Duty: the subset of protobuf that the mock server needs, in both directions.
 
 function varint(value) {
   const bytes = [];

@@ -1,6 +1,6 @@
-// Duty: consuming queues of a database elsewhere: who gets what, whose a message is while nothing
-// is heard of somebody, and what is told again. (What queues do, __test__/api/named-queues.test.mjs
-// and the conformance cases ask behind a URL too.)
+// Duty: consuming queues of a remote database: dispatch, locks while the network fails, and
+// repeated settlements. (__test__/api/named-queues.test.mjs and the conformance cases test queues
+// themselves, over a URL too.)
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
@@ -34,7 +34,7 @@ const enqueue = async (kv, count, options) => {
   for (let n = 0; n < count; n++) await kv.queue("work").enqueue(n, options);
 };
 
-test("two clients share a queue, each with its places, and together in order", async () => {
+test("two clients share a queue, each with its credits, and get messages in order", async () => {
   const { local, client } = await served();
   await enqueue(local, 60);
   const stop = new AbortController();
@@ -67,7 +67,7 @@ test("two clients share a queue, each with its places, and together in order", a
   assert.deepEqual((await local.queue("work").stats()).total, 0, "all ends are told by then");
 });
 
-test("a lock goes on while its handler runs, also while it blocks the thread", async () => {
+test("a lock is renewed while its handler runs, also while it blocks the thread", async () => {
   const { local, client } = await served();
   const [kv, other] = [await client(), await client()];
   const stop = new AbortController();
@@ -92,7 +92,7 @@ test("a lock goes on while its handler runs, also while it blocks the thread", a
   assert.equal((await local.queue("work").stats()).total, 0);
 });
 
-test("failures wait by the schedule and die with the error that was thrown", async () => {
+test("failed messages follow the backoff schedule and die with the thrown error", async () => {
   const { client } = await served();
   const kv = await client();
   const queue = kv.queue("work");
@@ -119,8 +119,8 @@ test("failures wait by the schedule and die with the error that was thrown", asy
   assert.match(dead.error.message, /^attempt 3 x+$/);
 });
 
-describe("what was lost on the way", () => {
-  test("ends of messages: told again, until they are heard", async () => {
+describe("lost requests and answers", () => {
+  test("settlements are repeated until the server confirms them", async () => {
     const { kv, link, local } = await served();
     const stop = new AbortController();
     let handled = 0;
@@ -140,7 +140,7 @@ describe("what was lost on the way", () => {
     assert.ok(lost > 3, "nothing was lost");
   });
 
-  test("failures told again cost one interval of the schedule", async () => {
+  test("a repeated failure uses one interval of the schedule", async () => {
     const { kv, link, local } = await served();
     const stop = new AbortController();
     const attempts = [];
@@ -159,7 +159,7 @@ describe("what was lost on the way", () => {
     assert.equal((await local.queue("work").stats()).total, 0);
   });
 
-  test("a message that was received: it comes again when its lock ends", async () => {
+  test("a lost received message is redelivered when its lock expires", async () => {
     const { kv, link, local } = await served();
     await enqueue(local, 1);
     link.loseNext("/receive");
@@ -168,7 +168,7 @@ describe("what was lost on the way", () => {
     assert.equal(await message.ack(), true);
   });
 
-  test("all connections: handlers go on, their messages stay theirs, their ends count", async () => {
+  test("after all connections: handlers continue, keep their locks and settle", async () => {
     const { kv, link, local, client } = await served();
     const stop = new AbortController();
     const attempts = [];
@@ -195,7 +195,7 @@ describe("what was lost on the way", () => {
   });
 });
 
-test("a place that frees while a stream is opening is told when it is open", async () => {
+test("a credit freed while a stream opens is granted once it is open", async () => {
   // What was told before there was a stream counted as told to it: no message came any more.
   const { kv, link, local } = await served();
   const stop = new AbortController();
@@ -218,7 +218,7 @@ test("a place that frees while a stream is opening is told when it is open", asy
   await listening;
 });
 
-test("a server that says at once that there is no message is asked again after a pause", async () => {
+test("after an immediate empty answer the next request waits for a pause", async () => {
   const mock = await start();
   mock.metadata = { extensions: ["frames-1", "queues-1"] };
   mock.scripts.receive = (_, response) =>
@@ -228,7 +228,7 @@ test("a server that says at once that there is no message is asked again after a
   assert.ok(mock.counts.receive < 20, `${mock.counts.receive} requests`);
 });
 
-test("a listener that is stopped gives back what was on its way", async () => {
+test("a stopped listener puts messages on their way back", async () => {
   const { local, client } = await served();
   await enqueue(local, 200);
   for (let round = 0; round < 5; round++) {
@@ -251,7 +251,7 @@ test("a listener that is stopped gives back what was on its way", async () => {
   }
 });
 
-test("a wait that is given up leaves nothing locked", async () => {
+test("a cancelled wait leaves no message locked", async () => {
   const { local, client } = await served();
   const queue = (await client()).queue("work");
   let got = 0;
@@ -280,7 +280,7 @@ test("a wait that is given up leaves nothing locked", async () => {
   });
 });
 
-test("close() ends listeners and waits; what was settled before counts", async () => {
+test("close() ends listeners and waits; earlier settlements are sent", async () => {
   const { local, client } = await served();
   await enqueue(local, 20);
   const kv = await client();
@@ -310,14 +310,14 @@ test("Deno's queue: listenQueue, at once and after failures", async () => {
   await ended;
 });
 
-describe("who is refused", () => {
+describe("rejections", () => {
   const consuming = {
     listen: (kv) => kv.queue("work").listen(() => {}),
     listenQueue: (kv) => kv.listenQueue(() => {}),
     receive: (kv) => kv.queue("work").receive(),
     "receive that waits": (kv) => kv.queue("work").receive({ wait: 60_000 }),
   };
-  test("a token that may only read, by that name", async () => {
+  test("a read-only token, by name", async () => {
     const { client } = await served();
     const kv = await client(READ_TOKEN);
     for (const [name, call] of Object.entries(consuming)) {
@@ -325,7 +325,7 @@ describe("who is refused", () => {
     }
   });
 
-  test("a server that is no openkv server, by what it lacks", async () => {
+  test("a server without the extension, by the missing feature", async () => {
     const kv = await connect(await start());
     for (const [name, call] of Object.entries(consuming)) {
       const message = /lacks the extension.*(listening to|receiving from) queues/;
@@ -333,7 +333,7 @@ describe("who is refused", () => {
     }
   });
 
-  test("consumers over the quota of watches wait for a place", async () => {
+  test("consumers over the quota of watches wait until one ends", async () => {
     const { client, local } = await served({ quotas: { watches: 1 } });
     const [first, second] = [await client(), await client()];
     const watching = first.watch([["a"]]).getReader();

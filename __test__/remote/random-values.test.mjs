@@ -1,6 +1,5 @@
-// Duty: random values on their way through V8's format: what goes over the wire is what this
-// runtime's V8 reads, and what V8 has written is what arrives. The server is a mock, so that the
-// bytes can be looked at.
+// Duty: random values in V8's format: this runtime's V8 reads the sent bytes, and values that V8
+// has written arrive unchanged. The server is a mock, so that the test can inspect the bytes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -52,7 +51,7 @@ function* values() {
   }
 }
 
-test("what is sent is what V8 reads", async () => {
+test("sent values are readable by V8", async () => {
   const mock = await start();
   const kv = await connect(mock);
   let compared = 0;
@@ -69,7 +68,7 @@ test("what is sent is what V8 reads", async () => {
   assert.ok(compared > VALUES * 0.9, `only ${compared} values`);
 });
 
-test("what V8 has written is what arrives", async () => {
+test("values written by V8 arrive unchanged", async () => {
   const mock = await start();
   const kv = await connect(mock);
   await kv.set(["v"], 0);

@@ -1,4 +1,4 @@
-// Duty: which failures of a request are told, which are tried again, and how long that waits.
+// Duty: which failures of a request are reported, which are retried, and the pauses.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ const refuse = (status, headers) => (_, response) =>
 
 describe("Retry-After", { concurrency: true }, () => {
   // The sum of now and such a time is none: both were INTERNAL.
-  test("of eternity: UNAVAILABLE at once, and nothing was done", async () => {
+  test("of eternity: UNAVAILABLE at once, without an effect", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.scripts.snapshot_read = refuse(429, NEVER_AGAIN);
@@ -52,7 +52,7 @@ describe("Retry-After", { concurrency: true }, () => {
 });
 
 describe("a write", { concurrency: true }, () => {
-  test("that only checks is sent again, and what it says then counts", async () => {
+  test("of checks only is sent again, and the second answer counts", async () => {
     const mock = await start();
     const kv = await connect(mock);
     await kv.set(["a"], 1);
@@ -88,13 +88,13 @@ describe("a write", { concurrency: true }, () => {
   }
 
   // It was OUTCOME_UNKNOWN, although there was nothing to send it by.
-  test("for which no connection comes about has not happened", async (t) => {
+  test("without a connection has not happened", async (t) => {
     const { mock } = await silent(t);
     const kv = await connect(mock, { timeout: 500 });
     await assert.rejects(kv.set(["a"], 1), { code: "UNAVAILABLE" });
   });
 
-  test("that is given up before there is a connection has not happened", async (t) => {
+  test("cancelled before there is a connection has not happened", async (t) => {
     const { mock, server } = await silent(t);
     const controller = new AbortController();
     const { signal } = controller;

@@ -1,4 +1,5 @@
-// Duty: metadata exchanges: who gets the access token, how many ask at a time, and who is told.
+// Duty: metadata exchanges: which servers get the access token, and how concurrent calls share an
+// exchange.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -19,7 +20,7 @@ const held = (mock) =>
 
 describe("metadata", { concurrency: true }, () => {
   // A redirect to another port once took the token there, as no fetch would.
-  test("a redirect to another origin is refused by name, and nothing is sent there", async () => {
+  test("a redirect to another origin is rejected, and nothing is sent there", async () => {
     const [mock, other] = [await start(), await start()];
     const { port } = new URL(other.url);
     for (const location of [other.url, `http://localhost:${port}/x`, `//127.0.0.1:${port}/`]) {
@@ -35,7 +36,7 @@ describe("metadata", { concurrency: true }, () => {
   });
 
   // Each of them once asked by itself, a second after the other, and most ran out of time.
-  test("a token that was withdrawn: one exchange tells all who wait", async () => {
+  test("a revoked token: one exchange answers all waiting calls", async () => {
     const mock = await start();
     const kv = await connect(mock, { timeout: 3000 });
     const reads = 12;
@@ -60,7 +61,7 @@ describe("metadata", { concurrency: true }, () => {
   });
 
   // The pause of one was once everybody's, however long it had grown.
-  test("who comes later does not wait for the pause of who has asked for long", async () => {
+  test("a new call does not wait for the long pause of an earlier one", async () => {
     const mock = await start();
     const kv = await connect(mock, { timeout: 20_000 });
     mock.dataToken = "second";
@@ -81,7 +82,7 @@ describe("metadata", { concurrency: true }, () => {
   });
 
   // Until the answer came, all went by HTTP/1.1, of which this server knows nothing.
-  test("while it is asked for anew, HTTP/2 is spoken as before", async () => {
+  test("HTTP/2 stays in use during a renewal", async () => {
     const mock = await start({ h2: true });
     const kv = await connect(mock);
     mock.scripts.snapshot_read = (request, response, _, count) =>
@@ -95,7 +96,7 @@ describe("metadata", { concurrency: true }, () => {
   });
 
   // The sum of now and such a time is none: it ended the task that had asked.
-  test("a server that asks for eternity is UNAVAILABLE", async () => {
+  test("a server with an endless Retry-After is UNAVAILABLE", async () => {
     const mock = await start();
     const kv = await connect(mock);
     mock.dataToken = "second";

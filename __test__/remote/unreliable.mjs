@@ -1,4 +1,4 @@
-// Duty: a way to a server that breaks: connections end after some bytes, or begin late.
+// Duty: a proxy to a server whose connections break after some bytes, or open late.
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";

@@ -1,5 +1,5 @@
-// Duty: a server as a process of its own, to be killed: options in JSON as its argument; prints its
-// URL when it listens. A line on its standard input closes it.
+// Duty: a server in a separate process, for tests that kill it: takes options in JSON as its
+// argument; prints its URL when it listens. A line on its standard input closes it.
 
 import { serve } from "../../index.mjs";
 

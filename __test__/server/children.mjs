@@ -1,4 +1,4 @@
-// Duty: start and kill servers that are processes of their own.
+// Duty: starts and kills servers in separate processes.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

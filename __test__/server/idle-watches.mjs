@@ -1,4 +1,4 @@
-// Duty: what idle watches and change feeds cost a server: memory and processor time.
+// Duty: measures what idle watches and change feeds cost a server: memory and processor time.
 //
 //   node __test__/server/idle-watches.mjs [count]       1000 without a number
 //

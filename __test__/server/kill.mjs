@@ -1,5 +1,5 @@
-// Duty: kill -9 of a server under load: every acknowledged commit is there, clients go on by
-// themselves, a watch ends on the last value.
+// Duty: kill -9 of a server under load: every acknowledged commit remains, clients continue by
+// themselves, a watch reaches the last value.
 //
 //   node __test__/server/kill.mjs [kills]       20 without a number
 

@@ -3,7 +3,7 @@
 import { test } from "node:test";
 import { killUnderLoad } from "./kill.mjs";
 
-test("a server that is killed loses nothing that it acknowledged", {
+test("a killed server loses no acknowledged commit", {
   timeout: 120_000,
 }, async () => {
   await killUnderLoad(2);

@@ -1,6 +1,6 @@
-// Duty: clients that are slow, greedy or hostile against a server that is a process of its own:
-// each connection ends by a bound that has a name, others are served meanwhile, and afterwards the
-// server has as many open files as before, and does not grow.
+// Duty: slow, greedy or hostile clients of a server in a separate process: each connection ends by
+// a named limit, other clients are served meanwhile, and afterwards the server has as many open
+// files as before and does not grow.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -116,7 +116,7 @@ async function ask(...pieces) {
 }
 
 describe("a server is misused", { concurrency: true }, () => {
-  test("heads that come a byte at a time: the connection ends (REQUEST_HEAD_MS_MAX)", async () => {
+  test("heads that arrive byte by byte: the connection ends (REQUEST_HEAD_MS_MAX)", async () => {
     const slow = await Promise.all(Array.from({ length: 50 }, dial));
     const text = Buffer.from(`POST / HTTP/1.1\r\nx: ${"y".repeat(10_000)}`);
     const dripping = slow.map((told) => drip(told, text, 200));
@@ -125,7 +125,7 @@ describe("a server is misused", { concurrency: true }, () => {
     await Promise.all(dripping);
   });
 
-  test("bodies that come a byte at a time: 408 (REQUEST_BODY_MS_MAX)", async () => {
+  test("bodies that arrive byte by byte: 408 (REQUEST_BODY_MS_MAX)", async () => {
     const slow = await Promise.all(Array.from({ length: 20 }, dial));
     const chunked = (at) => at % 2 === 0;
     const dripping = slow.map((told, at) => {
@@ -148,14 +148,14 @@ describe("a server is misused", { concurrency: true }, () => {
     await Promise.all(dripping);
   });
 
-  test("connections that ask for nothing end, over HTTP/1.1 and HTTP/2", async () => {
+  test("connections without a request end, over HTTP/1.1 and HTTP/2", async () => {
     const silent = await Promise.all(Array.from({ length: 50 }, dial));
     for (const { socket } of silent.slice(0, 25)) socket.write("PRI * HTTP/2.0\r\n");
     await served();
     await until(() => silent.every(({ ended }) => ended), "all of them end");
   });
 
-  test("HTTP/2 connections that have asked once, and go on answering pings, end (CONNECTION_IDLE_MS_MAX)", async () => {
+  test("HTTP/2 connections that only answer pings after a request end (CONNECTION_IDLE_MS_MAX)", async () => {
     const sessions = Array.from({ length: 20 }, () => http2.connect(server.url));
     const closed = sessions.map((session) => {
       session.on("error", () => {});
@@ -187,7 +187,7 @@ describe("a server is misused", { concurrency: true }, () => {
     session.destroy();
   });
 
-  test("who asks for much and takes nothing in: the connection ends (ANSWER_STALL_MS_MAX)", async () => {
+  test("a client that does not read its answers: the connection ends (ANSWER_STALL_MS_MAX)", async () => {
     const kv = await openKv(server.url, { accessToken });
     for (let n = 0; n < 300; n++) await kv.set(["large", n], new Uint8Array(60_000));
     const greedy = await Promise.all(Array.from({ length: 3 }, dial));
@@ -221,7 +221,7 @@ describe("a server is misused", { concurrency: true }, () => {
     await kv.close();
   });
 
-  test("a head that is too long: 431 (REQUEST_HEAD_BYTES_MAX)", async () => {
+  test("a head over the limit: 431 (REQUEST_HEAD_BYTES_MAX)", async () => {
     const { status } = await ask(head("snapshot_read", `x-long: ${"y".repeat(40_000)}`));
     assert.equal(status, 431);
     const many = Array.from({ length: 2000 }, (_, n) => `x-${n}: 1`);
@@ -246,7 +246,7 @@ describe("a server is misused", { concurrency: true }, () => {
     session.destroy();
   });
 
-  test("bodies over the limit, announced, in chunks and over HTTP/2: 413", async () => {
+  test("bodies over the limit, with a declared length, in chunks and over HTTP/2: 413", async () => {
     const over = Buffer.alloc(2 * 1024 * 1024 + 1);
     const announced = head("atomic_write", `content-length: ${over.length}`);
     assert.equal((await ask(announced, over)).status, 413);
@@ -266,7 +266,7 @@ describe("a server is misused", { concurrency: true }, () => {
     session.destroy();
   });
 
-  test("chunks that are none, and framings that contradict each other: 400, or the end", async () => {
+  test("malformed chunks and contradictory framing: 400, or the end", async () => {
     const chunked = head("atomic_write", "transfer-encoding: chunked");
     for (const garbage of [
       "zz\r\n\r\n",
@@ -302,7 +302,7 @@ describe("a server is misused", { concurrency: true }, () => {
     await served();
   });
 
-  test("what the body is called makes no difference, as with Deno's server", async () => {
+  test("the content type of a body is ignored, as by Deno's server", async () => {
     const range = rangeOf(1);
     for (const type of ["text/html", "application/json", "", "x", "application/x-protobuf"]) {
       const { status } = await ask(
@@ -313,7 +313,7 @@ describe("a server is misused", { concurrency: true }, () => {
     }
   });
 
-  test("requests that are taken back as soon as they are sent, by the thousand", async () => {
+  test("thousands of requests that are reset as soon as they are sent", async () => {
     for (let round = 0; round < 5; round++) {
       const session = http2.connect(server.url);
       session.on("error", () => {});
@@ -332,7 +332,7 @@ describe("a server is misused", { concurrency: true }, () => {
     }
   });
 
-  test("more streams than a connection may have are refused, and none of the others suffers", async () => {
+  test("streams over the limit of a connection are rejected, without affecting others", async () => {
     const session = http2.connect(server.url);
     session.on("error", () => {});
     await once(session, "remoteSettings");
@@ -349,13 +349,13 @@ describe("a server is misused", { concurrency: true }, () => {
   });
 });
 
-test("more connections than there may be wait for a place, and get one", async () => {
+test("connections over the limit wait and are accepted", async () => {
   const idle = await Promise.all(Array.from({ length: CONNECTIONS_MAX + 200 }, dial));
   await served();
   for (const { socket } of idle) socket.destroy();
 });
 
-test("afterwards nothing is left, and more of it takes no more", {
+test("misuse leaves no open files and no growing memory", {
   skip: !onLinux && "needs /proc",
 }, async () => {
   const storm = async () => {

@@ -1,4 +1,5 @@
-// Duty: serve() and its handle: options, life and end, the databases of a folder, openkv's own client.
+// Duty: serve() and its handle: options, start and end, the databases of a folder, openkv's own
+// client.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -56,12 +57,12 @@ describe("options", () => {
     [{ path: "a.db", accessToken, tls: { cert: "/none", key: "/none" } }, /tls\.cert/],
   ];
   for (const [options, message] of cases) {
-    test(`${JSON.stringify(options)} is refused by name`, async () => {
+    test(`${JSON.stringify(options)} is rejected by name`, async () => {
       await assert.rejects(serve(options), { name: "TypeError", message });
     });
   }
 
-  test("a number that JSON has no word for is refused by name", async () => {
+  test("a number that JSON cannot represent is rejected by name", async () => {
     for (const connectionsMax of [5n, Number.NaN, Infinity]) {
       const message = /^connectionsMax must be an integer/;
       await assert.rejects(serve({ path: "a.db", accessToken, connectionsMax }), {
@@ -71,7 +72,7 @@ describe("options", () => {
     }
   });
 
-  test("an address that is taken is a KvError", async () => {
+  test("an address in use is a KvError", async () => {
     const server = await serveFile();
     const listen = `127.0.0.1:${server.port}`;
     const again = serve({ path: freshPath(), accessToken, listen });
@@ -82,7 +83,7 @@ describe("options", () => {
   });
 });
 
-test("a handle on a server is a handle", async () => {
+test("a database of a server reads and writes like a local one", async () => {
   const server = await serveFile();
   assert.equal(server.url, `http://127.0.0.1:${server.port}`);
   const kv = await connect(server);
@@ -108,7 +109,7 @@ test("a handle on a server is a handle", async () => {
   await reader.cancel();
 });
 
-test("the process's own handles and the server share the file", async () => {
+test("handles of the process and the server share the file", async () => {
   const path = freshPath();
   const kv = await openKv(path);
   const server = await start({ path, accessToken });
@@ -120,7 +121,7 @@ test("the process's own handles and the server share the file", async () => {
   await kv.close();
 });
 
-test("close waits for the same end each time, and the port is free then", async () => {
+test("repeated close() waits for the same end, and the port is free then", async () => {
   const server = await serveFile();
   await Promise.all([server.close(), server.close()]);
   await assert.rejects(fetch(server.url));
@@ -128,7 +129,7 @@ test("close waits for the same end each time, and the port is free then", async 
   assert.equal(again.port, server.port);
 });
 
-test("a folder has databases that come and go while it is served", async () => {
+test("databases of a folder are created and dropped while it is served", async () => {
   const server = await start({ path: `${join(folder(), "many")}/`, adminToken });
   const admin = (method, path, body) =>
     fetch(`${server.url}/v1/admin/databases${path}`, {
@@ -148,7 +149,7 @@ test("a folder has databases that come and go while it is served", async () => {
   assert.deepEqual(await (await admin("GET", "")).json(), []);
 });
 
-test("metadata is exactly the protocol's", async () => {
+test("metadata has exactly the protocol's fields", async () => {
   const server = await serveFile();
   const answer = await fetch(server.url, {
     method: "POST",

@@ -1,5 +1,5 @@
-// Duty: a server with a certificate: HTTP/2 and HTTP/1.1 by ALPN, nothing in clear text. The
-// certificate is for this test alone, and good for a hundred years.
+// Duty: a server with a certificate: HTTP/2 and HTTP/1.1 by ALPN, nothing unencrypted. The
+// certificate is for this test only, and valid for a hundred years.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -40,7 +40,7 @@ test("HTTP/1.1 and HTTP/2 over TLS", async () => {
   await assert.rejects(fetch(server.url.replace("https:", "http:"), { method: "POST", headers }));
 });
 
-test("a key that is not the certificate's is refused by name", async () => {
+test("a key of another certificate is rejected by name", async () => {
   const wrong = serveFile({ tls: { cert: tls.cert, key: tls.cert } });
   await assert.rejects(wrong, { name: "TypeError", message: /tls\.key/ });
 });

@@ -1,4 +1,4 @@
-// The test's side of subject.mjs and faults.c.
+// The test's interface to subject.mjs and faults.c.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";

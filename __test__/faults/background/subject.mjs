@@ -1,5 +1,6 @@
-// A process that waits for news of a file, by a watch, a change feed and a listener, while its system
-// calls fail (faults.c). One JSON command a line; what it hears and what fails comes as lines.
+// A process that waits for changes of a file by a watch, a change feed and a listener, while its
+// system calls fail (faults.c). Reads one JSON command per line; prints changes and failures as
+// lines.
 
 import { args, listen, tell } from "../../processes/child.mjs";
 import { openKv } from "../../processes/target.mjs";

@@ -1,4 +1,4 @@
-// A small database whose every byte is known: written by one process, examined by another.
+// A small database with known contents, written by one process and checked by another.
 
 import { Random } from "../../processes/crash/random.mjs";
 import { KvU64 } from "../../processes/target.mjs";

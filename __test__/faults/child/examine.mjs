@@ -1,7 +1,6 @@
-// Opens files that may be damaged, foreign or forbidden, uses them in every way, and tells what
-// happened: one JSON request a line, one JSON answer a line. A panic, an abort or a hang shows as
-// the end of this process or as no answer, which the test sees from outside.
-//
+// Opens files that may be damaged, of another program or without permission, uses them in every
+// way, and reports the result: one JSON request per line, one JSON answer per line. After a panic,
+// an abort or a hang the process ends or does not answer, which the test detects.
 // Request: { path?, options?, write? }; answer: { open, ok, wrong, missing, extra, prefix, errors
 // }.
 

@@ -1,5 +1,5 @@
-// Fills the disk: commits until commits fail, checks that what was acknowledged can still be read
-// and what failed is not there, makes room if it can, and goes on. Tells one JSON object.
+// Fills the disk: commits until commits fail, checks that acknowledged commits can still be read
+// and failed ones are absent, frees space if possible, and continues. Prints one JSON object.
 
 import { rmSync } from "node:fs";
 

@@ -1,5 +1,5 @@
-// A small disk: a file system of a few MiB, where one may be mounted; else a limit on the size of
-// files, which fails with another error at the same place.
+// A small disk: a file system of a few MiB if one can be mounted, otherwise a limit on the size of
+// files, which fails with another error at the same point.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The test's side of examine.mjs.
+// The test's interface to examine.mjs.
 
 import assert from "node:assert/strict";
 import { chmodSync, rmSync } from "node:fs";
