@@ -407,7 +407,7 @@ type FilterLeaf =
   | ReadonlySet<unknown>
   | ((...given: never) => unknown);
 
-/** The paths into a `T` with the types behind them, as pairs; `Start` is in front of them. */
+/** The paths into a `T` with their types, as pairs; `Start` is a prefix of them. */
 type FilterPaths<T, Start extends string, Depth extends readonly unknown[]> =
   IsFree<T> extends true
     ? [FreeFrom<Start>, any]
@@ -605,7 +605,7 @@ export interface KvExpireOptions {
   expireIn?: number;
   /**
    * The time of the expiry: a date, or milliseconds since the epoch. If it has passed, the entry is
-   * absent at once, and the previous entry is gone. `null` means the same as leaving it out.
+   * absent at once, and replaces the previous entry. `null` means the same as leaving it out.
    */
   expireAt?: Date | number | null;
 }

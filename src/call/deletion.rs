@@ -128,7 +128,7 @@ impl Progress {
 
     /// Ends a search: commits if there is anything to delete.
     fn looked(mut self, store: &Arc<Store>) {
-        // A commit is refused if there are more entries than it may examine.
+        // A commit is refused if there are more entries than it may read.
         let beyond = |look: &Look| self.atomic && look.bound.is_some();
         if self.look.as_ref().is_none_or(|look| look.met > 0 || beyond(look)) {
             return self.go_on(store);

@@ -20,7 +20,7 @@ use crate::model::{
 #[derive(Default)]
 struct Chosen {
     /// In key order.
-    doomed: Vec<Key>,
+    selected: Vec<Key>,
     /// The first key that was not visited.
     resume: Option<Key>,
     /// Whether the filter has reached its bound of visited items, at `resume`.
@@ -30,7 +30,7 @@ struct Chosen {
 }
 
 /// The filter of a deletion, its known results, and its cost so far.
-struct Judge<'f> {
+struct FilterState<'f> {
     filter: Option<&'f Filter>,
     known: &'f FilterResults,
     visits: Cell<usize>,
@@ -47,16 +47,16 @@ impl Evaluation<'_> {
             },
         };
         let (filter, known) = (filter.as_ref(), &deletion.known);
-        let judge = Judge { filter, known, visits: Cell::new(0) };
+        let filtering = FilterState { filter, known, visits: Cell::new(0) };
         let wanted = match deletion.beyond {
             Beyond::Resume => deletion.count_max,
             // One more shows whether the bound is exceeded.
             Beyond::Refuse(max) => deletion.count_max.min(max.saturating_add(1)),
         };
         let found = match deletion.among {
-            Among::Keys(keys) => self.choose_among(keys, &judge, wanted)?,
+            Among::Keys(keys) => self.choose_among(keys, &filtering, wanted)?,
             Among::Span { start, end } => {
-                self.choose_within((&start, &end), &judge, wanted, deletion.beyond)?
+                self.choose_within((&start, &end), &filtering, wanted, deletion.beyond)?
             }
         };
         if let Some(error) = found.failure {
@@ -67,16 +67,16 @@ impl Evaluation<'_> {
             return Ok(Decision::Deleted(Deleted { count: 0, stamp: None, resume }));
         }
         if let Beyond::Refuse(max) = deletion.beyond
-            && (found.doomed.len() > max || found.resume.is_some())
+            && (found.selected.len() > max || found.resume.is_some())
         {
-            return Ok(Decision::Rejected(too_many(max, found.doomed.len())));
+            return Ok(Decision::Rejected(too_many(max, found.selected.len())));
         }
-        let count = found.doomed.len();
+        let count = found.selected.len();
         let mut stamp = None;
         if count > 0 {
             self.version += 1;
             stamp = Some(Versionstamp::new(self.version));
-            for key in found.doomed {
+            for key in found.selected {
                 self.journal.note(&key, &RowEffect::Removed, self.version);
                 self.rows.insert(key, RowEffect::Removed);
             }
@@ -85,15 +85,20 @@ impl Evaluation<'_> {
         Ok(Decision::Deleted(Deleted { count, stamp, resume: found.resume }))
     }
 
-    fn choose_among(&mut self, keys: Vec<Key>, judge: &Judge<'_>, wanted: usize) -> Result<Chosen> {
+    fn choose_among(
+        &mut self,
+        keys: Vec<Key>,
+        filtering: &FilterState<'_>,
+        wanted: usize,
+    ) -> Result<Chosen> {
         let mut found = Chosen::default();
         let mut met = std::collections::HashSet::new();
         for key in keys {
-            if found.doomed.len() == wanted {
+            if found.selected.len() == wanted {
                 break;
             }
-            match self.chosen(&key, judge)? {
-                Ok(Some(true)) if met.insert(key.clone()) => found.doomed.push(key),
+            match self.chosen(&key, filtering)? {
+                Ok(Some(true)) if met.insert(key.clone()) => found.selected.push(key),
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(Chosen { resume: Some(key), spent: true, ..found }),
                 Err(error) => return Ok(Chosen { failure: Some(error), ..found }),
@@ -104,12 +109,12 @@ impl Evaluation<'_> {
 
     /// Whether a key has an entry that matches the filter, with the batch's effects so far; `None` if
     /// the filter would have to visit too many items.
-    fn chosen(&mut self, key: &Key, judge: &Judge<'_>) -> Result<Result<Option<bool>>> {
+    fn chosen(&mut self, key: &Key, filtering: &FilterState<'_>) -> Result<Result<Option<bool>>> {
         let version = self.version_of(key)?;
-        let Some(filter) = judge.filter.filter(|_| version.is_some()) else {
+        let Some(filter) = filtering.filter.filter(|_| version.is_some()) else {
             return Ok(Ok(Some(version.is_some())));
         };
-        if let Some((seen, met)) = judge.known.get(key)
+        if let Some((seen, met)) = filtering.known.get(key)
             && version == Some(*seen)
         {
             return Ok(Ok(Some(*met)));
@@ -118,9 +123,10 @@ impl Evaluation<'_> {
             Ok(None) => Ok(Some(false)),
             Ok(Some(row)) => {
                 let value = &row.value;
-                let within = judge.spend(1 + value.bytes.len() / FILTER_VISIT_BYTES);
+                let within = filtering.spend(1 + value.bytes.len() / FILTER_VISIT_BYTES);
                 let met = || {
-                    filter.matches_while(value.encoding, &value.bytes, &|work| judge.spend(work))
+                    filter
+                        .matches_while(value.encoding, &value.bytes, &|work| filtering.spend(work))
                 };
                 if within { met().map_err(|error| unreadable(&error)) } else { Ok(None) }
             }
@@ -131,7 +137,7 @@ impl Evaluation<'_> {
     fn choose_within(
         &mut self,
         (start, end): (&Key, &Key),
-        judge: &Judge<'_>,
+        filtering: &FilterState<'_>,
         wanted: usize,
         beyond: Beyond,
     ) -> Result<Chosen> {
@@ -148,7 +154,7 @@ impl Evaluation<'_> {
             Walk { start: start.as_bytes(), end: end.as_bytes(), reverse: false, values: false };
         self.base.walk(walk, &mut |seen| {
             let row = seen.row;
-            if found.doomed.len() == wanted {
+            if found.selected.len() == wanted {
                 return Step::Stop;
             }
             let key = Key::from_encoded(row.key.to_vec());
@@ -161,8 +167,8 @@ impl Evaluation<'_> {
             if touched.contains_key(row.key) {
                 return Step::Next;
             }
-            match judge.verdict(&key, row.stamp.version()) {
-                Some(true) => found.doomed.push(key),
+            match filtering.known_result(&key, row.stamp.version()) {
+                Some(true) => found.selected.push(key),
                 Some(false) => {}
                 None => open.push(key),
             }
@@ -173,19 +179,19 @@ impl Evaluation<'_> {
         open.extend(self.rows.keys().filter(within).cloned());
         if !open.is_empty() {
             open.sort_unstable();
-            self.look_again(open, judge, &mut found)?;
+            self.filter_again(open, filtering, &mut found)?;
             if found.failure.is_some() {
                 return Ok(found);
             }
-            found.doomed.sort_unstable();
-            if found.doomed.len() > wanted {
-                found.doomed.truncate(wanted);
+            found.selected.sort_unstable();
+            if found.selected.len() > wanted {
+                found.selected.truncate(wanted);
                 (found.resume, found.spent) = (None, false);
             }
         }
-        if beyond == Beyond::Resume && found.doomed.len() == wanted {
+        if beyond == Beyond::Resume && found.selected.len() == wanted {
             // More entries may follow the last one.
-            found.resume = found.doomed.last().map(|key| {
+            found.resume = found.selected.last().map(|key| {
                 let mut next = key.as_bytes().to_vec();
                 next.push(0);
                 Key::from_encoded(next)
@@ -195,13 +201,18 @@ impl Evaluation<'_> {
     }
 
     /// Evaluates the entries of these keys, in order, up to the bound of the filter.
-    fn look_again(&mut self, keys: Vec<Key>, judge: &Judge<'_>, found: &mut Chosen) -> Result<()> {
+    fn filter_again(
+        &mut self,
+        keys: Vec<Key>,
+        filtering: &FilterState<'_>,
+        found: &mut Chosen,
+    ) -> Result<()> {
         for key in keys {
-            match self.chosen(&key, judge)? {
-                Ok(Some(true)) => found.doomed.push(key),
+            match self.chosen(&key, filtering)? {
+                Ok(Some(true)) => found.selected.push(key),
                 Ok(Some(false)) => {}
                 Ok(None) => {
-                    found.doomed.retain(|doomed| *doomed < key);
+                    found.selected.retain(|selected| *selected < key);
                     found.resume = Some(key);
                     found.spent = true;
                     break;
@@ -216,9 +227,9 @@ impl Evaluation<'_> {
     }
 }
 
-impl Judge<'_> {
+impl FilterState<'_> {
     /// The known result for an entry of this version.
-    fn verdict(&self, key: &Key, version: u64) -> Option<bool> {
+    fn known_result(&self, key: &Key, version: u64) -> Option<bool> {
         if self.filter.is_none() {
             return Some(true);
         }

@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(to(Some("http://HOST:1")).unwrap(), "http://host:1/");
         assert_eq!(to(Some("https://host/b")).unwrap(), "https://host/b");
         assert!(to(None).is_err());
-        for elsewhere in [
+        for other in [
             "file:///etc",
             "http://host/b",
             "http://host:2/b",
@@ -144,7 +144,7 @@ mod tests {
             "//other:1/b",
             "https://host.other/b",
         ] {
-            assert_eq!(to(Some(elsewhere)).unwrap_err().kind(), Kind::Corrupt, "{elsewhere}");
+            assert_eq!(to(Some(other)).unwrap_err().kind(), Kind::Corrupt, "{other}");
         }
         let secure = parse("https://host/").unwrap();
         assert!(redirected(&secure, Some("http://host/")).is_err());

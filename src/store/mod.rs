@@ -198,7 +198,7 @@ impl Store {
         Patience::new(what, most, wanted, self.closing.clone())
     }
 
-    /// Access to the database as a whole, to copy or examine it on a thread of the caller.
+    /// Access to the database as a whole, to copy or check it on a thread of the caller.
     #[must_use]
     pub fn maintenance(&self) -> Arc<dyn Maintenance> {
         self.whole.clone()

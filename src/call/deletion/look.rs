@@ -41,7 +41,7 @@ impl Look {
     }
 
     /// Does one step; `true` when the commit can follow: everything was searched, or as many entries as
-    /// one commit may examine or delete.
+    /// one commit may read or delete.
     pub(super) fn step(
         &mut self,
         snapshot: &mut dyn Snapshot,

@@ -103,9 +103,9 @@ fn wrong_log(path: &Path) -> String {
     let (file, log) = (path.display(), log.display());
     format!(
         "{WRONG_LOG}: {log} belongs to another state of the database, as when a backup is copied over a file \
-         whose process was killed. Nothing was changed. If {file} is what is wanted, move {log} and \
-         {file}-shm elsewhere; the log may hold commits of the file that was there before. \
-         \"openkv restore BACKUP FILE\" does all of it"
+         whose process was killed. Nothing was changed. If {file} is the right file, move {log} and \
+         {file}-shm to another folder; the log may have commits of the earlier file. \
+         \"openkv restore BACKUP FILE\" does all of this"
     )
 }
 
@@ -116,8 +116,8 @@ pub(super) fn hint(error: Error, path: &Path) -> Error {
     }
     let log = log_of(path);
     let message = format!(
-        "{}. If the file was put there while {} was left of another one, move that and the -shm \
-         elsewhere",
+        "{}. If {} is the log of another file, move it and the -shm \
+         file to another folder",
         error.message(),
         log.display()
     );

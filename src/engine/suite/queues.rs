@@ -274,8 +274,8 @@ pub(super) fn dead_messages_are_kept_listed_and_purged(engine: &impl Engine) {
     assert!(letters(engine, "other", (0, 0), NOW).is_empty());
 
     let deadline = Instant::now() + Duration::from_secs(5);
-    let elsewhere = DeadLetterChange::Delete(claimed[0].id);
-    assert_eq!(writer.change_dead_letters("other", &elsewhere, NOW, deadline).unwrap().count, 0);
+    let of_other = DeadLetterChange::Delete(claimed[0].id);
+    assert_eq!(writer.change_dead_letters("other", &of_other, NOW, deadline).unwrap().count, 0);
     assert_eq!(change(&mut writer, DeadLetterChange::Delete(claimed[0].id), NOW + 30), 1);
     assert_eq!(change(&mut writer, DeadLetterChange::Delete(claimed[0].id), NOW + 30), 0);
     let purge = |before_ms, max| DeadLetterChange::Purge { before_ms, max };

@@ -12,12 +12,12 @@ use super::{READ, UNLOCKED, WRITE, call, over};
 /// Checked once for each process.
 pub(super) fn is_as_expected() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| examine().unwrap_or(false))
+    *ANSWER.get_or_init(|| test_locks().unwrap_or(false))
 }
 
 /// OFD locks exclude each other and POSIX locks of the process, and end with their file
 /// description.
-fn examine() -> std::io::Result<bool> {
+fn test_locks() -> std::io::Result<bool> {
     let path = std::env::temp_dir().join(format!("openkv-locks-{}", std::process::id()));
     let _left_by_another_of_that_number = remove_file(&path);
     let one = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
