@@ -20,6 +20,9 @@ export const LISTEN_END = 9;
 export const REPLIED = 10;
 export const CALL_FAILED = 11;
 
+/** The capability of synchronous reads, which OPENED says is missing if it is. */
+export const SYNCHRONOUS_READS = 1;
+
 /** Commands of calls. */
 export const CALL_CHECKPOINT = 1;
 export const CALL_BACKUP = 5;

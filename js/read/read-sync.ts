@@ -20,7 +20,7 @@ export function getSync(session: Session, key: KvKey, options: unknown): KvEntry
     session.renewBudget();
     const entry = getNow(session, key, undefined);
     if (entry !== undefined) return entry;
-    requireLocal(session, "get");
+    requireSync(session, "get");
   }
   return getManySync(session, [key], undefined)[0];
 }
@@ -35,7 +35,7 @@ export function getManySync(
     session.renewBudget();
     const entries = getManyNow(session, keys, undefined);
     if (entries !== undefined) return entries;
-    requireLocal(session, "getMany");
+    requireSync(session, "getMany");
   }
   return blocking(session, keys);
 }
@@ -44,12 +44,12 @@ function checkOnlyConsistency(method: string, options: unknown): void {
   checkConsistency(checkOptions(method, options, ["consistency"]).consistency);
 }
 
-/** The synchronous lane of a remote database refuses every read. */
-function requireLocal(session: Session, method: string): void {
-  if (!session.remote) return;
+/** The synchronous lane of a database behind a network refuses every read. */
+function requireSync(session: Session, method: string): void {
+  if (session.whyNoSync === null) return;
   throw new KvError(
     "UNSUPPORTED",
-    `kv.${method}Sync: a database behind a URL cannot be read at once: use await kv.${method}()`,
+    `kv.${method}Sync: ${session.whyNoSync}: use await kv.${method}()`,
   );
 }
 

@@ -4,8 +4,9 @@
 
 import type { Limits } from "../arguments/check.js";
 import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
-import { IS_CLOSED, OPENED, WOULD_BLOCK, ERROR } from "../native/contract.js";
+import { IS_CLOSED, OPENED, SYNCHRONOUS_READS, WOULD_BLOCK, ERROR } from "../native/contract.js";
 import type { NativeHandle, NativeOptions } from "../native/binding.js";
+import { readU32 } from "../native/frame.js";
 import type { Port, Receiver, TurnMember } from "../native/port.js";
 import type { BatchOwner } from "./batch-owner.js";
 import { ProgramOrder } from "./program-order.js";
@@ -25,8 +26,10 @@ export class Session implements TurnMember, BatchOwner {
   /** The handle's number for the addon's get(). */
   readonly lane: number;
   readonly limits: Limits;
-  /** A remote database: no synchronous reads. */
+  /** A remote database: a server keeps the consistency that a read asks for. */
   readonly remote: boolean;
+  /** Why there are no synchronous reads; null if there are. */
+  readonly whyNoSync: string | null;
   /** Which calls wait for writes that were called before them. */
   readonly order = new ProgramOrder();
   closed = false;
@@ -36,7 +39,7 @@ export class Session implements TurnMember, BatchOwner {
   disposed = false;
   /**
    * Whether the budget of the turn is used up, so that no read is synchronous; always true for a
-   * remote database.
+   * database without synchronous reads.
    */
   spent: boolean;
   /** Entries read synchronously in this turn. */
@@ -51,13 +54,19 @@ export class Session implements TurnMember, BatchOwner {
   #writeBatch: WriteBatch | null = null;
   #disobey = (): void => {};
 
-  private constructor(port: Port, native: NativeHandle, limits: Limits, remote: boolean) {
+  private constructor(
+    port: Port,
+    native: NativeHandle,
+    options: NativeOptions,
+    lacks: ReadonlyMap<number, string>,
+  ) {
     this.port = port;
-    this.remote = remote;
-    this.spent = remote;
+    this.remote = options.remote !== undefined;
+    this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
+    this.spent = this.whyNoSync !== null;
     this.native = native;
     this.lane = native.lane();
-    this.limits = limits;
+    this.limits = Object.freeze(options.limits);
   }
 
   /**
@@ -75,8 +84,7 @@ export class Session implements TurnMember, BatchOwner {
       signal?.throwIfAborted();
       throw errorOf(opening.failure);
     }
-    const limits = Object.freeze(options.limits);
-    const session = new Session(port, native, limits, options.remote !== undefined);
+    const session = new Session(port, native, options, opening.lacks);
     if (signal !== undefined) session.followSignal(signal);
     signal?.throwIfAborted();
     return session;
@@ -126,7 +134,7 @@ export class Session implements TurnMember, BatchOwner {
   endTurn(): void {
     if (this.spent) this.#coldTurns = this.#reads < WARM_READS_MIN ? this.#coldTurns + 1 : 0;
     this.#reads = 0;
-    this.spent = this.remote;
+    this.spent = this.whyNoSync !== null;
     if (!this.closed) this.native.release();
     if (this.#turn === null) return;
     const turn = this.#turn;
@@ -138,7 +146,7 @@ export class Session implements TurnMember, BatchOwner {
 
   /** For a read that cannot wait for the next turn: releases the snapshot and renews the budget. */
   renewBudget(): void {
-    if (!this.spent || this.remote || this.closed) return;
+    if (!this.spent || this.whyNoSync !== null || this.closed) return;
     this.native.release();
     this.spent = false;
   }
@@ -149,7 +157,7 @@ export class Session implements TurnMember, BatchOwner {
    * few reads shows nothing: the process may have been interrupted.
    */
   nextTurn(): Promise<void> | null {
-    if (this.remote) return null;
+    if (this.whyNoSync !== null) return null;
     const cold = this.#reads < WARM_READS_MIN && this.#coldTurns > 0;
     if (!this.spent || cold || this.#waiting >= WAITING_MAX) return null;
     this.#waiting++;
@@ -242,6 +250,8 @@ class Opening implements Receiver {
   readonly id: number;
   readonly done: Promise<void>;
   failure: Failure | null = null;
+  /** What the database lacks: the numbers of capabilities, each with the reason. */
+  lacks: ReadonlyMap<number, string> = new Map();
   readonly #port: Port;
   #resolve!: () => void;
 
@@ -269,6 +279,19 @@ class Opening implements Receiver {
   receive(kind: number, data: Buffer | null): void {
     this.#end();
     if (kind !== OPENED) this.failure = data === null ? CLOSED : readFailure(data);
+    else if (data !== null) this.lacks = readLacks(data);
     this.#resolve();
   }
+}
+
+/** The data of OPENED. */
+function readLacks(data: Buffer): Map<number, string> {
+  const lacks = new Map<number, string>();
+  for (let at = 0; at < data.length; ) {
+    const textAt = at + 5;
+    const end = textAt + readU32(data, at + 1);
+    lacks.set(data[at], data.toString("utf8", textAt, end));
+    at = end;
+  }
+  return lacks;
 }

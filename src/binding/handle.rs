@@ -22,7 +22,7 @@ use crate::engine::Reader;
 use crate::model::{self, Entry, Error, Id, Limits, Row, WatchReply};
 use crate::open::{Target, close, open_unless};
 use crate::protocol::Command;
-use crate::protocol::frame::{Answer, parse_keys};
+use crate::protocol::frame::{Answer, parse_keys, push_lacks};
 use crate::remote::Cancel;
 use crate::store::Closing;
 
@@ -122,8 +122,10 @@ impl Handle {
                 .and_then(|database| Ok((database.lane()?, database)));
             match opening {
                 Ok((reader, database)) => {
+                    let mut lacks = Vec::new();
+                    push_lacks(&mut lacks, database.capabilities());
                     *place.lock() = Some((database, reader));
-                    reply.good(None);
+                    reply.good(Some(lacks));
                 }
                 Err(error) => reply.bad(&error),
             }

@@ -72,11 +72,17 @@ pub fn too_large(bytes_max: usize) -> Error {
 
 macro_rules! dispatch {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $file:ident :: $handler:ident, $access:expr,
-        $retry:ident, [$($trait:ident),*], [$($metric:ident)?], $feature:literal;)*) => {
+        $retry:ident, [$($trait:ident),*], [$($metric:ident)?], [$($capability:ident)?],
+        $feature:literal;)*) => {
         /// Carries a call out. Its answer is counted among the store's metrics.
         pub fn carry_out(command: Command, frame: &[u8], mut call: Call) {
             if let Some(operation) = operation(command) {
                 call.reply.counted(operation, call.store.metrics());
+            }
+            if let Some(capability) = command.capability()
+                && let Err(lacking) = call.store.capabilities().require(capability)
+            {
+                return call.reply.bad(lacking);
             }
             match command { $(Command::$name => $file::$handler(frame, call),)* }
         }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
 use crate::model::{
-    ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange, Kind, ListenerEnd, Outcome,
-    Reason, Receive, Result, Versionstamp, WatchReply,
+    Capabilities, Capability, ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange, Kind,
+    ListenerEnd, Outcome, Reason, Receive, Result, Versionstamp, WatchReply,
 };
 use crate::remote;
 use crate::store::Store;
@@ -31,15 +31,26 @@ pub enum Database {
 }
 
 impl Database {
-    /// Reads on the caller's own thread. They never wait, so a remote database refuses each of them
-    /// with `Unavailable`.
+    /// What the database can do.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        match self {
+            Self::Store(store) => store.capabilities(),
+            Self::Remote(_) => Capabilities::REMOTE,
+        }
+    }
+
+    /// Reads on the caller's own thread. They never wait for a network, so a database without
+    /// [`Capability::SynchronousReads`] refuses each of them with `Unavailable`.
     ///
     /// # Errors
     /// What the engine answers.
     pub fn lane(&self) -> Result<Box<dyn Reader>> {
         match self {
-            Self::Store(store) => store.lane(),
-            Self::Remote(_) => Ok(Box::new(NeverLocal)),
+            Self::Store(store) if store.capabilities().has(Capability::SynchronousReads) => {
+                store.lane()
+            }
+            Self::Store(_) | Self::Remote(_) => Ok(Box::new(NeverAtHand)),
         }
     }
 
@@ -223,16 +234,16 @@ impl WeakDatabase {
     }
 }
 
-/// The lane of a remote database: an answer is never at hand.
-struct NeverLocal;
+/// The lane of a database behind a network: an answer is never at hand.
+struct NeverAtHand;
 
-impl Reader for NeverLocal {
+impl Reader for NeverAtHand {
     fn read(
         &mut self,
         _now_ms: i64,
         _job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        Err(Error::new(Kind::Unavailable, "the database is remote"))
+        Err(Error::new(Kind::Unavailable, "the database is behind a network"))
     }
 
     fn read_while(

@@ -25,8 +25,8 @@ use super::{
 };
 use crate::commit::{Begun, NewRow, batch};
 use crate::model::{
-    DeadLetter, DeadLetterChange, Error, Key, Kind, QueueStats, Result, Row, Seen, Step,
-    Versionstamp, Walk,
+    Capabilities, Capability, DeadLetter, DeadLetterChange, Error, Key, Kind, QueueStats, Result,
+    Row, Seen, Step, Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;
@@ -64,7 +64,7 @@ impl MemoryEngine {
 
 impl Maintenance for MemoryEngine {
     fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
-        Err(Error::new(Kind::Unsupported, "a database in memory has no file: export it instead"))
+        Err(Capabilities::MEMORY.refusal(Capability::Backup))
     }
 
     fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
@@ -75,6 +75,10 @@ impl Maintenance for MemoryEngine {
 impl Engine for MemoryEngine {
     type Reader = MemoryReader;
     type Writer = MemoryWriter;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
+    }
 
     fn reader(&self) -> Result<MemoryReader> {
         Ok(MemoryReader { tables: self.0.clone(), waits: true })

@@ -22,7 +22,8 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Work};
 use crate::model::{
-    DeadLetter, DeadLetterChange, QueueStats, Range, Result, Row, Seen, Step, Versionstamp, Walk,
+    Capabilities, DeadLetter, DeadLetterChange, QueueStats, Range, Result, Row, Seen, Step,
+    Versionstamp, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -33,6 +34,9 @@ pub trait Engine: Maintenance + 'static {
     type Reader: Reader;
     /// Writes; a process has one.
     type Writer: Writer;
+
+    /// What the medium can do.
+    fn capabilities(&self) -> Capabilities;
 
     /// A new reader.
     ///

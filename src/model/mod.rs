@@ -4,6 +4,7 @@
 //! byte formats and reads no clock; time, randomness and ids are arguments.
 
 mod calculation;
+mod capability;
 mod deletion;
 mod env;
 mod error;
@@ -22,6 +23,7 @@ mod versionstamp;
 mod write;
 
 pub use calculation::{Bounds, Calculation, Operand};
+pub use capability::{Capabilities, Capability};
 pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
 pub use env::Env;
 pub use error::{Error, Kind, Result};

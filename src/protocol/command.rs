@@ -5,72 +5,74 @@
 //! compares the table with `js/native/contract.ts` and `js/native/contract.md`. A new row is also
 //! served over URLs, without other changes.
 
+use crate::model::Capability;
+
 /// Passes the table to the macro `$each`. The columns of a row:
 ///
-/// `Name = number, handler in call, access, retry safety, [traits], [metric], "feature"`
+/// `Name = number, handler in call, access, retry safety, [traits], [metric], [capability], "feature"`
 ///
-/// The feature is the method or option that uses the command; the error of a server without the
+/// The capability is what a local database needs to carry the command out. The feature is the method or option that uses the command; the error of a server without the
 /// command names it.
 macro_rules! commands {
     ($each:ident) => {
         $each! {
             /// Moves the log into the file.
-            Checkpoint = 1, maintain::checkpoint, Write, Idempotent, [WholeTimeout], [Checkpoint], "checkpoint";
+            Checkpoint = 1, maintain::checkpoint, Write, Idempotent, [WholeTimeout], [Checkpoint], [Checkpoint], "checkpoint";
             /// The size of the database.
-            Stats = 2, maintain::stats, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], "stats";
+            Stats = 2, maintain::stats, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], [], "stats";
             /// Returns free pages to the file system.
-            Vacuum = 3, maintain::vacuum, Write, Idempotent, [WholeTimeout], [Vacuum], "vacuum";
+            Vacuum = 3, maintain::vacuum, Write, Idempotent, [WholeTimeout], [Vacuum], [Vacuum], "vacuum";
             /// The counters of the database.
-            Metrics = 4, metrics::metrics, Read, Idempotent, [], [], "metrics";
+            Metrics = 4, metrics::metrics, Read, Idempotent, [], [], [], "metrics";
             /// Copies the file to a path.
-            Backup = 5, backup::backup, Local(NO_BACKUP), Idempotent, [WholeTimeout], [Backup], "backup";
+            Backup = 5, backup::backup, Local(NO_BACKUP), Idempotent, [WholeTimeout], [Backup], [Backup], "backup";
             /// The progress of a backup.
-            BackupProgress = 6, backup::progress, Local(NO_BACKUP), Idempotent, [WholeTimeout], [], "backup";
+            BackupProgress = 6, backup::progress, Local(NO_BACKUP), Idempotent, [WholeTimeout], [], [], "backup";
             /// Checks the whole file.
-            Check = 7, backup::check, Write, Idempotent, [WholeTimeout, OneAtATime], [], "check";
+            Check = 7, backup::check, Write, Idempotent, [WholeTimeout, OneAtATime], [], [IntegrityCheck], "check";
             /// The number of entries in a range.
-            Count = 10, scan::count, Read, Idempotent, [EndsWithHandle, WholeTimeout], [Count], "count";
+            Count = 10, scan::count, Read, Idempotent, [EndsWithHandle, WholeTimeout], [Count], [], "count";
             /// A step of a list with conditions.
-            Scan = 11, scan::scan, Read, Idempotent, [EndsWithHandle], [List], "lists of a depth, and with where, keysOnly or withExpiry";
+            Scan = 11, scan::scan, Read, Idempotent, [EndsWithHandle], [List], [], "lists of a depth, and with where, keysOnly or withExpiry";
             /// The expiry of an entry.
-            Ttl = 12, expiry::ttl, Read, Idempotent, [], [Ttl], "ttl";
+            Ttl = 12, expiry::ttl, Read, Idempotent, [], [Ttl], [], "ttl";
             /// Deletes many entries. A repetition would delete entries that others have written in
             /// between.
-            DeleteMany = 13, deletion::delete_many, Write, Unsafe, [EndsWithHandle, AfterWrites, LongFrame], [DeleteMany], "deleteMany";
+            DeleteMany = 13, deletion::delete_many, Write, Unsafe, [EndsWithHandle, AfterWrites, LongFrame], [DeleteMany], [], "deleteMany";
             /// Entries with their expiry.
-            Entries = 14, scan::entries, Read, Idempotent, [], [GetWithExpiry], "the ends of entries (withExpiry)";
+            Entries = 14, scan::entries, Read, Idempotent, [], [GetWithExpiry], [], "the ends of entries (withExpiry)";
             /// The result of a write, without writing.
-            Preview = 19, preview::preview, Read, Idempotent, [], [], "a transaction's reads of what it has changed itself";
+            Preview = 19, preview::preview, Read, Idempotent, [], [], [], "a transaction's reads of what it has changed itself";
             /// Settles a received message. Its number and lock are never reused.
-            Settle = 30, queue::settle, Write, Conditional, [ZeroSaysNothing], [Settle], "messages that are received";
+            Settle = 30, queue::settle, Write, Conditional, [ZeroSaysNothing], [Settle], [], "messages that are received";
             /// Renews the lock of a received message, from now on.
-            Extend = 31, queue::extend, Write, Idempotent, [], [Extend], "messages that are received";
+            Extend = 31, queue::extend, Write, Idempotent, [], [Extend], [], "messages that are received";
             /// The number of messages of a queue, by state.
-            QueueStats = 32, queue::stats, Read, Idempotent, [EndsWithHandle], [], "queues by name";
+            QueueStats = 32, queue::stats, Read, Idempotent, [EndsWithHandle], [], [], "queues by name";
             /// A page of dead messages.
-            DeadList = 33, queue::dead_list, Read, Idempotent, [], [], "dead messages";
+            DeadList = 33, queue::dead_list, Read, Idempotent, [], [], [], "dead messages";
             /// A dead message.
-            DeadGet = 34, queue::dead_get, Read, Idempotent, [], [], "dead messages";
+            DeadGet = 34, queue::dead_get, Read, Idempotent, [], [], [], "dead messages";
             /// Puts a dead message back into its queue.
-            DeadRequeue = 35, queue::dead_requeue, Write, Conditional, [ZeroSaysNothing, FillsQueue], [], "dead messages";
+            DeadRequeue = 35, queue::dead_requeue, Write, Conditional, [ZeroSaysNothing, FillsQueue], [], [], "dead messages";
             /// Deletes a dead message.
-            DeadDelete = 36, queue::dead_delete, Write, Conditional, [ZeroSaysNothing], [], "dead messages";
+            DeadDelete = 36, queue::dead_delete, Write, Conditional, [ZeroSaysNothing], [], [], "dead messages";
             /// Deletes dead messages by their age, one step.
-            DeadPurge = 37, queue::dead_purge, Write, Unsafe, [], [], "dead messages";
+            DeadPurge = 37, queue::dead_purge, Write, Unsafe, [], [], [], "dead messages";
             /// The settlements, renewals and credits of a remote consumer, by number and lock.
-            LockUpdate = 38, lock_update::lock_update, Write, Idempotent, [OutOfTurn], [], "listening to queues";
+            LockUpdate = 38, lock_update::lock_update, Write, Idempotent, [OutOfTurn], [], [], "listening to queues";
             /// Ends the stream of a remote consumer, or its wait for a message.
-            ConsumeEnd = 39, lock_update::consume_end, Write, Idempotent, [], [], "messages that are received";
+            ConsumeEnd = 39, lock_update::consume_end, Write, Idempotent, [], [], [], "messages that are received";
             /// Answers once the server has all settlements of the listeners.
-            Acknowledged = 40, lock_update::acknowledged, Local("the client answers it, which knows what it has sent"), Idempotent, [], [], "listening to queues";
+            Acknowledged = 40, lock_update::acknowledged, Local("the client answers it, which knows what it has sent"), Idempotent, [], [], [], "listening to queues";
             /// Creates a full-text index, unless the same one exists.
-            CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], "search";
+            CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], [FullTextSearch], "search";
             /// Drops an index.
-            DropIndex = 51, search::remove, Write, Unsafe, [], [], "search";
+            DropIndex = 51, search::remove, Write, Unsafe, [], [], [], "search";
             /// Describes the indexes.
-            ListIndexes = 52, search::list, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], "search";
+            ListIndexes = 52, search::list, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], [], "search";
             /// A page of hits.
-            Search = 53, search::search, Read, Idempotent, [EndsWithHandle], [Search], "search";
+            Search = 53, search::search, Read, Idempotent, [EndsWithHandle], [Search], [FullTextSearch], "search";
         }
     };
 }
@@ -130,7 +132,8 @@ const NO_BACKUP: &str = "a backup is a file of the machine that has the database
 
 macro_rules! define {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $file:ident :: $handler:ident, $access:expr,
-        $retry:ident, [$($trait:ident),*], [$($metric:ident)?], $feature:literal;)*) => {
+        $retry:ident, [$($trait:ident),*], [$($metric:ident)?], [$($capability:ident)?],
+        $feature:literal;)*) => {
         /// The commands. Their numbers are in the contract.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -174,6 +177,12 @@ macro_rules! define {
                 match self { $(Self::$name => $feature,)* }
             }
 
+            /// What a local database needs to carry it out.
+            #[must_use]
+            pub const fn capability(self) -> Option<Capability> {
+                match self { $(Self::$name => first(&[$(Capability::$capability)?]),)* }
+            }
+
             const fn traits(self) -> &'static [Trait] {
                 match self { $(Self::$name => &[$(Trait::$trait),*],)* }
             }
@@ -182,6 +191,13 @@ macro_rules! define {
 }
 
 commands!(define);
+
+const fn first(of: &[Capability]) -> Option<Capability> {
+    match of {
+        [one, ..] => Some(*one),
+        [] => None,
+    }
+}
 
 impl Command {
     /// Its number.

@@ -6,6 +6,7 @@
 //! frame gives an error.
 
 mod answer;
+mod capabilities;
 mod change;
 mod consume;
 mod copied;
@@ -21,6 +22,7 @@ pub use answer::{
     Answer, AnswerPlace, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, push_error,
     push_failed, put_point,
 };
+pub use capabilities::push_lacks;
 pub use consume::{
     Consume, LockUpdate, Poll, parse_consume, parse_dispatched, parse_lock_update, parse_number,
     parse_poll, parse_received, push_consume, push_dispatched, push_lock_update, push_poll,

@@ -45,8 +45,8 @@ pub use crate::engine::Snapshot;
 use crate::engine::{Engine, Maintenance, Reader, Refusal};
 use crate::metrics::Metrics;
 use crate::model::{
-    Ask, AtomicWrite, ConsumeOptions, DeadLetterChange, Decision, Deliver, Env, Error, FeedReply,
-    Id, Key, KeyRange, Kind, Outcome, Reason, Receive, Result, WatchReply,
+    Ask, AtomicWrite, Capabilities, ConsumeOptions, DeadLetterChange, Decision, Deliver, Env,
+    Error, FeedReply, Id, Key, KeyRange, Kind, Outcome, Reason, Receive, Result, WatchReply,
 };
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
@@ -69,6 +69,7 @@ pub struct Store {
     watches: Arc<watch::Watches>,
     feeds: Arc<feed::Feeds>,
     readonly: bool,
+    capabilities: Capabilities,
     make_reader: MakeReader,
     whole: Arc<dyn Maintenance>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -87,6 +88,7 @@ impl Store {
     /// Those of the engine; `Unavailable` if no thread can be started.
     pub fn start<E: Engine>(engine: E, env: Arc<dyn Env>, readonly: bool) -> Result<Self> {
         let engine = Arc::new(engine);
+        let capabilities = engine.capabilities();
         let metrics = Arc::<Metrics>::default();
         let (reads, reader) = read::Reads::start(engine.reader()?, metrics.clone())?;
         let mut threads = vec![reader];
@@ -124,6 +126,7 @@ impl Store {
             watches,
             feeds,
             readonly,
+            capabilities,
             make_reader,
             whole,
             threads,
@@ -138,6 +141,12 @@ impl Store {
     #[must_use]
     pub fn is_readonly(&self) -> bool {
         self.readonly
+    }
+
+    /// What the database can do.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
     /// The background parts that fail at present. The store retries them.

@@ -9,7 +9,7 @@ use openkv::engine::{
     Backup, Checkpoint, DeadLettersChanged, Engine, ExternalWatch, ExternalWatchGuard, GoesOn,
     Indexer, Maintenance, NextDeadlines, Reader, Report, Snapshot, Vacuumed, Work, Writer,
 };
-use openkv::model::{DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result};
+use openkv::model::{Capabilities, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result};
 
 type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
 
@@ -72,6 +72,10 @@ impl<E: Engine> Maintenance for Faulty<E> {
 impl<E: Engine> Engine for Faulty<E> {
     type Reader = Faulty<E::Reader>;
     type Writer = Faulty<E::Writer>;
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
 
     fn reader(&self) -> Result<Self::Reader> {
         (self.1.before_reader)(self.1.readers.fetch_add(1, Ordering::SeqCst), &())?;

@@ -46,9 +46,3 @@ pub(super) fn is_answer(error: &tokio_postgres::Error) -> bool {
     // Of class 57 are the answers of a server that ends the connection: a COMMIT may have happened.
     error.as_db_error().is_some_and(|answer| !answer.code().code().starts_with("57"))
 }
-
-/// What the engine does not offer.
-pub(super) fn lacks(what: &str, instead: &str) -> Error {
-    let why = format!("kv.{what}: a database on PostgreSQL does not offer it: {instead}");
-    Error::new(Kind::Unsupported, why)
-}

@@ -37,7 +37,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::{Backup, Engine, ExternalWatch, GoesOn, Maintenance};
-use crate::model::{Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result};
+use crate::model::{Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result};
 use pool::Pool;
 pub use reader::PostgresReader;
 pub use schema::TABLES;
@@ -147,6 +147,10 @@ impl Engine for PostgresEngine {
     type Reader = PostgresReader;
     type Writer = PostgresWriter;
 
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::POSTGRES
+    }
+
     fn reader(&self) -> Result<PostgresReader> {
         Ok(PostgresReader::new(self.shared.clone()))
     }
@@ -165,10 +169,10 @@ impl Engine for PostgresEngine {
 
 impl Maintenance for PostgresEngine {
     fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
-        Err(errors::lacks("backup", "use pg_basebackup or pg_dump, or openkv export"))
+        Err(Capabilities::POSTGRES.refusal(Capability::Backup))
     }
 
     fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
-        Err(errors::lacks("check", "use pg_amcheck on the server"))
+        Err(Capabilities::POSTGRES.refusal(Capability::IntegrityCheck))
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Shared;
-use super::errors::lacks;
 use super::feed::FeedReader;
 use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
@@ -16,8 +15,8 @@ use super::queues::QueueReader;
 use super::session::Value;
 use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot, Stats};
 use crate::model::{
-    DeadLetter, Error, HitVisitor, IndexInfo, Kind, QueueStats, Range, Result, Row, Search, Seen,
-    Step, Versionstamp, Walk,
+    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, QueueStats, Range,
+    Result, Row, Search, Seen, Step, Versionstamp, Walk,
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -252,6 +251,6 @@ impl Finder for PostgresSnapshot {
     }
 
     fn search(&mut self, _search: &Search, _visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
-        Err(lacks("search", "copy the entries into a file for full-text search"))
+        Err(Capabilities::POSTGRES.refusal(Capability::FullTextSearch))
     }
 }

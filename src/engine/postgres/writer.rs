@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::errors::lacks;
 use super::queues;
 use super::transaction::{Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, batch};
@@ -12,8 +11,8 @@ use crate::engine::{
     Checkpoint, DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Report, Vacuumed, Work, Writer,
 };
 use crate::model::{
-    DeadLetterChange, Error, IndexChoice, IndexInfo, IndexSpec, KEPT_OUT_MS_MIN, Kind,
-    LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX, Result,
+    Capabilities, Capability, DeadLetterChange, Error, IndexChoice, IndexInfo, IndexSpec,
+    KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX, Result,
 };
 
 /// Pause between two attempts to find out what became of a batch.
@@ -188,17 +187,17 @@ impl Writer for PostgresWriter {
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {
-        Err(lacks("checkpoint", "PostgreSQL writes its checkpoints by itself"))
+        Err(Capabilities::POSTGRES.refusal(Capability::Checkpoint))
     }
 
     fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {
-        Err(lacks("vacuum", "PostgreSQL's autovacuum does it"))
+        Err(Capabilities::POSTGRES.refusal(Capability::Vacuum))
     }
 }
 
 impl Indexer for PostgresWriter {
     fn create_index(&mut self, _spec: &IndexSpec, _deadline: Instant) -> Result<IndexInfo> {
-        Err(lacks("createIndex", "copy the entries into a file for full-text search"))
+        Err(Capabilities::POSTGRES.refusal(Capability::FullTextSearch))
     }
 
     fn drop_index(&mut self, _choice: &IndexChoice, _deadline: Instant) -> Result<bool> {

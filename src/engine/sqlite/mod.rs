@@ -58,7 +58,7 @@ pub use writer::SqliteWriter;
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
 use super::{Backup, Engine, ExternalWatch, GoesOn, Maintenance};
-use crate::model::{Encoding, Error, Kind, Result};
+use crate::model::{Capabilities, Encoding, Error, Kind, Result};
 
 /// An existing database file, or a new one with its tables created.
 pub struct SqliteEngine {
@@ -164,6 +164,10 @@ impl Maintenance for SqliteEngine {
 impl Engine for SqliteEngine {
     type Reader = SqliteReader;
     type Writer = SqliteWriter;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::FILE
+    }
 
     fn reader(&self) -> Result<SqliteReader> {
         let connection = connection::open(&self.path, Access::Read, self.busy)?;

@@ -1,0 +1,158 @@
+//! What only some databases can do, and the advice of those that cannot.
+
+use super::{Error, Kind, Result};
+
+/// Something that only some databases can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Capability {
+    /// Reads on the thread of the caller, which waits for nothing but the disk.
+    SynchronousReads = 1,
+    /// Full-text indexes.
+    FullTextSearch = 2,
+    /// A verified copy in another file.
+    Backup = 3,
+    /// Giving free pages back to the file system.
+    Vacuum = 4,
+    /// Moving commits from the log into the file.
+    Checkpoint = 5,
+    /// Values in the format of V8, as Deno writes them.
+    V8Values = 6,
+    /// Checking all pages, keys and values.
+    IntegrityCheck = 7,
+}
+
+impl Capability {
+    /// Its number in frames.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The feature of the API that needs it, for errors.
+    const fn feature(self) -> &'static str {
+        match self {
+            Self::SynchronousReads => "getSync",
+            Self::FullTextSearch => "search",
+            Self::Backup => "backup",
+            Self::Vacuum => "vacuum",
+            Self::Checkpoint => "checkpoint",
+            Self::V8Values => "encoding \"v8\"",
+            Self::IntegrityCheck => "check",
+        }
+    }
+}
+
+/// What a database cannot do, and for each what to use instead. It is told when the database is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    lacks: &'static [(Capability, &'static str)],
+}
+
+impl Capabilities {
+    /// Of a file.
+    pub const FILE: Self = Self { lacks: &[] };
+
+    /// Of memory.
+    pub const MEMORY: Self = Self {
+        lacks: &[(Capability::Backup, "a database in memory has no file: export it instead")],
+    };
+
+    /// Of a database on PostgreSQL.
+    pub const POSTGRES: Self = Self {
+        lacks: &[
+            (Capability::SynchronousReads, "a database on PostgreSQL cannot be read at once"),
+            (
+                Capability::FullTextSearch,
+                "a database on PostgreSQL has no full-text indexes: copy its entries to a file with \
+                 openkv copy and search there",
+            ),
+            (
+                Capability::Backup,
+                "a database on PostgreSQL is no file: use pg_dump or pg_basebackup, or openkv copy \
+                 for its entries",
+            ),
+            (
+                Capability::Vacuum,
+                "PostgreSQL reuses the space of deleted rows by itself: see autovacuum, or VACUUM \
+                 its tables there",
+            ),
+            (
+                Capability::Checkpoint,
+                "PostgreSQL empties its log by itself: see checkpoint_timeout, or CHECKPOINT there",
+            ),
+            (
+                Capability::V8Values,
+                "a database on PostgreSQL stores values as CBOR: leave the option out; openkv copy \
+                 takes entries from a file of Deno",
+            ),
+            (
+                Capability::IntegrityCheck,
+                "a database on PostgreSQL is checked on its server: use pg_amcheck there",
+            ),
+        ],
+    };
+
+    /// Of a remote database. Its server refuses further commands by itself.
+    pub const REMOTE: Self = Self {
+        lacks: &[(Capability::SynchronousReads, "a database behind a URL cannot be read at once")],
+    };
+
+    /// Whether the database has it.
+    #[must_use]
+    pub fn has(self, what: Capability) -> bool {
+        self.advice(what).is_none()
+    }
+
+    /// Passes if the database has it.
+    ///
+    /// # Errors
+    /// As [`Capabilities::refusal`].
+    pub fn require(self, what: Capability) -> Result<()> {
+        if self.has(what) { Ok(()) } else { Err(self.refusal(what)) }
+    }
+
+    /// The error of a database that lacks it: `Unsupported`, with what to use instead.
+    #[must_use]
+    pub fn refusal(self, what: Capability) -> Error {
+        let advice = self.advice(what).unwrap_or("this database does not offer it");
+        Error::new(Kind::Unsupported, format!("{}: {advice}", what.feature()))
+    }
+
+    /// What the database lacks, each with what to use instead.
+    #[must_use]
+    pub fn lacks(self) -> &'static [(Capability, &'static str)] {
+        self.lacks
+    }
+
+    fn advice(self, what: Capability) -> Option<&'static str> {
+        self.lacks.iter().find(|(lacking, _)| *lacking == what).map(|(_, advice)| *advice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_feature_and_the_advice() {
+        assert_eq!(Capabilities::FILE.require(Capability::Backup), Ok(()));
+        let refused = Capabilities::MEMORY.require(Capability::Backup).unwrap_err();
+        assert_eq!(refused.kind(), Kind::Unsupported);
+        assert_eq!(
+            refused.message(),
+            "backup: a database in memory has no file: export it instead"
+        );
+        assert!(Capabilities::MEMORY.has(Capability::SynchronousReads));
+        assert!(!Capabilities::POSTGRES.has(Capability::SynchronousReads));
+    }
+
+    #[test]
+    fn javascript_has_the_same_numbers() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/js/native/contract.ts");
+        let text = std::fs::read_to_string(path).unwrap();
+        let line = "export const SYNCHRONOUS_READS = 1;";
+        assert_eq!(Capability::SynchronousReads.number(), 1);
+        assert!(text.lines().any(|found| found == line), "contract.ts lacks: {line}");
+    }
+}
