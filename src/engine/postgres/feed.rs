@@ -5,7 +5,8 @@ use super::pages::encoding;
 use super::session::Call;
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
 use crate::model::{
-    Change, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, POSTGRES_FEED_PAGE_ROWS, Result,
+    Change, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, POSTGRES_FEED_PAGE_ROWS,
+    POSTGRES_FEED_TRIM_COMMITS, Result,
 };
 
 const INSERT: &str = "\
@@ -87,11 +88,11 @@ impl FeedLogger {
     /// Logs the changes of the transaction, in order, and trims old ones.
     pub(super) fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
         self.changes.at_ms = now_ms;
-        let (mut last, mut seq, mut commits) = (0, 0, 0);
+        let first = changes.first().map_or(0, |change| change.version.saturating_sub(1));
+        let (mut last, mut seq) = (0, 0);
         for change in changes {
             if change.version != last {
                 (last, seq) = (change.version, 0);
-                commits += 1;
             }
             seq += 1;
             let rows = &mut self.changes;
@@ -113,9 +114,14 @@ impl FeedLogger {
                 }
             }
         }
-        let mut extent = self.extent;
-        trim(self, &mut extent, now_ms, FEED_TRIM_COMMITS.max(2 * commits))?;
-        self.extent = extent;
+        // Trimming costs a trip or more, so most batches leave it to a later one.
+        let steps = last / POSTGRES_FEED_TRIM_COMMITS - first / POSTGRES_FEED_TRIM_COMMITS;
+        if steps > 0 {
+            let most = usize::try_from(2 * (steps + 1) * POSTGRES_FEED_TRIM_COMMITS);
+            let mut extent = self.extent;
+            trim(self, &mut extent, now_ms, FEED_TRIM_COMMITS.max(most.unwrap_or(usize::MAX)))?;
+            self.extent = extent;
+        }
         Ok(())
     }
 

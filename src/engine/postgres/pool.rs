@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -11,6 +11,9 @@ use super::pooler;
 use super::session::Session;
 use super::url::Server;
 use crate::model::{Error, Kind, POSTGRES_CONNECTIONS_MAX, Result};
+
+/// Pause between two attempts to connect.
+const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
 static POOLS: LazyLock<Mutex<HashMap<String, Weak<Pool>>>> = LazyLock::new(Mutex::default);
 
@@ -79,7 +82,20 @@ impl Pool {
                 sessions.open += 1;
                 drop(sessions);
                 let place = Place(self.clone());
-                return Ok(Lent { session: Session::connect(&self.server)?, place });
+                match Session::connect(&self.server) {
+                    Ok(session) => return Ok(Lent { session, place }),
+                    // The server may be starting, or a standby may be about to take its place.
+                    Err(error)
+                        if error.kind() == Kind::Unavailable && Instant::now() < deadline =>
+                    {
+                        tracing::debug!(%error, "connecting to PostgreSQL again");
+                        drop(place);
+                        std::thread::sleep(CONNECT_PAUSE);
+                    }
+                    Err(error) => return Err(error),
+                }
+                sessions = self.sessions.lock();
+                continue;
             }
             if self.returned.wait_until(&mut sessions, deadline).timed_out() {
                 let why = format!(

@@ -17,12 +17,12 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 
 use super::errors::failure;
 use super::url::Server;
-use crate::model::{Error, Kind, Result};
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Kind, Result};
 
 /// Applied to every connection. The planner may not choose a scan of a whole table: the statements
 /// have keys, and a new database has no statistics. A commit must never be cancelled, because the
 /// cancellation of a wait for a standby reports a commit that no standby has.
-const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
+const SETTINGS: &str = "SET statement_timeout = 0; \
     SET enable_seqscan = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; \
     SET plan_cache_mode = force_generic_plan; SET client_min_messages = warning; SET jit = off";
@@ -77,8 +77,10 @@ impl Session {
             };
             // A process that hangs inside a transaction loses it, so that others go on.
             let idle_ms = server.idle_ms();
-            let settings =
-                format!("{SETTINGS}; SET idle_in_transaction_session_timeout = {idle_ms}");
+            let settings = format!(
+                "{SETTINGS}; SET lock_timeout = {BUSY_TIMEOUT_MS_DEFAULT}; \
+                 SET idle_in_transaction_session_timeout = {idle_ms}"
+            );
             client.batch_execute(&settings).await?;
             Ok(client)
         });

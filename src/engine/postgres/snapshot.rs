@@ -22,6 +22,9 @@ use crate::model::{
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const ROLLBACK: &str = "ROLLBACK";
 
+/// A read holds no lock, so it may pause for longer than a writer.
+const PAUSES: &str = "SET LOCAL idle_in_transaction_session_timeout = 60000";
+
 /// The first statement of the transaction takes the snapshot.
 const NOW: &str = "\
 SELECT version, greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) \
@@ -86,7 +89,7 @@ impl PostgresSnapshot {
         loop {
             let mut lent = self.shared.pool.lend(deadline)?;
             let values: Vec<&Value<'_>> = vec![&self.shared.db, &self.now_ms];
-            let answers = lent.session.run(&[(BEGIN, vec![]), (NOW, values)]);
+            let answers = lent.session.run(&[(BEGIN, vec![]), (PAUSES, vec![]), (NOW, values)]);
             if lent.session.is_closed() && Instant::now() < deadline {
                 continue;
             }

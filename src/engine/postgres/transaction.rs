@@ -26,6 +26,9 @@ const BEGIN: &str = "BEGIN";
 const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
+/// A wait that differs by less from the usual one is the usual one, which every session has set.
+const USUAL_WAIT: Duration = Duration::from_millis(100);
+
 const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
 const LOG: &str =
     "INSERT INTO openkv.log (db, version, epoch, batch, at_ms) VALUES ($1, $2, $3, $4, $5)";
@@ -102,8 +105,9 @@ impl OpenTransaction {
         let since = Instant::now();
         let fetch = FetchArguments::of(needs);
         let held = HeldArguments::of(settlements, renewals, claims);
-        let wait_ms = deadline.saturating_duration_since(since).as_millis().max(1).to_string();
-        let usual = wait_ms == BUSY_TIMEOUT_MS_DEFAULT.to_string();
+        let wait = deadline.saturating_duration_since(since);
+        let usual = wait.abs_diff(Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)) < USUAL_WAIT;
+        let wait_ms = wait.as_millis().max(1).to_string();
         let mut calls: Vec<Call<'_>> = vec![(BEGIN, vec![])];
         if !usual {
             calls.push((LOCK_WAIT, vec![&wait_ms]));
@@ -213,12 +217,13 @@ impl OpenTransaction {
                 Ok(Ended::Committed)
             }
             None => Err(Error::internal("a commit without an answer")),
+            // A statement was refused before any was sent: the connection closes with its transaction.
+            Some(error) if !complete || idle => Err(failure(&error)),
             Some(error) if is_answer(&error) => {
                 // An aborted transaction answers COMMIT with a rollback.
                 lent.give_back();
                 Err(failure(&error))
             }
-            Some(error) if idle => Err(failure(&error)),
             Some(error) => {
                 let batch = committed.then_some((next, batch));
                 Ok(Ended::Unknown(Unknown { db, batch, cause: failure(&error) }))

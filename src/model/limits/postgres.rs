@@ -34,3 +34,6 @@ pub const POSTGRES_LOG_TRIM_BATCHES: u64 = 256;
 
 /// Most ids of old batches that one transaction deletes.
 pub const POSTGRES_LOG_TRIM_ROWS: i64 = 1024;
+
+/// The PostgreSQL engine trims the log of changes once in so many commits.
+pub const POSTGRES_FEED_TRIM_COMMITS: u64 = 64;
