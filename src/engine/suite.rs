@@ -1,6 +1,6 @@
 //! The rules of [`Engine`], as tests that run for every implementor.
 //!
-//! Each rule is a function over a fresh engine, in the file of its capability; the two modules at
+//! Each rule is a function over a fresh engine, in the file of its capability; the modules at
 //! the end run all of them for each engine.
 
 mod conflict;
@@ -11,6 +11,11 @@ mod queues;
 mod range;
 mod rows;
 mod search;
+#[cfg(all(feature = "postgres", unix))]
+#[path = "../../tests/kit/postgres.rs"]
+mod server;
+#[cfg(all(feature = "postgres", unix))]
+mod unsupported;
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -127,7 +132,7 @@ macro_rules! laws {
     };
 }
 
-macro_rules! all_rules {
+macro_rules! rules_of_every_engine {
     ($fresh:expr) => {
         laws! { $fresh;
             rows {
@@ -164,15 +169,6 @@ macro_rules! all_rules {
                 expiries_and_dead_messages_are_logged
                 values_too_large_for_the_log_are_read_from_their_entries
             }
-            search {
-                a_search_can_be_cancelled
-                an_index_follows_every_change
-                an_index_follows_sums_expiries_deletions_and_dead_messages
-                an_index_over_rows_is_built_in_steps_while_they_change
-                hits_are_ranked_paged_and_highlighted
-                indexes_are_listed_rejected_and_dropped
-                the_largest_queries_are_executed
-            }
             messages {
                 messages_are_delivered_in_order_and_hidden_while_locked
                 a_failed_message_is_retried_until_its_schedule_ends
@@ -196,8 +192,25 @@ macro_rules! all_rules {
     };
 }
 
+macro_rules! rules_of_search {
+    ($fresh:expr) => {
+        laws! { $fresh;
+            search {
+                a_search_can_be_cancelled
+                an_index_follows_every_change
+                an_index_follows_sums_expiries_deletions_and_dead_messages
+                an_index_over_rows_is_built_in_steps_while_they_change
+                hits_are_ranked_paged_and_highlighted
+                indexes_are_listed_rejected_and_dropped
+                the_largest_queries_are_executed
+            }
+        }
+    };
+}
+
 mod memory {
-    all_rules!((crate::engine::memory::MemoryEngine::new(), ()));
+    rules_of_every_engine!((crate::engine::memory::MemoryEngine::new(), ()));
+    rules_of_search!((crate::engine::memory::MemoryEngine::new(), ()));
 }
 
 mod sqlite {
@@ -210,7 +223,8 @@ mod sqlite {
         (SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap(), directory)
     }
 
-    all_rules!(super::fresh());
+    rules_of_every_engine!(super::fresh());
+    rules_of_search!(super::fresh());
 
     /// Found with eight handles on a new file: one saw incomplete tables of another, and another
     /// failed where SQLite does not wait.
@@ -242,5 +256,25 @@ mod sqlite {
         woken.recv_timeout(Duration::from_secs(10)).unwrap();
         drop(watch);
         assert!(woken.recv().is_err(), "the guard ends the watch");
+    }
+}
+
+/// On a real server, with time as the rules give it.
+#[cfg(all(feature = "postgres", unix))]
+mod postgres {
+    use super::server;
+    use crate::engine::postgres::{PostgresEngine, Server};
+
+    fn fresh() -> (PostgresEngine, ()) {
+        let (server, name) = Server::parse(&server::fresh_url()).unwrap();
+        (PostgresEngine::open_in_time_of_caller(&server, &name).unwrap(), ())
+    }
+
+    rules_of_every_engine!(super::fresh());
+    laws! { super::fresh();
+        unsupported {
+            searches_and_their_indexes_are_unsupported
+            work_on_a_file_is_unsupported
+        }
     }
 }

@@ -1,11 +1,9 @@
 //! Runs the same work on two engines and compares the results.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use openkv::engine::memory::{MemoryEngine, MemoryReader, MemoryWriter};
-use openkv::engine::sqlite::{SqliteEngine, SqliteReader, SqliteWriter};
+use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
 use openkv::model::{
     AtomicWrite, Claim, DeadLetter, Decision, Encoding, Key, LOCK_MS, Outcome, QueueStats, Renewal,
@@ -120,15 +118,15 @@ impl Plan {
     }
 }
 
-/// An engine with its reader and writer, and its numbers of messages.
-struct Twin<R, W> {
-    reader: R,
-    writer: W,
+/// An engine with its reader and writer, and the numbers it gave to messages.
+struct Twin<E: Engine> {
+    reader: E::Reader,
+    writer: E::Writer,
     ids: HashMap<Vec<u8>, i64>,
 }
 
-impl<R: Reader, W: Writer> Twin<R, W> {
-    fn of(engine: &impl Engine<Reader = R, Writer = W>) -> Self {
+impl<E: Engine> Twin<E> {
+    fn of(engine: &E) -> Self {
         let reader = engine.reader().expect("a reader");
         Self { reader, writer: engine.writer().expect("a writer"), ids: HashMap::new() }
     }
@@ -152,11 +150,26 @@ impl<R: Reader, W: Writer> Twin<R, W> {
     }
 }
 
-pub(crate) struct EnginePair {
-    memory: Twin<MemoryReader, MemoryWriter>,
-    sqlite: Twin<SqliteReader, SqliteWriter>,
-    path: PathBuf,
-    _directory: tempfile::TempDir,
+/// A place for the database of one engine under test.
+pub(crate) trait Place {
+    type Engine: Engine;
+
+    /// A place with no database in it.
+    fn new() -> Self;
+
+    /// Opens the database, which is created if it is not there.
+    fn open(&self) -> Self::Engine;
+
+    /// Asserts the rules of the stored tables, by other means than the engine.
+    fn inspect(&self);
+}
+
+/// The engine in memory and one under test.
+pub(crate) struct EnginePair<P: Place> {
+    memory: Twin<MemoryEngine>,
+    /// `None` only while the database is closed.
+    subject: Option<Twin<P::Engine>>,
+    place: P,
     lock: i64,
     memory_engine: MemoryEngine,
     pub(crate) now_ms: i64,
@@ -168,16 +181,13 @@ pub(crate) struct EnginePair {
 /// Number of claims that the test still uses.
 const HELD_MAX: usize = 12;
 
-impl EnginePair {
+impl<P: Place> EnginePair<P> {
     pub(crate) fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("kv.sqlite3");
-        let memory_engine = MemoryEngine::new();
+        let (memory_engine, place) = (MemoryEngine::new(), P::new());
         Self {
             memory: Twin::of(&memory_engine),
-            sqlite: Twin::of(&open(&path)),
-            path,
-            _directory: directory,
+            subject: Some(Twin::of(&place.open())),
+            place,
             lock: 0,
             memory_engine,
             now_ms: 1_000_000,
@@ -193,18 +203,19 @@ impl EnginePair {
     pub(crate) fn apply(&mut self, plan: Plan) {
         self.lock += 1;
         self.messages = plan.messages;
+        let subject = self.subject.as_mut().expect("open");
         let memory = self.memory.apply(&plan, self.lock, self.now_ms);
-        let sqlite = self.sqlite.apply(&plan, self.lock, self.now_ms);
-        assert_eq!(memory.decisions, sqlite.decisions);
-        assert_eq!(memory.deliveries, sqlite.deliveries);
-        assert_eq!(memory.touched, sqlite.touched);
-        assert_eq!(memory.expiry_ms, sqlite.expiry_ms);
-        assert_eq!(memory.queued, sqlite.queued);
-        assert_eq!(memory.settled, sqlite.settled);
-        assert_eq!(memory.renewed, sqlite.renewed);
-        assert_eq!(memory.put_back, sqlite.put_back);
-        assert_eq!(memory.purge_ahead, sqlite.purge_ahead);
-        assert_eq!(memory.sweep_more, sqlite.sweep_more);
+        let other = subject.apply(&plan, self.lock, self.now_ms);
+        assert_eq!(memory.decisions, other.decisions);
+        assert_eq!(memory.deliveries, other.deliveries);
+        assert_eq!(memory.touched, other.touched);
+        assert_eq!(memory.expiry_ms, other.expiry_ms);
+        assert_eq!(memory.queued, other.queued);
+        assert_eq!(memory.settled, other.settled);
+        assert_eq!(memory.renewed, other.renewed);
+        assert_eq!(memory.put_back, other.put_back);
+        assert_eq!(memory.purge_ahead, other.purge_ahead);
+        assert_eq!(memory.sweep_more, other.sweep_more);
         let lock = self.lock;
         let claimed = memory.deliveries.into_iter().flatten();
         self.held.extend(claimed.map(|delivery| Held { value: delivery.value, lock }));
@@ -214,45 +225,27 @@ impl EnginePair {
 
     /// Compares the contents of both, and their next deadlines.
     pub(crate) fn compare(&mut self) {
-        let rows = content(&mut self.memory.reader, self.now_ms);
-        assert_eq!(rows, content(&mut self.sqlite.reader, self.now_ms));
-        let deadlines = self.memory.writer.next_deadlines().expect("deadlines");
-        assert_eq!(deadlines, self.sqlite.writer.next_deadlines().expect("deadlines"));
+        let (memory, subject) = (&mut self.memory, self.subject.as_mut().expect("open"));
+        let rows = content(&mut memory.reader, self.now_ms);
+        assert_eq!(rows, content(&mut subject.reader, self.now_ms));
+        let deadlines = memory.writer.next_deadlines().expect("deadlines");
+        assert_eq!(deadlines, subject.writer.next_deadlines().expect("deadlines"));
         for queue in QUEUES {
-            let next_ms = self.memory.writer.next_message_ms(queue).expect("deadlines");
-            assert_eq!(next_ms, self.sqlite.writer.next_message_ms(queue).expect("deadlines"));
-            let memory = about(queue, &mut self.memory.reader, self.now_ms);
-            assert_eq!(memory, about(queue, &mut self.sqlite.reader, self.now_ms));
+            let next_ms = memory.writer.next_message_ms(queue).expect("deadlines");
+            assert_eq!(next_ms, subject.writer.next_message_ms(queue).expect("deadlines"));
+            let told = about(queue, &mut memory.reader, self.now_ms);
+            assert_eq!(told, about(queue, &mut subject.reader, self.now_ms));
         }
     }
 
-    /// Closes the file and opens it again.
+    /// Closes the database and opens it again.
     pub(crate) fn reopen(&mut self) {
-        // Another file replaces it meanwhile, so that this one is really closed.
-        let ids = std::mem::take(&mut self.sqlite.ids);
-        let directory = tempfile::tempdir().expect("a directory");
-        let elsewhere = Twin::of(&open(&directory.path().join("kv.sqlite3")));
-        drop(std::mem::replace(&mut self.sqlite, elsewhere));
-        self.sqlite = Twin { ids, ..Twin::of(&open(&self.path)) };
+        let ids = self.subject.take().expect("open").ids;
+        self.subject = Some(Twin { ids, ..Twin::of(&self.place.open()) });
     }
 
-    /// Checks the file by SQLite's rules and openkv's.
-    pub(crate) fn inspect_file(&self) {
-        let raw = rusqlite::Connection::open(&self.path).expect("opened raw");
-        let text = |sql| raw.query_row(sql, [], |row| row.get::<_, String>(0)).expect(sql);
-        let count = |sql| raw.query_row(sql, [], |row| row.get::<_, i64>(0)).expect(sql);
-        assert_eq!(text("PRAGMA integrity_check"), "ok");
-        let orphans = "SELECT count(*) FROM openkv_spill \
-             WHERE id NOT IN (SELECT v FROM kv WHERE v_encoding >= 256)";
-        assert_eq!(count(orphans), 0);
-        let missing = "SELECT count(*) FROM kv WHERE v_encoding >= 256 \
-             AND v NOT IN (SELECT id FROM openkv_spill)";
-        assert_eq!(count(missing), 0);
-        let shared = "SELECT count(*) - count(DISTINCT v) FROM kv WHERE v_encoding >= 256";
-        assert_eq!(count(shared), 0);
+    /// As [`Place::inspect`].
+    pub(crate) fn inspect(&self) {
+        self.place.inspect();
     }
-}
-
-fn open(path: &std::path::Path) -> SqliteEngine {
-    SqliteEngine::open(path, false, Duration::from_secs(5)).expect("opened")
 }

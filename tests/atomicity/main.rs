@@ -1,6 +1,6 @@
-//! Random work on the memory engine and on the SQLite engine: both must report the same and have
-//! the same contents after every step. `OPENKV_SEED=7 cargo test --test atomicity` runs only the
-//! work of seed 7.
+//! Random work, done by the plain engine in memory and by another one: both must report the same and
+//! hold the same after every step. `OPENKV_SEED=7 cargo test --test atomicity` runs only
+//! what begins with seed 7.
 
 #![expect(
     clippy::expect_used,
@@ -9,11 +9,17 @@
 )]
 
 mod differential;
+#[cfg(all(feature = "postgres", unix))]
+mod postgres;
+#[cfg(all(feature = "postgres", unix))]
+#[path = "../kit/postgres.rs"]
+mod postgres_server;
 mod rng;
+mod sqlite;
 
 use std::time::{Duration, Instant};
 
-use differential::{EnginePair, Seen, content};
+use differential::{EnginePair, Place, Seen, content};
 use openkv::codec::cbor::{encode_bigint, encode_number};
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
@@ -23,6 +29,7 @@ use openkv::model::{
     Message, Mutation, Numeric, Operand, Outcome, Versionstamp, WriteParts,
 };
 use rng::Rng;
+use sqlite::SqliteFile;
 
 /// Steps of work for each seed.
 const STEPS: usize = 50;
@@ -47,11 +54,21 @@ impl Drop for Named {
 }
 
 #[test]
-fn engines_agree_on_random_work() {
+fn a_file_agrees_with_memory_on_random_work() {
+    agree_on_random_work::<SqliteFile>();
+}
+
+#[cfg(all(feature = "postgres", unix))]
+#[test]
+fn postgresql_agrees_with_memory_on_random_work() {
+    agree_on_random_work::<postgres::PostgresDatabase>();
+}
+
+fn agree_on_random_work<P: Place>() {
     for seed in seeds() {
         let _named = Named(seed);
         let mut rng = Rng::new(seed);
-        let mut pair = EnginePair::new();
+        let mut pair = EnginePair::<P>::new();
         for step in 0..STEPS {
             let work = random_work(&mut rng, &pair);
             pair.apply(work);
@@ -62,7 +79,7 @@ fn engines_agree_on_random_work() {
                 pair.compare();
             }
         }
-        pair.inspect_file();
+        pair.inspect();
     }
 }
 
@@ -119,11 +136,11 @@ fn any_calculation(rng: &mut Rng) -> Calculation {
     Calculation { op, operand, bounds, value_bytes_max: 100 }
 }
 
-fn any_end(rng: &mut Rng, pair: &EnginePair) -> Option<i64> {
+fn any_end(rng: &mut Rng, pair: &EnginePair<impl Place>) -> Option<i64> {
     (rng.below(3) == 0).then(|| pair.now_ms + rng.pick(&[-5, 0, 1, 30, 1000, 100_000]))
 }
 
-fn any_mutation(rng: &mut Rng, pair: &EnginePair, seen: &[Seen]) -> Mutation {
+fn any_mutation(rng: &mut Rng, pair: &EnginePair<impl Place>, seen: &[Seen]) -> Mutation {
     let key = any_key(rng, seen);
     match rng.below(15) {
         0..=4 => Mutation::Set {
@@ -182,7 +199,12 @@ fn any_message(rng: &mut Rng, messages: &mut u32, now_ms: i64) -> Message {
     }
 }
 
-fn any_write(rng: &mut Rng, pair: &EnginePair, seen: &[Seen], messages: &mut u32) -> AtomicWrite {
+fn any_write(
+    rng: &mut Rng,
+    pair: &EnginePair<impl Place>,
+    seen: &[Seen],
+    messages: &mut u32,
+) -> AtomicWrite {
     let few = |rng: &mut Rng, max| rng.below(max);
     let parts = WriteParts {
         checks: (0..few(rng, 3)).map(|_| any_check(rng, seen)).collect(),
@@ -194,8 +216,8 @@ fn any_write(rng: &mut Rng, pair: &EnginePair, seen: &[Seen], messages: &mut u32
     AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
 }
 
-/// Work for both engines, which refers to messages by value, because their numbers may differ.
-fn random_work(rng: &mut Rng, pair: &EnginePair) -> differential::Plan {
+/// Work for both, in which messages go by value: their numbers may differ.
+fn random_work(rng: &mut Rng, pair: &EnginePair<impl Place>) -> differential::Plan {
     let seen = pair.content();
     let mut messages = pair.messages;
     let writes = (0..rng.below(5)).map(|_| any_write(rng, pair, &seen, &mut messages)).collect();
@@ -252,7 +274,7 @@ fn grouping_does_not_change_outcomes() {
         let _named = Named(seed);
         let mut rng = Rng::new(seed);
         let (one_by_one, grouped) = (MemoryEngine::new(), MemoryEngine::new());
-        let pair = EnginePair::new();
+        let pair = EnginePair::<SqliteFile>::new();
         let mut messages = 0;
         for _ in 0..20 {
             let seen = content(&mut one_by_one.reader().expect("a reader"), pair.now_ms);

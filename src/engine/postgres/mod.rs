@@ -80,8 +80,7 @@ impl PostgresEngine {
     ///
     /// # Errors
     /// As [`PostgresEngine::open`].
-    #[cfg(test)]
-    pub(super) fn open_in_time_of_caller(server: &Server, name: &str) -> Result<Self> {
+    pub fn open_in_time_of_caller(server: &Server, name: &str) -> Result<Self> {
         let server = server.clone().idling(60_000);
         Self::open_with(&server, name, false, Duration::from_secs(5), Time::of_caller())
     }

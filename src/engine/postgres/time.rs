@@ -21,7 +21,6 @@ impl Time {
     }
 
     /// That of the caller: for tests.
-    #[cfg(test)]
     pub(super) fn of_caller() -> Self {
         Self { of_caller: true, ahead_ms: AtomicI64::new(0) }
     }

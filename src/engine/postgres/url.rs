@@ -48,7 +48,6 @@ impl Server {
     }
 
     /// The same server, for builds whose decisions take longer than those of a release.
-    #[cfg(test)]
     pub(super) fn idling(self, idle_ms: u64) -> Self {
         Self { idle_ms, ..self }
     }

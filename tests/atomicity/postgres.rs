@@ -1,0 +1,57 @@
+//! A database on PostgreSQL as the place of a database, and SQL's view of its tables.
+
+use openkv::engine::postgres::{PostgresEngine, Server};
+use tokio_postgres::NoTls;
+
+use super::differential::Place;
+use super::postgres_server::fresh_url;
+
+/// A database with a name of its own, in the time of the test.
+pub(crate) struct PostgresDatabase {
+    server: Server,
+    name: String,
+    url: String,
+}
+
+impl Place for PostgresDatabase {
+    type Engine = PostgresEngine;
+
+    fn new() -> Self {
+        let url = fresh_url();
+        let (server, name) = Server::parse(&url).expect("a URL");
+        Self { server, name, url }
+    }
+
+    fn open(&self) -> PostgresEngine {
+        PostgresEngine::open_in_time_of_caller(&self.server, &self.name).expect("opened")
+    }
+
+    fn inspect(&self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let url = self.url.split('?').next().expect("a URL");
+            let (client, connection) =
+                tokio_postgres::connect(url, NoTls).await.expect("connected");
+            tokio::spawn(connection);
+            for (rule, sql) in RULES {
+                let rows = client.query(sql, &[&self.name.as_bytes()]).await.expect(sql);
+                assert_eq!(rows.len(), 0, "{rule}: {rows:?}");
+            }
+        });
+    }
+}
+
+/// What must hold, and a query for rows that break it. `$1` is the name of the database.
+const RULES: [(&str, &str); 2] = [
+    (
+        "each expiry is that of an entry, and each entry with an expiry has one",
+        "SELECT k FROM openkv.entries e FULL JOIN openkv.expiries x USING (db, k) \
+         WHERE db = (SELECT id FROM openkv.databases WHERE name = $1) \
+         AND e.expires_ms IS DISTINCT FROM x.at_ms",
+    ),
+    (
+        "no entry is newer than the last commit",
+        "SELECT k FROM openkv.entries e JOIN openkv.databases d ON d.id = e.db \
+         WHERE d.name = $1 AND e.version > d.version",
+    ),
+];
