@@ -100,10 +100,12 @@ function rustComponents() {
     : ["rustup", "component", "add", "rustfmt", "clippy"];
 }
 
+/** Every feature but the addon, so that the tests need no Node. */
 function rustTest() {
+  const features = ["--no-default-features", "--features", "postgres"];
   return works("cargo", ["nextest", "--version"])
-    ? ["cargo", "nextest", "run", "--no-default-features"]
-    : ["cargo", "test", "--all-targets", "--no-default-features"];
+    ? ["cargo", "nextest", "run", ...features]
+    : ["cargo", "test", "--all-targets", ...features];
 }
 
 function works(command, args) {
