@@ -118,7 +118,7 @@ impl Plan {
     }
 }
 
-/// An engine with its reader and writer, and the numbers it gave to messages.
+/// An engine with its reader and writer, and its numbers of messages.
 struct Twin<E: Engine> {
     reader: E::Reader,
     writer: E::Writer,

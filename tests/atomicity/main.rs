@@ -1,6 +1,5 @@
-//! Random work, done by the plain engine in memory and by another one: both must report the same and
-//! hold the same after every step. `OPENKV_SEED=7 cargo test --test atomicity` runs only
-//! what begins with seed 7.
+//! Random work on the memory engine and on another engine: both must report the same and have the same
+//! contents after every step. `OPENKV_SEED=7 cargo test --test atomicity` runs only the work of seed 7.
 
 #![expect(
     clippy::expect_used,
