@@ -28,7 +28,7 @@ impl Handle {
     pub fn listen(&mut self, id: f64, credits: u32, lock_ms: f64, queue: &[u8], len: u32) {
         let events = self.events.clone();
         let ended = Arc::new(Ended::default());
-        let (gate, over, told) = (ended.clone(), ended.clone(), events.clone());
+        let (gate, over, ends) = (ended.clone(), ended.clone(), events.clone());
         let deliver = move |hand: Vec<Dispatched>| {
             let ended = gate.lock();
             if *ended {
@@ -42,8 +42,8 @@ impl Handle {
         };
         let options = options(cut(queue, len), lock_ms);
         let over = move |end: Result<(), Error>| match end {
-            Ok(()) => over.end(&told, id),
-            Err(error) => over.fail(&told, id, &error),
+            Ok(()) => over.end(&ends, id),
+            Err(error) => over.fail(&ends, id, &error),
         };
         let listening = options.and_then(|options| {
             self.database()?.listen(options, credits, Box::new(deliver), Box::new(over))

@@ -37,12 +37,12 @@ impl Restore {
         let events = attachment::find(attachment)?.events;
         let reply = Reply::new(events, id, Event::Replied, Event::CallFailed);
         let progress = Arc::<Progress>::default();
-        let told = progress.clone();
+        let shared = progress.clone();
         reply.on_thread("openkv-restore", move |reply| {
             let restored = restore(Path::new(&from), Path::new(&to), replace, &mut |done, all| {
-                told.done.store(done, Ordering::Relaxed);
-                told.all.store(all, Ordering::Relaxed);
-                !told.ended.load(Ordering::Relaxed)
+                shared.done.store(done, Ordering::Relaxed);
+                shared.all.store(all, Ordering::Relaxed);
+                !shared.ended.load(Ordering::Relaxed)
             });
             match restored {
                 Ok(copy) => {

@@ -162,7 +162,7 @@ impl<'b> Evaluation<'b> {
             match self.change(mutation, version)? {
                 Ok(Change::Leaves(key, effect)) => {
                     if let (Some(tells), RowEffect::Stored(row)) = (tells, &effect) {
-                        results.values.push(told(tells, &row.value));
+                        results.values.push(reported_value(tells, &row.value));
                     }
                     self.journal.note(&key, &effect, version);
                     let keep = can_fail.then(|| key.clone());
@@ -336,7 +336,7 @@ impl<'b> Evaluation<'b> {
 }
 
 /// The part of a stored value that the caller gets.
-fn told(tells: Tells, value: &EncodedValue) -> EncodedValue {
+fn reported_value(tells: Tells, value: &EncodedValue) -> EncodedValue {
     match tells {
         Tells::Number => value.clone(),
         Tells::Length => {

@@ -54,12 +54,12 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(KeyRange, Option<V
 ///
 /// # Errors
 /// `Invalid` for a commit that exceeds the limit of clients.
-pub fn write_batch(told: Versionstamp, changes: &[Change]) -> Result<Vec<u8>> {
+pub fn write_batch(position: Versionstamp, changes: &[Change]) -> Result<Vec<u8>> {
     let (mut frames, mut rest) = (Vec::new(), changes);
     loop {
         let (part, behind) = rest.split_at(first_part(rest));
         let last = part.last().filter(|_| !behind.is_empty());
-        let up_to = last.map_or(told, |last| Versionstamp::new(last.version));
+        let up_to = last.map_or(position, |last| Versionstamp::new(last.version));
         frames.extend(framed(FEED_FRAME_BYTES_MAX, |out| {
             out.push(GOOD);
             push_changes(out, up_to, part);
@@ -105,7 +105,8 @@ pub fn read_message(
         Ok(batch) => batch,
         Err(error) => return Ok(FeedMessage::Ended(error)),
     };
-    let (told, changes) = parse_changes(batch).map_err(|malformed| strange(malformed.what()))?;
+    let (position, changes) =
+        parse_changes(batch).map_err(|malformed| strange(malformed.what()))?;
     let after = after.map(Versionstamp::version);
     let mut least = after.map_or(0, |after| after.saturating_add(1));
     for change in &changes {
@@ -118,10 +119,10 @@ pub fn read_message(
         // A commit may have several changes.
         least = change.version;
     }
-    if told.version() < changes.last().map(|change| change.version).or(after).unwrap_or(0) {
+    if position.version() < changes.last().map(|change| change.version).or(after).unwrap_or(0) {
         return Err(strange("it goes back"));
     }
-    Ok(FeedMessage::Changes(told, changes))
+    Ok(FeedMessage::Changes(position, changes))
 }
 
 #[cfg(test)]
@@ -142,8 +143,8 @@ mod tests {
         Change { key: key(name), version, value: None }
     }
 
-    fn read(told: u64, changes: &[Change], after: Option<u64>) -> Result<FeedMessage> {
-        let frame = write_batch(Versionstamp::new(told), changes).unwrap();
+    fn read(position: u64, changes: &[Change], after: Option<u64>) -> Result<FeedMessage> {
+        let frame = write_batch(Versionstamp::new(position), changes).unwrap();
         read_message(&frame[4..], &range(), after.map(Versionstamp::new))
     }
 
@@ -170,9 +171,9 @@ mod tests {
     #[test]
     fn batches_and_errors_round_trip() {
         let changes = [gone(b'b', 3), gone(b'c', 3), gone(b'b', 4)];
-        let told = FeedMessage::Changes(Versionstamp::new(9), changes.to_vec());
-        assert_eq!(read(9, &changes, Some(2)), Ok(told.clone()));
-        assert_eq!(read(9, &changes, None), Ok(told));
+        let position = FeedMessage::Changes(Versionstamp::new(9), changes.to_vec());
+        assert_eq!(read(9, &changes, Some(2)), Ok(position.clone()));
+        assert_eq!(read(9, &changes, None), Ok(position));
         let nothing = FeedMessage::Changes(Versionstamp::new(9), Vec::new());
         assert_eq!(read(9, &[], Some(9)), Ok(nothing));
         let error = Error::new(Kind::FeedGap, "too late");
@@ -193,13 +194,13 @@ mod tests {
         frames.push(&write_batch(Versionstamp::new(9), &changes).unwrap());
         let (mut after, mut parts, mut found) = (None, Vec::new(), Vec::new());
         while let Some(message) = frames.next_message().unwrap() {
-            let Ok(FeedMessage::Changes(told, part)) = read_message(&message, &range(), after)
+            let Ok(FeedMessage::Changes(position, part)) = read_message(&message, &range(), after)
             else {
                 panic!("a part that is none")
             };
-            parts.push((told.version(), part.len()));
+            parts.push((position.version(), part.len()));
             found.extend(part);
-            after = Some(told);
+            after = Some(position);
         }
         assert_eq!(found, changes);
         assert_eq!(parts, [(2, 3), (4, 7), (9, 1)]);
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn repeated_reordered_and_other_changes_are_rejected() {
-        for (told, changes, after) in [
+        for (position, changes, after) in [
             (9, vec![gone(b'b', 3)], Some(3)),
             (9, vec![gone(b'b', 2)], Some(3)),
             (9, vec![gone(b'b', 5), gone(b'b', 4)], None),
@@ -216,8 +217,8 @@ mod tests {
             (4, vec![gone(b'b', 5)], None),
             (4, vec![], Some(5)),
         ] {
-            let refused = read(told, &changes, after).unwrap_err();
-            assert_eq!(refused.kind(), Kind::Corrupt, "{told} {changes:?}");
+            let refused = read(position, &changes, after).unwrap_err();
+            assert_eq!(refused.kind(), Kind::Corrupt, "{position} {changes:?}");
         }
         for bad in [&[][..], &[0], &[0; 30], &[99, 0, 0, 0, 0]] {
             assert!(read_message(bad, &range(), None).is_err(), "{bad:?}");

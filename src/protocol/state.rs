@@ -125,8 +125,8 @@ mod tests {
         let value = EncodedValue::le64(7);
         let state = [None, Some((Versionstamp::new(3), &value)), None];
         let frame = write_state(state.into_iter()).unwrap();
-        let told = vec![None, Some((Versionstamp::new(3), value.clone())), None];
-        assert_eq!(read_message(&frame[4..], 3), Ok(Ok(told)));
+        let expected = vec![None, Some((Versionstamp::new(3), value.clone())), None];
+        assert_eq!(read_message(&frame[4..], 3), Ok(Ok(expected)));
         assert!(read_message(&frame[4..], 2).is_err());
         let gone = Error::new(Kind::Corrupt, "damaged");
         let frame = write_end(&gone).unwrap();

@@ -190,9 +190,9 @@ impl Follower for Feed {
     async fn take(&self, message: Vec<u8>, _is_first: bool) -> Result<bool, End> {
         self.ready().await;
         let place = self.state.lock().place;
-        let told = read_message(&message, &self.range, place).map_err(End::Final)?;
-        let (told, changes) = match told {
-            FeedMessage::Changes(told, changes) => (told, changes),
+        let position = read_message(&message, &self.range, place).map_err(End::Final)?;
+        let (position, changes) = match position {
+            FeedMessage::Changes(position, changes) => (position, changes),
             FeedMessage::Ended(error) => {
                 let passing = matches!(error.kind(), Kind::Unavailable | Kind::Closed);
                 let again = || End::Again(error.message().to_owned(), Duration::ZERO);
@@ -201,14 +201,14 @@ impl Follower for Feed {
         };
         {
             let mut state = self.state.lock();
-            state.place = Some(told);
+            state.place = Some(position);
             if !changes.is_empty() {
-                state.next = Some(Batch { changes, version: told.version() });
+                state.next = Some(Batch { changes, version: position.version() });
             }
         }
         self.opened.send_replace(true);
         self.tell();
-        Ok(place != Some(told))
+        Ok(place != Some(position))
     }
 
     fn refused(&self) {

@@ -235,13 +235,13 @@ async fn commit_all(
     let (decisions, sent_before) =
         answer.await.unwrap_or_else(|error| (vec![Decision::Rejected(error); count], false));
     let decided = request.into_iter().zip(decisions).map(|((at, framed), decision)| {
-        let told = match retry_safety::of(&framed.write) {
+        let decided = match retry_safety::of(&framed.write) {
             RetrySafety::Conditional | RetrySafety::Unsafe if sent_before => {
                 after_repetition(decision)
             }
             _ => decision,
         };
-        (at, told)
+        (at, decided)
     });
     decided.collect()
 }
@@ -367,10 +367,10 @@ mod tests {
             check(b'd', true),
         ];
         let groups = groups(lines(placed(writes)));
-        let told: Vec<_> =
+        let decided: Vec<_> =
             groups.iter().map(|(retry, requests)| (*retry, places(requests))).collect();
         assert_eq!(
-            told,
+            decided,
             [
                 (RetrySafety::Unsafe, vec![vec![0, 2]]),
                 (RetrySafety::Conditional, vec![vec![1, 5]]),

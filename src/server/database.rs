@@ -296,7 +296,7 @@ mod tests {
     /// requests. And a handle of the same process kept the wait from ending.
     #[test]
     fn the_last_owner_ends_the_value_or_the_wait_ends() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, thread) = std::sync::mpsc::channel();
         struct Ended(std::sync::mpsc::Sender<std::thread::ThreadId>);
         impl Drop for Ended {
             fn drop(&mut self) {
@@ -306,10 +306,10 @@ mod tests {
         let shared = Arc::new(Ended(tell));
         let other = shared.clone();
         let (shared, kept) = (last_of(shared, 5).err().unwrap(), other);
-        assert!(told.try_recv().is_err(), "it still has another owner");
+        assert!(thread.try_recv().is_err(), "it still has another owner");
         let other = std::thread::spawn(move || drop(kept));
         drop(last_of(shared, 60_000));
-        assert_eq!(told.recv().unwrap(), std::thread::current().id());
+        assert_eq!(thread.recv().unwrap(), std::thread::current().id());
         other.join().unwrap();
     }
 }

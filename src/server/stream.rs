@@ -62,12 +62,12 @@ impl Leave {
     /// Waits until the right ends.
     pub(super) async fn over(&mut self) {
         while self.holds() {
-            let told = tokio::select! {
+            let change = tokio::select! {
                 () = &mut self.expiry => return,
-                told = self.closing.changed() => told,
-                told = self.changed.changed() => told,
+                change = self.closing.changed() => change,
+                change = self.changed.changed() => change,
             };
-            if told.is_err() {
+            if change.is_err() {
                 return;
             }
         }

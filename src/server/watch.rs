@@ -85,18 +85,18 @@ impl<F: Form> Source for Watching<F> {
         if self.ended {
             return None;
         }
-        let told = attempt!(self.claim, {
+        let answer = attempt!(self.claim, {
             let asked = self.asked.get_or_insert_with(|| ask(&self.store, self.id));
-            let told = asked.await.unwrap_or_else(|_| Err(Error::closed()));
+            let answer = asked.await.unwrap_or_else(|_| Err(Error::closed()));
             self.asked = None;
-            told
+            answer
         })
         .ok()?;
         let state = |entries: Vec<_>| {
             let frame = self.form.frame(&self.keys, &entries);
             frame.map(|frame| self.claim.bytes(frame))
         };
-        let frame = told.and_then(|told| told.map(state).transpose());
+        let frame = answer.and_then(|answer| answer.map(state).transpose());
         self.claim.shrink(0);
         frame.unwrap_or_else(|error| {
             tracing::warn!(%error, "a watch ended");

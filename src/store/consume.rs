@@ -62,9 +62,9 @@ impl WriteQueue {
         let now_ms = self.env.now_ms();
         let mut waiting = self.waiting.lock();
         let (was_open, finished) = waiting.consumers.end(id, now_ms, Listener::stop);
-        let told = waiting.lost.remove(&id);
+        let removed = waiting.lost.remove(&id);
         drop(waiting);
-        drop((finished, told));
+        drop((finished, removed));
         was_open
     }
 
@@ -86,9 +86,9 @@ impl WriteQueue {
         let leave = |listener: &mut Listener| listener.leave(now_ms);
         let mut waiting = self.waiting.lock();
         let (was_open, finished) = waiting.consumers.end(id, now_ms, leave);
-        let told = waiting.lost.remove(&id);
+        let removed = waiting.lost.remove(&id);
         drop(waiting);
-        drop((finished, told));
+        drop((finished, removed));
         was_open
     }
 

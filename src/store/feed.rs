@@ -285,17 +285,17 @@ impl Feeds {
 
     /// Fails all waiting calls: changes cannot be detected.
     pub(super) fn refuse_all(&self, error: &Error) {
-        let mut told = Vec::new();
+        let mut replies = Vec::new();
         for feed in self.registry.lock().feeds.values_mut() {
             match std::mem::replace(&mut feed.state, State::Idle) {
                 State::Waiting(reply) => {
                     feed.heard(News::Perhaps);
-                    told.push(reply);
+                    replies.push(reply);
                 }
                 other => feed.state = other,
             }
         }
-        told.into_iter().for_each(|reply| reply(Err(error.clone())));
+        replies.into_iter().for_each(|reply| reply(Err(error.clone())));
     }
 
     /// Reads a feed again after a failure, if a call still waits.
@@ -354,13 +354,13 @@ impl Feeds {
         let room = feed.room.clone();
         Some(Box::new(move |snapshot| {
             let after = position.as_ref().ok().copied();
-            let told = position.and_then(|after| {
-                let told = batch::next(snapshot?, &range, after)?;
-                room.map_or(Ok(()), |room| room.holds(told.0.size_bytes()))?;
-                Ok(told)
+            let next_batch = position.and_then(|after| {
+                let next_batch = batch::next(snapshot?, &range, after)?;
+                room.map_or(Ok(()), |room| room.holds(next_batch.0.size_bytes()))?;
+                Ok(next_batch)
             });
             match myself.upgrade() {
-                Some(feeds) => feeds.looked(id, after, told, reply),
+                Some(feeds) => feeds.looked(id, after, next_batch, reply),
                 None => reply(Ok(None)),
             }
         }))
@@ -397,9 +397,15 @@ impl Feeds {
     }
 
     /// Completes a read of the changes after a commit.
-    fn looked(&self, id: Id, after: Option<u64>, told: Result<(Batch, bool)>, reply: FeedReply) {
+    fn looked(
+        &self,
+        id: Id,
+        after: Option<u64>,
+        next_batch: Result<(Batch, bool)>,
+        reply: FeedReply,
+    ) {
         let mut registry = self.registry.lock();
-        let answer = match (registry.feeds.get_mut(&id), told) {
+        let answer = match (registry.feeds.get_mut(&id), next_batch) {
             (None, _) => Ok(None),
             // The position has advanced meanwhile, and the log need not reach back to the old one.
             (Some(feed), Err(_)) if after.is_some_and(|after| feed.progress.has_left(after)) => {

@@ -29,7 +29,7 @@ pub(super) fn fail(replies: Vec<Reply>, error: &Error, metrics: &Metrics) {
 fn answer(replies: Vec<Reply>, metrics: &Metrics, mut next: impl FnMut() -> Decision) {
     for Reply { places, tell, since } in replies {
         let mut notes = Notes::new(since);
-        let told = places.into_iter().map(|place| {
+        let decisions = places.into_iter().map(|place| {
             let (operation, decision) = match place {
                 Ok(operation) => (operation, next()),
                 Err(error) => (Operation::Atomic, Decision::Rejected(error)),
@@ -37,8 +37,8 @@ fn answer(replies: Vec<Reply>, metrics: &Metrics, mut next: impl FnMut() -> Deci
             notes.write(operation, &decision);
             decision
         });
-        let told = told.collect();
+        let decisions = decisions.collect();
         metrics.noted(&notes);
-        tell(told);
+        tell(decisions);
     }
 }

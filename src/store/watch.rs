@@ -179,20 +179,20 @@ impl Watches {
         if by_key.is_empty() {
             return Vec::new();
         }
-        let mut told = Vec::new();
+        let mut marked = Vec::new();
         for (id, at) in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
             if let Some(watch) = watches.get_mut(id) {
                 watch.dirty = true;
                 watch.touched = true;
                 watch.changed.add(*at, versions.1, watch.keys.len());
-                told.push(*id);
+                marked.push(*id);
             }
         }
         // Reads start after all keys are marked: a read of a part of a commit would show a state
         // that never existed.
-        told.dedup();
+        marked.dedup();
         let look = |id: Id| watches.get_mut(&id).and_then(|watch| self.look(id, watch));
-        told.into_iter().filter_map(look).collect()
+        marked.into_iter().filter_map(look).collect()
     }
 
     /// Announces that any key may have changed.
@@ -221,17 +221,17 @@ impl Watches {
 
     /// Fails all waiting calls: changes cannot be detected.
     pub(super) fn refuse_all(&self, error: &Error) {
-        let mut told = Vec::new();
+        let mut replies = Vec::new();
         for watch in self.registry.lock().watches.values_mut() {
             match std::mem::replace(&mut watch.state, State::Idle) {
                 State::Waiting(reply) => {
                     watch.dirty = true;
-                    told.push(reply);
+                    replies.push(reply);
                 }
                 other => watch.state = other,
             }
         }
-        told.into_iter().for_each(|reply| reply(Err(error.clone())));
+        replies.into_iter().for_each(|reply| reply(Err(error.clone())));
     }
 
     /// Ends the listeners of this process, because messages cannot be detected.

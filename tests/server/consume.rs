@@ -40,19 +40,19 @@ fn enqueue_all(database: &Database, messages: Vec<Message>) {
     let limits = Limits { message_bytes_max: most, commit_bytes_max: most, ..Limits::default() };
     let parts = WriteParts { messages, ..WriteParts::default() };
     let write = AtomicWrite::new(parts, &limits);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, answered) = std::sync::mpsc::channel();
     let reply = Box::new(move |decisions: Vec<Decision>| drop(tell.send(decisions)));
     database.store("here").expect("here").commit(vec![write], true, PATIENCE, reply);
-    let decisions = told.recv_timeout(PATIENCE).expect("an answer");
+    let decisions = answered.recv_timeout(PATIENCE).expect("an answer");
     assert!(matches!(decisions[..], [Decision::CommittedWith(..)]), "{decisions:?}");
 }
 
 fn stats(database: &Database) -> QueueStats {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, answered) = std::sync::mpsc::channel();
     database.store("here").expect("here").read(Box::new(move |snapshot| {
         drop(tell.send(snapshot.and_then(|snapshot| snapshot.queue_stats("mail"))));
     }));
-    told.recv_timeout(PATIENCE).expect("an answer").expect("stats")
+    answered.recv_timeout(PATIENCE).expect("an answer").expect("stats")
 }
 
 fn asked(lock_ms: i64, concurrency: u32, credits: u32) -> Consume {
@@ -151,8 +151,8 @@ fn a_closed_connection_keeps_only_its_locks() {
     assert_eq!(stats(&here).processing, 4, "its locks hold");
     // A consumer of another connection reports for it.
     let renewal = Renewal { id: held[0].id, lock: held[0].lock, lock_ms: 60_000 };
-    let told = LockUpdate { asks: vec![Ask::Extend(renewal)], ..LockUpdate::default() };
-    assert_eq!(tell(&session, &told), [1]);
+    let update = LockUpdate { asks: vec![Ask::Extend(renewal)], ..LockUpdate::default() };
+    assert_eq!(tell(&session, &update), [1]);
     let again = other.take(1);
     assert_eq!((again[0].value[0], again[0].attempts), (1, 2));
     assert!(begun.elapsed() >= Duration::from_millis(1000), "before its lock ended");
@@ -175,10 +175,10 @@ fn messages_that_a_connection_did_not_take_are_put_back() {
     for value in 0..200 {
         let parts = WriteParts { messages: vec![large(value)], ..WriteParts::default() };
         let write = AtomicWrite::new(parts, &Limits::default());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, answered) = std::sync::mpsc::channel();
         let reply = Box::new(move |decisions: Vec<Decision>| drop(tell.send(decisions)));
         here.store("here").expect("here").commit(vec![write], false, PATIENCE, reply);
-        told.recv_timeout(PATIENCE).expect("an answer");
+        answered.recv_timeout(PATIENCE).expect("an answer");
     }
     let deaf = consume(&session, &asked(600_000, 1000, 1000));
     until(|| stats(&here).processing > 32);
@@ -222,12 +222,12 @@ fn a_message_that_fits_no_frame_fails_and_those_beside_it_arrive() {
 fn a_stream_ends_on_request_and_with_its_token() {
     let served = file(|options| options.data_token_ms = Some(1500));
     let (here, session) = (beside(&served), served.session("/", ACCESS));
-    let mut told = consume(&session, &asked(600_000, 10, 10));
+    let mut ended = consume(&session, &asked(600_000, 10, 10));
     enqueue(&here, 0..1);
-    assert_eq!(told.take(1).len(), 1);
+    assert_eq!(ended.take(1).len(), 1);
     let end = format!("openkv/call/{}", Command::ConsumeEnd.number());
-    assert_eq!(session.post(&end, &told.1.to_le_bytes()).status, 200);
-    assert_eq!(told.next(), None);
+    assert_eq!(session.post(&end, &ended.1.to_le_bytes()).status, 200);
+    assert_eq!(ended.next(), None);
     let mut expired = consume(&session, &asked(600_000, 10, 10));
     assert_eq!(expired.next(), None);
     assert_eq!(session.post(&end, &[0; 8]).status, 401);

@@ -38,10 +38,10 @@ pub(crate) fn connect(served: &Served, token: &str) -> Arc<Client> {
 }
 
 pub(crate) fn call(client: &Client, command: Command, frame: &[u8]) -> Result<Vec<u8>> {
-    let (tell, told) = channel();
+    let (tell, answered) = channel();
     let reply = Box::new(move |answer| drop(tell.send(answer)));
     client.call(command, frame, &Limits::wide(), None, reply);
-    told.recv().expect("an answer")
+    answered.recv().expect("an answer")
 }
 
 #[test]
@@ -49,13 +49,15 @@ fn only_clients_that_request_extensions_get_them() {
     let served = file(|_| ());
     let bearer = format!("Bearer {ACCESS}");
     let offer = metadata::write_request(&Version::ALL);
-    for (asked, told) in [(None, false), (Some("1"), true), (Some("2"), false), (Some(""), false)] {
+    for (asked, offered) in
+        [(None, false), (Some("1"), true), (Some("2"), false), (Some(""), false)]
+    {
         let mut headers = vec![("authorization", bearer.as_str())];
         headers.extend(asked.map(|asked| (metadata::EXTENSIONS_HEADER, asked)));
         let reply = ask(served.address(), "POST", "/", &headers, offer.as_bytes());
-        assert_eq!(reply.text().contains("extensions"), told, "{asked:?}");
+        assert_eq!(reply.text().contains("extensions"), offered, "{asked:?}");
         let metadata = metadata::read_answer(&reply.body, &Version::ALL).expect("metadata");
-        assert_eq!(metadata.extensions.contains(&FRAMES.to_owned()), told);
+        assert_eq!(metadata.extensions.contains(&FRAMES.to_owned()), offered);
     }
 }
 
@@ -198,14 +200,14 @@ fn limits_are_a_list_of_numbers() {
 fn reads_of_disconnected_clients_are_dropped() {
     let database = open(&Target::Memory).expect("a database");
     let ask = |command, frame: &[u8], wanted: bool| {
-        let (tell, told) = channel();
+        let (tell, answered) = channel();
         let reply = Reply::new(move |answer| drop(tell.send(answer))).while_wanted(move || wanted);
         let (store, busy) = (database.store("here").expect("here").clone(), Duration::ZERO);
         let (limits, answer_bytes_max) = (Limits::wide(), usize::MAX);
         let long_most = Duration::from_secs(60);
         let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most };
         carry_out(command, frame, call);
-        told.recv().expect("an answer")
+        answered.recv().expect("an answer")
     };
     let queue = [&[1, 0, 0, 0, b'q'][..]].concat();
     let letter = [&queue[..], &1_f64.to_le_bytes()].concat();

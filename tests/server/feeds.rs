@@ -19,22 +19,22 @@ fn range(prefix: &str) -> KeyRange {
 struct Feed {
     stream: Stream,
     range: KeyRange,
-    told: Option<Versionstamp>,
+    position: Option<Versionstamp>,
 }
 
 impl Feed {
     fn open(session: &Session, prefix: &str, since: Option<Versionstamp>) -> Self {
         let range = range(prefix);
         let stream = session.stream("openkv/feed", &write_request(&range, since));
-        Self { stream, range, told: None }
+        Self { stream, range, position: None }
     }
 
     /// The next message; `None` at the stream's end.
     fn next(&mut self) -> Option<Result<Vec<Change>, Error>> {
         let message = self.stream.next()?;
-        match read_message(&message, &self.range, self.told).expect("a message") {
-            FeedMessage::Changes(told, changes) => {
-                self.told = Some(told);
+        match read_message(&message, &self.range, self.position).expect("a message") {
+            FeedMessage::Changes(position, changes) => {
+                self.position = Some(position);
                 Some(Ok(changes))
             }
             FeedMessage::Ended(error) => Some(Err(error)),
@@ -44,7 +44,7 @@ impl Feed {
     /// The commit at which it was opened.
     fn opened(&mut self) -> Versionstamp {
         assert_eq!(self.next(), Some(Ok(vec![])), "the place comes first");
-        self.told.expect("a place")
+        self.position.expect("a place")
     }
 
     /// The next changes, at least `count`.
@@ -259,10 +259,10 @@ fn a_waiting_feed_gets_its_position() {
     let session = served.session("/", ACCESS);
     let mut feed = Feed::open(&session, "a", None);
     feed.opened();
-    let elsewhere = stamp(session.set("b", b"1"));
+    let of_other = stamp(session.set("b", b"1"));
     // With the next keep-alive.
     assert_eq!(feed.next(), Some(Ok(vec![])));
-    assert_eq!(feed.told, Some(elsewhere));
+    assert_eq!(feed.position, Some(of_other));
     session.set("a", b"1");
     assert_eq!(feed.take(1).len(), 1);
 }

@@ -83,9 +83,9 @@ fn failed_checks_are_sent_only_to_clients_that_request_results() {
     let session = served.session("/", ACCESS);
     write(&session, &[set(key("here").as_bytes(), 3, b"1")]);
     let writes = [checked(["a", "here"]), checked(["here", "here"]), checked(["a", "b"])];
-    let told = write_for_results(&session, &writes);
-    assert_eq!(told[..2], [Decision::CheckFailed(vec![1]), Decision::CheckFailed(vec![0, 1])]);
-    assert!(matches!(told[2], Decision::Committed(_)), "{told:?}");
+    let received = write_for_results(&session, &writes);
+    assert_eq!(received[..2], [Decision::CheckFailed(vec![1]), Decision::CheckFailed(vec![0, 1])]);
+    assert!(matches!(received[2], Decision::Committed(_)), "{received:?}");
     // An older client: status bytes that it knows.
     let reply = post(&session, &writes[..2]);
     assert_eq!(read_answer(&reply.body), Ok(Ok(&[1, 1][..])));
@@ -236,8 +236,8 @@ fn a_watch_in_frames_has_many_keys_and_a_raw_mode() {
     let session = served.session("/", ACCESS);
     let keys: Vec<_> = (0..1000).map(|n| key(&format!("key {n}"))).collect();
     let stamps = |stream: &mut Stream| -> Vec<_> {
-        let told = read_message(&stream.next().expect("a state"), 1000).expect("a state");
-        told.expect("no end").into_iter().map(|held| held.map(|(stamp, _)| stamp)).collect()
+        let received = read_message(&stream.next().expect("a state"), 1000).expect("a state");
+        received.expect("no end").into_iter().map(|held| held.map(|(stamp, _)| stamp)).collect()
     };
     let mut watch = session.stream("openkv/watch", &write_request(&keys, false));
     let mut raw = session.stream("openkv/watch", &write_request(&keys, true));

@@ -51,10 +51,10 @@ fn fill(store: &Store) {
         let set = Mutation::Set { key: key(name), suffixed: false, value, expire_at_ms: None };
         let parts = WriteParts { mutations: vec![set], ..WriteParts::default() };
         let write = AtomicWrite::new(parts, &Limits::wide()).expect("a write");
-        let (tell, told) = channel();
+        let (tell, answered) = channel();
         let reply = Box::new(move |decisions| drop(tell.send(decisions)));
         store.commit(vec![Ok(write)], false, Duration::from_secs(5), reply);
-        told.recv().expect("decisions");
+        answered.recv().expect("decisions");
     }
 }
 
@@ -121,13 +121,13 @@ fn a_count_has_a_deadline() {
     let Database::Store(store) = &database else { panic!("it is local") };
     fill(store);
     let ask = |frame: &[u8], long_most| {
-        let (tell, told) = channel();
+        let (tell, answered) = channel();
         let reply = Reply::new(move |answer| drop(tell.send(answer)));
         let (store, busy, limits) = (store.clone(), Duration::ZERO, Limits::wide());
         let answer_bytes_max = usize::MAX;
         let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most };
         carry_out(Command::Count, frame, call);
-        told.recv().expect("an answer")
+        answered.recv().expect("an answer")
     };
     let ended = ask(&slow_count(400), Duration::from_millis(50));
     let Err(Fault::Begun(error)) = ended else { panic!("{ended:?}") };
@@ -178,12 +178,12 @@ fn a_deletion_stops_when_its_caller_is_gone() {
     });
     let parts = WriteParts { mutations: mutations.collect(), ..WriteParts::default() };
     let write = AtomicWrite::new(parts, &Limits::wide()).expect("a write");
-    let (tell, told) = channel();
+    let (tell, answered) = channel();
     let reply = Box::new(move |decisions| drop(tell.send(decisions)));
     store.commit(vec![Ok(write)], false, Duration::from_secs(5), reply);
-    told.recv().expect("decisions");
+    answered.recv().expect("decisions");
     let ask = |command, frame: &[u8], commits| {
-        let (tell, told) = channel();
+        let (tell, answered) = channel();
         let asked = AtomicUsize::new(0);
         let reply = Reply::new(move |answer| drop(tell.send(answer)))
             .while_wanted(move || asked.fetch_add(1, Ordering::SeqCst) < commits);
@@ -191,7 +191,7 @@ fn a_deletion_stops_when_its_caller_is_gone() {
         let (answer_bytes_max, long_most) = (usize::MAX, Duration::from_secs(60));
         let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most };
         carry_out(command, frame, call);
-        told.recv().expect("an answer")
+        answered.recv().expect("an answer")
     };
     // The store checks before each commit.
     let ended = ask(Command::DeleteMany, &delete_all(), 1);
@@ -207,10 +207,10 @@ fn a_call_that_is_cancelled_ends_at_the_server() {
     let served = served();
     let client = connect(&served, ACCESS);
     let begin = || {
-        let (cancel, (tell, told)) = (Cancel::default(), channel());
+        let (cancel, (tell, answered)) = (Cancel::default(), channel());
         let reply = Box::new(move |answer| drop(tell.send(answer)));
         client.call(Command::Count, &slow_count(400), &Limits::wide(), Some(cancel.clone()), reply);
-        (cancel, told)
+        (cancel, answered)
     };
     let ((cancel, ended), (other, goes_on)) = (begin(), begin());
     std::thread::sleep(Duration::from_millis(100));

@@ -43,8 +43,8 @@ fn answers_are_bounded_on_every_route() {
     // A state of a watch is dropped where it gets too long.
     let keys = vec![key("large"); Limits::wide().watched_keys_max];
     let mut watch = reader.stream("openkv/watch", &write_request(&keys, false));
-    let told = read_message(&watch.next().expect("an end"), keys.len()).expect("an end");
-    assert_eq!(told.expect_err("too long").kind(), Kind::Unsupported);
+    let ended = read_message(&watch.next().expect("an end"), keys.len()).expect("an end");
+    assert_eq!(ended.expect_err("too long").kind(), Kind::Unsupported);
     assert_eq!(watch.next(), None);
 }
 

@@ -109,11 +109,11 @@ fn dropping_the_store_answers_reads_and_watches(mut database: Database) {
     let watch = database.watch(&["a"]);
     assert_eq!(database.next(watch).get(), Ok(Some(vec![None])));
     let waiting = database.next(watch);
-    let (told, read) = channel();
+    let (sender, read) = channel();
     for _ in 0..20 {
-        let told = told.clone();
+        let sender = sender.clone();
         database.store().read(Box::new(move |snapshot| {
-            told.send(snapshot.is_ok()).expect("asked");
+            sender.send(snapshot.is_ok()).expect("asked");
         }));
     }
     database.close();
@@ -123,13 +123,13 @@ fn dropping_the_store_answers_reads_and_watches(mut database: Database) {
 
 fn the_last_reference_may_go_in_a_reply(mut database: Database) {
     let store = Arc::new(database.store.take().expect("open"));
-    let (told, gone) = channel();
+    let (sender, gone) = channel();
     let held: Arc<Store> = store.clone();
     let (go, going) = channel::<()>();
     let reply = move |decisions: Vec<Decision>| {
         going.recv().expect("told to go");
         drop(held);
-        told.send(decisions).expect("asked");
+        sender.send(decisions).expect("asked");
     };
     store.commit(vec![Ok(write(vec![]))], false, Duration::from_secs(5), Box::new(reply));
     drop(store);

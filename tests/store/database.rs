@@ -135,9 +135,9 @@ impl Database {
 
     /// Submits writes without waiting.
     pub(crate) fn submit(&self, writes: Vec<Result<AtomicWrite>>) -> Answer<Vec<Decision>> {
-        let (told, answer) = channel();
+        let (sender, answer) = channel();
         let reply = move |decisions| {
-            let _nobody_asks = told.send(decisions);
+            let _receiver_gone = sender.send(decisions);
         };
         self.store().commit(writes, false, PATIENCE, Box::new(reply));
         Answer(answer)
@@ -177,13 +177,13 @@ impl Database {
     /// An entry's bytes, read on the reader thread.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let name = key(name);
-        let (told, answer) = channel();
+        let (sender, answer) = channel();
         self.store().read(Box::new(move |snapshot| {
             let mut found = None;
             let snapshot = snapshot.expect("a snapshot");
             let visit = &mut |row: openkv::model::Row<'_>| found = Some(row.value.to_vec());
             snapshot.get(name.as_bytes(), visit).expect("read");
-            told.send(found).expect("asked");
+            sender.send(found).expect("asked");
         }));
         Answer(answer).get()
     }
@@ -193,11 +193,11 @@ impl Database {
     }
 
     pub(crate) fn next(&self, watch: Id) -> Answer<Shown> {
-        let (told, answer) = channel();
+        let (sender, answer) = channel();
         let reply = move |entries: Result<Option<Vec<Option<Entry>>>>| {
             let bytes = |entry: Option<Entry>| entry.map(|entry| entry.value.bytes);
             let shown = |entries: Vec<Option<Entry>>| entries.into_iter().map(bytes).collect();
-            let _nobody_asks = told.send(entries.map(|entries| entries.map(shown)));
+            let _receiver_gone = sender.send(entries.map(|entries| entries.map(shown)));
         };
         self.store().watch_next(watch, Box::new(reply));
         Answer(answer)
@@ -232,10 +232,10 @@ impl Database {
         lock_ms: i64,
         once: bool,
     ) -> (Id, Answer<Result<Option<Delivery>>>) {
-        let (told, answer) = channel();
+        let (sender, answer) = channel();
         let id = self.store().new_receiver();
         let reply = move |received| {
-            let _nobody_asks = told.send(received);
+            let _receiver_gone = sender.send(received);
         };
         let options = ConsumeOptions { queue: queue.to_owned(), lock_ms };
         self.store().receive(id, options, once, Box::new(reply));
@@ -244,8 +244,8 @@ impl Database {
 
     /// Settles a received message or renews its lock, and waits for the answer.
     pub(crate) fn ask(&self, what: Ask) -> Result<bool> {
-        let (told, answer) = channel();
-        self.store().ask(what, Box::new(move |held| told.send(held).expect("asked")));
+        let (sender, answer) = channel();
+        self.store().ask(what, Box::new(move |held| sender.send(held).expect("asked")));
         Answer(answer).get()
     }
 
@@ -291,11 +291,11 @@ impl Consumer {
 
 /// Takes every delivery and keeps it for the test.
 fn mailbox() -> (Deliver, Receiver<Dispatched>) {
-    let (told, got) = channel();
-    let told = Mutex::new(told);
+    let (sender, got) = channel();
+    let sender = Mutex::new(sender);
     let deliver = move |hand: Vec<Dispatched>| {
         for handed in hand {
-            let _nobody_asks = told.lock().expect("no panic").send(handed);
+            let _receiver_gone = sender.lock().expect("no panic").send(handed);
         }
         Vec::new()
     };

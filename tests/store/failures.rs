@@ -210,14 +210,14 @@ fn a_feed_whose_opening_is_dropped_is_refused() {
     seen.recv().expect("begun");
     database.store().run_on_writer(Box::new(|_| panic!("a bug, for the test")));
     let range = KeyRange { start: key("a"), end: key("b") };
-    let (told, opened) = channel();
-    let reply = Box::new(move |last: Result<u64>| told.send(last).expect("asked"));
+    let (sender, opened) = channel();
+    let reply = Box::new(move |last: Result<u64>| sender.send(last).expect("asked"));
     let feed = database.store().feed_from(range, None, Duration::from_secs(30), reply);
     go.send(()).expect("waiting");
     assert_eq!(opened.recv().expect("answered").map_err(|error| error.kind()), Err(Kind::Internal));
-    let (told, batch) = channel();
+    let (sender, batch) = channel();
     let reply =
-        move |batch: Result<_>| told.send(batch.map_err(|error| error.kind())).expect("asked");
+        move |batch: Result<_>| sender.send(batch.map_err(|error| error.kind())).expect("asked");
     database.store().feed_next(feed, Box::new(reply));
     assert_eq!(batch.recv(), Ok(Err(Kind::Internal)));
 }

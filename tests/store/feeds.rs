@@ -34,9 +34,9 @@ impl Database {
     }
 
     fn batch(&self, feed: Id) -> Answer<Result<Option<Batch>>> {
-        let (told, answer) = channel();
+        let (sender, answer) = channel();
         let reply = move |batch| {
-            let _nobody_asks = told.send(batch);
+            let _receiver_gone = sender.send(batch);
         };
         self.store().feed_next(feed, Box::new(reply));
         Answer::of(answer)
@@ -72,15 +72,15 @@ fn everything_after_the_opening_is_told_in_order(database: Database) {
     ];
     database.commit(writes);
     database.must(write(vec![set("c", &[5])]));
-    let mut told = Vec::new();
-    while told.len() < 5 {
-        told.extend(database.changes(feed));
+    let mut changes = Vec::new();
+    while changes.len() < 5 {
+        changes.extend(database.changes(feed));
     }
-    let mut second = told[1..3].to_vec();
+    let mut second = changes[1..3].to_vec();
     second.sort_unstable();
     assert_eq!(second, [(3, "a", Some(2)), (3, "b", Some(2))]);
     assert_eq!(
-        (told[0], &told[3..]),
+        (changes[0], &changes[3..]),
         ((2, "a", Some(1)), &[(4, "a", None), (5, "c", Some(5))][..])
     );
 }
@@ -205,9 +205,9 @@ fn messages_put_back_do_not_hold_a_feed(database: Database) {
     let idle = database.feed(None);
     let died = Settlement::new(delivery.id, delivery.lock, Outcome::Failed);
     assert_eq!(database.ask(Ask::Settle(died)), Ok(true));
-    let (told, requeued) = channel();
+    let (sender, requeued) = channel();
     let change = DeadLetterChange::Requeue(delivery.id);
-    let reply = Box::new(move |count| told.send(count).expect("asked"));
+    let reply = Box::new(move |count| sender.send(count).expect("asked"));
     database.store().change_dead_letters("mail".into(), change, Duration::from_secs(30), reply);
     assert_eq!(requeued.recv().expect("answered"), Ok(1));
     for _ in 0..3 {
@@ -258,24 +258,24 @@ fn a_feed_follows_and_resumes_in_another_process() {
     let theirs = ours.another(false);
     theirs.must(write(vec![set("a", &[0])]));
     let feed = ours.feed(None);
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     // The same for a process whose writer has not yet seen that changes are logged.
     ours.settle_down();
     for n in 1..=100 {
         theirs.must(write(vec![set("a", &[n])]));
         ours.must(write(vec![set("b", &[n])]));
     }
-    while told.len() < 200 {
-        told.extend(ours.changes(feed));
+    while changes.len() < 200 {
+        changes.extend(ours.changes(feed));
     }
-    assert!(told.is_sorted_by(|a, b| a.0 < b.0));
+    assert!(changes.is_sorted_by(|a, b| a.0 < b.0));
     for name in ["a", "b"] {
-        let values = told.iter().filter(|change| change.1 == name).map(|change| change.2);
+        let values = changes.iter().filter(|change| change.1 == name).map(|change| change.2);
         assert!(values.eq((1..=100).map(Some)), "{name}");
     }
-    let middle = told[99].0;
+    let middle = changes[99].0;
     let resumed = theirs.feed(Some(middle));
-    assert_eq!(theirs.changes(resumed), told[100..]);
+    assert_eq!(theirs.changes(resumed), changes[100..]);
 }
 
 /// A commit of this process, announced before an external one was detected, marked a feed without a

@@ -26,13 +26,13 @@ on_both! {
 fn point_reads_do_not_wait_for_long_ones(db: Database) {
     db.must(write(vec![set("a", b"1")]));
     let ((begin, begun), (finish, finished)) = (channel(), channel::<()>());
-    let (told, answer) = channel();
+    let (sender, answer) = channel();
     let patience = db.store().patience("a test", PATIENCE, None);
     let job = Box::new(move |snapshot: Result<&mut dyn Snapshot>| {
         snapshot.expect("a snapshot");
         begin.send(()).expect("waited for");
         finished.recv().expect("told to finish");
-        told.send(()).expect("asked");
+        sender.send(()).expect("asked");
     });
     db.store().read_long(patience, job);
     Answer::of(begun).get();
@@ -51,7 +51,7 @@ fn point_reads_do_not_wait_for_long_ones(db: Database) {
 
 /// Runs while its caller waits.
 fn endless(db: &Database, wanted: Option<Wanted>) -> (Answer<()>, Answer<Error>) {
-    let ((begin, begun), (told, answer)) = (channel(), channel());
+    let ((begin, begun), (sender, answer)) = (channel(), channel());
     let patience = db.store().patience("a test", PATIENCE, wanted);
     let bounds = patience.clone();
     let job = Box::new(move |_: Result<&mut dyn Snapshot>| {
@@ -59,7 +59,7 @@ fn endless(db: &Database, wanted: Option<Wanted>) -> (Answer<()>, Answer<Error>)
         while bounds.lasts() {
             std::thread::yield_now();
         }
-        told.send(bounds.check().expect_err("it has ended")).expect("asked");
+        sender.send(bounds.check().expect_err("it has ended")).expect("asked");
     });
     db.store().read_long(patience, job);
     (Answer::of(begun), Answer::of(answer))
@@ -87,21 +87,21 @@ fn a_long_read_ends_with_the_store(mut db: Database) {
 }
 
 fn a_panic_of_a_long_read_is_its_own(db: Database) {
-    let (told, answer) = channel::<()>();
+    let (sender, answer) = channel::<()>();
     let patience = || db.store().patience("a test", PATIENCE, None);
     let panics = Box::new(move |_: Result<&mut dyn Snapshot>| {
-        let _dropped = told;
+        let _dropped = sender;
         panic!("on purpose");
     });
     db.store().read_long(patience(), panics);
     assert!(Answer::of(answer).is_dropped());
     for _ in 0..4 {
-        let (told, answer) = channel();
+        let (sender, answer) = channel();
         db.store().read_long(
             patience(),
             Box::new(move |snapshot| {
                 let stats = snapshot.and_then(|snapshot| snapshot.stats());
-                told.send(stats.map(|stats| stats.stamp)).expect("asked");
+                sender.send(stats.map(|stats| stats.stamp)).expect("asked");
             }),
         );
         assert!(Answer::of(answer).get().is_ok());
@@ -139,9 +139,9 @@ fn creating_a_reader_is_retried() {
     });
     let db = Database::sqlite_wrapped(|engine| Faulty(engine, plan));
     let count = || {
-        let (told, answer) = channel();
+        let (sender, answer) = channel();
         let job = Box::new(move |snapshot: Result<&mut dyn Snapshot>| {
-            told.send(snapshot.and_then(|seen| seen.stats())).expect("asked");
+            sender.send(snapshot.and_then(|seen| seen.stats())).expect("asked");
         });
         db.store().read_long(db.store().patience("a test", PATIENCE, None), job);
         Answer::of(answer).get()

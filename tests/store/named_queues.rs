@@ -171,8 +171,8 @@ fn the_callback_is_dropped_with_its_consumer(database: Database) {
             let _nobody_asks = self.0.send(());
         }
     }
-    let (told, dropped) = std::sync::mpsc::channel();
-    let taker = Dropped(told);
+    let (sender, dropped) = std::sync::mpsc::channel();
+    let taker = Dropped(sender);
     let options = openkv::model::ConsumeOptions { queue: "mail".into(), lock_ms: LOCK_MS };
     let consumer = openkv::store::RemoteConsumer { options, credits: 1, most: 1 };
     let refuse = move |hand| {

@@ -105,16 +105,16 @@ struct Inode(u64, u64);
 impl Inode {
     fn of(file: RawFd) -> Result<Self, c_int> {
         // SAFETY: `found` has room for the result.
-        Self::told(|found| unsafe { libc::fstat(file, found) }).ok_or_else(failed)
+        Self::stat_of(|found| unsafe { libc::fstat(file, found) }).ok_or_else(failed)
     }
 
     /// The inode at a path; does not follow a symbolic link.
     fn at(path: &CStr) -> Option<Self> {
         // SAFETY: the path is a C string, and `found` has room for the result.
-        Self::told(|found| unsafe { libc::lstat(path.as_ptr(), found) })
+        Self::stat_of(|found| unsafe { libc::lstat(path.as_ptr(), found) })
     }
 
-    fn told(ask: impl FnOnce(*mut libc::stat) -> c_int) -> Option<Self> {
+    fn stat_of(ask: impl FnOnce(*mut libc::stat) -> c_int) -> Option<Self> {
         let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
         if ask(found.as_mut_ptr()) != 0 {
             return None;

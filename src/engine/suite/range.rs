@@ -136,8 +136,8 @@ pub(super) fn a_deletion_filters_changed_entries_again(engine: &impl Engine) {
     commit(&mut writer, vec![write(vec![], values)]);
     // The results of { $startsWith: the byte "a" }. Two of them are wrong on purpose, so that the
     // test shows whether they are used.
-    let told = [("a", false), ("b", true), ("c", true), ("d", false)];
-    let known: FilterResults = told.iter().map(|(name, met)| (key(name), (1, *met))).collect();
+    let results = [("a", false), ("b", true), ("c", true), ("d", false)];
+    let known: FilterResults = results.iter().map(|(name, met)| (key(name), (1, *met))).collect();
     let filter = Some(b"\xa1\x6b$startsWith\x41a".to_vec());
     let changes = vec![set("c", b"b"), set("d", b"a"), set("e", b"a"), set("f", b"b")];
     commit(&mut writer, vec![write(vec![], changes)]);

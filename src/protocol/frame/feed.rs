@@ -37,8 +37,8 @@ const SET: u8 = 0;
 const DELETED: u8 = 1;
 
 /// Appends a batch: the versionstamp up to which everything is reported, and the changes.
-pub fn push_changes(out: &mut Vec<u8>, told: Versionstamp, changes: &[Change]) {
-    out.extend_from_slice(&told.hex());
+pub fn push_changes(out: &mut Vec<u8>, position: Versionstamp, changes: &[Change]) {
+    out.extend_from_slice(&position.hex());
     out.extend_from_slice(&(changes.len() as u32).to_le_bytes());
     for Change { key, version, value } in changes {
         out.push(if value.is_some() { SET } else { DELETED });
@@ -59,7 +59,7 @@ pub fn push_changes(out: &mut Vec<u8>, told: Versionstamp, changes: &[Change]) {
 /// A malformed batch or versionstamp, an unknown type or encoding.
 pub fn parse_changes(bytes: &[u8]) -> Result<(Versionstamp, Vec<Change>), Malformed> {
     let mut reader = Reader::new(bytes);
-    let told = stamp(&mut reader)?;
+    let position = stamp(&mut reader)?;
     let count = reader.u32()? as usize;
     let mut changes = reader.room(count, 1 + Versionstamp::HEX_BYTES + 4);
     for _ in 0..count {
@@ -78,7 +78,7 @@ pub fn parse_changes(bytes: &[u8]) -> Result<(Versionstamp, Vec<Change>), Malfor
         changes.push(Change { key, version, value });
     }
     reader.end()?;
-    Ok((told, changes))
+    Ok((position, changes))
 }
 
 #[cfg(test)]
@@ -120,10 +120,10 @@ mod tests {
             Change { key: key(1), version: 7, value: Some(value) },
             Change { key: key(2), version: 8, value: None },
         ];
-        let told = Versionstamp::new(9);
+        let position = Versionstamp::new(9);
         let mut out = Vec::new();
-        push_changes(&mut out, told, &changes);
-        assert_eq!(parse_changes(&out), Ok((told, changes)));
+        push_changes(&mut out, position, &changes);
+        assert_eq!(parse_changes(&out), Ok((position, changes)));
         for len in 0..out.len() {
             assert!(parse_changes(&out[..len]).is_err(), "{len}");
         }

@@ -117,7 +117,7 @@ fn parse_write(
             SET_EXPIRY => parts.mutations.push(change::set_expiry(reader)?),
             TELL => {
                 if reader.u8()? != VALUES {
-                    return Err(reader.refused("unknown flags of what is to be told"));
+                    return Err(reader.refused("unknown flags of a TELL"));
                 }
                 parts.tells_values = true;
             }

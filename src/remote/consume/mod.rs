@@ -295,7 +295,7 @@ impl Consumers {
     pub(super) async fn acknowledged(&self) {
         let consumers: Vec<_> = self.0.lock().consumers.values().cloned().collect();
         for consumer in consumers {
-            let (waits, told) = oneshot::channel();
+            let (waits, sent) = oneshot::channel();
             {
                 let mut state = consumer.state.lock();
                 if state.ended {
@@ -304,7 +304,7 @@ impl Consumers {
                 state.waiting.push(waits);
             }
             consumer.sendable.notify_one();
-            let _ended = told.await;
+            let _ended = sent.await;
         }
     }
 }

@@ -235,9 +235,9 @@ mod tests {
         consumer.confirm(&consumer.batch().unwrap());
         assert!(consumer.batch().is_none(), "there is no stream to grant credits to");
         consumer.opened(8);
-        let told = consumer.batch().unwrap();
-        assert_eq!((told.stream, told.granted), (8, 1));
-        consumer.confirm(&told);
+        let batch = consumer.batch().unwrap();
+        assert_eq!((batch.stream, batch.granted), (8, 1));
+        consumer.confirm(&batch);
         assert!(consumer.batch().is_none());
     }
 

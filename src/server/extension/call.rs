@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{answered, answered_within, malformed, told, unanswered};
+use super::{answered, answered_within, error_answer, malformed, unanswered};
 use crate::call::{Call, Fault, Reply, carry_out};
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
@@ -104,7 +104,7 @@ fn called(claim: &Claim, outcome: Outcome) -> Result<Answer, Refusal> {
         Ok(answer) => answered_within(Some(claim), Ok(answer)),
         Err(Fault::Failed(error)) => answered(Err(error)),
         // Never a status: the client would repeat the whole call.
-        Err(Fault::Begun(error)) => Ok(told(&error)),
+        Err(Fault::Begun(error)) => Ok(error_answer(&error)),
         Err(Fault::Malformed(bytes)) => Err(malformed(bytes)),
     }
 }

@@ -38,7 +38,7 @@ struct Following {
     id: Id,
     asked: FeedRequest,
     /// The commit up to which the client has every change.
-    told: u64,
+    position: u64,
     /// The memory of the batch in transfer.
     claim: Arc<Claim>,
     _place: WatchPlace,
@@ -62,7 +62,7 @@ impl Following {
         if let FeedRequest::Nothing = self.asked {
             self.asked = FeedRequest::Batch(self.ask());
         }
-        let told = match &mut self.asked {
+        let answer = match &mut self.asked {
             FeedRequest::Opening(place) => {
                 let version = place.await.unwrap_or_else(|_| Err(Error::closed()));
                 version.map(|version| Some(Batch { changes: Vec::new(), version }))
@@ -70,13 +70,13 @@ impl Following {
             FeedRequest::Batch(batch) => batch.await.unwrap_or_else(|_| Err(Error::closed())),
             FeedRequest::Nothing | FeedRequest::Ended => Ok(None),
         };
-        let goes_on = matches!(told, Ok(Some(_))) || self.claim.has_lacked();
+        let goes_on = matches!(answer, Ok(Some(_))) || self.claim.has_lacked();
         self.asked = if goes_on { FeedRequest::Nothing } else { FeedRequest::Ended };
-        told
+        answer
     }
 
     fn frame(&mut self, batch: &Batch) -> Result<Bytes> {
-        self.told = batch.version;
+        self.position = batch.version;
         let frame = write_batch(Versionstamp::new(batch.version), &batch.changes);
         frame.map(|frame| self.claim.bytes(frame))
     }
@@ -84,8 +84,8 @@ impl Following {
 
 impl Source for Following {
     async fn next(&mut self) -> Option<Bytes> {
-        let told = attempt!(self.claim, self.batch().await).ok()?;
-        let frame = told.and_then(|batch| batch.map(|batch| self.frame(&batch)).transpose());
+        let answer = attempt!(self.claim, self.batch().await).ok()?;
+        let frame = answer.and_then(|batch| batch.map(|batch| self.frame(&batch)).transpose());
         self.claim.shrink(0);
         frame.unwrap_or_else(|error| {
             tracing::debug!(%error, "a feed ended");
@@ -97,7 +97,7 @@ impl Source for Following {
     /// The position, if it has advanced past commits outside the range, so that the client resumes
     /// there.
     fn alive(&mut self) -> Bytes {
-        let moved = self.store.feed_position(self.id).filter(|at| *at > self.told);
+        let moved = self.store.feed_position(self.id).filter(|at| *at > self.position);
         let place = moved.map(|version| self.frame(&Batch { changes: Vec::new(), version }));
         place.and_then(Result::ok).unwrap_or_else(|| Bytes::from_static(&KEEP_ALIVE))
     }
@@ -120,6 +120,6 @@ pub(super) async fn feed(
     let claim = database.memory.claim(FEED_FRAME_BYTES_MAX);
     let id = store.feed_within(range, since, claim.clone(), busy, reply);
     let asked = FeedRequest::Opening(opened);
-    let following = Following { store, id, asked, told: 0, claim, _place: place };
+    let following = Following { store, id, asked, position: 0, claim, _place: place };
     Ok(stream(serving, database, grant, following))
 }

@@ -153,12 +153,12 @@ fn answered_within(claim: Option<&Claim>, outcome: Result<Vec<u8>>) -> Result<An
             Ok(answer(StatusCode::OK, FRAMES_TYPE, whole(body)))
         }
         Err(error) if matches!(error.kind(), Kind::Unavailable | Kind::Closed) => Err(error.into()),
-        Err(error) => Ok(told(&error)),
+        Err(error) => Ok(error_answer(&error)),
     }
 }
 
 /// An error as an answer that the client does not repeat.
-fn told(error: &Error) -> Answer {
+fn error_answer(error: &Error) -> Answer {
     if matches!(error.kind(), Kind::Internal | Kind::Corrupt) {
         tracing::error!(%error, "failed");
     }

@@ -50,11 +50,11 @@ impl Changed {
     /// Removes the places written by commits up to this one, for a read of its snapshot. `None` if
     /// they are unknown.
     pub(super) fn up_to(&mut self, version: u64) -> Option<Vec<usize>> {
-        let told = self.omitted == 0;
+        let is_known = self.omitted == 0;
         self.omitted = if self.omitted > version { self.omitted } else { 0 };
         let taken = self.places.extract_if(.., |(_, at)| *at <= version);
         let taken = taken.map(|(place, _)| place).collect();
-        told.then_some(taken)
+        is_known.then_some(taken)
     }
 }
 

@@ -129,10 +129,10 @@ fn this_copy() -> &'static CStr {
         // SAFETY: `found` has room for the result; its name is a C string that lives as long as
         // this library.
         let path = unsafe {
-            let told =
+            let status =
                 libc::dladdr(openkv_open_files_1 as Claims as *const c_void, found.as_mut_ptr());
             let name = found.assume_init().dli_fname;
-            if told == 0 || name.is_null() { c"an unknown path" } else { CStr::from_ptr(name) }
+            if status == 0 || name.is_null() { c"an unknown path" } else { CStr::from_ptr(name) }
         };
         let name = [b"openkv ", env!("CARGO_PKG_VERSION").as_bytes(), b" at ", path.to_bytes()];
         CString::new(name.concat()).unwrap_or_default()
