@@ -13,7 +13,7 @@ use crate::database::Database;
 use crate::engine;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::sqlite::{SqliteEngine, agree};
-use crate::model::{Encoding, Env, Error, Kind, Result};
+use crate::model::{Backup, Encoding, Env, Error, Kind, Result};
 use crate::remote::{Cancel, Client};
 use crate::store::Store;
 
@@ -181,7 +181,7 @@ pub fn restore(
     to: &Path,
     replace: bool,
     step: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<engine::Backup> {
+) -> Result<Backup> {
     wait_closed_at(to);
     let open = [false, true].iter().any(|readonly| joined(to, *readonly).is_some());
     if open {

@@ -17,7 +17,6 @@ use crate::model::{
 use crate::protocol::frame::{
     Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point,
 };
-use crate::store::visit_range;
 
 /// The results of a sync read other than lengths. Their numbers are in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +270,7 @@ fn points(
 fn answer_range(snapshot: &mut dyn Snapshot, range: &Range, out: &mut impl Out) -> Result<bool> {
     let mut answer = Answer::new(out);
     let with_key = !range.is_point();
-    visit_range(snapshot, range, |row, _| answer.push(&row, with_key))?;
+    snapshot.visit(range, |row, _| answer.push(&row, with_key))?;
     let none_fit = answer.is_full() && answer.rows() == 0;
     answer.finish();
     Ok(none_fit)

@@ -4,6 +4,7 @@ use super::events::{Event, Events};
 use crate::call;
 use crate::model::{Decision, Error};
 use crate::protocol::frame::push_outcomes;
+use crate::store::on_thread;
 
 /// The reply to `count` writes.
 pub(super) struct Settle {
@@ -63,7 +64,7 @@ impl Reply {
 
     /// Runs long work on a separate thread; answers `Unavailable` if the thread cannot be started.
     pub(super) fn on_thread(self, name: &str, work: impl FnOnce(Self) + Send + 'static) {
-        call::on_thread(name, self, work, |reply, error| reply.bad(&error));
+        on_thread(name, self, work, |reply, error| reply.bad(&error));
     }
 
     /// As the reply of a call. An empty answer becomes an event without bytes.

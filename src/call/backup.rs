@@ -1,4 +1,4 @@
-//! Backups and integrity checks. Each has a thread of its own, since its time grows with the database.
+//! Backups and integrity checks.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -7,8 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
-use super::thread::on_thread;
-use super::{Call, Reply};
+use super::Call;
 use crate::codec::Malformed;
 use crate::protocol::frame::push_copied;
 
@@ -54,25 +53,19 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
     let path = PathBuf::from(String::from_utf8_lossy(path).as_ref());
     let progress = Arc::<Progress>::default();
     let under_way = UnderWay::new(name, progress.clone());
-    let maintenance = store.maintenance();
-    drop(store);
-    let work = move |reply: Reply| {
-        let copied = maintenance.backup(&path, &mut |done, all| {
-            progress.done.store(done, Ordering::Relaxed);
-            progress.all.store(all, Ordering::Relaxed);
-            !progress.ended.load(Ordering::Relaxed)
-        });
-        drop(under_way);
-        match copied {
-            Ok(copy) => {
-                let mut answer = Vec::new();
-                push_copied(&mut answer, copy.bytes, copy.entries, copy.stamp, &copy.digest);
-                reply.good(answer);
-            }
-            Err(error) => reply.bad(error),
-        }
+    let step = move |done, all| {
+        progress.done.store(done, Ordering::Relaxed);
+        progress.all.store(all, Ordering::Relaxed);
+        !progress.ended.load(Ordering::Relaxed)
     };
-    on_thread("openkv-backup", reply, work, Reply::bad);
+    store.backup(path, step, move |copied| {
+        drop(under_way);
+        reply.tell(copied.map(|copy| {
+            let mut answer = Vec::new();
+            push_copied(&mut answer, copy.bytes, copy.entries, copy.stamp, &copy.digest);
+            answer
+        }));
+    });
 }
 
 /// Frame: name(8), u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
@@ -89,12 +82,8 @@ pub(super) fn progress(frame: &[u8], Call { reply, .. }: Call) {
 
 /// Answer: one finding a line.
 pub(super) fn check(_frame: &[u8], Call { store, reply, .. }: Call) {
-    let maintenance = store.maintenance();
-    drop(store);
     let wanted = reply.still_wanted();
-    let work = move |reply: Reply| match maintenance.check(FINDINGS_MAX, &wanted) {
-        Ok(findings) => reply.good(findings.join("\n").into_bytes()),
-        Err(error) => reply.bad(error),
-    };
-    on_thread("openkv-check", reply, work, Reply::bad);
+    store.check(FINDINGS_MAX, wanted, |findings| {
+        reply.tell(findings.map(|findings| findings.join("\n").into_bytes()));
+    });
 }

@@ -3,8 +3,6 @@
 //! With a filter, a thread for long reads compares the entries before each commit. So no write waits for
 //! a filter, and the work ends when its caller is gone.
 
-mod look;
-
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -16,8 +14,7 @@ use crate::model::{
     Versionstamp, WriteParts,
 };
 use crate::protocol::frame::{deleted_answer, parse_deletion};
-use crate::store::{ReadJob, Store};
-use look::Look;
+use crate::store::{Caller, Look, Patience, Store};
 
 /// A deletion under way.
 struct Progress {
@@ -33,6 +30,8 @@ struct Progress {
     keys: Vec<Key>,
     count: u64,
     stamp: Option<Versionstamp>,
+    /// The bounds of the call.
+    patience: Arc<Patience>,
     /// With a filter: the search before each commit.
     look: Option<Look>,
 }
@@ -59,7 +58,8 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
         keys: Vec::new(),
         count: 0,
         stamp: None,
-        look: filter.map(|filter| Look::new(filter, patience)),
+        look: filter.map(|filter| Look::new(filter, patience.clone())),
+        patience,
     };
     if !atomic && let Among::Keys(keys) = &mut progress.deletion.among {
         progress.keys = std::mem::take(keys);
@@ -102,32 +102,17 @@ impl Progress {
         self.deletion.among = Among::Keys(next);
     }
 
-    /// Does one step of the search, and queues the next one, or the commit, behind the reads that wait by
-    /// then.
-    fn look_on(self, store: &Arc<Store>) {
-        let Some(look) = &self.look else { return self.go_on(store) };
-        let patience = look.patience.clone();
-        let bounds = patience.clone();
-        let job: ReadJob = Box::new(move |snapshot| {
-            let mut this = self;
-            let rows_max = if this.atomic { DELETE_WHOLE_ROWS_MAX } else { DELETE_STEP_ROWS_MAX };
-            let most = this.deletion.count_max.min(rows_max);
-            let looked = bounds.check().and(snapshot).and_then(|snapshot| match &mut this.look {
-                Some(look) => look.step(snapshot, &this.deletion.among, (rows_max, most)),
-                None => Ok(true),
-            });
-            match (looked, this.store.upgrade()) {
-                (Err(error), _) => this.end(error),
-                (_, None) => this.fail(Error::closed()),
-                (Ok(false), Some(store)) => this.look_on(&store),
-                (Ok(true), Some(store)) => this.looked(&store),
-            }
-        });
-        store.read_long(patience, job);
+    /// Searches the candidates of the next commit, then goes on.
+    fn look_on(mut self, store: &Store) {
+        let Some(look) = self.look.take() else { return self.go_on(store) };
+        let rows_max = if self.atomic { DELETE_WHOLE_ROWS_MAX } else { DELETE_STEP_ROWS_MAX };
+        let bounds = (rows_max, self.deletion.count_max.min(rows_max));
+        let among = std::mem::replace(&mut self.deletion.among, Among::Keys(Vec::new()));
+        store.look_for_deletion(look, among, bounds, self);
     }
 
     /// Ends a search: commits if there is anything to delete.
-    fn looked(mut self, store: &Arc<Store>) {
+    fn looked(mut self, store: &Store) {
         // A commit is refused if there are more entries than it may read.
         let beyond = |look: &Look| self.atomic && look.bound.is_some();
         if self.look.as_ref().is_none_or(|look| look.met > 0 || beyond(look)) {
@@ -240,15 +225,26 @@ impl Progress {
     fn fail(self, error: Error) {
         self.reply.bad(fault(error, self.count));
     }
+}
 
-    /// A search has failed, or was ended.
-    fn end(self, error: Error) {
-        let ended = match (&self.look, self.count) {
-            (Some(look), 0) => Fault::of_long(&look.patience, error),
-            (Some(look), count) => fault(look.patience.check().err().unwrap_or(error), count),
-            (None, count) => fault(error, count),
+/// The caller of a search.
+impl Caller<(Look, Among)> for Progress {
+    fn end(mut self, looked: Result<(Look, Among)>) {
+        let (look, among) = match looked {
+            Ok(looked) => looked,
+            Err(error) if self.count == 0 => {
+                return self.reply.bad(Fault::of_long(&self.patience, error));
+            }
+            Err(error) => {
+                let ended = self.patience.check().err().unwrap_or(error);
+                return self.fail(ended);
+            }
         };
-        self.reply.bad(ended);
+        (self.look, self.deletion.among) = (Some(look), among);
+        match self.store.upgrade() {
+            Some(store) => self.looked(&store),
+            None => self.fail(Error::closed()),
+        }
     }
 }
 

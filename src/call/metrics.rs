@@ -14,9 +14,6 @@ pub(super) fn metrics(frame: &[u8], Call { store, reply, .. }: Call) {
                 serde_json::to_string(&metrics).map_err(|error| Error::internal(error.to_string()))
             }
         });
-        match text {
-            Ok(text) => reply.good(text.into_bytes()),
-            Err(error) => reply.bad(error),
-        }
+        reply.tell(text.map(String::into_bytes));
     }));
 }

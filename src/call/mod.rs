@@ -8,10 +8,9 @@
 //! A command's work is in the file of its capability; the table of commands (`protocol::Command`)
 //! names its handler.
 
+mod answering;
 mod backup;
 mod deletion;
-mod expiry;
-mod job;
 mod lock_update;
 mod maintain;
 mod metrics;
@@ -21,7 +20,6 @@ mod read;
 mod reply;
 mod scan;
 mod search;
-mod thread;
 mod validate_untrusted;
 
 use std::sync::Arc;
@@ -34,7 +32,6 @@ use crate::store::{Patience, Store};
 
 pub use read::read;
 pub use reply::{Fault, Reply};
-pub use thread::on_thread;
 pub use validate_untrusted::validate_untrusted;
 
 /// What a call has to work with.

@@ -1,5 +1,6 @@
 //! The result of a write that is not committed: a transaction reads its own writes.
 
+use super::answering::Answering;
 use super::{Call, Fault};
 use crate::codec::Malformed;
 use crate::filter::Filter;
@@ -36,16 +37,10 @@ pub(super) fn preview(frame: &[u8], call: Call) {
         Err(bug) => return reply.bad(bug),
     };
     let long = filter.is_some().then(|| patience.clone());
-    store.preview(
-        write,
-        long,
-        Box::new(move |seen| {
-            match seen.and_then(|seen| answer(seen, filter.as_ref(), &patience)) {
-                Ok(answer) => reply.good(answer),
-                Err(error) => reply.bad(Fault::of_long(&patience, error)),
-            }
-        }),
-    );
+    let bounds = patience.clone();
+    let finish = move |(), seen: Result<Preview>| answer(seen?, filter.as_ref(), &bounds);
+    let answering = Answering::new(reply, (), finish).within(&patience);
+    store.preview(write, long, answering);
 }
 
 fn answer(seen: Preview, filter: Option<&Filter>, patience: &Patience) -> Result<Vec<u8>> {

@@ -1,9 +1,10 @@
 //! Queues: received messages, the statistics of a queue, and its dead letters.
 
 use super::Call;
-use super::job::{answer, answer_within};
+use super::answering::Answering;
 use crate::model::{
-    Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetterChange, LOCK_DURATION_MS_MAX,
+    Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
+    LOCK_DURATION_MS_MAX, QueueStats, Result,
 };
 use crate::protocol::frame::{
     parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal, parse_settlement,
@@ -36,13 +37,7 @@ pub(super) fn extend(frame: &[u8], call: Call) {
 }
 
 fn ask(what: Ask, Call { store, reply, .. }: Call) {
-    store.ask(
-        what,
-        Box::new(move |held| match held {
-            Ok(held) => reply.good(vec![u8::from(held)]),
-            Err(error) => reply.bad(error),
-        }),
-    );
+    store.ask(what, Box::new(move |held| reply.tell(held.map(|held| vec![u8::from(held)]))));
 }
 
 /// Answer: f64 pending, delayed, processing, dead.
@@ -51,11 +46,13 @@ pub(super) fn stats(frame: &[u8], call: Call) {
     // It counts all messages of the queue.
     let patience = call.patience("queue.stats");
     let Call { store, reply, .. } = call;
-    answer_within(&store, (patience, true), reply, move |snapshot, _| {
+    let finish = |(), stats: Result<QueueStats>| {
         let mut answer = Vec::new();
-        push_stats(&mut answer, &snapshot.queue_stats(&queue)?);
+        push_stats(&mut answer, &stats?);
         Ok(answer)
-    });
+    };
+    let answering = Answering::new(reply, (), finish).within(&patience);
+    store.queue_stats(queue, patience, answering);
 }
 
 /// Answer: u32 count, u8 more, dead letters.
@@ -63,37 +60,48 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
     let (queue, limit, after) = parsed!(parse_dead_list(frame), call);
     let limit = limit.min(DEAD_LIST_MAX as usize);
     let Call { store, reply, answer_bytes_max, .. } = call;
-    answer(&store, reply, move |snapshot, reply| {
-        let (mut count, mut more, mut letters) = (0_u32, false, Vec::new());
-        let mut lacks = None;
-        snapshot.dead_letters(&queue, after, &mut |letter| {
-            // At least one: the next page starts behind it.
-            let full = count > 0 && letters.len() + letter.value.len() > answer_bytes_max;
-            more = count as usize == limit || full;
-            if !more {
-                count += 1;
-                push_dead(&mut letters, &letter);
-                lacks = reply.holds(letters.len()).err();
-            }
-            !more && lacks.is_none()
-        })?;
-        lacks.map_or(Ok(()), Err)?;
-        let head = [&count.to_le_bytes()[..], &[u8::from(more)]].concat();
-        Ok([head, letters].concat())
+    let finish = |page: Page, read: Result<()>| {
+        read.and(page.lacks.map_or(Ok(()), Err))?;
+        let head = [&page.count.to_le_bytes()[..], &[u8::from(page.more)]].concat();
+        Ok([head, page.letters].concat())
+    };
+    let answering = Answering::new(reply, Page::default(), finish);
+    store.dead_letters(queue, after, answering, move |to, letter| {
+        let page = &mut to.state;
+        // At least one: the next page starts behind it.
+        let full = page.count > 0 && page.letters.len() + letter.value.len() > answer_bytes_max;
+        page.more = page.count as usize == limit || full;
+        if !page.more {
+            page.count += 1;
+            push_dead(&mut page.letters, &letter);
+            page.lacks = to.reply.holds(page.letters.len()).err();
+        }
+        !page.more && page.lacks.is_none()
     });
+}
+
+/// A page of dead letters.
+#[derive(Default)]
+struct Page {
+    count: u32,
+    more: bool,
+    letters: Vec<u8>,
+    /// There was no memory for more.
+    lacks: Option<Error>,
 }
 
 /// Answer: the dead letter, or no bytes.
 pub(super) fn dead_get(frame: &[u8], call: Call) {
     let (queue, id) = parsed!(parse_dead(frame), call);
     let Call { store, reply, .. } = call;
-    answer(&store, reply, move |snapshot, _| {
+    let finish = |(), letter: Result<Option<DeadLetter>>| {
         let mut answer = Vec::new();
-        if let Some(letter) = snapshot.dead_letter(&queue, id)? {
+        if let Some(letter) = letter? {
             push_dead(&mut answer, &letter);
         }
         Ok(answer)
-    });
+    };
+    store.dead_letter(queue, id, Answering::new(reply, (), finish));
 }
 
 /// Answer: u32 the number of changed dead letters.
@@ -115,13 +123,7 @@ pub(super) fn dead_purge(frame: &[u8], call: Call) {
 }
 
 fn change(queue: String, change: DeadLetterChange, Call { store, reply, busy, .. }: Call) {
-    store.change_dead_letters(
-        queue,
-        change,
-        busy,
-        Box::new(move |done| match done {
-            Ok(count) => reply.good((count as u32).to_le_bytes().to_vec()),
-            Err(error) => reply.bad(error),
-        }),
-    );
+    store.change_dead_letters(queue, change, busy, move |done| {
+        reply.tell(done.map(|count| (count as u32).to_le_bytes().to_vec()));
+    });
 }

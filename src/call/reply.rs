@@ -133,6 +133,14 @@ impl Reply {
         }
     }
 
+    /// Answers with these bytes or with an error.
+    pub(crate) fn tell(self, answer: Result<Vec<u8>, impl Into<Fault>>) {
+        match answer {
+            Ok(data) => self.good(data),
+            Err(fault) => self.bad(fault),
+        }
+    }
+
     /// Answers with these bytes, if there is room for them.
     pub(crate) fn good(mut self, data: Vec<u8>) {
         let held = self.holds(data.len());

@@ -1,13 +1,16 @@
-//! Scans with a filter, a depth, expiry times or without values; counts; entries with their expiry.
+//! Scans with a filter, a depth, expiry times or without values; counts; entries with their expiry; when
+//! an entry expires.
 
-use std::sync::Arc;
-
-use super::job::{answer, answer_within};
-use super::{Call, Fault, Reply, too_large};
+use super::answering::Answering;
+use super::{Call, Fault};
 use crate::filter::Filter;
-use crate::model::{Error, Result, Row, Seen, Step, Walk};
+use crate::model::{Key, Result, Row, Seen};
 use crate::protocol::frame::{ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen};
-use crate::store::{Patience, ReadJob, Scan, Store};
+use crate::store::{Scan, Store};
+
+const ABSENT: u8 = 0;
+const STAYS: u8 = 1;
+const ENDS: u8 = 2;
 
 /// The scan of a frame, the request, and the value of `$now` in it.
 fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
@@ -31,26 +34,13 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault>
 pub(super) fn scan(frame: &[u8], call: Call) {
     let patience = call.patience("kv.list");
     let Call { store, reply, .. } = call;
-    let (mut scan, request, now_ms) = match asked(frame, &store) {
+    let (scan, request, now_ms) = match asked(frame, &store) {
         Ok(asked) => asked,
         Err(error) => return reply.bad(error),
     };
-    // Without a filter a step is a page.
-    let (is_long, bounds) = (scan.filter.is_some(), patience.clone());
-    answer_within(&store, (patience, is_long), reply, move |snapshot, _| {
-        let mut rows = Vec::new();
-        let mut count: u32 = 0;
-        let keys_only = request.keys_only;
-        let done = scan.step(snapshot, request.limit, &bounds, &mut |seen, chosen| {
-            count += 1;
-            if !chosen {
-                let (key, stamp) = (seen.row.key, seen.row.stamp);
-                return put_passed(&mut rows, key, stamp, request.with_expiry);
-            }
-            let value = if keys_only { &[] } else { seen.row.value };
-            let seen = Seen { row: Row { value, ..seen.row }, ..*seen };
-            put_seen(&mut rows, &seen, request.with_expiry);
-        })?;
+    let (with_expiry, keys_only) = (request.with_expiry, request.keys_only);
+    let finish = move |(mut rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
+        let (scan, done) = scanned?;
         let bound = if scan.reverse { &scan.end } else { &scan.start };
         let head = [
             &[u8::from(done)][..],
@@ -62,6 +52,18 @@ pub(super) fn scan(frame: &[u8], call: Call) {
         let mut answer = head.concat();
         answer.append(&mut rows);
         Ok(answer)
+    };
+    let answering = Answering::new(reply, (Vec::new(), 0), finish).within(&patience);
+    store.scan(scan, request.limit, patience, answering, move |to, seen, chosen| {
+        let (rows, count) = &mut to.state;
+        *count += 1;
+        if !chosen {
+            let (key, stamp) = (seen.row.key, seen.row.stamp);
+            return put_passed(rows, key, stamp, with_expiry);
+        }
+        let value = if keys_only { &[] } else { seen.row.value };
+        let seen = Seen { row: Row { value, ..seen.row }, ..*seen };
+        put_seen(rows, &seen, with_expiry);
     });
 }
 
@@ -71,91 +73,45 @@ pub(super) fn count(frame: &[u8], call: Call) {
     let Call { store, reply, .. } = call;
     match asked(frame, &store) {
         Ok((scan, _, _)) => {
-            let scan = Scan { values: false, passed: false, ..scan };
-            let tell = |count| (count as f64).to_le_bytes().to_vec();
-            Count { scan, count: 0, patience, reply, tell: Box::new(tell) }.go_on(&store);
+            let finish = |(), count: Result<u64>| Ok((count? as f64).to_le_bytes().to_vec());
+            let answering = Answering::new(reply, (), finish).within(&patience);
+            store.count(scan, patience, answering);
         }
         Err(error) => reply.bad(error),
     }
 }
 
-/// Counts all entries; `tell` makes the answer.
-pub(super) fn count_all(store: &Arc<Store>, patience: Arc<Patience>, reply: Reply, tell: Tell) {
-    let scan = Scan {
-        start: Vec::new(),
-        end: BEHIND_ALL_KEYS.to_vec(),
-        reverse: false,
-        values: false,
-        depth: None,
-        filter: None,
-        passed: false,
-    };
-    Count { scan, count: 0, patience, reply, tell }.go_on(store);
-}
-
-/// The answer of a count.
-type Tell = Box<dyn FnOnce(u64) -> Vec<u8> + Send>;
-
-/// No part of a key begins with it.
-const BEHIND_ALL_KEYS: [u8; 1] = [0xff];
-
-/// A count under way.
-struct Count {
-    scan: Scan,
-    count: u64,
-    patience: Arc<Patience>,
-    reply: Reply,
-    tell: Tell,
-}
-
-impl Count {
-    /// Does one step, and queues the next one behind the reads that wait by then.
-    fn go_on(self, store: &Arc<Store>) {
-        let (later, patience) = (Arc::downgrade(store), self.patience.clone());
-        let job: ReadJob = Box::new(move |snapshot| {
-            let mut this = self;
-            let bounds = this.patience.clone();
-            let done = bounds.check().and(snapshot).and_then(|snapshot| {
-                let Self { scan, count, .. } = &mut this;
-                scan.step(snapshot, usize::MAX, &bounds, &mut |_, _| *count += 1)
-            });
-            match (done, later.upgrade()) {
-                (Ok(true), _) => this.reply.good((this.tell)(this.count)),
-                (Ok(false), Some(store)) => this.go_on(&store),
-                (Ok(false), None) => this.reply.bad(Error::closed()),
-                (Err(error), _) => this.reply.bad(Fault::of_long(&bounds, error)),
-            }
-        });
-        store.read_long(patience, job);
-    }
-}
-
 /// Frame: keys, each behind its length. Answer: a row for each, without its key and with its expiry; the
 /// row of an absent entry has no encoding (0).
-pub(super) fn entries(frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
-    let frame = frame.to_vec();
-    answer(&store, reply, move |snapshot, reply| {
-        let mut rows = Vec::new();
-        let mut rest = frame.as_slice();
-        while let Some((key, after)) = next_key(rest) {
-            if rows.len() > answer_bytes_max {
-                return Err(too_large(answer_bytes_max));
-            }
-            reply.holds(rows.len())?;
-            rest = after;
-            let end = [key, &[0]].concat();
-            let walk = Walk { start: key, end: &end, reverse: false, values: true };
-            let mut found = false;
-            snapshot.walk(walk, &mut |seen| {
-                found = true;
+pub(super) fn entries(mut frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
+    let mut keys = Vec::new();
+    while let Some((key, rest)) = next_key(frame) {
+        keys.push(Key::from_encoded(key.to_vec()));
+        frame = rest;
+    }
+    let answering = Answering::new(reply, Vec::new(), |rows, read: Result<()>| read.map(|()| rows));
+    store.entries(keys, answering, move |to, seen| {
+        to.holds(answer_bytes_max)?;
+        match seen {
+            Some(seen) => {
                 let row = Row { key: &[], ..seen.row };
-                put_seen(&mut rows, &Seen { row, ..seen }, true);
-                Step::Stop
-            })?;
-            if !found {
-                put_absent(&mut rows);
+                put_seen(&mut to.state, &Seen { row, ..seen }, true);
             }
+            None => put_absent(&mut to.state),
         }
-        Ok(rows)
+        Ok(())
     });
+}
+
+/// Frame: the key. Answer: u8 0 absent, 1 stays, 2 expires; then f64 when, in ms since the epoch.
+pub(super) fn ttl(frame: &[u8], Call { store, reply, .. }: Call) {
+    let finish = |(), ends: Result<Vec<_>>| {
+        Ok(match ends?.pop().flatten() {
+            None => vec![ABSENT],
+            Some(None) => vec![STAYS],
+            Some(Some(end)) => [&[ENDS][..], &(end as f64).to_le_bytes()].concat(),
+        })
+    };
+    let key = Key::from_encoded(frame.to_vec());
+    store.expiries(vec![key], Answering::new(reply, (), finish));
 }

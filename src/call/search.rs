@@ -1,21 +1,16 @@
 //! Full-text indexes: made, dropped, listed, searched.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use super::job::answer_within;
-use super::{Call, Fault, Reply, too_large};
-use crate::codec::{Malformed, key};
+use super::answering::Answering;
+use super::{Call, Fault, too_large};
+use crate::codec::key;
 use crate::filter::Filter;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Hit, HitChoice, HitVisitor, Result, Search};
+use crate::model::{Error, Hit, HitChoice, HitVisitor, IndexInfo, Result, Search};
 use crate::protocol::frame::{
     Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
 };
 use crate::store::Patience;
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)
-}
 
 /// Frame: the description. Answer: the one index.
 pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
@@ -26,16 +21,13 @@ pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
         Ok(spec) => spec,
         Err(malformed) => return reply.bad(malformed),
     };
-    store.run_on_writer(Box::new(move |writer| {
-        match writer.and_then(|writer| writer.create_index(&spec, soon())) {
-            Ok(info) => {
-                let mut out = Vec::new();
-                push_indexes(&mut out, &[info]);
-                reply.good(out);
-            }
-            Err(error) => reply.bad(error),
-        }
-    }));
+    store.create_index(spec, move |made| reply.tell(made.map(|index| pushed(&[index]))));
+}
+
+fn pushed(indexes: &[IndexInfo]) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_indexes(&mut out, indexes);
+    out
 }
 
 /// Frame: the index. Answer: u8 whether it existed.
@@ -44,12 +36,7 @@ pub(super) fn remove(frame: &[u8], Call { store, reply, .. }: Call) {
         Ok(choice) => choice,
         Err(malformed) => return reply.bad(malformed),
     };
-    store.run_on_writer(Box::new(move |writer| {
-        match writer.and_then(|writer| writer.drop_index(&choice, soon())) {
-            Ok(found) => reply.good(vec![u8::from(found)]),
-            Err(error) => reply.bad(error),
-        }
-    }));
+    store.drop_index(choice, move |found| reply.tell(found.map(|found| vec![u8::from(found)])));
 }
 
 /// Frame: u8 whether to count the documents. Answer: the indexes.
@@ -57,11 +44,9 @@ pub(super) fn list(frame: &[u8], call: Call) {
     let patience = call.patience("kv.listIndexes");
     let Call { store, reply, .. } = call;
     let count = frame.first() == Some(&1);
-    answer_within(&store, (patience, count), reply, move |snapshot, _| {
-        let mut out = Vec::new();
-        push_indexes(&mut out, &snapshot.indexes(count)?);
-        Ok(out)
-    });
+    let finish = |(), indexes: Result<Vec<_>>| Ok(pushed(&indexes?));
+    let answering = Answering::new(reply, (), finish).within(&patience);
+    store.indexes(count.then_some(patience), answering);
 }
 
 /// Frame: the search. Answer: the hits.
@@ -70,16 +55,17 @@ pub(super) fn search(frame: &[u8], call: Call) {
     let Call { store, reply, answer_bytes_max, .. } = call;
     let now_ms = store.now_ms();
     let parsed = asked(frame, now_ms, answer_bytes_max, patience.clone());
-    let (search, mut page) = match parsed {
+    let (search, page) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return reply.bad(error),
     };
-    answer_within(&store, (patience, true), reply, move |snapshot, reply| {
-        let mut bounded = Bounded { page: &mut page, reply, lacks: None };
-        let used = snapshot.search(&search, &mut bounded)?;
-        bounded.lacks.map_or(Ok(()), Err)?;
-        page.answer(&search, !used.building, &used.spec.fields)
-    });
+    let highlights = search.highlight.is_some();
+    let finish = move |page: Page, used: Result<IndexInfo>| {
+        let used = used?;
+        page.answer(!used.building, if highlights { &used.spec.fields } else { &[] })
+    };
+    let answering = Answering::new(reply, page, finish).within(&patience);
+    store.search(search, patience, answering);
 }
 
 /// The search of a frame, and the page for its hits.
@@ -93,18 +79,8 @@ fn asked(
     search.check(limit, offset)?;
     let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
     let hits = Hits::default();
-    let page = Page {
-        hits,
-        filter,
-        limit,
-        offset,
-        more: false,
-        bytes_max,
-        full: false,
-        fault: None,
-        patience,
-        ended: false,
-    };
+    let page =
+        Page { hits, filter, limit, offset, more: false, bytes_max, failure: None, patience };
     Ok((search, page))
 }
 
@@ -116,54 +92,41 @@ struct Page {
     /// Hits still to skip.
     offset: usize,
     more: bool,
-    /// Most bytes of the answer, and whether more hits follow.
+    /// Most bytes of the answer.
     bytes_max: usize,
-    full: bool,
-    fault: Option<Malformed>,
+    /// Why the search has stopped.
+    failure: Option<Error>,
     patience: Arc<Patience>,
-    /// The filter ended because its caller is gone or its time is over.
-    ended: bool,
 }
 
 impl Page {
-    fn answer(self, search: &Search, complete: bool, fields: &[String]) -> Result<Vec<u8>> {
-        if self.ended {
-            return Err(self.patience.check().err().unwrap_or_else(Error::closed));
-        }
-        if let Some(fault) = self.fault {
-            return Err(Error::corrupt(format!("kv.search: where: a stored value: {fault}")));
-        }
-        if self.full {
-            return Err(too_large(self.bytes_max));
-        }
-        let fields = if search.highlight.is_some() { fields } else { &[] };
+    fn answer(self, complete: bool, fields: &[String]) -> Result<Vec<u8>> {
+        self.failure.map_or(Ok(()), Err)?;
         Ok(self.hits.finish(self.more, complete, fields))
+    }
+
+    fn fails(&mut self, error: Error) -> HitChoice {
+        self.failure = Some(error);
+        HitChoice::Stop
     }
 }
 
-/// A page that claims memory while it grows.
-struct Bounded<'p> {
-    page: &'p mut Page,
-    reply: &'p Reply,
-    lacks: Option<Error>,
-}
-
-impl HitVisitor for Bounded<'_> {
+/// Claims memory while the page grows.
+impl<F> HitVisitor for Answering<Page, F> {
     fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
-        let choice = self.page.hit(hit);
-        if let Err(error) = self.reply.holds(self.page.hits.bytes()) {
-            self.lacks = Some(error);
-            return HitChoice::Stop;
+        let choice = self.state.hit(hit);
+        match self.reply.holds(self.state.hits.bytes()) {
+            Ok(()) => choice,
+            Err(error) => self.state.fails(error),
         }
-        choice
     }
 
     fn snippets(&mut self, snippets: Vec<(usize, String)>) {
-        self.page.snippets(snippets);
+        self.state.hits.snippets(&snippets);
     }
 }
 
-impl HitVisitor for Page {
+impl Page {
     fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
         let goes_on = |_| self.patience.lasts();
         let met = self.filter.as_ref().map_or(Ok(Some(true)), |filter| {
@@ -173,12 +136,11 @@ impl HitVisitor for Page {
             Ok(Some(true)) => {}
             Ok(Some(false)) => return HitChoice::Pass,
             Ok(None) => {
-                self.ended = true;
-                return HitChoice::Stop;
+                return self.fails(self.patience.check().err().unwrap_or_else(Error::closed));
             }
             Err(fault) => {
-                self.fault = Some(fault);
-                return HitChoice::Stop;
+                let why = format!("kv.search: where: a stored value: {fault}");
+                return self.fails(Error::corrupt(why));
             }
         }
         if self.offset > 0 {
@@ -190,14 +152,9 @@ impl HitVisitor for Page {
             return HitChoice::Stop;
         }
         if self.hits.bytes() + hit.row.value.len() > self.bytes_max {
-            self.full = true;
-            return HitChoice::Stop;
+            return self.fails(too_large(self.bytes_max));
         }
         self.hits.push(hit);
         HitChoice::Take
-    }
-
-    fn snippets(&mut self, snippets: Vec<(usize, String)>) {
-        self.hits.snippets(&snippets);
     }
 }

@@ -88,7 +88,7 @@ impl Database {
     #[must_use]
     pub fn watch(&self, keys: Vec<Key>, raw: bool) -> Id {
         match self {
-            Self::Store(store) => store.watch(keys, raw),
+            Self::Store(store) => store.watch(keys, raw, None),
             Self::Remote(client) => client.watch(keys, raw),
         }
     }
@@ -115,7 +115,10 @@ impl Database {
     /// `Closed` at the end of the process.
     pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>, busy: Duration) -> Result<Id> {
         match self {
-            Self::Store(store) => Ok(store.feed(range, since.map(Versionstamp::version), busy)),
+            Self::Store(store) => {
+                let since = since.map(Versionstamp::version);
+                Ok(store.feed(range, since, None, busy, Box::new(drop)))
+            }
             Self::Remote(client) => client.feed(range, since),
         }
     }
@@ -152,7 +155,7 @@ impl Database {
         match self {
             Self::Store(store) => {
                 let lost = Box::new(move |error| end(Err(error)));
-                store.listen_until(options, credits as usize, deliver, lost)
+                store.listen(options, credits as usize, deliver, lost)
             }
             Self::Remote(client) => client.listen(options, credits, deliver, end),
         }

@@ -20,13 +20,13 @@ use uuid::Uuid;
 
 use super::sqlite::PrivateIndexes;
 use super::{
-    Backup, Checkpoint, DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance,
-    NextDeadlines, Reader, Report, Snapshot, Stats, Vacuumed, Work, Writer,
+    DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines, Reader,
+    Report, Snapshot, Work, Writer,
 };
 use crate::commit::{Begun, NewRow, batch};
 use crate::model::{
-    Capabilities, Capability, DeadLetter, DeadLetterChange, Error, Key, Kind, QueueStats, Result,
-    Row, Seen, Step, Versionstamp, Walk,
+    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, Kind,
+    QueueStats, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;

@@ -22,8 +22,8 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Work};
 use crate::model::{
-    Capabilities, DeadLetter, DeadLetterChange, QueueStats, Range, Result, Row, Seen, Step,
-    Versionstamp, Walk,
+    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Needs, QueueStats, Range,
+    Result, Row, Seen, Stats, Step, Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -76,19 +76,6 @@ pub trait Maintenance: Send + Sync {
     /// # Errors
     /// `Closed` if `goes_on` returns `false`; errors of the medium.
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>>;
-}
-
-/// A verified copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Backup {
-    /// Its size, in bytes.
-    pub bytes: u64,
-    /// The number of entries, expired ones included.
-    pub entries: u64,
-    /// Its last commit.
-    pub stamp: Versionstamp,
-    /// SHA-256 of all rows of all tables, in order: equal for the source and its copy.
-    pub digest: [u8; 32],
 }
 
 /// A running [`Engine::watch_external`]; dropping it ends the watch.
@@ -173,12 +160,13 @@ pub trait Reader: Send {
 
 /// The state of a database at one point in time.
 pub trait Snapshot: Finder {
-    /// Fetches what the next calls of [`Snapshot::get`], [`Snapshot::expiry`] and [`Snapshot::scan`]
-    /// name, with as few trips as the medium needs. A local engine has nothing to do.
+    /// Fetches what the next calls name, with as few trips as the medium needs: the entries of
+    /// [`Needs::keys`] for [`Snapshot::get`], [`Snapshot::expiry`] and a walk of one key, the ranges
+    /// for `visit`. A local engine has nothing to do.
     ///
     /// # Errors
-    /// What the medium answers.
-    fn prefetch(&mut self, _ranges: &[Range]) -> Result<()> {
+    /// Errors of the medium.
+    fn prefetch(&mut self, _needs: Needs<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -255,6 +243,36 @@ pub trait Snapshot: Finder {
     /// # Errors
     /// Errors of the medium.
     fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>>;
+}
+
+impl dyn Snapshot + '_ {
+    /// Visits the entries of a range in order, until `visit` answers `false`. It also gets whether
+    /// the entry is the last that the range's limit allows.
+    ///
+    /// # Errors
+    /// What the medium answers.
+    pub fn visit(
+        &mut self,
+        range: &Range,
+        mut visit: impl FnMut(Row<'_>, bool) -> bool,
+    ) -> Result<()> {
+        match range {
+            Range::Point(key) => {
+                let mut visit = |row: Row<'_>| {
+                    visit(row, true);
+                };
+                self.get(key.as_bytes(), &mut visit).map(drop)
+            }
+            Range::Span { start, end, limit, .. } if *limit == 0 || start >= end => Ok(()),
+            Range::Span { start, end, limit, reverse } => {
+                let mut left = *limit;
+                self.scan(start.as_bytes(), end.as_bytes(), *reverse, &mut |row| {
+                    left = left.saturating_sub(1);
+                    visit(row, left == 0) && left > 0
+                })
+            }
+        }
+    }
 }
 
 /// When the next timed work is due, in ms since the epoch.
@@ -337,37 +355,4 @@ pub struct DeadLettersChanged {
     /// The last commit before the change, and the last after it: a requeue counts as a commit, so
     /// that other processes notice it.
     pub versions: (u64, u64),
-}
-
-/// The sizes before and after a vacuum; zero without a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Vacuumed {
-    /// Bytes of the database before.
-    pub before_bytes: u64,
-    /// Bytes of the database after.
-    pub after_bytes: u64,
-}
-
-/// The size of a database. Bytes and pages are zero without a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stats {
-    /// Bytes of the database, including commits that are only in the log.
-    pub database_bytes: u64,
-    /// Bytes of the log.
-    pub log_bytes: u64,
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// The number of free pages.
-    pub free_pages: u64,
-    /// The last commit.
-    pub stamp: Versionstamp,
-}
-
-/// The result of a checkpoint; zero without a log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checkpoint {
-    /// Pages in the log.
-    pub log_pages: u64,
-    /// Pages of the log that are in the file now.
-    pub moved_pages: u64,
 }

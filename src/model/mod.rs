@@ -12,6 +12,8 @@ mod feed;
 mod key;
 pub(crate) mod limit;
 mod limits;
+mod maintenance;
+mod needs;
 mod placeholder;
 mod queue;
 mod range_check;
@@ -30,6 +32,8 @@ pub use error::{Error, Kind, Result};
 pub use feed::{Change, KeyRange};
 pub use key::{Key, KeyPart};
 pub use limits::*;
+pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
+pub use needs::Needs;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
     Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, Outcome, QueueStats,

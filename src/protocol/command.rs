@@ -35,7 +35,7 @@ macro_rules! commands {
             /// A step of a list with conditions.
             Scan = 11, scan::scan, Read, Idempotent, [EndsWithHandle], [List], [], "lists of a depth, and with where, keysOnly or withExpiry";
             /// The expiry of an entry.
-            Ttl = 12, expiry::ttl, Read, Idempotent, [], [Ttl], [], "ttl";
+            Ttl = 12, scan::ttl, Read, Idempotent, [], [Ttl], [], "ttl";
             /// Deletes many entries. A repetition would delete entries that others have written in
             /// between.
             DeleteMany = 13, deletion::delete_many, Write, Unsafe, [EndsWithHandle, AfterWrites, LongFrame], [DeleteMany], [], "deleteMany";

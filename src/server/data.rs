@@ -24,7 +24,7 @@ use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Limits,
     Range, Result, Row,
 };
-use crate::store::{Room, Store, visit_range};
+use crate::store::{Caller, Room, Store};
 
 /// Authorizes a request by its head. Returns the database and the grant.
 pub(super) fn authorize(
@@ -91,49 +91,52 @@ pub(super) async fn snapshot_read(
 /// The answer of a read, built on the reader thread. While it grows it reserves memory.
 async fn read_ranges(store: &Store, claim: &Arc<Claim>, ranges: Arc<[Range]>) -> Result<Vec<u8>> {
     let (reply, answered) = oneshot::channel();
-    let claim = claim.clone();
-    store.read(Box::new(move |snapshot| {
-        // A cancelled request needs no read.
-        if reply.is_closed() {
-            return;
-        }
-        let found = snapshot.and_then(|snapshot| {
-            let mut found = Found { claim: &claim, bytes: 0, rows: Vec::new(), fault: None };
-            let mut answer = Vec::with_capacity(ranges.len());
-            for range in &*ranges {
-                visit_range(snapshot, range, |row, _| found.add(&row))?;
-                answer.push(found.take()?);
+    let answer = Vec::with_capacity(ranges.len());
+    let found = Found { claim: claim.clone(), bytes: 0, answer, reply };
+    store.read_ranges(ranges, found, |found, rows| {
+        let (mut entries, mut fault) = (Vec::new(), None);
+        rows.visit(|row, _| match found.entry(&row) {
+            Ok(entry) => {
+                entries.push(entry);
+                true
             }
-            Ok(snapshot_read::write_answer(answer))
-        });
-        let _gone = reply.send(found);
-    }));
+            Err(error) => {
+                fault = Some(error);
+                false
+            }
+        })?;
+        found.answer.push(entries);
+        fault.map_or(Ok(()), Err)
+    });
     answered.await.map_err(unanswered)?
 }
 
-/// Entries of a range in wire form, and the total of their bytes.
-struct Found<'c> {
-    claim: &'c Claim,
+/// Entries in wire form, range by range, and the total of their bytes.
+struct Found {
+    claim: Arc<Claim>,
     bytes: usize,
-    rows: Vec<KvEntry>,
-    fault: Option<Error>,
+    answer: Vec<Vec<KvEntry>>,
+    reply: oneshot::Sender<Result<Vec<u8>>>,
 }
 
-impl Found<'_> {
-    /// Adds an entry. Returns whether there was room.
-    fn add(&mut self, row: &Row<'_>) -> bool {
+impl Found {
+    /// An entry in wire form, if there is room for it.
+    fn entry(&mut self, row: &Row<'_>) -> Result<KvEntry> {
         self.bytes += row.key.len() + row.value.len();
-        let added = self.claim.holds(self.bytes).and_then(|()| value::entry_to_wire(row));
-        match added {
-            Ok(entry) => self.rows.push(entry),
-            Err(error) => self.fault = Some(error),
-        }
-        self.fault.is_none()
+        self.claim.holds(self.bytes)?;
+        value::entry_to_wire(row)
+    }
+}
+
+impl Caller<()> for Found {
+    /// A cancelled request needs no read.
+    fn check(&self) -> Result<()> {
+        if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
     }
 
-    fn take(&mut self) -> Result<Vec<KvEntry>> {
-        self.fault.take().map_or(Ok(()), Err)?;
-        Ok(std::mem::take(&mut self.rows))
+    fn end(self, read: Result<()>) {
+        let answer = read.map(|()| snapshot_read::write_answer(self.answer));
+        let _gone = self.reply.send(answer);
     }
 }
 

@@ -130,7 +130,7 @@ pub(super) async fn start<F: Form>(
     let place = database.take_watch()?;
     let store = store_of(database).await?;
     let claim = database.memory.claim(F::BYTES_MAX);
-    let id = store.watch_within(keys.clone(), raw, claim.clone());
+    let id = store.watch(keys.clone(), raw, Some(claim.clone()));
     let (asked, ended, _place) = (None, false, place);
     let watching = Watching { store, id, keys, asked, ended, form, claim, _keys, _place };
     Ok(stream(serving, database, grant, watching))

@@ -8,6 +8,7 @@
 //! without one only peeks, that is, it checks for changes without reading them.
 
 mod batch;
+mod opening;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -18,51 +19,9 @@ use parking_lot::Mutex;
 use super::health::{Health, Part, Tries, may_pass};
 use super::read::{ReadJob, Reads, Room};
 use crate::engine::Snapshot;
-use crate::model::{Batch, Env, Error, FeedReply, Id, Key, KeyRange, Kind, Result};
+use crate::model::{Batch, Env, Error, FeedReply, Id, Key, KeyRange, Result};
 
-/// Gets the commit after which a new feed is complete.
-pub type OpenedReply = Box<dyn FnOnce(Result<u64>) + Send>;
-
-/// The last commit, for a read-only store, which cannot start the log.
-pub(super) fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
-    let state = snapshot.feed().state()?;
-    if state.on {
-        return Ok(state.version);
-    }
-    let reason = "the file does not log changes yet, and cannot be made to with readonly: true; \
-                  open a feed once on a handle that writes";
-    Err(Error::new(Kind::Denied, reason))
-}
-
-/// A feed that a thread of the store is opening. Dropping it unanswered fails the feed.
-pub(super) struct Opening {
-    pub(super) feeds: Weak<Feeds>,
-    pub(super) id: Id,
-    pub(super) since: Option<u64>,
-    /// `None` once it is answered.
-    pub(super) reply: Option<OpenedReply>,
-}
-
-impl Opening {
-    /// Completes the opening: `last` is the last commit before changes are logged.
-    pub(super) fn answer(mut self, last: Result<u64>) {
-        self.tell(last);
-    }
-
-    fn tell(&mut self, last: Result<u64>) {
-        let Some(reply) = self.reply.take() else { return };
-        reply(last.clone().map(|last| self.since.unwrap_or(last)));
-        if let Some(feeds) = self.feeds.upgrade() {
-            feeds.opened(self.id, last);
-        }
-    }
-}
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        self.tell(Err(Error::internal("the thread that opens the feed has ended by a panic")));
-    }
-}
+pub use opening::OpenedReply;
 
 /// All feeds of a store.
 pub(super) struct Feeds {

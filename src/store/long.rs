@@ -13,10 +13,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::MakeReader;
-use super::patience::Patience;
 use super::read::{ReadJob, answer_while};
-use crate::engine::{GoesOn, Reader};
+use super::{Caller, MakeReader, Patience};
+use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
 use crate::model::{Env, Error, Kind, LONG_READER_IDLE_MS, LONG_READERS_MAX, Result};
 
@@ -79,6 +78,25 @@ impl LongReads {
             drop(pool);
             refused.into_iter().for_each(|sent| (sent.job)(Err(error.clone())));
         }
+    }
+
+    /// Runs `step` until it returns a result, each time on a new snapshot and behind the jobs that
+    /// wait by then.
+    pub(super) fn send_steps<T>(
+        self: &Arc<Self>,
+        patience: Arc<Patience>,
+        caller: impl Caller<T>,
+        mut step: impl FnMut(&mut dyn Snapshot, &Patience) -> Result<Option<T>> + Send + 'static,
+    ) {
+        let (here, bounds) = (self.clone(), patience.clone());
+        let job: ReadJob = Box::new(move |snapshot| {
+            let snapshot = bounds.check().and(snapshot);
+            match snapshot.and_then(|snapshot| step(snapshot, &bounds)).transpose() {
+                Some(result) => caller.end(result),
+                None => here.send_steps(bounds, caller, step),
+            }
+        });
+        self.send(patience, job);
     }
 
     fn start(self: &Arc<Self>, pool: &mut Pool) -> Result<()> {

@@ -27,10 +27,10 @@ impl Store {
         let failing = self.failing();
         let fails = |part: Part| failing.iter().any(|failing| failing.part == part);
         let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
-        self.read(Box::new(move |snapshot| {
-            let metrics = snapshot.and_then(|seen| take(seen, &metrics, holders));
-            reply(metrics.map(|metrics| MetricsSnapshot { parts, ..metrics }));
-        }));
+        self.read(None, reply, move |snapshot, _| {
+            let taken = take(snapshot, &metrics, holders)?;
+            Ok(MetricsSnapshot { parts, ..taken })
+        });
     }
 }
 

@@ -1,12 +1,15 @@
 //! Previews of a write: the entry that it would leave, without writing. A transaction reads its own
 //! writes by the rules of a commit.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
+use super::{Caller, Patience, Store};
 use crate::commit::{Base, Evaluation, OldRow, RowEffect};
 use crate::engine::Snapshot;
 use crate::model::{
-    AtomicWrite, Decision, EncodedValue, Error, Key, Result, Seen, Step, Versionstamp, Walk,
+    AtomicWrite, Decision, EncodedValue, Error, Key, Needs, Result, Seen, Step, Versionstamp, Walk,
 };
 
 /// The present and the future state of a key.
@@ -20,20 +23,37 @@ pub struct Preview {
     pub expire_at_ms: Option<i64>,
 }
 
+impl Store {
+    /// What a write without checks, whose mutations are all of one key, would leave there, by the
+    /// rules of a commit. `long` moves the work to a thread for long reads, within these bounds.
+    pub fn preview(
+        &self,
+        write: AtomicWrite,
+        long: Option<Arc<Patience>>,
+        caller: impl Caller<Preview>,
+    ) {
+        let env = self.env.clone();
+        self.read(long, caller, move |snapshot, _| {
+            preview(snapshot, write, env.now_ms(), env.random())
+        });
+    }
+}
+
 /// Evaluates a write without checks whose mutations are all of one key.
 ///
 /// # Errors
 /// Those of the snapshot; the reason if the write would be rejected.
-pub(super) fn preview(
+fn preview(
     snapshot: &mut dyn Snapshot,
     write: AtomicWrite,
     now_ms: i64,
     seed: u64,
 ) -> Result<Preview> {
-    let mut seen = Before { snapshot };
     let Some(key) = write.first_key().cloned() else {
         return Err(Error::internal("a preview needs at least one mutation"));
     };
+    snapshot.prefetch(Needs { keys: std::slice::from_ref(&key), ..Needs::default() })?;
+    let mut seen = Before { snapshot };
     let before = seen.row(&key)?;
     let mut evaluation = Evaluation::new(&mut seen, 0, now_ms).seeded(seed);
     if let Decision::Rejected(reason) = evaluation.decide(write)? {

@@ -10,38 +10,10 @@ use parking_lot::Mutex;
 
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
-use crate::model::{Env, Error, Kind, READER_HELD_MS_MAX, Range, Result, Row};
+use crate::model::{Env, Error, Kind, READER_HELD_MS_MAX, Result};
 
 /// A job for a snapshot, called once. It gets an error if there is no snapshot.
-pub type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
-
-/// Visits the entries of a range in order, until `visit` returns `false`. It also gets whether the
-/// entry is the last that the range's limit allows.
-///
-/// # Errors
-/// Those of the engine.
-pub fn visit_range(
-    snapshot: &mut dyn Snapshot,
-    range: &Range,
-    mut visit: impl FnMut(Row<'_>, bool) -> bool,
-) -> Result<()> {
-    match range {
-        Range::Point(key) => {
-            let mut visit = |row: Row<'_>| {
-                visit(row, true);
-            };
-            snapshot.get(key.as_bytes(), &mut visit).map(drop)
-        }
-        Range::Span { start, end, limit, .. } if *limit == 0 || start >= end => Ok(()),
-        Range::Span { start, end, limit, reverse } => {
-            let mut left = *limit;
-            snapshot.scan(start.as_bytes(), end.as_bytes(), *reverse, &mut |row| {
-                left = left.saturating_sub(1);
-                visit(row, left == 0) && left > 0
-            })
-        }
-    }
-}
+pub(super) type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
 
 /// The bound of an answer's size. The store's threads check it while they build the answer.
 pub trait Room: Send + Sync {

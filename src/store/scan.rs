@@ -1,8 +1,9 @@
 //! Scans in steps: a step visits a bounded number of entries, so that other work runs in between.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::patience::Patience;
+use super::{Caller, Patience, Store};
 use crate::codec::key;
 use crate::engine::Snapshot;
 use crate::filter::Filter;
@@ -30,14 +31,58 @@ pub struct Scan {
     pub passed: bool,
 }
 
+impl Store {
+    /// Does one step of a scan: visits up to `limit` entries, each with whether it matches. The
+    /// result is what is left of the scan, and whether it is complete. Without a filter a step is a
+    /// page, so it is a short read.
+    pub fn scan<C: Caller<(Scan, bool)>>(
+        &self,
+        mut scan: Scan,
+        limit: usize,
+        patience: Arc<Patience>,
+        caller: C,
+        mut visit: impl FnMut(&mut C, &Seen<'_>, bool) + Send + 'static,
+    ) {
+        let long = scan.filter.is_some().then(|| patience.clone());
+        self.read(long, caller, move |snapshot, caller| {
+            let mut show = |seen: &Seen<'_>, chosen| visit(caller, seen, chosen);
+            let done = scan.step(snapshot, limit, &patience, &mut show)?;
+            Ok((scan, done))
+        });
+    }
+
+    /// Counts the entries of a scan, step by step.
+    pub fn count(&self, scan: Scan, patience: Arc<Patience>, caller: impl Caller<u64>) {
+        let scan = Scan { values: false, passed: false, ..scan };
+        self.long.send_steps(patience, caller, scan.counted());
+    }
+}
+
 impl Scan {
+    /// All entries, without their values.
+    pub(super) fn all() -> Self {
+        let (start, end) = (Vec::new(), BEHIND_ALL_KEYS.to_vec());
+        Self { start, end, reverse: false, values: false, depth: None, filter: None, passed: false }
+    }
+
+    /// Counts the entries of one more step at each call. Returns the number once all are counted.
+    pub(super) fn counted(
+        mut self,
+    ) -> impl FnMut(&mut dyn Snapshot, &Patience) -> Result<Option<u64>> + Send {
+        let mut count = 0;
+        move |snapshot, patience| {
+            let done = self.step(snapshot, usize::MAX, patience, &mut |_, _| count += 1)?;
+            Ok(done.then_some(count))
+        }
+    }
+
     /// Visits up to `limit` entries, each with whether it matches, within the bounds of one step.
     /// Returns `true` if there are no more.
     ///
     /// # Errors
     /// Those of the engine; `Corrupt` for a value that the filter cannot read; the reason if
     /// `patience` ends.
-    pub fn step(
+    pub(super) fn step(
         &mut self,
         snapshot: &mut dyn Snapshot,
         limit: usize,
@@ -119,6 +164,9 @@ impl Scan {
 
 /// Entries without a filter between two readings of the clock.
 const CLOCK_ROWS: usize = 64;
+
+/// No part of a key begins with it.
+const BEHIND_ALL_KEYS: [u8; 1] = [0xff];
 
 /// The byte after a key: before all keys that extend it, and after them.
 const BEFORE_EXTENSIONS: u8 = 0x00;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::Store;
 use super::external::{External, Means};
 use super::health::{Health, Part, Tries, may_pass};
 use super::read::{ReadJob, Reads, Room};
@@ -21,6 +22,25 @@ use super::write_queue::WriteQueue;
 use crate::engine::Snapshot;
 use crate::model::{Entry, Env, Error, Id, Key, Result, Versionstamp, WatchReply};
 use known::{Changed, KnownEntries, Span};
+
+impl Store {
+    /// Starts a watch of keys. It answers only calls of [`Store::watch_next`]. `room` bounds a
+    /// state; one without room is an error, after which the caller may ask again.
+    pub fn watch(&self, keys: Vec<Key>, raw: bool, room: Option<Arc<dyn Room>>) -> Id {
+        self.watches.add(keys, raw, room)
+    }
+
+    /// Asks for the state of a watch: first the current one, then the next that differs. The reply
+    /// gets `None` when the watch is cancelled. A second call drops the first reply unanswered.
+    pub fn watch_next(&self, id: Id, reply: WatchReply) {
+        self.watches.next(id, reply);
+    }
+
+    /// Ends a watch. A waiting reply gets `None`.
+    pub fn watch_cancel(&self, id: Id) {
+        self.watches.cancel(id);
+    }
+}
 
 /// All watches of a store.
 pub(super) struct Watches {

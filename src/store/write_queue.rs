@@ -21,21 +21,21 @@ use crate::model::{
 pub type Lost = Box<dyn FnOnce(Error) + Send>;
 
 /// Writes that are submitted together, and their reply.
-pub struct Submission {
+pub(super) struct Submission {
     /// The writes. An `Err` is answered as it is, in its place.
-    pub writes: Vec<Result<AtomicWrite>>,
+    pub(super) writes: Vec<Result<AtomicWrite>>,
     /// Whether the answer waits for the sync to disk.
-    pub durable: bool,
+    pub(super) durable: bool,
     /// Longest wait for another process.
-    pub busy: Duration,
+    pub(super) busy: Duration,
     /// Gets one decision for each write, in order.
-    pub reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
+    pub(super) reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
     /// Time of submission.
-    pub since: Instant,
+    pub(super) since: Instant,
 }
 
 /// A job for the writer thread, called once. It gets an error if there is no writer.
-pub type WriterTask = Box<dyn FnOnce(Result<&mut dyn Writer>) + Send>;
+pub(super) type WriterTask = Box<dyn FnOnce(Result<&mut dyn Writer>) + Send>;
 
 /// Everything that waits for the writer thread.
 pub(super) struct WriteQueue {

@@ -49,9 +49,9 @@ fn enqueue_all(database: &Database, messages: Vec<Message>) {
 
 fn stats(database: &Database) -> QueueStats {
     let (tell, answered) = std::sync::mpsc::channel();
-    database.store("here").expect("here").read(Box::new(move |snapshot| {
-        drop(tell.send(snapshot.and_then(|snapshot| snapshot.queue_stats("mail"))));
-    }));
+    let store = database.store("here").expect("here");
+    let bounds = store.patience("a test", PATIENCE, None);
+    store.queue_stats("mail".into(), bounds, move |stats| drop(tell.send(stats)));
     answered.recv_timeout(PATIENCE).expect("an answer").expect("stats")
 }
 

@@ -112,9 +112,8 @@ fn dropping_the_store_answers_reads_and_watches(mut database: Database) {
     let (sender, read) = channel();
     for _ in 0..20 {
         let sender = sender.clone();
-        database.store().read(Box::new(move |snapshot| {
-            sender.send(snapshot.is_ok()).expect("asked");
-        }));
+        let end = move |read: Result<Vec<_>>| sender.send(read.is_ok()).expect("asked");
+        database.store().expiries(vec![key("a")], end);
     }
     database.close();
     assert_eq!(waiting.now(), Some(Ok(None)));
@@ -171,7 +170,7 @@ fn a_read_only_store_reads_and_refuses_the_rest() {
     let decisions = readonly.submit(vec![Ok(write(vec![])), Err(own.clone())]).get();
     assert!(matches!(&decisions[0], Decision::Rejected(e) if e.kind() == Kind::Denied));
     assert_eq!(decisions[1], Decision::Rejected(own));
-    let listening = readonly.store().listen(deno(), 1, Box::new(|_| Vec::new()));
+    let listening = readonly.store().listen(deno(), 1, Box::new(|_| Vec::new()), Box::new(drop));
     assert_eq!(listening.map_err(|error| error.kind()), Err(Kind::Denied));
     let watch = readonly.watch(&["a"]);
     assert_eq!(readonly.next(watch).get(), Ok(Some(vec![Some(b"1".to_vec())])));

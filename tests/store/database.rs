@@ -10,7 +10,7 @@ use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
 use openkv::model::{
     Ask, AtomicWrite, ConsumeOptions, Decision, Deliver, Delivery, Dispatched, Entry, Env, Id,
-    LOCK_MS, Outcome, Result,
+    LOCK_MS, Outcome, Range, Result,
 };
 use openkv::store::{RemoteConsumer, Store};
 
@@ -178,18 +178,20 @@ impl Database {
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let name = key(name);
         let (sender, answer) = channel();
-        self.store().read(Box::new(move |snapshot| {
-            let mut found = None;
-            let snapshot = snapshot.expect("a snapshot");
-            let visit = &mut |row: openkv::model::Row<'_>| found = Some(row.value.to_vec());
-            snapshot.get(name.as_bytes(), visit).expect("read");
-            sender.send(found).expect("asked");
-        }));
+        let found = sender.clone();
+        let end = move |read: Result<()>| {
+            read.expect("read");
+            // The answer after the entry, if there is one, is not asked for.
+            let _unasked = sender.send(None);
+        };
+        self.store().read_ranges(vec![Range::Point(name)], end, move |_, rows| {
+            rows.visit(|row, _| found.send(Some(row.value.to_vec())).is_ok())
+        });
         Answer(answer).get()
     }
 
     pub(crate) fn watch(&self, names: &[&str]) -> Id {
-        self.store().watch(names.iter().map(|name| key(name)).collect(), false)
+        self.store().watch(names.iter().map(|name| key(name)).collect(), false, None)
     }
 
     pub(crate) fn next(&self, watch: Id) -> Answer<Shown> {
@@ -212,7 +214,7 @@ impl Database {
     pub(crate) fn listen_to(&self, queue: &str, lock_ms: i64, credits: usize) -> Consumer {
         let (deliver, got) = mailbox();
         let options = ConsumeOptions { queue: queue.to_owned(), lock_ms };
-        let id = self.store().listen(options, credits, deliver).expect("listening");
+        let id = self.store().listen(options, credits, deliver, Box::new(drop)).expect("listening");
         Consumer { id, got: Answer(got) }
     }
 

@@ -203,16 +203,16 @@ fn a_feed_whose_opening_is_dropped_is_refused() {
     let database = Database::memory();
     let (begun, seen) = channel::<()>();
     let (go, going) = channel::<()>();
-    database.store().run_on_writer(Box::new(move |_| {
+    database.store().checkpoint(move |_| {
         begun.send(()).expect("asked");
         going.recv().expect("told to go");
-    }));
+    });
     seen.recv().expect("begun");
-    database.store().run_on_writer(Box::new(|_| panic!("a bug, for the test")));
+    database.store().checkpoint(|_| panic!("a bug, for the test"));
     let range = KeyRange { start: key("a"), end: key("b") };
     let (sender, opened) = channel();
     let reply = Box::new(move |last: Result<u64>| sender.send(last).expect("asked"));
-    let feed = database.store().feed_from(range, None, Duration::from_secs(30), reply);
+    let feed = database.store().feed(range, None, None, Duration::from_secs(30), reply);
     go.send(()).expect("waiting");
     assert_eq!(opened.recv().expect("answered").map_err(|error| error.kind()), Err(Kind::Internal));
     let (sender, batch) = channel();
@@ -417,7 +417,7 @@ fn wait_for_the_end(database: &Database) {
 fn is_out_of_order(mut database: Database) {
     let writes = || vec![Ok(write(vec![])), Ok(write(vec![]))];
     assert!(is_internal(&database.submit(writes()).get()));
-    let listening = database.store().listen(deno(), 1, Box::new(|_| Vec::new()));
+    let listening = database.store().listen(deno(), 1, Box::new(|_| Vec::new()), Box::new(drop));
     assert_eq!(listening.map_err(|error| error.kind()), Err(Kind::Internal));
     assert_eq!(database.read("a"), Some(b"1".to_vec()), "reads go on");
     let watch = database.watch(&["a"]);
@@ -509,8 +509,8 @@ fn a_panic_while_reading_drops_one_reply() {
     let watch = database.watch(&["a"]);
     assert!(database.next(watch).is_dropped());
     assert_eq!(database.read("a"), Some(b"1".to_vec()));
-    let job = |_: Result<&mut dyn openkv::engine::Snapshot>| panic!("a bug, for the test");
-    database.store().read(Box::new(job));
+    let end = |_: Result<Vec<_>>| panic!("a bug, for the test");
+    database.store().expiries(vec![key("a")], end);
     assert_eq!(database.read("a"), Some(b"1".to_vec()));
     let another = database.watch(&["a"]);
     assert_eq!(database.next(another).get(), Ok(Some(vec![Some(b"1".to_vec())])));

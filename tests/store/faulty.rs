@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use openkv::engine::{
-    Backup, Checkpoint, DeadLettersChanged, Engine, ExternalWatch, ExternalWatchGuard, GoesOn,
-    Indexer, Maintenance, NextDeadlines, Reader, Report, Snapshot, Vacuumed, Work, Writer,
+    DeadLettersChanged, Engine, ExternalWatch, ExternalWatchGuard, GoesOn, Indexer, Maintenance,
+    NextDeadlines, Reader, Report, Snapshot, Work, Writer,
 };
-use openkv::model::{Capabilities, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result};
+use openkv::model::{
+    Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result,
+    Vacuumed,
+};
 
 type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
 

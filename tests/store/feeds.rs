@@ -30,7 +30,7 @@ impl Database {
     /// A feed of the keys `a` to `dead`.
     fn feed(&self, since: Option<u64>) -> Id {
         let range = KeyRange { start: key("a"), end: key("e") };
-        self.store().feed(range, since, Duration::from_secs(30))
+        self.store().feed(range, since, None, Duration::from_secs(30), Box::new(drop))
     }
 
     fn batch(&self, feed: Id) -> Answer<Result<Option<Batch>>> {

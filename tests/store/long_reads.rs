@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use openkv::engine::Snapshot;
-use openkv::model::{Error, Kind, Result};
-use openkv::store::Wanted;
+use openkv::model::{Error, Kind, QueueStats, Result};
+use openkv::store::{Patience, Wanted};
 
 use crate::database::{Answer, Database};
 use crate::faulty::{Faulty, Plan};
@@ -22,19 +21,26 @@ on_both! {
     point_reads_do_not_wait_for_long_ones
 }
 
+/// A read on a thread for long reads, which is not free before `end` returns.
+fn read_long(
+    db: &Database,
+    patience: Arc<Patience>,
+    end: impl FnOnce(Result<QueueStats>) + Send + 'static,
+) {
+    db.store().queue_stats(String::new(), patience, end);
+}
+
 /// A search of seconds held up every other read.
 fn point_reads_do_not_wait_for_long_ones(db: Database) {
     db.must(write(vec![set("a", b"1")]));
     let ((begin, begun), (finish, finished)) = (channel(), channel::<()>());
     let (sender, answer) = channel();
-    let patience = db.store().patience("a test", PATIENCE, None);
-    let job = Box::new(move |snapshot: Result<&mut dyn Snapshot>| {
-        snapshot.expect("a snapshot");
+    read_long(&db, db.store().patience("a test", PATIENCE, None), move |read| {
+        read.expect("a snapshot");
         begin.send(()).expect("waited for");
         finished.recv().expect("told to finish");
         sender.send(()).expect("asked");
     });
-    db.store().read_long(patience, job);
     Answer::of(begun).get();
     assert_eq!(db.read("a"), Some(b"1".to_vec()));
     // The same while a write waits for it, as it does in memory.
@@ -54,14 +60,13 @@ fn endless(db: &Database, wanted: Option<Wanted>) -> (Answer<()>, Answer<Error>)
     let ((begin, begun), (sender, answer)) = (channel(), channel());
     let patience = db.store().patience("a test", PATIENCE, wanted);
     let bounds = patience.clone();
-    let job = Box::new(move |_: Result<&mut dyn Snapshot>| {
+    read_long(db, patience, move |_| {
         begin.send(()).expect("waited for");
         while bounds.lasts() {
             std::thread::yield_now();
         }
         sender.send(bounds.check().expect_err("it has ended")).expect("asked");
     });
-    db.store().read_long(patience, job);
     (Answer::of(begun), Answer::of(answer))
 }
 
@@ -89,21 +94,14 @@ fn a_long_read_ends_with_the_store(mut db: Database) {
 fn a_panic_of_a_long_read_is_its_own(db: Database) {
     let (sender, answer) = channel::<()>();
     let patience = || db.store().patience("a test", PATIENCE, None);
-    let panics = Box::new(move |_: Result<&mut dyn Snapshot>| {
+    read_long(&db, patience(), move |_| {
         let _dropped = sender;
         panic!("on purpose");
     });
-    db.store().read_long(patience(), panics);
     assert!(Answer::of(answer).is_dropped());
     for _ in 0..4 {
         let (sender, answer) = channel();
-        db.store().read_long(
-            patience(),
-            Box::new(move |snapshot| {
-                let stats = snapshot.and_then(|snapshot| snapshot.stats());
-                sender.send(stats.map(|stats| stats.stamp)).expect("asked");
-            }),
-        );
+        read_long(&db, patience(), move |stats| sender.send(stats).expect("asked"));
         assert!(Answer::of(answer).get().is_ok());
     }
 }
@@ -140,10 +138,8 @@ fn creating_a_reader_is_retried() {
     let db = Database::sqlite_wrapped(|engine| Faulty(engine, plan));
     let count = || {
         let (sender, answer) = channel();
-        let job = Box::new(move |snapshot: Result<&mut dyn Snapshot>| {
-            sender.send(snapshot.and_then(|seen| seen.stats())).expect("asked");
-        });
-        db.store().read_long(db.store().patience("a test", PATIENCE, None), job);
+        let patience = db.store().patience("a test", PATIENCE, None);
+        read_long(&db, patience, move |stats| sender.send(stats).expect("asked"));
         Answer::of(answer).get()
     };
     fails.store(true, Ordering::SeqCst);

@@ -128,7 +128,10 @@ fn a_late_writer_leaves_listeners_their_messages(database: Database) {
 
 fn a_message_that_a_listener_refuses_is_put_back_unused(database: Database) {
     let options = openkv::model::ConsumeOptions { queue: "mail".into(), lock_ms: LOCK_MS };
-    let gone = database.store().listen(options, 5, Box::new(|hand| hand)).expect("listening");
+    let gone = database
+        .store()
+        .listen(options, 5, Box::new(|hand| hand), Box::new(drop))
+        .expect("listening");
     database.must(mail(1..3, START_MS));
     database.settle_down();
     database.store().unlisten(gone);

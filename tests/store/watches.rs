@@ -55,7 +55,7 @@ fn a_slow_reader_sees_the_newest_state_once(database: Database) {
 
 fn no_news_is_no_answer_unless_raw(database: Database) {
     let quiet = database.watch(&["a"]);
-    let raw = database.store().watch(vec![key("a")], true);
+    let raw = database.store().watch(vec![key("a")], true, None);
     let states = [quiet, raw].map(|watch| database.next(watch).get());
     assert_eq!(states, [Ok(Some(vec![None])), Ok(Some(vec![None]))]);
     let nothing_visible = [vec![delete("a")], vec![set("a", b"1"), delete("a")]];
@@ -194,7 +194,7 @@ fn suffixed_keys_are_announced_as_they_are_stored(database: Database) {
     stored.push(2);
     stored.extend(Versionstamp::new(version + 1).hex());
     stored.push(0);
-    let watch = database.store().watch(vec![Key::from_encoded(stored), key("log")], false);
+    let watch = database.store().watch(vec![Key::from_encoded(stored), key("log")], false, None);
     assert_eq!(database.next(watch).get(), Ok(Some(vec![None, None])));
     let waiting = database.next(watch);
     assert_eq!(database.must(write(vec![set_suffixed("log", b"1")])), version + 1);
@@ -231,7 +231,7 @@ fn a_state_without_room_is_an_error_and_reported_once_it_fits(database: Database
     for copies in [2, 40] {
         let room = Arc::new(Narrow(100.into()));
         let keys = vec![key("a"); copies];
-        let watch = database.store().watch_within(keys, false, room.clone());
+        let watch = database.store().watch(keys, false, Some(room.clone()));
         let error = database.next(watch).get().expect_err("no room");
         assert_eq!(error.kind(), Kind::Unavailable);
         room.0.store(copies * 60, Ordering::SeqCst);

@@ -36,8 +36,10 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::{Backup, Engine, ExternalWatch, GoesOn, Maintenance};
-use crate::model::{Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result};
+use super::{Engine, ExternalWatch, GoesOn, Maintenance};
+use crate::model::{
+    Backup, Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result,
+};
 use pool::Pool;
 pub use reader::PostgresReader;
 pub use schema::TABLES;

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::Shared;
 use super::errors::failure;
 use super::session::Value;
-use crate::model::{Error, Range, Result, Walk};
+use crate::model::{Error, Needs, Range, Result, Walk};
 
 /// Points and spans of one snapshot. The first columns are those of a page, so that
 /// [`super::pages::seen`] reads both. A row without a key carries only the version.
@@ -73,11 +73,15 @@ struct Columns<'r>(Vec<&'r [u8]>, Vec<&'r [u8]>, Vec<i64>, Vec<i64>);
 
 impl Prefetched {
     /// Fetches; on another connection if one turns out to be lost.
-    pub(super) fn fetch(shared: &Shared, now_ms: Option<i64>, ranges: &[Range]) -> Result<Self> {
+    pub(super) fn fetch(shared: &Shared, now_ms: Option<i64>, needs: Needs<'_>) -> Result<Self> {
         let (mut keys, mut key_places) = (Vec::new(), Vec::new());
         let mut columns = [Columns::default(), Columns::default()];
         let mut spans = Vec::new();
-        for range in ranges {
+        for key in needs.keys {
+            key_places.push(-1);
+            keys.push(key.as_bytes());
+        }
+        for range in needs.ranges {
             match range {
                 Range::Point(key) => {
                     key_places.push(-1);

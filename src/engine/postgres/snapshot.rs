@@ -13,10 +13,10 @@ use super::pages::{PageRequest, page, seen, walk_pages};
 use super::prefetch::Prefetched;
 use super::queues::QueueReader;
 use super::session::Value;
-use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot, Stats};
+use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot};
 use crate::model::{
-    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, QueueStats, Range,
-    Result, Row, Search, Seen, Step, Versionstamp, Walk,
+    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, Needs, QueueStats,
+    Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -114,9 +114,9 @@ impl PostgresSnapshot {
 }
 
 impl Snapshot for PostgresSnapshot {
-    fn prefetch(&mut self, ranges: &[Range]) -> Result<()> {
+    fn prefetch(&mut self, needs: Needs<'_>) -> Result<()> {
         if self.open.is_none() {
-            self.prefetched = Some(Prefetched::fetch(&self.shared, self.now_ms, ranges)?);
+            self.prefetched = Some(Prefetched::fetch(&self.shared, self.now_ms, needs)?);
         }
         Ok(())
     }
@@ -182,6 +182,13 @@ impl Snapshot for PostgresSnapshot {
     }
 
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        let key = walk.end.strip_suffix(&[0]).filter(|key| *key == walk.start);
+        if let Some(found) = key.and_then(|key| self.prefetched.as_ref()?.entry(key)) {
+            if let Some(row) = found {
+                visit(seen(row)?);
+            }
+            return Ok(());
+        }
         let db = self.shared.db;
         let mut next = |request: &PageRequest| {
             let open = self.open()?;

@@ -7,12 +7,10 @@ use super::Shared;
 use super::queues;
 use super::transaction::{Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, batch};
-use crate::engine::{
-    Checkpoint, DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Report, Vacuumed, Work, Writer,
-};
+use crate::engine::{DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Report, Work, Writer};
 use crate::model::{
-    Capabilities, Capability, DeadLetterChange, Error, IndexChoice, IndexInfo, IndexSpec,
-    KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX, Result,
+    Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
+    IndexSpec, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX, Result, Vacuumed,
 };
 
 /// Pause between two attempts to find out what became of a batch.

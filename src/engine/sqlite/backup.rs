@@ -14,8 +14,7 @@ use super::identity;
 use super::integrity_check::integrity_check;
 use super::unfinished::{Unfinished, taken};
 use super::values::stamp;
-use crate::engine::Backup;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Backup, Error, Kind, Result};
 
 /// Pages copied between two checks for cancellation.
 const STEP_PAGES: i32 = 256;

@@ -7,8 +7,7 @@ use rusqlite::{Connection, ffi};
 
 use super::statement::Statement;
 use super::values::stamp;
-use crate::engine::Stats;
-use crate::model::Result;
+use crate::model::{Result, Stats};
 
 /// The statements of `stats`.
 pub(super) struct Measure {

@@ -57,8 +57,8 @@ pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
-use super::{Backup, Engine, ExternalWatch, GoesOn, Maintenance};
-use crate::model::{Capabilities, Encoding, Error, Kind, Result};
+use super::{Engine, ExternalWatch, GoesOn, Maintenance};
+use crate::model::{Backup, Capabilities, Encoding, Error, Kind, Result};
 
 /// An existing database file, or a new one with its tables created.
 pub struct SqliteEngine {

@@ -16,9 +16,10 @@ use super::statement::{Run, Statement};
 use super::values::{encoding, shown, stamp};
 use super::wal_index::{Header, WalIndex};
 use super::walk::Walker;
-use crate::engine::{FeedLog, Finder, GoesOn, Reader, Snapshot, Stats};
+use crate::engine::{FeedLog, Finder, GoesOn, Reader, Snapshot};
 use crate::model::{
-    DeadLetter, Encoding, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen, Step, Walk,
+    DeadLetter, Encoding, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen, Stats,
+    Step, Walk,
 };
 
 /// A connection for reading.

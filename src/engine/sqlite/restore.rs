@@ -17,8 +17,7 @@ use super::errors::failure;
 use super::integrity_check::integrity_check;
 use super::unfinished::{Unfinished, sync_folder_of};
 use super::{identity, layout, unopened};
-use crate::engine::Backup;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Backup, Error, Kind, Result};
 
 /// The suffixes of SQLite's files beside a database.
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];

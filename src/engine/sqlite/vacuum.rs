@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use super::errors::failure;
 use super::interrupt::interruptible;
 use super::log_mover::LogMover;
-use crate::engine::{GoesOn, Vacuumed};
-use crate::model::{Error, Kind, Result};
+use crate::engine::GoesOn;
+use crate::model::{Error, Kind, Result, Vacuumed};
 
 /// Pause before another attempt while another process has a transaction.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -16,11 +16,10 @@ use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch};
-use crate::engine::{
-    Checkpoint, DeadLettersChanged, GoesOn, NextDeadlines, Report, Vacuumed, Work, Writer,
-};
+use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, Report, Work, Writer};
 use crate::model::{
-    Change, DeadLetterChange, Encoding, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, Result,
+    Change, Checkpoint, DeadLetterChange, Encoding, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS,
+    Result, Vacuumed,
 };
 
 /// The [`Writer`] of a file.

@@ -118,7 +118,7 @@ pub(super) async fn feed(
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let reply = Box::new(move |place| drop(reply.send(place)));
     let claim = database.memory.claim(FEED_FRAME_BYTES_MAX);
-    let id = store.feed_within(range, since, claim.clone(), busy, reply);
+    let id = store.feed(range, since, Some(claim.clone()), busy, reply);
     let asked = FeedRequest::Opening(opened);
     let following = Following { store, id, asked, position: 0, claim, _place: place };
     Ok(stream(serving, database, grant, following))

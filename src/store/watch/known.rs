@@ -6,8 +6,9 @@
 use super::Room;
 use crate::engine::Snapshot;
 use crate::model::{
-    EncodedValue, Entry, Key, Result, Step, WATCH_KNOWN_BYTES_MAX, WATCH_KNOWN_KEYS_MIN, Walk,
+    EncodedValue, Entry, Key, Needs, Result, Row, WATCH_KNOWN_BYTES_MAX, WATCH_KNOWN_KEYS_MIN,
 };
+use crate::store::reads;
 
 /// Consecutively announced commits of this process, without an external commit between them: those
 /// after `after`, up to `last`.
@@ -98,6 +99,7 @@ pub(super) fn read(
     known: impl FnOnce(u64) -> Option<(KnownEntries, Vec<usize>)>,
 ) -> Result<(Vec<Option<Entry>>, Option<KnownEntries>)> {
     let mut measure = Measure { bytes: 0, room };
+    snapshot.prefetch(Needs { keys, ..Needs::default() })?;
     if keys.len() < WATCH_KNOWN_KEYS_MIN {
         let of = |key| get(snapshot, key).and_then(|entry| measure.add(entry));
         return Ok((keys.iter().map(of).collect::<Result<_>>()?, None));
@@ -145,27 +147,22 @@ impl Measure<'_> {
     }
 }
 
+fn entry(row: Row<'_>) -> Entry {
+    let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
+    Entry { stamp: row.stamp, value }
+}
+
 fn get(snapshot: &mut dyn Snapshot, key: &Key) -> Result<Option<Entry>> {
-    let mut entry = None;
-    snapshot.get(key.as_bytes(), &mut |row| {
-        let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
-        entry = Some(Entry { stamp: row.stamp, value });
-    })?;
-    Ok(entry)
+    let mut found = None;
+    snapshot.get(key.as_bytes(), &mut |row| found = Some(entry(row)))?;
+    Ok(found)
 }
 
 /// An entry and its expiry.
 fn find(snapshot: &mut dyn Snapshot, key: &Key) -> Result<(Option<Entry>, Option<i64>)> {
-    let behind = [key.as_bytes(), &[0]].concat();
-    let walk = Walk { start: key.as_bytes(), end: &behind, reverse: false, values: true };
-    let (mut entry, mut end) = (None, None);
-    snapshot.walk(walk, &mut |seen| {
-        let value = EncodedValue { encoding: seen.row.encoding, bytes: seen.row.value.to_vec() };
-        entry = Some(Entry { stamp: seen.row.stamp, value });
-        end = seen.expire_at_ms;
-        Step::Stop
-    })?;
-    Ok((entry, end))
+    reads::find(snapshot, key, |seen| {
+        (seen.map(|seen| entry(seen.row)), seen.and_then(|seen| seen.expire_at_ms))
+    })
 }
 
 #[cfg(test)]

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::{Caller, Patience, Scan, Store};
+use crate::engine::Snapshot;
 use crate::filter::Filter;
 use crate::model::{Among, Error, FilterResults, Key, LONG_STEP_MS, Result};
-use crate::store::{Patience, Scan, Snapshot};
 
 /// A search of the entries of one commit, in steps.
-pub(super) struct Look {
+pub struct Look {
     filter: Filter,
-    pub(super) patience: Arc<Patience>,
+    patience: Arc<Patience>,
     /// The entries compared so far.
-    pub(super) known: FilterResults,
+    pub known: FilterResults,
     /// How many of those match the filter.
-    pub(super) met: usize,
+    pub met: usize,
     /// Of a range: the first key that was not searched; `None` when all were.
-    pub(super) bound: Option<Key>,
+    pub bound: Option<Key>,
     /// Of a range: where the next step begins, if one has been taken.
     at: Option<Key>,
     /// Of keys: how many have been searched.
@@ -25,14 +26,37 @@ pub(super) struct Look {
     tries: usize,
 }
 
+impl Store {
+    /// Searches the candidates of a deletion's next commit, step by step, until all are searched, or
+    /// as many as that commit may read (`rows_max`) or delete (`met_max`). The result is the search
+    /// and its candidates.
+    pub fn look_for_deletion(
+        &self,
+        look: Look,
+        among: Among,
+        (rows_max, met_max): (usize, usize),
+        caller: impl Caller<(Look, Among)>,
+    ) {
+        let patience = look.patience.clone();
+        let mut under_way = Some((look, among));
+        self.long.send_steps(patience, caller, move |snapshot, _| {
+            let Some((look, among)) = &mut under_way else { return Ok(None) };
+            let done = look.step(snapshot, among, (rows_max, met_max))?;
+            Ok(if done { under_way.take() } else { None })
+        });
+    }
+}
+
 impl Look {
-    pub(super) fn new(filter: Filter, patience: Arc<Patience>) -> Self {
+    /// A search by this filter, within these bounds.
+    #[must_use]
+    pub fn new(filter: Filter, patience: Arc<Patience>) -> Self {
         let (known, met, bound, at) = (FilterResults::new(), 0, None, None);
         Self { filter, patience, known, met, bound, at, keys: 0, rows: 0, tries: 0 }
     }
 
-    /// For another commit; answers how often this was called.
-    pub(super) fn start_again(&mut self) -> usize {
+    /// Starts again for another commit. Returns how often this was called.
+    pub fn start_again(&mut self) -> usize {
         self.known.clear();
         (self.met, self.keys, self.rows) = (0, 0, 0);
         (self.bound, self.at) = (None, None);
@@ -42,7 +66,7 @@ impl Look {
 
     /// Does one step; `true` when the commit can follow: everything was searched, or as many entries as
     /// one commit may read or delete.
-    pub(super) fn step(
+    fn step(
         &mut self,
         snapshot: &mut dyn Snapshot,
         among: &Among,
