@@ -56,7 +56,7 @@ export function inspectOperation(segments: readonly Segment[], print: Print): st
   return `AtomicOperation\n${lines.join("\n")}`;
 }
 
-/** How one record prints. */
+/** Prints one record. */
 class Description {
   readonly #segment: Segment;
   readonly #buf: Buffer;

@@ -4,7 +4,7 @@
 /** The treatment of entries that the destination already has. */
 export type CopyRule = "refuse" | "keep" | "replace" | "if-newer";
 
-/** What happens to one entry of the source. `conflict`: both sides changed it; it is kept. */
+/** The decision for one entry of the source. `conflict`: both sides changed it; it is kept. */
 export type Verdict = "copy" | "keep" | "conflict";
 
 /** An entry of the source and the destination's of the same key; null for none. */

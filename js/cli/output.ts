@@ -10,7 +10,7 @@ import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../inter
 import { askShell, printsOutput } from "./shell-context.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
-/** How to print. */
+/** The style of the output. */
 export interface Style {
   readonly json: boolean;
   /** With `json`: plain JSON instead of the lossless form. */
@@ -121,7 +121,7 @@ export function printGone(key: readonly unknown[], style: Style): Promise<void> 
     : printShown(`${showKey(key, style)} ${dim("(no entry)", style)}`);
 }
 
-/** What a commit did to one key: an entry with its type in front. */
+/** Prints the change of one key: its type, then the entry. */
 export async function printChange(change: KvChange<unknown>, style: Style): Promise<void> {
   const { type, key, versionstamp } = change;
   if (type === "set") {

@@ -48,8 +48,7 @@ export function decodeCursor(cursor: unknown): Buffer {
 }
 
 /**
- * How many bytes `a` and `b` have in common from their start: what cursors of a start/end selector
- * leave out.
+ * The length of the common beginning of `a` and `b`, which cursors of a start/end selector omit.
  */
 export function commonLength(a: Uint8Array, b: Uint8Array): number {
   const length = Math.min(a.length, b.length);

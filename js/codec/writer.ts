@@ -9,7 +9,7 @@
 
 import { Buffer } from "node:buffer";
 
-/** Where a placeholder's text is, from the first byte of its key or value. */
+/** The position of a placeholder's text, from the first byte of its key or value. */
 export interface Mark {
   offset: number;
   readonly placeholder: number;
@@ -24,7 +24,7 @@ export interface Fill {
   blob: Blob;
 }
 
-/** Where a writer starts, in bytes. */
+/** Initial size of a writer, in bytes. */
 export const WRITER_BYTES_MIN = 4096;
 
 export class Writer {
@@ -35,7 +35,7 @@ export class Writer {
   buf: Buffer;
   /** Over the same memory as `buf`. */
   view: DataView;
-  /** Where the next byte goes. */
+  /** The position of the next byte. */
   pos = 0;
   /**
    * The room for the contents of Blobs and Files in the last value, or null. The caller reads and

@@ -106,7 +106,7 @@ export class ReadBatch implements Receiver {
     this.#resolve();
   }
 
-  /** Where answer `index` starts in {@link data}, once arrived. Throws when that read failed. */
+  /** The start of answer `index` in {@link data}, once arrived. Throws if that read failed. */
   start(index: number): number {
     if (this.#failure !== null) throw this.#owner.errorOf(this.#failure);
     const at = this.#starts[index];
@@ -121,7 +121,7 @@ function hasFailed(data: Buffer, at: number): boolean {
   return data[at + RANGE_HEAD_BYTES - 1] === ANSWER_FAILED;
 }
 
-/** Where the answer after the one at `at` starts. */
+/** The start of the answer after the one at `at`. */
 export function skipAnswer(data: Buffer, at: number): number {
   if (hasFailed(data, at)) return at + RANGE_HEAD_BYTES + failureBytes(data, at + RANGE_HEAD_BYTES);
   const rows = readU32(data, at);

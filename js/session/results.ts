@@ -18,7 +18,7 @@ export interface Results {
   uuids: Map<number, string> | undefined;
   values: unknown[] | undefined;
   messages: KvEnqueued[] | undefined;
-  /** Where they end in the frame. */
+  /** Their end in the frame. */
   end: number;
 }
 

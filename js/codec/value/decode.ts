@@ -143,7 +143,7 @@ class ValueDecoder extends Decoder {
     }
   }
 
-  /** A string where nothing else may stand: text, or tag 273. */
+  /** A value that must be a string: text, or tag 273. */
   string(): string {
     const byte = this.next();
     if (byte >> 5 === 3) return this.text(byte);

@@ -23,7 +23,7 @@ const SHORT_TEXT_BYTES_MAX = 8;
  * alive.
  */
 const WINDOW_BYTES = 4096;
-/** No slot: the object is not shared. */
+/** The slot of an object that is not shared. */
 export const UNSHARED = -1;
 
 /** A fault in the bytes. Never leaves this folder. */
@@ -53,7 +53,7 @@ const littleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 export abstract class Decoder {
   buf: Buffer = Buffer.alloc(0);
   pos = 0;
-  /** Behind the value; nothing at or after it belongs to it. */
+  /** The end of the value. */
   end = 0;
   depth = 0;
   /** The bytes [windowStart, windowEnd) as one string, for text to be cut out of. */
@@ -66,7 +66,7 @@ export abstract class Decoder {
   /** The next value. */
   abstract value(): unknown;
 
-  /** A string where nothing else may stand. */
+  /** A value that must be a string. */
   abstract string(): string;
 
   /** Takes the bytes of another value. */
@@ -142,7 +142,7 @@ export abstract class Decoder {
     return value;
   }
 
-  /** Moves over `length` bytes, which must be there. Returns where they start. */
+  /** Skips `length` bytes, which must exist. Returns their start. */
   skip(length: number): number {
     const at = this.pos;
     if (length > this.end - at) malformed();
@@ -157,13 +157,13 @@ export abstract class Decoder {
     return copyBytes(this.buf, at, at + length);
   }
 
-  /** A byte string where nothing else may stand. */
+  /** A value that must be a byte string. */
   bytes(): Uint8Array {
     const byte = this.next();
     return byte >> 5 === 2 ? this.take(byte) : malformed();
   }
 
-  /** The next byte, moved over. */
+  /** Reads the next byte. */
   next(): number {
     if (this.pos >= this.end) malformed();
     return this.buf[this.pos++];
@@ -178,7 +178,7 @@ export abstract class Decoder {
       : (readUtf8(this.buf, at, at + length) ?? malformed());
   }
 
-  /** The text of these bytes; reads them, but does not move. */
+  /** The text of these bytes; does not move the position. */
   shortText(at: number, length: number): string {
     const { buf } = this;
     const end = at + length;
@@ -203,7 +203,7 @@ export abstract class Decoder {
     return this.#window.substring(0, end - at);
   }
 
-  /** An integer from 0 where nothing else may stand. */
+  /** A value that must be an integer from 0. */
   index(): number {
     const byte = this.next();
     return byte >> 5 === 0 ? this.argument(byte) : malformed();
@@ -213,7 +213,7 @@ export abstract class Decoder {
     if (++this.depth > VALUE_DEPTH_MAX) malformed();
   }
 
-  /** Makes `value` what references to this slot mean. Returns it. */
+  /** Sets the value of references to this slot. Returns it. */
   fill<T>(slot: number, value: T): T {
     if (slot !== UNSHARED) this.slots[slot] = value;
     return value;

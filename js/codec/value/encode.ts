@@ -119,7 +119,7 @@ function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void 
 }
 
 class ValueEncoder extends Encoder {
-  /** The shape that was last met at each level: the next one is likely to be the same. */
+  /** The last shape at each level: the next one is likely to be the same. */
   readonly #likely: (ShapeWriter | null)[] = new Array(SHAPED_DEPTH_MAX).fill(null);
 
   run(writer: Writer, value: unknown, bytesMax: number, known: boolean): void {
@@ -183,7 +183,7 @@ class ValueEncoder extends Encoder {
 
   /** An object that is neither a proxy nor an array nor a view. */
   #known(value: object): void {
-    // Before its keys are read: a value can hold one large object very often.
+    // Before its keys are read, because a value can contain one large object many times.
     if (this.met(value)) return;
     const level = this.depth;
     const likely = level < SHAPED_DEPTH_MAX ? this.#likely[level] : null;

@@ -41,13 +41,13 @@ export abstract class Encoder {
   /** Most bytes of the value. */
   bytesMax = 0;
   protected depth = 0;
-  /** Every object's place, by number in the order of first meeting. */
+  /** The start of each object, by its number in the order of first occurrence. */
   #starts: number[] = [];
   #count = 0;
   #first: unknown[] = new Array(LINEAR_OBJECTS_MAX).fill(undefined);
   /** All objects, once there are more than `#first` holds. */
   #seen = new Set<unknown>();
-  /** Numbers by object; made when the first object beyond `#first` is met again. */
+  /** Numbers by object; created when the first object beyond `#first` occurs again. */
   #numbers: Map<unknown, number> | null = null;
   #edits: Edit[] | null = null;
 
@@ -211,8 +211,8 @@ export abstract class Encoder {
   }
 
   /**
-   * Whether the object was met before in this value; then a reference is written. Else it gets its
-   * number.
+   * If the object occurred before in this value, writes a reference and returns true. Otherwise
+   * numbers it.
    */
   met(value: object): boolean {
     const count = this.#count;
@@ -240,7 +240,7 @@ export abstract class Encoder {
     return false;
   }
 
-  /** The last object is not part of the value, or not yet: frees its number. */
+  /** Frees the number of the last object, which is not part of the value, or not yet. */
   forget(value: object): void {
     const count = --this.#count;
     if (count < LINEAR_OBJECTS_MAX) {
@@ -251,7 +251,7 @@ export abstract class Encoder {
     this.#numbers?.delete(value);
   }
 
-  /** Gives an object that is not met anywhere else a number. */
+  /** Numbers an object that occurs nowhere else. */
   number_of(value: object, at: number): number {
     const number = this.#count;
     this.met(value);
@@ -280,7 +280,7 @@ export abstract class Encoder {
   }
 }
 
-/** Everything with an offset that a splice moves, in the order of the offsets. */
+/** Fills and marks, whose offsets a splice moves, in the order of the offsets. */
 function inOrder(fills: Fill[] | null, marks: Mark[] | null): { offset: number }[] | null {
   if (fills === null || marks === null) return fills ?? marks;
   return [...fills, ...marks].sort((a, b) => a.offset - b.offset);

@@ -1,5 +1,5 @@
 /**
- * The words for values that cannot be stored: those that V8, and so Deno, uses.
+ * The errors for values that cannot be stored, with the texts of V8, and so of Deno.
  */
 
 const FUNCTION_TEXT_MAX = 128;
@@ -23,7 +23,7 @@ export function notCloneable(value: unknown): TypeError {
   return blame(new TypeError(`${describe(value)} could not be cloned.`), value);
 }
 
-/** How V8 names a value in an error without running any of its code. */
+/** The name of a value in V8's errors, without running any of its code. */
 export function describe(value: unknown): string {
   if (typeof value === "symbol") return `Symbol(${value.description ?? ""})`;
   if (typeof value === "function") {

@@ -2,8 +2,8 @@
  * Encodes plain objects. Objects with the same keys are frequent, within a value and across
  * values.
  *
- * A writer is made for each set of keys that keeps coming. It looks whether an object has these
- * keys, and then writes their bytes as constants. Where code generation is forbidden, and for keys
+ * A frequent set of keys gets a writer of its own. It checks whether an object has these keys, and
+ * then writes their bytes as constants. Where code generation is forbidden, and for keys
  * that do not repeat, the encoder writes entry by entry; the bytes are the same.
  */
 
@@ -24,7 +24,7 @@ const WRITERS_MAX = 512;
 const SHAPE_SLOTS = 1024;
 
 /**
- * Writes an object that was just met and says so, or, when its keys or its class are others, nothing.
+ * Writes an object and returns true; returns false if its keys or its class differ.
  */
 export type ShapeWriter = (encoder: Encoder, value: object) => boolean;
 

@@ -1,8 +1,8 @@
 /**
- * The second look at an encoded value: marks, references and corrections that were not known on the
- * first pass.
+ * The second pass over an encoded value: it inserts marks, references and corrections that the first
+ * pass did not know.
  *
- * While a value is written, an object met again leaves a placeholder of known width, and an edit.
+ * While a value is written, an object that occurs again leaves a placeholder of known width and an edit.
  * Only when there are edits is the value copied once more, with the tag 28 marks and the final
  * indices put in. Most values have none.
  */
@@ -27,7 +27,7 @@ export interface SharedView {
 }
 
 /**
- * Bytes of the placeholder that stands for a reference: a multiple of nothing, it is only dropped.
+ * Bytes of the placeholder that stands for a reference: any width works, because it is removed.
  */
 export const PLACEHOLDER_BYTES = 1;
 

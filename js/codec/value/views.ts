@@ -1,9 +1,8 @@
 /**
  * ArrayBuffers and their views, in (docs/format.md §2.1).
  *
- * A view that stands alone is written as its own bytes. Only when a second view or the buffer
- * itself turns up in the same value are they written as views of one buffer; the first view is then
- * rewritten by an edit.
+ * A view is written as its own bytes. If a second view of its buffer, or the buffer itself, occurs in
+ * the same value, both are written as views of one buffer, and an edit rewrites the first view.
  */
 
 import { Buffer } from "node:buffer";
@@ -123,8 +122,8 @@ function refuseDetached(buffer: ArrayBuffer): void {
 }
 
 /**
- * Whether the view's length follows its buffer's. No property says so; resizing the buffer shows it, and
- * back again it is as it was. No code but this runs in between.
+ * Whether the length of the view follows that of its buffer. No property tells; the function resizes
+ * the buffer, compares and restores the size. No other code runs in between.
  */
 function tracksLength(
   view: ArrayBufferView,
