@@ -2,8 +2,10 @@
 // (docs/format.md §5).
 // Invariant: decode.ts decodes the line to the same key and value.
 
-import { encodeWhole } from "../codec/value/whole.js";
 import { isU64 } from "../codec/u64.js";
+import { fillBlobs } from "../codec/value/blob.js";
+import { encodeCbor } from "../codec/value/encode.js";
+import { Writer } from "../codec/writer.js";
 import type { KvKey } from "../model/types.js";
 
 /** An entry to be written. */
@@ -202,9 +204,11 @@ function encodeError(error: Error, met: Set<object>): string {
 }
 
 function encodeAsCbor(value: unknown): Text {
-  const text = (bytes: Buffer): string => encodeBytes("CBOR", bytes);
-  const whole = encodeWhole(value);
-  return whole instanceof Promise ? whole.then(text) : text(whole);
+  const writer = new Writer();
+  encodeCbor(writer, value);
+  const bytes = writer.copy();
+  const text = (): string => encodeBytes("CBOR", bytes);
+  return writer.fills === null ? text() : fillBlobs(bytes, writer.fills).then(text);
 }
 
 function unsayable(): never {

@@ -77,7 +77,7 @@ export function encodeValue(
 /**
  * Appends any value as CBOR, also those that have an encoding of their own at top level (queue
  * messages). As with `encodeValue`, the room of what is in `writer.fills` holds nothing yet, not even
- * zeros: `encodeWhole` (whole.ts) is for callers that do not fill it.
+ * zeros: `fillBlobs` fills it.
  */
 export function encodeCbor(
   writer: Writer,
