@@ -224,10 +224,7 @@ pub fn push_error(out: &mut Vec<u8>, error: &Error) {
 /// # Errors
 /// A truncated record, trailing bytes, an unknown kind, or text that is not UTF-8.
 pub fn parse_error(bytes: &[u8]) -> Result<Error, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let error = error(&mut reader)?;
-    reader.end()?;
-    Ok(error)
+    Reader::whole(bytes, error)
 }
 
 pub(super) fn error(reader: &mut Reader<'_>) -> Result<Error, Malformed> {

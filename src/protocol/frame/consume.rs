@@ -89,10 +89,7 @@ pub fn parse_poll(bytes: &[u8]) -> Result<Poll, Malformed> {
 /// # Errors
 /// A malformed frame.
 pub fn parse_number(bytes: &[u8]) -> Result<u64, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let number = reader.u64()?;
-    reader.end()?;
-    Ok(number)
+    Reader::whole(bytes, |reader| reader.u64())
 }
 
 /// Appends messages, each after its lock.
@@ -126,10 +123,7 @@ pub fn parse_dispatched(bytes: &[u8]) -> Result<Vec<Delivery>, Malformed> {
 /// # Errors
 /// A malformed frame.
 pub fn parse_received(bytes: &[u8]) -> Result<Delivery, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let delivery = received(&mut reader)?;
-    reader.end()?;
-    Ok(delivery)
+    Reader::whole(bytes, received)
 }
 
 /// Size of lock, number, time, attempts and the value's length.

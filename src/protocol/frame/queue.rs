@@ -20,10 +20,7 @@ fn reason(reader: &mut Reader<'_>) -> Result<Reason, Malformed> {
 /// # Errors
 /// A malformed frame.
 pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let reason = reason(&mut reader)?;
-    reader.end()?;
-    Ok(reason)
+    Reader::whole(bytes, reason)
 }
 
 /// Parses f64 id, i64 lock, u8 outcome; after a failure f64 delay in ms (−1: the backoff schedule)
@@ -32,10 +29,7 @@ pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
 /// # Errors
 /// A malformed frame.
 pub fn parse_settlement(bytes: &[u8]) -> Result<Settlement, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let settlement = settlement(&mut reader)?;
-    reader.end()?;
-    Ok(settlement)
+    Reader::whole(bytes, settlement)
 }
 
 pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malformed> {
@@ -59,10 +53,7 @@ pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malforme
 /// # Errors
 /// A malformed frame.
 pub fn parse_renewal(bytes: &[u8]) -> Result<Renewal, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let renewal = renewal(&mut reader)?;
-    reader.end()?;
-    Ok(renewal)
+    Reader::whole(bytes, renewal)
 }
 
 pub(super) fn renewal(reader: &mut Reader<'_>) -> Result<Renewal, Malformed> {
@@ -84,10 +75,7 @@ pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
 /// # Errors
 /// A malformed frame.
 pub fn parse_queue(bytes: &[u8]) -> Result<String, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let queue = reader.text()?.to_owned();
-    reader.end()?;
-    Ok(queue)
+    Reader::whole(bytes, |reader| Ok(reader.text()?.to_owned()))
 }
 
 /// Parses the name of a queue at the start of a longer frame.
@@ -103,10 +91,7 @@ pub fn first_queue(bytes: &[u8]) -> Result<&str, Malformed> {
 /// # Errors
 /// A malformed frame.
 pub fn parse_dead(bytes: &[u8]) -> Result<(String, i64), Malformed> {
-    let mut reader = Reader::new(bytes);
-    let dead = (reader.text()?.to_owned(), reader.time_ms()?);
-    reader.end()?;
-    Ok(dead)
+    Reader::whole(bytes, |reader| Ok((reader.text()?.to_owned(), reader.time_ms()?)))
 }
 
 /// Parses a request for a page of dead messages: the queue, the number of messages, and the time of

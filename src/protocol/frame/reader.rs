@@ -14,6 +14,17 @@ impl<'a> Reader<'a> {
         Self { bytes, len: bytes.len() }
     }
 
+    /// Parses all of `bytes`.
+    pub(super) fn whole<T>(
+        bytes: &'a [u8],
+        parse: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<T, Malformed> {
+        let mut reader = Self::new(bytes);
+        let parsed = parse(&mut reader)?;
+        reader.end()?;
+        Ok(parsed)
+    }
+
     pub(super) fn refused(&self, what: &'static str) -> Malformed {
         Malformed::new(what, self.len - self.bytes.len())
     }
