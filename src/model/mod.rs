@@ -13,6 +13,7 @@ mod key;
 pub(crate) mod limit;
 mod limits;
 mod maintenance;
+mod named;
 mod needs;
 mod placeholder;
 mod queue;
@@ -33,6 +34,7 @@ pub use feed::{Change, KeyRange};
 pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
+pub(crate) use named::named;
 pub use needs::Needs;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{

@@ -6,49 +6,25 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::model::{
-    BACKGROUND_FAILING_MS_MAX, BACKGROUND_PAUSE_MS, BACKGROUND_PAUSE_MS_MAX, Error, Kind,
+    BACKGROUND_FAILING_MS_MAX, BACKGROUND_PAUSE_MS, BACKGROUND_PAUSE_MS_MAX, Error, Kind, named,
 };
 
-/// A background part of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Detection of external commits.
-    ExternalCommits,
-    /// Notifications of the operating system about writes to the file; without them the file is
-    /// polled.
-    Announcements,
-    /// Reading the states of watches and the batches of change feeds.
-    Streams,
-    /// Reading due times from the file: messages, expiries, indexes to build.
-    Agenda,
-    /// Deleting expired entries, and dead letters after their retention.
-    Sweep,
-    /// Building search indexes.
-    Indexes,
-}
-
-impl Part {
-    /// Every part.
-    pub const ALL: [Self; 6] = [
-        Self::ExternalCommits,
-        Self::Announcements,
-        Self::Streams,
-        Self::Agenda,
-        Self::Sweep,
-        Self::Indexes,
-    ];
-
-    /// The name in the public API.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ExternalCommits => "externalCommits",
-            Self::Announcements => "announcements",
-            Self::Streams => "streams",
-            Self::Agenda => "agenda",
-            Self::Sweep => "sweep",
-            Self::Indexes => "indexes",
-        }
+named! {
+    /// A background part of a store.
+    pub enum Part {
+        /// Detection of external commits.
+        ExternalCommits = "externalCommits",
+        /// Notifications of the operating system about writes to the file; without them the file is
+        /// polled.
+        Announcements = "announcements",
+        /// Reading the states of watches and the batches of change feeds.
+        Streams = "streams",
+        /// Reading due times from the file: messages, expiries, indexes to build.
+        Agenda = "agenda",
+        /// Deleting expired entries, and dead letters after their retention.
+        Sweep = "sweep",
+        /// Building search indexes.
+        Indexes = "indexes",
     }
 }
 
