@@ -52,15 +52,17 @@ impl Unfinished {
 
     /// Renames it to replace another file, atomically and durably; returns its size.
     pub(super) fn replace(&self, to: &Path) -> Result<u64> {
-        let io = |error: std::io::Error| {
-            Error::new(Kind::Unavailable, format!("{}: {error}", to.display()))
-        };
-        let file = File::open(&self.path).map_err(io)?;
-        file.sync_all().map_err(io)?;
-        let bytes = file.metadata().map_err(io)?.len();
-        std::fs::rename(&self.path, to).map_err(io)?;
+        let bytes = self.sync().map_err(about(to))?;
+        std::fs::rename(&self.path, to).map_err(about(to))?;
         sync_folder_of(to);
         Ok(bytes)
+    }
+
+    /// Makes its content durable; returns its size.
+    fn sync(&self) -> std::io::Result<u64> {
+        let file = File::open(&self.path)?;
+        file.sync_all()?;
+        Ok(file.metadata()?.len())
     }
 
     /// Renames it to `to`, durably.
@@ -68,23 +70,22 @@ impl Unfinished {
     /// # Errors
     /// `Invalid` if a file of that name exists meanwhile.
     pub(super) fn finish(&self, to: &Path) -> Result<u64> {
-        let io = |error: std::io::Error| {
-            Error::new(Kind::Unavailable, format!("{}: {error}", to.display()))
-        };
-        let file = File::open(&self.path).map_err(io)?;
-        file.sync_all().map_err(io)?;
-        let bytes = file.metadata().map_err(io)?.len();
+        let bytes = self.sync().map_err(about(to))?;
         // Unlike a rename, a hard link does not replace a file that was created meanwhile.
         match std::fs::hard_link(&self.path, to) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(taken(to)),
             // Not every file system has hard links.
             Err(_) if to.exists() => return Err(taken(to)),
-            Err(_) => std::fs::rename(&self.path, to).map_err(io)?,
+            Err(_) => std::fs::rename(&self.path, to).map_err(about(to))?,
         }
         sync_folder_of(to);
         Ok(bytes)
     }
+}
+
+fn about(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    move |error| Error::new(Kind::Unavailable, format!("{}: {error}", path.display()))
 }
 
 /// Makes the directory entries in a file's folder durable.
