@@ -26,7 +26,7 @@ const MODULES: [Module; 17] = [
     Module { name: "filter", uses: &["model", "codec"] },
     Module { name: "commit", uses: &["model", "codec", "filter"] },
     Module { name: "trust", uses: &[] },
-    Module { name: "engine", uses: &["model", "codec", "search", "commit"] },
+    Module { name: "engine", uses: &["model", "codec", "search", "commit", "trust"] },
     Module { name: "metrics", uses: &["model"] },
     Module { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
     Module { name: "protocol", uses: &["model", "codec"] },
@@ -58,10 +58,12 @@ const MODULES: [Module; 17] = [
 const ENGINE_FOR_BINDING: [&str; 2] = ["Reader", "Snapshot"];
 
 /// Names that only some places may use.
-const RESERVED: [(&str, &[&str]); 6] = [
+const RESERVED: [(&str, &[&str]); 8] = [
     ("napi", &["src/binding/"]),
     ("napi_derive", &["src/binding/"]),
     ("rusqlite", &["src/engine/sqlite/"]),
+    ("tokio_postgres", &["src/engine/postgres/"]),
+    ("tokio_postgres_rustls", &["src/engine/postgres/"]),
     ("notify", &["src/engine/sqlite/"]),
     ("hyper_util", &["src/remote/", "src/server/"]),
     ("unsafe", &["src/binding/", "src/engine/sqlite/"]),

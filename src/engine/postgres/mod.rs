@@ -24,6 +24,7 @@ mod session;
 mod snapshot;
 mod tail;
 mod time;
+mod tls;
 mod transaction;
 mod url;
 mod writer;

@@ -1,11 +1,42 @@
 //! The server of a URL: what `postgres://…` names, checked before anything connects.
+//!
+//! The URL holds a password, so no message, log line or debug output repeats a part of it that may be
+//! one: messages have the names of parameters, hosts, and values of parameters that are words.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::LazyLock;
+use std::time::Duration;
 
 use tokio_postgres::Config;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::model::{Error, POSTGRES_IDLE_MS_MAX, Result};
+use super::tls;
+use crate::model::{
+    Error, POSTGRES_CONNECT_TIMEOUT_S_DEFAULT, POSTGRES_CONNECT_TIMEOUT_S_MAX, POSTGRES_HOSTS_MAX,
+    POSTGRES_IDLE_MS_MAX, POSTGRES_KEEPALIVE_IDLE_S, POSTGRES_KEEPALIVE_INTERVAL_S,
+    POSTGRES_KEEPALIVES_MAX, POSTGRES_NAME_BYTES_MAX, Result,
+};
 
-/// A server and the way to connect to it.
+/// The parameters of a URL.
+const PARAMETERS: [&str; 5] =
+    ["kv", "sslmode", "sslrootcert", "application_name", "connect_timeout"];
+
+/// The name of the database where the URL has none.
+const NAME_DEFAULT: &str = "default";
+
+/// What PostgreSQL shows for the connections of this library.
+const APPLICATION: &str = "openkv";
+
+/// The port of PostgreSQL.
+const PORT: u16 = 5432;
+
+/// A password appears in identities as a hash under random keys of this process.
+static PASSWORDS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// A server, or several of which one is the primary, and the way to connect to it.
 #[derive(Clone)]
 pub struct Server {
     config: Config,
@@ -14,32 +45,176 @@ pub struct Server {
     idle_ms: u64,
 }
 
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.identity).finish()
+    }
+}
+
+/// Whether the connection is encrypted, and what of the server's certificate is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encryption {
+    /// None.
+    Disable,
+    /// Encrypted; the certificate is not checked.
+    Require,
+    /// Encrypted; the certificate must be of a trusted issuer and for the host.
+    VerifyFull,
+}
+
+impl Encryption {
+    fn parse(text: &str) -> Result<Self> {
+        match text {
+            "disable" => Ok(Self::Disable),
+            "require" => Ok(Self::Require),
+            "verify-full" => Ok(Self::VerifyFull),
+            _ => Err(invalid("sslmode is disable, require or verify-full")),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Require => "require",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+}
+
+/// One of the hosts of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Host {
+    /// A name, an address, or the folder of a Unix socket.
+    name: String,
+    port: u16,
+}
+
+impl Host {
+    /// A host of the comma-separated list, with or without a port.
+    fn parse(text: &str) -> Result<Self> {
+        let (name, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (address, rest) = rest
+                    .split_once(']')
+                    .ok_or_else(|| invalid("an IPv6 address ends with a bracket: [::1]"))?;
+                let port = match rest.strip_prefix(':') {
+                    Some(port) => Some(port),
+                    None if rest.is_empty() => None,
+                    None => return Err(invalid("a port follows a colon: [::1]:5432")),
+                };
+                if address.parse::<std::net::Ipv6Addr>().is_err() {
+                    return Err(invalid("there is no IPv6 address between the brackets"));
+                }
+                (address.to_owned(), port)
+            }
+            None => match text.split_once(':') {
+                Some((name, port)) => (decoded(name, "host")?, Some(port)),
+                None => (decoded(text, "host")?, None),
+            },
+        };
+        if name.is_empty() {
+            return Err(invalid("it names no host: postgres://user:password@host/database"));
+        }
+        let port = match port {
+            None | Some("") => PORT,
+            Some(port) => port
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)
+                .ok_or_else(|| invalid("a port is a number from 1 to 65535"))?,
+        };
+        Ok(Self { name, port })
+    }
+
+    fn is_socket(&self) -> bool {
+        self.name.starts_with('/')
+    }
+
+    /// Whether no other machine can read the traffic.
+    fn is_here(&self) -> bool {
+        let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+        self.is_socket()
+            || self.name.eq_ignore_ascii_case("localhost")
+            || self.name.parse().is_ok_and(is_loopback)
+    }
+}
+
+/// The parts of a URL, decoded and checked.
+struct Parts {
+    user: Option<String>,
+    password: Option<String>,
+    hosts: Vec<Host>,
+    database: String,
+    kv: String,
+    encryption: Encryption,
+    root_certificates: Option<String>,
+    application: String,
+    connect_timeout: Duration,
+}
+
 impl Server {
     /// The server of a URL, and the name of the database in it (`kv=`).
     ///
     /// # Errors
-    /// `Invalid` for a URL that is malformed.
+    /// `Invalid` for a malformed URL, one without host or database, an unknown parameter, and for
+    /// certificates that cannot be used.
     pub fn parse(url: &str) -> Result<(Self, String)> {
-        let (base, kv) = match url.split_once("?kv=") {
-            Some((base, kv)) => (base, kv.to_owned()),
-            None => (url, "default".to_owned()),
+        let parts = Parts::parse(url)?;
+        let mut config = Config::new();
+        for host in &parts.hosts {
+            config.host(&host.name).port(host.port);
+        }
+        if let Some(user) = &parts.user {
+            config.user(user);
+        }
+        if let Some(password) = &parts.password {
+            config.password(password);
+        }
+        config
+            .dbname(&parts.database)
+            .application_name(&parts.application)
+            .connect_timeout(parts.connect_timeout)
+            // A primary whose machine is gone does not answer a commit either.
+            .keepalives_idle(Duration::from_secs(POSTGRES_KEEPALIVE_IDLE_S))
+            .keepalives_interval(Duration::from_secs(POSTGRES_KEEPALIVE_INTERVAL_S))
+            .keepalives_retries(POSTGRES_KEEPALIVES_MAX);
+        if parts.hosts.len() > 1 {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        let (mode, tls) = match (parts.encryption, &parts.root_certificates) {
+            (Encryption::Disable, _) => (SslMode::Disable, None),
+            (Encryption::Require, _) => {
+                (SslMode::Require, Some(tls::unverified().map_err(Error::internal)?))
+            }
+            (Encryption::VerifyFull, file) => {
+                let config = tls::verified(file.as_deref()).map_err(|why| match file {
+                    Some(file) => invalid(&format!("sslrootcert '{file}' cannot be used: {why}")),
+                    None => invalid(&format!("{why}; or name the issuer's file in sslrootcert")),
+                })?;
+                (SslMode::Require, Some(config))
+            }
         };
-        let config: Config = base
-            .parse()
-            .map_err(|_| Error::invalid("the URL of the PostgreSQL server is malformed"))?;
-        Ok((
-            Self { config, identity: base.to_owned(), tls: None, idle_ms: POSTGRES_IDLE_MS_MAX },
-            kv,
-        ))
+        config.ssl_mode(mode);
+        let identity = parts.identity();
+        let tls = tls.map(MakeRustlsConnect::new);
+        Ok((Self { config, identity, tls, idle_ms: POSTGRES_IDLE_MS_MAX }, parts.kv))
+    }
+
+    /// The same server for reading only: of several hosts any will do, standbys too.
+    #[must_use]
+    pub fn for_reading(mut self) -> Self {
+        self.config.target_session_attrs(TargetSessionAttrs::Any);
+        self.identity.push_str(" readonly");
+        self
+    }
+
+    /// What tells it from other servers and users. It does not reveal the password.
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     pub(super) fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// What tells it from other servers.
-    pub(super) fn identity(&self) -> &str {
-        &self.identity
     }
 
     /// How long a transaction may wait for this process, in ms.
@@ -54,5 +229,326 @@ impl Server {
 
     pub(super) fn tls(&self) -> Option<MakeRustlsConnect> {
         self.tls.clone()
+    }
+}
+
+impl Parts {
+    fn parse(url: &str) -> Result<Self> {
+        let rest = without_scheme(url)?;
+        if rest.contains('#') {
+            return Err(invalid("it has no fragment: write # as %23"));
+        }
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, password, hosts) = match authority.split_once('@') {
+            Some((_, hosts)) if hosts.contains('@') => {
+                return Err(invalid("an @ in the user or the password is written as %40"));
+            }
+            Some((login, hosts)) => {
+                let (user, password) = match login.split_once(':') {
+                    Some((user, password)) => (user, Some(decoded(password, "password")?)),
+                    None => (login, None),
+                };
+                (Some(decoded(user, "user")?).filter(|user| !user.is_empty()), password, hosts)
+            }
+            None => (None, None, authority),
+        };
+        let hosts = hosts.split(',').map(Host::parse).collect::<Result<Vec<_>>>()?;
+        if hosts.len() > POSTGRES_HOSTS_MAX {
+            return Err(invalid(&format!("it names more than {POSTGRES_HOSTS_MAX} hosts")));
+        }
+        let database = decoded(database, "database")?;
+        if database.is_empty() {
+            return Err(invalid(
+                "it names no database of the server: postgres://user:password@host/database",
+            ));
+        }
+        let are_here = hosts.iter().all(Host::is_here);
+        let mut parts = Self {
+            user,
+            password,
+            hosts,
+            database,
+            kv: NAME_DEFAULT.to_owned(),
+            encryption: if are_here { Encryption::Disable } else { Encryption::VerifyFull },
+            root_certificates: None,
+            application: APPLICATION.to_owned(),
+            connect_timeout: Duration::from_secs(POSTGRES_CONNECT_TIMEOUT_S_DEFAULT),
+        };
+        parts.read(query)?;
+        if parts.encryption != Encryption::Disable && parts.hosts.iter().any(Host::is_socket) {
+            return Err(invalid("a Unix socket has no TLS: leave sslmode out"));
+        }
+        if parts.encryption != Encryption::VerifyFull && parts.root_certificates.is_some() {
+            return Err(invalid("sslrootcert is for sslmode=verify-full"));
+        }
+        Ok(parts)
+    }
+
+    fn read(&mut self, query: &str) -> Result<()> {
+        let mut seen: Vec<&str> = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let Some(known) = PARAMETERS.into_iter().find(|known| *known == name) else {
+                return Err(unknown(name));
+            };
+            if seen.contains(&known) {
+                return Err(invalid(&format!("the parameter {known} is there twice")));
+            }
+            seen.push(known);
+            let value = decoded(value, known)?;
+            match known {
+                "kv" => self.kv = name_of(value)?,
+                "sslmode" => self.encryption = Encryption::parse(&value)?,
+                "sslrootcert" => self.root_certificates = Some(value),
+                "application_name" => self.application = value,
+                _ => self.connect_timeout = seconds(&value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Parts that say which server it is, as whom, and how safely. The others do not.
+    fn identity(&self) -> String {
+        let hosts: Vec<_> =
+            self.hosts.iter().map(|host| format!("{}:{}", host.name, host.port)).collect();
+        let password = self.password.as_ref().map(|password| PASSWORDS.hash_one(password));
+        format!(
+            "{:?} {:?} {password:x?} {:?} {} {:?}",
+            hosts,
+            self.user,
+            self.database,
+            self.encryption.name(),
+            self.root_certificates
+        )
+    }
+}
+
+fn without_scheme(url: &str) -> Result<&str> {
+    let known = url.split_once("://").filter(|(scheme, _)| {
+        ["postgres", "postgresql"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    });
+    known
+        .map(|(_, rest)| rest)
+        .ok_or_else(|| invalid("it begins with postgres:// or postgresql://"))
+}
+
+/// An unknown parameter. Of an unencoded password that holds a `?` or a `/`, parts would look like
+/// the name of one, so only what may be a name is repeated.
+fn unknown(name: &str) -> Error {
+    let is_name = !name.is_empty()
+        && name.len() <= 32
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let shown = if is_name { format!(" {name}") } else { String::new() };
+    invalid(&format!("unknown parameter{shown}: known are {}", PARAMETERS.join(", ")))
+}
+
+fn name_of(kv: String) -> Result<String> {
+    if (1..=POSTGRES_NAME_BYTES_MAX).contains(&kv.len()) {
+        return Ok(kv);
+    }
+    Err(invalid(&format!("kv is a name of 1 to {POSTGRES_NAME_BYTES_MAX} bytes")))
+}
+
+fn seconds(text: &str) -> Result<Duration> {
+    let number = text.parse().ok().filter(|s| (1..=POSTGRES_CONNECT_TIMEOUT_S_MAX).contains(s));
+    number.map(Duration::from_secs).ok_or_else(|| {
+        invalid(&format!(
+            "connect_timeout is a whole number of seconds from 1 to \
+             {POSTGRES_CONNECT_TIMEOUT_S_MAX}"
+        ))
+    })
+}
+
+/// The text of a part of a URL, without its percent encoding.
+fn decoded(text: &str, part: &str) -> Result<String> {
+    let malformed = || invalid(&format!("the {part} is malformed: write % as %25"));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
+        let (Some(high), Some(low)) = (digit(), digit()) else { return Err(malformed()) };
+        bytes.push(u8::try_from(high * 16 + low).map_err(|_| malformed())?);
+    }
+    let decoded = String::from_utf8(bytes).map_err(|_| malformed())?;
+    if decoded.contains('\0') && part != "kv" {
+        return Err(invalid(&format!("the {part} has a zero byte")));
+    }
+    Ok(decoded)
+}
+
+fn invalid(why: &str) -> Error {
+    Error::invalid(format!("Invalid PostgreSQL URL: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    fn parts(url: &str) -> Parts {
+        Parts::parse(url).map_err(|error| format!("{url}: {error}")).unwrap()
+    }
+
+    #[test]
+    fn a_url_has_all_parts_decoded() {
+        let all = parts(
+            "PostgreSQL://us%40er:p%3Aw%2F@db.example:6543/a%20b?kv=sh%C3%B6p&sslmode=require\
+             &application_name=web&connect_timeout=3",
+        );
+        assert_eq!(all.user.as_deref(), Some("us@er"));
+        assert_eq!(all.password.as_deref(), Some("p:w/"));
+        assert_eq!(all.hosts, [Host { name: "db.example".into(), port: 6543 }]);
+        assert_eq!((all.database.as_str(), all.kv.as_str()), ("a b", "shöp"));
+        assert_eq!(all.encryption, Encryption::Require);
+        assert_eq!((all.application.as_str(), all.connect_timeout.as_secs()), ("web", 3));
+        let least = parts("postgres://h/d");
+        assert_eq!((least.user, least.password, least.kv.as_str()), (None, None, "default"));
+        assert_eq!(least.application, "openkv");
+    }
+
+    #[test]
+    fn hosts_have_names_addresses_folders_and_ports() {
+        for (text, expected) in [
+            ("h", vec![("h", 5432)]),
+            ("h:1,g:2", vec![("h", 1), ("g", 2)]),
+            ("h,g:65535", vec![("h", 5432), ("g", 65535)]),
+            ("[::1]", vec![("::1", 5432)]),
+            ("[fe80::1]:9", vec![("fe80::1", 9)]),
+            ("%2Fvar%2Frun:7", vec![("/var/run", 7)]),
+        ] {
+            let url = format!("postgres://u:p@{text}/d?sslmode=disable");
+            let hosts = parts(&url).hosts;
+            let hosts: Vec<_> = hosts.iter().map(|h| (h.name.as_str(), h.port)).collect();
+            assert_eq!(hosts, expected, "{text}");
+            let (server, _) = Server::parse(&url).unwrap();
+            let several = expected.len() > 1;
+            let attributes = server.config().get_target_session_attrs();
+            assert_eq!(attributes == TargetSessionAttrs::ReadWrite, several, "{text}");
+            let reading = server.for_reading();
+            assert_eq!(reading.config().get_target_session_attrs(), TargetSessionAttrs::Any);
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_spoken_to_without_encryption_unasked() {
+        for (host, expected) in [
+            ("localhost", Encryption::Disable),
+            ("LOCALHOST:1", Encryption::Disable),
+            ("127.0.0.1", Encryption::Disable),
+            ("127.1.2.3", Encryption::Disable),
+            ("[::1]", Encryption::Disable),
+            ("[::ffff:127.0.0.1]", Encryption::Disable),
+            ("%2Ftmp", Encryption::Disable),
+            ("localhost,127.0.0.1", Encryption::Disable),
+            ("localhost.example", Encryption::VerifyFull),
+            ("10.0.0.1", Encryption::VerifyFull),
+            ("[::2]", Encryption::VerifyFull),
+            ("db.example", Encryption::VerifyFull),
+            ("localhost,db.example", Encryption::VerifyFull),
+        ] {
+            assert_eq!(parts(&format!("postgres://{host}/d")).encryption, expected, "{host}");
+        }
+        let mode = |url| Server::parse(url).unwrap().0.config().get_ssl_mode();
+        assert_eq!(mode("postgres://localhost/d"), SslMode::Disable);
+        assert_eq!(mode("postgres://db.example/d?sslmode=disable"), SslMode::Disable);
+        assert_eq!(mode("postgres://db.example/d?sslmode=require"), SslMode::Require);
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/__test__/server/tls/cert.pem");
+        let verified = format!("postgres://db.example/d?sslrootcert={file}");
+        assert_eq!(mode(&verified), SslMode::Require);
+        assert!(Server::parse(&verified).unwrap().0.tls().is_some());
+        assert!(Server::parse("postgres://localhost/d").unwrap().0.tls().is_none());
+    }
+
+    /// The password of these URLs, which no message may repeat.
+    const SECRET: &str = "hunter2";
+
+    #[test]
+    fn bad_urls_are_named_without_the_password() {
+        let long =
+            format!("postgres://u:hunter2@h/d?kv={}", "n".repeat(POSTGRES_NAME_BYTES_MAX + 1));
+        let hosts = format!("postgres://u:hunter2@{}h/d", "h,".repeat(POSTGRES_HOSTS_MAX));
+        for (url, expected) in [
+            ("http://u:hunter2@h/d", "begins with postgres://"),
+            ("postgres:u:hunter2@h/d", "begins with postgres://"),
+            ("postgres://", "no host"),
+            ("postgres://u:hunter2@/d", "no host"),
+            ("postgres:///d", "no host"),
+            ("postgres://u:hunter2@h,/d", "no host"),
+            ("postgres://u:hunter2@:1/d", "no host"),
+            ("postgres://u:hunter2@h", "no database"),
+            ("postgres://u:hunter2@h/", "no database"),
+            ("postgres://u:hunter2@h?kv=a", "no database"),
+            ("postgres://u:hunter2@h:0/d", "a port is"),
+            ("postgres://u:hunter2@h:65536/d", "a port is"),
+            ("postgres://u:hunter2@h:x/d", "a port is"),
+            ("postgres://u:hunter2@h:1:2/d", "a port is"),
+            ("postgres://u:hunter2@[::1/d", "ends with a bracket"),
+            ("postgres://u:hunter2@[hunter2]/d", "no IPv6 address"),
+            ("postgres://u:hunter2@[::1]5/d", "follows a colon"),
+            ("postgres://u:hun@hunter2@h/d", "%40"),
+            ("postgres://u:hunter2%@h/d", "the password is malformed"),
+            ("postgres://u:hunter2%zz@h/d", "the password is malformed"),
+            ("postgres://u:hunter2%ff@h/d", "the password is malformed"),
+            ("postgres://u:hunter2%00@h/d", "zero byte"),
+            ("postgres://u%00:hunter2@h/d", "zero byte"),
+            ("postgres://u:hunter2@h/d%00", "zero byte"),
+            ("postgres://u:hunter2@h/d#f", "no fragment"),
+            ("postgres://u:hunter2@h/d?options=x", "unknown parameter options: known are kv,"),
+            ("postgres://u:hunter2@h/d?KV=x", "unknown parameter: known are kv,"),
+            ("postgres://u:p/d?hunter2=x", "a port is"),
+            ("postgres://u@h/d?hunter2=x", "unknown parameter: known are kv,"),
+            ("postgres://u:hunter2@h/d?kv=", "kv is a name of 1 to"),
+            (&long, "kv is a name of 1 to"),
+            (&hosts, "more than"),
+            ("postgres://u:hunter2@h/d?kv=a&kv=b", "kv is there twice"),
+            ("postgres://u:hunter2@h/d?sslmode=prefer", "sslmode is disable, require or"),
+            ("postgres://u:hunter2@h/d?sslmode=", "sslmode is disable, require or"),
+            ("postgres://u:hunter2@%2Ftmp/d?sslmode=require", "no TLS"),
+            ("postgres://u:hunter2@h,%2Ftmp/d", "no TLS"),
+            ("postgres://u:hunter2@h/d?sslrootcert=/absent.pem", "'/absent.pem' cannot be used"),
+            ("postgres://u:hunter2@h/d?sslmode=require&sslrootcert=a", "is for sslmode=verify"),
+            ("postgres://u:hunter2@h/d?connect_timeout=0", "connect_timeout is"),
+            ("postgres://u:hunter2@h/d?connect_timeout=1.5", "connect_timeout is"),
+            ("postgres://u:hunter2@h/d?connect_timeout=999999", "connect_timeout is"),
+        ] {
+            let error = Server::parse(url).map(drop).unwrap_err();
+            assert_eq!(error.kind(), Kind::Invalid, "{url}");
+            assert!(error.message().contains(expected), "{url}: {error}");
+            assert!(!error.message().contains(SECRET), "{url}: {error}");
+        }
+        let longest = format!("postgres://h/d?kv={}", "n".repeat(POSTGRES_NAME_BYTES_MAX));
+        assert_eq!(parts(&longest).kv.len(), POSTGRES_NAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn an_identity_tells_servers_apart_and_hides_the_password() {
+        let identity = |url: &str| Server::parse(url).unwrap().0.identity().to_owned();
+        let one = identity("postgres://u:hunter2@localhost/d");
+        for same in [
+            "postgresql://u:hunter2@localhost:5432/d",
+            "postgres://u:hunter2@localhost/d?kv=other&application_name=x&connect_timeout=9",
+        ] {
+            assert_eq!(identity(same), one, "{same}");
+        }
+        for other in [
+            "postgres://u:hunter3@localhost/d",
+            "postgres://u@localhost/d",
+            "postgres://v:hunter2@localhost/d",
+            "postgres://u:hunter2@127.0.0.1/d",
+            "postgres://u:hunter2@localhost:5433/d",
+            "postgres://u:hunter2@localhost/e",
+            "postgres://u:hunter2@localhost/d?sslmode=require",
+        ] {
+            assert_ne!(identity(other), one, "{other}");
+        }
+        let (server, _) = Server::parse("postgres://u:hunter2@localhost/d").unwrap();
+        let printed = format!("{server:?} {:?}", server.config());
+        assert!(!printed.contains(SECRET), "{printed}");
+        assert_ne!(server.for_reading().identity(), one);
     }
 }

@@ -37,3 +37,24 @@ pub const POSTGRES_LOG_TRIM_ROWS: i64 = 1024;
 
 /// The PostgreSQL engine trims the log of changes once in so many commits.
 pub const POSTGRES_FEED_TRIM_COMMITS: u64 = 64;
+
+/// Longest name of a database on PostgreSQL (`kv=` in its URL).
+pub const POSTGRES_NAME_BYTES_MAX: usize = 255;
+
+/// Most hosts in the URL of PostgreSQL.
+pub const POSTGRES_HOSTS_MAX: usize = 16;
+
+/// How long a connection to one host of PostgreSQL may take to be made, in s.
+pub const POSTGRES_CONNECT_TIMEOUT_S_DEFAULT: u64 = 5;
+
+/// Longest `connect_timeout` in the URL of PostgreSQL, in s.
+pub const POSTGRES_CONNECT_TIMEOUT_S_MAX: u64 = 600;
+
+/// How long a connection to PostgreSQL is silent before it is probed, in s.
+pub const POSTGRES_KEEPALIVE_IDLE_S: u64 = 10;
+
+/// Time between two probes of a silent connection to PostgreSQL, in s.
+pub const POSTGRES_KEEPALIVE_INTERVAL_S: u64 = 3;
+
+/// Probes without an answer that end a connection to PostgreSQL.
+pub const POSTGRES_KEEPALIVES_MAX: u32 = 3;
