@@ -2049,7 +2049,7 @@ export interface OpenKvOptions {
    */
   busyTimeout?: number;
   /**
-   * For a file only: the encoding of its values. `"cbor"`, the default of a new file, has a form
+   * For a file only (on PostgreSQL it is `"cbor"`): the encoding of its values. `"cbor"`, the default of a new file, has a form
    * for every value. `"v8"` is the format of Deno KV, so that Deno can open the file too; it has no
    * form for `Blob` and `File` (docs/deno-files.md). A file keeps the encoding that it was created
    * with; a file of Deno is `"v8"`. Without the option the file's own is used; another one is a
@@ -2064,7 +2064,7 @@ export interface OpenKvOptions {
    */
   limits?: Partial<KvLimits> | "deno" | "wide";
   /**
-   * For a URL only: the access token, in visible ASCII characters. Default: `OPENKV_ACCESS_TOKEN`,
+   * For an `http:` or `https:` URL only: the access token, in visible ASCII characters. Default: `OPENKV_ACCESS_TOKEN`,
    * else `DENO_KV_ACCESS_TOKEN` in the environment; a `TypeError` without any.
    */
   accessToken?: string;
@@ -2090,6 +2090,7 @@ export interface OpenKvOptions {
  * - a file path, relative to the working directory; the file and its directories are created
  * - a `file:` URL, as a string or object
  * - an `http:` or `https:` URL: a remote database of a KV Connect server (docs/remote.md)
+ * - a `postgres:` URL: a database on a PostgreSQL server (docs/postgres.md)
  * - `":memory:"`: a private database in memory that ends with its handle
  * - left out: the path or URL in `OPENKV_URL`, else `.openkv/kv.sqlite3` beside the nearest
  *   `package.json` or `deno.json` above the working directory

@@ -9,7 +9,7 @@
 //! | [`search`] | the text of a value and the meaning of a query; pure |
 //! | [`filter`] | the conditions of `where`, decided on encoded values |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
-//! | [`engine`] | the store of rows: SQLite, memory; one trait, one test suite |
+//! | [`engine`] | the store of rows: SQLite, PostgreSQL, memory; one trait, one test suite |
 //! | [`metrics`] | the counters of a database and their output |
 //! | [`store`] | one open local database: its threads, watches, queues |
 //! | [`call`] | commands, executed by a store |

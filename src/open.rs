@@ -12,8 +12,10 @@ use parking_lot::{Condvar, Mutex};
 use crate::database::Database;
 use crate::engine;
 use crate::engine::memory::MemoryEngine;
+#[cfg(feature = "postgres")]
+use crate::engine::postgres::{PostgresEngine, Server};
 use crate::engine::sqlite::{SqliteEngine, agree};
-use crate::model::{Backup, Encoding, Env, Error, Kind, Result};
+use crate::model::{Backup, Capabilities, Capability, Encoding, Env, Error, Kind, Result};
 use crate::remote::{Cancel, Client};
 use crate::store::Store;
 
@@ -34,6 +36,17 @@ pub enum Target {
         /// existing file, if given.
         encoding: Option<Encoding>,
     },
+    /// A database on a server of PostgreSQL.
+    Postgres {
+        /// The server, the user with a password, and the name of the database.
+        url: SecretUrl,
+        /// Whether writes are refused.
+        readonly: bool,
+        /// Longest wait for a connection.
+        busy: Duration,
+        /// The encoding of values that the caller names; only `Cbor` is possible.
+        encoding: Option<Encoding>,
+    },
     /// A remote database, served by KV Connect.
     Url {
         /// The URL of the metadata exchange.
@@ -43,6 +56,22 @@ pub enum Target {
         /// Longest time of opening and of every later call, with all their retries.
         timeout: Duration,
     },
+}
+
+/// A URL that may hold a password: its debug output holds nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretUrl(String);
+
+impl From<String> for SecretUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+impl std::fmt::Debug for SecretUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretUrl")
+    }
 }
 
 /// The machine's clock and random numbers.
@@ -63,32 +92,41 @@ impl Env for System {
     }
 }
 
-/// The stores of this process and the encodings of their values, by file.
+/// The stores of this process and the encodings of their values.
 static STORES: LazyLock<Mutex<HashMap<StoreIdentity, Opened>>> = LazyLock::new(Mutex::default);
 
-/// The stores that are closing, by number, with their identities if they have files.
+/// The stores that are closing, by number, with their identities if they have any.
 static CLOSING: Mutex<BTreeMap<u64, Option<StoreIdentity>>> = Mutex::new(BTreeMap::new());
 
 /// Notified whenever one of [`CLOSING`] is closed.
 static CLOSED: Condvar = Condvar::new();
 
-/// A store and the encoding of its file's values.
+/// A store and the encoding of its values.
 type Opened = (Weak<Store>, Encoding);
 
-/// The identity of an open database: two paths with the same identity share a store.
+/// The identity of an open database: two paths or URLs with the same identity share a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct StoreIdentity {
-    path: PathBuf,
-    /// The identity of the file at the path: a file that is deleted and created again is another.
-    file: Option<(u64, u64)>,
-    readonly: bool,
+enum StoreIdentity {
+    File {
+        path: PathBuf,
+        /// The identity of the file at the path: a file that is deleted and created again is another.
+        file: Option<(u64, u64)>,
+        readonly: bool,
+    },
+    #[cfg(feature = "postgres")]
+    Postgres {
+        /// The identity of the server and its user.
+        server: String,
+        name: String,
+        readonly: bool,
+    },
 }
 
 impl StoreIdentity {
     fn of(path: &Path, readonly: bool) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let file = file_number(&path);
-        Some(Self { path, file, readonly })
+        Some(Self::File { path, file, readonly })
     }
 }
 
@@ -106,8 +144,8 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 /// Opens a database, or joins the store that this process already has on it.
 ///
 /// # Errors
-/// As [`SqliteEngine::open`] and [`Client::open`]; `Unavailable` if the directory cannot be
-/// created.
+/// As [`SqliteEngine::open`], [`Client::open`] and `PostgresEngine::open`; `Unavailable` if the
+/// directory cannot be created.
 pub fn open(target: &Target) -> Result<Database> {
     open_unless(target, Cancel::default())
 }
@@ -123,6 +161,12 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
         Target::Memory => start(MemoryEngine::new(), false).map(Database::Store),
         Target::File { path, readonly, busy, encoding } => {
             open_file(path, *readonly, *busy, *encoding).map(Database::Store)
+        }
+        Target::Postgres { url, readonly, busy, encoding } => {
+            if *encoding == Some(Encoding::V8) {
+                Capabilities::POSTGRES.require(Capability::V8Values)?;
+            }
+            open_postgres(&url.0, *readonly, *busy).map(Database::Store)
         }
         Target::Url { url, access_token, timeout } => {
             Client::open(url, access_token, *timeout, system(), cancel).map(Database::Remote)
@@ -170,6 +214,41 @@ fn open_file(
     stores.retain(|_, (store, _)| store.strong_count() > 0);
     stores.insert(identity, (Arc::downgrade(&store), encoding));
     Ok(store)
+}
+
+#[cfg(feature = "postgres")]
+fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>> {
+    let (server, name) = Server::parse(url)?;
+    let identity = |readonly| StoreIdentity::Postgres {
+        server: server.identity().to_owned(),
+        name: name.clone(),
+        readonly,
+    };
+    wait_closed_where(|known| [true, false].into_iter().any(|ro| *known == identity(ro)));
+    let opened = |stores: &HashMap<StoreIdentity, Opened>| {
+        stores.get(&identity(readonly)).and_then(|(store, _)| store.upgrade())
+    };
+    if let Some(store) = opened(&STORES.lock()) {
+        return Ok(store);
+    }
+    let reached = if readonly { server.clone().for_reading() } else { server.clone() };
+    let engine = PostgresEngine::open(&reached, &name, readonly, busy)?;
+    let env = engine.env(system());
+    let mut stores = STORES.lock();
+    // Another thread may have opened it meanwhile.
+    if let Some(store) = opened(&stores) {
+        return Ok(store);
+    }
+    let store = Store::start(engine, env, readonly).map(Arc::new)?;
+    stores.retain(|_, (store, _)| store.strong_count() > 0);
+    stores.insert(identity(readonly), (Arc::downgrade(&store), Encoding::Cbor));
+    Ok(store)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_postgres(_url: &str, _readonly: bool, _busy: Duration) -> Result<Arc<Store>> {
+    let why = "postgres:// URLs: this build of openkv is without the cargo feature postgres";
+    Err(Error::new(Kind::Unsupported, why))
 }
 
 /// Copies a backup to `to`, which must not be open; see [`engine::sqlite::restore`].
@@ -253,16 +332,16 @@ impl Drop for Closing {
 
 /// Waits for closing stores on a file, because their submitted work comes first.
 fn wait_closed_at(path: &Path) {
+    wait_closed_where(|known| {
+        [true, false].into_iter().any(|ro| StoreIdentity::of(path, ro).as_ref() == Some(known))
+    });
+}
+
+/// Waits for closing stores at identities that `is_it` accepts.
+fn wait_closed_where(is_it: impl Fn(&StoreIdentity) -> bool) {
     let mut closing = CLOSING.lock();
     while !closing.is_empty() {
-        let at = |known: &Option<StoreIdentity>| {
-            known.as_ref().is_some_and(|known| {
-                [true, false]
-                    .into_iter()
-                    .any(|ro| StoreIdentity::of(path, ro).as_ref() == Some(known))
-            })
-        };
-        if !closing.values().any(at) {
+        if !closing.values().flatten().any(&is_it) {
             return;
         }
         CLOSED.wait(&mut closing);

@@ -75,8 +75,7 @@ describe("paths", () => {
   });
 
   for (const url of [
-    "postgres://user:secret@localhost/db",
-    "postgresql://user:secret@localhost/db",
+    "mysql://user:secret@localhost/db",
     "ftp://user:secret@localhost/db",
     "Redis+TLS://user:secret@localhost/db",
   ]) {

@@ -3,7 +3,7 @@
 import process from "node:process";
 import { type Limits, nameOf } from "../arguments/check.js";
 import { Kv } from "./kv.js";
-import { isServer, locate, MEMORY } from "../arguments/location.js";
+import { isPostgres, isServer, locate, MEMORY } from "../arguments/location.js";
 import type { NativeOptions, NativeRemote } from "../native/binding.js";
 import { port, setOfLimits } from "../native/port.js";
 import { Session } from "../session/session.js";
@@ -22,7 +22,7 @@ const LIMIT_MAX_OF: Readonly<Record<string, number>> = {
   delayMsMax: 2 ** 42,
 };
 
-/** The options of a file and those of a server; `limits` is an option of both. */
+/** The options of a file or of PostgreSQL, and those of a server; `limits` is an option of both. */
 const FILE_OPTIONS = ["durability", "readonly", "busyTimeout", "encoding"];
 const SERVER_OPTIONS = ["accessToken", "timeout", "signal"];
 const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
@@ -50,6 +50,10 @@ export async function openKv(
   if (isServer(located)) {
     requireFor("the URL of a server", options, FILE_OPTIONS);
     native.remote = checkRemote(located, options);
+  } else if (isPostgres(located)) {
+    requireFor("a database on PostgreSQL", options, SERVER_OPTIONS);
+    native.postgres = located;
+    native.encoding = checkEncoding(options.encoding);
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
     if (located === MEMORY) requireFor("memory", options, ["encoding"]);

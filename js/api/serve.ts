@@ -2,6 +2,7 @@
 
 import { resolve, sep } from "node:path";
 import { checkOptions, nameOf } from "../arguments/check.js";
+import { refusePostgres } from "../arguments/location.js";
 import { bugOf, errorOf } from "../model/errors.js";
 import { NativeAnswer } from "../native/native-answer.js";
 import type { NativeServer } from "../native/binding.js";
@@ -57,6 +58,7 @@ function check(options: ServeOptions): ServeOptions {
   checkKinds("", options, OPTIONS);
   if (options.path === undefined) throw new TypeError("path must be a string: received undefined");
   if (options.path === "") return options;
+  refusePostgres(options.path, "serve", "give each process its URL, for openKv");
   // A trailing slash distinguishes a folder that does not exist from a file.
   const ends = /[/\\]$/.test(options.path);
   return { ...options, path: resolve(options.path) + (ends ? sep : "") };

@@ -1,5 +1,5 @@
 // Duty: resolves the path or URL of a database, or the default, to ":memory:", an absolute path, or
-// the URL of a server.
+// the URL of a server or of PostgreSQL.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -20,6 +20,8 @@ const PROGRAM_FILES = ["package.json", "deno.json", "deno.jsonc"];
 
 /** Schemes of a server. */
 const SERVER_SCHEMES = ["http://", "https://"];
+/** Schemes of PostgreSQL. */
+const POSTGRES_SCHEMES = ["postgres://", "postgresql://"];
 /** The start of a URL. The letter of a drive, as in C://data, is not a scheme. */
 const URL_START = /^(?:file:|[a-z][a-z0-9+.-]+:\/\/)/i;
 
@@ -33,13 +35,30 @@ export function locate(path: unknown, readonly: boolean): string {
   if (path instanceof URL) return locateText(path.href);
   throw new TypeError(
     `Filename cannot be empty: received ${nameOf(path)} ${printGiven(path)}; ` +
-      'openKv takes a path, ":memory:", or a file:, http: or https: URL',
+      'openKv takes a path, ":memory:", or a file:, http:, https: or postgres: URL',
   );
 }
 
 /** Whether a result of {@link locate} is the URL of a server. */
 export function isServer(located: string): boolean {
   return SERVER_SCHEMES.some((scheme) => located.startsWith(scheme));
+}
+
+/** Whether a text is the URL of a database on PostgreSQL. */
+export function isPostgres(text: string): boolean {
+  const start = URL_START.exec(text)?.[0].toLowerCase();
+  return start !== undefined && POSTGRES_SCHEMES.includes(start);
+}
+
+/** The URL of PostgreSQL without user and password. */
+export function withoutLogin(url: string): string {
+  return url.replace(/:\/\/[^/?]*@/, "://");
+}
+
+/** Throws for the URL of PostgreSQL where a file is needed. */
+export function refusePostgres(path: string, method: string, instead: string): void {
+  if (!isPostgres(path)) return;
+  throw new KvError("UNSUPPORTED", `${method}: not for a database on PostgreSQL: ${instead}`);
 }
 
 function locateText(text: string): string {
@@ -60,6 +79,8 @@ function locateText(text: string): string {
   if (start === undefined) return resolve(text);
   const url = start + text.slice(start.length);
   if (isServer(url)) return serverUrl(url);
+  // Rust parses it: it may have several hosts, which URL does not know.
+  if (isPostgres(url)) return url;
   if (start === "file:") return pathOfUrl(url);
   // A URL may hold a password: the message has its scheme only.
   throw unsupported(`Opening ${start} URLs`);

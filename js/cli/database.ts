@@ -4,7 +4,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import type { Kv } from "../api/kv.js";
-import { MEMORY, isServer, locate } from "../arguments/location.js";
+import { MEMORY, isPostgres, isServer, locate, withoutLogin } from "../arguments/location.js";
 import { openKv } from "../api/open.js";
 import type { OpenKvOptions } from "../model/types.js";
 import { NotDone, WrongUsage, asUsage } from "./outcome.js";
@@ -66,12 +66,14 @@ export function isMemory(located: string): boolean {
 
 /** Throws if the file does not exist, so that a mistyped path does not create an empty database. */
 export function requireExisting(located: string): void {
-  if (isMemory(located) || isServer(located) || existsSync(located)) return;
+  const isUrl = isServer(located) || isPostgres(located);
+  if (isUrl || isMemory(located) || existsSync(located)) return;
   throw new NotDone(`${located} does not exist`);
 }
 
-/** The canonical path or URL of an existing database. */
+/** The canonical path or URL of an existing database. It holds no password. */
 export function identityOf(located: string): string {
+  if (isPostgres(located)) return withoutLogin(located);
   return isMemory(located) || isServer(located) ? located : realpathSync(located);
 }
 
@@ -86,6 +88,7 @@ export function sameFile(a: string, b: string): boolean {
 /** Whether two resolved paths or URLs are the same database. */
 export function sameDatabase(a: string, b: string): boolean {
   if (a === b) return true;
+  if (isPostgres(a) && isPostgres(b)) return withoutLogin(a) === withoutLogin(b);
   if (isServer(a) || isServer(b)) return a.replace(/\/$/, "") === b.replace(/\/$/, "");
   return sameFile(a, b);
 }

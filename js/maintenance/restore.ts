@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import { checkOptions, nameOf } from "../arguments/check.js";
+import { refusePostgres } from "../arguments/location.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { readCopied } from "./backup.js";
 import { bugOf, errorOf } from "../model/errors.js";
@@ -23,6 +24,7 @@ export async function restore(
       throw new TypeError(`restore: ${name} must be a file path: received ${nameOf(value)}`);
     }
   }
+  refusePostgres(path, "restore", "restore to a file, and copy its entries with openkv copy");
   const options = checkOptions("restore", given, ["force", "onProgress", "signal"]);
   const { force, onProgress, signal } = options as KvRestoreOptions;
   if (force !== undefined && typeof force !== "boolean") {

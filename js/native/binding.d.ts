@@ -11,6 +11,8 @@ export interface NativeOptions {
   encoding?: "cbor" | "v8" | undefined;
   /** Every bound by name. */
   limits: Record<string, number>;
+  /** The URL of a database on PostgreSQL. The path is ignored then. */
+  postgres?: string;
   /** A remote database. The path is ignored then. */
   remote?: NativeRemote;
 }

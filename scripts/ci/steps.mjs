@@ -13,6 +13,9 @@ import { findBinaries } from "../../__test__/kit/postgres/programs.mjs";
 /** Hang guard of a step that names none, in minutes. */
 const STEP_MINUTES_MAX = 8;
 
+/** Every feature but the addon, so that the tests need no Node. */
+const WITHOUT_NODE = ["--no-default-features", "--features", "postgres"];
+
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
 const NETWORK_SECONDS = 60;
@@ -60,7 +63,7 @@ export function steps(root) {
       ...["--", "-D", "warnings"],
     ]),
     rust("rust-test", rustTest(), { minutes: 12 }),
-    rust("rust-doc", ["cargo", "test", "--doc", "--no-default-features"]),
+    rust("rust-doc", ["cargo", "test", "--doc", ...WITHOUT_NODE]),
     rust("fuzz-build", ["npm", "run", "fuzz", "--", "--build-only"], { minutes: 12 }),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--seconds", `${FUZZ_SECONDS}`], {
       needs: ["fuzz-build"],
@@ -100,12 +103,10 @@ function rustComponents() {
     : ["rustup", "component", "add", "rustfmt", "clippy"];
 }
 
-/** Every feature but the addon, so that the tests need no Node. */
 function rustTest() {
-  const features = ["--no-default-features", "--features", "postgres"];
   return works("cargo", ["nextest", "--version"])
-    ? ["cargo", "nextest", "run", ...features]
-    : ["cargo", "test", "--all-targets", ...features];
+    ? ["cargo", "nextest", "run", ...WITHOUT_NODE]
+    : ["cargo", "test", "--all-targets", ...WITHOUT_NODE];
 }
 
 function works(command, args) {

@@ -41,6 +41,8 @@ pub struct NativeOptions {
     pub encoding: Option<String>,
     /// Every limit by name.
     pub limits: HashMap<String, f64>,
+    /// The URL of a database on PostgreSQL; `path` is then ignored.
+    pub postgres: Option<String>,
     /// The server of a remote database; `path` is then ignored.
     pub remote: Option<NativeRemote>,
 }
@@ -96,22 +98,20 @@ impl Handle {
             limits.set(name, *value as usize);
         }
         let busy = Duration::from_millis(options.busy_timeout_ms as u64);
-        let target = match (options.remote, options.path.as_str()) {
-            (Some(remote), _) => Target::Url {
+        let encoding = options.encoding.map(|name| match name.as_str() {
+            "v8" => model::Encoding::V8,
+            _ => model::Encoding::Cbor,
+        });
+        let readonly = options.readonly;
+        let target = match (options.remote, options.postgres, options.path.as_str()) {
+            (Some(remote), _, _) => Target::Url {
                 url: remote.url,
                 access_token: remote.access_token,
                 timeout: Duration::from_millis(remote.timeout_ms as u64),
             },
-            (None, ":memory:") => Target::Memory,
-            (None, path) => Target::File {
-                path: path.into(),
-                readonly: options.readonly,
-                busy,
-                encoding: options.encoding.map(|name| match name.as_str() {
-                    "v8" => model::Encoding::V8,
-                    _ => model::Encoding::Cbor,
-                }),
-            },
+            (None, Some(url), _) => Target::Postgres { url: url.into(), readonly, busy, encoding },
+            (None, None, ":memory:") => Target::Memory,
+            (None, None, path) => Target::File { path: path.into(), readonly, busy, encoding },
         };
         let opened = Opened::default();
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);

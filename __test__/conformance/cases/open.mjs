@@ -271,11 +271,12 @@ export default [
     },
   },
   {
-    name: "a postgres URL is refused by name",
+    name: "a postgres URL is a database on PostgreSQL, and another URL is refused by name",
     on: "file",
     denoDiffers: "to Deno it is a file path",
     async run(t) {
-      await t.rejects(() => t.openKv("postgres://localhost/x"), Error, "not supported yet");
+      await t.rejects(() => t.openKv("postgres://localhost"), TypeError, "names no database");
+      await t.rejects(() => t.openKv("mysql://localhost/x"), Error, "not supported yet");
     },
   },
   {

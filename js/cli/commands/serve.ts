@@ -3,6 +3,7 @@
 import { statSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { serve } from "../../api/serve.js";
+import { isPostgres } from "../../arguments/location.js";
 import type { ServeOptions } from "../../model/types.js";
 import { count, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
@@ -76,7 +77,8 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     log,
   };
   const missing = folder ? given.adminToken === undefined : given.accessToken === undefined;
-  if (missing) {
+  // serve() refuses PostgreSQL, without the password that is in its URL.
+  if (missing && !isPostgres(path)) {
     const [flag, variable] = folder
       ? ["--admin-token", "OPENKV_ADMIN_TOKEN"]
       : ["--access-token", "OPENKV_ACCESS_TOKEN"];
