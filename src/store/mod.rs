@@ -48,7 +48,7 @@ use parking_lot::Mutex;
 
 use crate::engine::{Engine, Maintenance, Reader, Refusal, Writer};
 use crate::metrics::Metrics;
-use crate::model::{AtomicWrite, Capabilities, Decision, Env, Error, Kind, Result};
+use crate::model::{AtomicWrite, Capabilities, Capability, Decision, Env, Error, Kind, Result};
 pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
@@ -111,7 +111,10 @@ impl Store {
         let make_reader: MakeReader =
             Arc::new(move || Ok(Box::new(readers.reader()?) as Box<dyn Reader>));
         if !readonly {
-            let (writer, make_reader) = (engine.writer()?, make_reader.clone());
+            let writer = engine.writer()?;
+            // A read behind a network would delay the next commit by a trip.
+            let reads_at_once = capabilities.has(Capability::SynchronousReads);
+            let make_reader = reads_at_once.then(|| make_reader.clone());
             threads.push(write::start(
                 writes.clone(),
                 (watches.clone(), feeds.clone(), metrics.clone(), health.clone()),

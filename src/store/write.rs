@@ -37,7 +37,7 @@ pub(super) fn start<W: Writer + 'static>(
     write_queue: Arc<WriteQueue>,
     (watches, feeds, metrics, health): (Arc<Watches>, Arc<Feeds>, Arc<Metrics>, Arc<Health>),
     writer: W,
-    make_reader: MakeReader,
+    make_reader: Option<MakeReader>,
 ) -> Result<JoinHandle<()>> {
     write_queue.waiting.lock().refusal = None;
     let mut writer_thread = WriterThread {
@@ -84,7 +84,8 @@ struct WriterThread<W> {
     metrics: Arc<Metrics>,
     health: Arc<Health>,
     writer: W,
-    make_reader: MakeReader,
+    /// `None` where the reader thread runs the reads of watches.
+    make_reader: Option<MakeReader>,
     /// For watches; opened on first use.
     reader: Option<Box<dyn Reader>>,
     /// The due times of timed work.
@@ -351,8 +352,11 @@ impl<W: Writer> WriterThread<W> {
         if looks.is_empty() {
             return;
         }
+        let Some(make_reader) = &self.make_reader else {
+            return self.watches.send_all(looks);
+        };
         if self.reader.is_none() {
-            match (self.make_reader)() {
+            match make_reader() {
                 Ok(reader) => self.reader = Some(reader),
                 Err(error) => {
                     // The reader thread has a reader; the next commit tries again.
