@@ -5,6 +5,7 @@
 
 mod bounds;
 mod cycles;
+mod seams;
 mod source;
 mod words;
 

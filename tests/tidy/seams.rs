@@ -1,0 +1,49 @@
+//! A module shows its own types: it exports nothing of another module, and no public function of the
+//! store takes work over the engine.
+
+use crate::source::sources;
+use crate::{module_of, root};
+
+/// Exports of another module, with their reasons.
+const REEXPORTS: [&str; 2] = [
+    // The argument and the result of `Writer::apply`; `commit` evaluates them.
+    "engine: pub use crate::commit::{Report, Work};",
+    // The entry of a KV Connect answer is the entry of a remote read.
+    "remote: pub use crate::connect::wire::Entry as Found;",
+];
+
+/// Types of the engine that a caller of the store never gets.
+const ENGINE_WORK: [&str; 4] = ["dyn Snapshot", "dyn Writer", "ReadJob", "WriterTask"];
+
+#[test]
+fn no_module_exports_another() {
+    let mut found = Vec::new();
+    for file in sources(&root().join("src")) {
+        let Some(module) = module_of(&file) else { continue };
+        let own = format!("pub use crate::{}::", module.name);
+        let exports = file
+            .text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with("pub use crate::") && !line.starts_with(&own));
+        found.extend(exports.map(|line| format!("{}: {line}", module.name)));
+    }
+    assert_eq!(found, REEXPORTS);
+}
+
+#[test]
+fn the_store_takes_no_work_over_the_engine() {
+    let (mut faults, mut signatures) = (Vec::new(), 0);
+    for file in sources(&root().join("src/store")) {
+        for rest in file.text.split("    pub fn ").skip(1) {
+            let signature = rest.split(" {\n").next().unwrap_or_default();
+            signatures += 1;
+            let leaks = ENGINE_WORK.iter().any(|name| signature.contains(name));
+            if leaks {
+                faults.push(format!("{}: {signature}", file.name));
+            }
+        }
+    }
+    assert_eq!(faults, Vec::<String>::new());
+    assert!(signatures > 30, "only {signatures} public functions are found");
+}
