@@ -9,6 +9,8 @@
 
 mod differential;
 #[cfg(all(feature = "postgres", unix))]
+mod plans;
+#[cfg(all(feature = "postgres", unix))]
 mod postgres;
 #[cfg(all(feature = "postgres", unix))]
 #[path = "../kit/postgres.rs"]
@@ -54,17 +56,23 @@ impl Drop for Named {
 
 #[test]
 fn a_file_agrees_with_memory_on_random_work() {
-    agree_on_random_work::<SqliteFile>();
+    agree_on_random_work::<SqliteFile>(seeds());
 }
 
 #[cfg(all(feature = "postgres", unix))]
 #[test]
 fn postgresql_agrees_with_memory_on_random_work() {
-    agree_on_random_work::<postgres::PostgresDatabase>();
+    agree_on_random_work::<postgres::PostgresDatabase>(seeds());
 }
 
-fn agree_on_random_work<P: Place>() {
-    for seed in seeds() {
+#[cfg(all(feature = "postgres", unix))]
+#[test]
+fn postgresql_uses_an_index_for_every_statement_without_statistics() {
+    agree_on_random_work::<plans::ExplainedDatabase>(1..2);
+}
+
+fn agree_on_random_work<P: Place>(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
         let _named = Named(seed);
         let mut rng = Rng::new(seed);
         let mut pair = EnginePair::<P>::new();

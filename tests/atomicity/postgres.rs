@@ -1,7 +1,7 @@
 //! A database on PostgreSQL as the place of a database, and SQL's view of its tables.
 
 use openkv::engine::postgres::{PostgresEngine, Server};
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
 use super::differential::Place;
 use super::postgres_server::fresh_url;
@@ -13,13 +13,19 @@ pub(crate) struct PostgresDatabase {
     url: String,
 }
 
+impl PostgresDatabase {
+    /// The database of a URL.
+    pub(crate) fn at(url: String) -> Self {
+        let (server, name) = Server::parse(&url).expect("a URL");
+        Self { server, name, url }
+    }
+}
+
 impl Place for PostgresDatabase {
     type Engine = PostgresEngine;
 
     fn new() -> Self {
-        let url = fresh_url();
-        let (server, name) = Server::parse(&url).expect("a URL");
-        Self { server, name, url }
+        Self::at(fresh_url())
     }
 
     fn open(&self) -> PostgresEngine {
@@ -27,18 +33,24 @@ impl Place for PostgresDatabase {
     }
 
     fn inspect(&self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
-            let url = self.url.split('?').next().expect("a URL");
-            let (client, connection) =
-                tokio_postgres::connect(url, NoTls).await.expect("connected");
-            tokio::spawn(connection);
+        on_server(&self.url, async |client| {
             for (rule, sql) in RULES {
                 let rows = client.query(sql, &[&self.name.as_bytes()]).await.expect(sql);
                 assert_eq!(rows.len(), 0, "{rule}: {rows:?}");
             }
         });
     }
+}
+
+/// Runs SQL on the server of a URL.
+pub(crate) fn on_server(url: &str, run: impl AsyncFnOnce(Client)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let url = url.split('?').next().expect("a URL");
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
+        tokio::spawn(connection);
+        run(client).await;
+    });
 }
 
 /// What must hold, and a query for rows that break it. `$1` is the name of the database.

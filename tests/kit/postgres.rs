@@ -20,9 +20,18 @@ pub(crate) fn fresh_url() -> String {
     format!("postgres://postgres@127.0.0.1:{port}/postgres?kv={unique}")
 }
 
+/// What the server has logged, for all of its users.
+#[allow(dead_code, reason = "not every test that includes this file reads the log")]
+pub(crate) fn log() -> String {
+    fs::read_to_string(folder().join("log")).expect("the log")
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/postgres")
+}
+
 fn shared_port() -> u16 {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = checkout.join("target/postgres");
+    let folder = folder();
     fs::create_dir_all(&folder).expect("a folder");
     let lock_file = |name| File::create(folder.join(name)).expect("a lock file");
     let users = lock_file("users");
@@ -31,7 +40,7 @@ fn shared_port() -> u16 {
     std::mem::forget(users);
     let starting = lock_file("starting");
     starting.lock().expect("a lock");
-    running_port(&folder).unwrap_or_else(|| start(checkout, folder))
+    running_port(&folder).unwrap_or_else(|| start(&folder))
 }
 
 fn running_port(folder: &Path) -> Option<u16> {
@@ -40,13 +49,13 @@ fn running_port(folder: &Path) -> Option<u16> {
 }
 
 #[expect(clippy::zombie_processes, reason = "the script outlives this process")]
-fn start(checkout: &Path, folder: PathBuf) -> u16 {
+fn start(folder: &Path) -> u16 {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("an address").port();
     drop(free);
     let log = folder.join("log");
-    let mut script = Command::new(checkout.join("tests/kit/postgres.sh"))
-        .arg(&folder)
+    let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kit/postgres.sh"))
+        .arg(folder)
         .arg(port.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -26,7 +26,7 @@ cd "$home"
 
 $as "$bin/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --data-checksums --no-sync >&2
 $as "$bin/postgres" -D data -c port="$port" -c listen_addresses=127.0.0.1 \
-  -c unix_socket_directories= -c fsync=off >&2 &
+  -c unix_socket_directories= -c fsync=off -c log_line_prefix='%d ' >&2 &
 server=$!
 until "$bin/pg_isready" -q -h 127.0.0.1 -p "$port"; do
   kill -0 $server
