@@ -1,0 +1,46 @@
+// Duty: a primary with a synchronous standby: one of them dies or hangs under load.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startPostgres } from "../kit/postgres.mjs";
+import { sleep } from "../kit/time.mjs";
+import { startLoad } from "./load.mjs";
+
+const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
+
+const COMMITS = 100;
+
+/** What was under way when the standby froze is answered by then. */
+const SETTLE_MS = 300;
+/** Many times as long as a commit takes. */
+const FROZEN_MS = 700;
+
+test("nothing is answered while the standby hangs", { skip }, async (t) => {
+  const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
+  t.after(() => server.close());
+  const url = server.url();
+  const load = await startLoad(url);
+  await load.progress(COMMITS);
+  server.standby.freeze();
+  await sleep(SETTLE_MS);
+  const before = load.acknowledged.size;
+  await sleep(FROZEN_MS);
+  assert.equal(load.acknowledged.size, before);
+  server.standby.thaw();
+  await load.progress(COMMITS);
+  await load.stop();
+  await load.check(url);
+});
+
+test("the standby takes over with all that was acknowledged when the primary dies", async (t) => {
+  const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
+  t.after(() => server.close());
+  const url = server.url({ kv: "shop", also: [server.standby] });
+  const load = await startLoad(url);
+  await load.progress(COMMITS);
+  server.kill();
+  await server.standby.promote();
+  await load.progress(COMMITS);
+  await load.stop();
+  await load.check(server.standby.url({ kv: "shop" }));
+});

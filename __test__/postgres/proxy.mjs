@@ -1,0 +1,140 @@
+// Duty: a way to a PostgreSQL server that reads the messages on it, and cuts it at a chosen one.
+//
+// A connection is cut by `watch(message)`, which sees every message before it goes on: `{ from:
+// "client", query }` for a statement that is executed, and `{ from: "server", type, tag, status }`. It
+// answers "drop" to cut the connection without the message, and "late" to cut only the client, and to
+// keep the message and all that follow until `release()`.
+
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+
+const HOST = "127.0.0.1";
+const HEADER_BYTES = 5;
+
+/** Starts a way to `server`. Its `port` stands in for that of the server. */
+export async function startProxy(server) {
+  const proxy = new Proxy(server);
+  await proxy.start();
+  return proxy;
+}
+
+class Proxy {
+  port;
+  watch = () => undefined;
+  #listener;
+  #target;
+  #pairs = new Set();
+
+  constructor({ port }) {
+    this.#target = port;
+    this.#listener = createServer((near) => this.#join(near));
+  }
+
+  async start() {
+    this.#listener.listen(0, HOST);
+    await once(this.#listener, "listening");
+    this.port = this.#listener.address().port;
+  }
+
+  /** Lets go what is held. */
+  release() {
+    for (const pair of this.#pairs) pair.release();
+  }
+
+  async close() {
+    for (const pair of this.#pairs) pair.cut();
+    this.#listener.close();
+    await once(this.#listener, "close");
+  }
+
+  #join(near) {
+    const pair = new Pair(near, connect(this.#target, HOST), (message) => this.watch(message));
+    this.#pairs.add(pair);
+  }
+}
+
+/** One connection, from the client to us and from us to the server. */
+class Pair {
+  #near;
+  #far;
+  #statements = new Map();
+  #held = [];
+  #isHolding = false;
+
+  constructor(near, far, watch) {
+    this.#near = near;
+    this.#far = far;
+    for (const socket of [near, far]) {
+      socket.setNoDelay(true);
+      socket.on("error", () => {});
+      socket.on("close", () => this.cut());
+    }
+    const pass = (to, message, bytes) => this.#pass(to, watch(message), bytes);
+    // The first message of a client has no type.
+    const fromClient = splitter(0, (type, bytes) => {
+      for (const message of this.#requests(type, bytes)) return pass(far, message, bytes);
+      this.#pass(far, undefined, bytes);
+    });
+    const fromServer = splitter(1, (type, bytes) => pass(near, answer(type, bytes), bytes));
+    near.on("data", fromClient);
+    far.on("data", fromServer);
+  }
+
+  cut() {
+    this.#near.destroy();
+    this.#far.destroy();
+  }
+
+  release() {
+    this.#isHolding = false;
+    for (const [to, bytes] of this.#held.splice(0)) to.write(bytes);
+  }
+
+  #pass(to, verdict, bytes) {
+    if (verdict === "drop") return this.cut();
+    if (verdict === "late") {
+      this.#isHolding = true;
+      this.#near.removeAllListeners("close").destroy();
+    }
+    if (this.#isHolding) this.#held.push([to, bytes]);
+    else to.write(bytes);
+  }
+
+  /** What a message of a client executes. */
+  *#requests(type, bytes) {
+    const texts = bytes.subarray(HEADER_BYTES).toString("latin1").split("\0");
+    if (type === "P") this.#statements.set(texts[0], texts[1]);
+    if (type === "B") yield { from: "client", query: this.#statements.get(texts[1]) };
+    if (type === "Q") yield { from: "client", query: texts[0] };
+  }
+}
+
+function answer(type, bytes) {
+  const text = bytes.subarray(HEADER_BYTES).toString("latin1");
+  return {
+    from: "server",
+    type,
+    /** What a statement did: "COMMIT", "UPDATE 1". */
+    tag: type === "C" ? text.slice(0, -1) : undefined,
+    /** Whether a transaction is open: "I", "T", or "E" for one that has failed. */
+    status: type === "Z" ? text : undefined,
+  };
+}
+
+/** Calls `take(type, bytes)` for each whole message of a stream. */
+function splitter(typed, take) {
+  let rest = Buffer.alloc(0);
+  let typeBytes = typed;
+  return (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    for (;;) {
+      if (rest.length < typeBytes + 4) return;
+      const length = typeBytes + rest.readUInt32BE(typeBytes);
+      if (rest.length < length) return;
+      const type = typeBytes === 1 ? String.fromCharCode(rest[0]) : "";
+      take(type, rest.subarray(0, length));
+      rest = rest.subarray(length);
+      typeBytes = 1;
+    }
+  };
+}
