@@ -169,7 +169,7 @@ describe("without a path", () => {
   test("OPENKV_URL is refused with the words for a path", async () => {
     const root = freshPath();
     mkdirSync(root);
-    await assert.rejects(runIn(root, { OPENKV_URL: "postgres://host" }), /not supported yet/);
+    await assert.rejects(runIn(root, { OPENKV_URL: "ftp://host/x" }), /not supported yet/);
     const remote = runIn(root, { OPENKV_URL: "https://example.com", OPENKV_ACCESS_TOKEN: "" });
     await assert.rejects(remote, /asks for an access token/);
   });
