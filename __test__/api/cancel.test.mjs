@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEveryKind } from "./databases.mjs";
+import { onEachAndServed } from "./databases.mjs";
 
 const PREFIX = { prefix: ["numbers"] };
 const ENTRIES = 16;
@@ -35,7 +35,7 @@ async function moved(kv, name, { count }) {
   }
 }
 
-onEveryKind("calls that are aborted", (fresh) => {
+onEachAndServed("calls that are aborted", (fresh) => {
   async function filled() {
     const kv = await fresh({ limits: "wide" });
     const numbers = Array(60_000).fill(7);

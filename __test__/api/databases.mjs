@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { describe } from "node:test";
 import { newFolder } from "../kit/folder.mjs";
+import { sharedPostgres } from "../kit/postgres.mjs";
 import { open, startServer } from "../kit/server.mjs";
 
 export { open };
@@ -34,10 +35,22 @@ export function onServed(name, suite) {
   describe(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
 }
 
-/** On each, and behind a URL: the same assertions, only the opener differs. */
-export function onEveryKind(name, suite) {
+/** The same on PostgreSQL. */
+export function onPostgres(name, suite) {
+  const fresh = async (options) => open((await sharedPostgres()).url(), options);
+  describe(`${name}, on PostgreSQL`, () => suite(fresh, { onPostgres: true }));
+}
+
+/** On each and behind a URL, for suites with calls that PostgreSQL does not offer. */
+export function onEachAndServed(name, suite) {
   onEach(name, suite);
   onServed(name, suite);
+}
+
+/** On each, behind a URL and on PostgreSQL: the same assertions, only the opener differs. */
+export function onEveryKind(name, suite) {
+  onEachAndServed(name, suite);
+  onPostgres(name, suite);
 }
 
 async function served(options) {

@@ -8,7 +8,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import nodeTimers from "node:timers";
 import { mock, test } from "node:test";
-import { all, onEveryKind, spendTurn } from "./databases.mjs";
+import { all, onEachAndServed, spendTurn } from "./databases.mjs";
 
 /** Beyond the turn's budget: reads of such a number need several turns. */
 const READS = 3000;
@@ -34,7 +34,7 @@ async function withoutTime(body) {
 const skip = globalThis.Deno ? "Deno's node:test has no mock timers" : false;
 const realSetImmediate = createRequire(import.meta.url)("node:timers").setImmediate;
 
-onEveryKind("fake timers", (fresh) => {
+onEachAndServed("fake timers", (fresh) => {
   test("reads, more of them than fit a turn", { timeout: 20_000, skip }, async () => {
     const kv = await fresh();
     await kv.set(["a"], 1);

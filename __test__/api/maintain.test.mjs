@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { test } from "node:test";
-import { freshPath, onEveryKind, open } from "./databases.mjs";
+import { freshPath, onEachAndServed, open } from "./databases.mjs";
 
-onEveryKind("looking after a database", (fresh) => {
+onEachAndServed("looking after a database", (fresh) => {
   test("stats counts entries when asked", async () => {
     const kv = await fresh();
     await kv.set(["a"], 1);

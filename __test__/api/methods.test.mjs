@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { all, onEveryKind } from "./databases.mjs";
+import { all, onEachAndServed } from "./databases.mjs";
 import { declaredMethods } from "./methods/declared.mjs";
 import { CLOSED } from "./methods/expected.mjs";
 import files from "./methods/files.mjs";
@@ -35,7 +35,7 @@ test("every row has refusals of each kind, or says why not", () => {
   }
 });
 
-onEveryKind("what every method refuses", (fresh) => {
+onEachAndServed("what every method refuses", (fresh) => {
   for (const [method, row] of Object.entries(rows)) {
     const refusals = KINDS.slice(1).flatMap((kind) => (Array.isArray(row[kind]) ? row[kind] : []));
     if (refusals.length > 0) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEveryKind, open } from "./databases.mjs";
+import { onEachAndServed, open } from "./databases.mjs";
 import { parse } from "./exposition.mjs";
 
 /** A workload whose every count is known. */
@@ -27,7 +27,7 @@ async function work(kv) {
   await kv.enqueue("deno's", { delay: 60_000 });
 }
 
-onEveryKind("metrics", (fresh) => {
+onEachAndServed("metrics", (fresh) => {
   test("count exactly what was done", async () => {
     const kv = await fresh();
     await work(kv);

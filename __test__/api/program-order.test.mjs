@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { all, onEveryKind, spendTurn } from "./databases.mjs";
+import { all, onEachAndServed, spendTurn } from "./databases.mjs";
 import { seeded } from "../property/random.mjs";
 
 /** Entries of a deletion that needs several commits. */
@@ -12,7 +12,7 @@ const MANY = 5000;
 /** Random calls of one run. */
 const CALLS = 400;
 
-onEveryKind("program order", (fresh, { elsewhere } = {}) => {
+onEachAndServed("program order", (fresh, { elsewhere } = {}) => {
   test("every kind of read sees writes that were not awaited", async () => {
     const kv = await fresh();
     const key = ["k", 1];

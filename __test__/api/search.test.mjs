@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { freshPath, onEveryKind, open } from "./databases.mjs";
+import { freshPath, onEachAndServed, open } from "./databases.mjs";
 
 const names = ({ entries }) => entries.map(({ key }) => key.at(-1));
 const sorted = (result) => names(result).sort();
@@ -20,7 +20,7 @@ async function withBikes(fresh) {
   return kv;
 }
 
-onEveryKind("search", (fresh) => {
+onEachAndServed("search", (fresh) => {
   test("queries find what they say", async () => {
     const kv = await withBikes(fresh);
     for (const [query, expected] of [

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { all, freshPath, onEveryKind, open } from "./databases.mjs";
+import { all, freshPath, onEachAndServed, open } from "./databases.mjs";
 import { declaredMethods } from "./methods/declared.mjs";
 
 /** Each method as (kv, options) with what it needs, its options given last. */
@@ -92,7 +92,7 @@ async function filled(fresh) {
   return kv;
 }
 
-onEveryKind("signals", (fresh) => {
+onEachAndServed("signals", (fresh) => {
   const reason = new Error("given up");
 
   test("aborted before: each call rejects with the reason, and nothing is done", async () => {

@@ -14,6 +14,7 @@ import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { postgresForAll } from "../kit/postgres.mjs";
 import { bun, deno } from "./binaries.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -68,6 +69,7 @@ for (const name of chosen) {
     process.exit(1);
   }
 }
+const server = await postgresForAll();
 const closing = [];
 let failed = false;
 for (const name of chosen) {
@@ -94,6 +96,7 @@ function run(command, script) {
       timeout: RUN_MS_MAX,
       env: {
         ...process.env,
+        ...server,
         DENO_DIR: join(tmpdir(), "openkv-test-deno"),
         DENO_NO_UPDATE_CHECK: "1",
         NO_COLOR: "1",
