@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::Shared;
 use super::errors::failure;
 use super::session::Value;
-use crate::model::{Error, Needs, Range, Result, Walk};
+use crate::model::{Error, Needs, POSTGRES_PAGE_ROWS_MAX, Range, Result, Walk};
 
 /// Points and spans of one snapshot. The first columns are those of a page, so that
 /// [`super::pages::seen`] reads both. A row without a key carries only the version.
@@ -67,6 +67,18 @@ impl Span {
     }
 }
 
+/// The place of a point, which is in no span.
+const NO_SPAN: i64 = -1;
+
+/// Whether one statement may fetch all of it: its rows are in memory together.
+pub(super) fn fits(needs: &Needs<'_>) -> bool {
+    let rows = needs.ranges.iter().map(|range| match range {
+        Range::Point(_) => 0,
+        Range::Span { limit, .. } => i64::try_from(*limit).unwrap_or(i64::MAX),
+    });
+    rows.fold(0, i64::saturating_add) <= POSTGRES_PAGE_ROWS_MAX
+}
+
 /// Ranges as columns: starts, ends, limits, places.
 #[derive(Default)]
 struct Columns<'r>(Vec<&'r [u8]>, Vec<&'r [u8]>, Vec<i64>, Vec<i64>);
@@ -78,13 +90,13 @@ impl Prefetched {
         let mut columns = [Columns::default(), Columns::default()];
         let mut spans = Vec::new();
         for key in needs.keys {
-            key_places.push(-1);
+            key_places.push(NO_SPAN);
             keys.push(key.as_bytes());
         }
         for range in needs.ranges {
             match range {
                 Range::Point(key) => {
-                    key_places.push(-1);
+                    key_places.push(NO_SPAN);
                     keys.push(key.as_bytes());
                 }
                 Range::Span { limit: 0, .. } => {}

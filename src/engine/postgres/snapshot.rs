@@ -10,7 +10,7 @@ use super::Shared;
 use super::feed::FeedReader;
 use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
-use super::prefetch::Prefetched;
+use super::prefetch::{Prefetched, fits};
 use super::queues::QueueReader;
 use super::session::Value;
 use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot};
@@ -115,7 +115,7 @@ impl PostgresSnapshot {
 
 impl Snapshot for PostgresSnapshot {
     fn prefetch(&mut self, needs: Needs<'_>) -> Result<()> {
-        if self.open.is_none() {
+        if self.open.is_none() && fits(&needs) {
             self.prefetched = Some(Prefetched::fetch(&self.shared, self.now_ms, needs)?);
         }
         Ok(())
