@@ -26,12 +26,16 @@ AS u(k, v, encoding, version, expires_ms) \
 ON CONFLICT (db, k) DO UPDATE SET v = excluded.v, encoding = excluded.encoding, \
 version = excluded.version, expires_ms = excluded.expires_ms";
 
+/// The rows are found by the subquery, one look-up in the index for each key, and changed by their
+/// place. As a join the planner may read all entries of the database, if it has no statistics.
 const DELETE: &str = "\
-DELETE FROM openkv.entries AS e USING unnest($2::bytea[]) AS u(k) WHERE e.db = $1 AND e.k = u.k";
+DELETE FROM openkv.entries AS e USING unnest($2::bytea[]) AS u(k) CROSS JOIN LATERAL (\
+SELECT ctid FROM openkv.entries WHERE db = $1 AND k = u.k LIMIT 1) AS f WHERE e.ctid = f.ctid";
 
 const SET_EXPIRY: &str = "\
 UPDATE openkv.entries AS e SET expires_ms = u.expires_ms \
-FROM unnest($2::bytea[], $3::int8[]) AS u(k, expires_ms) WHERE e.db = $1 AND e.k = u.k";
+FROM unnest($2::bytea[], $3::int8[]) AS u(k, expires_ms) CROSS JOIN LATERAL (\
+SELECT ctid FROM openkv.entries WHERE db = $1 AND k = u.k LIMIT 1) AS f WHERE e.ctid = f.ctid";
 
 /// A table of its own, so that entries that never expire are in no second index.
 const SET_EXPIRIES: &str = "\
@@ -40,13 +44,16 @@ FROM unnest($2::bytea[], $3::int8[]) AS u(k, at_ms) \
 ON CONFLICT (db, k) DO UPDATE SET at_ms = excluded.at_ms";
 
 const CLEAR_EXPIRIES: &str = "\
-DELETE FROM openkv.expiries AS x USING unnest($2::bytea[]) AS u(k) WHERE x.db = $1 AND x.k = u.k";
+DELETE FROM openkv.expiries AS x USING unnest($2::bytea[]) AS u(k) CROSS JOIN LATERAL (\
+SELECT ctid FROM openkv.expiries WHERE db = $1 AND k = u.k LIMIT 1) AS f WHERE x.ctid = f.ctid";
 
 const SWEEP: &str = "\
-WITH due AS (SELECT k FROM openkv.expiries WHERE db = $1 AND at_ms <= $2 \
-ORDER BY at_ms, k LIMIT $3), \
-gone AS (DELETE FROM openkv.expiries AS x USING due WHERE x.db = $1 AND x.k = due.k) \
-DELETE FROM openkv.entries AS e USING due WHERE e.db = $1 AND e.k = due.k RETURNING e.k";
+WITH due AS MATERIALIZED (SELECT ctid AS place, k FROM openkv.expiries \
+WHERE db = $1 AND at_ms <= $2 ORDER BY at_ms, k LIMIT $3), \
+gone AS (DELETE FROM openkv.expiries AS x USING due WHERE x.ctid = due.place) \
+DELETE FROM openkv.entries AS e USING due CROSS JOIN LATERAL (\
+SELECT ctid FROM openkv.entries WHERE db = $1 AND k = due.k LIMIT 1) AS f \
+WHERE e.ctid = f.ctid RETURNING e.k";
 
 /// What is known of an entry before the batch.
 enum Fetched {

@@ -9,16 +9,19 @@ use crate::model::{DeadLetterChange, Message, Reason, Result};
 
 const RENEW: &str = "\
 UPDATE openkv.messages AS m SET lock_end_ms = u.end_ms, in_grace = false \
-FROM unnest($2::int8[], $3::int8[]) AS u(id, end_ms) WHERE m.db = $1 AND m.id = u.id";
+FROM unnest($2::int8[], $3::int8[]) AS u(id, end_ms) CROSS JOIN LATERAL (SELECT ctid FROM openkv.messages \
+WHERE db = $1 AND id = u.id LIMIT 1) AS f WHERE m.ctid = f.ctid";
 
 const PUT_BACK: &str = "\
 UPDATE openkv.messages AS m SET locked = false, lock = 0, lock_end_ms = 0, \
 attempts = m.attempts - 1, first_ms = CASE WHEN m.attempts = 1 THEN NULL ELSE m.first_ms END \
-FROM unnest($2::int8[]) AS u(id) WHERE m.db = $1 AND m.id = u.id";
+FROM unnest($2::int8[]) AS u(id) CROSS JOIN LATERAL (SELECT ctid FROM openkv.messages \
+WHERE db = $1 AND id = u.id LIMIT 1) AS f WHERE m.ctid = f.ctid";
 
 const RETRY: &str = "\
 UPDATE openkv.messages AS m SET locked = false, lock = 0, lock_end_ms = 0, due_ms = u.due_ms \
-FROM unnest($2::int8[], $3::int8[]) AS u(id, due_ms) WHERE m.db = $1 AND m.id = u.id";
+FROM unnest($2::int8[], $3::int8[]) AS u(id, due_ms) CROSS JOIN LATERAL (SELECT ctid FROM openkv.messages \
+WHERE db = $1 AND id = u.id LIMIT 1) AS f WHERE m.ctid = f.ctid";
 
 /// A dead letter keeps all fields of its message, so that it can be requeued.
 const DIE: &str = "\
@@ -31,7 +34,8 @@ FROM unnest($3::int8[], $4::bytea[], $5::bytea[]) AS u(id, error_name, error_mes
 CROSS JOIN LATERAL (SELECT * FROM openkv.messages WHERE db = $1 AND id = u.id LIMIT 1) AS m";
 
 const DELETE: &str = "\
-DELETE FROM openkv.messages AS m USING unnest($2::int8[]) AS u(id) WHERE m.db = $1 AND m.id = u.id";
+DELETE FROM openkv.messages AS m USING unnest($2::int8[]) AS u(id) CROSS JOIN LATERAL (SELECT ctid FROM openkv.messages \
+WHERE db = $1 AND id = u.id LIMIT 1) AS f WHERE m.ctid = f.ctid";
 
 const ENQUEUE: &str = "\
 INSERT INTO openkv.messages (db, id, queue, priority, due_ms, enqueued_ms, dedup, \
@@ -54,9 +58,9 @@ const DELETE_DEAD: &str =
     "DELETE FROM openkv.dead WHERE db = $1 AND id = $2 AND queue = $3 RETURNING 1";
 
 const PURGE_DEAD: &str = "\
-WITH old AS MATERIALIZED (SELECT id FROM openkv.dead WHERE db = $1 AND queue = $2 AND died_ms < $3 \
-ORDER BY died_ms, id LIMIT $4) \
-DELETE FROM openkv.dead AS d USING old WHERE d.db = $1 AND d.id = old.id RETURNING 1";
+WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.dead \
+WHERE db = $1 AND queue = $2 AND died_ms < $3 ORDER BY died_ms, id LIMIT $4) \
+DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING 1";
 
 /// The changes of a batch, in the order of the fields.
 #[derive(Default)]

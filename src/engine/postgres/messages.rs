@@ -51,19 +51,19 @@ const SAME_KEY: &str = "SELECT id FROM openkv.messages WHERE db = $1 AND queue =
 
 /// One priority after the other, so that messages that are not due yet are not visited.
 const CLAIM: &str = "\
-WITH due AS MATERIALIZED (SELECT m.id FROM generate_series($7::int4, 0, -1) AS p(priority) \
-CROSS JOIN LATERAL (SELECT id, due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
+WITH due AS MATERIALIZED (SELECT m.place FROM generate_series($7::int4, 0, -1) AS p(priority) \
+CROSS JOIN LATERAL (SELECT ctid AS place, id, due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
 AND NOT locked AND priority = p.priority::int2 AND due_ms <= $3 ORDER BY due_ms, id LIMIT $4) AS m \
 ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $4) \
 UPDATE openkv.messages AS m SET locked = true, lock = $5, lock_end_ms = $6, in_grace = false, \
 attempts = attempts + 1, first_ms = coalesce(first_ms, $3), last_ms = $3 \
-FROM due WHERE m.db = $1 AND m.id = due.id \
+FROM due WHERE m.ctid = due.place \
 RETURNING m.id, m.attempts, m.enqueued_ms, m.v, m.priority, m.due_ms";
 
 const PURGE: &str = "\
-WITH old AS MATERIALIZED (SELECT id FROM openkv.dead WHERE db = $1 AND purge_ms <= $2 \
+WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.dead WHERE db + 0 = $1 AND purge_ms <= $2 \
 ORDER BY purge_ms LIMIT $3) \
-DELETE FROM openkv.dead AS d USING old WHERE d.db = $1 AND d.id = old.id RETURNING 1";
+DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING 1";
 
 /// The messages and queues that a batch names.
 #[derive(Default)]

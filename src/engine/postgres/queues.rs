@@ -7,7 +7,9 @@ use super::link::Link;
 use crate::model::{DeadLetter, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, QueueStats, Reason, Result};
 
 /// The earliest end of a dead letter's retention.
-pub(super) const EARLIEST_PURGE: &str = "SELECT min(purge_ms) FROM openkv.dead WHERE db = $1";
+pub(super) const EARLIEST_PURGE: &str = "\
+SELECT purge_ms FROM openkv.dead WHERE db + 0 = $1 AND purge_ms IS NOT NULL \
+ORDER BY purge_ms LIMIT 1";
 
 /// The earliest time of each priority, and the earliest end of a lock.
 const NEXT: &str = "\
@@ -50,7 +52,11 @@ macro_rules! letters_where {
 
 const LETTERS: &str = letters_where!("(died_ms, id) > ($4, $5) ORDER BY died_ms, id LIMIT $6");
 
-const LETTER: &str = letters_where!("id = $4");
+/// The inner query makes the planner look up the number, and not the retention.
+const LETTER: &str = "\
+SELECT id, v, attempts, enqueued_ms, first_ms, last_ms, died_ms, error_name, error_message \
+FROM (SELECT * FROM openkv.dead WHERE db = $1 AND id = $4 OFFSET 0) AS d \
+WHERE queue = $2 AND (purge_ms IS NULL OR purge_ms > $3)";
 
 pub(super) fn next_message_ms(shared: &Shared, queue: &str) -> Result<Option<i64>> {
     let top = i32::from(PRIORITY_MAX);

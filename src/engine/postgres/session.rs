@@ -24,7 +24,7 @@ use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Kind, Result};
 /// cancellation of a wait for a standby reports a commit that no standby has.
 const SETTINGS: &str = "SET statement_timeout = 0; \
     SET enable_seqscan = off; \
-    SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; \
+    SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET enable_material = off; \
     SET plan_cache_mode = force_generic_plan; SET client_min_messages = warning; SET jit = off";
 
 /// The SQLSTATE of the warning that a commit's wait for the standby was cancelled.

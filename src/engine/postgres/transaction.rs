@@ -33,8 +33,8 @@ const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
 const LOG: &str =
     "INSERT INTO openkv.log (db, version, epoch, batch, at_ms) VALUES ($1, $2, $3, $4, $5)";
 const TRIM_LOG: &str = "\
-DELETE FROM openkv.log AS l USING (SELECT version FROM openkv.log WHERE db = $1 \
-ORDER BY version LIMIT $2) AS old WHERE l.db = $1 AND l.version = old.version AND l.at_ms < $3";
+DELETE FROM openkv.log AS l USING (SELECT ctid AS place FROM openkv.log WHERE db = $1 \
+ORDER BY version LIMIT $2) AS old WHERE l.ctid = old.place AND l.at_ms < $3";
 const LOGGED: &str = "SELECT 1 FROM openkv.log WHERE db = $1 AND version = $2 AND batch = $3";
 
 /// What a transaction is for.

@@ -16,7 +16,8 @@ use crate::model::{
 /// Pause between two attempts to find out what became of a batch.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(50);
 
-const EARLIEST_EXPIRY: &str = "SELECT min(at_ms) FROM openkv.expiries WHERE db = $1";
+const EARLIEST_EXPIRY: &str =
+    "SELECT at_ms FROM openkv.expiries WHERE db = $1 ORDER BY at_ms LIMIT 1";
 
 /// Writes to a database.
 pub struct PostgresWriter {
