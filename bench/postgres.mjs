@@ -1,0 +1,150 @@
+// Measures databases on PostgreSQL against pgbench on the same server: a primary and a synchronous
+// standby, fsync on, all on this machine.
+//
+//   node bench/postgres.mjs [--rounds 5] [--seconds 3]
+//
+// Each round runs every measurement once, so that other load of the machine affects all of them.
+// Prints the medians and their ratios. "naive" is a transaction for each operation: BEGIN, SELECT …
+// FOR UPDATE, UPDATE, COMMIT, by 64 connections on one row. Measures the addon that is built: run
+// `npm run build:addon -- --profile release` before.
+
+import { fork, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { findBinaries } from "../__test__/kit/postgres/programs.mjs";
+import { startPostgres } from "../__test__/kit/postgres.mjs";
+import { median, quantile } from "./measure.mjs";
+
+const LOAD = fileURLToPath(new URL("./postgres/load.mjs", import.meta.url));
+/** Rows that pgbench's reads and writes choose from, and keys of openkv's. */
+const ROWS = 10_000;
+const VALUE_BYTES = 100;
+const MS_PER_SECOND = 1000;
+const US_PER_MS = 1000;
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "5" },
+    seconds: { type: "string", default: "3" },
+  },
+});
+const seconds = Number(options.seconds);
+const rounds = Number(options.rounds);
+
+const SCRIPTS = {
+  naive: `BEGIN;
+SELECT n FROM bench_counter WHERE id = 1 FOR UPDATE;
+UPDATE bench_counter SET n = n + 1 WHERE id = 1;
+COMMIT;
+`,
+  upsert: `\\set k random(1, ${ROWS})
+INSERT INTO bench_rows VALUES (:k, repeat('x', ${VALUE_BYTES})::bytea)
+  ON CONFLICT (k) DO UPDATE SET v = excluded.v;
+`,
+  select: `\\set k random(1, ${ROWS})
+SELECT v FROM bench_rows WHERE k = :k;
+`,
+};
+
+const TABLES = `
+CREATE TABLE bench_counter (id int PRIMARY KEY, n bigint NOT NULL);
+INSERT INTO bench_counter VALUES (1, 0);
+CREATE TABLE bench_rows (k int PRIMARY KEY, v bytea NOT NULL);
+INSERT INTO bench_rows SELECT k, repeat('x', ${VALUE_BYTES})::bytea
+  FROM generate_series(1, ${ROWS}) AS k;
+ANALYZE;
+`;
+
+const folder = mkdtempSync(join(tmpdir(), "openkv-bench-postgres-"));
+const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
+try {
+  await server.sql(TABLES);
+  for (const [name, text] of Object.entries(SCRIPTS)) writeFileSync(join(folder, name), text);
+  report(await measureAll());
+} finally {
+  server.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Operations a second of pgbench, and the median time of one, in ms. */
+function pgbench(script, clients) {
+  const threads = Math.min(clients, availableParallelism());
+  const target = ["-h", "127.0.0.1", "-p", `${server.port}`, "-U", "postgres", "postgres"];
+  const load = ["-c", `${clients}`, "-j", `${threads}`, "-T", `${seconds}`, "-l"];
+  const args = ["-n", "-M", "prepared", "-f", join(folder, script), ...load, ...target];
+  const logs = mkdtempSync(join(folder, "log-"));
+  const { status, stdout, stderr } = spawnSync(join(findBinaries(), "pgbench"), args, {
+    cwd: logs,
+    encoding: "utf8",
+  });
+  const perSecond = Number(/tps = ([\d.]+)/.exec(stdout)?.[1]);
+  if (status !== 0 || !(perSecond > 0)) throw new Error(`pgbench: ${stdout}${stderr}`);
+  const lines = readdirSync(logs).flatMap((name) =>
+    readFileSync(join(logs, name), "utf8").trimEnd().split("\n"),
+  );
+  // Client, transaction, time in µs, …
+  const times = lines.map((line) => Number(line.split(" ")[2]) / US_PER_MS);
+  return { perSecond, p50Ms: quantile(times, 0.5) };
+}
+
+/** Operations a second of openkv in some processes, and the median time of one, in ms. */
+async function openkv(what, { processes, inFlight }) {
+  const url = server.url();
+  const job = JSON.stringify({ url, what, inFlight, seconds, keys: ROWS, bytes: VALUE_BYTES });
+  const results = await Promise.all(
+    Array.from({ length: processes }, () => {
+      const child = fork(LOAD, [job]);
+      return new Promise((resolve, reject) => {
+        child.once("message", resolve);
+        child.once("exit", (code) => reject(new Error(`a process ended with ${code}`)));
+      });
+    }),
+  );
+  const count = results.reduce((sum, result) => sum + result.count, 0);
+  const elapsedMs = Math.max(...results.map((result) => result.elapsedMs));
+  const p50Ms = median(results.map((result) => result.p50Ms));
+  return { perSecond: (count * MS_PER_SECOND) / elapsedMs, p50Ms };
+}
+
+async function measureAll() {
+  const measurements = {
+    naive: () => pgbench("naive", 64),
+    "upsert, 1 client": () => pgbench("upsert", 1),
+    "select, 1 client": () => pgbench("select", 1),
+    "select, 32 clients": () => pgbench("select", 32),
+    "sums of one key, 4 × 16": () => openkv("sum", { processes: 4, inFlight: 16 }),
+    "sums of one key, 4 × 500": () => openkv("sum", { processes: 4, inFlight: 500 }),
+    "single sets": () => openkv("set", { processes: 1, inFlight: 1 }),
+    "gets, 1 in flight": () => openkv("get", { processes: 1, inFlight: 1 }),
+    "gets, 500 in flight": () => openkv("get", { processes: 1, inFlight: 500 }),
+  };
+  const results = Object.fromEntries(Object.keys(measurements).map((name) => [name, []]));
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, measure] of Object.entries(measurements)) results[name].push(await measure());
+  }
+  return results;
+}
+
+function report(results) {
+  const middle = (name, field) => median(results[name].map((result) => result[field]));
+  for (const name of Object.keys(results)) {
+    const perSecond = Math.round(middle(name, "perSecond"));
+    console.log(`${name.padEnd(26)} ${perSecond}/s, p50 ${middle(name, "p50Ms").toFixed(3)} ms`);
+  }
+  const rates = [
+    ["sums of one key, 4 × 16", "naive"],
+    ["sums of one key, 4 × 500", "naive"],
+    ["gets, 1 in flight", "select, 1 client"],
+    ["gets, 500 in flight", "select, 32 clients"],
+  ];
+  console.log();
+  for (const [ours, theirs] of rates) {
+    const ratio = middle(ours, "perSecond") / middle(theirs, "perSecond");
+    console.log(`${ours} / ${theirs}: ${ratio.toFixed(2)} of the rate`);
+  }
+  const ratio = middle("single sets", "p50Ms") / middle("upsert, 1 client", "p50Ms");
+  console.log(`single sets / upsert, 1 client: ${ratio.toFixed(2)} of the p50`);
+}
