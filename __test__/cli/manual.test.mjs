@@ -49,9 +49,8 @@ test("the page, every --help and the command have the same exit codes", async ()
   assert.equal((await openkv("-d", db, "get", "nothing")).code, 1);
   assert.equal((await openkv("-d", db, "get")).code, 2);
   const child = start(["-d", db, "import", "-"]);
-  child.stdin.write("\n");
-  // It listens for the signal once it reads its input.
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  // It listens for the signal once it reads its input, and no pipe holds so much that is not read.
+  await new Promise((resolve) => child.stdin.write("\n".repeat(1 << 20), resolve));
   assert.equal(await ended(child, "SIGINT"), 130);
 });
 
