@@ -96,10 +96,11 @@ pub(super) struct Unknown {
 }
 
 impl OpenTransaction {
-    /// Locks the database. The inner error leaves the connection as it was found.
+    /// Locks the database's row and fetches what the purpose names.
     ///
     /// # Errors
-    /// The connection is lost: nothing was done.
+    /// The error, and whether the connection is lost. Nothing was done in either case, so the caller
+    /// may begin again on another connection.
     pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
         let Purpose { db, durable, now_ms, deadline, needs, settlements, renewals, claims } = of;
         let since = Instant::now();
@@ -165,7 +166,7 @@ impl OpenTransaction {
     /// log.
     ///
     /// # Errors
-    /// Nothing was done.
+    /// Nothing was done; except `OutcomeUnknown`, when somebody has cancelled the wait for the standby.
     pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
         let Self { link, db, row, mut entries, mut messages, feed, next, .. } = self;
         let uuid = entries.uuid();
