@@ -3,7 +3,8 @@
 // A connection is cut by `watch(message)`, which sees every message before it goes on: `{ from:
 // "client", query }` for a statement that is executed, and `{ from: "server", type, tag, status }`. It
 // answers "drop" to cut the connection without the message, and "late" to cut only the client, and to
-// keep the message and all that follow until `release()`.
+// keep the message and all that follow until `release()`. With `delayMs`, each message takes that long
+// in either direction, as if the server were far.
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -21,6 +22,7 @@ export async function startProxy(server) {
 class Proxy {
   port;
   watch = () => undefined;
+  delayMs = 0;
   #listener;
   #target;
   #pairs = new Set();
@@ -48,7 +50,7 @@ class Proxy {
   }
 
   #join(near) {
-    const pair = new Pair(near, connect(this.#target, HOST), (message) => this.watch(message));
+    const pair = new Pair(near, connect(this.#target, HOST), this);
     this.#pairs.add(pair);
   }
 }
@@ -57,19 +59,21 @@ class Proxy {
 class Pair {
   #near;
   #far;
+  #proxy;
   #statements = new Map();
   #held = [];
   #isHolding = false;
 
-  constructor(near, far, watch) {
+  constructor(near, far, proxy) {
     this.#near = near;
     this.#far = far;
+    this.#proxy = proxy;
     for (const socket of [near, far]) {
       socket.setNoDelay(true);
       socket.on("error", () => {});
       socket.on("close", () => this.cut());
     }
-    const pass = (to, message, bytes) => this.#pass(to, watch(message), bytes);
+    const pass = (to, message, bytes) => this.#pass(to, proxy.watch(message), bytes);
     // The first message of a client has no type.
     const fromClient = splitter(0, (type, bytes) => {
       for (const message of this.#requests(type, bytes)) return pass(far, message, bytes);
@@ -97,7 +101,9 @@ class Pair {
       this.#near.removeAllListeners("close").destroy();
     }
     if (this.#isHolding) this.#held.push([to, bytes]);
-    else to.write(bytes);
+    else if (this.#proxy.delayMs === 0) to.write(bytes);
+    // Timers of one duration run in the order in which they were set.
+    else setTimeout(() => to.write(bytes), this.#proxy.delayMs);
   }
 
   /** What a message of a client executes. */

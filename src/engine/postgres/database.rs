@@ -6,12 +6,16 @@ use uuid::Uuid;
 use crate::engine::feed::{Amount, Extent};
 
 /// Locks the row, so that this transaction is the only one that writes to the database. The time is
-/// taken after the lock. `$2`: the time to use instead of the server's, for tests.
+/// taken after the lock. `$2`: the time to use instead of the server's, for tests. The last column is
+/// how long the statement has waited for the lock. The server measures it, because for the client it
+/// cannot be told from the distance to the server. In the time of a test, nothing waits.
 pub(super) const LOCK: &str = "\
 WITH d AS MATERIALIZED (SELECT * FROM openkv.databases WHERE id = $1 FOR UPDATE) \
 SELECT version, epoch, removed, last_uuid, last_message, logs, feed_complete, feed_removed, \
 feed_set_rows, feed_set_bytes, feed_removal_rows, feed_removal_bytes, \
-greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) FROM d";
+greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)), \
+CASE WHEN $2::int8 IS NULL \
+THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END FROM d";
 
 /// Stores what the transaction has changed. NULL as the version violates the table's rule, so that a
 /// transaction that was overtaken cannot commit.
@@ -33,6 +37,8 @@ pub(super) struct DatabaseRow {
     pub(super) logs: bool,
     pub(super) feed: Extent,
     pub(super) now_ms: i64,
+    /// How long the transaction has waited for the lock of the row.
+    pub(super) waited_ms: u64,
 }
 
 impl DatabaseRow {
@@ -55,6 +61,7 @@ impl DatabaseRow {
                 removals: Amount { rows: number(10), bytes: number(11) },
             },
             now_ms: row.get(12),
+            waited_ms: u64::try_from(row.get::<_, i64>(13)).unwrap_or(0),
         }
     }
 }

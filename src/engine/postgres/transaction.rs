@@ -75,8 +75,6 @@ pub(super) struct OpenTransaction {
     pub(super) entries: Entries,
     pub(super) messages: Messages,
     feed: FeedLogger,
-    /// How long the lock took.
-    pub(super) waited: Duration,
     next: i64,
 }
 
@@ -103,10 +101,9 @@ impl OpenTransaction {
     /// may begin again on another connection.
     pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
         let Purpose { db, durable, now_ms, deadline, needs, settlements, renewals, claims } = of;
-        let since = Instant::now();
         let fetch = FetchArguments::of(needs);
         let held = HeldArguments::of(settlements, renewals, claims);
-        let wait = deadline.saturating_duration_since(since);
+        let wait = deadline.saturating_duration_since(Instant::now());
         let usual = wait.abs_diff(Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)) < USUAL_WAIT;
         let wait_ms = wait.as_millis().max(1).to_string();
         let mut calls: Vec<Call<'_>> = vec![(BEGIN, vec![])];
@@ -158,8 +155,8 @@ impl OpenTransaction {
             messages.learn(&held.unwrap_or_default(), &ends.unwrap_or_default());
         }
         let feed = FeedLogger::new(link.clone(), db, row.feed, row.logs);
-        let (waited, next) = (since.elapsed(), row.version);
-        Ok(Self { link, db, row, entries, messages, feed, waited, next })
+        let next = row.version;
+        Ok(Self { link, db, row, entries, messages, feed, next })
     }
 
     /// Commits, or ends a transaction that has changed nothing. `trims`: also deletes old rows of the

@@ -43,7 +43,7 @@ impl PostgresWriter {
             let lent = self.shared.pool.lend(deadline)?;
             match OpenTransaction::begin(lent, purpose) {
                 Ok(open) => {
-                    if open.waited >= Duration::from_millis(KEPT_OUT_MS_MIN) {
+                    if open.row.waited_ms >= KEPT_OUT_MS_MIN {
                         self.waited = Some(Instant::now());
                     }
                     return Ok(open);
