@@ -47,7 +47,7 @@ impl Restore {
             match restored {
                 Ok(copy) => {
                     let mut answer = Vec::new();
-                    push_copied(&mut answer, copy.bytes, copy.entries, copy.stamp, &copy.digest);
+                    push_copied(&mut answer, &copy);
                     reply.good(Some(answer));
                 }
                 Err(error) => reply.bad(&error),

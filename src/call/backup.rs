@@ -62,7 +62,7 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
         drop(under_way);
         reply.tell(copied.map(|copy| {
             let mut answer = Vec::new();
-            push_copied(&mut answer, copy.bytes, copy.entries, copy.stamp, &copy.digest);
+            push_copied(&mut answer, &copy);
             answer
         }));
     });

@@ -2,14 +2,12 @@
 //! an openkv client and server (`js/native/contract.md`).
 //!
 //! A frame has no version: in a process both sides are released together, and on the network the
-//! name of the extension has one. All integers are little-endian. Parsing is total: a malformed
-//! frame gives an error.
+//! name of the extension has one. All integers are little-endian. Parsing is total: a parser refuses
+//! a frame that is cut short or goes on, and what it does not know.
 
 mod answer;
-mod capabilities;
 mod change;
 mod consume;
-mod copied;
 mod feed;
 mod outcome;
 mod queue;
@@ -19,16 +17,14 @@ mod search;
 mod write;
 
 pub use answer::{
-    Answer, AnswerPlace, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, push_error,
-    push_failed, put_point,
+    Answer, AnswerPlace, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, push_copied,
+    push_error, push_failed, push_lacks, put_point,
 };
-pub use capabilities::push_lacks;
 pub use consume::{
     Consume, LockUpdate, Poll, parse_consume, parse_dispatched, parse_lock_update, parse_number,
     parse_poll, parse_received, push_consume, push_dispatched, push_lock_update, push_poll,
     push_settlement,
 };
-pub use copied::push_copied;
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use outcome::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{
@@ -42,3 +38,12 @@ pub use scan::{
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use write::{Placed, parse_writes, parse_writes_apart};
+
+/// Checks that only the whole frame is parsed: not its beginning, and nothing behind it.
+#[cfg(test)]
+fn no_part_is_parsed<T, E>(frame: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) {
+    for len in 0..frame.len() {
+        assert!(parse(&frame[..len]).is_err(), "{len}");
+    }
+    assert!(parse(&[frame, &[0]].concat()).is_err());
+}

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use super::reader::Reader;
+use super::reader::{Reader, push_sized};
 use crate::codec::Malformed;
-use crate::model::{Encoding, Error, Kind, Row, Versionstamp};
+use crate::model::{Backup, Capabilities, Error, Kind, Row, Versionstamp};
 
 /// The destination of an answer: a JavaScript buffer of fixed size, or a growing vector.
+#[expect(clippy::len_without_is_empty, reason = "no caller asks")]
 pub trait Out {
     /// Whether so many bytes fit.
     fn has_room(&self, bytes: usize) -> bool;
@@ -14,10 +15,6 @@ pub trait Out {
     fn put(&mut self, bytes: &[u8]);
     /// The number of bytes so far.
     fn len(&self) -> usize;
-    /// Whether it is empty.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
     /// Overwrites earlier bytes.
     fn patch(&mut self, at: usize, bytes: &[u8]);
 }
@@ -176,9 +173,6 @@ pub struct AnswerPlace {
 }
 
 /// Parses `count` range answers; passes on each row with the index of its answer.
-///
-/// # Errors
-/// A truncated frame, trailing bytes, or an invalid row.
 pub fn parse_answers<'b>(
     bytes: &'b [u8],
     count: usize,
@@ -195,10 +189,7 @@ pub fn parse_answers<'b>(
             _ => return Err(reader.refused("an answer that is neither whole nor cut off")),
         };
         for _ in 0..rows {
-            let key = reader.sized()?;
-            let stamp = stamp(&mut reader)?;
-            let encoding = Encoding::from_id(i64::from(reader.u8()?));
-            let encoding = encoding.ok_or_else(|| reader.refused("an unknown encoding"))?;
+            let (key, stamp, encoding) = (reader.sized()?, reader.stamp()?, reader.encoding()?);
             row(number, Row { key, stamp, encoding, value: reader.sized()? });
         }
         places.push(AnswerPlace { rows: rows as usize, more, bytes: start..reader.at() });
@@ -207,22 +198,31 @@ pub fn parse_answers<'b>(
     Ok(places)
 }
 
-pub(super) fn stamp(reader: &mut Reader<'_>) -> Result<Versionstamp, Malformed> {
-    let hex = reader.take(Versionstamp::HEX_BYTES)?;
-    Versionstamp::parse(hex).ok_or_else(|| reader.refused("a stamp that is none"))
-}
-
 /// Appends an error record.
 pub fn push_error(out: &mut Vec<u8>, error: &Error) {
     out.push(error.kind() as u8);
-    out.extend_from_slice(&(error.message().len() as u32).to_le_bytes());
-    out.extend_from_slice(error.message().as_bytes());
+    push_sized(out, error.message().as_bytes());
+}
+
+/// Appends what an opened database lacks: for each capability u8 its number, u32 length and text of the
+/// advice.
+pub fn push_lacks(out: &mut Vec<u8>, capabilities: Capabilities) {
+    for (what, advice) in capabilities.lacks() {
+        out.push(what.number());
+        push_sized(out, advice.as_bytes());
+    }
+}
+
+/// Appends the description of a verified copy: f64 bytes, f64 entries, versionstamp, SHA-256 as 32
+/// bytes.
+pub fn push_copied(out: &mut Vec<u8>, copy: &Backup) {
+    out.extend_from_slice(&(copy.bytes as f64).to_le_bytes());
+    out.extend_from_slice(&(copy.entries as f64).to_le_bytes());
+    out.extend_from_slice(&copy.stamp.hex());
+    out.extend_from_slice(&copy.digest);
 }
 
 /// Parses an error record without trailing bytes.
-///
-/// # Errors
-/// A truncated record, trailing bytes, an unknown kind, or text that is not UTF-8.
 pub fn parse_error(bytes: &[u8]) -> Result<Error, Malformed> {
     Reader::whole(bytes, error)
 }
@@ -236,6 +236,7 @@ pub(super) fn error(reader: &mut Reader<'_>) -> Result<Error, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Encoding;
 
     #[test]
     fn answers_round_trip_and_truncated_ones_are_rejected() {

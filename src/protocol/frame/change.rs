@@ -33,10 +33,7 @@ pub(super) fn calculate(
         2 => Arith::Max,
         _ => return Err(reader.refused("an unknown calculation")),
     };
-    let flags = reader.u8()?;
-    if flags & !(HAS_MIN | HAS_MAX | CLAMPS | CALCULATE_END) != 0 {
-        return Err(reader.refused("unknown flags of a calculation"));
-    }
+    let flags = reader.flags(HAS_MIN | HAS_MAX | CLAMPS | CALCULATE_END)?;
     let expire_at_ms = reader.end_ms(flags & CALCULATE_END != 0)?;
     let key = reader.key()?;
     let operand = reader.value()?;
@@ -47,11 +44,9 @@ pub(super) fn calculate(
         (None, None) => return Err(reader.refused("an operand that is no number")),
     };
     let mut bound = |flag| {
-        if flags & flag == 0 {
-            return Ok(None);
-        }
-        let value = reader.value()?;
-        numeric(&value).map(Some).ok_or_else(|| reader.refused("a bound that is no number"))
+        reader.optional(flags & flag != 0, |reader| {
+            numeric(&reader.value()?).ok_or_else(|| reader.refused("a bound that is no number"))
+        })
     };
     let (min, max) = (bound(HAS_MIN)?, bound(HAS_MAX)?);
     let bounds = (flags & !CALCULATE_END != 0)
@@ -70,20 +65,14 @@ pub(super) fn append(
     reader: &mut Reader<'_>,
     value_bytes_max: usize,
 ) -> Result<Mutation, Malformed> {
-    let flags = reader.u8()?;
-    if flags & !(FRONT | APPEND_END) != 0 {
-        return Err(reader.refused("unknown flags of an append"));
-    }
+    let flags = reader.flags(FRONT | APPEND_END)?;
     let expire_at_ms = reader.end_ms(flags & APPEND_END != 0)?;
     let (key, items) = (reader.key()?, reader.sized()?.to_vec());
     Ok(Mutation::Append { key, items, front: flags & FRONT != 0, value_bytes_max, expire_at_ms })
 }
 
 pub(super) fn set_expiry(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
-    let flags = reader.u8()?;
-    if flags & !(EXPIRES | REQUIRED) != 0 {
-        return Err(reader.refused("unknown flags of a change of an end"));
-    }
+    let flags = reader.flags(EXPIRES | REQUIRED)?;
     let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
     Ok(Mutation::SetExpiry { key: reader.key()?, expire_at_ms, required: flags & REQUIRED != 0 })
 }

@@ -1,10 +1,10 @@
 //! Frames of remote consumers: their requests, their messages, and their updates of locks. Both
 //! directions.
 
-use super::queue::{push_received, push_sized, received, renewal, settlement};
-use super::reader::Reader;
+use super::queue::{push_received, received, renewal, settlement};
+use super::reader::{Reader, push_f64, push_sized};
 use crate::codec::Malformed;
-use crate::model::{Ask, Delivery, Outcome, Renewal, Settlement};
+use crate::model::{Ask, Delivery, Outcome, Reason, Renewal, Settlement};
 
 /// A request for a stream of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,51 +45,39 @@ pub struct LockUpdate {
 
 /// Appends f64 lock, u32 concurrency, u32 credits, u32 length and the name of the queue.
 pub fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
-    out.extend_from_slice(&(asked.lock_ms as f64).to_le_bytes());
+    push_f64(out, asked.lock_ms);
     out.extend_from_slice(&asked.concurrency.to_le_bytes());
     out.extend_from_slice(&asked.credits.to_le_bytes());
     push_sized(out, asked.queue.as_bytes());
 }
 
 /// Parses the frame of [`push_consume`].
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let lock_ms = reader.time_ms()?;
-    let (concurrency, credits) = (reader.u32()?, reader.u32()?);
-    let queue = reader.text()?.to_owned();
-    reader.end()?;
-    Ok(Consume { queue, lock_ms, concurrency, credits })
+    Reader::whole(bytes, |reader| {
+        let (lock_ms, concurrency, credits) = (reader.time_ms()?, reader.u32()?, reader.u32()?);
+        Ok(Consume { queue: reader.string()?, lock_ms, concurrency, credits })
+    })
 }
 
 /// Appends u64 number, f64 lock, u32 wait, u32 length and the name of the queue.
 pub fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
     out.extend_from_slice(&asked.number.to_le_bytes());
-    out.extend_from_slice(&(asked.lock_ms as f64).to_le_bytes());
+    push_f64(out, asked.lock_ms);
     out.extend_from_slice(&asked.wait_ms.to_le_bytes());
     push_sized(out, asked.queue.as_bytes());
 }
 
 /// Parses the frame of [`push_poll`].
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_poll(bytes: &[u8]) -> Result<Poll, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let (number, lock_ms, wait_ms) = (reader.u64()?, reader.time_ms()?, reader.u32()?);
-    let queue = reader.text()?.to_owned();
-    reader.end()?;
-    Ok(Poll { queue, lock_ms, number, wait_ms })
+    Reader::whole(bytes, |reader| {
+        let (number, lock_ms, wait_ms) = (reader.u64()?, reader.time_ms()?, reader.u32()?);
+        Ok(Poll { queue: reader.string()?, lock_ms, number, wait_ms })
+    })
 }
 
 /// Parses the number of a stream or of a wait.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_number(bytes: &[u8]) -> Result<u64, Malformed> {
-    Reader::whole(bytes, |reader| reader.u64())
+    Reader::whole(bytes, Reader::u64)
 }
 
 /// Appends messages, each after its lock.
@@ -104,24 +92,11 @@ pub fn push_dispatched<'a>(
 }
 
 /// Parses the frame of [`push_dispatched`].
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_dispatched(bytes: &[u8]) -> Result<Vec<Delivery>, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let count = reader.u32()? as usize;
-    let mut dispatched = reader.room(count, DELIVERY_BYTES_MIN);
-    for _ in 0..count {
-        dispatched.push(received(&mut reader)?);
-    }
-    reader.end()?;
-    Ok(dispatched)
+    Reader::whole(bytes, |reader| reader.counted(DELIVERY_BYTES_MIN, received))
 }
 
 /// Parses one message after its lock.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_received(bytes: &[u8]) -> Result<Delivery, Malformed> {
     Reader::whole(bytes, received)
 }
@@ -155,65 +130,50 @@ pub fn push_lock_update(out: &mut Vec<u8>, update: &LockUpdate) {
 }
 
 /// Parses the frame of [`push_lock_update`]; at most so many settlements and renewals.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_lock_update(bytes: &[u8], asks_max: usize) -> Result<LockUpdate, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let (stream, granted) = (reader.u64()?, reader.u64()?);
-    let count = reader.u32()? as usize;
-    if count > asks_max {
-        return Err(reader.refused("more ends and renewals than one request may have"));
-    }
-    let mut asks = reader.room(count, ASK_BYTES_MIN);
-    for _ in 0..count {
-        asks.push(match reader.u8()? {
-            SETTLE => Ask::Settle(settlement(&mut reader)?),
-            EXTEND => Ask::Extend(renewal(&mut reader)?),
-            _ => return Err(reader.refused("neither an end nor a renewal")),
-        });
-    }
-    reader.end()?;
-    Ok(LockUpdate { stream, granted, asks })
+    let ask = |reader: &mut Reader<'_>| match reader.u8()? {
+        SETTLE => settlement(reader).map(Ask::Settle),
+        EXTEND => renewal(reader).map(Ask::Extend),
+        _ => Err(reader.refused("neither an end nor a renewal")),
+    };
+    Reader::whole(bytes, |reader| {
+        let (stream, granted) = (reader.u64()?, reader.u64()?);
+        let count = reader.u32()? as usize;
+        if count > asks_max {
+            return Err(reader.refused("more ends and renewals than one request may have"));
+        }
+        Ok(LockUpdate { stream, granted, asks: reader.items(count, ASK_BYTES_MIN, ask)? })
+    })
 }
 
 /// Appends a settlement, for `parse_settlement`.
 pub fn push_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
     let Settlement { id, lock, outcome, delay_ms, reason } = settlement;
-    out.extend_from_slice(&(*id as f64).to_le_bytes());
+    push_f64(out, *id);
     out.extend_from_slice(&lock.to_le_bytes());
     match outcome {
         Outcome::Done => out.push(0),
         Outcome::Returned => out.push(2),
         Outcome::Failed => {
             out.push(1);
-            out.extend_from_slice(&(delay_ms.unwrap_or(-1) as f64).to_le_bytes());
-            push_sized(out, reason.as_ref().map_or("", |reason| reason.name()).as_bytes());
-            push_sized(out, reason.as_ref().map_or("", |reason| reason.message()).as_bytes());
+            push_f64(out, delay_ms.unwrap_or(-1));
+            let reason = reason.as_ref();
+            push_sized(out, reason.map_or("", Reason::name).as_bytes());
+            push_sized(out, reason.map_or("", Reason::message).as_bytes());
         }
     }
 }
 
 fn push_renewal(out: &mut Vec<u8>, renewal: &Renewal) {
-    out.extend_from_slice(&(renewal.id as f64).to_le_bytes());
+    push_f64(out, renewal.id);
     out.extend_from_slice(&renewal.lock.to_le_bytes());
-    out.extend_from_slice(&(renewal.lock_ms as f64).to_le_bytes());
+    push_f64(out, renewal.lock_ms);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::no_part_is_parsed;
     use super::*;
-    use crate::model::Reason;
-
-    fn truncated_frames_are_rejected<T>(
-        bytes: &[u8],
-        parse: impl Fn(&[u8]) -> Result<T, Malformed>,
-    ) {
-        for len in 0..bytes.len() {
-            assert!(parse(&bytes[..len]).is_err(), "{len}");
-        }
-        assert!(parse(&[bytes, &[0]].concat()).is_err());
-    }
 
     #[test]
     fn requests_round_trip() {
@@ -221,12 +181,12 @@ mod tests {
         let mut out = Vec::new();
         push_consume(&mut out, &consume);
         assert_eq!(parse_consume(&out), Ok(consume));
-        truncated_frames_are_rejected(&out, parse_consume);
+        no_part_is_parsed(&out, parse_consume);
         let poll = Poll { queue: String::new(), lock_ms: 100, number: u64::MAX, wait_ms: 7 };
         out.clear();
         push_poll(&mut out, &poll);
         assert_eq!(parse_poll(&out), Ok(poll));
-        truncated_frames_are_rejected(&out, parse_poll);
+        no_part_is_parsed(&out, parse_poll);
     }
 
     #[test]
@@ -236,7 +196,7 @@ mod tests {
         let mut out = Vec::new();
         push_dispatched(&mut out, dispatched.iter());
         assert_eq!(parse_dispatched(&out), Ok(dispatched));
-        truncated_frames_are_rejected(&out, parse_dispatched);
+        no_part_is_parsed(&out, parse_dispatched);
         assert!(parse_dispatched(&[0xff; 4]).is_err(), "a count alone allocates nothing");
     }
 
@@ -261,7 +221,7 @@ mod tests {
         let mut out = Vec::new();
         push_lock_update(&mut out, &update);
         assert_eq!(parse_lock_update(&out, 5), Ok(update));
-        truncated_frames_are_rejected(&out, |bytes| parse_lock_update(bytes, 5));
+        no_part_is_parsed(&out, |bytes| parse_lock_update(bytes, 5));
         assert!(parse_lock_update(&out, 4).is_err());
         out.clear();
         push_lock_update(&mut out, &LockUpdate::default());

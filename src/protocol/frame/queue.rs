@@ -1,6 +1,6 @@
 //! Calls about queues, and their answers.
 
-use super::reader::Reader;
+use super::reader::{Reader, push_f64, push_sized};
 use crate::codec::Malformed;
 use crate::model::{
     DeadLetter, DeadLetterChange, Delivery, Outcome, QueueStats, Reason, Renewal, Settlement,
@@ -16,18 +16,12 @@ fn reason(reader: &mut Reader<'_>) -> Result<Reason, Malformed> {
 }
 
 /// Parses the name and message of a handler's error.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
     Reader::whole(bytes, reason)
 }
 
 /// Parses f64 id, i64 lock, u8 outcome; after a failure f64 delay in ms (−1: the backoff schedule)
 /// and a reason.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_settlement(bytes: &[u8]) -> Result<Settlement, Malformed> {
     Reader::whole(bytes, settlement)
 }
@@ -49,9 +43,6 @@ pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malforme
 }
 
 /// Parses f64 id, i64 lock, f64 ms from now.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_renewal(bytes: &[u8]) -> Result<Renewal, Malformed> {
     Reader::whole(bytes, renewal)
 }
@@ -71,59 +62,33 @@ pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
 }
 
 /// Parses the name of a queue.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_queue(bytes: &[u8]) -> Result<String, Malformed> {
-    Reader::whole(bytes, |reader| Ok(reader.text()?.to_owned()))
+    Reader::whole(bytes, Reader::string)
 }
 
 /// Parses the name of a queue at the start of a longer frame.
-///
-/// # Errors
-/// A malformed frame.
 pub fn first_queue(bytes: &[u8]) -> Result<&str, Malformed> {
     Reader::new(bytes).text()
 }
 
 /// Parses the name of a queue and the number of a dead message.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_dead(bytes: &[u8]) -> Result<(String, i64), Malformed> {
-    Reader::whole(bytes, |reader| Ok((reader.text()?.to_owned(), reader.time_ms()?)))
+    Reader::whole(bytes, |reader| Ok((reader.string()?, reader.time_ms()?)))
 }
 
 /// Parses a request for a page of dead messages: the queue, the number of messages, and the time of
 /// death and number to continue after.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_dead_list(bytes: &[u8]) -> Result<(String, usize, (i64, i64)), Malformed> {
-    let mut reader = Reader::new(bytes);
-    let queue = reader.text()?.to_owned();
-    let limit = reader.u32()? as usize;
-    let after = (reader.time_ms()?, reader.time_ms()?);
-    reader.end()?;
-    Ok((queue, limit, after))
+    Reader::whole(bytes, |reader| {
+        let (queue, limit) = (reader.string()?, reader.u32()? as usize);
+        Ok((queue, limit, (reader.time_ms()?, reader.time_ms()?)))
+    })
 }
 
 /// Parses the name of a queue and the time before which dead messages are purged.
-///
-/// # Errors
-/// A malformed frame.
 pub fn parse_purge(bytes: &[u8], max: usize) -> Result<(String, DeadLetterChange), Malformed> {
     let (queue, before_ms) = parse_dead(bytes)?;
     Ok((queue, DeadLetterChange::Purge { before_ms, max }))
-}
-
-fn push_f64(out: &mut Vec<u8>, number: i64) {
-    out.extend_from_slice(&(number as f64).to_le_bytes());
-}
-
-pub(super) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
 }
 
 /// f64 id, f64 enqueued, u32 attempts, u32 length and value.

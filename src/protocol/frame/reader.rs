@@ -1,7 +1,18 @@
 //! Parses frames, and the requests of reads.
 
 use crate::codec::Malformed;
-use crate::model::{EncodedValue, Encoding, Key, Range, Request};
+use crate::model::{EncodedValue, Encoding, Key, Range, Request, Versionstamp};
+
+/// Appends bytes after their length.
+pub(super) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a whole number as a double, the only number of JavaScript.
+pub(super) fn push_f64(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(&(number as f64).to_le_bytes());
+}
 
 /// The bytes still to be read.
 pub(super) struct Reader<'a> {
@@ -35,10 +46,8 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self
-            .bytes
-            .split_at_checked(len)
-            .ok_or_else(|| self.refused("the frame is cut short"))?;
+        let split = self.bytes.split_at_checked(len);
+        let (taken, rest) = split.ok_or_else(|| self.refused("the frame is cut short"))?;
         self.bytes = rest;
         Ok(taken)
     }
@@ -77,7 +86,7 @@ impl<'a> Reader<'a> {
 
     /// The expiry of an entry, if present.
     pub(super) fn end_ms(&mut self, present: bool) -> Result<Option<i64>, Malformed> {
-        if present { self.time_ms().map(|ms| Some(ms.max(0))) } else { Ok(None) }
+        self.optional(present, |reader| reader.time_ms().map(|ms| ms.max(0)))
     }
 
     /// Bytes after their length.
@@ -100,11 +109,38 @@ impl<'a> Reader<'a> {
         self.sized().map(|bytes| Key::from_encoded(bytes.to_vec()))
     }
 
-    /// The bytes left.
+    /// Text that the parsed request owns.
+    pub(super) fn string(&mut self) -> Result<String, Malformed> {
+        self.text().map(str::to_owned)
+    }
+
+    pub(super) fn stamp(&mut self) -> Result<Versionstamp, Malformed> {
+        let hex = self.take(Versionstamp::HEX_BYTES)?;
+        Versionstamp::parse(hex).ok_or_else(|| self.refused("a stamp that is none"))
+    }
+
+    pub(super) fn encoding(&mut self) -> Result<Encoding, Malformed> {
+        let id = i64::from(self.u8()?);
+        Encoding::from_id(id).ok_or_else(|| self.refused("an unknown encoding"))
+    }
+
+    /// A byte of flags, of which none but the `known` ones is set.
+    pub(super) fn flags(&mut self, known: u8) -> Result<u8, Malformed> {
+        let flags = self.u8()?;
+        if flags & !known == 0 { Ok(flags) } else { Err(self.refused("unknown flags")) }
+    }
+
+    /// What `parse` reads, if it is there.
+    pub(super) fn optional<T>(
+        &mut self,
+        is_there: bool,
+        parse: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
+        if is_there { parse(self).map(Some) } else { Ok(None) }
+    }
+
     pub(super) fn value(&mut self) -> Result<EncodedValue, Malformed> {
-        let id = self.u8()?;
-        let encoding =
-            Encoding::from_id(i64::from(id)).ok_or_else(|| self.refused("an unknown encoding"))?;
+        let encoding = self.encoding()?;
         let bytes = self.sized()?.to_vec();
         if encoding == Encoding::Le64 && bytes.len() != 8 {
             return Err(self.refused("a KvU64 that is not 8 bytes"));
@@ -125,20 +161,35 @@ impl<'a> Reader<'a> {
     pub(super) fn room<T>(&self, count: usize, least: usize) -> Vec<T> {
         Vec::with_capacity(count.min(self.bytes.len() / least + 1))
     }
+
+    /// `count` items of at least `least` bytes each.
+    pub(super) fn items<T>(
+        &mut self,
+        count: usize,
+        least: usize,
+        mut item: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        let mut items = self.room(count, least);
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// As [`Self::items`], after their number.
+    pub(super) fn counted<T>(
+        &mut self,
+        least: usize,
+        item: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        let count = self.u32()? as usize;
+        self.items(count, least, item)
+    }
 }
 
 /// Parses `count` keys, each after its length.
-///
-/// # Errors
-/// A truncated frame, or trailing bytes.
 pub fn parse_keys(bytes: &[u8], count: usize) -> Result<Vec<Key>, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let mut keys = reader.room(count, 4);
-    for _ in 0..count {
-        keys.push(reader.key()?);
-    }
-    reader.end()?;
-    Ok(keys)
+    Reader::whole(bytes, |reader| reader.items(count, 4, Reader::key))
 }
 
 /// The next of several keys, each after its length, and the rest; `None` at the end and for a
@@ -149,6 +200,9 @@ pub fn next_key(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_le_bytes(*len) as usize)
 }
 
+/// Size of flags, limit and the lengths of two bounds.
+const RANGE_BYTES_MIN: usize = 13;
+
 const REVERSE: u8 = 1;
 const POINT: u8 = 2;
 
@@ -157,18 +211,12 @@ const EVENTUAL: u8 = 64;
 const TOGETHER: u8 = 128;
 
 /// Parses `count` range requests.
-///
-/// # Errors
-/// A truncated frame, trailing bytes, or unknown flags.
 pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let mut ranges = reader.room(count, 13);
-    for _ in 0..count {
+    let request = |reader: &mut Reader<'_>| {
         let flags = reader.u8()?;
-        ranges.push(range(&mut reader, flags)?);
-    }
-    reader.end()?;
-    Ok(ranges)
+        range(reader, flags)
+    };
+    Reader::whole(bytes, |reader| reader.items(count, RANGE_BYTES_MIN, request))
 }
 
 /// Appends range requests, for [`parse_ranges`].
@@ -183,30 +231,19 @@ pub fn push_ranges<'a>(out: &mut Vec<u8>, ranges: impl IntoIterator<Item = &'a R
         };
         out.push(flags);
         out.extend_from_slice(&limit.to_le_bytes());
-        for key in [start, end] {
-            out.extend_from_slice(&(key.len() as u32).to_le_bytes());
-            out.extend_from_slice(key);
-        }
+        [start, end].iter().for_each(|key| push_sized(out, key));
     }
 }
 
 /// Parses `count` range requests to a remote database.
-///
-/// # Errors
-/// As [`parse_ranges`].
 pub fn parse_requests(bytes: &[u8], count: usize) -> Result<Vec<Request>, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let mut requests = reader.room(count, 13);
-    for _ in 0..count {
+    let request = |reader: &mut Reader<'_>| {
         let flags = reader.u8()?;
-        requests.push(Request {
-            range: range(&mut reader, flags & !(EVENTUAL | TOGETHER))?,
-            eventual: flags & EVENTUAL != 0,
-            together: flags & TOGETHER != 0,
-        });
-    }
-    reader.end()?;
-    Ok(requests)
+        let range = range(reader, flags & !(EVENTUAL | TOGETHER))?;
+        let (eventual, together) = (flags & EVENTUAL != 0, flags & TOGETHER != 0);
+        Ok(Request { range, eventual, together })
+    };
+    Reader::whole(bytes, |reader| reader.items(count, RANGE_BYTES_MIN, request))
 }
 
 /// Parses the rest of a range request after its flags.

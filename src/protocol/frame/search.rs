@@ -1,56 +1,35 @@
 //! Frames of indexes and searches.
 
-use super::reader::Reader;
+use super::reader::{Reader, push_sized};
 use crate::codec::Malformed;
-use crate::model::{
-    Highlight, Hit, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer, Versionstamp,
-};
+use crate::model::{Highlight, Hit, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer};
 
 /// Flags of a search.
 const AFTER: u8 = 1;
 const HIGHLIGHT: u8 = 2;
 const WHERE: u8 = 4;
 
-fn text(reader: &mut Reader<'_>) -> Result<String, Malformed> {
-    let bytes = reader.sized()?;
-    let text = std::str::from_utf8(bytes).map_err(|_| reader.refused("text that is not UTF-8"))?;
-    Ok(text.to_owned())
-}
-
 /// Parses the definition of an index, without checking its bounds.
-///
-/// # Errors
-/// A malformed frame, an unknown tokenizer, or text that is not UTF-8.
 pub fn parse_index(bytes: &[u8]) -> Result<IndexSpec, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let name = text(&mut reader)?;
-    let prefix = reader.key()?;
-    let tokenizer = Tokenizer::from_id(reader.u8()?);
-    let tokenizer = tokenizer.ok_or_else(|| reader.refused("an unknown tokenizer"))?;
-    let prefix_lengths = usize::from(reader.u8()?);
-    let prefix_lengths = reader.take(prefix_lengths)?.to_vec();
-    let count = reader.u16()?;
-    let mut fields = reader.room(count, 4);
-    for _ in 0..count {
-        fields.push(text(&mut reader)?);
-    }
-    reader.end()?;
-    Ok(IndexSpec { name, prefix, fields, tokenizer, prefix_lengths })
+    Reader::whole(bytes, |reader| {
+        let (name, prefix) = (reader.string()?, reader.key()?);
+        let tokenizer = Tokenizer::from_id(reader.u8()?);
+        let tokenizer = tokenizer.ok_or_else(|| reader.refused("an unknown tokenizer"))?;
+        let prefix_lengths = usize::from(reader.u8()?);
+        let prefix_lengths = reader.take(prefix_lengths)?.to_vec();
+        let count = reader.u16()?;
+        let fields = reader.items(count, 4, Reader::string)?;
+        Ok(IndexSpec { name, prefix, fields, tokenizer, prefix_lengths })
+    })
 }
 
 /// Parses the choice of an index: by its prefix (0) or its name (1).
-///
-/// # Errors
-/// As [`parse_index`].
 pub fn parse_choice(bytes: &[u8]) -> Result<IndexChoice, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let choice = match reader.u8()? {
-        0 => IndexChoice::Prefix(reader.key()?),
-        1 => IndexChoice::Name(text(&mut reader)?),
-        _ => return Err(reader.refused("an unknown way to name an index")),
-    };
-    reader.end()?;
-    Ok(choice)
+    Reader::whole(bytes, |reader| match reader.u8()? {
+        0 => reader.key().map(IndexChoice::Prefix),
+        1 => reader.string().map(IndexChoice::Name),
+        _ => Err(reader.refused("an unknown way to name an index")),
+    })
 }
 
 /// A search, with the options that the engine does not handle.
@@ -67,40 +46,23 @@ pub struct SearchFrame {
 }
 
 /// Parses a search.
-///
-/// # Errors
-/// As [`parse_index`].
 pub fn parse_search(bytes: &[u8]) -> Result<SearchFrame, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let flags = reader.u8()?;
-    let limit = reader.u32()? as usize;
-    let offset = reader.u32()? as usize;
-    let after = match flags & AFTER {
-        0 => None,
-        _ => Some((f64::from_le_bytes(reader.array()?), i64::from_le_bytes(reader.array()?))),
-    };
-    let prefix = reader.key()?;
-    let query = text(&mut reader)?;
-    let highlight = match flags & HIGHLIGHT {
-        0 => None,
-        _ => {
+    Reader::whole(bytes, |reader| {
+        let flags = reader.u8()?;
+        let (limit, offset) = (reader.u32()? as usize, reader.u32()? as usize);
+        let after = reader.optional(flags & AFTER != 0, |reader| {
+            Ok((f64::from_le_bytes(reader.array()?), reader.i64()?))
+        })?;
+        let (prefix, query) = (reader.key()?, reader.string()?);
+        let highlight = reader.optional(flags & HIGHLIGHT != 0, |reader| {
             let terms = reader.u8()?;
-            let [before, after, ellipsis] =
-                [text(&mut reader)?, text(&mut reader)?, text(&mut reader)?];
-            Some(Highlight { before, after, ellipsis, terms })
-        }
-    };
-    let filter = match flags & WHERE {
-        0 => None,
-        _ => Some(reader.sized()?.to_vec()),
-    };
-    reader.end()?;
-    Ok(SearchFrame { search: Search { prefix, query, after, highlight }, limit, offset, filter })
-}
-
-fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
+            let (before, after) = (reader.string()?, reader.string()?);
+            Ok(Highlight { before, after, ellipsis: reader.string()?, terms })
+        })?;
+        let filter = reader.optional(flags & WHERE != 0, Reader::sized)?.map(<[u8]>::to_vec);
+        let search = Search { prefix, query, after, highlight };
+        Ok(SearchFrame { search, limit, offset, filter })
+    })
 }
 
 /// Appends indexes, after their number.
@@ -155,8 +117,7 @@ impl Hits {
         self.count += 1;
         self.last = (*score, *number);
         push_sized(&mut self.out, row.key);
-        let stamp: [u8; Versionstamp::HEX_BYTES] = row.stamp.hex();
-        self.out.extend_from_slice(&stamp);
+        self.out.extend_from_slice(&row.stamp.hex());
         self.out.push(row.encoding.id());
         push_sized(&mut self.out, row.value);
         self.out.extend_from_slice(&score.to_le_bytes());
@@ -197,6 +158,7 @@ impl Hits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::no_part_is_parsed;
     use super::*;
     use crate::model::Key;
 
@@ -217,9 +179,7 @@ mod tests {
             prefix_lengths: vec![2, 3],
         };
         assert_eq!(parse_index(&index), Ok(spec));
-        for len in 0..index.len() {
-            assert!(parse_index(&index[..len]).is_err(), "{len}");
-        }
+        no_part_is_parsed(&index, parse_index);
         assert_eq!(parse_choice(&[1, 1, 0, 0, 0, b'n']), Ok(IndexChoice::Name("n".into())));
         assert!(parse_choice(&[1, 1, 0, 0, 0, 0xff]).is_err());
         let search = [
@@ -232,8 +192,6 @@ mod tests {
         let parsed = parse_search(&search).unwrap();
         assert_eq!((parsed.limit, parsed.offset, parsed.filter), (5, 6, Some(vec![0xa0])));
         assert_eq!(parsed.search.after, Some((1.5, 7)));
-        for len in 0..search.len() {
-            assert!(parse_search(&search[..len]).is_err(), "{len}");
-        }
+        no_part_is_parsed(&search, parse_search);
     }
 }

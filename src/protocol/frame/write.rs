@@ -130,7 +130,7 @@ fn parse_write(
 /// `None` for an invalid versionstamp.
 fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
     let present = reader.u8()? != 0;
-    let stamp = if present { Some(reader.take(Versionstamp::HEX_BYTES)?) } else { None };
+    let stamp = reader.optional(present, |reader| reader.take(Versionstamp::HEX_BYTES))?;
     let key = reader.key()?;
     Ok(match stamp.map(Versionstamp::parse) {
         None => Some(Check { key, expected: None }),
@@ -142,54 +142,38 @@ fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
 /// `None` for an invalid versionstamp.
 fn parse_range_check(reader: &mut Reader<'_>) -> Result<Option<RangeCheck>, Malformed> {
     let (start, end) = (reader.key()?, reader.key()?);
-    let count = reader.u32()? as usize;
-    let mut seen = reader.room(count, 4 + Versionstamp::HEX_BYTES);
-    let mut valid = true;
-    for _ in 0..count {
+    let seen = reader.counted(4 + Versionstamp::HEX_BYTES, |reader| {
         let stamp = Versionstamp::parse(reader.take(Versionstamp::HEX_BYTES)?);
         let key = reader.key()?;
-        match stamp {
-            Some(stamp) => seen.push((key, stamp)),
-            None => valid = false,
-        }
-    }
-    Ok(valid.then_some(RangeCheck { start, end, seen }))
+        Ok(stamp.map(|stamp| (key, stamp)))
+    })?;
+    let seen = seen.into_iter().collect::<Option<Vec<_>>>();
+    Ok(seen.map(|seen| RangeCheck { start, end, seen }))
 }
 
 fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
-    let flags = reader.u8()?;
-    if flags & !(EXPIRES | SUFFIXED) != 0 {
-        return Err(reader.refused("unknown flags of a set"));
-    }
+    let flags = reader.flags(EXPIRES | SUFFIXED)?;
     let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
-    let key: Key = reader.key()?;
-    let value = reader.value()?;
+    let (key, value) = (reader.key()?, reader.value()?);
     Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })
 }
 
 fn parse_message(reader: &mut Reader<'_>, named: bool) -> Result<Message, Malformed> {
     let due_ms = reader.time_ms()?;
     let intervals = usize::from(reader.u8()?);
-    let mut backoff_ms = reader.room(intervals, 4);
-    for _ in 0..intervals {
-        backoff_ms.push(reader.u32()?);
-    }
+    let backoff_ms = reader.items(intervals, 4, Reader::u32)?;
     let count = reader.u16()?;
-    let mut keys_if_undelivered = reader.room(count, 4);
-    for _ in 0..count {
-        keys_if_undelivered.push(reader.key()?);
-    }
+    let keys_if_undelivered = reader.items(count, 4, Reader::key)?;
     let mut message = Message { due_ms, backoff_ms, keys_if_undelivered, ..Message::default() };
     if named {
         message.priority = reader.u8()?;
         message.dead_retention_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
-        message.queue = reader.text()?.to_owned();
+        message.queue = reader.string()?;
         if message.queue.is_empty() {
             return Err(reader.refused("a queue without a name"));
         }
-        if reader.u8()? != 0 {
-            message.deduplication_key = Some(reader.text()?.to_owned());
-        }
+        let is_unique = reader.u8()? != 0;
+        message.deduplication_key = reader.optional(is_unique, Reader::string)?;
     }
     message.value = reader.sized()?.to_vec();
     Ok(message)
@@ -197,6 +181,7 @@ fn parse_message(reader: &mut Reader<'_>, named: bool) -> Result<Message, Malfor
 
 #[cfg(test)]
 mod tests {
+    use super::super::no_part_is_parsed;
     use super::*;
 
     /// SET of the key `0n` to `null`, with the expiry 1 ms.
@@ -224,9 +209,7 @@ mod tests {
             ..Message::default()
         };
         assert_eq!(parts.messages, [expected]);
-        for len in 0..frame.len() {
-            assert!(parse_writes(&frame[..len], 1, &Limits::default()).is_err(), "{len}");
-        }
+        no_part_is_parsed(&frame, |bytes| parse_writes(bytes, 1, &Limits::default()));
         frame[16] = 10; // the priority
         let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
         assert_eq!(
@@ -254,9 +237,7 @@ mod tests {
         assert_eq!((range.start.as_bytes(), range.end.as_bytes()), (&[0x14][..], &[0x15][..]));
         let key = Key::from_encoded(vec![0x14, 0x15]);
         assert_eq!(range.seen, [(key, Versionstamp::new(7))]);
-        for len in 0..frame.len() {
-            assert!(parse_writes(&frame[..len], 1, &Limits::default()).is_err(), "{len}");
-        }
+        no_part_is_parsed(&frame, |bytes| parse_writes(bytes, 1, &Limits::default()));
         let limits = Limits { checked_rows_max: 0, ..Limits::default() };
         let error = parse_writes(&frame, 1, &limits).unwrap().remove(0).unwrap_err();
         assert!(error.message().contains("limits.checkedRowsMax"), "{error}");
