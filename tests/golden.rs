@@ -7,7 +7,11 @@
 use std::path::Path;
 
 use openkv::codec::{cbor, key};
+use openkv::model::KeyPart;
 use serde_json::Value as Json;
+
+#[path = "kit/key.rs"]
+mod kit;
 
 /// Rejected by JavaScript only, which compiles the expression.
 const NEEDS_A_REGEXP_COMPILER: &str = "RegExp with a bad source";
@@ -34,11 +38,16 @@ fn bytes(case: &Json, field: &str) -> Vec<u8> {
 #[test]
 fn keys() {
     let file = vectors("keys.json");
+    let mut before: Option<(Vec<u8>, Vec<KeyPart>)> = None;
     for (name, case) in cases(&file, "keys") {
         let bytes = bytes(case, "hex");
         key::validate(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
         let parts = key::decode(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(key::encode(&parts).expect(name).as_bytes(), bytes, "{name}");
+        assert_eq!(kit::encode(&parts).expect(name), bytes, "{name}");
+        if let Some((bytes_before, parts_before)) = &before {
+            assert_eq!(bytes_before.cmp(&bytes), kit::compare(parts_before, &parts), "{name}");
+        }
+        before = Some((bytes, parts));
     }
     for (name, case) in cases(&file, "invalid") {
         let bytes = bytes(case, "hex");

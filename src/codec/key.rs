@@ -1,8 +1,7 @@
 //! Keys: parts ⇄ bytes that sort in the order of the parts (docs/format.md §1).
 //!
-//! Invariant: every key has exactly one encoding, and the decoder accepts only that one: decoding
-//! and encoding again gives the same bytes. `js/codec/key.ts` implements the same format;
-//! `tests/vectors/keys.json` tests both.
+//! Invariant: every key has exactly one encoding, and the decoder accepts only that one. JavaScript
+//! encodes keys, by `js/codec/key.ts`; `tests/vectors/keys.json` tests both.
 
 mod print;
 
@@ -35,37 +34,6 @@ pub const BIGINT_BYTES_MAX: usize = 255;
 const SIGN_BIT: u64 = 1 << 63;
 /// The bits of the only NaN in keys, without its sign.
 const NAN_BITS: u64 = 0x7ff8_0000_0000_0000;
-
-/// Encodes a key.
-///
-/// # Errors
-/// If a bigint needs more than [`BIGINT_BYTES_MAX`] bytes; [`Malformed::at`] is the index of the
-/// part.
-///
-/// ```
-/// use openkv::codec::key;
-/// use openkv::model::KeyPart;
-/// let key = key::encode(&[KeyPart::String("a".into()), KeyPart::Bool(true)])?;
-/// assert_eq!(key.as_bytes(), b"\x02a\x00\x27");
-/// # Ok::<(), openkv::codec::Malformed>(())
-/// ```
-pub fn encode(parts: &[KeyPart]) -> Result<Key, Malformed> {
-    let mut out = Vec::new();
-    for (at, part) in parts.iter().enumerate() {
-        match part {
-            KeyPart::Bytes(bytes) => push_escaped(&mut out, BYTES, bytes),
-            KeyPart::String(text) => push_escaped(&mut out, STRING, text.as_bytes()),
-            KeyPart::BigInt(n) => push_bigint(&mut out, n).ok_or(Malformed::new(
-                "bigint requires more than 255 bytes to be represented",
-                at,
-            ))?,
-            KeyPart::Number(n) => push_number(&mut out, *n),
-            KeyPart::Bool(false) => out.push(FALSE),
-            KeyPart::Bool(true) => out.push(TRUE),
-        }
-    }
-    Ok(Key::from_encoded(out))
-}
 
 /// The key with the 20 digits of the versionstamp as an additional string part.
 #[must_use]
@@ -139,41 +107,6 @@ fn push_escaped(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
         }
     }
     out.push(TERMINATOR);
-}
-
-/// `None` for a magnitude over the limit.
-fn push_bigint(out: &mut Vec<u8>, n: &BigInt) -> Option<()> {
-    let (sign, magnitude) = n.to_bytes_be();
-    let len = u8::try_from(magnitude.len()).ok()?;
-    let short = magnitude.len() <= BIGINT_SHORT_BYTES_MAX;
-    match sign {
-        Sign::NoSign => out.push(BIGINT_ZERO),
-        Sign::Plus => {
-            if short {
-                out.push(BIGINT_ZERO + len);
-            } else {
-                out.extend([BIGINT_POSITIVE_LONG, len]);
-            }
-            out.extend(magnitude);
-        }
-        Sign::Minus => {
-            if short {
-                out.push(BIGINT_ZERO - len);
-            } else {
-                out.extend([BIGINT_NEGATIVE_LONG, !len]);
-            }
-            out.extend(magnitude.iter().map(|byte| !byte));
-        }
-    }
-    Some(())
-}
-
-fn push_number(out: &mut Vec<u8>, n: f64) {
-    let bits = n.to_bits();
-    let bits = if n.is_nan() { NAN_BITS | (bits & SIGN_BIT) } else { bits };
-    let ordered = if bits & SIGN_BIT == 0 { bits | SIGN_BIT } else { !bits };
-    out.push(NUMBER);
-    out.extend(ordered.to_be_bytes());
 }
 
 /// A part that is well formed, not yet copied out of the key.

@@ -23,12 +23,6 @@ impl Malformed {
     pub const fn what(&self) -> &'static str {
         self.what
     }
-
-    /// The offset of the faulty item, in bytes.
-    #[must_use]
-    pub const fn at(&self) -> usize {
-        self.at
-    }
 }
 
 impl fmt::Display for Malformed {

@@ -4,7 +4,6 @@
 //! codec compares parts. `codec::key` owns the encoding: this file must not depend on any tag.
 
 use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::fmt;
 
 use num_bigint::BigInt;
@@ -81,15 +80,13 @@ impl fmt::Debug for Key {
 
 /// One part of a key.
 ///
-/// Parts have a total order, which is the order of the encoded bytes: bytes < strings < bigints <
+/// The order of the encoded bytes is a total order of parts: bytes < strings < bigints <
 /// numbers < booleans. Within a kind:
 ///
 /// - bytes and strings by their bytes (UTF-8), a prefix before its extensions;
 /// - bigints by value;
 /// - numbers as negative NaN < −∞ < … < −0 < 0 < … < ∞ < NaN. All NaNs of one sign are one part;
 /// - `false` before `true`.
-///
-/// Equality follows this order: −0 and 0 differ, and NaN equals itself.
 #[derive(Clone, Debug)]
 pub enum KeyPart {
     /// A byte string.
@@ -102,80 +99,4 @@ pub enum KeyPart {
     Number(f64),
     /// A boolean.
     Bool(bool),
-}
-
-impl KeyPart {
-    /// The rank of the kind in the order of parts.
-    fn kind(&self) -> u8 {
-        match self {
-            Self::Bytes(_) => 0,
-            Self::String(_) => 1,
-            Self::BigInt(_) => 2,
-            Self::Number(_) => 3,
-            Self::Bool(_) => 4,
-        }
-    }
-}
-
-/// All NaNs of one sign are equal, and lie beyond the infinity of that sign.
-fn compare_numbers(a: f64, b: f64) -> Ordering {
-    let one_nan = |n: f64| if n.is_nan() { f64::NAN.copysign(n) } else { n };
-    one_nan(a).total_cmp(&one_nan(b))
-}
-
-impl Ord for KeyPart {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Bytes(a), Self::Bytes(b)) => a.cmp(b),
-            (Self::String(a), Self::String(b)) => a.cmp(b),
-            (Self::BigInt(a), Self::BigInt(b)) => a.cmp(b),
-            (Self::Number(a), Self::Number(b)) => compare_numbers(*a, *b),
-            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
-            _ => self.kind().cmp(&other.kind()),
-        }
-    }
-}
-
-impl PartialOrd for KeyPart {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for KeyPart {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for KeyPart {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_come_in_the_documented_order() {
-        let mut parts = [
-            KeyPart::Bool(false),
-            KeyPart::Number(f64::NEG_INFINITY),
-            KeyPart::BigInt(BigInt::from(1_000)),
-            KeyPart::String("z".into()),
-            KeyPart::Bytes(vec![0xff]),
-        ];
-        parts.sort();
-        let kinds: Vec<u8> = parts.iter().map(KeyPart::kind).collect();
-        assert_eq!(kinds, [0, 1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn numbers_are_totally_ordered() {
-        let odd_nan = f64::from_bits(0x7ff0_0000_0000_0001);
-        let ascending =
-            [-f64::NAN, f64::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f64::INFINITY, f64::NAN];
-        let parts = ascending.map(KeyPart::Number);
-        assert!(parts.is_sorted_by(|a, b| a < b));
-        assert_eq!(KeyPart::Number(odd_nan), KeyPart::Number(f64::NAN));
-        assert_eq!(KeyPart::Number(-odd_nan), KeyPart::Number(-f64::NAN));
-    }
 }

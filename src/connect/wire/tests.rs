@@ -6,12 +6,12 @@ use prost::Message as _;
 use super::value::entry_to_wire;
 use super::{Entry, atomic_write, snapshot_read, watch};
 use crate::codec::cbor::{encode_bigint, encode_number};
-use crate::codec::{hex::hex, key};
+use crate::codec::hex::hex;
 use crate::connect::schema;
 use crate::connect::versions::Version;
 use crate::model::{
-    Arith, AtomicWrite, Bounds, Calculation, Check, EncodedValue, Encoding, Key, KeyPart, Kind,
-    Limits, Message, Mutation, Numeric, Operand, Range, Row, Versionstamp, WriteParts,
+    Arith, AtomicWrite, Bounds, Calculation, Check, EncodedValue, Encoding, Key, Kind, Limits,
+    Message, Mutation, Numeric, Operand, Range, Row, Versionstamp, WriteParts,
 };
 use atomic_write::WriteAnswer;
 use snapshot_read::ReadAnswer;
@@ -20,7 +20,7 @@ use watch::WatchAnswer;
 const NOW_MS: i64 = 1_000_000;
 
 fn named(name: &str) -> Key {
-    key::encode(&[KeyPart::String(name.into())]).unwrap()
+    Key::from_encoded([b"\x02", name.as_bytes(), b"\0"].concat())
 }
 
 fn cbor(n: f64) -> EncodedValue {
