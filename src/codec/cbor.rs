@@ -23,5 +23,6 @@ use super::Malformed;
 pub use array::{array_length, joined, plain_items};
 pub use decode::decode;
 pub use encode::encode;
+pub(super) use head::{TAG_DATE, Writer};
 pub use lazy::{GoesOn, Item, ItemRef, LazyReader, texts};
 pub use number::{encode_bigint, encode_number, number_of};

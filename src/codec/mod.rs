@@ -17,3 +17,14 @@ pub mod uuid;
 pub mod v8;
 
 pub use malformed::Malformed;
+
+use crate::model::{Error, Kind, Result, VALUE_DEPTH_MAX};
+
+/// The depth inside one more container of an encoded value, within the limit.
+fn deeper(depth: usize) -> Result<usize> {
+    if depth < VALUE_DEPTH_MAX {
+        return Ok(depth + 1);
+    }
+    let message = format!("Value is nested too deeply (max {VALUE_DEPTH_MAX} levels)");
+    Err(Error::new(Kind::Range, message))
+}

@@ -23,3 +23,4 @@ use super::Malformed;
 
 pub use decode::decode;
 pub use encode::encode;
+pub(super) use writer::Writer;

@@ -7,9 +7,8 @@ use super::head::{TAG_MAP, TAG_SET, TAG_SHAREABLE, TAG_SHARED, Writer};
 use super::number::write_bigint;
 use super::special::{self, write_name};
 use super::view;
-use crate::model::{
-    Error, ErrorProperties, JsString, Kind, Node, NodeId, Result, VALUE_DEPTH_MAX, Value, Window,
-};
+use crate::codec::deeper;
+use crate::model::{Error, ErrorProperties, JsString, Node, NodeId, Result, Value, Window};
 
 /// Encodes a value to the bytes that JavaScript would write for it.
 ///
@@ -17,7 +16,7 @@ use crate::model::{
 /// written as it is; [`decode`](super::decode) rejects it.
 ///
 /// # Errors
-/// `Range` if it is nested beyond [`VALUE_DEPTH_MAX`] levels; `Invalid` if a node refers to an id
+/// `Range` if it is nested beyond [`VALUE_DEPTH_MAX`](crate::model::VALUE_DEPTH_MAX) levels; `Invalid` if a node refers to an id
 /// outside this value, or a [`Window`] to a node that is no buffer.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     let sharing = find_shared(value)?;
@@ -212,13 +211,4 @@ impl<'v> Encoder<'v> {
         view::write_place(&mut self.writer, window);
         Ok(())
     }
-}
-
-/// The depth inside one more container, within the limit.
-fn deeper(depth: usize) -> Result<usize> {
-    if depth < VALUE_DEPTH_MAX {
-        return Ok(depth + 1);
-    }
-    let message = format!("Value is nested too deeply (max {VALUE_DEPTH_MAX} levels)");
-    Err(Error::new(Kind::Range, message))
 }

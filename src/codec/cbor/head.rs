@@ -32,7 +32,7 @@ const FLOAT64_HEAD_BYTES: usize = 9;
 
 const TRUNCATED: &str = "invalid value: truncated";
 
-pub(super) const TAG_DATE: u64 = 1;
+pub(in crate::codec) const TAG_DATE: u64 = 1;
 pub(super) const TAG_BIGINT: u64 = 2;
 pub(super) const TAG_NEGATIVE_BIGINT: u64 = 3;
 pub(super) const TAG_GENERIC: u64 = 27;
@@ -258,32 +258,36 @@ fn is_integer_head(n: f64) -> bool {
 }
 
 /// Appends items to a byte string.
-pub(super) struct Writer {
-    out: Vec<u8>,
+pub(in crate::codec) struct Writer {
+    pub(in crate::codec) out: Vec<u8>,
 }
 
 impl Writer {
     pub(super) fn new() -> Self {
-        Self { out: Vec::new() }
+        Self::with_capacity(0)
+    }
+
+    pub(in crate::codec) fn with_capacity(bytes: usize) -> Self {
+        Self { out: Vec::with_capacity(bytes) }
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.out
     }
 
-    pub(super) fn undefined(&mut self) {
+    pub(in crate::codec) fn undefined(&mut self) {
         self.head(MAJOR_SIMPLE, u64::from(SIMPLE_UNDEFINED));
     }
 
-    pub(super) fn null(&mut self) {
+    pub(in crate::codec) fn null(&mut self) {
         self.head(MAJOR_SIMPLE, u64::from(SIMPLE_NULL));
     }
 
-    pub(super) fn bool(&mut self, b: bool) {
+    pub(in crate::codec) fn bool(&mut self, b: bool) {
         self.head(MAJOR_SIMPLE, u64::from(if b { SIMPLE_TRUE } else { SIMPLE_FALSE }));
     }
 
-    pub(super) fn number(&mut self, n: f64) {
+    pub(in crate::codec) fn number(&mut self, n: f64) {
         if !is_integer_head(n) {
             self.float(n);
         } else if n >= 0.0 {
@@ -298,18 +302,18 @@ impl Writer {
         self.head(MAJOR_POSITIVE, n);
     }
 
-    pub(super) fn float(&mut self, n: f64) {
+    pub(in crate::codec) fn float(&mut self, n: f64) {
         let bits = if n.is_nan() { NAN_BITS } else { n.to_bits() };
         self.out.push(INITIAL_FLOAT64);
         self.out.extend(bits.to_be_bytes());
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(in crate::codec) fn bytes(&mut self, bytes: &[u8]) {
         self.head(MAJOR_BYTES, bytes.len() as u64);
         self.out.extend_from_slice(bytes);
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(in crate::codec) fn text(&mut self, text: &str) {
         self.head(MAJOR_TEXT, text.len() as u64);
         self.out.extend_from_slice(text.as_bytes());
     }
@@ -324,15 +328,15 @@ impl Writer {
         }
     }
 
-    pub(super) fn array(&mut self, len: usize) {
+    pub(in crate::codec) fn array(&mut self, len: usize) {
         self.head(MAJOR_ARRAY, len as u64);
     }
 
-    pub(super) fn map(&mut self, len: usize) {
+    pub(in crate::codec) fn map(&mut self, len: usize) {
         self.head(MAJOR_MAP, len as u64);
     }
 
-    pub(super) fn tag(&mut self, tag: u64) {
+    pub(in crate::codec) fn tag(&mut self, tag: u64) {
         self.head(MAJOR_TAG, tag);
     }
 

@@ -1,4 +1,4 @@
-//! Shared by both one-pass converters: the input, and the conditions for giving up.
+//! Shared by both one-pass converters: the input, and array indexes.
 //!
 //! `None` means that one pass is not enough, not that the bytes are invalid. The caller then
 //! converts through a tree, which reports errors.
@@ -43,47 +43,6 @@ impl<'a> Bytes<'a> {
         }
         None
     }
-}
-
-/// The largest integer that a number represents exactly.
-const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
-
-/// Appends a CBOR head in its shortest form.
-pub(super) fn put_head(out: &mut Vec<u8>, major: u8, n: u64) {
-    let major = major << 5;
-    match n {
-        0..24 => out.push(major | n as u8),
-        24..0x100 => out.extend_from_slice(&[major | 24, n as u8]),
-        0x100..0x1_0000 => {
-            out.push(major | 25);
-            out.extend_from_slice(&(n as u16).to_be_bytes());
-        }
-        0x1_0000..0x1_0000_0000 => {
-            out.push(major | 26);
-            out.extend_from_slice(&(n as u32).to_be_bytes());
-        }
-        _ => {
-            out.push(major | 27);
-            out.extend_from_slice(&n.to_be_bytes());
-        }
-    }
-}
-
-/// Appends a CBOR number: an integer if that is exact, otherwise eight bytes.
-pub(super) fn put_number(out: &mut Vec<u8>, n: f64) {
-    let whole = n as i64;
-    let is_whole = n.abs() <= SAFE_INTEGER_MAX && (whole as f64).to_bits() == n.to_bits();
-    match u64::try_from(whole) {
-        Ok(n) if is_whole => put_head(out, 0, n),
-        Err(_) if is_whole => put_head(out, 1, (-1 - whole).cast_unsigned()),
-        _ => put_float(out, n),
-    }
-}
-
-pub(super) fn put_float(out: &mut Vec<u8>, n: f64) {
-    let n = if n.is_nan() { f64::from_bits(0x7ff8_0000_0000_0000) } else { n };
-    out.push(0xfb);
-    out.extend_from_slice(&n.to_be_bytes());
 }
 
 /// The array index that a name is in JavaScript.

@@ -1,6 +1,7 @@
 //! V8 → CBOR in one pass, for values without shared objects.
 
-use super::fast::{Bytes, index_of, put_float, put_head, put_number};
+use super::fast::{Bytes, index_of};
+use crate::codec::cbor::{TAG_DATE, Writer};
 use crate::model::VALUE_DEPTH_MAX;
 
 /// A container with items still to come.
@@ -21,9 +22,9 @@ enum Open {
 
 struct Rewriter<'a> {
     from: Bytes<'a>,
-    out: Vec<u8>,
+    to: Writer,
     open: Vec<Open>,
-    /// Start and end in `out` of the names of open objects.
+    /// Start and end in `to` of the names of open objects.
     names: Vec<(usize, usize)>,
     /// Offsets of heads that need more than the reserved byte, with their counts.
     longer: Vec<(usize, usize)>,
@@ -35,7 +36,7 @@ pub(super) fn plain(bytes: &[u8]) -> Option<Vec<u8>> {
     let [0xff, 14..=16, rest @ ..] = bytes else { return None };
     let mut rewriter = Rewriter {
         from: Bytes(rest),
-        out: Vec::with_capacity(bytes.len()),
+        to: Writer::with_capacity(bytes.len()),
         open: Vec::new(),
         names: Vec::new(),
         longer: Vec::new(),
@@ -87,7 +88,7 @@ impl Rewriter<'_> {
                 }
                 let count = self.names.len() - names;
                 if self.from.varint()? as usize != count
-                    || has_duplicates(&self.out, self.names.get(names..)?)
+                    || has_duplicates(&self.to.out, self.names.get(names..)?)
                 {
                     return None;
                 }
@@ -103,7 +104,7 @@ impl Rewriter<'_> {
     /// would move the bytes behind it once for each level of nesting.
     fn close(&mut self, head: usize, count: usize) -> Option<()> {
         if count < 24 {
-            *self.out.get_mut(head)? = 0xa0 | count as u8;
+            *self.to.out.get_mut(head)? = 0xa0 | count as u8;
         } else {
             self.longer.push((head, count));
         }
@@ -112,42 +113,41 @@ impl Rewriter<'_> {
 
     /// The output, with the longer heads inserted.
     fn finish(mut self) -> Option<Vec<u8>> {
+        let out = self.to.out;
         if self.longer.is_empty() {
-            return Some(self.out);
+            return Some(out);
         }
         self.longer.sort_unstable();
-        let mut whole = Vec::with_capacity(self.out.len() + self.longer.len() * HEAD_BYTES_MORE);
+        let mut whole = Writer::with_capacity(out.len() + self.longer.len() * HEAD_BYTES_MORE);
         let mut from = 0;
         for (head, count) in self.longer {
-            whole.extend_from_slice(self.out.get(from..head)?);
-            put_head(&mut whole, 5, count as u64);
+            whole.out.extend_from_slice(out.get(from..head)?);
+            whole.map(count);
             from = head + 1;
         }
-        whole.extend_from_slice(self.out.get(from..)?);
-        Some(whole)
+        whole.out.extend_from_slice(out.get(from..)?);
+        Some(whole.out)
     }
 
     fn name(&mut self, tag: u8) -> Option<()> {
-        let start = self.out.len();
+        let start = self.to.out.len();
         match tag {
             b'I' => {
                 let index = self.zigzag()?;
-                let text = index.to_string();
-                put_head(&mut self.out, 3, text.len() as u64);
-                self.out.extend_from_slice(text.as_bytes());
+                self.to.text(&index.to_string());
             }
             b'"' => self.one_byte_string()?,
             b'c' => self.two_byte_string()?,
             _ => return None,
         }
-        self.names.push((start, self.out.len()));
+        self.names.push((start, self.to.out.len()));
         self.in_order(start)
     }
 
     /// JavaScript puts indexes first, ascending. Any other order is left to the tree, which sorts.
     fn in_order(&mut self, start: usize) -> Option<()> {
         // The head has one byte, since an index is short.
-        let index = self.out.get(start + 1..).and_then(index_of).map(u64::from);
+        let index = self.to.out.get(start + 1..).and_then(index_of).map(u64::from);
         let Some(Open::Object { next_index, .. }) = self.open.last_mut() else { return None };
         if index.is_some_and(|index| next_index.is_none_or(|next| index < next)) {
             return None;
@@ -159,37 +159,31 @@ impl Rewriter<'_> {
     /// Rewrites one item, up to its first child.
     fn item(&mut self) -> Option<()> {
         match self.tag()? {
-            b'_' => self.out.push(0xf7),
-            b'0' => self.out.push(0xf6),
-            b'T' => self.out.push(0xf5),
-            b'F' => self.out.push(0xf4),
+            b'_' => self.to.undefined(),
+            b'0' => self.to.null(),
+            b'T' => self.to.bool(true),
+            b'F' => self.to.bool(false),
             b'I' => {
                 let n = self.zigzag()?;
-                put_number(&mut self.out, f64::from(n));
+                self.to.number(f64::from(n));
             }
-            b'U' => {
-                let n = self.from.varint()?;
-                put_head(&mut self.out, 0, u64::from(n));
-            }
-            b'N' => {
-                let n = f64::from_le_bytes(self.from.array()?);
-                put_number(&mut self.out, n);
-            }
+            b'U' => self.to.number(f64::from(self.from.varint()?)),
+            b'N' => self.to.number(f64::from_le_bytes(self.from.array()?)),
             b'D' => {
                 let ms = f64::from_le_bytes(self.from.array()?);
                 // An invalid time is left to the tree.
                 if ms.abs() > 8.64e15 || ms.trunc() != ms && !ms.is_nan() {
                     return None;
                 }
-                self.out.push(0xc1);
-                put_float(&mut self.out, (ms + 0.0) / 1000.0);
+                self.to.tag(TAG_DATE);
+                self.to.float((ms + 0.0) / 1000.0);
             }
             b'"' => self.one_byte_string()?,
             b'c' => self.two_byte_string()?,
             b'B' => self.bytes()?,
             b'o' => {
-                let head = self.out.len();
-                self.out.push(0xa0);
+                let head = self.to.out.len();
+                self.to.map(0);
                 self.enter(Open::Object { head, names: self.names.len(), next_index: Some(0) })?;
             }
             b'A' => {
@@ -197,7 +191,7 @@ impl Rewriter<'_> {
                 if length as usize > self.from.0.len() {
                     return None;
                 }
-                put_head(&mut self.out, 4, u64::from(length));
+                self.to.array(length as usize);
                 self.enter(Open::Array { left: length, length })?;
             }
             _ => return None,
@@ -221,13 +215,9 @@ impl Rewriter<'_> {
     fn one_byte_string(&mut self) -> Option<()> {
         let len = self.from.varint()? as usize;
         let bytes = self.from.take(len)?;
-        if bytes.is_ascii() {
-            put_head(&mut self.out, 3, len as u64);
-            self.out.extend_from_slice(bytes);
-        } else {
-            let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
-            put_head(&mut self.out, 3, text.len() as u64);
-            self.out.extend_from_slice(text.as_bytes());
+        match std::str::from_utf8(bytes) {
+            Ok(text) if text.is_ascii() => self.to.text(text),
+            _ => self.to.text(&bytes.iter().map(|byte| char::from(*byte)).collect::<String>()),
         }
         Some(())
     }
@@ -241,8 +231,7 @@ impl Rewriter<'_> {
         if !rest.is_empty() {
             return None;
         }
-        put_head(&mut self.out, 3, text.len() as u64);
-        self.out.extend_from_slice(text.as_bytes());
+        self.to.text(&text);
         Some(())
     }
 
@@ -260,8 +249,7 @@ impl Rewriter<'_> {
         if flags != 0 {
             return None;
         }
-        put_head(&mut self.out, 2, seen.len() as u64);
-        self.out.extend_from_slice(seen);
+        self.to.bytes(seen);
         Some(())
     }
 }

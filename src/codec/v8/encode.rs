@@ -2,9 +2,10 @@
 
 use super::tag;
 use super::writer::Writer;
+use crate::codec::deeper;
 use crate::model::{
-    Boxed, Buffer, DomException, Error, ErrorProperties, JsString, Kind, Node, NodeId, Result,
-    VALUE_DEPTH_MAX, Value, ViewClass, Window,
+    Boxed, Buffer, DomException, Error, ErrorProperties, JsString, Node, NodeId, Result, Value,
+    ViewClass, Window,
 };
 
 /// Encodes a value in format version 15, with the tags that Deno and every Node read. A
@@ -12,13 +13,13 @@ use crate::model::{
 ///
 /// # Errors
 /// `Invalid` for a `Blob`, which the format cannot represent, and for a node that refers to an id
-/// outside this value; `Range` if it is nested beyond [`VALUE_DEPTH_MAX`] levels.
+/// outside this value; `Range` if it is nested beyond [`VALUE_DEPTH_MAX`](crate::model::VALUE_DEPTH_MAX) levels.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     let mut encoder = Encoder {
         value,
         ids: vec![None; value.node_count()],
         next_id: 0,
-        writer: Writer::new(),
+        writer: Writer::with_capacity(0),
         tasks: vec![Task::Node { id: value.root_id(), depth: 0 }],
     };
     while let Some(task) = encoder.tasks.pop() {
@@ -297,13 +298,4 @@ impl<'v> Encoder<'v> {
         self.writer.varint(bytes);
         self.writer.varint(u64::from(flags));
     }
-}
-
-/// The depth inside one more container, within the limit.
-fn deeper(depth: usize) -> Result<usize> {
-    if depth < VALUE_DEPTH_MAX {
-        return Ok(depth + 1);
-    }
-    let message = format!("Value is nested too deeply (max {VALUE_DEPTH_MAX} levels)");
-    Err(Error::new(Kind::Range, message))
 }

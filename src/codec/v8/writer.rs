@@ -6,30 +6,30 @@ use super::tag;
 use crate::model::JsString;
 
 /// The bytes written so far.
-pub(super) struct Writer(Vec<u8>);
+pub(in crate::codec) struct Writer(Vec<u8>);
 
 impl Writer {
     /// Starts with the version.
-    pub(super) fn new() -> Self {
-        let mut writer = Self(Vec::new());
+    pub(in crate::codec) fn with_capacity(bytes: usize) -> Self {
+        let mut writer = Self(Vec::with_capacity(bytes));
         writer.byte(tag::VERSION);
         writer.varint(u64::from(tag::VERSION_WRITTEN));
         writer
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(in crate::codec) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    pub(super) fn byte(&mut self, byte: u8) {
+    pub(in crate::codec) fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(in crate::codec) fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    pub(super) fn varint(&mut self, mut n: u64) {
+    pub(in crate::codec) fn varint(&mut self, mut n: u64) {
         while n >= 0x80 {
             self.0.push(n as u8 | 0x80);
             n >>= 7;
@@ -37,14 +37,14 @@ impl Writer {
         self.0.push(n as u8);
     }
 
-    pub(super) fn double(&mut self, n: f64) {
+    pub(in crate::codec) fn double(&mut self, n: f64) {
         // JavaScript has only one NaN.
         let n = if n.is_nan() { f64::from_bits(0x7ff8_0000_0000_0000) } else { n };
         self.bytes(&n.to_le_bytes());
     }
 
     /// Writes a number with its tag: as an integer if it is small, otherwise as a double.
-    pub(super) fn number(&mut self, n: f64) {
+    pub(in crate::codec) fn number(&mut self, n: f64) {
         let small = n as i32;
         let is_small = f64::from(small).to_bits() == n.to_bits();
         if is_small {
@@ -69,30 +69,40 @@ impl Writer {
 
     /// Writes a string with its tag.
     pub(super) fn string(&mut self, string: &JsString) {
-        if let Some(text) = string.as_str() {
-            if text.is_ascii() {
-                self.byte(tag::ONE_BYTE_STRING);
-                self.varint(text.len() as u64);
-                self.bytes(text.as_bytes());
-                return;
-            }
-            if text.chars().all(|c| u32::from(c) <= 0xff) {
-                self.byte(tag::ONE_BYTE_STRING);
-                self.varint(text.chars().count() as u64);
-                self.0.extend(text.chars().map(|c| c as u8));
-                return;
+        match string.as_str() {
+            Some(text) => self.text(text),
+            None => {
+                let mut units = Vec::new();
+                for_each_unit(string.as_wtf8(), |unit| units.extend(unit.to_le_bytes()));
+                self.two_byte_string(units.len(), units);
             }
         }
-        let mut units = Vec::new();
-        for_each_unit(string.as_wtf8(), |unit| units.extend_from_slice(&unit.to_le_bytes()));
-        let len = units.len() as u64;
-        // The characters start at an even offset.
-        if (self.0.len() + 1 + varint_bytes(len)) % 2 == 1 {
+    }
+
+    /// Writes a string without lone surrogates, with its tag.
+    pub(in crate::codec) fn text(&mut self, text: &str) {
+        if text.is_ascii() {
+            self.byte(tag::ONE_BYTE_STRING);
+            self.varint(text.len() as u64);
+            self.bytes(text.as_bytes());
+        } else if text.chars().all(|c| u32::from(c) <= 0xff) {
+            self.byte(tag::ONE_BYTE_STRING);
+            self.varint(text.chars().count() as u64);
+            self.0.extend(text.chars().map(|c| c as u8));
+        } else {
+            let units = text.encode_utf16();
+            self.two_byte_string(units.clone().count() * 2, units.flat_map(u16::to_le_bytes));
+        }
+    }
+
+    /// The characters start at an even offset.
+    fn two_byte_string(&mut self, len: usize, units: impl IntoIterator<Item = u8>) {
+        if (self.0.len() + 1 + varint_bytes(len as u64)) % 2 == 1 {
             self.byte(tag::PADDING);
         }
         self.byte(tag::TWO_BYTE_STRING);
-        self.varint(len);
-        self.bytes(&units);
+        self.varint(len as u64);
+        self.0.extend(units);
     }
 }
 
