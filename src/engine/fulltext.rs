@@ -12,19 +12,19 @@ pub trait Indexer {
     ///
     /// # Errors
     /// `Invalid` for a definition out of bounds, and for a name or prefix of another index; the
-    /// errors of [`Writer::apply`](super::Writer::apply).
+    /// errors of [`Writer::begin`](super::Writer::begin).
     fn create_index(&mut self, spec: &IndexSpec, deadline: Instant) -> Result<IndexInfo>;
 
     /// Removes an index; `false` if there is none.
     ///
     /// # Errors
-    /// Those of [`Writer::apply`](super::Writer::apply).
+    /// Those of [`Writer::begin`](super::Writer::begin).
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool>;
 
     /// One step of adding entries that are older than their index; `false` once all are indexed.
     ///
     /// # Errors
-    /// Those of [`Writer::apply`](super::Writer::apply).
+    /// Those of [`Writer::begin`](super::Writer::begin).
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool>;
 }
 

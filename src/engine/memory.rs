@@ -20,8 +20,8 @@ use uuid::Uuid;
 
 use super::sqlite::PrivateIndexes;
 use super::{
-    DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines, Reader,
-    Report, Snapshot, Work, Writer,
+    DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines,
+    Progress, Reader, Report, Snapshot, Work, Writer,
 };
 use crate::commit::{Begun, NewRow, batch};
 use crate::model::{
@@ -244,7 +244,7 @@ fn seen<'a>(key: &'a [u8], row: &'a NewRow) -> Row<'a> {
 pub struct MemoryWriter(Arc<RwLock<Tables>>);
 
 impl Writer for MemoryWriter {
-    fn apply(&mut self, mut work: Work, now_ms: i64, _deadline: Instant) -> Result<Report> {
+    fn begin(&mut self, mut work: Work, now_ms: i64, _deadline: Instant) -> Result<Progress> {
         let tables = &mut *self.0.write();
         let started = Instant::now();
         // There is no disk to sync, so expired locks fail at once.
@@ -254,7 +254,7 @@ impl Writer for MemoryWriter {
         tables.tell_indexes(PrivateIndexes::begin);
         let done = batch::run(&mut MemoryTransaction { tables, now_ms }, &begun, work);
         tables.tell_indexes(PrivateIndexes::commit);
-        done.map(|report| Report { worked: started.elapsed(), ..report })
+        done.map(|report| Progress::Done(Report { worked: started.elapsed(), ..report }))
     }
 
     fn log_changes(&mut self, _deadline: Instant) -> Result<u64> {

@@ -2,9 +2,10 @@
 //!
 //! Duty: store entries and messages, answer reads from one point in time, and carry out [`Work`] as
 //! one transaction whose outcomes [`crate::commit`] decides.
-//! Invariant: once [`Writer::apply`] returns, the work is as durable as requested and visible to
-//! every later snapshot; failed work has changed nothing.
-//! Never: decide the meaning of a write, or call back into the store.
+//! Invariant: once the outcome of a batch is known, by [`Writer::begin`] or [`Writer::ended`], its
+//! work is as durable as requested and visible to every later snapshot; failed work has changed
+//! nothing. Outcomes are known in the order in which the batches began.
+//! Never: decide the meaning of a write, or call back into the store, except to wake it.
 
 mod feed;
 mod fulltext;
@@ -286,20 +287,84 @@ pub struct NextDeadlines {
     pub building: bool,
 }
 
+/// What [`Writer::begin`] has achieved when it returns.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a local engine is always done, and a box would cost an allocation for each batch"
+)]
+pub enum Progress {
+    /// The batch is committed. Only while no other batch is under way.
+    Done(Report),
+    /// The batch is under way: [`Writer::ended`] returns its outcome with this ticket.
+    UnderWay(Ticket),
+}
+
+/// Names a batch under way; its writer chooses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(pub u64);
+
+/// Reports that a batch under way has ended. It may be called from any thread, but by no thread that
+/// holds a lock which a method of the writer takes.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
 /// Writes to a database.
+///
+/// Several batches can be under way at once. Then the store calls only [`Writer::begin`],
+/// [`Writer::has_room`] and [`Writer::ended`], and each new batch has writes and nothing else. All
+/// other work, and all other methods, have the writer to themselves: the store waits for all
+/// outcomes before.
 pub trait Writer: Send + Indexer {
-    /// Carries out work in one transaction. `deadline` limits the wait for other processes.
+    /// Begins to carry out work in one transaction. `deadline` limits the wait for other processes.
+    /// The transaction comes after all those that are under way: its writes are decided over their
+    /// effects.
     ///
     /// # Errors
     /// `Unavailable` if the deadline has passed or the disk is full, `Denied`, `Corrupt`: the
     /// transaction changed nothing. `OutcomeUnknown` if it failed while it became durable.
-    fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report>;
+    fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress>;
+
+    /// Whether a further batch may begin. `true` while none is under way.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// The outcome of the oldest batch under way, once it is known, with the errors of
+    /// [`Writer::begin`]. A failed batch does not fail those behind it, unless the engine says so in
+    /// their own outcomes.
+    fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {
+        None
+    }
+
+    /// Sets what to call whenever [`Writer::ended`] has a new outcome, or [`Writer::has_room`] has
+    /// become `true`. Called before the first batch begins. An engine whose batches are never under
+    /// way ignores it.
+    fn on_ended(&mut self, _wake: Wake) {}
+
+    /// Carries out work and waits for its outcome: for a caller without a store. Nothing may be
+    /// under way. Replaces what [`Writer::on_ended`] has set.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+        let caller = std::thread::current();
+        self.on_ended(Box::new(move || caller.unpark()));
+        match self.begin(work, now_ms, deadline)? {
+            Progress::Done(report) => Ok(report),
+            Progress::UnderWay(_) => loop {
+                match self.ended() {
+                    Some((_, outcome)) => return outcome,
+                    None => std::thread::park(),
+                }
+            },
+        }
+    }
 
     /// Turns on the log of changes: every process logs all later commits. Returns the last commit.
     /// `deadline` limits the wait for other processes.
     ///
     /// # Errors
-    /// As [`Writer::apply`].
+    /// As [`Writer::begin`].
     fn log_changes(&mut self, deadline: Instant) -> Result<u64>;
 
     /// When the next timed work is due.
@@ -324,7 +389,7 @@ pub trait Writer: Send + Indexer {
     /// Changes dead letters of a queue, in one transaction.
     ///
     /// # Errors
-    /// As [`Writer::apply`].
+    /// As [`Writer::begin`].
     fn change_dead_letters(
         &mut self,
         queue: &str,

@@ -84,19 +84,20 @@ impl Due {
 }
 
 /// The timed work of a transaction.
-pub(super) struct Done<'a> {
-    pub(super) claims: &'a [Claim],
+pub(super) struct Done {
+    pub(super) claims: Vec<Claim>,
     /// It deletes expired entries.
     swept: bool,
     /// It purges dead letters.
     purged: bool,
     /// The time for which the transaction runs.
-    now_ms: i64,
+    pub(super) now_ms: i64,
 }
 
-impl<'a> Done<'a> {
-    pub(super) fn of(work: &Work, claims: &'a [Claim], now_ms: i64) -> Self {
-        Self { claims, swept: work.sweep_max > 0, purged: work.purge_max > 0, now_ms }
+impl Done {
+    pub(super) fn of(work: &Work, now_ms: i64) -> Self {
+        let (swept, purged) = (work.sweep_max > 0, work.purge_max > 0);
+        Self { claims: work.claims.clone(), swept, purged, now_ms }
     }
 }
 
@@ -169,8 +170,8 @@ impl Timers {
     }
 
     /// Updates the due times after a transaction.
-    pub(super) fn learn(&mut self, report: &Report, done: &Done<'_>) {
-        let Done { claims, swept, purged, now_ms } = *done;
+    pub(super) fn learn(&mut self, report: &Report, done: &Done) {
+        let Done { ref claims, swept, purged, now_ms } = *done;
         let changed = report.queued || report.purge_ahead;
         if changed || !claims.is_empty() || swept || purged {
             // Some message may be due earlier, and the claimed ones are locked or gone.
@@ -206,7 +207,7 @@ impl Timers {
     }
 
     /// Pauses the timed work of a failed transaction.
-    pub(super) fn failed(&mut self, done: &Done<'_>, error: &Error) {
+    pub(super) fn failed(&mut self, done: &Done, error: &Error) {
         if done.swept {
             self.expiry.failed(error, done.now_ms);
         }
@@ -272,15 +273,15 @@ mod tests {
     fn only_queues_with_empty_claims_are_paused() {
         let mut timers = Timers::default();
         ["a", "b"].iter().for_each(|queue| timers.set_queue(queue, Some(0)));
-        let claims = [claim("a"), claim("a"), claim("b")];
+        let claims = vec![claim("a"), claim("a"), claim("b")];
         let got = || Delivery { id: 1, lock: 1, attempts: 1, enqueued_ms: 0, value: Vec::new() };
         let report = Report { deliveries: vec![vec![got()], vec![], vec![]], ..Report::default() };
-        let done = Done { claims: &claims, swept: false, purged: false, now_ms: 7 };
+        let done = Done { claims, swept: false, purged: false, now_ms: 7 };
         timers.learn(&report, &done);
         assert_eq!(timers.queue("a").next_ms(), Some(0));
         assert_eq!(timers.queue("b").next_ms(), Some(7 + FRUITLESS_PAUSE_MS));
         let put_back = Report { queued: true, ..Report::default() };
-        timers.learn(&put_back, &Done { claims: &[], ..done });
+        timers.learn(&put_back, &Done { claims: Vec::new(), ..done });
         assert_eq!(timers.queue("b").next_ms(), Some(0));
     }
 }

@@ -2,10 +2,18 @@
 //!
 //! It is sequencer, evaluator and writer in one. Writes are ordered by arrival; [`crate::commit`]
 //! decides them inside the engine; the engine's commit makes them durable.
+//!
+//! An engine may have several batches of writes under way (`under_way.rs`). Everything else needs the
+//! writer alone: a batch that settles, renews, claims, sweeps or purges, a task, a step of timed
+//! work. It begins only when nothing is under way, and nothing begins behind it until it has ended,
+//! so no lock is claimed or renewed twice at once. While such work waits, no further batch begins,
+//! so writes do not delay it for longer than the batches under way take.
 
 mod deadlines;
 mod sweep;
+mod under_way;
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +29,7 @@ use super::health::{Health, Part, Tries};
 use super::lock_request::LockRequest;
 use super::queue::{Consumers, Dispatch};
 use super::read::{ReadJob, answer};
-use super::reply::{Reply, fail, tell};
+use super::reply::{Reply, tell};
 use super::timers::{Done, Timers};
 use super::watch::Watches;
 use super::write_queue::{Waiting, WriteQueue, WriterTask};
@@ -32,14 +40,21 @@ use crate::model::{
     Settlement,
 };
 use sweep::Pace;
+use under_way::{Batch, UnderWay};
 
 pub(super) fn start<W: Writer + 'static>(
     write_queue: Arc<WriteQueue>,
     (watches, feeds, metrics, health): (Arc<Watches>, Arc<Feeds>, Arc<Metrics>, Arc<Health>),
-    writer: W,
+    mut writer: W,
     make_reader: Option<MakeReader>,
 ) -> Result<JoinHandle<()>> {
     write_queue.waiting.lock().refusal = None;
+    let woken = Arc::downgrade(&write_queue);
+    writer.on_ended(Box::new(move || {
+        if let Some(write_queue) = woken.upgrade() {
+            write_queue.batch_ended();
+        }
+    }));
     let mut writer_thread = WriterThread {
         write_queue: write_queue.clone(),
         watches,
@@ -49,6 +64,8 @@ pub(super) fn start<W: Writer + 'static>(
         writer,
         make_reader,
         reader: None,
+        under_way: VecDeque::new(),
+        next_step: usize::MAX,
         timers: Timers::default(),
         pace: Pace::default(),
         build_ms: None,
@@ -88,6 +105,10 @@ struct WriterThread<W> {
     make_reader: Option<MakeReader>,
     /// For watches; opened on first use.
     reader: Option<Box<dyn Reader>>,
+    /// The batches whose outcome is not known, or not answered yet, in order.
+    under_way: VecDeque<UnderWay>,
+    /// The next step of timed work in this round.
+    next_step: usize,
     /// The due times of timed work.
     timers: Timers,
     /// The size of a sweep's step.
@@ -131,16 +152,27 @@ struct Drained {
 }
 
 impl<W: Writer> WriterThread<W> {
+    /// The steps of timed work, once a round.
+    const STEPS: [fn(&mut Self); 4] = [Self::sweep, Self::purge, Self::build, Self::look_ahead];
+
     fn serve(&mut self) {
-        while let Some(drained) = self.drain() {
-            if drained.nudged {
-                self.timers.ask_anew();
+        loop {
+            self.complete_ended();
+            if !self.under_way.is_empty() {
+                if let Some(drained) = self.drain_behind() {
+                    self.carry_out(drained);
+                }
+            } else if let Some(step) = Self::STEPS.get(self.next_step) {
+                self.next_step += 1;
+                step(self);
+            } else {
+                let Some(drained) = self.drain() else { return };
+                if drained.nudged {
+                    self.timers.ask_anew();
+                }
+                self.carry_out(drained);
+                self.next_step = 0;
             }
-            self.carry_out(drained);
-            self.sweep();
-            self.purge();
-            self.build();
-            self.look_ahead();
         }
     }
 
@@ -151,15 +183,7 @@ impl<W: Writer> WriterThread<W> {
         loop {
             let now_ms = write_queue.env.now_ms();
             self.mind_the_clock(now_ms);
-            let due = self.next_ms(&waiting.consumers).is_some_and(|at| at <= now_ms);
-            let arrived = !waiting.submissions.is_empty()
-                || !waiting.tasks.is_empty()
-                || !waiting.queries.is_empty()
-                || !waiting.settlements.is_empty()
-                || !waiting.asked.is_empty()
-                || (waiting.consumers.is_asked() && !waiting.closing)
-                || waiting.nudged;
-            if arrived || (due && !waiting.closing) {
+            if !waiting.submissions.is_empty() || self.has_work_alone(&waiting, now_ms) {
                 return Some(self.take(&mut waiting, now_ms));
             }
             if waiting.closing {
@@ -188,13 +212,26 @@ impl<W: Writer> WriterThread<W> {
         }
     }
 
+    /// Whether work waits that needs the writer alone.
+    fn has_work_alone(&self, waiting: &Waiting, now_ms: i64) -> bool {
+        let asked = !waiting.tasks.is_empty()
+            || !waiting.queries.is_empty()
+            || !waiting.settlements.is_empty()
+            || !waiting.asked.is_empty()
+            || waiting.nudged;
+        let due = || self.next_ms(&waiting.consumers).is_some_and(|at| at <= now_ms);
+        asked || (!waiting.closing && (waiting.consumers.is_asked() || due()))
+    }
+
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
+        let alone = self.under_way.is_empty();
         let again = self.retry_ms <= now_ms;
         let settles = !waiting.settlements.is_empty()
             || !waiting.asked.is_empty()
             || (again && !self.owed.is_empty())
             || (again && waiting.consumers.renewal_ms().is_some_and(|at| at <= now_ms));
-        let group = Group::next(&waiting.submissions, settles, self.settled_alone);
+        let mut group = Group::next(&waiting.submissions, alone && settles, self.settled_alone);
+        group.settles &= alone;
         self.settled_alone = group.submissions == 0 && !waiting.submissions.is_empty();
         let mut drained = Drained {
             tasks: std::mem::take(&mut waiting.tasks),
@@ -246,10 +283,11 @@ impl<W: Writer> WriterThread<W> {
         // A few deletions share a transaction with other work; many have steps of their own.
         // Expired entries go only with writes, whose callers chose the durability, or with a synced
         // transaction, because a feed may report their removal.
-        if !work.is_empty() && self.timers.purge.may_join(now_ms) {
+        if alone && !work.is_empty() && self.timers.purge.may_join(now_ms) {
             work.purge_max = DEAD_PURGE_ROWS_MAX;
         }
-        if (work.durable || !work.writes.is_empty()) && self.timers.expiry.may_join(now_ms) {
+        let synced = work.durable || !work.writes.is_empty();
+        if alone && synced && self.timers.expiry.may_join(now_ms) {
             work.sweep_max = SWEEP_JOINED_ROWS_MAX;
         }
         drained
@@ -271,42 +309,11 @@ impl<W: Writer> WriterThread<W> {
             return;
         }
         self.warm = self.lingers && !(replies.is_empty() && asked.is_empty());
-        let claims = work.claims.clone();
-        let done = Done::of(&work, &claims, now_ms);
-        let asked_settlements = asked.iter().filter(|asked| asked.settles()).count();
-        let own = work.settlements.len() - asked_settlements;
-        let mut settlements = work.settlements.clone();
-        settlements.truncate(own);
-        let writes = work.writes.len();
-        let applied = self.writer.apply(work, now_ms, Instant::now() + busy);
-        self.metrics.transaction(writes, applied.is_ok());
-        match applied {
-            Ok(mut report) => {
-                self.applying = Tries::default();
-                self.metrics.cached(report.cache_looks);
-                LockRequest::tell(asked, &mut report);
-                self.announce(&mut report, replies, &done);
-                self.dispatch(&claims, report.deliveries, now_ms);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a transaction failed");
-                self.owed.extend(settlements);
-                self.timers.failed(&done, &error);
-                let pause_ms = self.applying.failed_ms();
-                self.back_off(now_ms, pause_ms);
-                let lookers = {
-                    let consumers = &mut self.write_queue.waiting.lock().consumers;
-                    consumers.renew_again();
-                    if claims.is_empty() { Vec::new() } else { consumers.look_failed() }
-                };
-                fail(replies, &error, &self.metrics);
-                asked.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
-                lookers.into_iter().for_each(|reply| reply(Err(error.clone())));
-            }
-        }
+        let batch = Batch::of_callers(&work, replies, asked, now_ms);
+        self.begin(work, Instant::now() + busy, batch);
     }
 
-    fn announce(&mut self, report: &mut Report, replies: Vec<Reply>, done: &Done<'_>) {
+    fn announce(&mut self, report: &mut Report, replies: Vec<Reply>, done: &Done) {
         tell(replies, std::mem::take(&mut report.decisions), &self.metrics);
         let mut looks = self.watches.announce(&report.touched, report.versions);
         looks.extend(self.feeds.announce(&report.touched, report.versions));

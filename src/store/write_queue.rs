@@ -59,6 +59,8 @@ pub(super) struct Waiting {
     pub(super) lost: HashMap<Id, Lost>,
     /// The file may have changed: read its deadlines again.
     pub(super) nudged: bool,
+    /// The engine has reported the end of a batch since the writer thread last asked for outcomes.
+    pub(super) ended: bool,
     /// Why nothing is accepted; `None` while the writer thread runs.
     pub(super) refusal: Option<Error>,
     pub(super) closing: bool,
@@ -76,6 +78,7 @@ impl WriteQueue {
             consumers: Consumers::new(env.random() >> 1),
             lost: HashMap::new(),
             nudged: false,
+            ended: false,
             refusal: Some(Error::new(Kind::Denied, reason)),
             closing: false,
         };
@@ -142,6 +145,12 @@ impl WriteQueue {
     /// Reports that the file may have changed.
     pub(super) fn nudge(&self) {
         self.waiting.lock().nudged = true;
+        self.ring();
+    }
+
+    /// Reports that a batch under way has ended.
+    pub(super) fn batch_ended(&self) {
+        self.waiting.lock().ended = true;
         self.ring();
     }
 

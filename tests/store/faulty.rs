@@ -1,4 +1,5 @@
-//! An engine that follows a test's plan: it waits, fails or panics before a call goes through.
+//! An engine that follows a test's plan: it waits, fails or panics before a call goes through, or
+//! keeps batches under way.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,12 +8,14 @@ use std::time::Instant;
 
 use openkv::engine::{
     DeadLettersChanged, Engine, ExternalWatch, ExternalWatchGuard, GoesOn, Indexer, Maintenance,
-    NextDeadlines, Reader, Report, Snapshot, Work, Writer,
+    NextDeadlines, Progress, Reader, Report, Snapshot, Ticket, Wake, Work, Writer,
 };
 use openkv::model::{
     Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result,
     Vacuumed,
 };
+
+use crate::pipeline::Pipeline;
 
 type Before<T> = Box<dyn Fn(usize, &T) -> Result<()> + Send + Sync>;
 
@@ -31,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) external: AtomicUsize,
     /// Those of them that have not ended.
     pub(crate) external_open: AtomicUsize,
+    /// The batches under way.
+    pub(crate) pipeline: Arc<Pipeline>,
 }
 
 impl Default for Plan {
@@ -48,6 +53,7 @@ impl Default for Plan {
             readers: 0.into(),
             external: 0.into(),
             external_open: 0.into(),
+            pipeline: Arc::default(),
         }
     }
 }
@@ -138,41 +144,63 @@ impl<R: Reader> Reader for Faulty<R> {
 
 impl<W: Writer> Indexer for Faulty<W> {
     fn create_index(&mut self, spec: &IndexSpec, deadline: Instant) -> Result<IndexInfo> {
+        self.1.pipeline.alone("create_index");
         self.0.create_index(spec, deadline)
     }
 
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool> {
+        self.1.pipeline.alone("drop_index");
         self.0.drop_index(choice, deadline)
     }
 
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
+        self.1.pipeline.alone("build_indexes");
         self.0.build_indexes(now_ms, deadline)
     }
 }
 
 impl<W: Writer> Writer for Faulty<W> {
-    fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+    fn begin(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
         let count = self.1.applies.fetch_add(1, Ordering::SeqCst);
         (self.1.before_apply)(count, &work)?;
+        if let Some(ticket) = self.1.pipeline.begin(&mut work, now_ms) {
+            return Ok(Progress::UnderWay(ticket));
+        }
         let report = self.0.apply(work, now_ms, deadline)?;
         (self.1.after_apply)(count, &report)?;
-        Ok(report)
+        Ok(Progress::Done(report))
+    }
+
+    fn has_room(&self) -> bool {
+        self.1.pipeline.has_room()
+    }
+
+    fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {
+        self.1.pipeline.ended(&mut self.0)
+    }
+
+    fn on_ended(&mut self, wake: Wake) {
+        self.1.pipeline.on_ended(wake);
     }
 
     fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+        self.1.pipeline.alone("log_changes");
         self.0.log_changes(deadline)
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
+        self.1.pipeline.alone("next_deadlines");
         (self.1.before_deadlines)(self.1.deadlines.fetch_add(1, Ordering::SeqCst), &())?;
         self.0.next_deadlines()
     }
 
     fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.1.pipeline.alone("next_message_ms");
         self.0.next_message_ms(queue)
     }
 
     fn queue_depth(&mut self, queue: &str) -> Result<u64> {
+        self.1.pipeline.alone("queue_depth");
         self.0.queue_depth(queue)
     }
 
@@ -183,14 +211,17 @@ impl<W: Writer> Writer for Faulty<W> {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<DeadLettersChanged> {
+        self.1.pipeline.alone("change_dead_letters");
         self.0.change_dead_letters(queue, change, now_ms, deadline)
     }
 
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
+        self.1.pipeline.alone("vacuum");
         self.0.vacuum(deadline, goes_on)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {
+        self.1.pipeline.alone("checkpoint");
         self.0.checkpoint()
     }
 }

@@ -28,12 +28,12 @@ fn shown(change: &Change) -> Shown {
 
 impl Database {
     /// A feed of the keys `a` to `dead`.
-    fn feed(&self, since: Option<u64>) -> Id {
+    pub(crate) fn feed(&self, since: Option<u64>) -> Id {
         let range = KeyRange { start: key("a"), end: key("e") };
         self.store().feed(range, since, None, Duration::from_secs(30), Box::new(drop))
     }
 
-    fn batch(&self, feed: Id) -> Answer<Result<Option<Batch>>> {
+    pub(crate) fn batch(&self, feed: Id) -> Answer<Result<Option<Batch>>> {
         let (sender, answer) = channel();
         let reply = move |batch| {
             let _receiver_gone = sender.send(batch);

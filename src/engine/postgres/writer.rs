@@ -7,7 +7,9 @@ use super::Shared;
 use super::queues;
 use super::transaction::{Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, batch};
-use crate::engine::{DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Report, Work, Writer};
+use crate::engine::{
+    DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Work, Writer,
+};
 use crate::model::{
     Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
     IndexSpec, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX, Result, Vacuumed,
@@ -31,12 +33,12 @@ impl PostgresWriter {
         Self { shared, waited: None }
     }
 
-    fn begin(&mut self, of: impl Fn() -> Purpose<'static>) -> Result<OpenTransaction> {
-        self.begin_with(&of)
+    fn open(&mut self, of: impl Fn() -> Purpose<'static>) -> Result<OpenTransaction> {
+        self.open_with(&of)
     }
 
     /// Begins a transaction, on another connection if one is lost: nothing was done on that.
-    fn begin_with<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
+    fn open_with<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
         loop {
             let purpose = of();
             let deadline = purpose.deadline;
@@ -102,13 +104,13 @@ impl PostgresWriter {
 }
 
 impl Writer for PostgresWriter {
-    fn apply(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+    fn begin(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
         // A lock can have expired in any claim, and the value of a dead message is a commit for which
         // no caller chose a durability.
         work.durable |= !work.claims.is_empty();
         let now_ms = self.shared.time.of_tests(now_ms);
         let db = self.shared.db;
-        let mut open = self.begin_with(&|| Purpose::of(db, &work, now_ms, deadline))?;
+        let mut open = self.open_with(&|| Purpose::of(db, &work, now_ms, deadline))?;
         let started = Instant::now();
         self.shared.time.learn(open.row.now_ms);
         let begun = Begun {
@@ -125,12 +127,12 @@ impl Writer for PostgresWriter {
             }
         };
         self.commit(open)?;
-        Ok(report)
+        Ok(Progress::Done(report))
     }
 
     fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
         let (db, now_ms) = (self.shared.db, self.shared.time.of_tests(0));
-        let mut open = self.begin(|| Purpose::plain(db, now_ms, deadline))?;
+        let mut open = self.open(|| Purpose::plain(db, now_ms, deadline))?;
         let version = open.version();
         if open.row.logs {
             open.roll_back();
@@ -165,7 +167,7 @@ impl Writer for PostgresWriter {
         deadline: Instant,
     ) -> Result<DeadLettersChanged> {
         let (db, now_ms) = (self.shared.db, self.shared.time.of_tests(now_ms));
-        let mut open = self.begin(|| Purpose::plain(db, now_ms, deadline))?;
+        let mut open = self.open(|| Purpose::plain(db, now_ms, deadline))?;
         let before = open.version();
         let now_ms = open.row.now_ms;
         match open.messages.change_dead_letters(queue, change, now_ms) {

@@ -178,7 +178,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (_engine, mut ours) = writer(&directory.path().join("kv"));
         assert_eq!(ours.queue_depth("mail").unwrap(), 0);
-        ours.begin(Instant::now()).unwrap();
+        ours.begin_transaction(Instant::now()).unwrap();
         ours.depths().came("mail");
         ours.roll_back();
         assert_eq!(ours.queue_depth("mail").unwrap(), 0);

@@ -21,7 +21,7 @@ impl SqliteWriter {
         change: impl FnOnce(&mut Self) -> Result<(T, bool)>,
     ) -> Result<T> {
         self.set_durable(true)?;
-        self.begin(deadline)?;
+        self.begin_transaction(deadline)?;
         let done = self.read_version().and_then(|_| {
             let (answer, changed) = change(self)?;
             if changed {
@@ -128,7 +128,7 @@ impl Indexer for SqliteWriter {
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
         // Building repeats a step that a crash undoes, so no step syncs.
         self.set_durable(false)?;
-        self.begin(deadline)?;
+        self.begin_transaction(deadline)?;
         let done = self.build_step(now_ms).and_then(|more| {
             self.end()?;
             Ok(more)

@@ -16,7 +16,7 @@ use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch};
-use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, Report, Work, Writer};
+use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, Progress, Report, Work, Writer};
 use crate::model::{
     Change, Checkpoint, DeadLetterChange, Encoding, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS,
     Result, Vacuumed,
@@ -112,7 +112,7 @@ impl SqliteWriter {
 
     /// Begins a transaction, waiting for other processes until the deadline. Returns the wait in
     /// ms.
-    pub(super) fn begin(&mut self, deadline: Instant) -> Result<i64> {
+    pub(super) fn begin_transaction(&mut self, deadline: Instant) -> Result<i64> {
         let mut asked = None;
         loop {
             match self.begin.execute() {
@@ -178,7 +178,7 @@ impl SqliteWriter {
         job: impl FnOnce(&mut Self, i64) -> Result<T>,
     ) -> Result<T> {
         self.set_durable(durable)?;
-        let waited_ms = self.begin(deadline)?;
+        let waited_ms = self.begin_transaction(deadline)?;
         // Adds the wait, which can take seconds: otherwise locks would expire too early and expired
         // entries would still be visible.
         let done = match job(self, now_ms.saturating_add(waited_ms)) {
@@ -268,7 +268,7 @@ impl Transaction for SqliteWriter {
 }
 
 impl Writer for SqliteWriter {
-    fn apply(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
+    fn begin(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
         // If the query fails, assume that a lock has expired.
         let any_expired = self.messages.any_expired(&work.claims, now_ms).unwrap_or(true);
         work.durable |= any_expired;
@@ -287,7 +287,7 @@ impl Writer for SqliteWriter {
         if let Err(error) = self.log_length.mind(&self.connection) {
             tracing::warn!(%error, "beginning the log anew");
         }
-        Ok(report)
+        Ok(Progress::Done(report))
     }
 
     fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
@@ -296,7 +296,7 @@ impl Writer for SqliteWriter {
             return Ok(version);
         }
         self.set_durable(true)?;
-        self.begin(deadline)?;
+        self.begin_transaction(deadline)?;
         let started = self.read_version().and_then(|version| {
             self.feed.start()?;
             Ok(version)

@@ -8,9 +8,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::under_way::Batch;
 use super::{Done, Part, WriterThread};
-use crate::engine::{Work, Writer};
-use crate::model::{DEAD_PURGE_ROWS_MAX, Kind, SWEEP_ROWS_MAX, SWEEP_ROWS_MIN, SWEEP_STEP_US};
+use crate::engine::{Report, Work, Writer};
+use crate::model::{
+    DEAD_PURGE_ROWS_MAX, Kind, Result, SWEEP_ROWS_MAX, SWEEP_ROWS_MIN, SWEEP_STEP_US,
+};
 
 impl<W: Writer> WriterThread<W> {
     /// Runs one step of deleting expired entries, if any. The step is synced: feeds, other
@@ -33,22 +36,26 @@ impl<W: Writer> WriterThread<W> {
     }
 
     fn step(&mut self, work: Work, now_ms: i64) {
-        let done = Done::of(&work, &[], now_ms);
-        let swept = self.writer.apply(work, now_ms, Instant::now());
-        self.health.note(Part::Sweep, &swept, now_ms);
+        let batch = Batch::of_step(&work, now_ms);
+        self.begin(work, Instant::now(), batch);
+    }
+
+    /// Completes a step.
+    pub(super) fn step_ended(&mut self, done: &Done, swept: Result<Report>) {
+        self.health.note(Part::Sweep, &swept, done.now_ms);
         match swept {
             Ok(mut report) => {
                 if report.sweep_more {
                     self.pace.took(report.worked);
                 }
-                self.announce(&mut report, Vec::new(), &done);
+                self.announce(&mut report, Vec::new(), done);
             }
             Err(error) => {
                 if error.kind() != Kind::Unavailable {
                     self.metrics.transaction(0, false);
                     tracing::warn!(%error, "deleting expired entries");
                 }
-                self.timers.failed(&done, &error);
+                self.timers.failed(done, &error);
             }
         }
     }

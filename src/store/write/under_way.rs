@@ -1,0 +1,174 @@
+//! The batches under way: begun by the engine, in order, and completed in the same order.
+//!
+//! A caller gets its outcome, and watches and feeds are told, only after the outcomes of all batches
+//! before it. An engine that is done when a batch begins does not use the queue.
+
+use std::time::Instant;
+
+use super::{Drained, WriterThread};
+use crate::engine::{Progress, Report, Ticket, Work, Writer};
+use crate::model::{Error, Kind, Result, Settlement};
+use crate::store::health::Tries;
+use crate::store::lock_request::LockRequest;
+use crate::store::reply::{Reply, fail};
+use crate::store::timers::Done;
+
+/// What the outcome of a batch is for.
+pub(super) struct Batch {
+    origin: Origin,
+    done: Done,
+    /// Nothing may begin behind it.
+    alone: bool,
+}
+
+enum Origin {
+    /// Callers wait for it.
+    Callers {
+        replies: Vec<Reply>,
+        asked: Vec<LockRequest>,
+        /// Its settlements that no caller waits for. After a failure they are owed.
+        settlements: Vec<Settlement>,
+        /// The number of writes.
+        writes: usize,
+    },
+    /// A step of sweeping or purging.
+    Step,
+}
+
+impl Batch {
+    pub(super) fn of_callers(
+        work: &Work,
+        replies: Vec<Reply>,
+        asked: Vec<LockRequest>,
+        now_ms: i64,
+    ) -> Self {
+        let alone = !(work.settlements.is_empty()
+            && work.renewals.is_empty()
+            && work.claims.is_empty()
+            && work.sweep_max == 0
+            && work.purge_max == 0);
+        let asked_settlements = asked.iter().filter(|asked| asked.settles()).count();
+        let mut settlements = work.settlements.clone();
+        settlements.truncate(work.settlements.len() - asked_settlements);
+        let origin = Origin::Callers { replies, asked, settlements, writes: work.writes.len() };
+        Self { origin, done: Done::of(work, now_ms), alone }
+    }
+
+    pub(super) fn of_step(work: &Work, now_ms: i64) -> Self {
+        Self { origin: Origin::Step, done: Done::of(work, now_ms), alone: true }
+    }
+}
+
+/// A batch that is not completed yet.
+pub(super) struct UnderWay {
+    outcome: Outcome,
+    batch: Batch,
+}
+
+enum Outcome {
+    /// The engine has it under way.
+    Awaited(Ticket),
+    /// It was known at once, but batches before it are under way.
+    Known(Box<Result<Report>>),
+}
+
+impl<W: Writer> WriterThread<W> {
+    /// Begins a batch, and completes it if its outcome is known and nothing is under way.
+    pub(super) fn begin(&mut self, work: Work, deadline: Instant, batch: Batch) {
+        let known = match self.writer.begin(work, batch.done.now_ms, deadline) {
+            Ok(Progress::Done(report)) => Ok(report),
+            Ok(Progress::UnderWay(ticket)) => {
+                self.under_way.push_back(UnderWay { outcome: Outcome::Awaited(ticket), batch });
+                return;
+            }
+            Err(error) => Err(error),
+        };
+        if self.under_way.is_empty() {
+            self.complete(batch, known);
+        } else {
+            let outcome = Outcome::Known(Box::new(known));
+            self.under_way.push_back(UnderWay { outcome, batch });
+        }
+    }
+
+    /// While batches are under way: waits for writes that may begin behind them, and takes them.
+    /// `None` once the engine has reported something.
+    pub(super) fn drain_behind(&mut self) -> Option<Drained> {
+        let alone = self.under_way.back().is_some_and(|last| last.batch.alone);
+        // The engine reports when there is room again.
+        let may_begin = !alone && self.writer.has_room();
+        let write_queue = self.write_queue.clone();
+        let mut waiting = write_queue.waiting.lock();
+        loop {
+            if std::mem::take(&mut waiting.ended) {
+                return None;
+            }
+            let now_ms = write_queue.env.now_ms();
+            self.mind_the_clock(now_ms);
+            if may_begin
+                && !waiting.submissions.is_empty()
+                && !self.has_work_alone(&waiting, now_ms)
+            {
+                return Some(self.take(&mut waiting, now_ms));
+            }
+            write_queue.arrived.wait(&mut waiting);
+        }
+    }
+
+    /// Completes the batches whose outcomes are known, in order.
+    pub(super) fn complete_ended(&mut self) {
+        while let Some(UnderWay { outcome, batch }) = self.under_way.pop_front() {
+            let known = match outcome {
+                Outcome::Known(known) => *known,
+                Outcome::Awaited(ticket) => match self.writer.ended() {
+                    Some((ended, outcome)) if ended == ticket => outcome,
+                    Some(_) => Err(out_of_order()),
+                    None => {
+                        self.under_way.push_front(UnderWay { outcome, batch });
+                        return;
+                    }
+                },
+            };
+            self.complete(batch, known);
+        }
+    }
+
+    fn complete(&mut self, batch: Batch, outcome: Result<Report>) {
+        let Batch { origin, done, .. } = batch;
+        let Origin::Callers { replies, asked, settlements, writes } = origin else {
+            return self.step_ended(&done, outcome);
+        };
+        self.metrics.transaction(writes, outcome.is_ok());
+        match outcome {
+            Ok(mut report) => {
+                self.applying = Tries::default();
+                self.metrics.cached(report.cache_looks);
+                LockRequest::tell(asked, &mut report);
+                self.announce(&mut report, replies, &done);
+                self.dispatch(&done.claims, report.deliveries, done.now_ms);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a transaction failed");
+                self.owed.extend(settlements);
+                self.timers.failed(&done, &error);
+                let pause_ms = self.applying.failed_ms();
+                self.back_off(done.now_ms, pause_ms);
+                let lookers = {
+                    let consumers = &mut self.write_queue.waiting.lock().consumers;
+                    consumers.renew_again();
+                    if done.claims.is_empty() { Vec::new() } else { consumers.look_failed() }
+                };
+                fail(replies, &error, &self.metrics);
+                asked.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
+                lookers.into_iter().for_each(|reply| reply(Err(error.clone())));
+            }
+        }
+    }
+}
+
+/// The error of a batch whose place in the order was taken by the outcome of another.
+fn out_of_order() -> Error {
+    let message = "the outcomes of two commits are in the wrong order, so it is unknown whether this \
+                   commit has happened; read to find out, and please report this";
+    Error::new(Kind::OutcomeUnknown, message)
+}
