@@ -3,7 +3,9 @@
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::cells::Cells;
 use crate::engine::feed::{Amount, Extent};
+use crate::model::{Error, Result};
 
 /// Locks the row, so that this transaction is the only one that writes to the database. The time is
 /// taken after the lock. `$2`: the time to use instead of the server's, for tests. The last column is
@@ -13,9 +15,9 @@ pub(super) const LOCK: &str = "\
 WITH d AS MATERIALIZED (SELECT * FROM openkv.databases WHERE id = $1 FOR UPDATE) \
 SELECT version, epoch, removed, last_uuid, last_message, logs, feed_complete, feed_removed, \
 feed_set_rows, feed_set_bytes, feed_removal_rows, feed_removal_bytes, \
-greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)), \
+greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms, \
 CASE WHEN $2::int8 IS NULL \
-THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END FROM d";
+THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms FROM d";
 
 /// Stores what the transaction has changed. NULL as the version violates the table's rule, so that a
 /// transaction that was overtaken cannot commit.
@@ -42,26 +44,34 @@ pub(super) struct DatabaseRow {
 }
 
 impl DatabaseRow {
-    /// From a row of [`LOCK`].
-    pub(super) fn of(row: &Row) -> Self {
-        let number = |at: usize| row.get::<_, i64>(at).cast_unsigned();
-        Self {
-            version: row.get(0),
-            epoch: row.get(1),
-            removed: row.get(2),
-            last_uuid: row
-                .get::<_, Option<&[u8]>>(3)
-                .and_then(|bytes| Uuid::from_slice(bytes).ok()),
-            last_message: row.get(4),
-            logs: row.get(5),
+    /// From the answer to [`LOCK`].
+    ///
+    /// # Errors
+    /// `Corrupt` without a row, and for columns of other types.
+    pub(super) fn of(rows: &[Row]) -> Result<Self> {
+        let row = rows.first().ok_or_else(missing)?;
+        let cells = Cells::of("databases", row);
+        let uuid = cells.get::<Option<&[u8]>>(3)?;
+        Ok(Self {
+            version: cells.get(0)?,
+            epoch: cells.get(1)?,
+            removed: cells.get(2)?,
+            last_uuid: uuid.and_then(|bytes| Uuid::from_slice(bytes).ok()),
+            last_message: cells.get(4)?,
+            logs: cells.get(5)?,
             feed: Extent {
-                complete: number(6),
-                removed: number(7),
-                sets: Amount { rows: number(8), bytes: number(9) },
-                removals: Amount { rows: number(10), bytes: number(11) },
+                complete: cells.unsigned(6)?,
+                removed: cells.unsigned(7)?,
+                sets: Amount { rows: cells.unsigned(8)?, bytes: cells.unsigned(9)? },
+                removals: Amount { rows: cells.unsigned(10)?, bytes: cells.unsigned(11)? },
             },
-            now_ms: row.get(12),
-            waited_ms: u64::try_from(row.get::<_, i64>(13)).unwrap_or(0),
-        }
+            now_ms: cells.get(12)?,
+            waited_ms: u64::try_from(cells.get::<i64>(13)?).unwrap_or(0),
+        })
     }
+}
+
+/// The row of the database is never deleted.
+pub(super) fn missing() -> Error {
+    Error::corrupt("the database's row is missing in openkv.databases")
 }

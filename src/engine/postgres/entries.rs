@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::cells::Cells;
 use super::link::Link;
 use super::pages::{PageRequest, encoding, page, walk_pages};
 use super::session::Call;
@@ -13,7 +14,7 @@ use crate::model::{AtomicWrite, EncodedValue, Key, Mutation, Result, Seen, Step,
 
 /// The entries of keys, in any order; values only of those that ask for theirs.
 pub(super) const FETCH: &str = "\
-SELECT u.i, e.version, e.expires_ms, e.encoding, CASE WHEN u.with_value THEN e.v END \
+SELECT u.i, e.version, e.expires_ms, e.encoding, CASE WHEN u.with_value THEN e.v END AS v \
 FROM unnest($2::bytea[], $3::bool[]) WITH ORDINALITY AS u(k, with_value, i) \
 CROSS JOIN LATERAL (SELECT version, expires_ms, encoding, v FROM openkv.entries \
 WHERE db = $1 AND k = u.k LIMIT 1) AS e";
@@ -189,7 +190,8 @@ impl Entries {
             self.fetched.insert(key.clone(), Fetched::Absent);
         }
         for row in rows {
-            let at = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
+            let at: i64 = Cells::of("entries", row).get(0)?;
+            let at = usize::try_from(at - 1).unwrap_or(usize::MAX);
             let Some(key) = arguments.keys.get(at) else { continue };
             let fetched = self.fetched_of(row)?;
             self.fetched.insert(key.clone(), fetched);
@@ -198,15 +200,16 @@ impl Entries {
     }
 
     fn fetched_of(&self, row: &Row) -> Result<Fetched> {
-        let version = row.get::<_, i64>(1).cast_unsigned();
-        let expire_at_ms: Option<i64> = row.get(2);
+        let cells = Cells::of("entries", row);
+        let version = cells.unsigned(1)?;
+        let expire_at_ms: Option<i64> = cells.get(2)?;
         if expire_at_ms.is_some_and(|end| end <= self.now_ms) {
             return Ok(Fetched::Absent);
         }
-        let Some(bytes) = row.get::<_, Option<&[u8]>>(4) else {
+        let Some(bytes) = cells.get::<Option<&[u8]>>(4)? else {
             return Ok(Fetched::Version(version));
         };
-        let value = EncodedValue { encoding: encoding(row.get(3))?, bytes: bytes.to_vec() };
+        let value = EncodedValue { encoding: encoding(cells.get(3)?)?, bytes: bytes.to_vec() };
         Ok(Fetched::Row(OldRow { version, value, expire_at_ms }))
     }
 
@@ -311,6 +314,6 @@ impl EntryTable for Entries {
         self.flush()?;
         let max = i64::try_from(max).unwrap_or(i64::MAX);
         let swept = self.link.query((SWEEP, vec![&self.db, &now_ms, &max]))?;
-        Ok(swept.iter().map(|row| Key::from_encoded(row.get(0))).collect())
+        swept.iter().map(|row| Cells::of("entries", row).get(0).map(Key::from_encoded)).collect()
     }
 }

@@ -2,6 +2,39 @@
 
 use crate::model::{Error, Kind};
 
+/// A statement that has no answer of rows.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The server has refused it, or the connection is lost.
+    Driver(tokio_postgres::Error),
+    /// It was not sent: the tables have columns of other types than its arguments.
+    Tables(Error),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl Fault {
+    /// The error of a statement that did not commit.
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::Driver(error) => failure(&error),
+            Self::Tables(error) => error,
+        }
+    }
+
+    /// Whether the connection is not in doubt.
+    pub(super) fn is_answer(&self) -> bool {
+        match self {
+            Self::Driver(error) => is_answer(error),
+            Self::Tables(_) => true,
+        }
+    }
+}
+
 /// The error of a statement that did not commit.
 pub(super) fn failure(error: &tokio_postgres::Error) -> Error {
     let Some(answer) = error.as_db_error() else {
@@ -24,7 +57,10 @@ pub(super) fn failure(error: &tokio_postgres::Error) -> Error {
         "23" => (Kind::Unavailable, "another process has committed first; nothing was done"),
         "08" | "58" => (Kind::Unavailable, "the server failed; nothing was done"),
         "XX" => (Kind::Corrupt, "the server reports damaged data; check its log"),
-        "42" | "3F" => (Kind::Corrupt, "the tables in the schema \"openkv\" are not openkv's"),
+        // A result of other types than when the statement was prepared.
+        "0A" | "42" | "3F" => {
+            (Kind::Corrupt, "the tables in the schema \"openkv\" are not openkv's")
+        }
         _ => (Kind::Internal, "this should not happen; please report it"),
     };
     Error::new(kind, format!("PostgreSQL: {} ({code}): {advice}", answer.message()))
@@ -42,7 +78,7 @@ fn lost(error: &tokio_postgres::Error) -> Error {
 }
 
 /// Whether the server has answered, so that the connection is not in doubt.
-pub(super) fn is_answer(error: &tokio_postgres::Error) -> bool {
+fn is_answer(error: &tokio_postgres::Error) -> bool {
     // Of class 57 are the answers of a server that ends the connection: a COMMIT may have happened.
     error.as_db_error().is_some_and(|answer| !answer.code().code().starts_with("57"))
 }

@@ -1,5 +1,6 @@
 //! The log of changes, while feeds are on: written with the batch, read from a snapshot.
 
+use super::cells::Cells;
 use super::link::Link;
 use super::pages::encoding;
 use super::session::Call;
@@ -34,7 +35,7 @@ SELECT version, removed, logs, feed_complete, feed_removed FROM openkv.databases
 
 /// A value that was too large for the log is in its entry, unless that was replaced.
 const CHANGES: &str = "\
-SELECT c.version, c.seq, c.k, c.encoding, coalesce(c.v, e.v) FROM openkv.changes AS c \
+SELECT c.version, c.seq, c.k, c.encoding, coalesce(c.v, e.v) AS v FROM openkv.changes AS c \
 LEFT JOIN LATERAL (SELECT v FROM openkv.entries WHERE c.v IS NULL AND c.encoding IS NOT NULL \
 AND db = c.db AND k = c.k AND version = c.version LIMIT 1) AS e ON true \
 WHERE c.db = $1 AND (c.version, c.seq) > ($2, $3) ORDER BY c.version, c.seq LIMIT $4";
@@ -127,15 +128,17 @@ impl FeedLogger {
 
     fn dropped(&self, sql: &'static str, version: u64) -> Result<Amount> {
         let rows = self.link.query((sql, vec![&self.db, &version.cast_signed()]))?;
-        let number = |at: usize| rows.first().map_or(0, |row| row.get::<_, i64>(at));
-        Ok(Amount { rows: number(0).cast_unsigned(), bytes: number(1).cast_unsigned() })
+        let Some(row) = rows.first() else { return Ok(Amount::default()) };
+        let cells = Cells::of("changes", row);
+        Ok(Amount { rows: cells.unsigned(0)?, bytes: cells.unsigned(1)? })
     }
 }
 
 impl Shelf for FeedLogger {
     fn first_after(&mut self, after: u64) -> Result<Option<(u64, i64)>> {
         let rows = self.link.query((FIRST, vec![&self.db, &after.cast_signed()]))?;
-        Ok(rows.first().map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1))))
+        let cells = rows.first().map(|row| Cells::of("changes", row));
+        cells.map(|cells| Ok((cells.unsigned(0)?, cells.get(1)?))).transpose()
     }
 
     fn drop_sets(&mut self, version: u64) -> Result<Amount> {
@@ -159,10 +162,11 @@ impl FeedLog for FeedReader<'_> {
         let Some(row) = rows.first() else {
             return Ok(FeedState { on: false, version: 0, complete: 0, removed: 0 });
         };
-        let number = |at: usize| row.get::<_, i64>(at).cast_unsigned();
-        let (version, removed) = (number(0), number(1));
-        Ok(match row.get(2) {
-            true => FeedState { on: true, version, complete: number(3), removed: number(4) },
+        let cells = Cells::of("databases", row);
+        let (version, removed) = (cells.unsigned(0)?, cells.unsigned(1)?);
+        let (complete, log_removed) = (cells.unsigned(3)?, cells.unsigned(4)?);
+        Ok(match cells.get(2)? {
+            true => FeedState { on: true, version, complete, removed: log_removed },
             false => FeedState { on: false, version, complete: version, removed },
         })
     }
@@ -174,9 +178,10 @@ impl FeedLog for FeedReader<'_> {
             let limit = POSTGRES_FEED_PAGE_ROWS;
             let rows = self.link.query((CHANGES, vec![&self.db, &from.0, &from.1, &limit]))?;
             for row in &rows {
-                from = (row.get(0), row.get(1));
-                let value: Option<&[u8]> = row.get(4);
-                let value = match row.get::<_, Option<i16>>(3) {
+                let cells = Cells::of("changes", row);
+                from = (cells.get(0)?, cells.get(1)?);
+                let value: Option<&[u8]> = cells.get(4)?;
+                let value = match cells.get::<Option<i16>>(3)? {
                     None => None,
                     Some(id) => match value {
                         Some(bytes) => Some((encoding(id)?, bytes)),
@@ -184,7 +189,7 @@ impl FeedLog for FeedReader<'_> {
                     },
                 };
                 let version = from.0.cast_unsigned();
-                if !visit(Logged { version, key: row.get(2), value }) {
+                if !visit(Logged { version, key: cells.get(2)?, value }) {
                     return Ok(());
                 }
             }

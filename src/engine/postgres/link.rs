@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tokio_postgres::Row;
 
-use super::errors::failure;
+use super::errors::Fault;
 use super::pool::Lent;
 use super::session::{Answer, Call};
 use crate::model::{Error, Result};
@@ -33,7 +33,7 @@ impl Link {
     /// The first error; the transaction is aborted then.
     pub(super) fn run(&self, calls: &[Call<'_>]) -> Result<Vec<Answer>> {
         let answers = self.0.borrow_mut().session.run(calls);
-        answers.into_iter().map(|answer| answer.map_err(|error| failure(&error))).collect()
+        answers.into_iter().map(|answer| answer.map_err(Fault::into_error)).collect()
     }
 
     /// The connection, once the tables are dropped.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use tokio_postgres::Row;
 
+use super::cells::{Cells, first};
 use super::link::Link;
 use super::message_changes::{MessageChanges, change_dead_letters};
 use super::session::{Call, Value};
@@ -23,7 +24,7 @@ macro_rules! locked_columns {
 
 const HELD: &str = concat!(
     "SELECT m.id, m.lock, m.attempts, m.lock_end_ms, m.queue, m.backoff_ms, m.undelivered, \
-     m.dead_retention_ms, CASE WHEN u.fails THEN m.v ELSE ''::bytea END \
+     m.dead_retention_ms, CASE WHEN u.fails THEN m.v ELSE ''::bytea END AS v \
      FROM unnest($2::int8[], $3::int8[], $4::bool[]) AS u(id, lock, fails) \
      CROSS JOIN LATERAL (SELECT ",
     locked_columns!(),
@@ -128,9 +129,20 @@ impl Messages {
     }
 
     /// Takes the answers of [`HeldArguments::calls`].
-    pub(super) fn learn(&mut self, held: &[Row], first_ends: &[Row]) {
-        self.held = held.iter().map(|row| (row.get(0), (row.get(1), locked_of(row)))).collect();
-        self.first_ends = first_ends.iter().map(|row| (row.get(0), row.get(1))).collect();
+    ///
+    /// # Errors
+    /// `Corrupt` for columns of other types.
+    pub(super) fn learn(&mut self, held: &[Row], first_ends: &[Row]) -> Result<()> {
+        for row in held {
+            let lock = Cells::of("messages", row).get(1)?;
+            let locked = locked_of(row)?;
+            self.held.insert(locked.id, (lock, locked));
+        }
+        for row in first_ends {
+            let cells = Cells::of("messages", row);
+            self.first_ends.insert(cells.get(0)?, cells.get(1)?);
+        }
+        Ok(())
     }
 
     /// What is to be written.
@@ -187,28 +199,42 @@ impl Messages {
         }
         let (queue, key) = (queue.as_bytes(), key.as_bytes());
         let rows = self.link.query((SAME_KEY, vec![&self.db, &queue, &key]))?;
-        let found = rows.first().map(|row| row.get(0));
+        let found: Option<i64> = first("messages", &rows)?;
         Ok(found.filter(|id| !self.changes.deletes(*id)))
     }
 }
 
 /// The message of a row with the columns of a locked message.
-fn locked_of(row: &Row) -> LockedMessage {
-    let text = |at: usize| String::from_utf8_lossy(row.get(at)).into_owned();
-    LockedMessage {
-        id: row.get(0),
-        attempts: row.get::<_, i32>(2).cast_unsigned(),
-        lock_end_ms: row.get(3),
+fn locked_of(row: &Row) -> Result<LockedMessage> {
+    let cells = Cells::of("messages", row);
+    Ok(LockedMessage {
+        id: cells.get(0)?,
+        attempts: cells.get::<i32>(2)?.cast_unsigned(),
+        lock_end_ms: cells.get(3)?,
         message: Message {
-            queue: text(4),
-            backoff_ms: unpack_intervals(row.get(5)),
-            keys_if_undelivered: unpack_keys(row.get(6)),
-            dead_retention_ms: row.get(7),
-            value: row.get(8),
+            queue: cells.text(4)?,
+            backoff_ms: unpack_intervals(cells.get(5)?),
+            keys_if_undelivered: unpack_keys(cells.get(6)?),
+            dead_retention_ms: cells.get(7)?,
+            value: cells.get(8)?,
             ..Message::default()
         },
         encoding: Encoding::Cbor,
-    }
+    })
+}
+
+/// A message of a row of [`CLAIM`], behind what it is ordered by.
+fn claimed_of(row: &Row, lock: i64) -> Result<((i16, i64, i64), Delivery)> {
+    let cells = Cells::of("messages", row);
+    let id = cells.get(0)?;
+    let delivery = Delivery {
+        id,
+        lock,
+        attempts: cells.get::<i32>(1)?.cast_unsigned(),
+        enqueued_ms: cells.get(2)?,
+        value: cells.get(3)?,
+    };
+    Ok(((-cells.get::<i16>(4)?, cells.get(5)?, id), delivery))
 }
 
 impl MessageTable for Messages {
@@ -251,7 +277,7 @@ impl MessageTable for Messages {
         }
         let (db, max) = (self.db, i64::try_from(max).unwrap_or(i64::MAX));
         let rows = self.flush_with((EXPIRED, vec![&db, &queue.as_bytes(), &now_ms, &max]))?;
-        Ok(rows.iter().map(locked_of).collect())
+        rows.iter().map(locked_of).collect()
     }
 
     fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()> {
@@ -292,19 +318,8 @@ impl MessageTable for Messages {
         let (max, top) = (i64::try_from(*max).unwrap_or(i64::MAX), i32::from(PRIORITY_MAX));
         let values: Vec<&Value<'_>> = vec![&db, &queue, &now_ms, &max, lock, &end_ms, &top];
         let rows = self.flush_with((CLAIM, values))?;
-        let mut claimed: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                let delivery = Delivery {
-                    id: row.get(0),
-                    lock: *lock,
-                    attempts: row.get::<_, i32>(1).cast_unsigned(),
-                    enqueued_ms: row.get(2),
-                    value: row.get(3),
-                };
-                ((-row.get::<_, i16>(4), row.get::<_, i64>(5), delivery.id), delivery)
-            })
-            .collect();
+        let claimed = rows.iter().map(|row| claimed_of(row, *lock)).collect::<Result<_>>();
+        let mut claimed: Vec<_> = claimed?;
         claimed.sort_by_key(|(order, _)| *order);
         Ok(claimed.into_iter().map(|(_, delivery)| delivery).collect())
     }

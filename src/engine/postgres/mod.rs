@@ -6,6 +6,7 @@
 //! versions below it visible. A statement that has a reader or a writer waiting is never cancelled.
 //! Never: a decision about a write; a lock that outlives its transaction.
 
+mod cells;
 mod database;
 mod entries;
 mod errors;

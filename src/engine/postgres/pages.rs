@@ -2,6 +2,7 @@
 
 use tokio_postgres::Row as Found;
 
+use super::cells::Cells;
 use super::link::Link;
 use crate::model::{
     Encoding, Error, POSTGRES_PAGE_ROWS_MAX, Result, Row, Seen, Step, Versionstamp, Walk,
@@ -37,8 +38,8 @@ pub(super) fn page(link: &Link, db: i64, now_ms: i64, of: &PageRequest) -> Resul
     let sql = match (of.values, of.reverse) {
         (true, false) => page_sql!("v", ""),
         (true, true) => page_sql!("v", " DESC"),
-        (false, false) => page_sql!("''::bytea", ""),
-        (false, true) => page_sql!("''::bytea", " DESC"),
+        (false, false) => page_sql!("''::bytea AS v", ""),
+        (false, true) => page_sql!("''::bytea AS v", " DESC"),
     };
     link.query((sql, vec![&db, &of.start, &of.end, &now_ms, &of.rows]))
 }
@@ -51,10 +52,10 @@ pub(super) fn encoding(id: i16) -> Result<Encoding> {
 
 /// An entry of a page.
 pub(super) fn seen(row: &Found) -> Result<Seen<'_>> {
-    let key: &[u8] = row.get(0);
-    let stamp = Versionstamp::new(row.get::<_, i64>(1).cast_unsigned());
-    let encoding = encoding(row.get(2))?;
-    Ok(Seen { row: Row { key, stamp, encoding, value: row.get(4) }, expire_at_ms: row.get(3) })
+    let cells = Cells::of("entries", row);
+    let (key, stamp) = (cells.get(0)?, Versionstamp::new(cells.unsigned(1)?));
+    let (encoding, value) = (encoding(cells.get(2)?)?, cells.get(4)?);
+    Ok(Seen { row: Row { key, stamp, encoding, value }, expire_at_ms: cells.get(3)? })
 }
 
 /// Walks over the pages that `next` answers.
@@ -83,14 +84,17 @@ pub(super) fn walk_pages(
                 Step::Next => bound = Some([key, &[0]].concat()),
             }
         }
-        let sought = rows.last().is_some_and(|last| {
-            // The visitor has left rows of this page out.
-            let key: &[u8] = last.get(0);
-            bound.as_ref().is_some_and(|bound| match reverse {
-                true => bound.as_slice() != key,
-                false => *bound != [key, &[0]].concat(),
-            })
-        });
+        let sought = match (rows.last(), &bound) {
+            (Some(last), Some(bound)) => {
+                // The visitor has left rows of this page out.
+                let key: &[u8] = Cells::of("entries", last).get(0)?;
+                match reverse {
+                    true => bound.as_slice() != key,
+                    false => *bound != [key, &[0]].concat(),
+                }
+            }
+            _ => false,
+        };
         let Some(bound) = bound.filter(|_| full || sought) else { return Ok(()) };
         *(if reverse { &mut request.end } else { &mut request.start }) = bound;
         request.rows = (request.rows * 4).min(POSTGRES_PAGE_ROWS_MAX);

@@ -1,6 +1,7 @@
 //! Refuses a pooler between this process and the server that gives every transaction another
 //! connection: it would break the order of commits and lose the settings of the session.
 
+use super::cells::first;
 use super::session::Session;
 use super::url::Server;
 use crate::model::{Error, Kind, Result};
@@ -31,5 +32,5 @@ pub(super) fn refuse(server: &Server) -> Result<()> {
 
 fn read(session: &mut Session) -> Result<String> {
     let rows = session.query((READ, vec![]))?;
-    Ok(rows.first().map(|row| row.get(0)).unwrap_or_default())
+    Ok(first("settings", &rows)?.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What a read names beforehand, fetched by one statement.
+//! The entries that a read names beforehand, fetched by one statement.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -6,40 +6,50 @@ use std::time::Instant;
 use tokio_postgres::Row;
 
 use super::Shared;
-use super::errors::failure;
+use super::cells::Cells;
+use super::database::missing;
+use super::errors::Fault;
 use super::session::Value;
 use crate::model::{Error, Needs, POSTGRES_PAGE_ROWS_MAX, Range, Result, Walk};
 
-/// Points and spans of one snapshot. The first columns are those of a page, so that
+/// A read of points, `$spans` of more. The first columns are those of a page, so that
 /// [`super::pages::seen`] reads both. A row without a key carries only the version.
-const FETCH: &str = "\
-WITH d AS MATERIALIZED (SELECT version, greatest(clock_ms, coalesce($2::int8, \
-(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS now_ms \
-FROM openkv.databases WHERE id = $1) \
-SELECT f.k, f.version, f.encoding, f.expires_ms, f.v, f.i, d.version FROM d LEFT JOIN LATERAL (\
-SELECT u.i, e.* FROM unnest($3::bytea[], $4::int8[]) AS u(k, i) CROSS JOIN LATERAL (\
-SELECT k, version, encoding, expires_ms, v FROM openkv.entries WHERE db = $1 AND k = u.k \
-AND (expires_ms IS NULL OR expires_ms > d.now_ms) LIMIT 1) AS e \
-UNION ALL \
-SELECT u.i, e.* FROM unnest($5::bytea[], $6::bytea[], $7::int8[], $8::int8[]) AS u(s, e, n, i) \
-CROSS JOIN LATERAL (SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
-WHERE db = $1 AND k >= u.s AND k < u.e AND (expires_ms IS NULL OR expires_ms > d.now_ms) \
-ORDER BY k LIMIT u.n) AS e \
-UNION ALL \
-SELECT u.i, e.* FROM unnest($9::bytea[], $10::bytea[], $11::int8[], $12::int8[]) AS u(s, e, n, i) \
-CROSS JOIN LATERAL (SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
-WHERE db = $1 AND k >= u.s AND k < u.e AND (expires_ms IS NULL OR expires_ms > d.now_ms) \
-ORDER BY k DESC LIMIT u.n) AS e) AS f ON true";
+macro_rules! fetch_sql {
+    ($($spans:literal),*) => {
+        concat!(
+            "WITH d AS MATERIALIZED (SELECT version, greatest(clock_ms, coalesce($2::int8, \
+             (extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS now_ms \
+             FROM openkv.databases WHERE id = $1) \
+             SELECT f.k, f.version, f.encoding, f.expires_ms, f.v, f.i, d.version FROM d \
+             LEFT JOIN LATERAL (\
+             SELECT u.i, e.* FROM unnest($3::bytea[], $4::int8[]) AS u(k, i) CROSS JOIN LATERAL (\
+             SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
+             WHERE db = $1 AND k = u.k \
+             AND (expires_ms IS NULL OR expires_ms > d.now_ms) LIMIT 1) AS e ",
+            $($spans,)*
+            ") AS f ON true"
+        )
+    };
+}
 
-/// As [`FETCH`], for points only.
-const POINTS: &str = "\
-WITH d AS MATERIALIZED (SELECT version, greatest(clock_ms, coalesce($2::int8, \
-(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS now_ms \
-FROM openkv.databases WHERE id = $1) \
-SELECT f.k, f.version, f.encoding, f.expires_ms, f.v, f.i, d.version FROM d LEFT JOIN LATERAL (\
-SELECT u.i, e.* FROM unnest($3::bytea[], $4::int8[]) AS u(k, i) CROSS JOIN LATERAL (\
-SELECT k, version, encoding, expires_ms, v FROM openkv.entries WHERE db = $1 AND k = u.k \
-AND (expires_ms IS NULL OR expires_ms > d.now_ms) LIMIT 1) AS e) AS f ON true";
+/// Points of one snapshot.
+const POINTS: &str = fetch_sql!();
+
+/// Points, spans forward and spans backward of one snapshot.
+const FETCH: &str = fetch_sql!(
+    "UNION ALL \
+     SELECT u.i, e.* FROM unnest($5::bytea[], $6::bytea[], $7::int8[], $8::int8[]) \
+     AS u(s, e, n, i) CROSS JOIN LATERAL (\
+     SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
+     WHERE db = $1 AND k >= u.s AND k < u.e AND (expires_ms IS NULL OR expires_ms > d.now_ms) \
+     ORDER BY k LIMIT u.n) AS e ",
+    "UNION ALL \
+     SELECT u.i, e.* FROM unnest($9::bytea[], $10::bytea[], $11::int8[], $12::int8[]) \
+     AS u(s, e, n, i) CROSS JOIN LATERAL (\
+     SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
+     WHERE db = $1 AND k >= u.s AND k < u.e AND (expires_ms IS NULL OR expires_ms > d.now_ms) \
+     ORDER BY k DESC LIMIT u.n) AS e"
+);
 
 /// The entries that a read has named.
 pub(super) struct Prefetched {
@@ -60,10 +70,14 @@ pub(super) struct Span {
 
 impl Span {
     /// Where the span continues behind its limit; `None` if it was fetched to its end.
-    pub(super) fn rest(&self) -> Option<Vec<u8>> {
-        let last = self.rows.last().filter(|_| self.rows.len() >= self.limit)?;
-        let key: &[u8] = last.get(0);
-        Some(if self.reverse { key.to_vec() } else { [key, &[0]].concat() })
+    ///
+    /// # Errors
+    /// `Corrupt` for keys of another type.
+    pub(super) fn rest(&self) -> Result<Option<Vec<u8>>> {
+        let last = self.rows.last().filter(|_| self.rows.len() >= self.limit);
+        let Some(last) = last else { return Ok(None) };
+        let key: &[u8] = Cells::of("entries", last).get(0)?;
+        Ok(Some(if self.reverse { key.to_vec() } else { [key, &[0]].concat() }))
     }
 }
 
@@ -131,17 +145,19 @@ impl Prefetched {
             }
             lent.give_back();
             let answer = answer.ok_or_else(|| Error::internal("a statement without an answer"))?;
-            break answer.map_err(|error| failure(&error))?.rows;
+            break answer.map_err(Fault::into_error)?.rows;
         };
-        let version = rows.first().map(|row| row.get(6));
-        let version = version
-            .ok_or_else(|| Error::corrupt("the database's row is missing in openkv.databases"))?;
+        let version = Cells::of("databases", rows.first().ok_or_else(missing)?).get(6)?;
         let mut points: HashMap<_, _> = keys.iter().map(|key| (key.to_vec(), None)).collect();
         for row in rows {
-            let Some(place) = row.get::<_, Option<i64>>(5) else { continue };
+            let cells = Cells::of("entries", &row);
+            let Some(place) = cells.get::<Option<i64>>(5)? else { continue };
             match usize::try_from(place).ok().and_then(|place| spans.get_mut(place)) {
                 Some(span) => span.rows.push(row),
-                None => drop(points.insert(row.get::<_, &[u8]>(0).to_vec(), Some(row))),
+                None => {
+                    let key: Vec<u8> = cells.get(0)?;
+                    points.insert(key, Some(row));
+                }
             }
         }
         Ok(Self { version, points, spans })

@@ -3,6 +3,7 @@
 use tokio_postgres::Row;
 
 use super::Shared;
+use super::cells::{Cells, first};
 use super::link::Link;
 use crate::model::{DeadLetter, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, QueueStats, Reason, Result};
 
@@ -61,12 +62,12 @@ WHERE queue = $2 AND (purge_ms IS NULL OR purge_ms > $3)";
 pub(super) fn next_message_ms(shared: &Shared, queue: &str) -> Result<Option<i64>> {
     let top = i32::from(PRIORITY_MAX);
     let rows = shared.query((NEXT, vec![&shared.db, &queue.as_bytes(), &top]))?;
-    Ok(rows.first().and_then(|row| row.get(0)))
+    first("messages", &rows)
 }
 
 pub(super) fn depth(shared: &Shared, queue: &str) -> Result<u64> {
     let rows = shared.query((DEPTH, vec![&shared.db, &queue.as_bytes()]))?;
-    Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0).cast_unsigned()))
+    Ok(first("messages", &rows)?.map_or(0, i64::cast_unsigned))
 }
 
 /// Queues in a snapshot.
@@ -79,15 +80,21 @@ pub(super) struct QueueReader<'s> {
 impl QueueReader<'_> {
     pub(super) fn stats(&self, queue: &str) -> Result<QueueStats> {
         let rows = self.link.query((STATS, vec![&self.db, &queue.as_bytes(), &self.now_ms]))?;
-        let count = |at: usize| rows.first().map_or(0, |row| row.get::<_, i64>(at).cast_unsigned());
-        let (pending, delayed, processing, dead) = (count(0), count(1), count(2), count(3));
-        Ok(QueueStats { pending, delayed, processing, dead })
+        let Some(row) = rows.first() else { return Ok(QueueStats::default()) };
+        let cells = Cells::of("messages", row);
+        let (pending, delayed) = (cells.unsigned(0)?, cells.unsigned(1)?);
+        Ok(QueueStats {
+            pending,
+            delayed,
+            processing: cells.unsigned(2)?,
+            dead: cells.unsigned(3)?,
+        })
     }
 
     pub(super) fn names(&self, count_max: usize) -> Result<Vec<String>> {
         let max = i64::try_from(count_max).unwrap_or(i64::MAX);
         let rows = self.link.query((NAMES, vec![&self.db, &max]))?;
-        Ok(rows.iter().map(|row| text(row, 0)).collect())
+        rows.iter().map(|row| Cells::of("messages", row).text(0)).collect()
     }
 
     pub(super) fn letters(
@@ -102,7 +109,7 @@ impl QueueReader<'_> {
             let rows =
                 self.link.query((LETTERS, vec![&db, &queue, &now_ms, &after.0, &after.1, &max]))?;
             for row in &rows {
-                let letter = letter_of(row);
+                let letter = letter_of(row)?;
                 after = (letter.died_ms, letter.id);
                 if !visit(letter) {
                     return Ok(());
@@ -117,23 +124,20 @@ impl QueueReader<'_> {
     pub(super) fn letter(&self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
         let queue = queue.as_bytes();
         let rows = self.link.query((LETTER, vec![&self.db, &queue, &self.now_ms, &id]))?;
-        Ok(rows.first().map(letter_of))
+        rows.first().map(letter_of).transpose()
     }
 }
 
-fn text(row: &Row, at: usize) -> String {
-    String::from_utf8_lossy(row.get(at)).into_owned()
-}
-
-fn letter_of(row: &Row) -> DeadLetter {
-    DeadLetter {
-        id: row.get(0),
-        value: row.get(1),
-        attempts: row.get::<_, i32>(2).cast_unsigned(),
-        enqueued_ms: row.get(3),
-        first_ms: row.get(4),
-        last_ms: row.get(5),
-        died_ms: row.get(6),
-        reason: Reason::new(&text(row, 7), &text(row, 8)),
-    }
+fn letter_of(row: &Row) -> Result<DeadLetter> {
+    let cells = Cells::of("dead", row);
+    Ok(DeadLetter {
+        id: cells.get(0)?,
+        value: cells.get(1)?,
+        attempts: cells.get::<i32>(2)?.cast_unsigned(),
+        enqueued_ms: cells.get(3)?,
+        first_ms: cells.get(4)?,
+        last_ms: cells.get(5)?,
+        died_ms: cells.get(6)?,
+        reason: Reason::new(&cells.text(7)?, &cells.text(8)?),
+    })
 }

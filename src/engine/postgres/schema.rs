@@ -7,6 +7,7 @@
 //! `dead_purge` has `db + 0` instead of `db`. Without statistics the planner takes any index that begins
 //! with a column of the condition; so it takes this one only where a statement names `db + 0`.
 
+use super::cells::{Cells, first};
 use super::session::Session;
 use crate::model::{Error, Kind, Result};
 
@@ -99,18 +100,19 @@ pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
         vec![],
     ))?;
     let row = row.first().ok_or_else(|| Error::internal("no answer about the server"))?;
-    let number: i32 = row.get(0);
-    let product: String = row.get(1);
+    let cells = Cells::of("settings", row);
+    let number: i32 = cells.get(0)?;
+    let product: String = cells.get(1)?;
     if number < SERVER_MIN || !product.starts_with("PostgreSQL") {
         let why = format!("the server is {product}; openkv needs PostgreSQL 15 or newer");
         return Err(Error::new(Kind::Unsupported, why));
     }
-    if row.get::<_, bool>(4) && !readonly {
+    if cells.get::<bool>(4)? && !readonly {
         let why = "the server is a standby: connect to the primary, or open with readonly: true";
         return Err(Error::new(Kind::Denied, why));
     }
-    warn_of_settings(row.get(5), row.get(6));
-    match (row.get::<_, Option<String>>(2), row.get::<_, Option<String>>(3)) {
+    warn_of_settings(cells.get(5)?, cells.get(6)?);
+    match (cells.get::<Option<&str>>(2)?, cells.get::<Option<&str>>(3)?) {
         (Some(_), _) => check_format(session),
         (None, Some(_)) => {
             let why = "the schema \"openkv\" is not openkv's: rename it, or use another PostgreSQL \
@@ -136,7 +138,7 @@ fn warn_of_settings(fsync: &str, standbys: &str) {
 
 fn check_format(session: &mut Session) -> Result<()> {
     let rows = session.query(("SELECT version FROM openkv.format", vec![]))?;
-    match rows.first().map(|row| row.get::<_, i32>(0)) {
+    match first::<i32>("format", &rows)? {
         Some(FORMAT) => Ok(()),
         Some(other) => Err(Error::new(
             Kind::Unsupported,
@@ -155,7 +157,7 @@ fn create(session: &mut Session) -> Result<()> {
         session.execute("ROLLBACK")?;
         // Another process may have been faster.
         let rows = session.query(("SELECT to_regclass('openkv.format')::text", vec![]))?;
-        if rows.first().and_then(|row| row.get::<_, Option<String>>(0)).is_some() {
+        if first::<&str>("format", &rows)?.is_some() {
             return check_format(session);
         }
     }
@@ -172,8 +174,8 @@ pub(super) fn database(session: &mut Session, name: &str, readonly: bool) -> Res
          SELECT coalesce(max(id), 0) + 1, $1 FROM openkv.databases ON CONFLICT DO NOTHING";
     loop {
         let rows = session.query((find, vec![&name.as_bytes()]))?;
-        if let Some(row) = rows.first() {
-            return Ok(row.get(0));
+        if let Some(id) = first("databases", &rows)? {
+            return Ok(id);
         }
         if readonly {
             let why = format!("there is no database {name:?} yet: open it once without readonly");

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
+use bytes::BytesMut;
 use futures_util::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 
-use super::errors::failure;
+use super::errors::{Fault, failure};
 use super::url::Server;
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Kind, Result};
 
@@ -99,7 +100,7 @@ impl Session {
     /// What the server answers.
     pub(super) fn query(&mut self, call: Call<'_>) -> Result<Vec<Row>> {
         match self.run(&[call]).pop() {
-            Some(answer) => answer.map(|answer| answer.rows).map_err(|error| failure(&error)),
+            Some(answer) => answer.map(|answer| answer.rows).map_err(Fault::into_error),
             None => Err(Error::internal("a statement without an answer")),
         }
     }
@@ -114,18 +115,15 @@ impl Session {
     }
 
     /// Sends statements in this order without waiting in between, and answers each.
-    pub(super) fn run(
-        &mut self,
-        calls: &[Call<'_>],
-    ) -> Vec<std::result::Result<Answer, tokio_postgres::Error>> {
+    pub(super) fn run(&mut self, calls: &[Call<'_>]) -> Vec<std::result::Result<Answer, Fault>> {
         self.unreplicated.store(false, Ordering::Relaxed);
         let Self { client, prepared, runtime, .. } = self;
         runtime.block_on(async {
-            for (sql, _) in calls {
+            for (sql, values) in calls {
                 if !prepared.contains_key(sql) {
-                    match client.prepare(sql).await {
+                    match prepare(client, sql, values).await {
                         Ok(statement) => drop(prepared.insert(sql, statement)),
-                        Err(error) => return vec![Err(error)],
+                        Err(fault) => return vec![Err(fault)],
                     }
                 }
             }
@@ -144,8 +142,28 @@ impl Session {
     }
 }
 
-type Answered<'a> =
-    Pin<Box<dyn Future<Output = std::result::Result<Answer, tokio_postgres::Error>> + 'a>>;
+type Answered<'a> = Pin<Box<dyn Future<Output = std::result::Result<Answer, Fault>> + 'a>>;
+
+/// Prepares a statement, and makes sure that its arguments have the types of its parameters: a later
+/// refusal by the driver would leave it out of its transaction, and the others would commit.
+async fn prepare(
+    client: &Client,
+    sql: &str,
+    values: &[&Value<'_>],
+) -> std::result::Result<Statement, Fault> {
+    let statement = client.prepare(sql).await?;
+    for (at, (kind, value)) in statement.params().iter().zip(values).enumerate() {
+        if value.to_sql_checked(kind, &mut BytesMut::new()).is_err() {
+            let why = format!(
+                "the tables in the schema \"openkv\" have columns of other types: parameter {} of \
+                 this statement is of the type {kind}: {sql}",
+                at + 1
+            );
+            return Err(Fault::Tables(Error::corrupt(why)));
+        }
+    }
+    Ok(statement)
+}
 
 fn one<'a>(
     client: &'a Client,

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Shared;
+use super::cells::Cells;
+use super::database::missing;
+use super::errors::Fault;
 use super::feed::FeedReader;
 use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
@@ -27,7 +30,7 @@ const PAUSES: &str = "SET LOCAL idle_in_transaction_session_timeout = 60000";
 
 /// The first statement of the transaction takes the snapshot.
 const NOW: &str = "\
-SELECT version, greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) \
+SELECT version, greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms \
 FROM openkv.databases WHERE id = $1";
 
 /// The bytes of all tables: the server does not count by database.
@@ -96,12 +99,11 @@ impl PostgresSnapshot {
             let link = Link::new(lent);
             let mut row = None;
             for answer in answers {
-                row = answer.map_err(|error| super::errors::failure(&error))?.rows.pop();
+                row = answer.map_err(Fault::into_error)?.rows.pop();
             }
-            let row = row.ok_or_else(|| {
-                Error::corrupt("the database's row is missing in openkv.databases")
-            })?;
-            let (version, now_ms) = (row.get(0), row.get(1));
+            let row = row.ok_or_else(missing)?;
+            let cells = Cells::of("databases", &row);
+            let (version, now_ms) = (cells.get(0)?, cells.get(1)?);
             return Ok(Open { link, version, now_ms });
         }
     }
@@ -170,7 +172,7 @@ impl Snapshot for PostgresSnapshot {
                     return Ok(());
                 }
             }
-            match span.rest() {
+            match span.rest()? {
                 None => return Ok(()),
                 rest => bound = rest,
             }
@@ -202,10 +204,10 @@ impl Snapshot for PostgresSnapshot {
         let stamp = Versionstamp::new(open.version.cast_unsigned());
         let rows = open.link.query((SIZE, vec![]))?;
         let number = |at: usize| {
-            let found = rows.first().and_then(|row| row.get::<_, Option<i64>>(at));
-            found.unwrap_or(0).cast_unsigned()
+            let row = rows.first().map(|row| Cells::of("settings", row).get::<Option<i64>>(at));
+            Ok::<_, Error>(row.transpose()?.flatten().unwrap_or(0).cast_unsigned())
         };
-        let (database_bytes, page_bytes) = (number(0), number(1));
+        let (database_bytes, page_bytes) = (number(0)?, number(1)?);
         Ok(Stats { database_bytes, log_bytes: 0, page_bytes, free_pages: 0, stamp })
     }
 

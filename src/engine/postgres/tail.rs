@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::Shared;
+use super::cells::Cells;
 use crate::engine::{ExternalWatch, ExternalWatchGuard};
 use crate::model::{
     Error, Kind, POSTGRES_POLL_BUSY_MS, POSTGRES_POLL_IDLE_AFTER_MS, POSTGRES_POLL_IDLE_MS, Result,
@@ -101,8 +102,8 @@ fn look(watched: &[Arc<Watched>]) -> bool {
             }
         };
         for row in rows {
-            let (db, version): (i64, i64) = (row.get(0), row.get(1));
-            let version = version.cast_unsigned();
+            let cells = Cells::of("databases", &row);
+            let (Ok(db), Ok(version)) = (cells.get::<i64>(0), cells.unsigned(1)) else { continue };
             for watched in here.iter().filter(|watched| watched.shared.db == db) {
                 if watched.shared.seen.swap(version, Ordering::Relaxed) == version {
                     continue;

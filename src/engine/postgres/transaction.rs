@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::database::{DatabaseRow, FENCE, LOCK};
 use super::entries::{Entries, FetchArguments, Needs};
-use super::errors::{failure, is_answer};
 use super::feed::FeedLogger;
 use super::link::Link;
 use super::messages::{HeldArguments, Messages};
@@ -129,20 +128,16 @@ impl OpenTransaction {
         }
         drop(calls);
         if let Some(error) = failed {
-            let answered = is_answer(&error);
+            let answered = error.is_answer();
             if answered && lent.session.execute(ROLLBACK).is_ok() {
                 lent.give_back();
             }
-            return Err((failure(&error), !answered));
+            return Err((error.into_error(), !answered));
         }
         let mut answers = answers.into_iter().skip(lock_at);
         let locked = answers.next().unwrap_or_default();
-        let Some(row) = locked.first().map(DatabaseRow::of) else {
-            return Err((
-                Error::corrupt("the database's row is missing in openkv.databases"),
-                false,
-            ));
-        };
+        // Whoever fails from here on drops the connection, which ends the transaction.
+        let row = DatabaseRow::of(&locked).map_err(|error| (error, false))?;
         let link = Link::new(lent);
         let mut entries = Entries::new(link.clone(), db, row.now_ms, row.last_uuid);
         let mut messages = Messages::new(link.clone(), db, row.last_message);
@@ -152,7 +147,8 @@ impl OpenTransaction {
         }
         if !held.is_empty() {
             let (held, ends) = (answers.next(), answers.next());
-            messages.learn(&held.unwrap_or_default(), &ends.unwrap_or_default());
+            let learned = messages.learn(&held.unwrap_or_default(), &ends.unwrap_or_default());
+            learned.map_err(|error| (error, false))?;
         }
         let feed = FeedLogger::new(link.clone(), db, row.feed, row.logs);
         let next = row.version;
@@ -216,15 +212,15 @@ impl OpenTransaction {
             }
             None => Err(Error::internal("a commit without an answer")),
             // A statement was refused before any was sent: the connection closes with its transaction.
-            Some(error) if !complete || idle => Err(failure(&error)),
-            Some(error) if is_answer(&error) => {
+            Some(error) if !complete || idle => Err(error.into_error()),
+            Some(error) if error.is_answer() => {
                 // An aborted transaction answers COMMIT with a rollback.
                 lent.give_back();
-                Err(failure(&error))
+                Err(error.into_error())
             }
             Some(error) => {
                 let batch = committed.then_some((next, batch));
-                Ok(Ended::Unknown(Unknown { db, batch, cause: failure(&error) }))
+                Ok(Ended::Unknown(Unknown { db, batch, cause: error.into_error() }))
             }
         }
     }

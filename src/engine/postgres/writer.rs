@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Shared;
+use super::cells::first;
 use super::queues;
 use super::transaction::{Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, batch};
@@ -99,7 +100,7 @@ impl PostgresWriter {
 
     fn read_number(&self, sql: &'static str) -> Result<Option<i64>> {
         let rows = self.shared.query((sql, vec![&self.shared.db]))?;
-        Ok(rows.first().and_then(|row| row.get(0)))
+        first("entries", &rows)
     }
 }
 
