@@ -9,6 +9,7 @@
 //! | [`search`] | the text of a value and the meaning of a query; pure |
 //! | [`filter`] | the conditions of `where`, decided on encoded values |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
+//! | [`layer`] | the order and the speculative decision of batches of a led database; no I/O |
 //! | [`engine`] | the store of rows: SQLite, PostgreSQL, memory; one trait, one test suite |
 //! | [`metrics`] | the counters of a database and their output |
 //! | [`store`] | one open local database: its threads, watches, queues |
@@ -32,6 +33,7 @@ pub mod connect;
 pub mod database;
 pub mod engine;
 pub mod filter;
+pub mod layer;
 pub mod metrics;
 pub mod model;
 pub mod open;

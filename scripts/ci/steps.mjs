@@ -14,7 +14,7 @@ import { findBinaries } from "../../__test__/kit/postgres/programs.mjs";
 const STEP_MINUTES_MAX = 8;
 
 /** Every feature but the addon, so that the tests need no Node. */
-const WITHOUT_NODE = ["--no-default-features", "--features", "postgres"];
+const WITHOUT_NODE = ["--no-default-features", "--features", "postgres,defects"];
 
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
@@ -57,7 +57,10 @@ export function steps(root) {
 
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--check"]),
-    rust("clippy", ["cargo", "clippy", "--all-targets", "--", "-D", "warnings"]),
+    rust("clippy", [
+      ...["cargo", "clippy", "--all-targets", "--features", "defects"],
+      ...["--", "-D", "warnings"],
+    ]),
     rust("clippy-plain", [
       ...["cargo", "clippy", "--all-targets", "--no-default-features"],
       ...["--", "-D", "warnings"],

@@ -42,7 +42,7 @@ pub(crate) fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work)
 
 /// Decides the writes over the database before the batch. It is pure: an engine may decide before
 /// earlier effects are durable, and discard the result.
-fn decide(
+pub(super) fn decide(
     base: &mut dyn Base,
     begun: &Begun,
     writes: Vec<AtomicWrite>,

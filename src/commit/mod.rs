@@ -15,14 +15,19 @@ mod conflict;
 mod effect;
 mod evaluate;
 mod journal;
+mod needs;
 mod placeholders;
 mod queue;
 mod range;
+mod speculation;
 mod transaction;
 mod work;
 
 pub use effect::{NewRow, RowEffect};
 pub use evaluate::{Effects, Evaluation};
+pub use needs::WriteNeeds;
+pub(crate) use speculation::speculate;
+pub use speculation::{Speculation, can_speculate};
 pub use transaction::{Base, OldRow};
 pub(crate) use transaction::{
     Begun, EntryTable, LockedMessage, MessageTable, Transaction, Undelivered,

@@ -1,13 +1,15 @@
-//! Every bound of the project, its unit last in its name. Those of queues and of remote databases
+//! Every bound of the project, its unit last in its name. Those of some modules
 //! have files of their own below this one.
 //!
 //! [`Limits`] are the bounds of a handle. The default is Deno KV's, so that the same code runs on
 //! Deno; the other set is "wide". JavaScript reads these numbers from the binding.
 
+mod layer;
 mod postgres;
 mod queue;
 mod remote;
 
+pub use layer::*;
 pub use postgres::*;
 pub use queue::*;
 pub use remote::*;

@@ -355,6 +355,16 @@ impl AtomicWrite {
         WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion }
     }
 
+    /// Whether its keys are all the entries that its decision depends on: it has no range, no
+    /// placeholder and no deduplicated message.
+    #[must_use]
+    pub fn names_all_needs(&self) -> bool {
+        self.ranges.is_empty()
+            && self.patches.is_empty()
+            && self.deletion.is_none()
+            && self.messages.iter().all(|message| message.deduplication_key.is_none())
+    }
+
     /// Whether the commit generates UUIDs for it.
     #[must_use]
     pub fn has_placeholders(&self) -> bool {

@@ -20,12 +20,13 @@ struct Module {
     uses: &'static [&'static str],
 }
 
-const MODULES: [Module; 17] = [
+const MODULES: [Module; 18] = [
     Module { name: "model", uses: &[] },
     Module { name: "codec", uses: &["model"] },
     Module { name: "search", uses: &["model", "codec"] },
     Module { name: "filter", uses: &["model", "codec"] },
     Module { name: "commit", uses: &["model", "codec", "filter"] },
+    Module { name: "layer", uses: &["model", "commit"] },
     Module { name: "trust", uses: &[] },
     Module { name: "engine", uses: &["model", "codec", "search", "commit", "trust"] },
     Module { name: "metrics", uses: &["model"] },

@@ -9,8 +9,8 @@ use super::cells::Cells;
 use super::link::Link;
 use super::pages::{PageRequest, encoding, page, walk_pages};
 use super::session::Call;
-use crate::commit::{Base, EntryTable, OldRow, RowEffect};
-use crate::model::{AtomicWrite, EncodedValue, Key, Mutation, Result, Seen, Step, Walk};
+use crate::commit::{Base, EntryTable, OldRow, RowEffect, WriteNeeds};
+use crate::model::{EncodedValue, Key, Result, Seen, Step, Walk};
 
 /// The entries of keys, in any order; values only of those that ask for theirs.
 pub(super) const FETCH: &str = "\
@@ -64,39 +64,6 @@ enum Fetched {
     Row(OldRow),
 }
 
-/// What a batch needs to know of the entries, as far as its writes name them.
-#[derive(Default)]
-pub(super) struct Needs {
-    keys: HashMap<Key, bool>,
-}
-
-impl Needs {
-    /// The entries that the decisions of these writes depend on.
-    pub(super) fn of(writes: &[AtomicWrite]) -> Self {
-        let mut needs = Self::default();
-        for write in writes {
-            let (checks, mutations, _) = write.parts();
-            for check in checks {
-                needs.keys.entry(check.key.clone()).or_default();
-            }
-            for mutation in mutations {
-                match mutation {
-                    Mutation::Set { .. } | Mutation::Delete { .. } => {}
-                    Mutation::SetExpiry { key, .. } => {
-                        needs.keys.entry(key.clone()).or_default();
-                    }
-                    Mutation::Arith { key, .. }
-                    | Mutation::Calculate { key, .. }
-                    | Mutation::Append { key, .. } => {
-                        needs.keys.insert(key.clone(), true);
-                    }
-                }
-            }
-        }
-        needs
-    }
-}
-
 /// The arguments of [`FETCH`].
 #[derive(Default)]
 pub(super) struct FetchArguments {
@@ -106,9 +73,9 @@ pub(super) struct FetchArguments {
 }
 
 impl FetchArguments {
-    pub(super) fn of(needs: Needs) -> Self {
+    pub(super) fn of(needs: WriteNeeds) -> Self {
         let mut arguments = Self::default();
-        for (key, with_value) in needs.keys {
+        for (key, with_value) in needs {
             arguments.bytes.push(key.as_bytes().to_vec());
             arguments.keys.push(key);
             arguments.with_value.push(with_value);
@@ -214,8 +181,9 @@ impl Entries {
     }
 
     fn fetch(&mut self, key: &Key, with_value: bool) -> Result<&Fetched> {
-        let keys = HashMap::from([(key.clone(), with_value)]);
-        let arguments = FetchArguments::of(Needs { keys });
+        let mut needs = WriteNeeds::default();
+        needs.add(key, with_value);
+        let arguments = FetchArguments::of(needs);
         let rows = self.link.query(arguments.call(&self.db))?;
         self.learn(arguments, &rows)?;
         Ok(self.fetched.get(key).unwrap_or(&Fetched::Absent))

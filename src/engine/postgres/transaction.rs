@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::database::{DatabaseRow, FENCE, LOCK};
-use super::entries::{Entries, FetchArguments, Needs};
+use super::entries::{Entries, FetchArguments};
 use super::feed::FeedLogger;
 use super::link::Link;
 use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
 use super::session::{Call, Value};
-use crate::commit::{EntryTable, MessageTable, Transaction, Work};
+use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
 use crate::engine::feed::Extent;
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind, POSTGRES_LOG_KEPT_MS,
@@ -44,7 +44,7 @@ pub(super) struct Purpose<'w> {
     pub(super) now_ms: Option<i64>,
     /// When the wait for other processes ends.
     pub(super) deadline: Instant,
-    pub(super) needs: Needs,
+    pub(super) needs: WriteNeeds,
     pub(super) settlements: &'w [Settlement],
     pub(super) renewals: &'w [Renewal],
     pub(super) claims: &'w [Claim],
@@ -53,14 +53,14 @@ pub(super) struct Purpose<'w> {
 impl<'w> Purpose<'w> {
     /// Of a batch.
     pub(super) fn of(db: i64, work: &'w Work, now_ms: Option<i64>, deadline: Instant) -> Self {
-        let needs = Needs::of(&work.writes);
+        let needs = WriteNeeds::of(&work.writes);
         let Work { settlements, renewals, claims, durable, .. } = work;
         Self { db, durable: *durable, now_ms, deadline, needs, settlements, renewals, claims }
     }
 
     /// Of a change that looks at what it needs by itself.
     pub(super) fn plain(db: i64, now_ms: Option<i64>, deadline: Instant) -> Self {
-        let needs = Needs::default();
+        let needs = WriteNeeds::default();
         let (settlements, renewals, claims) = (&[], &[], &[]);
         Self { db, durable: true, now_ms, deadline, needs, settlements, renewals, claims }
     }

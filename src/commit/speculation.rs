@@ -1,0 +1,58 @@
+//! Decides a batch ahead of its durability: the whole report of the batch follows from the writes and
+//! the entries before it, so no transaction has to be open.
+
+use super::batch::decide;
+use super::evaluate::Effects;
+use super::transaction::{Base, Begun};
+use super::work::{Report, Work};
+use crate::model::{Enqueued, Result};
+
+/// A batch that is decided, but not durable.
+#[derive(Debug)]
+pub struct Speculation {
+    /// What the caller gets once the batch is durable.
+    pub report: Report,
+    /// What the batch does. Its messages have the numbers that follow `last_message`, in order.
+    pub effects: Effects,
+}
+
+/// Whether [`speculate`] can decide the work: it has only writes, and each names all the entries
+/// that its decision depends on.
+#[must_use]
+pub fn can_speculate(work: &Work) -> bool {
+    let Work { writes, settlements, renewals, claims, sweep_max, purge_max, durable: _, seed: _ } =
+        work;
+    let alone = !settlements.is_empty()
+        || !renewals.is_empty()
+        || !claims.is_empty()
+        || *sweep_max > 0
+        || *purge_max > 0;
+    !alone && writes.iter().all(|write| write.names_all_needs())
+}
+
+/// Decides work for which [`can_speculate`] holds. `last_message`: the number of the last message
+/// before it.
+///
+/// # Errors
+/// Those of the base.
+pub(crate) fn speculate(
+    base: &mut dyn Base,
+    begun: &Begun,
+    work: &Work,
+    last_message: i64,
+) -> Result<Speculation> {
+    let (decisions, effects) = decide(base, begun, work.writes.clone(), work.seed, Vec::new())?;
+    let expiries = effects.rows.iter().filter_map(|(_, effect)| effect.expire_at_ms());
+    let mut report = Report {
+        decisions,
+        versions: (begun.version, effects.version),
+        touched: effects.rows.iter().map(|(key, _)| key.clone()).collect(),
+        expiry_ms: expiries.min(),
+        queued: !effects.messages.is_empty(),
+        ..Report::default()
+    };
+    for ((write, _), id) in effects.messages.iter().zip(last_message + 1..) {
+        report.enqueued(*write, Enqueued { id: Some(id), deduplicated: false });
+    }
+    Ok(Speculation { report, effects })
+}

@@ -1,0 +1,36 @@
+//! Defects that tests plant, to show that the simulation finds them.
+
+/// A defect of the layer. Only the feature `defects` can plant one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// A batch without a commit is answered as soon as it is decided.
+    EarlyRefusals,
+    /// A batch without a commit is not confirmed by the database.
+    UnconfirmedRefusals,
+    /// A batch is answered when it is sent.
+    EarlyCommits,
+    /// Effects leave the cache once they are durable, although a read under way may not see them.
+    EarlyEviction,
+    /// Effects of batches that have not happened stay in the cache.
+    KeptEffects,
+    /// A read from before a lost connection is used after it.
+    StaleReads,
+    /// After a lost connection every batch that was sent counts as durable.
+    TrustingResolution,
+    /// The clock of a new lead is ignored.
+    OwnClock,
+}
+
+impl Defect {
+    /// Every defect.
+    pub const ALL: [Self; 8] = [
+        Self::EarlyRefusals,
+        Self::UnconfirmedRefusals,
+        Self::EarlyCommits,
+        Self::EarlyEviction,
+        Self::KeptEffects,
+        Self::StaleReads,
+        Self::TrustingResolution,
+        Self::OwnClock,
+    ];
+}

@@ -1,0 +1,396 @@
+//! The state of a led database, and its transitions.
+
+use uuid::Uuid;
+
+use super::cache::{Cache, Fetched};
+use super::defect::Defect;
+use super::depth::Depth;
+use super::evaluator::{Evaluated, evaluate};
+use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution, Ticket};
+use super::reorder_buffer::{Reads, ReorderBuffer, Slot, Stage};
+use super::sequencer::Sequencer;
+use crate::commit::{Begun, Report, Speculation, Work, WriteNeeds};
+use crate::model::{Error, Kind, LAYER_WAITING_BYTES_MAX, LAYER_WAITING_WRITES_MAX, Result};
+
+enum State {
+    Leading,
+    /// It is not known which batches in flight have happened. Nothing is decided.
+    Resolving,
+    /// Another leader writes.
+    Overtaken(Error),
+}
+
+/// A database that this process leads.
+pub struct Layer {
+    state: State,
+    epoch: u64,
+    logs: bool,
+    /// The last commit that is known to be durable.
+    durable: u64,
+    /// The state after the last batch that is decided: its commit, UUID and message.
+    version: u64,
+    last_uuid: Option<Uuid>,
+    last_message: i64,
+    now_ms: i64,
+    sequencer: Sequencer,
+    buffer: ReorderBuffer,
+    cache: Cache,
+    depth: Depth,
+    fetches: u64,
+    defect: Option<Defect>,
+}
+
+impl Layer {
+    /// Begins a lead. `cache_bytes_max`: bytes of the entries that it keeps.
+    #[must_use]
+    pub fn new(lead: Lead, cache_bytes_max: usize) -> Self {
+        let mut layer = Self {
+            state: State::Leading,
+            epoch: 0,
+            logs: false,
+            durable: 0,
+            version: 0,
+            last_uuid: None,
+            last_message: 0,
+            now_ms: 0,
+            sequencer: Sequencer::default(),
+            buffer: ReorderBuffer::default(),
+            cache: Cache::new(cache_bytes_max),
+            depth: Depth::default(),
+            fetches: 0,
+            defect: None,
+        };
+        layer.lead(&lead);
+        layer
+    }
+
+    /// As [`Layer::new`], with a defect.
+    #[cfg(feature = "defects")]
+    #[must_use]
+    pub fn with_defect(lead: Lead, cache_bytes_max: usize, defect: Option<Defect>) -> Self {
+        Self { defect, ..Self::new(lead, cache_bytes_max) }
+    }
+
+    /// Whether another batch would be decided and sent at once. A caller that waits otherwise gets
+    /// larger batches.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        matches!(self.state, State::Leading) && self.buffer.slots.len() < self.depth.limit()
+    }
+
+    /// The epoch of its commits.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The time of its decisions, in ms since the epoch: it never goes back.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// How many batches may be in flight at present.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.depth.limit()
+    }
+
+    /// Takes an event and returns what is to be done, in this order.
+    pub fn step(&mut self, event: Event, now: Moment) -> Vec<Action> {
+        self.now_ms = self.now_ms.max(now.wall_ms);
+        let mut actions = Vec::new();
+        match event {
+            Event::Submitted(ticket, work) => self.submit(ticket, work, &mut actions),
+            Event::Fetched(fetch, entries) => self.take_fetched(fetch, &entries),
+            Event::FetchFailed(fetch, error) => {
+                if let Some((slot, _)) = self.buffer.end_read(fetch) {
+                    slot.stage = Stage::Ended(Err(error));
+                }
+            }
+            Event::Durable(ticket) => self.take_durable(ticket, now),
+            Event::Refused(ticket, error) => {
+                if let Some(slot) = self.buffer.find(ticket) {
+                    slot.stage = Stage::Ended(Err(error));
+                    self.interrupt(&mut actions);
+                }
+            }
+            Event::Interrupted if self.buffer.in_flight() == 0 => {}
+            Event::Interrupted => self.interrupt(&mut actions),
+            Event::Resolved(resolution) => self.resolve(resolution),
+            Event::RanAlone(ticket, result) => self.take_alone(ticket, result, &mut actions),
+        }
+        self.advance(now, &mut actions);
+        actions
+    }
+
+    fn planted(&self, defect: Defect) -> bool {
+        cfg!(feature = "defects") && self.defect == Some(defect)
+    }
+
+    fn submit(&mut self, ticket: Ticket, work: Work, actions: &mut Vec<Action>) {
+        if let State::Overtaken(error) = &self.state {
+            return actions.push(Action::Answer(ticket, Err(error.clone())));
+        }
+        let (bytes, writes) = self.buffer.waiting();
+        if bytes >= LAYER_WAITING_BYTES_MAX || writes >= LAYER_WAITING_WRITES_MAX {
+            let error = Error::new(
+                Kind::Unavailable,
+                format!(
+                    "{writes} writes of {bytes} bytes wait for this database already (at most \
+                 {LAYER_WAITING_WRITES_MAX} writes and {LAYER_WAITING_BYTES_MAX} bytes); try again"
+                ),
+            );
+            return actions.push(Action::Answer(ticket, Err(error)));
+        }
+        let numbers = self.sequencer.assign(work.writes.len());
+        self.buffer.push(Slot::new(ticket, numbers, work));
+    }
+
+    fn take_fetched(&mut self, fetch: FetchId, entries: &[Fetched]) {
+        // A read from before an interruption belongs to no batch any more.
+        let Some((slot, keys)) = self.buffer.end_read(fetch) else { return };
+        if let Stage::Reading(reads) = &mut slot.stage {
+            reads.fetched.extend(keys.into_iter().zip(entries.iter().cloned()));
+        }
+    }
+
+    fn take_durable(&mut self, ticket: Ticket, now: Moment) {
+        if !matches!(self.state, State::Leading) {
+            return;
+        }
+        let Some(slot) = self.buffer.find(ticket) else { return };
+        match std::mem::replace(&mut slot.stage, Stage::Sequenced) {
+            Stage::InFlight { next, report } => {
+                self.durable = next.unwrap_or(self.durable);
+                slot.stage = Stage::Ended(Ok(report));
+                self.depth.completed(now.us);
+            }
+            stage => slot.stage = stage,
+        }
+    }
+
+    fn take_alone(
+        &mut self,
+        ticket: Ticket,
+        result: Result<(Report, Lead)>,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(slot) = self.buffer.find(ticket) else { return };
+        match result {
+            Ok((report, lead)) => {
+                // No read is under way, so the cache may forget what has changed.
+                report.touched.iter().for_each(|key| self.cache.forget(key));
+                slot.stage = Stage::Ended(Ok(report));
+                self.take_lead(&lead);
+            }
+            Err(error) => {
+                slot.stage = Stage::Ended(Err(error));
+                self.interrupt(actions);
+            }
+        }
+    }
+
+    /// It is not known which batches in flight have happened, or what the database's state is.
+    fn interrupt(&mut self, actions: &mut Vec<Action>) {
+        if matches!(self.state, State::Leading) {
+            self.state = State::Resolving;
+            self.depth.interrupted();
+            actions.push(Action::Resolve { epoch: self.epoch });
+        }
+    }
+
+    fn resolve(&mut self, resolution: Resolution) {
+        if !matches!(self.state, State::Resolving) {
+            return;
+        }
+        let (start, lead) = match resolution {
+            Resolution::Leading(lead) => (lead.version, Ok(lead)),
+            Resolution::Overtaken { start, error } => (start, Err(error)),
+        };
+        let trusting = self.planted(Defect::TrustingResolution);
+        let keeps_reads = self.planted(Defect::StaleReads);
+        for slot in &mut self.buffer.slots {
+            let stage = match std::mem::replace(&mut slot.stage, Stage::Sequenced) {
+                Stage::Ended(result) => Stage::Ended(result),
+                Stage::InFlight { next: Some(next), report } if next <= start || trusting => {
+                    Stage::Ended(Ok(report))
+                }
+                Stage::Reading(reads) if keeps_reads => Stage::Reading(reads),
+                Stage::Sequenced
+                | Stage::Reading(_)
+                | Stage::Decided(..)
+                | Stage::InFlight { .. }
+                | Stage::Alone => match &lead {
+                    // Nothing of it has happened.
+                    Ok(_) => Stage::Sequenced,
+                    Err(error) => Stage::Ended(Err(error.clone())),
+                },
+            };
+            slot.stage = stage;
+        }
+        if !self.planted(Defect::KeptEffects) {
+            self.cache.clear();
+        }
+        match lead {
+            Ok(lead) => self.lead(&lead),
+            Err(error) => self.state = State::Overtaken(error),
+        }
+    }
+
+    fn lead(&mut self, lead: &Lead) {
+        self.state = State::Leading;
+        self.epoch = lead.epoch;
+        self.sequencer.restart();
+        for slot in &mut self.buffer.slots {
+            slot.numbers = self.sequencer.assign(slot.work.writes.len());
+        }
+        self.take_lead(lead);
+    }
+
+    fn take_lead(&mut self, lead: &Lead) {
+        self.logs = lead.logs;
+        self.durable = lead.version;
+        self.version = lead.version;
+        self.last_uuid = lead.last_uuid;
+        self.last_message = lead.last_message;
+        if !self.planted(Defect::OwnClock) {
+            self.now_ms = self.now_ms.max(lead.clock_ms);
+        }
+    }
+
+    fn advance(&mut self, now: Moment, actions: &mut Vec<Action>) {
+        if matches!(self.state, State::Leading) {
+            self.begin_reads(actions);
+            self.decide(actions);
+            self.send(now, actions);
+            let seen = self.buffer.floor().map_or(self.durable, |floor| floor.min(self.durable));
+            let early = self.planted(Defect::EarlyEviction);
+            self.cache.trim(if early { self.durable } else { seen });
+        }
+        while let Some((ticket, result)) = self.buffer.pop_ended() {
+            actions.push(Action::Answer(ticket, result));
+        }
+    }
+
+    /// Begins the reads of each batch that does not stand behind one that runs alone.
+    fn begin_reads(&mut self, actions: &mut Vec<Action>) {
+        for slot in &mut self.buffer.slots {
+            if slot.alone && !matches!(slot.stage, Stage::Ended(_)) {
+                return;
+            }
+            if matches!(slot.stage, Stage::Sequenced) {
+                let mut needs = WriteNeeds::of(&slot.work.writes);
+                needs.retain(|key, with_value| !self.cache.knows(key, with_value));
+                let mut reads = Reads { floor: self.durable, ..Reads::default() };
+                begin_read(&mut reads, needs, &mut self.fetches, actions);
+                slot.stage = Stage::Reading(reads);
+            }
+        }
+    }
+
+    /// Decides the batches whose turn it is.
+    fn decide(&mut self, actions: &mut Vec<Action>) {
+        let early = self.planted(Defect::EarlyRefusals);
+        let confirms = !self.planted(Defect::UnconfirmedRefusals) && !early;
+        let mut first = true;
+        for slot in &mut self.buffer.slots {
+            let ended = matches!(slot.stage, Stage::Ended(_));
+            if slot.alone && !ended {
+                if first && matches!(slot.stage, Stage::Sequenced) {
+                    slot.stage = Stage::Alone;
+                    let work = std::mem::take(&mut slot.work);
+                    actions.push(Action::RunAlone(slot.ticket, work));
+                }
+                return;
+            }
+            first &= ended;
+            let Stage::Reading(reads) = &mut slot.stage else { continue };
+            if !reads.under_way.is_empty() {
+                return;
+            }
+            let begun = Begun {
+                version: self.version,
+                now_ms: self.now_ms,
+                logs: self.logs,
+                kept_out: false,
+            };
+            let last = (self.last_uuid, self.last_message);
+            match evaluate(&mut self.cache, &reads.fetched, &begun, last, &slot.work) {
+                Ok(Evaluated::Missing(needs)) => {
+                    return begin_read(reads, needs, &mut self.fetches, actions);
+                }
+                Ok(Evaluated::Decided(speculation)) => {
+                    for (key, entry) in &reads.fetched {
+                        self.cache.learn(key, entry);
+                    }
+                    let Speculation { report, effects } = *speculation;
+                    for (key, effect) in &effects.rows {
+                        self.cache.change(key, effect, effects.version);
+                    }
+                    let changes = effects.version != begun.version;
+                    let commit = Commit {
+                        ticket: slot.ticket,
+                        epoch: self.epoch,
+                        prev: begun.version,
+                        next: effects.version,
+                        now_ms: begun.now_ms,
+                        durable: slot.work.durable,
+                        last_message: self.last_message,
+                        effects,
+                    };
+                    self.version = commit.next;
+                    self.last_uuid = commit.effects.uuid.or(self.last_uuid);
+                    let messages = i64::try_from(commit.effects.messages.len()).unwrap_or(0);
+                    self.last_message += messages;
+                    slot.stage = if changes || confirms {
+                        Stage::Decided(Box::new(commit), report)
+                    } else if early {
+                        actions.push(Action::Answer(slot.ticket, Ok(report)));
+                        Stage::Ended(Err(Error::internal("answered early")))
+                    } else {
+                        Stage::Ended(Ok(report))
+                    };
+                }
+                Err(error) => slot.stage = Stage::Ended(Err(error)),
+            }
+        }
+    }
+
+    /// Sends decided batches, as many as may be in flight.
+    fn send(&mut self, now: Moment, actions: &mut Vec<Action>) {
+        let early = self.planted(Defect::EarlyCommits);
+        let mut room = self.depth.limit().saturating_sub(self.buffer.in_flight());
+        for slot in &mut self.buffer.slots {
+            if room == 0 {
+                return;
+            }
+            let Stage::Decided(..) = slot.stage else { continue };
+            if let Stage::Decided(commit, report) =
+                std::mem::replace(&mut slot.stage, Stage::Sequenced)
+            {
+                room -= 1;
+                self.depth.sent(now.us);
+                let next = Some(commit.next).filter(|next| *next != commit.prev);
+                slot.stage = match early {
+                    true => Stage::Ended(Ok(report)),
+                    false => Stage::InFlight { next, report },
+                };
+                actions.push(Action::Send(commit));
+            }
+        }
+    }
+}
+
+/// Begins a read of what is needed, if anything is.
+fn begin_read(reads: &mut Reads, needs: WriteNeeds, fetches: &mut u64, actions: &mut Vec<Action>) {
+    if needs.is_empty() {
+        return;
+    }
+    *fetches += 1;
+    let fetch = FetchId(*fetches);
+    let wanted: Vec<_> = needs.into_iter().collect();
+    let keys = wanted.iter().map(|(key, _)| key.clone()).collect();
+    reads.under_way.push((fetch, keys));
+    actions.push(Action::Fetch(fetch, wanted));
+}

@@ -1,0 +1,85 @@
+//! The writes of clients: a few keys that all clients use, with checks, sums, expiries and messages.
+
+use openkv::model::{
+    Arith, AtomicWrite, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, RangeCheck,
+    Versionstamp, WriteParts,
+};
+
+use crate::rng::Rng;
+
+const KEYS: u64 = 5;
+
+fn key(number: u64) -> Key {
+    Key::from_encoded(vec![2, b'k', b'a' + number as u8, 0])
+}
+
+/// A client, with what it last heard of the keys.
+#[derive(Default)]
+pub(crate) struct Client {
+    /// Calls that it still makes.
+    pub(crate) calls: u64,
+    heard: Option<u64>,
+}
+
+impl Client {
+    pub(crate) fn new(calls: u64) -> Self {
+        Self { calls, heard: None }
+    }
+
+    /// A commit of this client was answered.
+    pub(crate) fn hear(&mut self, version: u64) {
+        self.heard = Some(version);
+    }
+
+    /// A few writes. `now_ms`: the time that expiries refer to.
+    pub(crate) fn writes(&self, rng: &mut Rng, now_ms: i64) -> Vec<AtomicWrite> {
+        (0..=rng.below(3)).map(|_| self.write(rng, now_ms)).collect()
+    }
+
+    fn write(&self, rng: &mut Rng, now_ms: i64) -> AtomicWrite {
+        let mut parts = WriteParts::default();
+        for _ in 0..rng.below(3) {
+            parts.checks.push(self.check(rng));
+        }
+        for _ in 0..rng.below(4) {
+            parts.mutations.push(mutation(rng, now_ms));
+        }
+        match rng.below(20) {
+            0 => parts.messages.push(Message { value: vec![1], ..Message::default() }),
+            1 => {
+                // An empty range: the write holds while there is none of these keys.
+                let (start, end, seen) = (key(rng.below(KEYS)), key(KEYS), Vec::new());
+                parts.ranges.push(RangeCheck { start, end, seen });
+            }
+            _ => {}
+        }
+        AtomicWrite::new(parts, &Limits::default()).expect("within the limits")
+    }
+
+    fn check(&self, rng: &mut Rng) -> Check {
+        let expected = match rng.below(3) {
+            0 => None,
+            1 => self.heard.map(Versionstamp::new),
+            _ => Some(Versionstamp::new(self.heard.unwrap_or(0) + rng.below(4))),
+        };
+        Check { key: key(rng.below(KEYS)), expected }
+    }
+}
+
+fn mutation(rng: &mut Rng, now_ms: i64) -> Mutation {
+    let key = key(rng.below(KEYS));
+    let expire_at_ms = (rng.below(4) == 0).then(|| now_ms + rng.pick(&[0, 1, 3, 10, 40, 1000]));
+    match rng.below(8) {
+        0 | 1 => {
+            let value = EncodedValue { encoding: Encoding::Bytes, bytes: vec![7; 20] };
+            Mutation::Set { key, suffixed: false, value, expire_at_ms }
+        }
+        2 => Mutation::Delete { key },
+        3 => Mutation::SetExpiry { key, expire_at_ms, required: rng.below(2) == 0 },
+        4 => {
+            let value = EncodedValue::le64(rng.below(100));
+            Mutation::Set { key, suffixed: false, value, expire_at_ms }
+        }
+        _ => Mutation::Arith { op: Arith::Sum, key, operand: EncodedValue::le64(1) },
+    }
+}

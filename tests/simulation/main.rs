@@ -1,0 +1,86 @@
+//! Simulation of the transaction layer: leaders, clients, a network that cuts and delays, and a model of
+//! PostgreSQL that crashes, in one virtual time. `OPENKV_SEED=7 cargo test --features defects --test
+//! simulation` runs only seed 7; `OPENKV_SEEDS=100000` runs so many.
+
+#![cfg(feature = "defects")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test ends where something is not as it should be"
+)]
+
+mod checker;
+mod clients;
+mod postgres;
+#[path = "../atomicity/rng.rs"]
+mod rng;
+mod world;
+
+use openkv::layer::Defect;
+use world::{Setting, run};
+
+/// Seeds of each run; there are four.
+const SEEDS: u64 = 2_500;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|number| number.parse().ok())
+}
+
+/// One of the four quarters of the seeds, so that they can run side by side.
+fn quarter(at: u64) {
+    let count = number("OPENKV_SEEDS").map_or(SEEDS, |all| all.div_ceil(4));
+    let seeds = match number("OPENKV_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => at * count..(at + 1) * count,
+    };
+    for seed in seeds {
+        if let Err(problem) = run(seed, Setting::RIGHT) {
+            panic!("{problem}\nto see only this again: OPENKV_SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn no_answer_contradicts_the_history_1() {
+    quarter(0);
+}
+
+#[test]
+fn no_answer_contradicts_the_history_2() {
+    quarter(1);
+}
+
+#[test]
+fn no_answer_contradicts_the_history_3() {
+    quarter(2);
+}
+
+#[test]
+fn no_answer_contradicts_the_history_4() {
+    quarter(3);
+}
+
+/// The first seed that shows what is wrong with a setting.
+fn found(setting: Setting) -> u64 {
+    let fails = |seed: &u64| run(*seed, setting).is_err();
+    (0..4 * SEEDS).find(fails).unwrap_or_else(|| panic!("no seed shows {setting:?}"))
+}
+
+#[test]
+fn every_planted_defect_is_found() {
+    for defect in Defect::ALL {
+        let seed = found(Setting { defect: Some(defect), ..Setting::RIGHT });
+        eprintln!("{defect:?}: seed {seed}");
+    }
+}
+
+#[test]
+fn an_asynchronous_standby_loses_commits_visibly() {
+    found(Setting { synchronous: false, ..Setting::RIGHT });
+}
+
+#[test]
+fn resolving_without_a_new_epoch_fails_visibly() {
+    found(Setting { raises: false, ..Setting::RIGHT });
+}
