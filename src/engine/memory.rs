@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::sqlite::PrivateIndexes;
 use super::{
     DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines,
-    Progress, Reader, Report, Snapshot, Work, Writer,
+    Progress, Reader, Report, Snapshot, TellExternal, Work, Writer,
 };
 use crate::commit::{Begun, NewRow, batch};
 use crate::model::{
@@ -88,7 +88,7 @@ impl Engine for MemoryEngine {
         Ok(MemoryWriter(self.0.clone()))
     }
 
-    fn watch_external(&self, _wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>> {
+    fn watch_external(&self, _tell: TellExternal) -> Result<Option<ExternalWatch>> {
         Ok(None)
     }
 }

@@ -23,7 +23,7 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Work};
 use crate::model::{
-    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Needs, QueueStats, Range,
+    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Key, Needs, QueueStats, Range,
     Result, Row, Seen, Stats, Step, Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
@@ -51,13 +51,30 @@ pub trait Engine: Maintenance + 'static {
     /// Errors of the medium; `Denied` for a read-only database.
     fn writer(&self) -> Result<Self::Writer>;
 
-    /// Calls `wake` whenever another process may have committed, until the guard is dropped. `None`
-    /// if no other process can.
+    /// Calls `tell` whenever another process has committed, or may have, until the guard is dropped.
+    /// `None` if no other process can.
     ///
     /// # Errors
     /// Errors of the operating system.
-    fn watch_external(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>>;
+    fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>>;
 }
+
+/// What an engine knows about commits of other processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExternalCommits {
+    /// There may be some, and they may have changed any key.
+    Unknown,
+    /// All commits in a range; those of this process may be among them.
+    Known {
+        /// The last commit before them, and the last of them.
+        versions: (u64, u64),
+        /// The keys whose entries they have changed.
+        keys: Vec<Key>,
+    },
+}
+
+/// Gets the external commits of an [`Engine::watch_external`].
+pub type TellExternal = Box<dyn Fn(&ExternalCommits) + Send>;
 
 /// Operations on a whole database while it is in use. They run on the thread of the caller and take
 /// time in proportion to the size of the database.

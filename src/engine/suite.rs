@@ -250,10 +250,13 @@ mod sqlite {
         let (wake, woken) = mpsc::channel();
         let mut ours = engine.writer().unwrap();
         commit(&mut ours, vec![write(vec![], vec![set("a", b"0")])]);
-        let watch = engine.watch_external(Box::new(move || wake.send(()).unwrap())).unwrap();
+        let watch = engine
+            .watch_external(Box::new(move |commits| wake.send(commits.clone()).unwrap()))
+            .unwrap();
         let mut theirs = other.writer().unwrap();
         commit(&mut theirs, vec![write(vec![], vec![set("a", b"1")])]);
-        woken.recv_timeout(Duration::from_secs(10)).unwrap();
+        let told = woken.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(told, crate::engine::ExternalCommits::Unknown);
         drop(watch);
         assert!(woken.recv().is_err(), "the guard ends the watch");
     }

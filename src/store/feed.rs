@@ -4,7 +4,7 @@
 //! keeps with the commits. A feed holds only its position, the commit up to which it has reported
 //! everything, so a slow caller costs nothing here. A commit in the range marks the feed. A commit
 //! outside the range advances the position of a feed that is up to date, so that a long wait does
-//! not fall behind the log. After an external commit, a feed with a waiting call reads; a feed
+//! not fall behind the log. After an external commit of unknown keys, a feed with a waiting call reads; a feed
 //! without one only peeks, that is, it checks for changes without reading them.
 
 mod batch;
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 
 use super::health::{Health, Part, Tries, may_pass};
 use super::read::{ReadJob, Reads, Room};
-use crate::engine::Snapshot;
+use crate::engine::{ExternalCommits, Snapshot};
 use crate::model::{Batch, Env, Error, FeedReply, Id, Key, KeyRange, Result};
 
 pub use opening::OpenedReply;
@@ -70,6 +70,10 @@ impl Feed {
 
     fn is_at(&self, version: u64) -> bool {
         matches!(self.progress, FeedProgress::At(position) if position == version)
+    }
+
+    fn is_past(&self, version: u64) -> bool {
+        matches!(self.progress, FeedProgress::At(position) if position > version)
     }
 
     fn is_idle(&self) -> bool {
@@ -195,7 +199,7 @@ impl Feeds {
         was_there
     }
 
-    /// Announces a transaction of this process. Returns the reads that the writer thread may run
+    /// Announces consecutive commits and the keys that they changed. Returns the reads that the writer thread may run
     /// itself: those of waiting feeds that were up to date before it.
     pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
@@ -218,8 +222,9 @@ impl Feeds {
                 feed.progress = FeedProgress::At(after);
                 continue;
             }
-            // A running read may report the commit.
-            feed.heard(if hit && feed.is_idle() { News::Some } else { News::Perhaps });
+            // A running read may report the commit, and an earlier one has reported some of them.
+            let is_certain = hit && feed.is_idle() && !feed.is_past(before);
+            feed.heard(if is_certain { News::Some } else { News::Perhaps });
             let jobs = if up_to_date { &mut own } else { &mut others };
             jobs.extend(self.follow(*id, feed));
         }
@@ -230,8 +235,20 @@ impl Feeds {
         own
     }
 
+    /// Announces commits of other processes.
+    pub(super) fn announce_external(&self, commits: &ExternalCommits) {
+        match commits {
+            ExternalCommits::Unknown => self.wake_all(),
+            ExternalCommits::Known { versions, keys } => {
+                for job in self.announce(keys, *versions) {
+                    self.send(Some(job));
+                }
+            }
+        }
+    }
+
     /// Announces that any key may have changed.
-    pub(super) fn wake_all(&self) {
+    fn wake_all(&self) {
         let mut jobs = Vec::new();
         for (id, feed) in &mut self.registry.lock().feeds {
             feed.heard(News::Perhaps);

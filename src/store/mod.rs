@@ -46,7 +46,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::engine::{Engine, Maintenance, Reader, Refusal, Writer};
+use crate::engine::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
 use crate::metrics::Metrics;
 use crate::model::{AtomicWrite, Capabilities, Capability, Decision, Env, Error, Kind, Result};
 pub use deletion::Look;
@@ -235,22 +235,22 @@ fn means<E: Engine>(
     ),
 ) -> external::Means {
     let told = (watches.clone(), feeds.clone(), writes.clone());
-    let wake = Arc::new(move || {
+    let tell = Arc::new(move |commits: &ExternalCommits| {
         if let Some(feeds) = feeds.upgrade() {
-            feeds.wake_all();
+            feeds.announce_external(commits);
         }
         if let Some(watches) = watches.upgrade() {
-            watches.wake_all();
+            watches.announce_external(commits);
         }
         if let Some(writes) = writes.upgrade() {
             writes.nudge();
         }
     });
-    let woken = wake.clone();
+    let woken = tell.clone();
     let begin = move || {
         let Some(engine) = engine.upgrade() else { return Ok(None) };
-        let wake = wake.clone();
-        engine.watch_external(Box::new(move || wake()))
+        let tell = tell.clone();
+        engine.watch_external(Box::new(move |commits| tell(commits)))
     };
     let lost = move |error: &Error| {
         let (watches, feeds, writes) = &told;
@@ -265,7 +265,7 @@ fn means<E: Engine>(
     };
     external::Means {
         begin: Box::new(begin),
-        wake: Box::new(move || woken()),
+        wake: Box::new(move || woken(&ExternalCommits::Unknown)),
         lost: Box::new(lost),
     }
 }

@@ -19,7 +19,7 @@ use super::external::{External, Means};
 use super::health::{Health, Part, Tries, may_pass};
 use super::read::{ReadJob, Reads, Room};
 use super::write_queue::WriteQueue;
-use crate::engine::Snapshot;
+use crate::engine::{ExternalCommits, Snapshot};
 use crate::model::{Entry, Env, Error, Id, Key, Result, Versionstamp, WatchReply};
 use known::{Changed, KnownEntries, Span};
 
@@ -58,7 +58,7 @@ struct Registry {
     watches: HashMap<Id, Watch>,
     /// The watches of each key, each with the key's place in the watch.
     by_key: HashMap<Key, Vec<(Id, usize)>>,
-    /// The consecutively announced commits, without an external commit between them.
+    /// The consecutively announced commits, without an unknown one between them.
     announced: Span,
 }
 
@@ -75,7 +75,7 @@ struct Watch {
     /// This process wrote one of the keys since the last read began. A raw watch reports that even
     /// if no entry changed.
     touched: bool,
-    /// The keys that this process wrote since the last read began.
+    /// The keys that announced commits wrote since the last read began.
     changed: Changed,
     /// The result of the last read, if it is worth keeping and no read is running.
     known: Option<KnownEntries>,
@@ -193,6 +193,21 @@ impl Watches {
     /// the reads for waiting calls. The caller runs them, because the writer thread is awake and
     /// the reader thread would have to be woken.
     pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
+        self.mark(touched, versions, true)
+    }
+
+    /// Announces commits of other processes.
+    pub(super) fn announce_external(&self, commits: &ExternalCommits) {
+        match commits {
+            ExternalCommits::Unknown => self.wake_all(),
+            ExternalCommits::Known { versions, keys } => {
+                self.send_all(self.mark(keys, *versions, false));
+            }
+        }
+    }
+
+    /// `own`: this process wrote the keys.
+    fn mark(&self, touched: &[Key], versions: (u64, u64), own: bool) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
         registry.announced.add(versions);
         let Registry { watches, by_key, .. } = &mut *registry;
@@ -203,7 +218,7 @@ impl Watches {
         for (id, at) in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
             if let Some(watch) = watches.get_mut(id) {
                 watch.dirty = true;
-                watch.touched = true;
+                watch.touched |= own;
                 watch.changed.add(*at, versions.1, watch.keys.len());
                 marked.push(*id);
             }
@@ -216,7 +231,7 @@ impl Watches {
     }
 
     /// Announces that any key may have changed.
-    pub(super) fn wake_all(&self) {
+    fn wake_all(&self) {
         let mut looks = Vec::new();
         for (id, watch) in &mut self.registry.lock().watches {
             watch.dirty = true;

@@ -2,13 +2,14 @@
 //! keeps batches under way.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use openkv::engine::{
-    DeadLettersChanged, Engine, ExternalWatch, ExternalWatchGuard, GoesOn, Indexer, Maintenance,
-    NextDeadlines, Progress, Reader, Report, Snapshot, Ticket, Wake, Work, Writer,
+    DeadLettersChanged, Engine, ExternalCommits, ExternalWatch, ExternalWatchGuard, GoesOn,
+    Indexer, Maintenance, NextDeadlines, Progress, Reader, Report, Snapshot, TellExternal, Ticket,
+    Wake, Work, Writer,
 };
 use openkv::model::{
     Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result,
@@ -34,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) external: AtomicUsize,
     /// Those of them that have not ended.
     pub(crate) external_open: AtomicUsize,
+    /// Tells the store of external commits, while it watches for them.
+    pub(crate) tell: Mutex<Option<Arc<Mutex<TellExternal>>>>,
     /// The batches under way.
     pub(crate) pipeline: Arc<Pipeline>,
 }
@@ -53,6 +56,7 @@ impl Default for Plan {
             readers: 0.into(),
             external: 0.into(),
             external_open: 0.into(),
+            tell: Mutex::default(),
             pipeline: Arc::default(),
         }
     }
@@ -62,6 +66,12 @@ impl Plan {
     /// Calls of the writer so far.
     pub(crate) fn calls(&self) -> usize {
         self.applies.load(Ordering::SeqCst) + self.deadlines.load(Ordering::SeqCst)
+    }
+
+    /// Tells the store of external commits.
+    pub(crate) fn tell(&self, commits: &ExternalCommits) {
+        let tell = self.tell.lock().expect("no panic").clone().expect("watched");
+        tell.lock().expect("no panic")(commits);
     }
 }
 
@@ -95,9 +105,13 @@ impl<E: Engine> Engine for Faulty<E> {
         Ok(Faulty(self.0.writer()?, self.1.clone()))
     }
 
-    fn watch_external(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>> {
+    fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
         (self.1.before_external)(self.1.external.fetch_add(1, Ordering::SeqCst), &())?;
-        let watch = self.0.watch_external(wake)?;
+        let tell = Arc::new(Mutex::new(tell));
+        let engines = tell.clone();
+        let tell_of_engine = move |commits: &_| engines.lock().expect("no panic")(commits);
+        let watch = self.0.watch_external(Box::new(tell_of_engine))?;
+        *self.1.tell.lock().expect("no panic") = Some(tell);
         self.1.external_open.fetch_add(1, Ordering::SeqCst);
         Ok(Some(ExternalWatch::new(Open { plan: self.1.clone(), _watch: watch })))
     }

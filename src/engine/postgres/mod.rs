@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::{Engine, ExternalWatch, GoesOn, Maintenance};
+use super::{Engine, ExternalWatch, GoesOn, Maintenance, TellExternal};
 use crate::model::{
     Backup, Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result,
 };
@@ -165,8 +165,8 @@ impl Engine for PostgresEngine {
         Ok(PostgresWriter::new(self.shared.clone()))
     }
 
-    fn watch_external(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>> {
-        tail::watch(&self.shared, wake).map(Some)
+    fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
+        tail::watch(&self.shared, tell).map(Some)
     }
 }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::Shared;
 use super::cells::Cells;
-use crate::engine::{ExternalWatch, ExternalWatchGuard};
+use crate::engine::{ExternalCommits, ExternalWatch, ExternalWatchGuard, TellExternal};
 use crate::model::{
     Error, Kind, POSTGRES_POLL_BUSY_MS, POSTGRES_POLL_IDLE_AFTER_MS, POSTGRES_POLL_IDLE_MS, Result,
 };
@@ -29,7 +29,7 @@ struct Polls {
 
 struct Watched {
     shared: Arc<Shared>,
-    wake: Mutex<Box<dyn Fn() + Send>>,
+    tell: Mutex<TellExternal>,
     ended: AtomicBool,
 }
 
@@ -40,15 +40,15 @@ impl ExternalWatchGuard for Guard {}
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.ended.store(true, Ordering::Relaxed);
-        // Waits for a wake that is under way.
-        drop(self.0.wake.lock());
+        // Waits for a call that is under way.
+        drop(self.0.tell.lock());
     }
 }
 
-/// Calls `wake` once, and then whenever another process has committed.
-pub(super) fn watch(shared: &Arc<Shared>, wake: Box<dyn Fn() + Send>) -> Result<ExternalWatch> {
+/// Calls `tell` whenever another process has committed.
+pub(super) fn watch(shared: &Arc<Shared>, tell: TellExternal) -> Result<ExternalWatch> {
     let (shared, ended) = (shared.clone(), AtomicBool::new(false));
-    let watched = Arc::new(Watched { shared, wake: Mutex::new(wake), ended });
+    let watched = Arc::new(Watched { shared, tell: Mutex::new(tell), ended });
     let mut polls = WATCHED.lock();
     polls.watched.push(Arc::downgrade(&watched));
     if !polls.runs {
@@ -109,9 +109,9 @@ fn look(watched: &[Arc<Watched>]) -> bool {
                     continue;
                 }
                 changed = true;
-                let wake = watched.wake.lock();
+                let tell = watched.tell.lock();
                 if !watched.ended.load(Ordering::Relaxed) {
-                    wake();
+                    tell(&ExternalCommits::Unknown);
                 }
             }
         }

@@ -57,7 +57,7 @@ pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
-use super::{Engine, ExternalWatch, GoesOn, Maintenance};
+use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Maintenance, TellExternal};
 use crate::model::{Backup, Capabilities, Encoding, Error, Kind, Result};
 
 /// An existing database file, or a new one with its tables created.
@@ -188,8 +188,10 @@ impl Engine for SqliteEngine {
         Ok(writer)
     }
 
-    fn watch_external(&self, wake: Box<dyn Fn() + Send>) -> Result<Option<ExternalWatch>> {
+    fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
         let connection = self.last_to_close.clone();
+        // The file does not say which keys a commit has changed.
+        let wake = Box::new(move || tell(&ExternalCommits::Unknown));
         external::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)
     }
 }

@@ -1,7 +1,8 @@
 //! The entries that a watch of many keys has read, so that a change of one key is one read.
 //!
 //! Invariant: the answer of [`read`] equals that of reading every key on the same snapshot. So
-//! known entries count only if there was no external commit since and none of them has expired.
+//! known entries count only if all commits since were announced with their keys and none of the
+//! entries has expired.
 
 use super::Room;
 use crate::engine::Snapshot;
@@ -10,8 +11,7 @@ use crate::model::{
 };
 use crate::store::reads;
 
-/// Consecutively announced commits of this process, without an external commit between them: those
-/// after `after`, up to `last`.
+/// Consecutive commits that were announced with their keys: those after `after`, up to `last`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span {
     after: u64,
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn known_entries_hold_across_announced_commits_of_this_process() {
+    fn known_entries_hold_across_announced_commits() {
         let mut announced = Span::default();
         announced.add((4, 5));
         announced.add((5, 7));
         assert!(known(5, None).holds(7, announced, 0));
         assert!(known(4, None).holds(5, announced, 0), "the last commit is in none of the changes");
-        assert!(!known(3, None).holds(7, announced, 0), "an external commit may be between");
+        assert!(!known(3, None).holds(7, announced, 0), "an unknown commit may be between");
         assert!(!known(5, None).holds(8, announced, 0), "that commit is not announced yet");
         announced.add((8, 9));
         assert!(!known(7, None).holds(9, announced, 0));
