@@ -9,7 +9,8 @@ use super::differential::Place;
 use super::postgres::{PostgresDatabase, on_server};
 use super::postgres_server::{fresh_url, log};
 
-/// The tables that grow. A statement that scans one of them whole has no index.
+/// The tables that grow. A statement that scans one of them whole has no index; one that visits all
+/// rows of a database has a LIMIT.
 const TABLES: [&str; 6] = ["entries", "expiries", "log", "changes", "messages", "dead"];
 
 /// Fewest statements that the random work executes: with fewer the log was not read.
@@ -72,11 +73,48 @@ impl Place for ExplainedDatabase {
                 plan.contains(&format!("Seq Scan on {table} "))
                     || plan.contains(&format!("Seq Scan on openkv.{table} "))
             };
-            if TABLES.iter().any(|table| scans(table)) {
+            if TABLES.iter().any(|table| scans(table)) || reads_a_whole_database(plan) {
                 faults.insert(plan.to_owned());
             }
         }
         assert!(statements.len() >= STATEMENTS_MIN, "{statements:#?}");
         assert_eq!(faults, BTreeSet::new());
     }
+}
+
+/// Whether a plan visits all rows of a database: its index has no other condition, and no LIMIT ends
+/// the scan.
+fn reads_a_whole_database(plan: &str) -> bool {
+    let lines: Vec<&str> = plan.lines().collect();
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    lines.iter().enumerate().any(|(at, line)| {
+        let condition = line.trim();
+        if !condition.starts_with("Index Cond: (db = ") || condition.contains(" AND ") {
+            return false;
+        }
+        let above = |of: usize| {
+            let is_parent = |at: &usize| indentation(lines[*at]) < indentation(lines[of]);
+            (0..of).rev().find(is_parent)
+        };
+        let Some(scan) = above(at) else { return false };
+        let node = lines[scan].replace("openkv.", "");
+        let is_large = TABLES.iter().any(|table| node.contains(&format!(" on {table} ")));
+        let is_bounded = above(scan).is_some_and(|parent| lines[parent].contains("Limit"));
+        is_large && !is_bounded
+    })
+}
+
+#[test]
+fn a_scan_of_a_database_is_seen() {
+    let scan = "Index Scan using entries_pkey on openkv.entries e  (cost=0.1..8.1 rows=1 width=8)";
+    let plan = |above: &str, condition: &str| {
+        format!(
+            "q\n{above}\n  ->  {scan}\n        Index Cond: {condition}\n        Filter: (k > $2)"
+        )
+    };
+    assert!(reads_a_whole_database(&plan("Sort  (cost=1)", "(db = $1)")));
+    assert!(reads_a_whole_database(&format!("q\n{scan}\n  Index Cond: (db = '7'::bigint)")));
+    assert!(!reads_a_whole_database(&plan("Limit  (cost=1)", "(db = $1)")));
+    assert!(!reads_a_whole_database(&plan("Sort  (cost=1)", "((db = $1) AND (k = $2))")));
+    assert!(!reads_a_whole_database(&plan("Sort", "(db = $1)").replace("entries", "format")));
 }
