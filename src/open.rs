@@ -245,6 +245,20 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
     Ok(store)
 }
 
+/// The SQL that creates the tables of databases on PostgreSQL.
+#[cfg(feature = "postgres")]
+#[must_use]
+pub fn postgres_schema() -> String {
+    engine::postgres::script()
+}
+
+/// The SQL that creates the tables of databases on PostgreSQL: none in this build.
+#[cfg(not(feature = "postgres"))]
+#[must_use]
+pub fn postgres_schema() -> String {
+    String::new()
+}
+
 #[cfg(not(feature = "postgres"))]
 fn open_postgres(_url: &str, _readonly: bool, _busy: Duration) -> Result<Arc<Store>> {
     let why = "postgres:// URLs: this build of openkv is without the cargo feature postgres";

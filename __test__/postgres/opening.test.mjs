@@ -2,9 +2,15 @@
 // is refused stays untouched.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import process from "node:process";
 import { after, before, test } from "node:test";
 import { openKv } from "../../index.mjs";
+import { openkv, outcomeOf } from "../cli/running.mjs";
 import { startPostgres } from "../kit/postgres.mjs";
+import { argumentsFor } from "../kit/program.mjs";
+
+const ENTRY = new URL("../../index.mjs", import.meta.url).href;
 
 /** What the database holds: tables with their columns, and the number of rows of each. */
 const CONTENTS = `
@@ -69,7 +75,11 @@ test("tables of a newer version are UNSUPPORTED", async () => {
 
 test("without the right to create tables it is DENIED", async () => {
   const database = await server.newDatabase();
-  await assertRefused(server.url({ database, user: "reader" }), "DENIED", /right/);
+  await assertRefused(
+    server.url({ database, user: "reader" }),
+    "DENIED",
+    /right.*openkv cluster schema/,
+  );
   assert.equal(await server.sql(CONTENTS, { database }), "");
 });
 
@@ -84,11 +94,62 @@ test("a server that is not there is UNAVAILABLE", async () => {
   await assertRefused(url, "UNAVAILABLE", /PostgreSQL/);
 });
 
-test("with fsync off and without a standby it opens", async () => {
-  const plain = await startPostgres({ settings: { fsync: "off" } });
-  const kv = await openKv(plain.url());
-  await kv.set(["a"], 1);
-  assert.equal((await kv.get(["a"])).value, 1);
+test("a name that is not there is not created for reading, and the error has those that are", async () => {
+  const database = await server.newDatabase();
+  const url = (kv) => server.url({ database, kv });
+  await assertRefused(url("shop"), "UNAVAILABLE", /no openkv database/, { readonly: true });
+  assert.equal(await server.sql(CONTENTS, { database }), "");
+  await (await openKv(url("shop"))).close();
+  const contents = await server.sql(CONTENTS, { database });
+  await assertRefused(url("shpo"), "UNAVAILABLE", /"shpo".*: shop$/, { readonly: true });
+  for (const args of [
+    ["list"],
+    ["get", "a"],
+    ["delete", "a"],
+    ["export", "-"],
+    ["copy", url("shpo"), ":memory:"],
+  ]) {
+    const { code, err } = await openkv(...args, { env: { OPENKV_URL: url("shpo") } });
+    assert.equal(code, 1, args[0]);
+    assert.match(err, /"shpo".*: shop$/m);
+  }
+  assert.equal(await server.sql(CONTENTS, { database }), contents);
+});
+
+test("a user without the right to create tables uses those of an administrator", async () => {
+  const database = await server.newDatabase();
+  const { code, out } = await openkv("cluster", "schema");
+  assert.equal(code, 0);
+  await server.sql(out, { database });
+  await server.sql("CREATE ROLE customer LOGIN");
+  const rights = [...out.matchAll(/^-- (GRANT .*)…;$/gm)].map(([, grant]) => `${grant} customer;`);
+  await server.sql(rights.join(" "), { database });
+  const kv = await openKv(server.url({ database, user: "customer" }));
+  await kv.atomic().set(["a"], 1, { expireIn: 60_000 }).sum(["n"], 1n).commit();
+  await kv.queue("jobs").enqueue("work");
+  assert.equal(await (await kv.queue("jobs").receive()).ack(), true);
+  await kv.delete(["a"]);
+  assert.equal((await kv.get(["n"])).value.value, 1n);
   await kv.close();
+});
+
+test("settings with which a crash loses commits are warned of", async () => {
+  const warnings = (where) => {
+    const program = `import { openKv } from "${ENTRY}";
+      const kv = await openKv(${JSON.stringify(where.url())});
+      await kv.set(["a"], 1);
+      await kv.close();`;
+    const env = { ...process.env, OPENKV_LOG: "warn" };
+    return outcomeOf(spawn(process.execPath, argumentsFor(program), { env }));
+  };
+  const plain = await startPostgres({ settings: { fsync: "off" } });
+  const { code, err } = await warnings(plain);
   plain.close();
+  assert.equal(code, 0, err);
+  assert.match(err, /WARN.*fsync = off/);
+  assert.match(err, /WARN.*no synchronous standby/);
+  const safe = await startPostgres({ settings: { fsync: "on" }, standby: true });
+  const told = await warnings(safe);
+  safe.close();
+  assert.deepEqual([told.code, told.err], [0, ""]);
 });

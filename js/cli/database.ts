@@ -64,10 +64,14 @@ export function isMemory(located: string): boolean {
   return located === MEMORY;
 }
 
-/** Throws if the file does not exist, so that a mistyped path does not create an empty database. */
-export function requireExisting(located: string): void {
-  const isUrl = isServer(located) || isPostgres(located);
-  if (isUrl || isMemory(located) || existsSync(located)) return;
+/** Rejects if the database does not exist, so that a mistyped name does not create an empty one. */
+export async function requireExisting(located: string): Promise<void> {
+  if (isPostgres(located)) {
+    // An opening for reading creates nothing, and its error names the databases that exist.
+    await (await openKv(located, { readonly: true })).close();
+    return;
+  }
+  if (isServer(located) || isMemory(located) || existsSync(located)) return;
   throw new NotDone(`${located} does not exist`);
 }
 
@@ -146,7 +150,7 @@ export async function withDatabase<T>(
   const { db, token } = command.optsWithGlobals<GlobalOptions>();
   const shared = sharing.get(programOf(command));
   if (shared !== undefined && shared.db === db) return await work(shared.kv, styleOf(command));
-  if (wanted === "existing") requireExisting(located(db));
+  if (wanted === "existing") await requireExisting(located(db));
   const given =
     token === undefined ? options : ({ ...options, accessToken: token } as OpenKvOptions);
   const kv = await openTyped(db, given);

@@ -2,6 +2,7 @@
 
 import { Command, CommanderError, Option } from "commander";
 import { addAtomicCommand } from "./commands/atomic.js";
+import { addClusterCommands } from "./commands/cluster.js";
 import { addCompletionCommand } from "./commands/completion.js";
 import { addCopyCommand } from "./commands/copy.js";
 import { addDeadCommands } from "./commands/dead.js";
@@ -61,6 +62,7 @@ export function makeProgram(): Command {
   addRestoreCommand(program);
   addServeCommand(program);
   addTenantCommands(program);
+  addClusterCommands(program);
   addShellCommand(program, { makeProgram, run: outcome });
   addCompletionCommand(program);
   addManual(program);

@@ -68,6 +68,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "db show": ["openkv db show shop --server http://127.0.0.1:4512"],
   "db quotas": ["openkv db quotas shop --server http://127.0.0.1:4512 --quota-watches 100"],
   "db drop": ["openkv db drop shop --server http://127.0.0.1:4512 --yes"],
+  "cluster schema": ["openkv cluster schema > schema.sql"],
   "token generate": ["export OPENKV_ACCESS_TOKEN=$(openkv token generate)"],
   "token list": ["openkv token list shop --server http://127.0.0.1:4512"],
   "token create": ["openkv token create shop --rights read --server http://127.0.0.1:4512"],

@@ -92,4 +92,6 @@ export function limits(set?: string): Record<string, number>;
 export function bounds(): Record<string, number>;
 export function takeError(): Buffer;
 export function waitClosed(atExit: boolean): void;
+/** The SQL that creates the tables of databases on PostgreSQL. */
+export function postgresSchema(): string;
 export function version(): string;

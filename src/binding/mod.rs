@@ -92,6 +92,13 @@ pub fn wait_closed(at_exit: bool) {
     crate::open::wait_closed(Duration::from_millis(longest_ms));
 }
 
+/// The SQL that creates the tables of databases on PostgreSQL; empty in a build without them.
+#[napi(catch_unwind)]
+#[must_use]
+pub fn postgres_schema() -> String {
+    crate::open::postgres_schema()
+}
+
 /// The version of this addon.
 #[napi(catch_unwind)]
 #[must_use]

@@ -47,7 +47,7 @@ export function addCopyCommand(program: Command): void {
       const [from, to] = [located(source), located(destination)];
       if (sameDatabase(from, to))
         throw new WrongUsage("source and destination are the same database");
-      requireExisting(from);
+      await requireExisting(from);
       const { token } = command.optsWithGlobals<GlobalOptions>();
       const { prefix = [], encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
       const reader = await openTyped(source, withToken(from, token));

@@ -42,7 +42,7 @@ export function addImportCommand(program: Command): void {
       const source = await openSource(file);
       try {
         // A mark describes progress in a database. Without the database it means nothing.
-        if (resume && source.size !== undefined) requireExisting(located);
+        if (resume && source.size !== undefined) await requireExisting(located);
         const opening = encoding === undefined ? {} : { encoding };
         await withDatabase(
           command,

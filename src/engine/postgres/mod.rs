@@ -28,6 +28,7 @@ mod time;
 mod tls;
 mod transaction;
 mod url;
+mod url_parts;
 mod writer;
 
 use std::path::Path;
@@ -44,7 +45,7 @@ use crate::model::{
 };
 use pool::Pool;
 pub use reader::PostgresReader;
-pub use schema::TABLES;
+pub use schema::script;
 use session::Call;
 use time::Time;
 pub use url::Server;

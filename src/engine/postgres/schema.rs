@@ -9,16 +9,18 @@
 
 use super::cells::{Cells, first};
 use super::session::Session;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
 const FORMAT: i32 = 1;
 
+/// Names of databases for an error about one that is not there.
+const NAMES: &str = "SELECT name FROM openkv.databases ORDER BY id DESC LIMIT $1";
+
 /// Oldest server, as `server_version_num` has it.
 const SERVER_MIN: i32 = 150_000;
 
-/// Creates the tables. An administrator may run it for a user without the right to.
-pub const TABLES: &str = "\
+const TABLES: &str = "\
 CREATE SCHEMA openkv;
 CREATE TABLE openkv.format (version int4 NOT NULL);
 CREATE TABLE openkv.databases (
@@ -86,11 +88,19 @@ CREATE INDEX dead_order ON openkv.dead (db, queue, died_ms, id);
 CREATE INDEX dead_purge ON openkv.dead ((db + 0), purge_ms);
 ";
 
-/// Makes the session ready: checks the server, and creates the tables if there are none.
+/// The SQL that creates the tables. An administrator may run it for a user without the right to.
+#[must_use]
+pub fn script() -> String {
+    format!("BEGIN;\n{TABLES}INSERT INTO openkv.format VALUES ({FORMAT});\nCOMMIT;\n")
+}
+
+/// Makes the session ready: checks the server, and creates the tables if there are none, except for a
+/// session that only reads.
 ///
 /// # Errors
 /// `Unsupported` for another product, an older server and newer tables; `Corrupt` for a schema
-/// `openkv` of another program; `Denied` without the right to create it.
+/// `openkv` of another program; `Denied` without the right to create it; `Unavailable` for reading
+/// without tables.
 pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
     let row = session.query((
         "SELECT current_setting('server_version_num')::int4, version(), \
@@ -118,6 +128,11 @@ pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
             let why = "the schema \"openkv\" is not openkv's: rename it, or use another PostgreSQL \
                        database";
             Err(Error::corrupt(why))
+        }
+        (None, None) if readonly => {
+            let why = "there is no openkv database in this PostgreSQL database: open one without \
+                       readonly first, or correct the URL";
+            Err(Error::new(Kind::Unavailable, why))
         }
         (None, None) => create(session),
     }
@@ -151,14 +166,17 @@ fn check_format(session: &mut Session) -> Result<()> {
 }
 
 fn create(session: &mut Session) -> Result<()> {
-    let sql = format!("BEGIN; {TABLES} INSERT INTO openkv.format VALUES ({FORMAT}); COMMIT");
-    let made = session.execute(&sql);
-    if made.is_err() {
+    let made = session.execute(&script());
+    if let Err(error) = &made {
         session.execute("ROLLBACK")?;
         // Another process may have been faster.
         let rows = session.query(("SELECT to_regclass('openkv.format')::text", vec![]))?;
         if first::<&str>("format", &rows)?.is_some() {
             return check_format(session);
+        }
+        if error.kind() == Kind::Denied {
+            let advice = "or let an administrator run the SQL that 'openkv cluster schema' prints";
+            return Err(Error::new(Kind::Denied, format!("{}; {advice}", error.message())));
         }
     }
     made
@@ -178,7 +196,13 @@ pub(super) fn database(session: &mut Session, name: &str, readonly: bool) -> Res
             return Ok(id);
         }
         if readonly {
-            let why = format!("there is no database {name:?} yet: open it once without readonly");
+            let rows = session.query((NAMES, vec![&POSTGRES_NAMES_SHOWN_MAX]))?;
+            let known = rows.iter().map(|row| Cells::of("databases", row).text(0));
+            let known = known.collect::<Result<Vec<_>>>()?.join(", ");
+            let why = format!(
+                "there is no database {name:?} (kv=): open it once without readonly, or name one \
+                 that exists: {known}"
+            );
             return Err(Error::new(Kind::Unavailable, why));
         }
         // Without effect where another process has taken the name or the number.

@@ -41,6 +41,9 @@ pub const POSTGRES_FEED_TRIM_COMMITS: u64 = 64;
 /// Longest name of a database on PostgreSQL (`kv=` in its URL).
 pub const POSTGRES_NAME_BYTES_MAX: usize = 255;
 
+/// Names in the error about a database that is not there.
+pub const POSTGRES_NAMES_SHOWN_MAX: i64 = 10;
+
 /// Most hosts in the URL of PostgreSQL.
 pub const POSTGRES_HOSTS_MAX: usize = 16;
 
