@@ -20,6 +20,8 @@ pub(super) enum Evaluated {
     Decided(Box<Speculation>),
     /// Entries that are not known are needed.
     Missing(WriteNeeds),
+    /// An entry that was read contradicts what is known of it: somebody else has written.
+    Contradicted,
 }
 
 /// Decides a batch.
@@ -34,9 +36,11 @@ pub(super) fn evaluate(
     work: &Work,
 ) -> Result<Evaluated> {
     let missing = WriteNeeds::default();
-    let mut view = View { cache, fetched, now_ms: begun.now_ms, last_uuid, missing };
+    let mut view =
+        View { cache, fetched, now_ms: begun.now_ms, last_uuid, missing, contradicted: false };
     let speculation = speculate(&mut view, begun, work, last_message)?;
     Ok(match view.missing.is_empty() {
+        _ if view.contradicted => Evaluated::Contradicted,
         true => Evaluated::Decided(Box::new(speculation)),
         false => Evaluated::Missing(view.missing),
     })
@@ -50,6 +54,7 @@ struct View<'v> {
     now_ms: i64,
     last_uuid: Option<Uuid>,
     missing: WriteNeeds,
+    contradicted: bool,
 }
 
 impl Base for View<'_> {
@@ -70,7 +75,11 @@ impl Base for View<'_> {
             {
                 OldRow { expire_at_ms: *expire_at_ms, ..row.clone() }
             }
-            _ => {
+            (Some(Fetched::Version { .. }), Some(Fetched::Row(_) | Fetched::Absent)) => {
+                self.contradicted = true;
+                return Ok(None);
+            }
+            (Some(Fetched::Version { .. }) | None, Some(Fetched::Version { .. }) | None) => {
                 self.missing.add(key, true);
                 return Ok(None);
             }

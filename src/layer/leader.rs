@@ -263,6 +263,8 @@ impl Layer {
         if matches!(self.state, State::Leading) {
             self.begin_reads(actions);
             self.decide(actions);
+        }
+        if matches!(self.state, State::Leading) {
             self.send(now, actions);
             let seen = self.buffer.floor().map_or(self.durable, |floor| floor.min(self.durable));
             let early = self.planted(Defect::EarlyEviction);
@@ -289,7 +291,7 @@ impl Layer {
         }
     }
 
-    /// Decides the batches whose turn it is.
+    /// Decides the batches whose turn it is. A read that contradicts the cache is as a failed fence.
     fn decide(&mut self, actions: &mut Vec<Action>) {
         let early = self.planted(Defect::EarlyRefusals);
         let confirms = !self.planted(Defect::UnconfirmedRefusals) && !early;
@@ -320,6 +322,7 @@ impl Layer {
                 Ok(Evaluated::Missing(needs)) => {
                     return begin_read(reads, needs, &mut self.fetches, actions);
                 }
+                Ok(Evaluated::Contradicted) => return self.interrupt(actions),
                 Ok(Evaluated::Decided(speculation)) => {
                     for (key, entry) in &reads.fetched {
                         self.cache.learn(key, entry);

@@ -185,7 +185,7 @@ impl World {
             };
             self.now_us = at;
             if at > END_US {
-                return Err("a call has no answer".to_owned());
+                return Err(format!("a call has no answer: {}", self.describe()));
             }
             match what {
                 What::Call(client) => self.call(client),
@@ -210,6 +210,26 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// What each server waits for.
+    fn describe(&self) -> String {
+        let open = |server: &Server| {
+            let role = match &server.role {
+                Role::Follower => "follows",
+                Role::Acquiring => "acquires",
+                Role::Leading(_) => "leads",
+            };
+            let (links, fetches) = (server.links.map(|link| link.is_some()), server.fetches.len());
+            let (pending, batches) = (server.pending.len(), server.batches.keys());
+            let (resolving, alone) = (server.resolving, server.alone);
+            format!(
+                "{role}, connections {links:?}, {pending} waiting, {batches:?}, {fetches} reads, \
+                 resolving {resolving:?}, alone {alone:?}"
+            )
+        };
+        let servers = self.servers.iter().map(|(id, server)| format!("{id:?} {}", open(server)));
+        servers.collect::<Vec<_>>().join("; ")
     }
 
     fn now_ms(&self) -> i64 {
