@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEachAndServed } from "./databases.mjs";
+import { onEachAndServed, onEveryKind } from "./databases.mjs";
 
 const PREFIX = { prefix: ["numbers"] };
 const ENTRIES = 16;
@@ -11,13 +11,17 @@ const ENTRIES = 16;
 const SLOW = { $or: Array(400).fill({ $contains: 8 }) };
 /** The same for a search whose hits are held against it. */
 const SLOW_HITS = { numbers: SLOW };
+const TEXTS = { prefix: ["texts"] };
 
-/** Each long call, and the name of its counter. */
+/** Each long call, by the name of its counter. */
 const CALLS = {
   count: (kv, options) => kv.count(PREFIX, { where: SLOW, ...options }),
   deleteMany: (kv, options) => kv.deleteMany(PREFIX, { where: SLOW, ...options }),
   list: (kv, options) => kv.list(PREFIX, { where: SLOW, ...options }).next(),
-  search: (kv, options) => kv.search(["texts"], "word", { where: SLOW_HITS, ...options }),
+};
+
+const SEARCH = {
+  search: (kv, options) => kv.search(TEXTS.prefix, "word", { where: SLOW_HITS, ...options }),
 };
 
 async function counted(kv, name) {
@@ -35,34 +39,39 @@ async function moved(kv, name, { count }) {
   }
 }
 
-onEachAndServed("calls that are aborted", (fresh) => {
-  async function filled() {
+/** Aborts each call once it is under way. */
+async function abortEach(kv, calls) {
+  const reason = new Error("given up");
+  for (const [name, call] of Object.entries(calls)) {
+    const before = await counted(kv, name);
+    const controller = new AbortController();
+    const called = call(kv, { signal: controller.signal });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    controller.abort(reason);
+    await assert.rejects(called, (error) => error === reason, name);
+    const { count, errors } = before;
+    const after = await moved(kv, name, before);
+    assert.deepEqual(after, { count: count + 1, errors: errors + 1 }, `${name} ran to its end`);
+  }
+}
+
+onEveryKind("calls that are aborted", (fresh) => {
+  test("their work ends", { timeout: 120_000 }, async () => {
     const kv = await fresh({ limits: "wide" });
     const numbers = Array(60_000).fill(7);
-    const index = await kv.createIndex({ prefix: ["texts"], fields: ["name"] });
-    for (let i = 0; i < ENTRIES; i++) {
-      await kv.set([...PREFIX.prefix, i], numbers);
-      await kv.set(["texts", i], { name: "word", numbers });
-    }
-    await index.ready();
-    return kv;
-  }
-
-  test("their work ends", { timeout: 120_000 }, async () => {
-    const kv = await filled();
-    const reason = new Error("given up");
-    for (const [name, call] of Object.entries(CALLS)) {
-      const before = await counted(kv, name);
-      const controller = new AbortController();
-      const called = call(kv, { signal: controller.signal });
-      // So that it is under way.
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      controller.abort(reason);
-      await assert.rejects(called, (error) => error === reason, name);
-      const { count, errors } = before;
-      const after = await moved(kv, name, before);
-      assert.deepEqual(after, { count: count + 1, errors: errors + 1 }, `${name} ran to its end`);
-    }
+    for (let i = 0; i < ENTRIES; i++) await kv.set([...PREFIX.prefix, i], numbers);
+    await abortEach(kv, CALLS);
     assert.equal(await kv.count(PREFIX), ENTRIES);
+  });
+});
+
+onEachAndServed("searches that are aborted", (fresh) => {
+  test("their work ends", { timeout: 120_000 }, async () => {
+    const kv = await fresh({ limits: "wide" });
+    const numbers = Array(60_000).fill(7);
+    const index = await kv.createIndex({ ...TEXTS, fields: ["name"] });
+    for (let i = 0; i < ENTRIES; i++) await kv.set(["texts", i], { name: "word", numbers });
+    await index.ready();
+    await abortEach(kv, SEARCH);
   });
 });

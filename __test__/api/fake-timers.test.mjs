@@ -8,7 +8,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import nodeTimers from "node:timers";
 import { mock, test } from "node:test";
-import { all, onEachAndServed, spendTurn } from "./databases.mjs";
+import { all, onEachAndServed, onEveryKind, spendTurn } from "./databases.mjs";
 
 /** Beyond the turn's budget: reads of such a number need several turns. */
 const READS = 3000;
@@ -34,7 +34,7 @@ async function withoutTime(body) {
 const skip = globalThis.Deno ? "Deno's node:test has no mock timers" : false;
 const realSetImmediate = createRequire(import.meta.url)("node:timers").setImmediate;
 
-onEachAndServed("fake timers", (fresh) => {
+onEveryKind("fake timers", (fresh) => {
   test("reads, more of them than fit a turn", { timeout: 20_000, skip }, async () => {
     const kv = await fresh();
     await kv.set(["a"], 1);
@@ -120,17 +120,6 @@ onEachAndServed("fake timers", (fresh) => {
     });
   });
 
-  test("an index that is being built is waited for", { timeout: 20_000, skip }, async () => {
-    const kv = await fresh();
-    for (let i = 0; i < 300; i++) kv.set(["doc", i], { text: `word number ${i}` });
-    await kv.set(["doc", "last"], { text: "the end" });
-    await withoutTime(async () => {
-      const index = await kv.createIndex({ prefix: ["doc"], fields: ["text"] });
-      await index.ready();
-      assert.equal((await kv.search(["doc"], "end")).entries.length, 1);
-    });
-  });
-
   test("close", { timeout: 20_000, skip }, async () => {
     const kv = await fresh();
     await withoutTime(async () => {
@@ -173,3 +162,16 @@ function deferred() {
   made.promise = new Promise((resolve) => (made.resolve = resolve));
   return made;
 }
+
+onEachAndServed("fake timers and a search", (fresh) => {
+  test("an index that is being built is waited for", { timeout: 20_000, skip }, async () => {
+    const kv = await fresh();
+    for (let i = 0; i < 300; i++) kv.set(["doc", i], { text: `word number ${i}` });
+    await kv.set(["doc", "last"], { text: "the end" });
+    await withoutTime(async () => {
+      const index = await kv.createIndex({ prefix: ["doc"], fields: ["text"] });
+      await index.ready();
+      assert.equal((await kv.search(["doc"], "end")).entries.length, 1);
+    });
+  });
+});

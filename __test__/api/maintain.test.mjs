@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { test } from "node:test";
-import { freshPath, onEachAndServed, open } from "./databases.mjs";
+import { freshPath, onEachAndServed, onEveryKind, open } from "./databases.mjs";
 
-onEachAndServed("looking after a database", (fresh) => {
+onEveryKind("looking after a database", (fresh) => {
   test("stats counts entries when asked", async () => {
     const kv = await fresh();
     await kv.set(["a"], 1);
@@ -23,9 +23,16 @@ onEachAndServed("looking after a database", (fresh) => {
     await assert.rejects(kv.stats({ entry: true }), /kv\.stats: unknown option 'entry'/);
     await assert.rejects(kv.stats({ entries: 1 }), /entries must be a boolean/);
     await assert.rejects(kv.stats(5), TypeError);
-    await kv.vacuum();
     await kv.close();
     await assert.rejects(kv.stats(), { name: "BadResource" });
+  });
+});
+
+onEachAndServed("vacuum", (fresh) => {
+  test("of an open handle, and of a closed one", async () => {
+    const kv = await fresh();
+    await kv.vacuum();
+    await kv.close();
     await assert.rejects(kv.vacuum(), { name: "BadResource" });
   });
 });

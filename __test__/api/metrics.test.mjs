@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEachAndServed, open } from "./databases.mjs";
+import { onEveryKind, open } from "./databases.mjs";
 import { parse } from "./exposition.mjs";
 
 /** A workload whose every count is known. */
@@ -27,7 +27,7 @@ async function work(kv) {
   await kv.enqueue("deno's", { delay: 60_000 });
 }
 
-onEachAndServed("metrics", (fresh) => {
+onEveryKind("metrics", (fresh, { onPostgres } = {}) => {
   test("count exactly what was done", async () => {
     const kv = await fresh();
     await work(kv);
@@ -79,7 +79,8 @@ onEachAndServed("metrics", (fresh) => {
   test("watchers, indexes and the text", async () => {
     const kv = await fresh();
     await work(kv);
-    await kv.createIndex({ prefix: ["doc"], fields: ["t"], name: 'odd "name"\\' });
+    const name = 'odd "name"\\';
+    if (!onPostgres) await kv.createIndex({ prefix: ["doc"], fields: ["t"], name });
     await kv.set(["doc", 1], { t: "some words" });
     const keys = kv.watch([["a"], ["b"]]).getReader();
     const feed = kv.watch({ prefix: ["a"] }).getReader();
@@ -89,7 +90,7 @@ onEachAndServed("metrics", (fresh) => {
     assert.equal(metrics.watches, 1);
     assert.equal(metrics.feeds, 1);
     assert.equal(metrics.listeners, 1);
-    assert.equal(metrics.indexes['odd "name"\\'].documents, 1);
+    if (!onPostgres) assert.equal(metrics.indexes[name].documents, 1);
 
     const families = parse(await kv.metrics({ format: "prometheus" }));
     const value = (name, labels = {}) => {
@@ -105,7 +106,7 @@ onEachAndServed("metrics", (fresh) => {
     assert.equal(value("openkv_conflicts_total"), 1);
     assert.equal(value("openkv_operation_duration_seconds_count", { operation: "set" }), 41);
     assert.equal(value("openkv_queue_messages", { queue: "mail", state: "delayed" }), 1);
-    assert.equal(value("openkv_index_documents", { index: 'odd "name"\\' }), 1);
+    if (!onPostgres) assert.equal(value("openkv_index_documents", { index: name }), 1);
     assert.equal(value("openkv_watchers", { kind: "feed" }), 1);
     const parts = families.get("openkv_background_failing").samples;
     assert.deepEqual(
