@@ -56,6 +56,9 @@ pub(super) fn failure(error: &tokio_postgres::Error) -> Error {
         "55" => (Kind::Unavailable, "another process kept the database busy; raise busyTimeout"),
         "23" => (Kind::Unavailable, "another process has committed first; nothing was done"),
         "08" | "58" => (Kind::Unavailable, "the server failed; nothing was done"),
+        "XX" if code == "XX000" => {
+            (Kind::Unavailable, "the server failed, see its log; nothing was done")
+        }
         "XX" => (Kind::Corrupt, "the server reports damaged data; check its log"),
         // A result of other types than when the statement was prepared.
         "0A" | "42" | "3F" => {
