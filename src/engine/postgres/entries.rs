@@ -56,7 +56,7 @@ DELETE FROM openkv.entries AS e USING due CROSS JOIN LATERAL (\
 SELECT ctid FROM openkv.entries WHERE db = $1 AND k = due.k LIMIT 1) AS f \
 WHERE e.ctid = f.ctid RETURNING e.k";
 
-/// What is known of an entry before the batch.
+/// The known state of an entry before the batch.
 enum Fetched {
     Absent,
     /// Without its value.
@@ -102,7 +102,7 @@ pub(super) struct Entries {
     changes: EntryChanges,
 }
 
-/// What the batch does to entries, as columns of the statements.
+/// The changes of entries by the batch, as columns of the statements.
 #[derive(Default)]
 pub(super) struct EntryChanges {
     put: Columns,
@@ -189,7 +189,7 @@ impl Entries {
         Ok(self.fetched.get(key).unwrap_or(&Fetched::Absent))
     }
 
-    /// What is to be written.
+    /// The changes to write.
     pub(super) fn take_changes(&mut self) -> EntryChanges {
         std::mem::take(&mut self.changes)
     }

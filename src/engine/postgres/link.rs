@@ -22,7 +22,7 @@ impl Link {
     /// Runs one statement and waits for its rows.
     ///
     /// # Errors
-    /// What the server answers.
+    /// The error of the server.
     pub(super) fn query(&self, call: Call<'_>) -> Result<Vec<Row>> {
         self.0.borrow_mut().session.query(call)
     }

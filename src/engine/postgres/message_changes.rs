@@ -1,4 +1,4 @@
-//! What a batch does to messages, as columns of the statements that carry it out.
+//! The changes of messages by a batch, as columns of the statements that carry it out.
 
 use std::collections::HashSet;
 

@@ -145,7 +145,7 @@ impl Messages {
         Ok(())
     }
 
-    /// What is to be written.
+    /// The changes to write.
     pub(super) fn take_changes(&mut self) -> MessageChanges {
         std::mem::take(&mut self.changes)
     }

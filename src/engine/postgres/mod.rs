@@ -57,7 +57,7 @@ pub struct PostgresEngine {
     readonly: bool,
 }
 
-/// What the readers and the writer of a database share.
+/// The state that the readers and the writer of a database share.
 pub(super) struct Shared {
     pool: Arc<Pool>,
     db: i64,

@@ -185,7 +185,7 @@ fn create(session: &mut Session) -> Result<()> {
 /// The number of a database, which is created if it is not there.
 ///
 /// # Errors
-/// What the server answers; `Unavailable` if it is not there and may not be created.
+/// The error of the server; `Unavailable` if it is not there and may not be created.
 pub(super) fn database(session: &mut Session, name: &str, readonly: bool) -> Result<i64> {
     let find = "SELECT id FROM openkv.databases WHERE name = $1";
     let insert = "INSERT INTO openkv.databases (id, name) \

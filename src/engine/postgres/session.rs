@@ -37,7 +37,7 @@ pub(super) type Call<'a> = (&'static str, Vec<&'a Value<'a>>);
 /// An argument of a statement.
 pub(super) type Value<'a> = dyn ToSql + Sync + 'a;
 
-/// What a statement returned.
+/// The rows of a statement.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) rows: Vec<Row>,
@@ -97,7 +97,7 @@ impl Session {
     /// Runs one statement.
     ///
     /// # Errors
-    /// What the server answers.
+    /// The error of the server.
     pub(super) fn query(&mut self, call: Call<'_>) -> Result<Vec<Row>> {
         match self.run(&[call]).pop() {
             Some(answer) => answer.map(|answer| answer.rows).map_err(Fault::into_error),
@@ -108,7 +108,7 @@ impl Session {
     /// Runs statements without parameters that return nothing.
     ///
     /// # Errors
-    /// What the server answers.
+    /// The error of the server.
     pub(super) fn execute(&mut self, sql: &str) -> Result<()> {
         let done = self.runtime.block_on(self.client.batch_execute(sql));
         done.map_err(|error| failure(&error))

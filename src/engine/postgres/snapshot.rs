@@ -1,6 +1,6 @@
 //! One point in time of a database.
 //!
-//! What a read names beforehand is fetched by one statement, which is one snapshot by itself. Any other
+//! Entries that a read names beforehand are fetched by one statement, which is one snapshot by itself. Any other
 //! look-up opens a REPEATABLE READ transaction that lasts until the read ends.
 
 use std::sync::Arc;

@@ -36,7 +36,7 @@ DELETE FROM openkv.log AS l USING (SELECT ctid AS place FROM openkv.log WHERE db
 ORDER BY version LIMIT $2) AS old WHERE l.ctid = old.place AND l.at_ms < $3";
 const LOGGED: &str = "SELECT 1 FROM openkv.log WHERE db = $1 AND version = $2 AND batch = $3";
 
-/// What a transaction is for.
+/// The purpose of a transaction: what it reads, and how it commits.
 pub(super) struct Purpose<'w> {
     pub(super) db: i64,
     pub(super) durable: bool,
@@ -84,7 +84,7 @@ pub(super) enum Ended {
     Unknown(Unknown),
 }
 
-/// What finds out whether a batch has happened.
+/// A batch of which it is open whether it has happened.
 pub(super) struct Unknown {
     pub(super) db: i64,
     /// Its version and id; `None` for one without a commit.

@@ -88,7 +88,7 @@ impl Server {
         self
     }
 
-    /// What tells it from other servers and users. It does not reveal the password.
+    /// The text that tells it from other servers and users. It does not reveal the password.
     pub fn identity(&self) -> &str {
         &self.identity
     }

@@ -21,7 +21,7 @@ const PARAMETERS: [&str; 5] =
 /// The name of the database where the URL has none.
 const NAME_DEFAULT: &str = "default";
 
-/// What PostgreSQL shows for the connections of this library.
+/// The name that PostgreSQL shows for the connections of this library.
 const APPLICATION: &str = "openkv";
 
 /// The port of PostgreSQL.
