@@ -18,6 +18,8 @@ const ALTERED = [
   ["entries", "encoding", "int4"],
   ["entries", "v", "text"],
   ["expiries", "db", "numeric"],
+  ["log", "previous", "numeric"],
+  ["log", "keys", "text"],
   ["changes", "at_ms", "numeric"],
   ["changes", "seq", "int8"],
   ["messages", "attempts", "numeric"],
@@ -26,7 +28,7 @@ const ALTERED = [
   ["dead", "first_ms", "numeric"],
 ];
 
-const CONTENT = [...new Set(ALTERED.map(([table]) => table)), "log"]
+const CONTENT = [...new Set(ALTERED.map(([table]) => table))]
   .map((table) => `SELECT string_agg(t::text, ',' ORDER BY t::text) FROM openkv.${table} AS t`)
   .join(" UNION ALL ");
 

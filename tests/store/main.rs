@@ -20,6 +20,11 @@ mod kit;
 mod long_reads;
 mod named_queues;
 mod pipeline;
+#[cfg(all(feature = "postgres", unix))]
+mod postgres;
+#[cfg(all(feature = "postgres", unix))]
+#[path = "../kit/postgres.rs"]
+mod postgres_server;
 mod queue;
 mod under_way;
 mod watches;

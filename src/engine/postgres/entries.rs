@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::cells::Cells;
 use super::link::Link;
+use super::logged_keys::LoggedKeys;
 use super::pages::{PageRequest, encoding, page, walk_pages};
 use super::session::Call;
 use crate::commit::{Base, EntryTable, OldRow, RowEffect, WriteNeeds};
@@ -100,6 +101,7 @@ pub(super) struct Entries {
     fetched: HashMap<Key, Fetched>,
     last_uuid: Option<Uuid>,
     changes: EntryChanges,
+    logged: LoggedKeys,
 }
 
 /// The changes of entries by the batch, as columns of the statements.
@@ -148,7 +150,8 @@ impl EntryChanges {
 impl Entries {
     pub(super) fn new(link: Link, db: i64, now_ms: i64, last_uuid: Option<Uuid>) -> Self {
         let (fetched, changes) = (HashMap::new(), EntryChanges::default());
-        Self { link, db, now_ms, fetched, last_uuid, changes }
+        let logged = LoggedKeys::default();
+        Self { link, db, now_ms, fetched, last_uuid, changes, logged }
     }
 
     /// Takes the answer of [`FetchArguments::call`].
@@ -192,6 +195,11 @@ impl Entries {
     /// The changes to write.
     pub(super) fn take_changes(&mut self) -> EntryChanges {
         std::mem::take(&mut self.changes)
+    }
+
+    /// The keys whose entries the batch has changed.
+    pub(super) fn take_logged(&mut self) -> LoggedKeys {
+        std::mem::take(&mut self.logged)
     }
 
     /// The last UUID, after the batch.
@@ -246,6 +254,7 @@ impl EntryTable for Entries {
     fn apply(&mut self, key: &Key, effect: RowEffect) -> Result<()> {
         let EntryChanges { put, removed, moved, expiries, lasting } = &mut self.changes;
         let bytes = key.as_bytes().to_vec();
+        self.logged.add(key);
         match effect.expire_at_ms() {
             Some(end) => {
                 expiries.0.push(bytes.clone());
@@ -282,6 +291,9 @@ impl EntryTable for Entries {
         self.flush()?;
         let max = i64::try_from(max).unwrap_or(i64::MAX);
         let swept = self.link.query((SWEEP, vec![&self.db, &now_ms, &max]))?;
-        swept.iter().map(|row| Cells::of("entries", row).get(0).map(Key::from_encoded)).collect()
+        let key = |row| Cells::of("entries", row).get(0).map(Key::from_encoded);
+        let swept = swept.iter().map(key).collect::<Result<Vec<_>>>()?;
+        swept.iter().for_each(|key| self.logged.add(key));
+        Ok(swept)
     }
 }

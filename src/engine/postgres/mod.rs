@@ -12,6 +12,7 @@ mod entries;
 mod errors;
 mod feed;
 mod link;
+mod logged_keys;
 mod message_changes;
 mod messages;
 mod pages;

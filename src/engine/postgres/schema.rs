@@ -57,9 +57,10 @@ CREATE TABLE openkv.expiries (
 CREATE INDEX expiries_order ON openkv.expiries (db, at_ms, k);
 CREATE TABLE openkv.log (
   db int8 NOT NULL, version int8 NOT NULL, epoch int8 NOT NULL, at_ms int8 NOT NULL,
-  batch bytea NOT NULL,
+  batch bytea NOT NULL, previous int8 NOT NULL, keys bytea,
   PRIMARY KEY (db, version)
 );
+ALTER TABLE openkv.log ALTER COLUMN keys SET STORAGE EXTERNAL;
 CREATE TABLE openkv.changes (
   db int8 NOT NULL, version int8 NOT NULL, seq int4 NOT NULL, at_ms int8 NOT NULL,
   k bytea NOT NULL, encoding int2, v bytea, PRIMARY KEY (db, version, seq)

@@ -29,8 +29,9 @@ const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
 const USUAL_WAIT: Duration = Duration::from_millis(100);
 
 const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
-const LOG: &str =
-    "INSERT INTO openkv.log (db, version, epoch, batch, at_ms) VALUES ($1, $2, $3, $4, $5)";
+const LOG: &str = "\
+INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys) \
+VALUES ($1, $2, $3, $4, $5, $6, $7)";
 const TRIM_LOG: &str = "\
 DELETE FROM openkv.log AS l USING (SELECT ctid AS place FROM openkv.log WHERE db = $1 \
 ORDER BY version LIMIT $2) AS old WHERE l.ctid = old.place AND l.at_ms < $3";
@@ -164,6 +165,8 @@ impl OpenTransaction {
         let Self { link, db, row, mut entries, mut messages, feed, next, .. } = self;
         let uuid = entries.uuid();
         let (changed, sent) = (entries.take_changes(), messages.take_changes());
+        let keys = entries.take_logged();
+        let keys = keys.encoded();
         let (last_message, flushed) = (messages.last_id(), messages.has_flushed());
         drop((entries, messages));
         let (extent, logged, logs) = feed.into_parts();
@@ -187,7 +190,10 @@ impl OpenTransaction {
             values.extend(numbers.iter().map(|number| number as &Value<'_>));
             calls.insert(0, (FENCE, values));
             if committed {
-                calls.push((LOG, vec![&db, &next, &row.epoch, &batch_bytes, &row.now_ms]));
+                let mut values: Vec<&Value<'_>> =
+                    vec![&db, &next, &row.epoch, &batch_bytes, &row.now_ms];
+                values.extend([&row.version as &Value<'_>, &keys]);
+                calls.push((LOG, values));
             }
             if trims {
                 calls.push((TRIM_LOG, vec![&db, &POSTGRES_LOG_TRIM_ROWS, &log_from_ms]));

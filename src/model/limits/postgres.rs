@@ -61,3 +61,11 @@ pub const POSTGRES_KEEPALIVE_INTERVAL_S: u64 = 3;
 
 /// Probes without an answer that end a connection to PostgreSQL.
 pub const POSTGRES_KEEPALIVES_MAX: u32 = 3;
+
+/// Most bytes of keys that the PostgreSQL engine logs with a batch. After a batch with more, the watches
+/// of other processes read all their keys.
+pub const POSTGRES_LOG_KEYS_BYTES_MAX: usize = 32 * 1024;
+
+/// Most batches whose keys one look for commits of other processes fetches for a database. After more,
+/// its watches read all their keys.
+pub const POSTGRES_POLL_BATCHES_MAX: i64 = 64;
