@@ -57,7 +57,7 @@ export async function backup(
   }
 }
 
-/** The facts of a verified copy (src/protocol/frame/copied.rs). */
+/** The facts of a verified copy (`push_copied` in src/protocol/frame/answer.rs). */
 export function readCopied(answer: Buffer): KvBackup {
   return {
     bytes: answer.readDoubleLE(0),

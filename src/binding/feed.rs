@@ -15,9 +15,7 @@ impl Handle {
     pub fn feed(&mut self, id: f64, frame: &[u8], len: u32) {
         let busy = self.options.busy;
         let feed = match parse_feed(cut(frame, len)) {
-            Ok((range, since)) => {
-                self.database().and_then(|database| database.feed(range, since, busy))
-            }
+            Ok((range, since)) => self.database().map(|database| database.feed(range, since, busy)),
             Err(bug) => Err(Error::internal(bug.to_string())),
         };
         self.feeds.insert(number(id), feed);

@@ -40,11 +40,9 @@ struct Progress {
 /// commit.
 pub(super) fn delete_many(frame: &[u8], call: Call) {
     let patience = call.patience("kv.deleteMany");
+    let prepared = prepared(frame, &call.store);
+    let Some(((deletion, filter, atomic), call)) = call.parsed(prepared) else { return };
     let Call { store, reply, durable, busy, limits, .. } = call;
-    let (deletion, filter, atomic) = match prepared(frame, &store) {
-        Ok(prepared) => prepared,
-        Err(error) => return reply.bad(error),
-    };
     // A read-only database is not searched: the commit is refused.
     let filter = filter.filter(|_| !store.is_readonly());
     let mut progress = Progress {

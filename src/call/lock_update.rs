@@ -14,11 +14,8 @@ use crate::store::remote_number;
 /// A repetition changes nothing more: a lock belongs to one delivery, and credits are
 /// counted from the stream's beginning.
 pub(super) fn lock_update(frame: &[u8], call: Call) {
-    let told = match parse_lock_update(frame, LOCK_UPDATE_ITEMS_MAX) {
-        Ok(told) => told,
-        Err(bug) => return call.reply.bad(bug),
-    };
-    let Call { store, reply, limits, .. } = call;
+    let told = parse_lock_update(frame, LOCK_UPDATE_ITEMS_MAX);
+    let Some((told, Call { store, reply, limits, .. })) = call.parsed(told) else { return };
     let most_ms = i64::try_from(limits.delay_ms_max).unwrap_or(i64::MAX);
     // Settling a message frees its credit, so one transaction does both.
     store.grant(told.stream, told.granted);
@@ -37,16 +34,12 @@ pub(super) fn lock_update(frame: &[u8], call: Call) {
 
 /// Ends the stream or the wait of that number. The answer of that request says which messages were on
 /// their way.
-pub(super) fn consume_end(frame: &[u8], Call { store, reply, .. }: Call) {
-    match parse_number(frame) {
-        Ok(number) => {
-            let number = remote_number(number);
-            store.receive_cancel(number);
-            store.unlisten(number);
-            reply.good(Vec::new());
-        }
-        Err(bug) => reply.bad(bug),
-    }
+pub(super) fn consume_end(frame: &[u8], call: Call) {
+    let Some((number, call)) = call.parsed(parse_number(frame)) else { return };
+    let number = remote_number(number);
+    call.store.receive_cancel(number);
+    call.store.unlisten(number);
+    call.reply.good(Vec::new());
 }
 
 /// Answers without bytes: a store has every settlement as soon as it is called.

@@ -53,6 +53,17 @@ pub struct Call {
 }
 
 impl Call {
+    /// The call with what its frame says. A malformed frame is answered at once: `None`.
+    fn parsed<T>(self, parsed: Result<T, impl Into<Fault>>) -> Option<(T, Self)> {
+        match parsed {
+            Ok(parsed) => Some((parsed, self)),
+            Err(fault) => {
+                self.reply.bad(fault);
+                None
+            }
+        }
+    }
+
     /// The bounds of its work, by the name of its method.
     fn patience(&self, what: &'static str) -> Arc<Patience> {
         self.store.patience(what, self.long_most, self.reply.wanted())

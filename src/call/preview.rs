@@ -4,18 +4,23 @@ use super::answering::Answering;
 use super::{Call, Fault};
 use crate::codec::Malformed;
 use crate::filter::Filter;
-use crate::model::{Error, FRAMES_RECORDS_MAX, Result};
+use crate::model::{AtomicWrite, Error, FRAMES_RECORDS_MAX, Result};
 use crate::protocol::frame::{parse_preview, parse_writes_apart};
-use crate::store::{Patience, Preview, Store};
+use crate::store::{Patience, Preview};
 
 /// The filter before a write, and the write.
-fn asked<'f>(frame: &'f [u8], store: &Store) -> Result<(Option<Filter>, &'f [u8]), Fault> {
-    let (asked, write) = parse_preview(frame)?;
+fn asked(frame: &[u8], call: &Call) -> Result<(Option<Filter>, AtomicWrite), Fault> {
+    let (asked, frame) = parse_preview(frame)?;
     let filter = asked.map(|asked| {
-        let now_ms = asked.now_ms.unwrap_or_else(|| store.now_ms());
+        let now_ms = asked.now_ms.unwrap_or_else(|| call.store.now_ms());
         Filter::parse(&asked.filter, now_ms)
     });
-    Ok((filter.transpose()?, write))
+    let filter = filter.transpose()?;
+    let records_max = FRAMES_RECORDS_MAX.max(call.limits.mutations_max);
+    let mut writes = parse_writes_apart(frame, 1, &call.limits, records_max)?;
+    let write = writes.pop().map(|(write, _)| write).transpose()?;
+    let write = write.filter(|write| write.first_key().is_some());
+    Ok((filter, write.ok_or(Malformed::new("a preview of nothing", 0))?))
 }
 
 /// Frame: u8 whether there is a filter (8), if so f64 the value of `$now` and the filter; one write,
@@ -23,19 +28,8 @@ fn asked<'f>(frame: &'f [u8], store: &Store) -> Result<(Option<Filter>, &'f [u8]
 /// there would be one, if so u8 whether it matches the filter, f64 its expiry, u8 encoding and the value.
 pub(super) fn preview(frame: &[u8], call: Call) {
     let patience = call.patience("kv.transaction");
-    let Call { store, limits, reply, .. } = call;
-    let (filter, frame) = match asked(frame, &store) {
-        Ok(asked) => asked,
-        Err(error) => return reply.bad(error),
-    };
-    let records_max = FRAMES_RECORDS_MAX.max(limits.mutations_max);
-    let parsed = parse_writes_apart(frame, 1, &limits, records_max);
-    let write = match parsed.map(|mut writes| writes.pop().map(|(write, _)| write)) {
-        Ok(Some(Ok(write))) if write.first_key().is_some() => write,
-        Ok(Some(Ok(_)) | None) => return reply.bad(Malformed::new("a preview of nothing", 0)),
-        Ok(Some(Err(error))) => return reply.bad(error),
-        Err(bug) => return reply.bad(bug),
-    };
+    let asked = asked(frame, &call);
+    let Some(((filter, write), Call { store, reply, .. })) = call.parsed(asked) else { return };
     let long = filter.is_some().then(|| patience.clone());
     let bounds = patience.clone();
     let finish = move |(), seen: Result<Preview>| answer(seen?, filter.as_ref(), &bounds);

@@ -11,19 +11,9 @@ use crate::protocol::frame::{
     push_dead, push_stats,
 };
 
-/// The parsed frame; otherwise answers that it is malformed and returns.
-macro_rules! parsed {
-    ($parsed:expr, $call:ident) => {
-        match $parsed {
-            Ok(parsed) => parsed,
-            Err(bug) => return $call.reply.bad(bug),
-        }
-    };
-}
-
 /// Answer: u8 whether the lock still held.
 pub(super) fn settle(frame: &[u8], call: Call) {
-    let mut settlement = parsed!(parse_settlement(frame), call);
+    let Some((mut settlement, call)) = call.parsed(parse_settlement(frame)) else { return };
     let most_ms = i64::try_from(call.limits.delay_ms_max).unwrap_or(i64::MAX);
     settlement.delay_ms = settlement.delay_ms.map(|ms| ms.min(most_ms));
     ask(Ask::Settle(settlement), call);
@@ -31,7 +21,7 @@ pub(super) fn settle(frame: &[u8], call: Call) {
 
 /// Answer: u8 whether the lock still held.
 pub(super) fn extend(frame: &[u8], call: Call) {
-    let mut renewal = parsed!(parse_renewal(frame), call);
+    let Some((mut renewal, call)) = call.parsed(parse_renewal(frame)) else { return };
     renewal.lock_ms = renewal.lock_ms.clamp(0, LOCK_DURATION_MS_MAX.into());
     ask(Ask::Extend(renewal), call);
 }
@@ -42,7 +32,7 @@ fn ask(what: Ask, Call { store, reply, .. }: Call) {
 
 /// Answer: f64 pending, delayed, processing, dead.
 pub(super) fn stats(frame: &[u8], call: Call) {
-    let queue = parsed!(parse_queue(frame), call);
+    let Some((queue, call)) = call.parsed(parse_queue(frame)) else { return };
     // It counts all messages of the queue.
     let patience = call.patience("queue.stats");
     let Call { store, reply, .. } = call;
@@ -57,7 +47,7 @@ pub(super) fn stats(frame: &[u8], call: Call) {
 
 /// Answer: u32 count, u8 more, dead letters.
 pub(super) fn dead_list(frame: &[u8], call: Call) {
-    let (queue, limit, after) = parsed!(parse_dead_list(frame), call);
+    let Some(((queue, limit, after), call)) = call.parsed(parse_dead_list(frame)) else { return };
     let limit = limit.min(DEAD_LIST_MAX as usize);
     let Call { store, reply, answer_bytes_max, .. } = call;
     let finish = |page: Page, read: Result<()>| {
@@ -92,7 +82,7 @@ struct Page {
 
 /// Answer: the dead letter, or no bytes.
 pub(super) fn dead_get(frame: &[u8], call: Call) {
-    let (queue, id) = parsed!(parse_dead(frame), call);
+    let Some(((queue, id), call)) = call.parsed(parse_dead(frame)) else { return };
     let Call { store, reply, .. } = call;
     let finish = |(), letter: Result<Option<DeadLetter>>| {
         let mut answer = Vec::new();
@@ -106,19 +96,21 @@ pub(super) fn dead_get(frame: &[u8], call: Call) {
 
 /// Answer: u32 the number of changed dead letters.
 pub(super) fn dead_requeue(frame: &[u8], call: Call) {
-    let (queue, id) = parsed!(parse_dead(frame), call);
+    let Some(((queue, id), call)) = call.parsed(parse_dead(frame)) else { return };
     change(queue, DeadLetterChange::Requeue(id), call);
 }
 
 /// Answer: u32 the number of changed dead letters.
 pub(super) fn dead_delete(frame: &[u8], call: Call) {
-    let (queue, id) = parsed!(parse_dead(frame), call);
+    let Some(((queue, id), call)) = call.parsed(parse_dead(frame)) else { return };
     change(queue, DeadLetterChange::Delete(id), call);
 }
 
 /// One bounded step. Answer: u32 the number of deleted dead letters.
 pub(super) fn dead_purge(frame: &[u8], call: Call) {
-    let (queue, purge) = parsed!(parse_purge(frame, DEAD_PURGE_ROWS_MAX), call);
+    let Some(((queue, purge), call)) = call.parsed(parse_purge(frame, DEAD_PURGE_ROWS_MAX)) else {
+        return;
+    };
     change(queue, purge, call);
 }
 

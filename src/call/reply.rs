@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::codec::Malformed;
 use crate::metrics::{Metrics, Operation};
 use crate::model::{Error, Kind};
-use crate::store::{Patience, Room, Wanted};
+use crate::store::{CallerLiveness, Patience, Room};
 
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ type Answer = Box<dyn FnOnce(Result<Vec<u8>, Fault>) + Send>;
 pub struct Reply {
     answer: Option<Answer>,
     /// Whether a caller still waits for the answer.
-    wanted: Option<Wanted>,
+    wanted: Option<CallerLiveness>,
     /// The memory for the answer, if it is bounded.
     room: Option<Arc<dyn Room>>,
     /// The operation that the answer is counted as, and when it began.
@@ -105,12 +105,12 @@ impl Reply {
     }
 
     /// The question whether a caller still waits, if it can stop waiting.
-    pub(super) fn wanted(&self) -> Option<Wanted> {
+    pub(super) fn wanted(&self) -> Option<CallerLiveness> {
         self.wanted.clone()
     }
 
     /// As [`Reply::wanted`], for work that always asks.
-    pub(super) fn still_wanted(&self) -> Wanted {
+    pub(super) fn still_wanted(&self) -> CallerLiveness {
         self.wanted().unwrap_or_else(|| Arc::new(|| true))
     }
 

@@ -33,10 +33,9 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault>
 /// the bound of the next step (its start; in reverse, its end), u32 number of rows, rows.
 pub(super) fn scan(frame: &[u8], call: Call) {
     let patience = call.patience("kv.list");
-    let Call { store, reply, .. } = call;
-    let (scan, request, now_ms) = match asked(frame, &store) {
-        Ok(asked) => asked,
-        Err(error) => return reply.bad(error),
+    let asked = asked(frame, &call.store);
+    let Some(((scan, request, now_ms), Call { store, reply, .. })) = call.parsed(asked) else {
+        return;
     };
     let (with_expiry, keys_only) = (request.with_expiry, request.keys_only);
     let finish = move |(mut rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
@@ -70,15 +69,10 @@ pub(super) fn scan(frame: &[u8], call: Call) {
 /// Frame: a scan without limit. Answer: f64 the number of entries.
 pub(super) fn count(frame: &[u8], call: Call) {
     let patience = call.patience("kv.count");
-    let Call { store, reply, .. } = call;
-    match asked(frame, &store) {
-        Ok((scan, _, _)) => {
-            let finish = |(), count: Result<u64>| Ok((count? as f64).to_le_bytes().to_vec());
-            let answering = Answering::new(reply, (), finish).within(&patience);
-            store.count(scan, patience, answering);
-        }
-        Err(error) => reply.bad(error),
-    }
+    let asked = asked(frame, &call.store);
+    let Some(((scan, ..), Call { store, reply, .. })) = call.parsed(asked) else { return };
+    let finish = |(), count: Result<u64>| Ok((count? as f64).to_le_bytes().to_vec());
+    store.count(scan, patience.clone(), Answering::new(reply, (), finish).within(&patience));
 }
 
 /// Frame: keys, each behind its length. Answer: a row for each, without its key and with its expiry; the

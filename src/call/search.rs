@@ -13,14 +13,11 @@ use crate::protocol::frame::{
 use crate::store::Patience;
 
 /// Frame: the description. Answer: the one index.
-pub(super) fn create(frame: &[u8], Call { store, reply, .. }: Call) {
-    // `listIndexes` shows the prefix to every client.
+pub(super) fn create(frame: &[u8], call: Call) {
     let parsed = parse_index(frame);
+    // `listIndexes` shows the prefix to every client.
     let parsed = parsed.and_then(|spec| key::validate(spec.prefix.as_bytes()).map(|()| spec));
-    let spec = match parsed {
-        Ok(spec) => spec,
-        Err(malformed) => return reply.bad(malformed),
-    };
+    let Some((spec, Call { store, reply, .. })) = call.parsed(parsed) else { return };
     store.create_index(spec, move |made| reply.tell(made.map(|index| pushed(&[index]))));
 }
 
@@ -31,11 +28,9 @@ fn pushed(indexes: &[IndexInfo]) -> Vec<u8> {
 }
 
 /// Frame: the index. Answer: u8 whether it existed.
-pub(super) fn remove(frame: &[u8], Call { store, reply, .. }: Call) {
-    let choice = match parse_choice(frame) {
-        Ok(choice) => choice,
-        Err(malformed) => return reply.bad(malformed),
-    };
+pub(super) fn remove(frame: &[u8], call: Call) {
+    let choice = parse_choice(frame);
+    let Some((choice, Call { store, reply, .. })) = call.parsed(choice) else { return };
     store.drop_index(choice, move |found| reply.tell(found.map(|found| vec![u8::from(found)])));
 }
 
@@ -52,13 +47,8 @@ pub(super) fn list(frame: &[u8], call: Call) {
 /// Frame: the search. Answer: the hits.
 pub(super) fn search(frame: &[u8], call: Call) {
     let patience = call.patience("kv.search");
-    let Call { store, reply, answer_bytes_max, .. } = call;
-    let now_ms = store.now_ms();
-    let parsed = asked(frame, now_ms, answer_bytes_max, patience.clone());
-    let (search, page) = match parsed {
-        Ok(parsed) => parsed,
-        Err(error) => return reply.bad(error),
-    };
+    let asked = asked(frame, &call, patience.clone());
+    let Some(((search, page), Call { store, reply, .. })) = call.parsed(asked) else { return };
     let highlights = search.highlight.is_some();
     let finish = move |page: Page, used: Result<IndexInfo>| {
         let used = used?;
@@ -69,16 +59,12 @@ pub(super) fn search(frame: &[u8], call: Call) {
 }
 
 /// The search of a frame, and the page for its hits.
-fn asked(
-    frame: &[u8],
-    now_ms: i64,
-    bytes_max: usize,
-    patience: Arc<Patience>,
-) -> Result<(Search, Page), Fault> {
+fn asked(frame: &[u8], call: &Call, patience: Arc<Patience>) -> Result<(Search, Page), Fault> {
     let SearchFrame { search, limit, offset, filter } = parse_search(frame)?;
     search.check(limit, offset)?;
+    let now_ms = call.store.now_ms();
     let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
-    let hits = Hits::default();
+    let (hits, bytes_max) = (Hits::default(), call.answer_bytes_max);
     let page =
         Page { hits, filter, limit, offset, more: false, bytes_max, failure: None, patience };
     Ok((search, page))

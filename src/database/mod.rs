@@ -110,14 +110,12 @@ impl Database {
     }
 
     /// Follows the changes of a range; see [`Store::feed`] and [`remote::Client::feed`].
-    ///
-    /// # Errors
-    /// `Closed` at the end of the process.
-    pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>, busy: Duration) -> Result<Id> {
+    #[must_use]
+    pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>, busy: Duration) -> Id {
         match self {
             Self::Store(store) => {
                 let since = since.map(Versionstamp::version);
-                Ok(store.feed(range, since, None, busy, Box::new(drop)))
+                store.feed(range, since, None, busy, Box::new(drop))
             }
             Self::Remote(client) => client.feed(range, since),
         }
@@ -144,7 +142,7 @@ impl Database {
     /// server has heard of everything that was settled.
     ///
     /// # Errors
-    /// As [`Store::listen`] and [`remote::Client::listen`].
+    /// As [`Store::listen`].
     pub fn listen(
         &self,
         options: ConsumeOptions,
@@ -157,7 +155,7 @@ impl Database {
                 let lost = Box::new(move |error| end(Err(error)));
                 store.listen(options, credits as usize, deliver, lost)
             }
-            Self::Remote(client) => client.listen(options, credits, deliver, end),
+            Self::Remote(client) => Ok(client.listen(options, credits, deliver, end)),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::call::Reply;
 use crate::filter::Filter;
 use crate::model::{Error, Key, REMOTE_PAGE_ROWS_MAX, Range, Request, Result, Row, Seen};
 use crate::protocol::frame::{ScanRequest, parse_scan, put_seen};
-use crate::remote::{Cancel, Client, Found, Page};
+use crate::remote::{Cancel, Client, Entry, Page};
 
 /// The entries that a command is about.
 struct Chosen {
@@ -34,8 +34,8 @@ impl Chosen {
         Ok(Self { request, filter, now_ms })
     }
 
-    fn matches(&self, found: &Found) -> Result<bool> {
-        let (encoding, bytes) = (found.value.encoding, found.value.bytes.as_slice());
+    fn matches(&self, entry: &Entry) -> Result<bool> {
+        let (encoding, bytes) = (entry.value.encoding, entry.value.bytes.as_slice());
         let met = self.filter.as_ref().map_or(Ok(true), |filter| filter.matches(encoding, bytes));
         met.map_err(|error| {
             Error::corrupt(format!("a value could not be compared with where: {error}"))
@@ -60,7 +60,7 @@ impl Chosen {
 }
 
 /// The entries of the one page that was asked for. A plain server answers in no other form.
-fn rows(mut found: Vec<Result<Page>>) -> Result<Vec<Found>> {
+fn rows(mut found: Vec<Result<Page>>) -> Result<Vec<Entry>> {
     match found.pop().transpose()?.unwrap_or_default() {
         Page::Entries(rows) => Ok(rows),
         Page::Frame(..) => Err(Error::internal("a server without frames answered in frames")),
@@ -124,15 +124,12 @@ pub(super) fn scan(frame: &[u8], client: &Arc<Client>, reply: Reply) {
     client.read(
         chosen.page(asked),
         Box::new(move |found| {
-            match rows(found).and_then(|found| step(&mut chosen, asked, &found)) {
-                Ok(answer) => reply.good(answer),
-                Err(error) => reply.bad(error),
-            }
+            reply.tell(rows(found).and_then(|found| step(&mut chosen, asked, &found)));
         }),
     );
 }
 
-fn step(chosen: &mut Chosen, asked: usize, found: &[Found]) -> Result<Vec<u8>> {
+fn step(chosen: &mut Chosen, asked: usize, found: &[Entry]) -> Result<Vec<u8>> {
     let mut rows = Vec::new();
     let mut count = 0;
     let mut last = None;

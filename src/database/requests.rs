@@ -17,7 +17,7 @@ use crate::protocol::frame::{
     Answer, parse_ranges, parse_requests, parse_writes, parse_writes_apart, push_failed,
 };
 use crate::protocol::{Command, Trait};
-use crate::remote::{Cancel, Client, CommitReply, Found, Framed, Page};
+use crate::remote::{Cancel, Client, CommitReply, Entry, Framed, Page};
 use crate::store::{Closing, Store};
 
 /// What a handle says about all of its requests.
@@ -122,7 +122,7 @@ fn answers(found: &[Result<Page>], points: &[bool]) -> Vec<u8> {
             }
             Ok(Page::Entries(rows)) => {
                 let mut answer = Answer::new(&mut out);
-                for Found { key, stamp, value } in rows {
+                for Entry { key, stamp, value } in rows {
                     let (encoding, value) = (value.encoding, value.bytes.as_slice());
                     let row = Row { key: key.as_bytes(), stamp: *stamp, encoding, value };
                     answer.push(&row, !is_point);
@@ -157,11 +157,8 @@ fn call_remote(
         Command::Scan if !client.takes_frames() => pages::scan(frame, client, reply),
         Command::Acknowledged => client.acknowledged(Box::new(move || reply.good(Vec::new()))),
         _ => {
-            let answered = move |answer| match answer {
-                Ok(data) => reply.good(data),
-                Err(error) => reply.bad(error),
-            };
-            client.call(command, frame, &options.limits, cancel, Box::new(answered));
+            let answered = Box::new(move |answer| reply.tell(answer));
+            client.call(command, frame, &options.limits, cancel, answered);
         }
     }
 }

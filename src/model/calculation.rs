@@ -2,7 +2,16 @@
 
 use num_bigint::BigInt;
 
-use super::{Arith, Numeric};
+use super::Arith;
+
+/// A JavaScript number or bigint. As in JavaScript, the two cannot be added.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Numeric {
+    /// A number: an IEEE-754 double.
+    Number(f64),
+    /// A bigint, of any size.
+    BigInt(BigInt),
+}
 
 /// The operand of a calculation.
 #[derive(Clone, Debug, PartialEq)]

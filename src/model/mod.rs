@@ -14,10 +14,8 @@ pub(crate) mod limit;
 mod limits;
 mod maintenance;
 mod named;
-mod needs;
 mod placeholder;
 mod queue;
-mod range_check;
 mod read;
 mod search;
 mod subscription;
@@ -25,7 +23,7 @@ mod value;
 mod versionstamp;
 mod write;
 
-pub use calculation::{Bounds, Calculation, Operand};
+pub use calculation::{Bounds, Calculation, Numeric, Operand};
 pub use capability::{Capabilities, Capability};
 pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
 pub use env::Env;
@@ -35,14 +33,12 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
 pub(crate) use named::named;
-pub use needs::Needs;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
     Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, Outcome, QueueStats,
     Reason, Renewal, Settlement,
 };
-pub use range_check::RangeCheck;
-pub use read::{Range, Request, Row, Seen, Step, Walk};
+pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,
 };
@@ -52,8 +48,10 @@ pub use subscription::{
 };
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
-    FileProperties, JsString, Node, NodeId, Numeric, RegExp, Value, ViewClass, Window,
+    FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window,
 };
 pub use versionstamp::Versionstamp;
 pub(crate) use write::Tells;
-pub use write::{Arith, AtomicWrite, Check, Decision, Mutation, MutationKind, Results, WriteParts};
+pub use write::{
+    Arith, AtomicWrite, Check, Decision, Mutation, MutationKind, RangeCheck, Results, WriteParts,
+};

@@ -84,3 +84,13 @@ pub enum Step {
     /// Nowhere: the walk ends.
     Stop,
 }
+
+/// What a read is going to ask of its snapshot, named before the first row is visited: an engine behind a
+/// network fetches all of it at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs<'n> {
+    /// The entries of these keys, each with its expiry.
+    pub keys: &'n [Key],
+    /// The entries of these ranges, each up to its limit.
+    pub ranges: &'n [Range],
+}

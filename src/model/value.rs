@@ -3,11 +3,9 @@
 //! Invariant: an [`EncodedValue`] is opaque here; only `codec` turns its bytes into a [`Value`].
 
 mod merge;
-mod number;
 mod string;
 mod tree;
 
-pub use number::Numeric;
 pub use string::JsString;
 pub use tree::{
     Blob, Boxed, Buffer, DomException, ErrorName, ErrorProperties, FileProperties, Node, NodeId,

@@ -2,7 +2,7 @@
 
 use super::{
     Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message, Patch,
-    RangeCheck, Resolved, Result, Versionstamp, limit,
+    Resolved, Result, Versionstamp, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -12,6 +12,25 @@ pub struct Check {
     pub key: Key,
     /// The versionstamp that the entry must have.
     pub expected: Option<Versionstamp>,
+}
+
+/// A condition on a range: the entries with `start <= key < end` are exactly these, which a transaction has listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeCheck {
+    /// First key, included.
+    pub start: Key,
+    /// Last key, excluded.
+    pub end: Key,
+    /// The entries that the transaction has read, in key order.
+    pub seen: Vec<(Key, Versionstamp)>,
+}
+
+impl RangeCheck {
+    /// Bytes of its keys, for limits and groups.
+    pub(super) fn size_bytes(&self) -> usize {
+        let seen: usize = self.seen.iter().map(|(key, _)| key.len()).sum();
+        self.start.len() + self.end.len() + seen
+    }
 }
 
 /// The operation of a [`Mutation::Arith`].
@@ -214,18 +233,12 @@ impl Mutation {
 /// A write within the limits of its handle; one over them cannot be constructed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomicWrite {
-    checks: Vec<Check>,
-    ranges: Vec<RangeCheck>,
-    mutations: Vec<Mutation>,
-    tells_values: bool,
-    messages: Vec<Message>,
-    patches: Vec<Patch>,
-    deletion: Option<Box<Deletion>>,
+    parts: WriteParts,
     bytes: usize,
 }
 
 /// The parts of an [`AtomicWrite`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WriteParts {
     /// Conditions, all of which must hold.
     pub checks: Vec<Check>,
@@ -261,8 +274,7 @@ impl AtomicWrite {
         limits: &Limits,
         tell: &dyn Fn(&Key) -> String,
     ) -> Result<Self> {
-        let WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion } =
-            parts;
+        let WriteParts { checks, ranges, mutations, messages, .. } = &parts;
         limit::checks(checks.len() + ranges.len(), limits)?;
         limit::checked_rows(ranges.iter().map(|range| range.seen.len()).sum(), limits)?;
         limit::mutations(mutations.len() + messages.len(), limits)?;
@@ -270,13 +282,13 @@ impl AtomicWrite {
         let mut bytes = 0;
         let mut key_bytes = 0;
         let written_key = |key: &Key, len: usize| limit::key(key, len, limits, tell);
-        for check in &checks {
+        for check in checks {
             let len = check.key.as_bytes().len();
             written_key(&check.key, len)?;
             bytes += len;
         }
         bytes += ranges.iter().map(RangeCheck::size_bytes).sum::<usize>();
-        for mutation in &mutations {
+        for mutation in mutations {
             let (key_len, value_len) = mutation.sizes();
             written_key(mutation.key(), key_len)?;
             bytes += key_len;
@@ -286,7 +298,7 @@ impl AtomicWrite {
                 key_bytes += key_len;
             }
         }
-        for message in &messages {
+        for message in messages {
             limit::message(message, limits)?;
             let key_len = message.deduplication_key.as_ref().map_or(0, String::len);
             bytes += message.value.len() + 4 * message.backoff_ms.len();
@@ -296,7 +308,7 @@ impl AtomicWrite {
             }
         }
         limit::totals(bytes, key_bytes, limits)?;
-        Ok(Self { checks, ranges, mutations, tells_values, messages, patches, deletion, bytes })
+        Ok(Self { parts, bytes })
     }
 
     /// Bytes of keys, values and messages, for groups.
@@ -308,67 +320,65 @@ impl AtomicWrite {
     /// Its parts, borrowed.
     #[must_use]
     pub fn parts(&self) -> (&[Check], &[Mutation], &[Message]) {
-        (&self.checks, &self.mutations, &self.messages)
+        (&self.parts.checks, &self.parts.mutations, &self.parts.messages)
     }
 
     /// The ranges that it checks.
     #[must_use]
     pub fn ranges(&self) -> &[RangeCheck] {
-        &self.ranges
+        &self.parts.ranges
     }
 
     /// Whether the results contain the calculated values.
     #[must_use]
     pub fn tells_values(&self) -> bool {
-        self.tells_values
+        self.parts.tells_values
     }
 
     /// The positions of UUIDs.
     #[must_use]
     pub fn patches(&self) -> &[Patch] {
-        &self.patches
+        &self.parts.patches
     }
 
     /// The queues of its messages.
     pub fn queues(&self) -> impl Iterator<Item = &str> {
-        self.messages.iter().map(|message| message.queue.as_str())
+        self.parts.messages.iter().map(|message| message.queue.as_str())
     }
 
     /// Whether it only deletes, so that a quota on size must not reject it.
     #[must_use]
     pub fn only_deletes(&self) -> bool {
         let deletes = |mutation: &Mutation| mutation.kind() == MutationKind::Delete;
-        self.messages.is_empty() && self.mutations.iter().all(deletes)
+        self.parts.messages.is_empty() && self.parts.mutations.iter().all(deletes)
     }
 
     /// The key of its first mutation.
     #[must_use]
     pub fn first_key(&self) -> Option<&Key> {
-        self.mutations.first().map(Mutation::key)
+        self.parts.mutations.first().map(Mutation::key)
     }
 
     /// Its parts, moved out.
     #[must_use]
     pub fn into_parts(self) -> WriteParts {
-        let Self { checks, ranges, mutations, tells_values, messages, patches, deletion, .. } =
-            self;
-        WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion }
+        self.parts
     }
 
     /// Whether its keys are all the entries that its decision depends on: it has no range, no
     /// placeholder and no deduplicated message.
     #[must_use]
     pub fn names_all_needs(&self) -> bool {
-        self.ranges.is_empty()
-            && self.patches.is_empty()
-            && self.deletion.is_none()
-            && self.messages.iter().all(|message| message.deduplication_key.is_none())
+        self.parts.ranges.is_empty()
+            && self.parts.patches.is_empty()
+            && self.parts.deletion.is_none()
+            && self.parts.messages.iter().all(|message| message.deduplication_key.is_none())
     }
 
     /// Whether the commit generates UUIDs for it.
     #[must_use]
     pub fn has_placeholders(&self) -> bool {
-        !self.patches.is_empty()
+        !self.parts.patches.is_empty()
     }
 }
 

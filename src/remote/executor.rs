@@ -55,24 +55,13 @@ pub(super) struct Question {
 impl Question {
     /// A request of the protocol.
     pub(super) fn plain(
-        path: &'static str,
-        eventual: bool,
+        path: impl Into<Cow<'static, str>>,
         retry: RetrySafety,
         body: Vec<u8>,
     ) -> Self {
-        let (path, body) = (path.into(), Bytes::from(body));
-        let (patient, waits) = (false, false);
-        Self {
-            path,
-            eventual,
-            retry,
-            patient,
-            body,
-            waits,
-            needs: None,
-            limits: None,
-            results: false,
-        }
+        let (path, body, needs, limits) = (path.into(), Bytes::from(body), None, None);
+        let (eventual, patient, waits, results) = (false, false, false, false);
+        Self { path, eventual, retry, patient, body, waits, needs, limits, results }
     }
 
     /// A request of an extension.
@@ -82,9 +71,7 @@ impl Question {
         body: Vec<u8>,
         needs: Needs,
     ) -> Self {
-        let (path, body, needs) = (path.into(), Bytes::from(body), Some(needs));
-        let (eventual, patient, waits) = (false, false, false);
-        Self { path, eventual, retry, patient, body, waits, needs, limits: None, results: false }
+        Self { needs: Some(needs), ..Self::plain(path, retry, body) }
     }
 
     fn headers(&self, grant: &Grant) -> HeaderMap {
@@ -114,6 +101,7 @@ pub(super) enum AnswerError {
 }
 
 /// Executes requests to one server.
+#[derive(Clone)]
 pub(super) struct RequestExecutor {
     pub(super) transport: Arc<Transport>,
     pub(super) credentials: Arc<Credentials>,
@@ -158,11 +146,7 @@ impl RequestExecutor {
 
     /// The same executor for a call that has waited this long already.
     pub(super) fn later_by(&self, waited: Duration) -> Self {
-        let timeout = self.timeout.saturating_sub(waited);
-        let (transport, credentials) = (self.transport.clone(), self.credentials.clone());
-        let (env, under_way) = (self.env.clone(), self.under_way.clone());
-        let cancel = self.cancel.clone();
-        Self { transport, credentials, env, timeout, under_way, cancel }
+        Self { timeout: self.timeout.saturating_sub(waited), ..self.clone() }
     }
 
     pub(super) async fn cancelled(&self) {

@@ -18,8 +18,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::credentials::{Credentials, Grant};
-use super::executor::Needs;
-use super::executor::RequestExecutor;
+use super::executor::{Needs, RequestExecutor};
 use super::stream::{End, Follower, StreamRequest, follow};
 use crate::model::{
     Batch, Error, FEED_FRAME_BYTES_MAX, FeedReply, Id, KeyRange, Kind, Result, Versionstamp,

@@ -45,7 +45,7 @@ use tokio::time::Instant;
 pub use self::cancel::Cancel;
 pub use self::read::Page;
 pub use self::write::Framed;
-pub use crate::connect::wire::Entry as Found;
+pub use crate::connect::wire::Entry;
 use crate::model::{
     ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Kind, Limits,
     ListenerEnd, Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
@@ -99,7 +99,7 @@ impl Client {
         let executor =
             executor::RequestExecutor::new(transport, Arc::new(credentials), env, timeout, cancel);
         let executor = Arc::new(executor);
-        runtime.handle()?.block_on(async {
+        runtime.handle.block_on(async {
             tokio::select! {
                 biased;
                 () = executor.cancelled() => Err(Error::closed()),
@@ -137,37 +137,28 @@ impl Client {
         if let Access::Local(why) = command.access() {
             return reply(Err(extension::is_local(command, why)));
         }
-        let (executor, keep) = (self.executor.clone(), self.runtime.clone());
-        match self.runtime.handle() {
-            Ok(runtime) => {
-                let (frame, limits) = (frame.to_vec(), limits.clone());
-                let opening = self.feeds.opening();
-                let turn = command.is(Trait::AfterWrites).then(|| self.order.turn(None));
-                let asked = async move {
-                    let mut turn = turn;
-                    let executor = match &mut turn {
-                        Some(turn) => turn.come(executor).await?,
-                        None => executor,
-                    };
-                    let executor = feed::opened(executor, opening).await;
-                    extension::call(&executor, command, frame, limits).await
-                };
-                runtime.spawn(async move {
-                    // Dropping the request resets its HTTP/2 stream or closes its connection.
-                    let answer = match cancel {
-                        None => asked.await,
-                        Some(cancel) => tokio::select! {
-                            biased;
-                            () = cancel.raised() => Err(Error::closed()),
-                            answer = asked => answer,
-                        },
-                    };
-                    reply(answer);
-                    drop(keep);
-                });
-            }
-            Err(error) => reply(Err(error)),
-        }
+        let (executor, frame, limits) = (self.executor.clone(), frame.to_vec(), limits.clone());
+        let opening = self.feeds.opening();
+        let mut turn = command.is(Trait::AfterWrites).then(|| self.order.turn(None));
+        let asked = async move {
+            let executor = match &mut turn {
+                Some(turn) => turn.come(executor).await?,
+                None => executor,
+            };
+            let executor = feed::opened(executor, opening).await;
+            extension::call(&executor, command, frame, limits).await
+        };
+        self.runtime.spawn(async move {
+            // Dropping the request resets its HTTP/2 stream or closes its connection.
+            reply(match cancel {
+                None => asked.await,
+                Some(cancel) => tokio::select! {
+                    biased;
+                    () = cancel.raised() => Err(Error::closed()),
+                    answer = asked => answer,
+                },
+            });
+        });
     }
 
     /// The current time, for conditions.
@@ -178,42 +169,28 @@ impl Client {
 
     /// Executes reads. Those of one call share a snapshot.
     pub fn read(&self, requests: Vec<Request>, reply: ReadReply) {
-        let (executor, keep) = (self.executor.clone(), self.runtime.clone());
-        match self.runtime.handle() {
-            Ok(runtime) => {
-                runtime.spawn(async move {
-                    reply(read::carry_out(executor, requests).await);
-                    drop(keep);
-                });
-            }
-            Err(error) => reply(vec![Err(error); requests.len()]),
-        }
+        let executor = self.executor.clone();
+        self.runtime.spawn(async move { reply(read::carry_out(executor, requests).await) });
     }
 
     /// Executes writes: many in one request if the server takes frames, otherwise one in each.
     /// Writes that change or check the same key keep the order of the calls.
     pub fn commit(&self, writes: Vec<Result<Framed>>, limits: &Limits, reply: CommitReply) {
-        let (executor, keep) = (self.executor.clone(), self.runtime.clone());
-        match self.runtime.handle() {
-            Ok(runtime) => {
-                let (opening, limits) = (self.feeds.opening(), limits.clone());
-                let subjects = writes.iter().flatten().flat_map(|of| order::subjects(&of.write));
-                let mut turn = self.order.turn(Some(subjects.collect()));
-                runtime.spawn(async move {
-                    let decisions = match turn.come(executor).await {
-                        Ok(executor) => {
-                            let executor = feed::opened(executor, opening).await;
-                            write::carry_out(executor, writes, &limits).await
-                        }
-                        Err(error) => vec![Decision::Rejected(error); writes.len()],
-                    };
-                    drop(turn);
-                    reply(decisions);
-                    drop(keep);
-                });
-            }
-            Err(error) => reply(vec![Decision::Rejected(error); writes.len()]),
-        }
+        let (executor, limits) = (self.executor.clone(), limits.clone());
+        let opening = self.feeds.opening();
+        let subjects = writes.iter().flatten().flat_map(|of| order::subjects(&of.write));
+        let mut turn = self.order.turn(Some(subjects.collect()));
+        self.runtime.spawn(async move {
+            let decisions = match turn.come(executor).await {
+                Ok(executor) => {
+                    let executor = feed::opened(executor, opening).await;
+                    write::carry_out(executor, writes, &limits).await
+                }
+                Err(error) => vec![Decision::Rejected(error); writes.len()],
+            };
+            drop(turn);
+            reply(decisions);
+        });
     }
 
     /// As [`crate::store::Store::watch`].
@@ -223,10 +200,7 @@ impl Client {
 
     /// As [`crate::store::Store::watch_next`].
     pub fn watch_next(&self, id: Id, reply: WatchReply) {
-        match self.runtime.handle() {
-            Ok(runtime) => self.watches.next(id, reply, &self.executor, runtime),
-            Err(error) => reply(Err(error)),
-        }
+        self.watches.next(id, reply, &self.executor, &self.runtime.handle);
     }
 
     /// As [`crate::store::Store::watch_cancel`].
@@ -236,12 +210,9 @@ impl Client {
 
     /// As [`crate::store::Store::feed`]. It includes all later writes, unless the server refuses
     /// the feed at present or does not confirm it within half of the handle's timeout.
-    ///
-    /// # Errors
-    /// `Closed` at the end of the process.
-    pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>) -> Result<Id> {
-        let runtime = self.runtime.handle()?;
-        Ok(self.feeds.add(range, since, &self.executor, runtime))
+    #[must_use]
+    pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>) -> Id {
+        self.feeds.add(range, since, &self.executor, &self.runtime.handle)
     }
 
     /// As [`crate::store::Store::feed_next`].
@@ -256,18 +227,14 @@ impl Client {
 
     /// As [`crate::store::Store::listen`], while the database is open: the listener waits for an
     /// unreachable server. `end` gets its end and its error, if any.
-    ///
-    /// # Errors
-    /// `Closed` when it is not open.
     pub fn listen(
         &self,
         options: ConsumeOptions,
         places: u32,
         deliver: Deliver,
         end: ListenerEnd,
-    ) -> Result<Id> {
-        let runtime = (self.runtime.handle()?, &self.runtime);
-        Ok(self.consumers.add((options, places), (deliver, end), &self.executor, runtime))
+    ) -> Id {
+        self.consumers.add((options, places), (deliver, end), &self.executor, &self.runtime)
     }
 
     /// As [`crate::store::Store::stop_listening`].
@@ -289,17 +256,10 @@ impl Client {
     /// Answers once all settlements so far have been sent, or could not be sent in time.
     pub fn acknowledged(&self, reply: Box<dyn FnOnce() + Send>) {
         let (consumers, timeout) = (self.consumers.clone(), self.executor.timeout);
-        let keep = self.runtime.clone();
-        match self.runtime.handle() {
-            Ok(runtime) => {
-                runtime.spawn(async move {
-                    let _in_time = tokio::time::timeout(timeout, consumers.acknowledged()).await;
-                    reply();
-                    drop(keep);
-                });
-            }
-            Err(_) => reply(),
-        }
+        self.runtime.spawn(async move {
+            let _in_time = tokio::time::timeout(timeout, consumers.acknowledged()).await;
+            reply();
+        });
     }
 
     /// A new id for [`Client::receive`].
@@ -310,18 +270,9 @@ impl Client {
 
     /// As [`crate::store::Store::receive`].
     pub fn receive(&self, id: Id, options: ConsumeOptions, once: bool, reply: Receive) {
-        let (executor, waits, keep) =
-            (self.executor.clone(), self.waits.clone(), self.runtime.clone());
-        match self.runtime.handle() {
-            Ok(runtime) => {
-                waits.add(id);
-                runtime.spawn(async move {
-                    waits.receive(executor, (id, options, once), reply).await;
-                    drop(keep);
-                });
-            }
-            Err(error) => reply(Err(error)),
-        }
+        let (executor, waits) = (self.executor.clone(), self.waits.clone());
+        waits.add(id);
+        self.runtime.spawn(waits.receive(executor, (id, options, once), reply));
     }
 
     /// As [`crate::store::Store::receive_cancel`].

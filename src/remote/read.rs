@@ -179,8 +179,9 @@ async fn ask(
         return ask_in_frames(executor, &ranges, pack.eventual).await;
     }
     let body = write_request(&ranges);
-    let question = Question::plain("snapshot_read", pack.eventual, RetrySafety::Idempotent, body);
     let eventual = pack.eventual;
+    let question = Question::plain("snapshot_read", RetrySafety::Idempotent, body);
+    let question = Question { eventual, ..question };
     let decode = |grant: &Grant, bytes: &[u8]| decode(grant, bytes, &ranges, eventual);
     let (found, _) = executor.execute(&question, decode).await?;
     Ok(found.into_iter().map(Page::Entries).collect())

@@ -1,5 +1,6 @@
 //! The async runtime of all remote databases of a process. It runs while one of them is open.
 
+use std::future::Future;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -8,7 +9,11 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::model::{Error, Kind, Result};
 
 /// Keeps the runtime running.
-pub(super) struct Shared(Option<Runtime>);
+pub(super) struct Shared {
+    pub(super) handle: Handle,
+    /// Taken by the end.
+    runtime: Option<Runtime>,
+}
 
 static RUNTIME: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
 
@@ -24,22 +29,27 @@ pub(super) fn shared() -> Result<Arc<Shared>> {
         .enable_all()
         .build()
         .map_err(|error| Error::new(Kind::Unavailable, format!("no runtime: {error}")))?;
-    let shared = Arc::new(Shared(Some(runtime)));
+    let handle = runtime.handle().clone();
+    let shared = Arc::new(Shared { handle, runtime: Some(runtime) });
     *place = Arc::downgrade(&shared);
     Ok(shared)
 }
 
 impl Shared {
-    /// Its handle.
-    pub(super) fn handle(&self) -> Result<&Handle> {
-        self.0.as_ref().map(Runtime::handle).ok_or_else(Error::closed)
+    /// Runs a task, which keeps the runtime running.
+    pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
+        let keep = self.clone();
+        self.handle.spawn(async move {
+            task.await;
+            drop(keep);
+        });
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         // The last task may drop it, and a task cannot wait for its own end.
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }

@@ -20,8 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::backoff;
 use super::credentials::{Credentials, Grant};
-use super::executor::Needs;
-use super::executor::{RequestExecutor, Stopped, stopped};
+use super::executor::{Needs, RequestExecutor, Stopped, stopped};
 use super::transport::refusal;
 use crate::codec::framing::Frames;
 use crate::model::{Error, Kind, Result, STREAM_STEADY_MS_MIN, WATCH_SILENCE_MS_MAX};

@@ -14,8 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::credentials::{Credentials, Grant};
-use super::executor::Needs;
-use super::executor::RequestExecutor;
+use super::executor::{Needs, RequestExecutor};
 use super::stream::{End, Follower, StreamRequest, follow};
 use crate::connect::versions::Version;
 use crate::connect::wire::watch::{WatchAnswer, read_answer, write_request};

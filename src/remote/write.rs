@@ -264,7 +264,7 @@ async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decisi
     let retry = retry_safety::of(&write);
     let (checks, _, messages) = write.parts();
     let (checks, messages) = (checks.len(), messages.len());
-    let question = Question::plain("atomic_write", false, retry, write_request(write)?);
+    let question = Question::plain("atomic_write", retry, write_request(write)?);
     let (answer, sent_before) = executor
         .execute(&question, |_, bytes| match read_answer(bytes) {
             Ok(WriteAnswer::Disabled) => Err(AnswerError::Disabled(Error::new(

@@ -21,8 +21,8 @@ use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VE
 use crate::connect::wire::atomic_write::{self, WriteAnswer};
 use crate::connect::wire::{snapshot_read, value};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Limits,
-    Range, Result, Row,
+    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key,
+    Kind, Limits, Range, Result, Row,
 };
 use crate::store::{Caller, Room, Store};
 
@@ -72,8 +72,20 @@ pub(super) async fn store_of(database: &Arc<Database>) -> Result<Arc<Store>> {
     opened.map_err(|_| Error::internal("opening ended by a panic"))?
 }
 
-fn unanswered<T>(_: T) -> Error {
+pub(super) fn unanswered<T>(_: T) -> Error {
     Error::internal("the database did not answer; please report this")
+}
+
+/// Commits writes, durably, and waits for their decisions.
+pub(super) async fn committed(
+    database: &Arc<Database>,
+    writes: Vec<Result<AtomicWrite>>,
+) -> Result<Vec<Decision>> {
+    let (reply, answered) = oneshot::channel();
+    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+    let reply = Box::new(move |decisions| drop(reply.send(decisions)));
+    store_of(database).await?.commit(writes, true, busy, reply);
+    answered.await.map_err(unanswered)
 }
 
 /// `snapshot_read`.
@@ -92,10 +104,10 @@ pub(super) async fn snapshot_read(
 async fn read_ranges(store: &Store, claim: &Arc<Claim>, ranges: Arc<[Range]>) -> Result<Vec<u8>> {
     let (reply, answered) = oneshot::channel();
     let answer = Vec::with_capacity(ranges.len());
-    let found = Found { claim: claim.clone(), bytes: 0, answer, reply };
-    store.read_ranges(ranges, found, |found, rows| {
+    let snapshot_answer = SnapshotAnswer { claim: claim.clone(), bytes: 0, answer, reply };
+    store.read_ranges(ranges, snapshot_answer, |to, rows| {
         let (mut entries, mut fault) = (Vec::new(), None);
-        rows.visit(|row, _| match found.entry(&row) {
+        rows.visit(|row, _| match to.entry(&row) {
             Ok(entry) => {
                 entries.push(entry);
                 true
@@ -105,21 +117,22 @@ async fn read_ranges(store: &Store, claim: &Arc<Claim>, ranges: Arc<[Range]>) ->
                 false
             }
         })?;
-        found.answer.push(entries);
+        to.answer.push(entries);
         fault.map_or(Ok(()), Err)
     });
     answered.await.map_err(unanswered)?
 }
 
-/// Entries in wire form, range by range, and the total of their bytes.
-struct Found {
+/// The answer of a read under construction: entries in wire form, range by range, and the total of
+/// their bytes.
+struct SnapshotAnswer {
     claim: Arc<Claim>,
     bytes: usize,
     answer: Vec<Vec<KvEntry>>,
     reply: oneshot::Sender<Result<Vec<u8>>>,
 }
 
-impl Found {
+impl SnapshotAnswer {
     /// An entry in wire form, if there is room for it.
     fn entry(&mut self, row: &Row<'_>) -> Result<KvEntry> {
         self.bytes += row.key.len() + row.value.len();
@@ -128,7 +141,7 @@ impl Found {
     }
 }
 
-impl Caller<()> for Found {
+impl Caller<()> for SnapshotAnswer {
     /// A cancelled request needs no read.
     fn check(&self) -> Result<()> {
         if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
@@ -153,14 +166,7 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
     if write.queues().next().is_some() {
         has_queue_room(database, "").await?;
     }
-    let (reply, answered) = oneshot::channel();
-    store_of(database).await?.commit(
-        vec![Ok(write)],
-        true,
-        Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
-        Box::new(move |decisions| drop(reply.send(decisions))),
-    );
-    let decision = answered.await.map_err(unanswered)?.into_iter().next();
+    let decision = committed(database, vec![Ok(write)]).await?.into_iter().next();
     match decision.ok_or_else(|| unanswered(()))? {
         Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => {
             Ok(written(&WriteAnswer::Committed(stamp)))

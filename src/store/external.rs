@@ -15,7 +15,7 @@ use crate::engine::{ExternalWatch, Refusal, Snapshot};
 use crate::model::{BACKGROUND_POLL_MS, Env, Error, Kind, Result};
 
 /// The callbacks for external commits.
-pub(super) struct Means {
+pub(super) struct Callbacks {
     /// Starts the engine's watch.
     pub(super) begin: Box<dyn Fn() -> Result<Option<ExternalWatch>> + Send + Sync>,
     /// Called when an external commit may have happened.
@@ -29,7 +29,7 @@ pub(super) struct External {
     reads: Reads,
     env: Arc<dyn Env>,
     health: Arc<Health>,
-    means: Means,
+    callbacks: Callbacks,
     myself: Weak<External>,
 }
 
@@ -65,14 +65,14 @@ impl External {
         reads: Reads,
         env: Arc<dyn Env>,
         health: Arc<Health>,
-        means: Means,
+        callbacks: Callbacks,
     ) -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             state: Mutex::default(),
             reads,
             env,
             health,
-            means,
+            callbacks,
             myself: myself.clone(),
         })
     }
@@ -152,7 +152,7 @@ impl External {
     /// Starts the watch. Holders read after this call on the same thread, so no commit before it
     /// needs a wake-up. The watch itself wakes all holders once when it starts.
     fn begin(&self, now: Instant) -> bool {
-        let begun = (self.means.begin)();
+        let begun = (self.callbacks.begin)();
         self.health.note(Part::ExternalCommits, &begun, self.env.now_ms());
         let mut state = self.state.lock();
         match begun {
@@ -186,7 +186,7 @@ impl External {
                 let news = state.polled.replace(version) != Some(version);
                 drop(state);
                 if news {
-                    (self.means.wake)();
+                    (self.callbacks.wake)();
                 }
             }
             Err(error) => {
@@ -194,7 +194,7 @@ impl External {
                 let lost = state.polling.is_lost(now);
                 drop(state);
                 if lost {
-                    (self.means.lost)(&lost_by(&error));
+                    (self.callbacks.lost)(&lost_by(&error));
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Caller, Patience, Scan, Store, Wanted, on_thread};
+use super::{Caller, CallerLiveness, Patience, Scan, Store, on_thread};
 use crate::engine::Maintenance;
 use crate::model::{Backup, Checkpoint, Result, Stats, Vacuumed};
 
@@ -35,7 +35,7 @@ impl Store {
     pub fn vacuum(
         &self,
         busy: Duration,
-        wanted: Wanted,
+        wanted: CallerLiveness,
         reply: impl FnOnce(Result<Vacuumed>) + Send + 'static,
     ) {
         self.on_writer(move |writer| writer.vacuum(Instant::now() + busy, &wanted), reply);
@@ -58,7 +58,7 @@ impl Store {
     pub fn check(
         &self,
         findings_max: usize,
-        wanted: Wanted,
+        wanted: CallerLiveness,
         reply: impl FnOnce(Result<Vec<String>>) + Send + 'static,
     ) {
         let check = move |whole: &dyn Maintenance| whole.check(findings_max, &wanted);

@@ -53,7 +53,7 @@ pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
 pub use lock_request::Reply;
-pub use patience::{Closing, Patience, Wanted};
+pub use patience::{CallerLiveness, Closing, Patience};
 pub use preview::Preview;
 pub use queue::{RemoteConsumer, remote_number};
 pub use read::Room;
@@ -104,7 +104,7 @@ impl Store {
             let (engine, writes) = (Arc::downgrade(&engine), Arc::downgrade(&writes));
             let feeds = Arc::downgrade(&feeds);
             watch::Watches::new(reads.clone(), env.clone(), health.clone(), |watches| {
-                means(engine, (watches, feeds, writes))
+                callbacks(engine, (watches, feeds, writes))
             })
         };
         let readers = engine.clone();
@@ -196,7 +196,7 @@ impl Store {
         &self,
         what: &'static str,
         most: Duration,
-        wanted: Option<Wanted>,
+        wanted: Option<CallerLiveness>,
     ) -> Arc<Patience> {
         Patience::new(what, most, wanted, self.closing.clone())
     }
@@ -226,14 +226,14 @@ impl Store {
 }
 
 /// The callbacks for external commits.
-fn means<E: Engine>(
+fn callbacks<E: Engine>(
     engine: Weak<E>,
     (watches, feeds, writes): (
         Weak<watch::Watches>,
         Weak<feed::Feeds>,
         Weak<write_queue::WriteQueue>,
     ),
-) -> external::Means {
+) -> external::Callbacks {
     let told = (watches.clone(), feeds.clone(), writes.clone());
     let tell = Arc::new(move |commits: &ExternalCommits| {
         if let Some(feeds) = feeds.upgrade() {
@@ -263,7 +263,7 @@ fn means<E: Engine>(
             watches.refuse_consumers(&writes, error);
         }
     };
-    external::Means {
+    external::Callbacks {
         begin: Box::new(begin),
         wake: Box::new(move || woken(&ExternalCommits::Unknown)),
         lost: Box::new(lost),

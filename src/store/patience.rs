@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::model::{CLOSE_GRACE_MS, Error, Kind, Result};
 
-/// Whether the caller still waits for the answer.
-pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Answers whether the caller still waits.
+pub type CallerLiveness = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// When a database was closed. Work under way then may run for [`CLOSE_GRACE_MS`] more.
 #[derive(Clone, Default)]
@@ -32,7 +32,7 @@ impl Closing {
 pub struct Patience {
     /// The method's name, for the error.
     what: &'static str,
-    wanted: Option<Wanted>,
+    wanted: Option<CallerLiveness>,
     closing: Closing,
     most: Duration,
     since: Instant,
@@ -43,7 +43,7 @@ impl Patience {
     pub(super) fn new(
         what: &'static str,
         most: Duration,
-        wanted: Option<Wanted>,
+        wanted: Option<CallerLiveness>,
         closing: Closing,
     ) -> Arc<Self> {
         Arc::new(Self { what, wanted, closing, most, since: Instant::now() })
@@ -92,7 +92,7 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let here = Arc::new(AtomicBool::new(true));
         let asked = here.clone();
-        let wanted: Wanted = Arc::new(move || asked.load(Ordering::Relaxed));
+        let wanted: CallerLiveness = Arc::new(move || asked.load(Ordering::Relaxed));
         let closing = Closing::default();
         let patience = Patience::new("kv.count", hour, Some(wanted), closing.clone());
         assert!(patience.lasts() && patience.check().is_ok());

@@ -25,15 +25,15 @@ pub trait Room: Send + Sync {
     fn holds(&self, bytes: usize) -> Result<()>;
 }
 
-/// A queued job and its clock.
-struct Sent {
+/// A queued job, its clock and its earliest time.
+struct ScheduledRead {
     job: ReadJob,
     env: Arc<dyn Env>,
     /// The earliest time of the job.
     at: Option<Instant>,
 }
 
-impl Sent {
+impl ScheduledRead {
     fn is_due(&self) -> bool {
         self.at.is_none_or(|at| at <= Instant::now())
     }
@@ -41,7 +41,7 @@ impl Sent {
 
 /// The queue of the reader thread.
 #[derive(Clone)]
-pub(super) struct Reads(Arc<Mutex<Option<Sender<Sent>>>>);
+pub(super) struct Reads(Arc<Mutex<Option<Sender<ScheduledRead>>>>);
 
 impl Reads {
     pub(super) fn start(
@@ -59,16 +59,16 @@ impl Reads {
     /// Runs the job after those before it. If the queue is closed, the job runs at once, without a
     /// snapshot.
     pub(super) fn send(&self, env: Arc<dyn Env>, job: ReadJob) {
-        self.hand_over(Sent { job, env, at: None });
+        self.hand_over(ScheduledRead { job, env, at: None });
     }
 
     /// As [`Self::send`], after a wait. On closing, the job runs without a snapshot.
     pub(super) fn send_after(&self, wait: Duration, env: Arc<dyn Env>, job: ReadJob) {
         let at = (!wait.is_zero()).then(|| Instant::now() + wait);
-        self.hand_over(Sent { job, env, at });
+        self.hand_over(ScheduledRead { job, env, at });
     }
 
-    fn hand_over(&self, sent: Sent) {
+    fn hand_over(&self, sent: ScheduledRead) {
         let jobs = self.0.lock().clone();
         let unsent = match jobs {
             Some(jobs) => jobs.send(sent).err().map(|unsent| unsent.0.job),
@@ -84,7 +84,7 @@ impl Reads {
     }
 }
 
-fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
+fn serve(mut reader: impl Reader, waiting: &Receiver<ScheduledRead>, metrics: &Metrics) {
     let mut later = Vec::new();
     while let Some(first) = next(waiting, &mut later) {
         let mut next = Some(first);
@@ -106,19 +106,22 @@ fn serve(mut reader: impl Reader, waiting: &Receiver<Sent>, metrics: &Metrics) {
         reader.release();
         metrics.cached(reader.take_cache_counts());
     }
-    for Sent { job, .. } in later {
+    for ScheduledRead { job, .. } in later {
         job(Err(Error::closed()));
     }
 }
 
 /// One of the delayed jobs that are due.
-fn due(later: &mut Vec<Sent>) -> Option<Sent> {
-    let place = later.iter().position(Sent::is_due)?;
+fn due(later: &mut Vec<ScheduledRead>) -> Option<ScheduledRead> {
+    let place = later.iter().position(ScheduledRead::is_due)?;
     Some(later.swap_remove(place))
 }
 
 /// Waits for a job, or until a delayed one is due; `None` when closed.
-fn next(waiting: &Receiver<Sent>, later: &mut Vec<Sent>) -> Option<Sent> {
+fn next(
+    waiting: &Receiver<ScheduledRead>,
+    later: &mut Vec<ScheduledRead>,
+) -> Option<ScheduledRead> {
     loop {
         if let Some(sent) = due(later) {
             return Some(sent);

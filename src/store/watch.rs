@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::Store;
-use super::external::{External, Means};
+use super::external::{Callbacks, External};
 use super::health::{Health, Part, Tries, may_pass};
 use super::read::{ReadJob, Reads, Room};
 use super::write_queue::WriteQueue;
@@ -99,13 +99,13 @@ impl Watches {
         reads: Reads,
         env: Arc<dyn Env>,
         health: Arc<Health>,
-        means: impl FnOnce(Weak<Self>) -> Means,
+        callbacks: impl FnOnce(Weak<Self>) -> Callbacks,
     ) -> Arc<Self> {
         Arc::new_cyclic(|myself| {
-            let means = means(myself.clone());
+            let callbacks = callbacks(myself.clone());
             Self {
                 registry: Mutex::default(),
-                external: External::new(reads.clone(), env.clone(), health.clone(), means),
+                external: External::new(reads.clone(), env.clone(), health.clone(), callbacks),
                 reads,
                 env,
                 health,

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use openkv::model::{Error, Kind, QueueStats, Result};
-use openkv::store::{Patience, Wanted};
+use openkv::store::{CallerLiveness, Patience};
 
 use crate::database::{Answer, Database};
 use crate::faulty::{Faulty, Plan};
@@ -56,7 +56,7 @@ fn point_reads_do_not_wait_for_long_ones(db: Database) {
 }
 
 /// Runs while its caller waits.
-fn endless(db: &Database, wanted: Option<Wanted>) -> (Answer<()>, Answer<Error>) {
+fn endless(db: &Database, wanted: Option<CallerLiveness>) -> (Answer<()>, Answer<Error>) {
     let ((begin, begun), (sender, answer)) = (channel(), channel());
     let patience = db.store().patience("a test", PATIENCE, wanted);
     let bounds = patience.clone();
@@ -73,7 +73,7 @@ fn endless(db: &Database, wanted: Option<Wanted>) -> (Answer<()>, Answer<Error>)
 fn a_long_read_ends_with_its_caller(db: Database) {
     let here = Arc::new(AtomicBool::new(true));
     let asked = here.clone();
-    let wanted: Wanted = Arc::new(move || asked.load(Ordering::Relaxed));
+    let wanted: CallerLiveness = Arc::new(move || asked.load(Ordering::Relaxed));
     let (begun, ended) = endless(&db, Some(wanted));
     begun.get();
     here.store(false, Ordering::Relaxed);

@@ -29,6 +29,20 @@ pub(super) fn each_field<'a>(
     Ok(())
 }
 
+/// Fails with `refusal` if a message has more than `max` fields of this number.
+pub(super) fn at_most(
+    bytes: &[u8],
+    field: u32,
+    max: usize,
+    refusal: impl Fn() -> String,
+) -> Result<()> {
+    let mut count = 0;
+    each_field(bytes, &mut |tag, _| {
+        count += usize::from(tag == field);
+        if count <= max { Ok(()) } else { Err(Error::invalid(refusal())) }
+    })
+}
+
 /// Decodes a message whose fields were counted.
 pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M> {
     M::decode(bytes).map_err(malformed)

@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::Entry;
-use super::bytes::{decode, each_field};
+use super::bytes::{at_most, decode, each_field};
 use super::value::{bad_answer, entry_from_wire};
 use crate::connect::schema::{
     KvEntry, ReadRange, ReadRangeOutput, STATUS_READ_DISABLED, STATUS_SUCCESS, SnapshotRead,
@@ -50,15 +50,9 @@ pub fn write_request(ranges: &[Range]) -> Vec<u8> {
 /// # Errors
 /// `Invalid` for a malformed request, and for one over the limits.
 pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Range>> {
-    let mut count = 0;
-    each_field(bytes, &mut |tag, _| {
-        count += usize::from(tag == 1);
-        if count <= limits.ranges_max {
-            return Ok(());
-        }
-        let max = limits.ranges_max;
-        Err(Error::invalid(format!("Too many read ranges requested in one read (max {max}).")))
-    })?;
+    let max = limits.ranges_max;
+    let refusal = || format!("Too many read ranges requested in one read (max {max}).");
+    at_most(bytes, 1, max, refusal)?;
     let request: SnapshotRead = decode(bytes)?;
     let mut rows: usize = 0;
     let mut ranges = Vec::with_capacity(request.ranges.len());
@@ -150,13 +144,6 @@ fn count_entries(bytes: &[u8], asked: &[Range]) -> Result<()> {
             Some(Range::Span { limit, .. }) => *limit,
             None => return Err(Error::invalid("more ranges came than were asked for")),
         };
-        let mut count = 0;
-        each_field(field, &mut |tag, _| {
-            count += usize::from(tag == 1);
-            if count <= limit {
-                return Ok(());
-            }
-            Err(Error::invalid(format!("more entries came than the {limit} asked for")))
-        })
+        at_most(field, 1, limit, || format!("more entries came than the {limit} asked for"))
     })
 }

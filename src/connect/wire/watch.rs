@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::Entry;
-use super::bytes::{decode, each_field};
+use super::bytes::{at_most, decode};
 use super::value::{bad_answer, entry_from_wire};
 use crate::connect::schema::{
     KvEntry, STATUS_READ_DISABLED, STATUS_SUCCESS, Watch, WatchKey, WatchKeyOutput, WatchOutput,
@@ -32,15 +32,9 @@ pub fn write_request(keys: &[Key]) -> Vec<u8> {
 /// # Errors
 /// `Invalid` for a malformed request, and for one over the limits.
 pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Key>> {
-    let mut count = 0;
-    each_field(bytes, &mut |tag, _| {
-        count += usize::from(tag == 1);
-        if count <= limits.watched_keys_max {
-            return Ok(());
-        }
-        let max = limits.watched_keys_max;
-        Err(Error::invalid(format!("Too many keys watched in a single watch request (max {max}).")))
-    })?;
+    let max = limits.watched_keys_max;
+    let refusal = || format!("Too many keys watched in a single watch request (max {max}).");
+    at_most(bytes, 1, max, refusal)?;
     let request: Watch = decode(bytes)?;
     let mut keys = Vec::with_capacity(request.keys.len());
     for WatchKey { key } in request.keys {
@@ -68,15 +62,8 @@ pub fn write_answer(entries: Vec<Option<KvEntry>>) -> Vec<u8> {
 /// # Errors
 /// `Unavailable` for a malformed state.
 pub fn read_answer(bytes: &[u8], count: usize) -> Result<WatchAnswer> {
-    let mut given = 0;
-    each_field(bytes, &mut |tag, _| {
-        given += usize::from(tag == 2);
-        if given <= count {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("more keys came than the {count} watched")))
-    })
-    .map_err(bad_answer)?;
+    let counted = at_most(bytes, 2, count, || format!("more keys came than the {count} watched"));
+    counted.map_err(bad_answer)?;
     let output: WatchOutput = decode(bytes).map_err(bad_answer)?;
     match output.status {
         STATUS_SUCCESS => {}
@@ -87,13 +74,8 @@ pub fn read_answer(bytes: &[u8], count: usize) -> Result<WatchAnswer> {
         let given = output.keys.len();
         return Err(bad_answer(format!("{given} keys came where {count} are watched")));
     }
-    let mut state = Vec::with_capacity(count);
-    for WatchKeyOutput { changed, entry_if_changed } in output.keys {
-        state.push(if changed {
-            Some(entry_if_changed.map(entry_from_wire).transpose().map_err(bad_answer)?)
-        } else {
-            None
-        });
-    }
-    Ok(WatchAnswer::State(state))
+    let state = output.keys.into_iter().map(|WatchKeyOutput { changed, entry_if_changed }| {
+        changed.then(|| entry_if_changed.map(entry_from_wire).transpose()).transpose()
+    });
+    Ok(WatchAnswer::State(state.collect::<Result<_>>().map_err(bad_answer)?))
 }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot, watch as flag};
 use tokio::time::Instant;
 
@@ -229,7 +228,7 @@ impl Consumers {
         wanted: (ConsumeOptions, u32),
         callbacks: (Deliver, ListenerEnd),
         executor: &Arc<RequestExecutor>,
-        (runtime, keep): (&Handle, &Arc<Shared>),
+        runtime: &Arc<Shared>,
     ) -> Id {
         let consumer = Arc::new(Consumer::new(wanted, callbacks));
         let id = {
@@ -239,7 +238,7 @@ impl Consumers {
             registry.consumers.insert(id, consumer.clone());
             id
         };
-        let (executor, keep, consumers) = (executor.clone(), keep.clone(), Arc::downgrade(self));
+        let (executor, consumers) = (executor.clone(), Arc::downgrade(self));
         runtime.spawn(async move {
             let following = async {
                 tokio::select! {
@@ -262,7 +261,6 @@ impl Consumers {
             if let Some(consumers) = consumers.upgrade() {
                 consumers.0.lock().consumers.remove(&id);
             }
-            drop(keep);
         });
         id
     }

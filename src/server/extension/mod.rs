@@ -22,7 +22,7 @@ use hyper::http::request::Parts;
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
-use super::data::{authorize, still};
+use super::data::{authorize, still, unanswered};
 use super::memory::{Claim, RequestPermit};
 use super::request::body_of;
 use crate::model::{
@@ -74,9 +74,7 @@ impl RequestKind {
             Self::Consume | Self::Receive => Rights::Write,
         }
     }
-}
 
-impl RequestKind {
     /// The bound of the body. Only requests that carry values for many keys may be long.
     fn body_bytes_max(self) -> usize {
         match self {
@@ -168,8 +166,4 @@ fn error_answer(error: &Error) -> Answer {
 /// A frame that does not follow the contract.
 fn malformed(malformed: impl std::fmt::Display) -> Refusal {
     Refusal::bad_request(format!("The frame cannot be read: {malformed}"))
-}
-
-fn unanswered<T>(_: T) -> Error {
-    Error::internal("the database did not answer; please report this")
 }

@@ -2,22 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::body::Bytes;
-use tokio::sync::oneshot;
 
-use super::{answered, malformed, unanswered};
+use super::{answered, malformed};
 use crate::call::validate_untrusted;
 use crate::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Error, FRAMES_APART_BYTES_MIN,
-    FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX, Kind, Limits, Result,
+    AtomicWrite, Decision, Error, FRAMES_APART_BYTES_MIN, FRAMES_RECORDS_MAX, FRAMES_WRITES_MAX,
+    Kind, Limits, Result,
 };
 use crate::protocol::extension::split_count;
 use crate::protocol::frame::{parse_writes_apart, push_outcomes, push_plain_outcomes};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::catalog::now_ms;
-use crate::server::data::{has_queue_room, store_of};
+use crate::server::data::{committed, has_queue_room};
 use crate::server::database::Database;
 
 /// Answers `write`; with `results`, the answer has every status of an outcome.
@@ -38,18 +36,14 @@ pub(super) async fn write(
     database.owe_operations(parsed.len().saturating_sub(1) as u64);
     let mut writes = Vec::with_capacity(parsed.len());
     let mut over = None;
-    for write in parsed {
-        writes.push(match write {
-            Ok(write) => match has_room(database, &write, now_ms).await {
-                Ok(()) => Ok(write),
-                Err(refusal) => {
-                    let error = Error::new(Kind::Unavailable, refusal.text());
-                    over = Some(refusal);
-                    Err(error)
-                }
-            },
-            Err(error) => Err(error),
-        });
+    for mut write in parsed {
+        if let Ok(asked) = &write
+            && let Err(refusal) = has_room(database, asked, now_ms).await
+        {
+            write = Err(Error::new(Kind::Unavailable, refusal.text()));
+            over = Some(refusal);
+        }
+        writes.push(write);
     }
     // All writes are refused: the client repeats the request later. Otherwise each write gets its
     // own refusal.
@@ -58,14 +52,7 @@ pub(super) async fn write(
     {
         return Err(refusal);
     }
-    let (reply, outcome) = oneshot::channel();
-    store_of(database).await?.commit(
-        writes,
-        true,
-        Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
-        Box::new(move |decisions| drop(reply.send(decisions))),
-    );
-    let decisions = outcome.await.map_err(unanswered)?;
+    let decisions = committed(database, writes).await?;
     let unavailable = |decision: &Decision| matches!(decision, Decision::Rejected(error) if error.kind() == Kind::Unavailable);
     if let Some(Decision::Rejected(error)) = decisions.first()
         && decisions.iter().all(unavailable)
