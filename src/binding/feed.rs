@@ -2,9 +2,8 @@
 
 use napi_derive::napi;
 
-use super::events::Event;
+use super::events::{Event, Reply};
 use super::handle::{Handle, cut, number};
-use super::replies::Reply;
 use crate::model::{Batch, Error, FeedReply, Versionstamp};
 use crate::protocol::frame::{parse_feed, push_changes};
 

@@ -12,10 +12,9 @@ use parking_lot::Mutex;
 
 use super::attachment::{self, Attachment};
 use super::calls::{CancellableCall, CancellableCalls};
-use super::consumers::Consumers;
-use super::events::{Event, Events};
+use super::consume::Consumers;
+use super::events::{Event, Events, Reply, Settle};
 use super::lane::{self, Code, Lane};
-use super::replies::{Reply, Settle};
 use super::scratch::{self, Scratch};
 use crate::database::{Database, HandleOptions, WeakDatabase};
 use crate::engine::Reader;
@@ -242,13 +241,13 @@ impl Handle {
     /// Submits `count` writes; SETTLED.
     #[napi(catch_unwind)]
     pub fn write(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
-        let settle = Settle::new(self.events.clone(), id, count as usize);
+        let mut settle = Settle::new(self.events.clone(), id, count as usize);
         match self.database().cloned() {
             Ok(database) => {
-                let reply = Box::new(move |decisions: Vec<_>| settle.decided(&decisions));
+                let reply = Box::new(move |decisions: Vec<_>| settle.answer(&decisions));
                 database.write(cut(frame, len), count as usize, &self.options, reply);
             }
-            Err(error) => settle.failed(&error),
+            Err(error) => settle.fail(&error),
         }
     }
 

@@ -13,7 +13,6 @@
 mod attachment;
 mod calls;
 mod consume;
-mod consumers;
 mod events;
 mod feed;
 mod get;
@@ -21,7 +20,6 @@ mod handle;
 mod lane;
 mod log;
 mod minder;
-mod replies;
 mod restore;
 mod scratch;
 mod server;

@@ -8,8 +8,7 @@ use napi::Result;
 use napi_derive::napi;
 
 use super::attachment;
-use super::events::Event;
-use super::replies::Reply;
+use super::events::{Event, Reply};
 use crate::open::restore;
 use crate::protocol::frame::push_copied;
 

@@ -7,8 +7,7 @@ use napi_derive::napi;
 use parking_lot::Mutex;
 
 use super::attachment;
-use super::events::{Event, Events};
-use super::replies::Reply;
+use super::events::{Event, Events, Reply};
 use crate::server;
 use crate::server::options::ServerOptions;
 

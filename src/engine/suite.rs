@@ -20,10 +20,10 @@ mod unsupported;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::{Engine, Reader, Report, Work, Writer};
+use super::{Engine, Reader, Report, Snapshot, Work, Writer};
 use crate::model::{
     Arith, AtomicWrite, Check, Claim, Decision, Delivery, EncodedValue, Encoding, Key, LOCK_MS,
-    Limits, Message, Mutation, Outcome, Settlement, Versionstamp, WriteParts,
+    Limits, Message, Mutation, Outcome, Result, Settlement, Versionstamp, WriteParts,
 };
 
 const NOW: i64 = 1_000_000;
@@ -80,18 +80,31 @@ fn committed(version: u64) -> Decision {
     Decision::Committed(Versionstamp::new(version))
 }
 
+/// What `look` finds in a snapshot.
+fn read<T>(
+    reader: &mut impl Reader,
+    now_ms: i64,
+    mut look: impl FnMut(&mut dyn Snapshot) -> Result<T>,
+) -> T {
+    let mut found = None;
+    let read = reader.read(now_ms, &mut |snapshot| {
+        found = Some(look(snapshot)?);
+        Ok(())
+    });
+    read.unwrap();
+    found.unwrap()
+}
+
 /// Version and value of a key.
 fn get_at(reader: &mut impl Reader, name: &str, now_ms: i64) -> Option<(u64, Vec<u8>)> {
-    let mut found = None;
-    let visited = reader.read(now_ms, &mut |snapshot| {
+    read(reader, now_ms, |snapshot| {
+        let mut found = None;
         snapshot.get(key(name).as_bytes(), &mut |row| {
             assert_eq!(row.key, key(name).as_bytes());
             found = Some((row.stamp.version(), row.value.to_vec()));
         })?;
-        Ok(())
-    });
-    visited.unwrap();
-    found
+        Ok(found)
+    })
 }
 
 fn get(reader: &mut impl Reader, name: &str) -> Option<(u64, Vec<u8>)> {

@@ -9,7 +9,6 @@ mod answer;
 mod change;
 mod consume;
 mod feed;
-mod outcome;
 mod queue;
 mod reader;
 mod scan;
@@ -26,7 +25,6 @@ pub use consume::{
     push_settlement,
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
-pub use outcome::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{
     first_queue, parse_dead, parse_dead_list, parse_purge, parse_queue, parse_reason,
     parse_renewal, parse_settlement, push_dead, push_deliveries, push_received, push_stats,
@@ -37,7 +35,9 @@ pub use scan::{
     put_absent, put_passed, put_seen,
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
-pub use write::{Placed, parse_writes, parse_writes_apart};
+pub use write::{
+    Placed, parse_outcomes, parse_writes, parse_writes_apart, push_outcomes, push_plain_outcomes,
+};
 
 /// Checks that only the whole frame is parsed: not its beginning, and nothing behind it.
 #[cfg(test)]

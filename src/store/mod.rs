@@ -42,13 +42,13 @@ mod write_queue;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::engine::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
 use crate::metrics::Metrics;
-use crate::model::{AtomicWrite, Capabilities, Capability, Decision, Env, Error, Kind, Result};
+use crate::model::{Capabilities, Capability, Env, Error, Kind, Result};
 pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
@@ -61,7 +61,6 @@ pub use reads::{Caller, Rows};
 pub use scan::Scan;
 pub use thread::on_thread;
 pub use write_queue::Lost;
-use write_queue::Submission;
 
 type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
 
@@ -199,19 +198,6 @@ impl Store {
         wanted: Option<CallerLiveness>,
     ) -> Arc<Patience> {
         Patience::new(what, most, wanted, self.closing.clone())
-    }
-
-    /// Submits writes. The reply gets one decision for each, in order. If the writer thread panics,
-    /// the reply is dropped uncalled; the store rejects later writes as `Internal`.
-    pub fn commit(
-        &self,
-        writes: Vec<Result<AtomicWrite>>,
-        durable: bool,
-        busy: Duration,
-        reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
-    ) {
-        let since = Instant::now();
-        self.writes.submit(Submission { writes, durable, busy, reply, since });
     }
 
     /// Runs `work` on the writer thread, between two transactions and before every write that is

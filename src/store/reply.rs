@@ -1,9 +1,26 @@
-//! The replies of writes.
+//! Commits of callers: how they are submitted, and their replies.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::Store;
+use super::write_queue::Submission;
 use crate::metrics::{Metrics, Notes, Operation};
-use crate::model::{Decision, Error, Result};
+use crate::model::{AtomicWrite, Decision, Error, Result};
+
+impl Store {
+    /// Submits writes. The reply gets one decision for each, in order. If the writer thread panics,
+    /// the reply is dropped uncalled; the store rejects later writes as `Internal`.
+    pub fn commit(
+        &self,
+        writes: Vec<Result<AtomicWrite>>,
+        durable: bool,
+        busy: Duration,
+        reply: Box<dyn FnOnce(Vec<Decision>) + Send>,
+    ) {
+        let since = Instant::now();
+        self.writes.submit(Submission { writes, durable, busy, reply, since });
+    }
+}
 
 /// A submission's reply and its decisions; `Err` in the place of a write that never reached the
 /// engine.

@@ -9,7 +9,7 @@ const REEXPORTS: [&str; 2] = [
     // The argument and the result of a batch; `commit` evaluates them.
     "engine: pub use crate::commit::{Report, Work};",
     // The entry of a KV Connect answer is the entry of a remote read.
-    "remote: pub use crate::connect::wire::Entry as Found;",
+    "remote: pub use crate::connect::wire::Entry;",
 ];
 
 /// Types of the engine that a caller of the store never gets.

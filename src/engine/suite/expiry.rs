@@ -1,6 +1,6 @@
 //! The rules of expiring entries.
 
-use super::{NOW, apply_at, commit, committed, get, get_at, key, set, set_until, sum, write};
+use super::{NOW, apply_at, commit, committed, get, get_at, key, read, set, set_until, sum, write};
 use crate::engine::{Engine, Reader, Work, Writer};
 use crate::model::{AtomicWrite, Check, Decision, Mutation, Versionstamp};
 
@@ -43,13 +43,7 @@ pub(super) fn expired_entries_are_absent_at_once_and_swept_in_steps(engine: &imp
 
 /// The expiry of an entry; the outer `None` means that there is no entry.
 fn expiry(reader: &mut impl Reader, name: &str) -> Option<Option<i64>> {
-    let mut found = None;
-    let read = reader.read(NOW, &mut |snapshot| {
-        found = snapshot.expiry(key(name).as_bytes())?;
-        Ok(())
-    });
-    read.unwrap();
-    found
+    read(reader, NOW, |snapshot| snapshot.expiry(key(name).as_bytes()))
 }
 
 fn set_expiry(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWrite {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{NOW, apply_at, claim, commit, enqueue, key, set, set_until, settle, sum, write};
+use super::{NOW, apply_at, claim, commit, enqueue, key, read, set, set_until, settle, sum, write};
 use crate::engine::{Engine, FeedState, Reader, Work, Writer};
 use crate::model::{AtomicWrite, FEED_VALUE_BYTES_MAX, Limits, Mutation, Outcome, WriteParts};
 
@@ -10,26 +10,19 @@ use crate::model::{AtomicWrite, FEED_VALUE_BYTES_MAX, Limits, Mutation, Outcome,
 type Shown = (u64, Vec<u8>, Option<usize>);
 
 fn state(reader: &mut impl Reader) -> FeedState {
-    let mut found = None;
-    let read = reader.read(NOW, &mut |snapshot| {
-        found = Some(snapshot.feed().state()?);
-        Ok(())
-    });
-    read.unwrap();
-    found.unwrap()
+    read(reader, NOW, |snapshot| snapshot.feed().state())
 }
 
 fn changes(reader: &mut impl Reader, after: u64) -> Vec<Shown> {
-    let mut shown = Vec::new();
-    let read = reader.read(NOW, &mut |snapshot| {
+    read(reader, NOW, |snapshot| {
+        let mut shown = Vec::new();
         snapshot.feed().changes(after, &mut |change| {
             let value = change.value.map(|(_, bytes)| bytes.len());
             shown.push((change.version, change.key.to_vec(), value));
             true
-        })
-    });
-    read.unwrap();
-    shown
+        })?;
+        Ok(shown)
+    })
 }
 
 fn shown(version: u64, name: &str, value: Option<usize>) -> Shown {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{NOW, apply_at, claim_of, commit, get, key};
-use crate::engine::{Engine, Reader, Report, Work, Writer};
+use super::{NOW, apply_at, claim_of, commit, get, key, read};
+use crate::engine::{Engine, Report, Work, Writer};
 use crate::model::{
-    AtomicWrite, Claim, DeadLetter, DeadLetterChange, Delivery, Limits, Message, Outcome,
-    QueueStats, Reason, Renewal, Settlement, WriteParts,
+    AtomicWrite, Claim, DeadLetter, DeadLetterChange, Delivery, Limits, Message, Outcome, Reason,
+    Renewal, Settlement, WriteParts,
 };
 
 fn message(value: u8) -> Message {
@@ -37,25 +37,20 @@ fn failed(delivery: &Delivery, reason: &str) -> Settlement {
 }
 
 fn stats(engine: &impl Engine, now_ms: i64) -> [u64; 4] {
-    let mut found = QueueStats::default();
-    let read = engine.reader().unwrap().read(now_ms, &mut |snapshot| {
-        found = snapshot.queue_stats("mail")?;
-        Ok(())
-    });
-    read.unwrap();
+    let mut reader = engine.reader().unwrap();
+    let found = read(&mut reader, now_ms, |snapshot| snapshot.queue_stats("mail"));
     [found.pending, found.delayed, found.processing, found.dead]
 }
 
 fn letters(engine: &impl Engine, queue: &str, after: (i64, i64), now_ms: i64) -> Vec<DeadLetter> {
-    let mut found = Vec::new();
-    let read = engine.reader().unwrap().read(now_ms, &mut |snapshot| {
+    read(&mut engine.reader().unwrap(), now_ms, |snapshot| {
+        let mut found = Vec::new();
         snapshot.dead_letters(queue, after, &mut |letter| {
             found.push(letter);
             found.len() < 2
-        })
-    });
-    read.unwrap();
-    found
+        })?;
+        Ok(found)
+    })
 }
 
 fn change(writer: &mut impl Writer, change: DeadLetterChange, now_ms: i64) -> usize {
@@ -320,15 +315,7 @@ pub(super) fn stats_count_every_state(engine: &impl Engine) {
 
 pub(super) fn queues_are_listed_while_they_have_a_message_in_any_state(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    let mut listed = |max| {
-        let mut names = Vec::new();
-        let read = reader.read(NOW, &mut |snapshot| {
-            names = snapshot.queues(max)?;
-            Ok(())
-        });
-        read.unwrap();
-        names.join(" ")
-    };
+    let mut listed = |max| read(&mut reader, NOW, |snapshot| snapshot.queues(max)).join(" ");
     assert_eq!(listed(9), "");
     let of = |queue: &str| Message { queue: queue.into(), ..message(1) };
     let later = Message { due_ms: NOW + 50, ..of("later") };

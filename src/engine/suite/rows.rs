@@ -5,22 +5,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use uuid::Uuid;
 
-use super::{NOW, apply_at, commit, committed, get, key, set, sum, write};
+use super::{NOW, apply_at, commit, committed, get, key, read, set, sum, write};
 use crate::engine::{Engine, Reader, Work};
 use crate::model::{
     AtomicWrite, Check, Decision, Key, Limits, Mutation, Patch, Target, Versionstamp, WriteParts,
 };
 
 fn scan(reader: &mut impl Reader, start: &str, end: &str, reverse: bool, max: usize) -> Vec<Key> {
-    let mut keys = Vec::new();
-    let visited = reader.read(NOW, &mut |snapshot| {
+    read(reader, NOW, |snapshot| {
+        let mut keys = Vec::new();
         snapshot.scan(key(start).as_bytes(), key(end).as_bytes(), reverse, &mut |row| {
             keys.push(Key::from_encoded(row.key.to_vec()));
             keys.len() < max
-        })
-    });
-    visited.unwrap();
-    keys
+        })?;
+        Ok(keys)
+    })
 }
 
 pub(super) fn committed_entries_are_read(engine: &impl Engine) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{NOW, apply_at, claim, commit, key, settle, write};
+use super::{NOW, apply_at, claim, commit, key, read, settle, write};
 use crate::codec::cbor;
 use crate::engine::{Engine, GoesOn, Indexer, Reader, Work, Writer};
 use crate::model::{
@@ -126,13 +126,7 @@ fn found(reader: &mut impl Reader, text: &str) -> Vec<String> {
 }
 
 fn infos(reader: &mut impl Reader) -> Vec<IndexInfo> {
-    let mut infos = Vec::new();
-    let read = reader.read(NOW, &mut |snapshot| {
-        infos = snapshot.indexes(true)?;
-        Ok(())
-    });
-    read.unwrap();
-    infos
+    read(reader, NOW, |snapshot| snapshot.indexes(true))
 }
 
 pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
