@@ -77,7 +77,6 @@ fn extra_roots(file: &OsStr) -> Vec<CertificateDer<'static>> {
 }
 
 /// Advice on a rejected certificate, to append to the error.
-#[must_use]
 pub fn advice(refusal: &str) -> Option<String> {
     let untrusted = ["UnknownIssuer", "CaUsedAsEndEntity"];
     untrusted.iter().any(|word| refusal.contains(word)).then(|| {

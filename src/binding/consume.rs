@@ -1,17 +1,15 @@
-//! The consumers of a handle: its listeners and pending calls of `receive`, and its methods for them.
+//! The methods of a handle that consume queues: `listen`, `receive`, and the ends of deliveries.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use napi_derive::napi;
-use parking_lot::{Mutex, MutexGuard};
 
-use super::events::{Event, Events, Reply};
+use super::consumers::Ended;
+use super::events::{Event, Reply};
 use super::handle::{Handle, cut, number};
-use crate::database::Database;
 use crate::model::{
     CONCURRENCY_MAX, ConsumeOptions, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DEAD_RETENTION_MS_MAX,
-    DEDUPLICATION_KEY_BYTES_MAX, Delivery, Dispatched, Error, Id, LOCK_DURATION_MS_MAX,
+    DEDUPLICATION_KEY_BYTES_MAX, Delivery, Dispatched, Error, LOCK_DURATION_MS_MAX,
     LOCK_DURATION_MS_MIN, LOCK_MS, Outcome, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
     RECEIVE_WAIT_MS_MAX,
 };
@@ -122,51 +120,6 @@ impl Handle {
         let receiver = self.consumers.receivers.lock().get(&number(id)).copied();
         if let (Some(receiver), Some(database)) = (receiver, self.to_settle()) {
             database.receive_cancel(receiver);
-        }
-    }
-}
-
-/// The consumers, by the ids of JavaScript.
-#[derive(Default)]
-pub(super) struct Consumers {
-    pub(super) listeners: HashMap<u64, (Id, Arc<Ended>)>,
-    pub(super) receivers: Arc<Mutex<HashMap<u64, Id>>>,
-}
-
-/// Whether LISTEN_END has been sent. No DELIVERY may follow it: JavaScript would not settle it.
-#[derive(Default)]
-pub(super) struct Ended(Mutex<bool>);
-
-impl Ended {
-    /// Held while a DELIVERY is sent.
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.0.lock()
-    }
-
-    fn end(&self, events: &Events, id: f64, why: Result<(), Error>) {
-        let mut ended = self.0.lock();
-        if std::mem::replace(&mut *ended, true) {
-            return;
-        }
-        match why {
-            Ok(()) => events.send(Event::ListenEnd, id, None),
-            Err(error) => events.send_error(Event::ListenEnd, id, &error),
-        }
-    }
-}
-
-impl Consumers {
-    /// Ends all consumers: LISTEN_END for listeners, the error of a closed handle for receivers.
-    /// Messages in handlers of a local database may still be settled. For a remote one, LISTEN_END
-    /// follows once the server has all settlements.
-    pub(super) fn close(&self, events: &Events, database: &Database) {
-        let receivers: Vec<Id> = self.receivers.lock().drain().map(|(_, id)| id).collect();
-        let listeners = self.listeners.values().map(|(listener, _)| *listener);
-        if !database.end_consumers(listeners, receivers.into_iter()) {
-            return;
-        }
-        for (id, (_, ended)) in &self.listeners {
-            ended.end(events, *id as f64, Ok(()));
         }
     }
 }

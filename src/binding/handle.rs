@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::attachment::{self, Attachment};
 use super::calls::{CancellableCall, CancellableCalls};
-use super::consume::Consumers;
+use super::consumers::Consumers;
 use super::events::{Event, Events, Reply, Settle};
 use super::lane::{self, Code, Lane};
 use super::scratch::{self, Scratch};

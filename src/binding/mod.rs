@@ -13,6 +13,7 @@
 mod attachment;
 mod calls;
 mod consume;
+mod consumers;
 mod events;
 mod feed;
 mod get;
@@ -61,7 +62,6 @@ pub fn unref(env: Env, attachment: u32) -> Result<()> {
 
 /// A set of limits, by name: `wide`, otherwise the default.
 #[napi(catch_unwind)]
-#[must_use]
 pub fn limits(set: Option<String>) -> HashMap<String, f64> {
     let limits = if set.as_deref() == Some("wide") { Limits::wide() } else { Limits::default() };
     let entries = limits.entries().map(|(name, value)| (name.to_owned(), value as f64));
@@ -70,14 +70,12 @@ pub fn limits(set: Option<String>) -> HashMap<String, f64> {
 
 /// The bounds of queues by name, which a handle cannot change.
 #[napi(catch_unwind)]
-#[must_use]
 pub fn bounds() -> HashMap<String, f64> {
     consume::bounds().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The error of the last sync call of this thread that returned ERROR, as an error record.
 #[napi(catch_unwind)]
-#[must_use]
 pub fn take_error() -> Buffer {
     scratch::take_error().into()
 }
@@ -99,7 +97,6 @@ pub fn postgres_schema() -> String {
 
 /// The version of this addon.
 #[napi(catch_unwind)]
-#[must_use]
 pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }

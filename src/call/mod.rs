@@ -71,7 +71,6 @@ impl Call {
 }
 
 /// The answer would have more bytes than the caller takes.
-#[must_use]
 pub fn too_large(bytes_max: usize) -> Error {
     let why =
         format!("The answer is too large (max {bytes_max} bytes): ask for fewer entries at a time");

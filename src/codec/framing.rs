@@ -97,7 +97,6 @@ impl Frames {
     }
 
     /// Whether part of a frame is buffered: a stream that ends now was cut.
-    #[must_use]
     pub fn is_partial(&self) -> bool {
         self.taken < self.bytes.len()
     }

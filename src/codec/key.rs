@@ -36,7 +36,6 @@ const SIGN_BIT: u64 = 1 << 63;
 const NAN_BITS: u64 = 0x7ff8_0000_0000_0000;
 
 /// The key with the 20 digits of the versionstamp as an additional string part.
-#[must_use]
 pub fn with_versionstamp(key: &Key, stamp: Versionstamp) -> Key {
     let mut out = Vec::with_capacity(key.len() + Versionstamp::HEX_BYTES + 2);
     out.extend_from_slice(key.as_bytes());
@@ -71,7 +70,6 @@ pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
 
 /// The prefix of `prefix_bytes` bytes and the next `parts` parts; `None` if the key has no more
 /// parts than that, or is invalid.
-#[must_use]
 pub fn cut(bytes: &[u8], prefix_bytes: usize, parts: usize) -> Option<&[u8]> {
     let mut reader = Reader { bytes, at: prefix_bytes };
     for _ in 0..parts {
@@ -82,7 +80,6 @@ pub fn cut(bytes: &[u8], prefix_bytes: usize, parts: usize) -> Option<&[u8]> {
 
 /// Whether the part at offset `at` of an encoded key is bytes or text, so that its characters can
 /// be replaced by as many others.
-#[must_use]
 pub fn is_text_at(bytes: &[u8], at: usize) -> bool {
     let mut reader = Reader { bytes, at: 0 };
     loop {

@@ -19,7 +19,6 @@ impl Malformed {
     }
 
     /// A short description of the fault, without the position.
-    #[must_use]
     pub const fn what(&self) -> &'static str {
         self.what
     }

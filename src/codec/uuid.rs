@@ -10,7 +10,6 @@ pub const TEXT_BYTES: usize = Hyphenated::LENGTH;
 pub const NIL_TEXT: &[u8; TEXT_BYTES] = b"00000000-0000-0000-0000-000000000000";
 
 /// The text of a UUID.
-#[must_use]
 pub fn text(uuid: Uuid) -> [u8; TEXT_BYTES] {
     let mut text = *NIL_TEXT;
     uuid.hyphenated().encode_lower(&mut text);
@@ -18,7 +17,6 @@ pub fn text(uuid: Uuid) -> [u8; TEXT_BYTES] {
 }
 
 /// The UUID of a text in the form of [`text`]; `None` for any other.
-#[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Uuid> {
     Uuid::try_parse_ascii(bytes).ok().filter(|uuid| text(*uuid) == bytes)
 }

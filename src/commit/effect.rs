@@ -31,7 +31,6 @@ pub enum RowEffect {
 
 impl RowEffect {
     /// When the entry expires.
-    #[must_use]
     pub fn expire_at_ms(&self) -> Option<i64> {
         match self {
             Self::Removed => None,
@@ -41,7 +40,6 @@ impl RowEffect {
     }
 
     /// The commit of the entry; `None` if there is none at `now_ms`.
-    #[must_use]
     pub(super) fn version(&self, now_ms: i64) -> Option<u64> {
         let version = match self {
             Self::Removed => return None,

@@ -29,7 +29,6 @@ pub struct Work {
 
 impl Work {
     /// Whether it is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
             && self.settlements.is_empty()

@@ -72,7 +72,6 @@ struct AnswerVersion {
 pub const EXTENSIONS_HEADER: &str = "x-openkv-extensions";
 
 /// The body of a request that offers these versions.
-#[must_use]
 pub fn write_request(offered: &[Version]) -> String {
     let numbers: Vec<_> = offered.iter().map(|version| version.number().to_string()).collect();
     format!("{{\"supportedVersions\":[{}]}}", numbers.join(","))

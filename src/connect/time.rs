@@ -5,7 +5,6 @@ use time::format_description::well_known::Rfc3339;
 
 /// Writes a time in UTC with three decimals, as `2026-11-21T04:45:59.123Z`. A time outside the
 /// years 0 to 9999, which the format cannot represent, becomes the nearest one inside.
-#[must_use]
 pub fn to_rfc3339(ms: i64) -> String {
     const FIRST_MS: i64 = -62_167_219_200_000;
     const LAST_MS: i64 = 253_402_300_799_999;
@@ -19,7 +18,6 @@ pub fn to_rfc3339(ms: i64) -> String {
 
 /// Parses a time with a zone, of any precision; `None` for anything else. Decimals beyond
 /// milliseconds are dropped. Second 60 is the first second of the next minute.
-#[must_use]
 pub fn from_rfc3339(text: &str) -> Option<i64> {
     const SEPARATOR: usize = 10;
     const SECOND: std::ops::Range<usize> = 17..19;

@@ -41,19 +41,16 @@ impl Version {
     /// assert_eq!(Version::from_number(3), Some(Version::V3));
     /// assert_eq!(Version::from_number(4), None);
     /// ```
-    #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|version| u64::from(version.number()) == number)
     }
 
     /// Its number.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
     /// The newest version that both sides support.
-    #[must_use]
     pub fn negotiate(offered: &[u64], spoken: &[Self]) -> Option<Self> {
         let both = spoken.iter().filter(|version| offered.contains(&u64::from(version.number())));
         both.max().copied()

@@ -32,7 +32,6 @@ pub enum Database {
 
 impl Database {
     /// What the database can do.
-    #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         match self {
             Self::Store(store) => store.capabilities(),
@@ -55,7 +54,6 @@ impl Database {
     }
 
     /// The counters of reads through [`Database::lane`].
-    #[must_use]
     pub fn metrics(&self) -> Arc<Metrics> {
         match self {
             Self::Store(store) => store.metrics().clone(),
@@ -76,7 +74,6 @@ impl Database {
     }
 
     /// A reference that does not keep a store open.
-    #[must_use]
     pub fn downgrade(&self) -> WeakDatabase {
         match self {
             Self::Store(store) => WeakDatabase(Arc::downgrade(store)),
@@ -229,7 +226,6 @@ pub struct WeakDatabase(Weak<Store>);
 
 impl WeakDatabase {
     /// The database, if it is still open.
-    #[must_use]
     pub fn upgrade(&self) -> Option<Database> {
         self.0.upgrade().map(Database::Store)
     }

@@ -120,7 +120,6 @@ impl Metrics {
     }
 
     /// All counters at one moment, together with values that are read from the database.
-    #[must_use]
     pub fn snapshot(
         &self,
         sizes: Sizes,

@@ -24,7 +24,6 @@ pub enum Capability {
 
 impl Capability {
     /// Its number in frames.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }

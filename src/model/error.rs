@@ -57,7 +57,6 @@ impl Kind {
     /// assert_eq!(Kind::from_number(11), Some(Kind::FeedGap));
     /// assert_eq!(Kind::from_number(0), None);
     /// ```
-    #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
@@ -101,13 +100,11 @@ impl Error {
     }
 
     /// The kind.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// The message.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -15,7 +15,6 @@ pub struct Change {
 
 impl Change {
     /// Bytes of key and value.
-    #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.key.len() + self.value.as_ref().map_or(0, |value| value.bytes.len())
     }
@@ -32,7 +31,6 @@ pub struct KeyRange {
 
 impl KeyRange {
     /// Whether the range contains a key.
-    #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.start.as_bytes() <= key && key < self.end.as_bytes()
     }

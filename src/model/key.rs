@@ -30,25 +30,21 @@ impl Key {
     }
 
     /// The encoded bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The encoded bytes, moved out.
-    #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
     /// Length of the encoding, in bytes. The limits apply to it.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether the key has no parts.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

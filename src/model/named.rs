@@ -14,7 +14,6 @@ macro_rules! named {
             pub const ALL: [Self; [$(Self::$name),*].len()] = [$(Self::$name),*];
 
             /// The name in the public API.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }

@@ -25,7 +25,6 @@ pub struct Message {
 
 impl Message {
     /// Whether its queue is a named one, rather than Deno's.
-    #[must_use]
     pub fn is_named(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -105,13 +104,11 @@ impl Reason {
     }
 
     /// The error's name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The error's message.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }

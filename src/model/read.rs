@@ -22,7 +22,6 @@ pub enum Range {
 
 impl Range {
     /// Whether it is a point read.
-    #[must_use]
     pub const fn is_point(&self) -> bool {
         matches!(self, Self::Point(_))
     }

@@ -19,7 +19,6 @@ pub enum Tokenizer {
 
 impl Tokenizer {
     /// The tokenizer with this number in a frame.
-    #[must_use]
     pub const fn from_id(id: u8) -> Option<Self> {
         match id {
             0 => Some(Self::Unicode61),
@@ -30,7 +29,6 @@ impl Tokenizer {
     }
 
     /// The name in options and in the file.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unicode61 => "unicode61",
@@ -40,7 +38,6 @@ impl Tokenizer {
     }
 
     /// The tokenizer with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Unicode61, Self::Porter, Self::Ascii].into_iter().find(|known| known.name() == name)
     }
@@ -117,7 +114,6 @@ impl IndexSpec {
 
     /// Whether the index covers an encoded key: the key extends the prefix by at least one part. A
     /// part begins with a tag below 0xff; that byte behind a zero only continues a string.
-    #[must_use]
     pub fn covers(&self, key: &[u8]) -> bool {
         let rest = key.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| rest.first().is_some_and(|byte| *byte != u8::MAX))

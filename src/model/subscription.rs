@@ -28,7 +28,6 @@ pub struct Batch {
 
 impl Batch {
     /// Bytes of the keys and values.
-    #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.changes.iter().map(Change::size_bytes).sum()
     }

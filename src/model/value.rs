@@ -29,7 +29,6 @@ pub enum Encoding {
 
 impl Encoding {
     /// The number in the file and in frames.
-    #[must_use]
     pub const fn id(self) -> u8 {
         self as u8
     }
@@ -42,7 +41,6 @@ impl Encoding {
     /// assert_eq!(Encoding::from_id(67), Some(Encoding::Cbor));
     /// assert_eq!(Encoding::from_id(4), None);
     /// ```
-    #[must_use]
     pub const fn from_id(id: i64) -> Option<Self> {
         match id {
             1 => Some(Self::V8),
@@ -71,7 +69,6 @@ impl EncodedValue {
     }
 
     /// The number of a `KvU64`; `None` for every other encoding and for a wrong length.
-    #[must_use]
     pub fn as_le64(&self) -> Option<u64> {
         match self.encoding {
             Encoding::Le64 => self.bytes.as_slice().try_into().ok().map(u64::from_le_bytes),

@@ -24,7 +24,6 @@ impl Versionstamp {
     }
 
     /// The commit counter.
-    #[must_use]
     pub const fn version(self) -> u64 {
         self.version
     }
@@ -52,7 +51,6 @@ impl Versionstamp {
     }
 
     /// Parses 20 hexadecimal digits of either case; `None` for anything else.
-    #[must_use]
     pub fn parse(hex: &[u8]) -> Option<Self> {
         if hex.len() != Self::HEX_BYTES {
             return None;

@@ -46,7 +46,6 @@ pub enum Arith {
 
 impl Arith {
     /// The name in error messages.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -133,7 +132,6 @@ macro_rules! kinds {
 
         impl Mutation {
             /// The kind.
-            #[must_use]
             pub const fn kind(&self) -> MutationKind {
                 match self { $(Self::$name { .. } => MutationKind::$name,)* }
             }
@@ -207,7 +205,6 @@ impl Mutation {
     }
 
     /// What a result reports of this mutation.
-    #[must_use]
     pub(crate) const fn tells(&self) -> Option<Tells> {
         match self {
             Self::Arith { .. } | Self::Calculate { .. } => Some(Tells::Number),
@@ -217,7 +214,6 @@ impl Mutation {
     }
 
     /// The key, without the suffix.
-    #[must_use]
     pub fn key(&self) -> &Key {
         match self {
             Self::Set { key, .. }
@@ -312,31 +308,26 @@ impl AtomicWrite {
     }
 
     /// Bytes of keys, values and messages, for groups.
-    #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.bytes
     }
 
     /// Its parts, borrowed.
-    #[must_use]
     pub fn parts(&self) -> (&[Check], &[Mutation], &[Message]) {
         (&self.parts.checks, &self.parts.mutations, &self.parts.messages)
     }
 
     /// The ranges that it checks.
-    #[must_use]
     pub fn ranges(&self) -> &[RangeCheck] {
         &self.parts.ranges
     }
 
     /// Whether the results contain the calculated values.
-    #[must_use]
     pub fn tells_values(&self) -> bool {
         self.parts.tells_values
     }
 
     /// The positions of UUIDs.
-    #[must_use]
     pub fn patches(&self) -> &[Patch] {
         &self.parts.patches
     }
@@ -347,20 +338,17 @@ impl AtomicWrite {
     }
 
     /// Whether it only deletes, so that a quota on size must not reject it.
-    #[must_use]
     pub fn only_deletes(&self) -> bool {
         let deletes = |mutation: &Mutation| mutation.kind() == MutationKind::Delete;
         self.parts.messages.is_empty() && self.parts.mutations.iter().all(deletes)
     }
 
     /// The key of its first mutation.
-    #[must_use]
     pub fn first_key(&self) -> Option<&Key> {
         self.parts.mutations.first().map(Mutation::key)
     }
 
     /// Its parts, moved out.
-    #[must_use]
     pub fn into_parts(self) -> WriteParts {
         self.parts
     }
@@ -376,7 +364,6 @@ impl AtomicWrite {
     }
 
     /// Whether the commit generates UUIDs for it.
-    #[must_use]
     pub fn has_placeholders(&self) -> bool {
         !self.parts.patches.is_empty()
     }
@@ -396,7 +383,6 @@ pub struct Results {
 
 impl Results {
     /// Whether there are no results.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.resolved.is_empty() && self.values.is_empty() && self.enqueued.is_empty()
     }

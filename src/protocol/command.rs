@@ -150,7 +150,6 @@ macro_rules! define {
             /// assert_eq!(Command::from_number(10), Some(Command::Count));
             /// assert_eq!(Command::from_number(0), None);
             /// ```
-            #[must_use]
             pub const fn from_number(number: u32) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$name),)*
@@ -159,26 +158,22 @@ macro_rules! define {
             }
 
             /// The rights that it requires over a URL.
-            #[must_use]
             pub const fn access(self) -> Access {
                 use Access::{Local, Read, Write};
                 match self { $(Self::$name => $access,)* }
             }
 
             /// The effect of a repetition.
-            #[must_use]
             pub const fn retry_safety(self) -> RetrySafety {
                 match self { $(Self::$name => RetrySafety::$retry,)* }
             }
 
             /// The feature that uses it, for errors.
-            #[must_use]
             pub const fn feature(self) -> &'static str {
                 match self { $(Self::$name => $feature,)* }
             }
 
             /// What a local database needs to carry it out.
-            #[must_use]
             pub const fn capability(self) -> Option<Capability> {
                 match self { $(Self::$name => first(&[$(Capability::$capability)?]),)* }
             }
@@ -201,7 +196,6 @@ const fn first(of: &[Capability]) -> Option<Capability> {
 
 impl Command {
     /// Its number.
-    #[must_use]
     pub const fn number(self) -> u32 {
         self as u32
     }

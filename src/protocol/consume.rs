@@ -21,7 +21,6 @@ pub enum ConsumeMessage {
 }
 
 /// Encodes a request for a stream.
-#[must_use]
 pub fn write_consume(asked: &Consume) -> Vec<u8> {
     let mut out = Vec::new();
     push_consume(&mut out, asked);
@@ -46,7 +45,6 @@ pub fn read_consume(bytes: &[u8]) -> Result<Consume> {
 }
 
 /// Encodes a request for one message.
-#[must_use]
 pub fn write_poll(asked: &Poll) -> Vec<u8> {
     let mut out = Vec::new();
     push_poll(&mut out, asked);

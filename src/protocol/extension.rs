@@ -64,13 +64,11 @@ pub const FRAMES_TYPE: &str = "application/octet-stream";
 pub(super) const GOOD: u8 = 0;
 
 /// The body of a successful answer.
-#[must_use]
 pub fn write_good(answer: &[u8]) -> Vec<u8> {
     [&[GOOD], answer].concat()
 }
 
 /// The body of an error.
-#[must_use]
 pub fn write_bad(error: &Error) -> Vec<u8> {
     let mut out = Vec::new();
     push_error(&mut out, error);
@@ -90,7 +88,6 @@ pub fn read_answer(body: &[u8]) -> Result<Result<&[u8], Error>, &'static str> {
 }
 
 /// The body of a read or write: the number of items, then their frame.
-#[must_use]
 pub fn with_count(count: usize, frame: &[u8]) -> Vec<u8> {
     [&(count as u32).to_le_bytes()[..], frame].concat()
 }
@@ -105,7 +102,6 @@ pub fn split_count(body: &[u8]) -> Result<(usize, &[u8]), &'static str> {
 }
 
 /// The limits that differ from the defaults, for [`LIMITS_HEADER`].
-#[must_use]
 pub fn write_limits(limits: &Limits) -> String {
     let (wide, mut text) = (Limits::wide(), String::new());
     for ((name, value), (_, most)) in limits.entries().zip(wide.entries()) {

@@ -22,7 +22,6 @@ pub enum FeedMessage {
 }
 
 /// Encodes a request.
-#[must_use]
 pub fn write_request(range: &KeyRange, since: Option<Versionstamp>) -> Vec<u8> {
     let mut out = Vec::new();
     push_feed(&mut out, range, since);

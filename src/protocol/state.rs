@@ -13,7 +13,6 @@ use crate::protocol::frame::{Answer, parse_answers, parse_keys, push_error};
 pub type WatchedEntry = Option<(Versionstamp, EncodedValue)>;
 
 /// Encodes a request; `raw`: states without a difference are reported too.
-#[must_use]
 pub fn write_request(keys: &[Key], raw: bool) -> Vec<u8> {
     let mut out = vec![u8::from(raw)];
     out.extend_from_slice(&(keys.len() as u32).to_le_bytes());

@@ -14,7 +14,6 @@ impl Cancel {
     }
 
     /// Whether it was raised.
-    #[must_use]
     pub fn is_raised(&self) -> bool {
         *self.0.borrow()
     }

@@ -113,13 +113,11 @@ impl Client {
     }
 
     /// The error for a feature that the server does not offer.
-    #[must_use]
     pub fn lacks(&self, what: &str) -> Error {
         self.executor.credentials.lacks(what)
     }
 
     /// Whether the server accepts the frames of calls, that is, whether it is openkv's own.
-    #[must_use]
     pub fn takes_frames(&self) -> bool {
         self.executor.credentials.offers(FRAMES)
     }
@@ -162,7 +160,6 @@ impl Client {
     }
 
     /// The current time, for conditions.
-    #[must_use]
     pub fn now_ms(&self) -> i64 {
         self.executor.env.now_ms()
     }

@@ -30,7 +30,6 @@ impl Texts {
     /// digits; the contents of arrays, sets and maps on a path or at its end, separated by spaces.
     /// Object properties count only if a path names them. A value may contain itself, or one object
     /// many times: the cost is bounded by that of a value of its size without references.
-    #[must_use]
     pub fn of(&self, encoding: Encoding, bytes: &[u8]) -> Option<Vec<String>> {
         if encoding != Encoding::Cbor {
             return None;

@@ -125,13 +125,11 @@ impl Server {
     }
 
     /// The address it listens on, with the chosen port.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The URL for clients on this machine.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", self.serving.scheme, self.address)
     }

@@ -11,7 +11,6 @@ use crate::model::{METRIC_QUEUES_MAX, Result};
 
 impl Store {
     /// The counters of this store.
-    #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }

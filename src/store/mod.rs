@@ -145,19 +145,16 @@ impl Store {
     }
 
     /// Whether the store refuses writes.
-    #[must_use]
     pub fn is_readonly(&self) -> bool {
         self.readonly
     }
 
     /// What the database can do.
-    #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
     /// The background parts that fail at present. The store retries them.
-    #[must_use]
     pub fn failing(&self) -> Vec<Failing> {
         let mut failing = self.health.failing();
         if let Some(Refusal { reason, since }) = self.watches.external().refusal() {
@@ -172,7 +169,6 @@ impl Store {
     }
 
     /// The current time, by which entries expire.
-    #[must_use]
     pub fn now_ms(&self) -> i64 {
         self.env.now_ms()
     }
@@ -190,7 +186,6 @@ impl Store {
 
     /// The bounds of an operation that begins now: at most `most`, and only while `wanted` holds.
     /// `what` is the method's name, for errors.
-    #[must_use]
     pub fn patience(
         &self,
         what: &'static str,

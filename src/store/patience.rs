@@ -20,7 +20,6 @@ impl Closing {
     }
 
     /// Whether work under way may continue.
-    #[must_use]
     pub fn leaves_time(&self) -> bool {
         let grace = Duration::from_millis(CLOSE_GRACE_MS);
         self.0.get().is_none_or(|since| since.elapsed() < grace)
@@ -50,7 +49,6 @@ impl Patience {
     }
 
     /// Whether to continue.
-    #[must_use]
     pub fn lasts(&self) -> bool {
         self.is_wanted() && self.since.elapsed() < self.most
     }

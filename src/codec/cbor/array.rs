@@ -20,7 +20,6 @@ pub struct Items<'a> {
 
 /// The items of an array without holes and further properties; `None` for any other value. Does not
 /// validate the items.
-#[must_use]
 pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
     let mut reader = Reader::new(bytes);
     let mut head = reader.head().ok()?;
@@ -34,7 +33,6 @@ pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
 
 /// The length of an array, also of one with holes or further properties; `None` for any other
 /// value.
-#[must_use]
 pub fn array_length(bytes: &[u8]) -> Option<u32> {
     if let Some(items) = plain_items(bytes) {
         return u32::try_from(items.count).ok();
@@ -50,7 +48,6 @@ impl Items<'_> {
     /// Whether the array contains no shared object and no reference to one, so that its items can
     /// be moved into any other value. May return `false` for such an array, never `true` for
     /// another.
-    #[must_use]
     pub fn share_nothing(&self) -> bool {
         let mut rest = self.bytes;
         while let Some(at) = rest.iter().position(|byte| *byte == TAG_ONE_BYTE) {
@@ -64,7 +61,6 @@ impl Items<'_> {
 }
 
 /// The array of the items of both; one of the two must share nothing ([`Items::share_nothing`]).
-#[must_use]
 pub fn joined(first: Items<'_>, second: Items<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
     if first.shareable || second.shareable {

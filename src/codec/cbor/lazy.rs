@@ -69,7 +69,6 @@ pub enum Item<'a> {
 
 impl Item<'_> {
     /// The number, if it is a bigint.
-    #[must_use]
     pub fn bigint(&self) -> Option<BigInt> {
         match self {
             Self::BigInt { negative, magnitude } => {
@@ -109,7 +108,6 @@ impl<'a> LazyReader<'a> {
     }
 
     /// Whether `goes_on` ended the reading; errors then say nothing about the value.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended
     }

@@ -17,7 +17,6 @@ use crate::model::Numeric;
 /// assert_eq!(cbor::number_of(&[0xc2, 0x41, 0x2a]), Some(Numeric::BigInt(42.into())));
 /// assert_eq!(cbor::number_of(&[0x61, 0x61]), None); // "a"
 /// ```
-#[must_use]
 pub fn number_of(bytes: &[u8]) -> Option<Numeric> {
     let mut reader = Reader::new(bytes);
     let number = match reader.head().ok()? {
@@ -31,7 +30,6 @@ pub fn number_of(bytes: &[u8]) -> Option<Numeric> {
 }
 
 /// Encodes a number.
-#[must_use]
 pub fn encode_number(n: f64) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.number(n);
@@ -39,7 +37,6 @@ pub fn encode_number(n: f64) -> Vec<u8> {
 }
 
 /// Encodes a bigint.
-#[must_use]
 pub fn encode_bigint(n: &BigInt) -> Vec<u8> {
     let mut writer = Writer::new();
     write_bigint(&mut writer, n);

@@ -12,7 +12,6 @@ use crate::model::{KEY_PRINT_CHARS_MAX, KeyPart};
 /// use openkv::codec::key;
 /// assert_eq!(key::print(b"\x02a\x00\x15\x05\x27"), r#"["a",5n,true]"#);
 /// ```
-#[must_use]
 pub fn print(bytes: &[u8]) -> String {
     let Ok(parts) = decode(bytes) else { return format!("of {} bytes", bytes.len()) };
     let mut out = String::from("[");

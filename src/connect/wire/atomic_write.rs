@@ -330,7 +330,6 @@ fn written_key(bytes: Vec<u8>, max: usize) -> Result<Key> {
 }
 
 /// Encodes the outcome of a write.
-#[must_use]
 pub fn write_answer(answer: &WriteAnswer) -> Vec<u8> {
     let output = match answer {
         WriteAnswer::Committed(stamp) => AtomicWriteOutput {

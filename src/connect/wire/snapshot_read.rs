@@ -27,7 +27,6 @@ pub enum ReadAnswer {
 }
 
 /// Encodes a request for these ranges.
-#[must_use]
 pub fn write_request(ranges: &[Range]) -> Vec<u8> {
     let ranges = ranges.iter().map(|range| match range {
         Range::Point(key) => {
@@ -87,7 +86,6 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Range>> {
 }
 
 /// Encodes the entries of each range. This server always reads the newest state.
-#[must_use]
 pub fn write_answer(ranges: Vec<Vec<KvEntry>>) -> Vec<u8> {
     let ranges = ranges.into_iter().map(|values| ReadRangeOutput { values }).collect();
     let output = SnapshotReadOutput {

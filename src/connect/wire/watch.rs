@@ -21,7 +21,6 @@ pub enum WatchAnswer {
 }
 
 /// Encodes a request to watch these keys.
-#[must_use]
 pub fn write_request(keys: &[Key]) -> Vec<u8> {
     let keys = keys.iter().map(|key| WatchKey { key: key.as_bytes().to_vec() }).collect();
     Watch { keys }.encode_to_vec()
@@ -50,7 +49,6 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Key>> {
 }
 
 /// Encodes a state with the entry of every key.
-#[must_use]
 pub fn write_answer(entries: Vec<Option<KvEntry>>) -> Vec<u8> {
     let keys = entries.into_iter();
     let keys = keys.map(|entry| WatchKeyOutput { changed: true, entry_if_changed: entry });

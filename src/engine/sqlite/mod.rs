@@ -141,7 +141,6 @@ impl SqliteEngine {
     }
 
     /// The format of the file's values, `Cbor` or `V8`.
-    #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }

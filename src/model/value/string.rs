@@ -18,19 +18,16 @@ impl JsString {
     /// assert!(JsString::from_wtf8(vec![0xed, 0xa0, 0x80]).is_some()); // a lone U+D800
     /// assert!(JsString::from_wtf8(vec![0xff]).is_none());
     /// ```
-    #[must_use]
     pub fn from_wtf8(bytes: Vec<u8>) -> Option<Self> {
         is_wtf8(&bytes).then(|| Self(bytes.into()))
     }
 
     /// The text; `None` if it contains a lone surrogate.
-    #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
     /// The WTF-8 bytes.
-    #[must_use]
     pub fn as_wtf8(&self) -> &[u8] {
         &self.0
     }
@@ -42,7 +39,6 @@ impl JsString {
     /// assert_eq!(JsString::from("10").as_array_index(), Some(10));
     /// assert_eq!(JsString::from("010").as_array_index(), None);
     /// ```
-    #[must_use]
     pub fn as_array_index(&self) -> Option<u32> {
         let text = self.as_str()?;
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());

@@ -35,13 +35,11 @@ impl Value {
     }
 
     /// The root's id.
-    #[must_use]
     pub fn root_id(&self) -> NodeId {
         NodeId(0)
     }
 
     /// A node; `None` for an unknown id.
-    #[must_use]
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0)
     }
@@ -60,7 +58,6 @@ impl Value {
     }
 
     /// The number of nodes. Every id is below it.
-    #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
@@ -68,7 +65,6 @@ impl Value {
 
 impl NodeId {
     /// The id as an index below [`Value::node_count`], for tables indexed by node.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0
     }
@@ -128,7 +124,6 @@ pub enum Node {
 
 impl Node {
     /// Whether the value is a primitive, which has no identity.
-    #[must_use]
     pub fn is_primitive(&self) -> bool {
         matches!(
             self,
@@ -184,13 +179,11 @@ macro_rules! classes {
 
         impl $type {
             /// The name of the class in JavaScript.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
             /// The class with this name; `None` for any other name.
-            #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
             }
@@ -232,7 +225,6 @@ classes! {
 
 impl ViewClass {
     /// Bytes of one element. The length of a `DataView` is in bytes.
-    #[must_use]
     pub const fn element_bytes(self) -> usize {
         match self {
             Self::Int8 | Self::Uint8 | Self::Uint8Clamped | Self::DataView => 1,

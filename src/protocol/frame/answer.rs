@@ -122,19 +122,16 @@ impl<'o, O: Out> Answer<'o, O> {
     }
 
     /// The number of rows so far.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows as usize
     }
 
     /// Whether a row did not fit.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.full
     }
 
     /// The number of bytes of this answer and of those before it.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.out.len()
     }

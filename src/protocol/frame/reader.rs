@@ -194,7 +194,6 @@ pub fn parse_keys(bytes: &[u8], count: usize) -> Result<Vec<Key>, Malformed> {
 
 /// The next of several keys, each after its length, and the rest; `None` at the end and for a
 /// truncated frame.
-#[must_use]
 pub fn next_key(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(u32::from_le_bytes(*len) as usize)

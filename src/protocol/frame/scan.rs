@@ -147,7 +147,6 @@ pub fn parse_preview(bytes: &[u8]) -> Result<(Option<PreviewFilter>, &[u8]), Mal
 }
 
 /// The answer of a deletion of many: f64 count, u8 whether there was a commit, its versionstamp.
-#[must_use]
 pub fn deleted_answer(count: u64, stamp: Option<Versionstamp>) -> Vec<u8> {
     let mut out = (count as f64).to_le_bytes().to_vec();
     out.push(u8::from(stamp.is_some()));

@@ -101,13 +101,11 @@ impl Default for Hits {
 
 impl Hits {
     /// The number of hits so far.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
     /// The number of bytes so far.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.out.len()
     }

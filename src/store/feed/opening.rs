@@ -46,7 +46,6 @@ impl Store {
 
     /// The commit up to which a waiting feed has reported every change. `None` if the feed may have
     /// more to report, or has no waiting call.
-    #[must_use]
     pub fn feed_position(&self, id: Id) -> Option<u64> {
         self.feeds.position(id)
     }
