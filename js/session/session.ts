@@ -11,7 +11,7 @@ import type { Port, Receiver, TurnMember } from "../native/port.js";
 import type { BatchOwner } from "./batch-owner.js";
 import { ProgramOrder } from "./program-order.js";
 import { ReadBatch } from "./read-batch.js";
-import { WriteBatch } from "./write-batch.js";
+import type { WriteBatch } from "./write-batch.js";
 
 /**
  * From this many reads in a turn's budget on, the pages are in memory: reads from disk are slower.
@@ -51,7 +51,8 @@ export class Session implements TurnMember, BatchOwner {
   #turned: Promise<void> | null = null;
   #turn: (() => void) | null = null;
   #readBatch: ReadBatch | null = null;
-  #writeBatch: WriteBatch | null = null;
+  /** The batch that a write may join. */
+  openWrites: WriteBatch | null = null;
   #disobey = (): void => {};
 
   private constructor(
@@ -182,19 +183,9 @@ export class Session implements TurnMember, BatchOwner {
     return (this.#readBatch = new ReadBatch(this));
   }
 
-  /** The batch that a write joins; it is sent at the end of the microtask. */
-  joinWrite(): WriteBatch {
-    const open = this.#writeBatch;
-    if (open !== null && open.accepts) return open;
-    // A batch that is being encoded further up the stack is sent when that is done.
-    const busy = open !== null && open.busy ? open : null;
-    if (busy === null) open?.flush();
-    return (this.#writeBatch = new WriteBatch(this, busy));
-  }
-
   leave(batch: object): void {
     if (this.#readBatch === batch) this.#readBatch = null;
-    if (this.#writeBatch === batch) this.#writeBatch = null;
+    if (this.openWrites === batch) this.openWrites = null;
   }
 
   flushReads(): void {
@@ -204,7 +195,7 @@ export class Session implements TurnMember, BatchOwner {
   /** Sends the batches so far, so that a call outside of batches comes after them. */
   flush(): void {
     this.#readBatch?.flush();
-    this.#writeBatch?.flush();
+    this.openWrites?.flush();
   }
 
   /**

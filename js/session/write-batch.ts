@@ -59,6 +59,8 @@ function keepSpare(writer: Writer | null): void {
 /** The handle that the writes are called on. */
 interface Owner extends BatchOwner {
   readonly order: ProgramOrder;
+  /** The batch that a write may join. */
+  openWrites: WriteBatch | null;
 }
 
 export class WriteBatch implements Receiver {
@@ -80,6 +82,16 @@ export class WriteBatch implements Receiver {
   readonly #owner: Owner;
   /** An earlier batch that must be submitted first: it was busy when this one was started. */
   readonly #after: WriteBatch | null;
+
+  /** The batch that a write joins; it is sent at the end of the microtask. */
+  static join(owner: Owner): WriteBatch {
+    const open = owner.openWrites;
+    if (open !== null && open.accepts) return open;
+    // A batch that is being encoded further up the stack is sent when that is done.
+    const busy = open !== null && open.busy ? open : null;
+    if (busy === null) open?.flush();
+    return (owner.openWrites = new WriteBatch(owner, busy));
+  }
 
   constructor(owner: Owner, after: WriteBatch | null) {
     this.#owner = owner;

@@ -14,6 +14,7 @@ import { putPatches } from "../records/patches.js";
 import { putSetExpiry, putTtl } from "../records/records.js";
 import { MUTATIONS } from "./segment.js";
 import type { Session } from "../session/session.js";
+import { WriteBatch } from "../session/write-batch.js";
 import type { KvCommitRefusal, KvCommitResult, KvKey } from "../model/types.js";
 import { late } from "./writes.js";
 
@@ -68,7 +69,7 @@ async function setExpiry(
   expireAt: number | undefined,
 ): Promise<KvCommitResult | KvCommitRefusal> {
   session.requireOpen();
-  const batch = session.joinWrite();
+  const batch = WriteBatch.join(session);
   const start = batch.begin();
   try {
     putSetExpiry(batch.writer, key, expireAt, true, session.limits);

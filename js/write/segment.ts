@@ -13,7 +13,7 @@ import { timeOffsetOf } from "../records/records.js";
 import type { Session } from "../session/session.js";
 import { Touched } from "../records/touched.js";
 import { visitKeys } from "../records/written-keys.js";
-import type { WriteBatch } from "../session/write-batch.js";
+import { WriteBatch } from "../session/write-batch.js";
 
 /** The order of records in a write. */
 export const CHECKS = 0;
@@ -127,7 +127,7 @@ export function isOpen(segments: readonly Segment[]): boolean {
 /** Adds a write made of these segments to the batch of the microtask. */
 export function joinSegments(session: Session, segments: readonly Segment[]): WriteBatch {
   session.requireOpen();
-  const batch = session.joinWrite();
+  const batch = WriteBatch.join(session);
   const { writer } = batch;
   batch.begin();
   try {

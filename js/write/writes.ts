@@ -24,7 +24,7 @@ import type {
   KvExpireOptions,
   KvKey,
 } from "../model/types.js";
-import type { WriteBatch } from "../session/write-batch.js";
+import { WriteBatch } from "../session/write-batch.js";
 
 export async function set(
   session: Session,
@@ -37,7 +37,7 @@ export async function set(
   }
   const expiry = checkSetExpiry(options);
   session.requireOpen();
-  const batch = session.joinWrite();
+  const batch = WriteBatch.join(session);
   const { writer } = batch;
   const start = batch.begin();
   try {
@@ -70,7 +70,7 @@ function abortableSet(
 
 export async function remove(session: Session, key: KvKey): Promise<void> {
   session.requireOpen();
-  const batch = session.joinWrite();
+  const batch = WriteBatch.join(session);
   const { writer } = batch;
   const start = batch.begin();
   try {
@@ -106,7 +106,7 @@ export async function enqueueChecked(
   checked: QueueOptions,
 ): Promise<KvEnqueueResult> {
   session.requireOpen();
-  const batch = session.joinWrite();
+  const batch = WriteBatch.join(session);
   const { writer } = batch;
   const start = batch.begin();
   try {

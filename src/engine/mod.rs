@@ -82,7 +82,6 @@ pub trait Maintenance: Send + Sync {
     /// Copies a snapshot of the database into a new file and verifies the copy: opens it, checks
     /// its integrity and compares the contents. `step` receives the number of pages copied and of
     /// all pages; `false` cancels the backup. A failure leaves no file behind.
-    /// work by answering `false`. A failure leaves no file behind.
     ///
     /// # Errors
     /// `Invalid` if the target exists; `Unsupported` for a database without a file; `Unavailable`

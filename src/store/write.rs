@@ -24,15 +24,13 @@ use parking_lot::MutexGuard;
 
 use super::MakeReader;
 use super::feed::Feeds;
-use super::group::Group;
 use super::health::{Health, Part, Tries};
 use super::lock_request::LockRequest;
 use super::queue::{Consumers, Dispatch};
 use super::read::{ReadJob, answer};
-use super::reply::{Reply, tell};
 use super::timers::{Done, Timers};
 use super::watch::Watches;
-use super::write_queue::{Waiting, WriteQueue, WriterTask};
+use super::write_queue::{Group, Waiting, WriteQueue, WriterTask};
 use crate::engine::{Reader, Report, Work, Writer};
 use crate::metrics::{Metrics, Operation};
 use crate::model::{
@@ -40,7 +38,7 @@ use crate::model::{
     Settlement,
 };
 use sweep::Pace;
-use under_way::{Batch, UnderWay};
+use under_way::{Batch, Reply, UnderWay, tell};
 
 pub(super) fn start<W: Writer + 'static>(
     write_queue: Arc<WriteQueue>,

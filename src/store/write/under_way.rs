@@ -1,4 +1,4 @@
-//! The batches under way: begun by the engine, in order, and completed in the same order.
+//! The batches under way: begun by the engine, in order, and completed and answered in the same order.
 //!
 //! A caller gets its outcome, and watches and feeds are told, only after the outcomes of all batches
 //! before it. An engine that is done when a batch begins does not use the queue.
@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use super::{Drained, WriterThread};
 use crate::engine::{Progress, Report, Ticket, Work, Writer};
-use crate::model::{Error, Kind, Result, Settlement};
+use crate::metrics::{Metrics, Notes, Operation};
+use crate::model::{Decision, Error, Kind, Result, Settlement};
 use crate::store::health::Tries;
 use crate::store::lock_request::LockRequest;
-use crate::store::reply::{Reply, fail};
 use crate::store::timers::Done;
 
 /// What the outcome of a batch is for.
@@ -171,4 +171,42 @@ fn out_of_order() -> Error {
     let message = "the outcomes of two commits are in the wrong order, so it is unknown whether this \
                    commit has happened; read to find out, and please report this";
     Error::new(Kind::OutcomeUnknown, message)
+}
+
+/// A submission's reply and its decisions; `Err` in the place of a write that never reached the
+/// engine.
+pub(super) struct Reply {
+    pub(super) places: Vec<Result<Operation>>,
+    pub(super) tell: Box<dyn FnOnce(Vec<Decision>) + Send>,
+    /// Time of submission.
+    pub(super) since: Instant,
+}
+
+/// Answers every submission with the engine's decisions and the errors from before.
+pub(super) fn tell(replies: Vec<Reply>, decisions: Vec<Decision>, metrics: &Metrics) {
+    let mut decisions = decisions.into_iter();
+    let missing = || Decision::Rejected(Error::internal("a write was not decided"));
+    answer(replies, metrics, || decisions.next().unwrap_or_else(missing));
+}
+
+/// Answers every submission with the failure of the whole transaction.
+pub(super) fn fail(replies: Vec<Reply>, error: &Error, metrics: &Metrics) {
+    answer(replies, metrics, || Decision::Rejected(error.clone()));
+}
+
+fn answer(replies: Vec<Reply>, metrics: &Metrics, mut next: impl FnMut() -> Decision) {
+    for Reply { places, tell, since } in replies {
+        let mut notes = Notes::new(since);
+        let decisions = places.into_iter().map(|place| {
+            let (operation, decision) = match place {
+                Ok(operation) => (operation, next()),
+                Err(error) => (Operation::Atomic, Decision::Rejected(error)),
+            };
+            notes.write(operation, &decision);
+            decision
+        });
+        let decisions = decisions.collect();
+        metrics.noted(&notes);
+        tell(decisions);
+    }
 }
