@@ -9,7 +9,10 @@ import { startProxy } from "./proxy.mjs";
 
 const ROUNDS = 5;
 
-/** Less than an idle transaction may hold its lock. */
+/**
+ * Less than an idle transaction may hold its lock. On a machine that stands still for longer, the
+ * server may end the transaction first.
+ */
 const LATE_MS = 100;
 
 const isCommit = ({ query }) => query === "COMMIT";
@@ -37,6 +40,7 @@ for (const { name, at, verdict, releaseMs, happens } of faults) {
     const url = server.url();
     const near = await openKv(url);
     const far = await openKv(url.replace(`:${server.port}`, `:${proxy.port}`));
+    let happened = 0;
     for (let round = 0; round < ROUNDS; round++) {
       await far.set(["warm", round], round);
       let isHit = false;
@@ -51,12 +55,17 @@ for (const { name, at, verdict, releaseMs, happens } of faults) {
       proxy.release();
       assert.ok(isHit);
       const { versionstamp } = await near.get(["op", round]);
-      if (happens) assert.deepEqual(answer, { ok: true, versionstamp });
-      else assert.equal(answer.code, "UNAVAILABLE", `${answer}`);
-      assert.equal(versionstamp !== null, happens);
+      if (releaseMs === undefined) assert.equal(versionstamp !== null, happens);
+      if (versionstamp !== null) {
+        happened++;
+        assert.deepEqual(answer, { ok: true, versionstamp });
+      } else {
+        assert.equal(answer.code, "UNAVAILABLE", `${answer}`);
+      }
     }
+    assert.equal(happened > 0, happens);
     const { value } = await near.get(["total"]);
-    assert.equal(value?.value ?? 0n, happens ? BigInt(ROUNDS) : 0n);
+    assert.equal(value?.value ?? 0n, BigInt(happened));
     await far.close();
     await near.close();
   });
