@@ -3,7 +3,7 @@
 // A connection is cut by `watch(message)`, which sees every message before it goes on: `{ from:
 // "client", query }` for a statement that is executed, and `{ from: "server", type, tag, status }`. It
 // answers "drop" to cut the connection without the message, and "late" to cut only the client, and to
-// keep the message and all that follow until `release()`. With `delayMs`, each message takes that long
+// keep the message and all that follow until `release()`; "hold" keeps them and cuts nothing. With `delayMs`, each message takes that long
 // in either direction, as if the server were far.
 
 import { once } from "node:events";
@@ -100,6 +100,7 @@ class Pair {
       this.#isHolding = true;
       this.#near.removeAllListeners("close").destroy();
     }
+    if (verdict === "hold") this.#isHolding = true;
     if (this.#isHolding) this.#held.push([to, bytes]);
     else if (this.#proxy.delayMs === 0) to.write(bytes);
     // Timers of one duration run in the order in which they were set.

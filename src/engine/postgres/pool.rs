@@ -115,6 +115,11 @@ pub(super) struct Lent {
 }
 
 impl Lent {
+    /// How long a transaction on it may wait for this process, in ms.
+    pub(super) fn idle_ms(&self) -> u64 {
+        self.place.0.server.idle_ms()
+    }
+
     /// Returns the connection for others. It must have no open transaction.
     pub(super) fn give_back(self) {
         let Self { session, place } = self;

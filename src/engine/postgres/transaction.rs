@@ -17,8 +17,9 @@ use super::session::{Call, Value};
 use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
 use crate::engine::feed::Extent;
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind, POSTGRES_LOG_KEPT_MS,
-    POSTGRES_LOG_TRIM_ROWS, Renewal, Result, Settlement,
+    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind,
+    POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LOG_KEPT_MS, POSTGRES_LOG_TRIM_ROWS,
+    POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement,
 };
 
 const BEGIN: &str = "BEGIN";
@@ -27,6 +28,8 @@ const ROLLBACK: &str = "ROLLBACK";
 const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
 /// A wait that differs by less from the usual one is the usual one, which every session has set.
 const USUAL_WAIT: Duration = Duration::from_millis(100);
+
+const IDLE_WAIT: &str = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
 
 const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
 const LOG: &str = "\
@@ -41,6 +44,8 @@ const LOGGED: &str = "SELECT 1 FROM openkv.log WHERE db = $1 AND version = $2 AN
 pub(super) struct Purpose<'w> {
     pub(super) db: i64,
     pub(super) durable: bool,
+    /// Bytes of the writes, which the second trip sends.
+    pub(super) bytes: usize,
     /// The time to use instead of the server's.
     pub(super) now_ms: Option<i64>,
     /// When the wait for other processes ends.
@@ -55,15 +60,25 @@ impl<'w> Purpose<'w> {
     /// Of a batch.
     pub(super) fn of(db: i64, work: &'w Work, now_ms: Option<i64>, deadline: Instant) -> Self {
         let needs = WriteNeeds::of(&work.writes);
+        let bytes = work.writes.iter().map(AtomicWrite::size_bytes).sum();
         let Work { settlements, renewals, claims, durable, .. } = work;
-        Self { db, durable: *durable, now_ms, deadline, needs, settlements, renewals, claims }
+        let durable = *durable;
+        Self { db, durable, bytes, now_ms, deadline, needs, settlements, renewals, claims }
     }
 
     /// Of a change that looks at what it needs by itself.
     pub(super) fn plain(db: i64, now_ms: Option<i64>, deadline: Instant) -> Self {
         let needs = WriteNeeds::default();
         let (settlements, renewals, claims) = (&[], &[], &[]);
-        Self { db, durable: true, now_ms, deadline, needs, settlements, renewals, claims }
+        let durable = true;
+        Self { db, durable, bytes: 0, now_ms, deadline, needs, settlements, renewals, claims }
+    }
+
+    /// For a batch that takes long to send: how long the server waits for it, in ms.
+    fn long_wait_ms(&self, usual_ms: u64) -> Option<String> {
+        let bytes = Some(self.bytes).filter(|bytes| *bytes >= POSTGRES_LONG_BATCH_BYTES_MIN)?;
+        let sending_ms = bytes as u64 * 1000 / POSTGRES_LINK_BYTES_PER_S_MIN;
+        Some((usual_ms + sending_ms).to_string())
     }
 }
 
@@ -100,7 +115,9 @@ impl OpenTransaction {
     /// The error, and whether the connection is lost. Nothing was done in either case, so the caller
     /// may begin again on another connection.
     pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
-        let Purpose { db, durable, now_ms, deadline, needs, settlements, renewals, claims } = of;
+        let long_wait_ms = of.long_wait_ms(lent.idle_ms());
+        let Purpose { db, durable, now_ms, deadline, needs, settlements, renewals, claims, .. } =
+            of;
         let fetch = FetchArguments::of(needs);
         let held = HeldArguments::of(settlements, renewals, claims);
         let wait = deadline.saturating_duration_since(Instant::now());
@@ -109,6 +126,9 @@ impl OpenTransaction {
         let mut calls: Vec<Call<'_>> = vec![(BEGIN, vec![])];
         if !usual {
             calls.push((LOCK_WAIT, vec![&wait_ms]));
+        }
+        if let Some(wait_ms) = &long_wait_ms {
+            calls.push((IDLE_WAIT, vec![wait_ms]));
         }
         if !durable {
             calls.push((NOT_DURABLE, vec![]));

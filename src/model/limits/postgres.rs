@@ -25,6 +25,13 @@ pub const POSTGRES_POLL_IDLE_AFTER_MS: u64 = 1000;
 /// Then the server ends it, so that the processes behind it go on.
 pub const POSTGRES_IDLE_MS_MAX: u64 = 800;
 
+/// The slowest link on which a process can send a batch of any size to PostgreSQL, in bytes each second:
+/// a transaction waits for a large batch longer than [`POSTGRES_IDLE_MS_MAX`], by the time this takes.
+pub const POSTGRES_LINK_BYTES_PER_S_MIN: u64 = 1024 * 1024;
+
+/// The PostgreSQL engine asks for a longer wait from so many bytes of writes on.
+pub const POSTGRES_LONG_BATCH_BYTES_MIN: usize = 256 * 1024;
+
 /// How long the PostgreSQL engine keeps the ids of batches, in ms: far longer than a process needs to
 /// find out whether its batch has happened.
 pub const POSTGRES_LOG_KEPT_MS: i64 = 600_000;
