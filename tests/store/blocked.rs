@@ -29,13 +29,22 @@ fn claim(writer: &mut SqliteWriter, lock: i64, now_ms: i64) -> Vec<Delivery> {
     apply(writer, Work { claims, ..Work::default() }, now_ms).deliveries.remove(0)
 }
 
+/// How long another process keeps the file after a claim has begun: far longer than a wait has to be to
+/// count, so that a late start of the claim does not matter.
+const KEPT: Duration = Duration::from_millis(300);
+
 /// Claims while another process locks the file for a moment.
 fn claim_kept_out(path: &Path, writer: &mut SqliteWriter, lock: i64, now_ms: i64) -> usize {
     let other = rusqlite::Connection::open(path).expect("opened raw");
     other.execute_batch("BEGIN IMMEDIATE").expect("began");
+    let (begins, begun) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let claiming = scope.spawn(|| claim(writer, lock, now_ms).len());
-        std::thread::sleep(Duration::from_millis(60));
+        let claiming = scope.spawn(move || {
+            begins.send(()).expect("awaited");
+            claim(writer, lock, now_ms).len()
+        });
+        begun.recv().expect("begun");
+        std::thread::sleep(KEPT);
         other.execute_batch("COMMIT").expect("ended");
         claiming.join().expect("claimed")
     })
