@@ -4,8 +4,8 @@
 //! keeps with the commits. A feed holds only its position, the commit up to which it has reported
 //! everything, so a slow caller costs nothing here. A commit in the range marks the feed. A commit
 //! outside the range advances the position of a feed that is up to date, so that a long wait does
-//! not fall behind the log. After an external commit of unknown keys, a feed with a waiting call reads; a feed
-//! without one only peeks, that is, it checks for changes without reading them.
+//! not fall behind the log. After an external commit of unknown keys, a feed with a waiting call
+//! reads; a feed without one only peeks, that is, it checks for changes without reading them.
 
 mod batch;
 mod opening;
@@ -199,8 +199,8 @@ impl Feeds {
         was_there
     }
 
-    /// Announces consecutive commits and the keys that they changed. Returns the reads that the writer thread may run
-    /// itself: those of waiting feeds that were up to date before it.
+    /// Announces consecutive commits and the keys that they changed. Returns the reads that the
+    /// writer thread may run itself: those of waiting feeds that were up to date before it.
     pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
         let (before, after) = versions;

@@ -9,13 +9,14 @@ use openkv::engine::Engine;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
 use openkv::model::{
-    Ask, AtomicWrite, ConsumeOptions, Decision, Deliver, Delivery, Dispatched, Entry, Env, Id,
-    LOCK_MS, Outcome, Range, Result,
+    Ask, AtomicWrite, Check, ConsumeOptions, Decision, Deliver, Delivery, Dispatched, Entry, Env,
+    Id, LOCK_MS, Outcome, Range, Result,
 };
 use openkv::store::{RemoteConsumer, Store};
 
-use crate::kit::PATIENCE;
-use crate::writes::{key, write};
+use crate::faulty::Plan;
+use crate::kit::{PATIENCE, until};
+use crate::writes::{checked, key, stamp, write};
 
 /// The time at the start of every test.
 pub(crate) const START_MS: i64 = 1_000_000;
@@ -157,10 +158,18 @@ impl Database {
 
     /// Returns once all submitted work is done and announced, and its reads have run.
     pub(crate) fn settle_down(&self) {
-        // A transaction is announced before the next one is answered.
         self.commit(vec![write(Vec::new())]);
-        self.commit(vec![write(Vec::new())]);
+        // A transaction is announced before the next one is answered. This one is refused, so it has
+        // no version to announce.
+        let never = Check { key: key(""), expected: Some(stamp(u64::MAX >> 1)) };
+        self.commit(vec![checked(vec![never], Vec::new())]);
         self.read("");
+    }
+
+    /// Returns once the store hears of commits of other processes, and has nothing left to read.
+    pub(crate) fn hears_others(&self, plan: &Plan) {
+        until(|| plan.external_open.load(Ordering::SeqCst) == 1);
+        self.settle_down();
     }
 
     /// Advances the clock and lets the store read it.
@@ -192,6 +201,18 @@ impl Database {
 
     pub(crate) fn watch(&self, names: &[&str]) -> Id {
         self.store().watch(names.iter().map(|name| key(name)).collect(), false, None)
+    }
+
+    /// Watches of one key each, which do not exist yet, and the calls that wait for them.
+    pub(crate) fn watches_of_absent<const N: usize>(
+        &self,
+        names: [&str; N],
+    ) -> ([Id; N], [Answer<Shown>; N]) {
+        let watches = names.map(|name| self.watch(&[name]));
+        for watch in watches {
+            assert_eq!(self.next(watch).get(), Ok(Some(vec![None])));
+        }
+        (watches, watches.map(|watch| self.next(watch)))
     }
 
     pub(crate) fn next(&self, watch: Id) -> Answer<Shown> {

@@ -87,13 +87,8 @@ fn known(versions: (u64, u64), names: &[&str]) -> ExternalCommits {
 #[test]
 fn a_watch_reads_only_after_external_commits_of_its_keys() {
     let (ours, theirs, plan) = told();
-    let watches = ["a", "b"].map(|name| ours.watch(&[name]));
-    for watch in watches {
-        assert_eq!(ours.next(watch).get(), Ok(Some(vec![None])));
-    }
-    let [a, b] = watches.map(|watch| ours.next(watch));
-    until(|| plan.external_open.load(Ordering::SeqCst) == 1);
-    ours.settle_down();
+    let (watches, [a, b]) = ours.watches_of_absent(["a", "b"]);
+    ours.hears_others(&plan);
     let before = plan.reads.load(Ordering::SeqCst);
     let version = theirs.must(write(vec![set("a", b"1")]));
     plan.tell(&known((version - 1, version), &["a"]));
@@ -140,8 +135,7 @@ fn a_feed_reads_only_after_external_commits_in_its_range() {
     let (ours, theirs, plan) = told();
     let feed = ours.feed(None);
     let batch = ours.batch(feed);
-    until(|| plan.external_open.load(Ordering::SeqCst) == 1);
-    ours.settle_down();
+    ours.hears_others(&plan);
     let before = plan.reads.load(Ordering::SeqCst);
     let version = theirs.must(write(vec![set("other", b"1")]));
     plan.tell(&known((version - 1, version), &["other"]));

@@ -7,7 +7,6 @@ use openkv::engine::postgres::{PostgresEngine, Server};
 
 use crate::database::Database;
 use crate::faulty::{Faulty, Plan};
-use crate::kit::until;
 use crate::postgres_server::fresh_url;
 use crate::writes::{set, write};
 
@@ -21,13 +20,8 @@ fn two_stores() -> (Database, Database, Arc<Plan>) {
 #[test]
 fn a_watch_reads_only_after_commits_of_its_keys() {
     let (ours, theirs, plan) = two_stores();
-    let watches = ["a", "b"].map(|name| ours.watch(&[name]));
-    for watch in watches {
-        assert_eq!(ours.next(watch).get(), Ok(Some(vec![None])));
-    }
-    let [a, b] = watches.map(|watch| ours.next(watch));
-    until(|| plan.external_open.load(Ordering::SeqCst) == 1);
-    ours.settle_down();
+    let (_watches, [a, b]) = ours.watches_of_absent(["a", "b"]);
+    ours.hears_others(&plan);
     let before = plan.reads.load(Ordering::SeqCst);
     for n in 0..50 {
         theirs.must(write(vec![set("other", &[n])]));
