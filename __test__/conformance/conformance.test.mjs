@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 /** A hang guard. */
 const RUN_MS_MAX = 240_000;
 
-test("every case holds in Node.js, in memory and on a file", async () => {
+test("every case holds in Node.js, on each variant", async () => {
   const script = fileURLToPath(new URL("./run.mjs", import.meta.url));
   const child = spawn(process.execPath, [script], { timeout: RUN_MS_MAX });
   let [out, errors] = ["", ""];

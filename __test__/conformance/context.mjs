@@ -3,6 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { sharedPostgres } from "../kit/postgres.mjs";
 import { difference, show } from "./compare.mjs";
 import { runtime } from "./subject.mjs";
 
@@ -25,7 +26,7 @@ export class Context {
   constructor({ subject, variant, folder, oracle }) {
     this.#subject = subject;
     this.#folder = folder;
-    /** "memory", "file" or "server" (a file behind our own server): what `open()` opens. */
+    /** What `open()` opens: "memory", "file", "server" (a file behind our own server), "postgres". */
     this.variant = variant;
     this.oracle = oracle;
     this.runtime = runtime;
@@ -55,6 +56,7 @@ export class Context {
   async #place() {
     if (this.variant === "memory") return ":memory:";
     if (this.variant === "file") return this.path();
+    if (this.variant === "postgres") return (await sharedPostgres()).url();
     const options = { path: this.path(), listen: "127.0.0.1:0", accessToken: ACCESS_TOKEN };
     const server = await this.#subject.serve(options);
     this.#servers.push(server);
@@ -68,12 +70,12 @@ export class Context {
     return kv;
   }
 
-  /** Another handle on the same file. */
+  /** Another handle on the same database. */
   async another(kv) {
     return await this.#openAt(this.#paths.get(kv));
   }
 
-  /** Closes the handle and opens its file again. */
+  /** Closes the handle and opens its database again. */
   async reopen(kv) {
     await kv.close();
     return await this.#openAt(this.#paths.get(kv));

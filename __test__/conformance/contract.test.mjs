@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { shelves } from "./suite.mjs";
+import { DIFFERS, shelves } from "./suite.mjs";
 
 const page = readFileSync(new URL("../../docs/contract.md", import.meta.url), "utf8");
 const all = shelves.flatMap(({ shelf, cases }) =>
@@ -14,17 +14,20 @@ test("the page names exactly the cases that Deno fails", () => {
   const rows = page.split("\n").filter((line) => line.startsWith("| "));
   const lastCells = rows.map((line) => line.split(" | ").at(-1));
   const named = lastCells.flatMap(
-    (cell) => /^`(?!server: )([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? [],
+    (cell) => /^`(?!(?:server|postgres): )([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? [],
   );
   const noted = all.filter(({ each }) => each.denoDiffers).map(({ id }) => id);
   assert.deepEqual(named.toSorted(), noted.toSorted());
 });
 
-test("the page names exactly the cases that differ over a server", () => {
-  const named = [...page.matchAll(/^\| (?:.*) \| `server: ([a-z0-9 ]+: .+)` \|$/gm)];
-  const noted = all.filter(({ each }) => each.serverDiffers).map(({ id }) => id);
-  assert.deepEqual(named.map(([, id]) => id).toSorted(), noted.toSorted());
-});
+for (const [variant, differs] of Object.entries(DIFFERS)) {
+  test(`the page names exactly the cases with ${differs}`, () => {
+    const row = new RegExp(`^\\| .* \\| \`${variant}: ([a-z0-9 ]+: .+)\` \\|$`, "gm");
+    const named = [...page.matchAll(row)].map(([, id]) => id);
+    const noted = all.filter(({ each }) => each[differs]).map(({ id }) => id);
+    assert.deepEqual(named.toSorted(), noted.toSorted());
+  });
+}
 
 test("no two cases have one name", () => {
   const ids = all.map(({ id }) => id);
@@ -35,12 +38,13 @@ test("no two cases have one name", () => {
 });
 
 test("what makes a case special has a reason", () => {
-  const fields = ["name", "run", "on", "alone", "denoDiffers", "denoSlow", "serverDiffers"];
+  const differing = ["denoDiffers", ...Object.values(DIFFERS)];
+  const fields = ["name", "run", "on", "alone", "denoSlow", ...differing];
   for (const { id, each } of all) {
     for (const name of Object.keys(each)) assert.ok(fields.includes(name), `${id}: ${name}`);
-    for (const note of [each.denoDiffers, each.denoSlow, each.serverDiffers]) {
+    for (const note of [...differing, "denoSlow"].map((name) => each[name])) {
       assert.ok(note === undefined || note.length > 10, `${id}: a reason is a sentence`);
     }
-    assert.ok([undefined, "file", "memory"].includes(each.on), id);
+    assert.ok([undefined, "file", "memory", "shared"].includes(each.on), id);
   }
 });

@@ -1,12 +1,12 @@
 // Duty: runs the conformance cases, unchanged, under Node, Bun and Deno.
 //
-//   node run.mjs                                  openkv, on :memory:, a file and our server
+//   node run.mjs                                  openkv, on each of VARIANTS
 //   deno run -A --unstable-kv run.mjs --oracle    Deno's own KV, which the cases describe
 //
 //   --oracle         run against Deno.openKv; a case with `denoDiffers` must fail there
 //   --slow           with --oracle: also the cases that Deno needs a minute for (`denoSlow`)
 //   --only words     only cases whose "shelf: name" has these words
-//   --variant v      only memory, only file, or only server
+//   --variant v      only one of VARIANTS
 //   --verbose        name every case, with its time
 //
 // Ends with the line "N passed, N failed, N skipped"; exit code 1 when something failed.
@@ -16,8 +16,10 @@ import process from "node:process";
 import { newFolder } from "../kit/folder.mjs";
 import { Context, Skip } from "./context.mjs";
 import { loadSubject, runtime } from "./subject.mjs";
-import { shelves } from "./suite.mjs";
+import { DIFFERS, runsOn, shelves, VARIANTS } from "./suite.mjs";
 
+/** What Deno opens without a server. */
+const DENO_VARIANTS = ["memory", "file"];
 /** A case that takes longer hangs. */
 const CASE_MS_MAX = 20_000;
 /** Deno takes one sync per write: 500 writes on a busy disk are many seconds. */
@@ -70,13 +72,11 @@ function parse(args) {
 
 function plan() {
   const tasks = [];
-  const all = subject.serve === undefined ? ["memory", "file"] : ["memory", "file", "server"];
-  for (const variant of options.variants ?? all) {
+  for (const variant of options.variants ?? (options.oracle ? DENO_VARIANTS : VARIANTS)) {
     for (const { shelf, cases } of shelves) {
       for (const each of cases) {
         const id = `${shelf}: ${each.name}`;
-        if (each.on && each.on !== variant) continue;
-        if (variant === "server" && each.alone) continue;
+        if (!runsOn(each, variant)) continue;
         if (options.only && !id.includes(options.only)) continue;
         tasks.push({ id, variant, case: each, number: tasks.length });
       }
@@ -90,7 +90,7 @@ async function drain(queue) {
 }
 
 async function runTask(task) {
-  const label = `${task.variant.padEnd(6)} ${task.id}`;
+  const label = `${task.variant.padEnd(8)} ${task.id}`;
   const slow = task.case.denoSlow;
   if (options.oracle && slow && !options.slow) {
     totals.skipped++;
@@ -100,7 +100,7 @@ async function runTask(task) {
   const begun = Date.now();
   const patience = slow ? SLOW_CASE_MS_MAX : ORACLE_CASE_MS_MAX;
   const error = await outcome(task, options.oracle ? patience : CASE_MS_MAX);
-  const noted = task.variant === "server" && task.case.serverDiffers;
+  const differs = DIFFERS[task.variant];
   if (error instanceof Skip) {
     totals.skipped++;
     report("skip", label, error.message);
@@ -113,12 +113,12 @@ async function runTask(task) {
       totals.failed++;
       report("FAIL", label, "denoDiffers is stale: Deno passes this case");
     }
-  } else if (noted) {
+  } else if (task.case[differs]) {
     if (error && !error.hung) {
       totals.passed++;
     } else {
       totals.failed++;
-      report("FAIL", label, error?.message ?? "serverDiffers is stale: the case passes");
+      report("FAIL", label, error?.message ?? `${differs} is stale: the case passes`);
     }
   } else if (error) {
     totals.failed++;

@@ -2,9 +2,11 @@
 //
 //   { name, run(t) }               t: context.mjs
 //   on: "file" | "memory"          makes sense on one variant only
+//   on: "shared"                   needs several handles or openings: all variants but memory
 //   alone: true                    changes the process (working directory, environment)
 //   denoDiffers: "reason"          openkv does otherwise on purpose; listed in docs/contract.md
 //   serverDiffers: "reason"        our client and server do otherwise; listed in docs/contract.md
+//   postgresDiffers: "reason"      PostgreSQL does otherwise; listed in docs/contract.md
 //   denoSlow: "reason"             Deno's KV needs up to a minute: left out of the oracle run
 
 import atomic from "./cases/atomic.mjs";
@@ -34,6 +36,19 @@ import valueRefusals from "./cases/value-refusals.mjs";
 import values from "./cases/values.mjs";
 import versionstamp from "./cases/versionstamp.mjs";
 import watch from "./cases/watch.mjs";
+
+/** What openkv opens. */
+export const VARIANTS = ["memory", "file", "server", "postgres"];
+
+/** The property of a case that notes why it fails on a variant. */
+export const DIFFERS = { server: "serverDiffers", postgres: "postgresDiffers" };
+
+export function runsOn({ on, alone }, variant) {
+  if (on === "shared") return variant !== "memory";
+  // Which variant it is makes no difference to the working directory and the environment.
+  if (alone && variant in DIFFERS) return false;
+  return on === undefined || on === variant;
+}
 
 export const shelves = [
   { shelf: "open", cases: open },

@@ -116,7 +116,7 @@ export default [
   },
   {
     name: "writes in flight at close are completed",
-    on: "file",
+    on: "shared",
     denoDiffers: "Deno rejects them, although some have happened",
     async run(t) {
       let kv = await t.open();
@@ -171,7 +171,7 @@ export default [
   },
   {
     name: "closing one handle leaves the others' watches and listeners",
-    on: "file",
+    on: "shared",
     async run(t) {
       const one = await t.open();
       const two = await t.another(one);

@@ -10,7 +10,7 @@ async function handles(t, count) {
 export default [
   {
     name: "check-and-set from several handles: no error, no lost update",
-    on: "file",
+    on: "shared",
     denoDiffers: "contended commits of several connections reject with 'database is locked'",
     async run(t) {
       const all = await handles(t, 6);
@@ -32,7 +32,7 @@ export default [
   },
   {
     name: "5 rounds of concurrent sums from 20 handles are exact",
-    on: "file",
+    on: "shared",
     async run(t) {
       const all = await handles(t, 20);
       for (let round = 1; round <= 5; round++) {
@@ -43,7 +43,7 @@ export default [
   },
   {
     name: "versionstamps of all handles are one sequence",
-    on: "file",
+    on: "shared",
     async run(t) {
       const [a, b, c] = await handles(t, 3);
       const stamps = [];
@@ -55,7 +55,7 @@ export default [
   },
   {
     name: "one handle's lists run while another writes",
-    on: "file",
+    on: "shared",
     async run(t) {
       const [reader, writer] = await handles(t, 2);
       let writing = true;

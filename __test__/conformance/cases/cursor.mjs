@@ -216,7 +216,7 @@ export default [
   },
   {
     name: "a cursor crosses handles, closing and opening",
-    on: "file",
+    on: "shared",
     async run(t) {
       let kv = await letters(t);
       const [, cursor] = await after(kv.list(a), 2);

@@ -205,7 +205,7 @@ export default [
   },
   {
     name: "what expired while the file was closed is gone when it opens",
-    on: "file",
+    on: "shared",
     async run(t) {
       let kv = await t.open();
       await kv.set(["a"], 1, { expireIn: 20 });
@@ -217,7 +217,7 @@ export default [
   },
   {
     name: "time that is left goes on after close and open",
-    on: "file",
+    on: "shared",
     async run(t) {
       let kv = await t.open();
       await kv.set(["a"], 1, { expireIn: 3_600_000 });

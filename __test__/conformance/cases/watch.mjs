@@ -189,7 +189,7 @@ export default [
   },
   {
     name: "a watch sees the writes of another handle",
-    on: "file",
+    on: "shared",
     async run(t) {
       const one = await t.open();
       const two = await t.another(one);
