@@ -30,6 +30,16 @@ pub enum Database {
     Remote(Arc<remote::Client>),
 }
 
+/// Calls the method of this name of the store or of the client.
+macro_rules! either {
+    ($database:ident . $method:ident ( $($argument:expr),* )) => {
+        match $database {
+            Self::Store(store) => store.$method($($argument),*),
+            Self::Remote(client) => client.$method($($argument),*),
+        }
+    };
+}
+
 impl Database {
     /// What the database can do.
     pub fn capabilities(&self) -> Capabilities {
@@ -92,18 +102,12 @@ impl Database {
 
     /// Asks for the next state of a watch; see [`Store::watch_next`].
     pub fn watch_next(&self, id: Id, reply: WatchReply) {
-        match self {
-            Self::Store(store) => store.watch_next(id, reply),
-            Self::Remote(client) => client.watch_next(id, reply),
-        }
+        either!(self.watch_next(id, reply))
     }
 
     /// Ends a watch; a reply that waits gets `None`.
     pub fn watch_cancel(&self, id: Id) {
-        match self {
-            Self::Store(store) => store.watch_cancel(id),
-            Self::Remote(client) => client.watch_cancel(id),
-        }
+        either!(self.watch_cancel(id))
     }
 
     /// Follows the changes of a range; see [`Store::feed`] and [`remote::Client::feed`].
@@ -120,18 +124,12 @@ impl Database {
 
     /// Asks for the next changes of a feed; see [`Store::feed_next`].
     pub fn feed_next(&self, id: Id, reply: FeedReply) {
-        match self {
-            Self::Store(store) => store.feed_next(id, reply),
-            Self::Remote(client) => client.feed_next(id, reply),
-        }
+        either!(self.feed_next(id, reply))
     }
 
     /// Ends a feed; a reply that waits gets `None`.
     pub fn feed_cancel(&self, id: Id) {
-        match self {
-            Self::Store(store) => store.feed_cancel(id),
-            Self::Remote(client) => client.feed_cancel(id),
-        }
+        either!(self.feed_cancel(id))
     }
 
     /// Becomes a consumer of a queue that handles up to `credits` messages at a time. `end` is called
@@ -158,43 +156,28 @@ impl Database {
 
     /// Stops consuming. What is being handled keeps its lock until it is settled.
     pub fn stop_listening(&self, listener: Id) {
-        match self {
-            Self::Store(store) => store.stop_listening(listener),
-            Self::Remote(client) => client.unlisten(listener),
-        }
+        either!(self.stop_listening(listener))
     }
 
     /// Ends a delivery to a listener.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
-        match self {
-            Self::Store(store) => store.settle(listener, number, outcome, reason),
-            Self::Remote(client) => client.settle(listener, number, outcome, reason),
-        }
+        either!(self.settle(listener, number, outcome, reason))
     }
 
     /// A number for [`Database::receive`].
     #[must_use]
     pub fn new_receiver(&self) -> Id {
-        match self {
-            Self::Store(store) => store.new_receiver(),
-            Self::Remote(client) => client.new_receiver(),
-        }
+        either!(self.new_receiver())
     }
 
     /// Asks for one message; see [`Store::receive`].
     pub fn receive(&self, id: Id, options: ConsumeOptions, once: bool, reply: Receive) {
-        match self {
-            Self::Store(store) => store.receive(id, options, once, reply),
-            Self::Remote(client) => client.receive(id, options, once, reply),
-        }
+        either!(self.receive(id, options, once, reply))
     }
 
     /// Waits no longer for a message: a reply that waits gets `None`.
     pub fn receive_cancel(&self, id: Id) {
-        match self {
-            Self::Store(store) => store.receive_cancel(id),
-            Self::Remote(client) => client.receive_cancel(id),
-        }
+        either!(self.receive_cancel(id))
     }
 
     /// Ends the consumers of a handle that closes. Answers whether the listeners have ended: those of

@@ -235,7 +235,7 @@ impl Client {
     }
 
     /// As [`crate::store::Store::stop_listening`].
-    pub fn unlisten(&self, listener: Id) {
+    pub fn stop_listening(&self, listener: Id) {
         self.consumers.stop(listener);
     }
 
