@@ -121,7 +121,7 @@ struct Course {
 }
 
 /// The outcome of one try. Its text names the endpoint.
-enum Try {
+pub(super) enum Try {
     Answered(Vec<u8>),
     /// The server was not reached or is unavailable: nothing was executed.
     Later(String, Duration),
@@ -334,7 +334,7 @@ fn content_type(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The meaning of a status other than 200.
-fn judge(endpoint: &str, status: StatusCode, headers: &HeaderMap, text: &str) -> Try {
+pub(super) fn judge(endpoint: &str, status: StatusCode, headers: &HeaderMap, text: &str) -> Try {
     let why = format!("{endpoint} answered {status}: {text}");
     let after = retry_after(headers);
     match status {
@@ -354,29 +354,6 @@ fn judge(endpoint: &str, status: StatusCode, headers: &HeaderMap, text: &str) ->
             Try::Refused(Error::invalid(format!("{text} ({endpoint} answered {status})")))
         }
         _ => Try::Refused(Error::corrupt(format!("{why}. Is this a KV Connect endpoint?"))),
-    }
-}
-
-/// The meaning of a status other than 200 for a stream: whether to retry.
-pub(super) enum Stopped {
-    Again(String, Duration),
-    Unauthorized(String),
-    Final(Error),
-}
-
-/// As [`judge`], for a request that changes nothing.
-pub(super) fn stopped(
-    endpoint: &str,
-    status: StatusCode,
-    headers: &HeaderMap,
-    text: &str,
-) -> Stopped {
-    match judge(endpoint, status, headers, text) {
-        Try::Later(why, least) => Stopped::Again(why, least),
-        Try::Lost(why) => Stopped::Again(why, Duration::ZERO),
-        Try::Unauthorized(why) => Stopped::Unauthorized(why),
-        Try::Refused(error) => Stopped::Final(error),
-        Try::Answered(_) => Stopped::Again("no answer".into(), Duration::ZERO),
     }
 }
 

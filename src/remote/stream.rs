@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::backoff;
 use super::credentials::{Credentials, Grant};
-use super::executor::{Needs, RequestExecutor, Stopped, stopped};
+use super::executor::{Needs, RequestExecutor, Try, judge};
 use super::transport::refusal;
 use crate::codec::framing::Frames;
 use crate::model::{Error, Kind, Result, STREAM_STEADY_MS_MIN, WATCH_SILENCE_MS_MAX};
@@ -213,10 +213,13 @@ async fn stream<F: Follower>(
         return End::Final(executor.credentials.lacks(needs.what));
     }
     let text = refusal(body, deadline).await;
-    match stopped(endpoint, head.status, &head.headers, &text) {
-        Stopped::Again(why, least) => End::Again(why, least),
-        Stopped::Unauthorized(why) => End::Refused(Error::new(Kind::Denied, why)),
-        Stopped::Final(error) => End::Final(error),
+    match judge(endpoint, head.status, &head.headers, &text) {
+        Try::Later(why, least) => End::Again(why, least),
+        // A request for a stream changes nothing.
+        Try::Lost(why) => End::Again(why, Duration::ZERO),
+        Try::Unauthorized(why) => End::Refused(Error::new(Kind::Denied, why)),
+        Try::Refused(error) => End::Final(error),
+        Try::Answered(_) => End::Again("no answer".into(), Duration::ZERO),
     }
 }
 
