@@ -164,7 +164,7 @@ impl RequestExecutor {
         let answer = tokio::select! {
             biased;
             () = self.cancelled() => Err(Error::closed()),
-            answer = self.in_turn(question, &mut course, decode) => answer,
+            answer = self.tries(question, &mut course, decode) => answer,
         };
         let lost = course.lost || course.way.is_taken();
         match answer {
@@ -176,30 +176,21 @@ impl RequestExecutor {
     }
 
     /// As [`RequestExecutor::execute`], once fewer than the maximum of requests are running.
-    async fn in_turn<T>(
+    async fn tries<T>(
         &self,
         question: &Question,
         course: &mut Course,
         decode: impl Fn(&Grant, &[u8]) -> Result<T, AnswerError>,
     ) -> Result<T> {
         let deadline = Instant::now() + self.timeout;
-        if question.waits {
-            return self.tries(question, deadline, course, decode).await;
-        }
-        let Ok(Ok(_place)) = timeout_at(deadline, self.under_way.acquire()).await else {
+        let _place = if question.waits {
+            None
+        } else if let Ok(Ok(place)) = timeout_at(deadline, self.under_way.acquire()).await {
+            Some(place)
+        } else {
             let why = format!("{REMOTE_REQUESTS_MAX} requests are under way already");
             return Err(Error::new(Kind::Unavailable, why));
         };
-        self.tries(question, deadline, course, decode).await
-    }
-
-    async fn tries<T>(
-        &self,
-        question: &Question,
-        deadline: Instant,
-        course: &mut Course,
-        decode: impl Fn(&Grant, &[u8]) -> Result<T, AnswerError>,
-    ) -> Result<T> {
         let mut renewed = false;
         let mut tries = 0;
         loop {
