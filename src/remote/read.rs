@@ -379,31 +379,28 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_cannot_make_a_list_loop() {
-        let entry = |name| Entry {
-            key: key(name),
+    fn an_answer_cannot_have_too_many_entries_or_make_a_list_loop() {
+        let value = EncodedValue::le64(1);
+        let entry = |name: &u8| Entry {
+            key: key(*name),
             stamp: Versionstamp::new(1),
-            value: EncodedValue::le64(1),
+            value: value.clone(),
         };
-        let forward = span(9, false).range;
-        assert!(fits(&forward, &[entry(b'a'), entry(b'b')]));
-        for bad in [[b'b', b'a'], [b'b', b'b'], [b'y', b'z']] {
-            assert!(!fits(&forward, &bad.map(entry)));
+        let (forward, backward) = (|most| span(most, false).range, span(9, true).range);
+        let of_a = || point(b'a', false, false).range;
+        for (range, names, good) in [
+            (forward(9), &b"ab"[..], true),
+            (forward(9), b"ba", false),
+            (forward(9), b"bb", false),
+            (forward(9), b"yz", false),
+            (forward(2), b"ab", true),
+            (forward(1), b"ab", false),
+            (backward, b"ba", true),
+            (of_a(), b"b", false),
+            (of_a(), b"aa", false),
+        ] {
+            let entries: Vec<_> = names.iter().map(entry).collect();
+            assert_eq!(fits(&range, &entries), good, "{range:?} {names:?}");
         }
-        assert!(fits(&span(9, true).range, &[entry(b'b'), entry(b'a')]));
-        assert!(!fits(&point(b'a', false, false).range, &[entry(b'b')]));
-    }
-
-    #[test]
-    fn an_answer_with_too_many_entries_is_rejected() {
-        let entry = |name| Entry {
-            key: key(name),
-            stamp: Versionstamp::new(1),
-            value: EncodedValue::le64(1),
-        };
-        let two = [entry(b'a'), entry(b'b')];
-        assert!(fits(&span(2, false).range, &two));
-        assert!(!fits(&span(1, false).range, &two));
-        assert!(!fits(&point(b'a', false, false).range, &[entry(b'a'), entry(b'a')]));
     }
 }
