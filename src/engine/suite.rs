@@ -51,9 +51,24 @@ pub(super) fn sum(name: &str, n: u64) -> Mutation {
     Mutation::Arith { op: Arith::Sum, key: key(name), operand: EncodedValue::le64(n) }
 }
 
-pub(super) fn write(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite {
-    let parts = WriteParts { checks, mutations, ..WriteParts::default() };
+fn delete(name: &str) -> Mutation {
+    Mutation::Delete { key: key(name) }
+}
+
+fn absent(name: &str) -> Check {
+    Check { key: key(name), expected: None }
+}
+
+fn at_version(name: &str, version: u64) -> Check {
+    Check { key: key(name), expected: Some(Versionstamp::new(version)) }
+}
+
+fn atomic(parts: WriteParts) -> AtomicWrite {
     AtomicWrite::new(parts, &Limits::default()).unwrap()
+}
+
+pub(super) fn write(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite {
+    atomic(WriteParts { checks, mutations, ..WriteParts::default() })
 }
 
 fn enqueue(value: u8, due_ms: i64, backoff_ms: &[u32], undelivered: &[&str]) -> AtomicWrite {
@@ -64,16 +79,25 @@ fn enqueue(value: u8, due_ms: i64, backoff_ms: &[u32], undelivered: &[&str]) -> 
         value: vec![value],
         ..Message::default()
     };
-    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
-    AtomicWrite::new(parts, &Limits::default()).unwrap()
+    atomic(WriteParts { messages: vec![message], ..WriteParts::default() })
+}
+
+/// The deadline of calls that do not wait.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(5)
 }
 
 fn apply_at(writer: &mut impl Writer, work: Work, now_ms: i64) -> Report {
-    writer.apply(work, now_ms, Instant::now() + Duration::from_secs(5)).unwrap()
+    writer.apply(work, now_ms, soon()).unwrap()
 }
 
 fn commit(writer: &mut impl Writer, writes: Vec<AtomicWrite>) -> Vec<Decision> {
     apply_at(writer, Work { writes, durable: true, ..Work::default() }, NOW).decisions
+}
+
+/// One commit of these mutations.
+fn mutate(writer: &mut impl Writer, mutations: Vec<Mutation>) -> Vec<Decision> {
+    commit(writer, vec![write(vec![], mutations)])
 }
 
 fn committed(version: u64) -> Decision {

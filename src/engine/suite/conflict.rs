@@ -1,20 +1,14 @@
 //! The rules of checks on ranges.
 
-use super::{commit, key, set, set_until, write};
-use crate::engine::{Engine, Writer};
-use crate::model::{AtomicWrite, Decision, Limits, Mutation, RangeCheck, Versionstamp, WriteParts};
+use super::*;
+use crate::model::RangeCheck;
 
 /// A write that sets "done" if the entries from "b" to "e" are exactly these.
 fn if_seen(seen: &[(&str, u64)]) -> AtomicWrite {
     let seen =
         seen.iter().map(|(name, version)| (key(name), Versionstamp::new(*version))).collect();
     let ranges = vec![RangeCheck { start: key("b"), end: key("e"), seen }];
-    let parts = WriteParts { ranges, mutations: vec![set("z", b"")], ..WriteParts::default() };
-    AtomicWrite::new(parts, &Limits::default()).unwrap()
-}
-
-fn delete(name: &str) -> Mutation {
-    Mutation::Delete { key: key(name) }
+    atomic(WriteParts { ranges, mutations: vec![set("z", b"")], ..WriteParts::default() })
 }
 
 fn held(writer: &mut impl Writer, seen: &[(&str, u64)]) -> bool {
@@ -29,7 +23,7 @@ pub(super) fn a_changed_range_fails_the_write(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     assert!(held(&mut writer, &[]));
     let first = vec![set("a", b""), set("b", b""), set("d", b""), set("e", b"")];
-    commit(&mut writer, vec![write(vec![], first)]); // 2
+    mutate(&mut writer, first); // 2
     assert!(held(&mut writer, &[("b", 2), ("d", 2)])); // 3
     for wrong in [
         &[][..],
@@ -44,13 +38,13 @@ pub(super) fn a_changed_range_fails_the_write(engine: &impl Engine) {
         assert!(!held(&mut writer, wrong), "{wrong:?}");
     }
     let ended = set_until("c", b"", Some(1));
-    commit(&mut writer, vec![write(vec![], vec![ended, delete("b"), set("d", b"")])]); // 4
+    mutate(&mut writer, vec![ended, delete("b"), set("d", b"")]); // 4
     assert!(held(&mut writer, &[("d", 4)]));
 }
 
 pub(super) fn a_range_check_includes_earlier_writes_of_the_batch(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
-    commit(&mut writer, vec![write(vec![], vec![set("b", b""), set("d", b"")])]); // 1
+    mutate(&mut writer, vec![set("b", b""), set("d", b"")]); // 1
     let changes = vec![delete("b"), set("bb", b""), set("d", b""), set("dd", b"")];
     let decisions = commit(
         &mut writer,
@@ -66,6 +60,5 @@ pub(super) fn a_range_check_includes_earlier_writes_of_the_batch(engine: &impl E
     assert_eq!(decisions[3], Decision::CheckFailed(vec![0]));
     let empty = RangeCheck { start: key("e"), end: key("b"), seen: vec![] };
     let parts = WriteParts { ranges: vec![empty], ..WriteParts::default() };
-    let write = AtomicWrite::new(parts, &Limits::default()).unwrap();
-    assert!(matches!(commit(&mut writer, vec![write])[0], Decision::Committed(_)));
+    assert!(matches!(commit(&mut writer, vec![atomic(parts)])[0], Decision::Committed(_)));
 }

@@ -1,31 +1,19 @@
 //! The rules of expiring entries.
 
-use super::{NOW, apply_at, commit, committed, get, get_at, key, read, set, set_until, sum, write};
-use crate::engine::{Engine, Reader, Work, Writer};
-use crate::model::{AtomicWrite, Check, Decision, Mutation, Versionstamp};
+use super::*;
 
 pub(super) fn expired_entries_are_absent_at_once_and_swept_in_steps(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let ending = |at: i64| set_until(&format!("k{at}"), b"v", Some(NOW + at));
-    let report = apply_at(
-        &mut writer,
-        Work {
-            writes: vec![write(vec![], (1..=5).map(ending).collect())],
-            durable: true,
-            ..Work::default()
-        },
-        NOW,
-    );
+    let writes = vec![write(vec![], (1..=5).map(ending).collect())];
+    let report = apply_at(&mut writer, Work { writes, durable: true, ..Work::default() }, NOW);
     assert_eq!(report.expiry_ms, Some(NOW + 1));
     assert_eq!(writer.next_deadlines().unwrap().expiry_ms, Some(NOW + 1));
     assert!(get_at(&mut reader, "k3", NOW + 2).is_some());
     assert_eq!(get_at(&mut reader, "k3", NOW + 3), None);
 
     // Absent to checks and sums as well.
-    let writes = vec![
-        write(vec![Check { key: key("k1"), expected: None }], vec![]),
-        write(vec![], vec![sum("k2", 7)]),
-    ];
+    let writes = vec![write(vec![absent("k1")], vec![]), write(vec![], vec![sum("k2", 7)])];
     let work = Work { writes, durable: true, ..Work::default() };
     let decisions = apply_at(&mut writer, work, NOW + 3).decisions;
     assert_eq!(decisions, [committed(2), committed(3)]);
@@ -38,7 +26,7 @@ pub(super) fn expired_entries_are_absent_at_once_and_swept_in_steps(engine: &imp
     assert_eq!(writer.next_deadlines().unwrap().expiry_ms, Some(NOW + 5));
     assert!(get_at(&mut reader, "k2", NOW + 4).is_some(), "the sum has no end");
     // Each sweep that deleted an entry is a commit of its own.
-    assert_eq!(commit(&mut writer, vec![write(vec![], vec![])]), [committed(6)]);
+    assert_eq!(mutate(&mut writer, vec![]), [committed(6)]);
 }
 
 /// The expiry of an entry; the outer `None` means that there is no entry.
@@ -53,7 +41,7 @@ fn set_expiry(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWr
 pub(super) fn setting_an_expiry_keeps_value_and_versionstamp(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let large = vec![7; 5000];
-    commit(&mut writer, vec![write(vec![], vec![set("a", &large), set("b", b"1")])]);
+    mutate(&mut writer, vec![set("a", &large), set("b", b"1")]);
     assert_eq!((expiry(&mut reader, "a"), expiry(&mut reader, "c")), (Some(None), None));
     let decisions = commit(
         &mut writer,
@@ -75,9 +63,9 @@ pub(super) fn setting_an_expiry_keeps_value_and_versionstamp(engine: &impl Engin
 
 pub(super) fn a_new_expiry_takes_effect_inside_a_batch(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    commit(&mut writer, vec![write(vec![], vec![set("a", b"1"), set("b", b"1")])]);
-    let one = vec![Check { key: key("a"), expected: Some(Versionstamp::new(1)) }];
-    let absent = vec![Check { key: key("b"), expected: None }];
+    mutate(&mut writer, vec![set("a", b"1"), set("b", b"1")]);
+    let one = vec![at_version("a", 1)];
+    let absent = vec![absent("b")];
     let decisions = commit(
         &mut writer,
         vec![
@@ -103,7 +91,7 @@ pub(super) fn a_new_expiry_takes_effect_inside_a_batch(engine: &impl Engine) {
 pub(super) fn entries_stored_as_expired_are_absent_in_the_batch(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let text = |end: i64| set_until("a", b"text", Some(end));
-    let absent = || vec![Check { key: key("a"), expected: None }];
+    let absent = || vec![absent("a")];
     let decisions = commit(
         &mut writer,
         vec![

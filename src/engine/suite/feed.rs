@@ -1,10 +1,8 @@
 //! The rules of the log of changes.
 
-use std::time::{Duration, Instant};
-
-use super::{NOW, apply_at, claim, commit, enqueue, key, read, set, set_until, settle, sum, write};
-use crate::engine::{Engine, FeedState, Reader, Work, Writer};
-use crate::model::{AtomicWrite, FEED_VALUE_BYTES_MAX, Limits, Mutation, Outcome, WriteParts};
+use super::*;
+use crate::engine::FeedState;
+use crate::model::FEED_VALUE_BYTES_MAX;
 
 /// Commit, key, length of the value; `None` for a removal.
 type Shown = (u64, Vec<u8>, Option<usize>);
@@ -29,23 +27,19 @@ fn shown(version: u64, name: &str, value: Option<usize>) -> Shown {
     (version, key(name).into_bytes(), value)
 }
 
-fn delete(name: &str) -> Mutation {
-    Mutation::Delete { key: key(name) }
-}
-
 fn turn_on(writer: &mut impl Writer) -> u64 {
-    writer.log_changes(Instant::now() + Duration::from_secs(5)).unwrap()
+    writer.log_changes(soon()).unwrap()
 }
 
 pub(super) fn changes_are_logged_only_after_the_log_is_enabled(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    commit(&mut writer, vec![write(vec![], vec![set("a", b"1"), set("b", b"1")])]);
-    commit(&mut writer, vec![write(vec![], vec![delete("a")])]);
-    commit(&mut writer, vec![write(vec![], vec![set("b", b"2")])]);
+    mutate(&mut writer, vec![set("a", b"1"), set("b", b"1")]);
+    mutate(&mut writer, vec![delete("a")]);
+    mutate(&mut writer, vec![set("b", b"2")]);
     let off = FeedState { on: false, version: 3, complete: 3, removed: 2 };
     assert_eq!((state(&mut reader), changes(&mut reader, 0)), (off, vec![]));
     assert_eq!(turn_on(&mut writer), 3);
-    commit(&mut writer, vec![write(vec![], vec![set("c", b"33")])]);
+    mutate(&mut writer, vec![set("c", b"33")]);
     assert_eq!(turn_on(&mut writer), 4);
     let on = FeedState { on: true, version: 4, complete: 3, removed: 2 };
     assert_eq!(state(&mut reader), on);
@@ -82,7 +76,7 @@ pub(super) fn exactly_the_commits_of_a_batch_are_logged(engine: &impl Engine) {
 pub(super) fn expiries_and_dead_messages_are_logged(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     turn_on(&mut writer);
-    commit(&mut writer, vec![write(vec![], vec![set_until("a", b"1", Some(NOW + 1))])]);
+    mutate(&mut writer, vec![set_until("a", b"1", Some(NOW + 1))]);
     commit(&mut writer, vec![enqueue(9, NOW, &[], &["dead"])]);
     apply_at(&mut writer, Work { sweep_max: 10, ..Work::default() }, NOW + 1);
     let (id, _) = claim(&mut writer, 5, NOW + 1).remove(0);
@@ -103,7 +97,7 @@ pub(super) fn values_too_large_for_the_log_are_read_from_their_entries(engine: &
     commit(&mut writer, vec![wide(vec![set("a", &large), set("b", &large)])]);
     let both = [shown(1, "a", Some(large.len())), shown(1, "b", Some(large.len()))];
     assert_eq!(changes(&mut reader, 0), both);
-    commit(&mut writer, vec![write(vec![], vec![set("a", &[])])]);
+    mutate(&mut writer, vec![set("a", &[])]);
     let last = changes(&mut reader, 0).pop();
     assert_eq!(last, Some(shown(2, "a", Some(0))));
     assert!(changes(&mut reader, 0).contains(&both[1]));

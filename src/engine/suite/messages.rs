@@ -1,8 +1,7 @@
 //! The rules of messages in all queues, Deno's included.
 
-use super::{NOW, apply_at, claim, commit, enqueue, get, key, settle};
-use crate::engine::{Engine, Work, Writer};
-use crate::model::{LOCK_MS, Outcome, Renewal};
+use super::*;
+use crate::model::Renewal;
 
 pub(super) fn messages_are_delivered_in_order_and_hidden_while_locked(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();

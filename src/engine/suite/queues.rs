@@ -1,21 +1,14 @@
 //! The rules of named queues.
 
-use std::time::{Duration, Instant};
-
-use super::{NOW, apply_at, claim_of, commit, get, key, read};
-use crate::engine::{Engine, Report, Work, Writer};
-use crate::model::{
-    AtomicWrite, Claim, DeadLetter, DeadLetterChange, Delivery, Limits, Message, Outcome, Reason,
-    Renewal, Settlement, WriteParts,
-};
+use super::*;
+use crate::model::{DeadLetter, DeadLetterChange, Reason, Renewal};
 
 fn message(value: u8) -> Message {
     Message { queue: "mail".into(), due_ms: NOW, value: vec![value], ..Message::default() }
 }
 
 fn enqueue(writer: &mut impl Writer, messages: Vec<Message>) {
-    let parts = WriteParts { messages, ..WriteParts::default() };
-    commit(writer, vec![AtomicWrite::new(parts, &Limits::default()).unwrap()]);
+    commit(writer, vec![atomic(WriteParts { messages, ..WriteParts::default() })]);
 }
 
 fn claim(writer: &mut impl Writer, lock: i64, max: usize, now_ms: i64) -> Vec<Delivery> {
@@ -54,9 +47,8 @@ fn letters(engine: &impl Engine, queue: &str, after: (i64, i64), now_ms: i64) ->
 }
 
 fn change(writer: &mut impl Writer, change: DeadLetterChange, now_ms: i64) -> usize {
-    let deadline = Instant::now() + Duration::from_secs(5);
     let requeues = matches!(change, DeadLetterChange::Requeue(_));
-    let done = writer.change_dead_letters("mail", &change, now_ms, deadline).unwrap();
+    let done = writer.change_dead_letters("mail", &change, now_ms, soon()).unwrap();
     let (before, last) = done.versions;
     assert_eq!(last - before, u64::from(requeues && done.count > 0));
     done.count
@@ -268,9 +260,8 @@ pub(super) fn dead_messages_are_kept_listed_and_purged(engine: &impl Engine) {
     assert_eq!((stats(engine, NOW + 124)[3], writer.next_deadlines().unwrap().purge_ms), (3, None));
     assert!(letters(engine, "other", (0, 0), NOW).is_empty());
 
-    let deadline = Instant::now() + Duration::from_secs(5);
     let of_other = DeadLetterChange::Delete(claimed[0].id);
-    assert_eq!(writer.change_dead_letters("other", &of_other, NOW, deadline).unwrap().count, 0);
+    assert_eq!(writer.change_dead_letters("other", &of_other, NOW, soon()).unwrap().count, 0);
     assert_eq!(change(&mut writer, DeadLetterChange::Delete(claimed[0].id), NOW + 30), 1);
     assert_eq!(change(&mut writer, DeadLetterChange::Delete(claimed[0].id), NOW + 30), 0);
     let purge = |before_ms, max| DeadLetterChange::Purge { before_ms, max };
@@ -331,7 +322,6 @@ pub(super) fn queues_are_listed_while_they_have_a_message_in_any_state(engine: &
         end(&mut writer, Settlement::new(delivery.id, 1, Outcome::Done), NOW);
     }
     assert_eq!(listed(9), "dead due later");
-    let deadline = Instant::now() + Duration::from_secs(5);
-    writer.change_dead_letters("dead", &DeadLetterChange::Delete(dead.id), NOW, deadline).unwrap();
+    writer.change_dead_letters("dead", &DeadLetterChange::Delete(dead.id), NOW, soon()).unwrap();
     assert_eq!(listed(9), "due later");
 }

@@ -1,10 +1,8 @@
 //! The rules of walks and of deletions of many.
 
-use super::{NOW, apply_at, bytes, commit, committed, get, key, set, set_until, write};
-use crate::engine::{Engine, Reader, Work};
+use super::*;
 use crate::model::{
-    Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, Decision, Deleted, Deletion, EncodedValue,
-    Encoding, FilterResults, Key, Kind, Limits, Mutation, Step, Versionstamp, Walk, WriteParts,
+    Among, Beyond, DELETE_STEP_ROWS_MAX, Deleted, Deletion, FilterResults, Kind, Step, Walk,
 };
 
 /// Key, expiry, and length of the value in a walk.
@@ -45,7 +43,7 @@ pub(super) fn walks_have_expiries_and_seek(engine: &impl Engine) {
         set("d", &[4; 5000]),
         set("e", b""),
     ];
-    commit(&mut writer, vec![write(vec![], mutations)]);
+    mutate(&mut writer, mutations);
     let all = ("a", "z");
     let next = |_: &[u8]| Step::Next;
     let full = vec![
@@ -70,12 +68,11 @@ pub(super) fn walks_have_expiries_and_seek(engine: &impl Engine) {
     assert_eq!(names(walk(&mut reader, all, true, true, below_d)), "eba");
 }
 
-fn deletion(deletion: Deletion) -> AtomicWrite {
-    let parts = WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() };
-    AtomicWrite::new(parts, &Limits::default()).unwrap()
+pub(super) fn deletion(deletion: Deletion) -> AtomicWrite {
+    atomic(WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() })
 }
 
-fn within(start: &str, end: &str, count_max: usize) -> Deletion {
+pub(super) fn within(start: &str, end: &str, count_max: usize) -> Deletion {
     let among = Among::Span { start: key(start), end: key(end) };
     let known = FilterResults::new();
     Deletion { among, filter: None, known, now_ms: NOW, count_max, beyond: Beyond::Resume }
@@ -94,11 +91,11 @@ fn deleted(count: usize, version: u64, resume: Option<&str>) -> Decision {
 pub(super) fn a_deletion_sees_its_batch(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let old = vec![set("a", b"1"), set("b", b"2"), set_until("c", b"3", Some(NOW)), set("x", b"9")];
-    commit(&mut writer, vec![write(vec![], old)]);
+    mutate(&mut writer, old);
     let decisions = commit(
         &mut writer,
         vec![
-            write(vec![], vec![set("aa", b"4"), Mutation::Delete { key: key("b") }]),
+            write(vec![], vec![set("aa", b"4"), delete("b")]),
             deletion(within("a", "d", usize::MAX)),
             write(vec![], vec![set("a", b"5")]),
             deletion(within("b", "d", 10)),
@@ -113,7 +110,7 @@ pub(super) fn a_deletion_sees_its_batch(engine: &impl Engine) {
 pub(super) fn a_deletion_selects_by_its_filter(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let values = vec![set("a", b"ab"), set("b", b"b"), set("c", b"ac"), set("d", b"ad")];
-    commit(&mut writer, vec![write(vec![], values)]);
+    mutate(&mut writer, values);
     // { $startsWith: the byte "a" }
     let filter = Some(b"\xa1\x6b$startsWith\x41a".to_vec());
     let mut first = within("a", "z", 2);
@@ -133,14 +130,14 @@ pub(super) fn a_deletion_selects_by_its_filter(engine: &impl Engine) {
 pub(super) fn a_deletion_filters_changed_entries_again(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let values = vec![set("a", b"a"), set("b", b"b"), set("c", b"a"), set("d", b"b")];
-    commit(&mut writer, vec![write(vec![], values)]);
+    mutate(&mut writer, values);
     // The results of { $startsWith: the byte "a" }. Two of them are wrong on purpose, so that the
     // test shows whether they are used.
     let results = [("a", false), ("b", true), ("c", true), ("d", false)];
     let known: FilterResults = results.iter().map(|(name, met)| (key(name), (1, *met))).collect();
     let filter = Some(b"\xa1\x6b$startsWith\x41a".to_vec());
     let changes = vec![set("c", b"b"), set("d", b"a"), set("e", b"a"), set("f", b"b")];
-    commit(&mut writer, vec![write(vec![], changes)]);
+    mutate(&mut writer, changes);
     let of = |among| Deletion {
         among,
         filter: filter.clone(),

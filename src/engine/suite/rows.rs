@@ -5,11 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use uuid::Uuid;
 
-use super::{NOW, apply_at, commit, committed, get, key, read, set, sum, write};
-use crate::engine::{Engine, Reader, Work};
-use crate::model::{
-    AtomicWrite, Check, Decision, Key, Limits, Mutation, Patch, Target, Versionstamp, WriteParts,
-};
+use super::*;
+use crate::model::{Patch, Target};
 
 fn scan(reader: &mut impl Reader, start: &str, end: &str, reverse: bool, max: usize) -> Vec<Key> {
     read(reader, NOW, |snapshot| {
@@ -29,7 +26,7 @@ pub(super) fn committed_entries_are_read(engine: &impl Engine) {
     assert_eq!(commit(&mut writer, writes), [committed(1), committed(2)]);
     assert_eq!(get(&mut reader, "a"), Some((1, b"1".to_vec())));
     assert_eq!(get(&mut reader, "b"), Some((1, b"2".to_vec())));
-    commit(&mut writer, vec![write(vec![], vec![Mutation::Delete { key: key("a") }])]);
+    mutate(&mut writer, vec![delete("a")]);
     assert_eq!(get(&mut reader, "a"), None);
     reader.release();
     assert_eq!(get(&mut reader, "b"), Some((1, b"2".to_vec())));
@@ -39,7 +36,7 @@ pub(super) fn a_kept_snapshot_is_never_stale(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     for round in 1..200_u64 {
         let value = round.to_be_bytes();
-        commit(&mut writer, vec![write(vec![], vec![set("a", &value)])]);
+        mutate(&mut writer, vec![set("a", &value)]);
         assert_eq!(get(&mut reader, "a"), Some((round, value.to_vec())));
         assert_eq!(get(&mut reader, "a"), Some((round, value.to_vec())));
     }
@@ -47,7 +44,7 @@ pub(super) fn a_kept_snapshot_is_never_stale(engine: &impl Engine) {
 
 pub(super) fn a_rejected_write_leaves_nothing(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    commit(&mut writer, vec![write(vec![], vec![set("text", b"x"), set("old", b"1")])]);
+    mutate(&mut writer, vec![set("text", b"x"), set("old", b"1")]);
     let decisions = commit(
         &mut writer,
         vec![
@@ -64,9 +61,8 @@ pub(super) fn a_rejected_write_leaves_nothing(engine: &impl Engine) {
 
 pub(super) fn writes_of_a_batch_see_each_other(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    let absent = || vec![Check { key: key("a"), expected: None }];
-    let stamped =
-        |version| vec![Check { key: key("a"), expected: Some(Versionstamp::new(version)) }];
+    let absent = || vec![absent("a")];
+    let stamped = |version| vec![at_version("a", version)];
     let decisions = commit(
         &mut writer,
         vec![
@@ -86,19 +82,19 @@ pub(super) fn large_values_are_stored_and_removed(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     for len in [900, 950, 960, 1000, 5000, 60_000, 10, 2000] {
         let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-        commit(&mut writer, vec![write(vec![], vec![set("a", &value)])]);
+        mutate(&mut writer, vec![set("a", &value)]);
         assert_eq!(get(&mut reader, "a").unwrap().1, value);
     }
     let scanned = scan(&mut reader, "", "z", false, 10);
     assert_eq!(scanned, [key("a")]);
-    commit(&mut writer, vec![write(vec![], vec![Mutation::Delete { key: key("a") }])]);
+    mutate(&mut writer, vec![delete("a")]);
     assert_eq!(get(&mut reader, "a"), None);
 }
 
 pub(super) fn scans_are_ordered_and_stop_on_request(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let names = ["d", "a", "c", "b", "e"];
-    commit(&mut writer, vec![write(vec![], names.map(|name| set(name, b"")).to_vec())]);
+    mutate(&mut writer, names.map(|name| set(name, b"")).to_vec());
     let keys = |names: &[&str]| names.iter().map(|name| key(name)).collect::<Vec<_>>();
     assert_eq!(scan(&mut reader, "b", "e", false, 10), keys(&["b", "c", "d"]));
     assert_eq!(scan(&mut reader, "b", "e", true, 10), keys(&["d", "c", "b"]));
@@ -116,7 +112,7 @@ fn uuids_of(decision: &Decision) -> Vec<Uuid> {
 fn with_placeholders() -> AtomicWrite {
     let nil = std::str::from_utf8(crate::codec::uuid::NIL_TEXT).unwrap();
     let patch = |target, offset, placeholder| Patch { target, offset, placeholder };
-    let parts = WriteParts {
+    atomic(WriteParts {
         mutations: vec![set(nil, b"v"), set("same", nil.as_bytes()), set("other", nil.as_bytes())],
         patches: vec![
             patch(Target::Key(0), 1, 5),
@@ -124,8 +120,7 @@ fn with_placeholders() -> AtomicWrite {
             patch(Target::Value(2), 0, 6),
         ],
         ..WriteParts::default()
-    };
-    AtomicWrite::new(parts, &Limits::default()).unwrap()
+    })
 }
 
 pub(super) fn uuids_increase_from_commit_to_commit(engine: &impl Engine) {
@@ -158,7 +153,7 @@ pub(super) fn two_writers_do_not_interleave(engine: &impl Engine) {
             let done = done.clone();
             scope.spawn(move || {
                 for _ in 0..50 {
-                    let decisions = commit(&mut writer, vec![write(vec![], vec![sum("n", 1)])]);
+                    let decisions = mutate(&mut writer, vec![sum("n", 1)]);
                     assert!(matches!(decisions[0], Decision::Committed(_)));
                     done.fetch_add(1, Ordering::Relaxed);
                 }

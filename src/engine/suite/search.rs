@@ -2,21 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use super::{NOW, apply_at, claim, commit, key, read, settle, write};
+use super::range::{deletion, within};
+use super::*;
 use crate::codec::cbor;
-use crate::engine::{Engine, GoesOn, Indexer, Reader, Work, Writer};
+use crate::engine::{GoesOn, Indexer};
 use crate::model::{
-    Among, Arith, AtomicWrite, Beyond, Deletion, EncodedValue, Encoding, FilterResults, Highlight,
-    Hit, HitChoice, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Kind,
-    Limits, Message, Mutation, Node, Outcome, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Search,
-    Tokenizer, Value, WriteParts,
+    Among, Deletion, Highlight, Hit, HitChoice, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice,
+    IndexInfo, IndexSpec, Kind, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Search, Tokenizer, Value,
 };
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(5)
-}
 
 fn of(parts: &[&str]) -> Key {
     Key::from_encoded(parts.iter().flat_map(|part| key(part).into_bytes()).collect())
@@ -50,7 +44,7 @@ pub(super) fn a_search_can_be_cancelled(engine: &impl Engine) {
     writer.create_index(&spec(), soon()).unwrap();
     for first in (0..1000).step_by(250) {
         let docs = (first..first + 250).map(|n| doc(&format!("{n}"), &format!("word a{n} b{n}")));
-        commit(&mut writer, vec![write(Vec::new(), docs.collect())]);
+        mutate(&mut writer, docs.collect());
     }
     let mut reader = engine.reader().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -134,7 +128,7 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
     let info = writer.create_index(&spec(), soon()).unwrap();
     assert!(!info.building, "there is nothing to build");
     let mutations = vec![doc("a", "red bike"), doc("b", "green bike"), doc("c", "Réd 'BUS'")];
-    commit(&mut writer, vec![write(vec![], mutations)]);
+    mutate(&mut writer, mutations);
     assert_eq!(found(&mut reader, "red"), ["a", "c"]);
     assert_eq!(found(&mut reader, "bi*"), ["a", "b"]);
     assert_eq!(found(&mut reader, "bike NOT red"), ["b"]);
@@ -142,8 +136,8 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
     assert_eq!(found(&mut reader, "u:red"), [""; 0]);
 
     let remove = Mutation::Delete { key: of(&["d", "c"]) };
-    let rejected = vec![doc("x", "red"), super::sum("text", 1)];
-    commit(&mut writer, vec![write(vec![], vec![super::set("text", b"not a number")])]);
+    let rejected = vec![doc("x", "red"), sum("text", 1)];
+    mutate(&mut writer, vec![set("text", b"not a number")]);
     commit(
         &mut writer,
         vec![write(vec![], rejected), write(vec![], vec![doc("a", "blue boat"), remove])],
@@ -159,7 +153,7 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
         value: EncodedValue { encoding: Encoding::Bytes, bytes: b"green".to_vec() },
         expire_at_ms: None,
     };
-    commit(&mut writer, vec![write(vec![], vec![ending, bytes])]);
+    mutate(&mut writer, vec![ending, bytes]);
     assert_eq!(found_at(&mut reader, "brief", NOW + 4), ["e"]);
     assert_eq!(found_at(&mut reader, "brief", NOW + 5), [""; 0]);
     assert_eq!(found(&mut reader, "green"), [""; 0]);
@@ -183,17 +177,17 @@ pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine:
         front,
         value_bytes_max: 1000,
     };
-    commit(&mut writer, vec![write(vec![], vec![grow("a", b'x', false), doc("n", "x")])]);
+    mutate(&mut writer, vec![grow("a", b'x', false), doc("n", "x")]);
     assert_eq!(found(&mut reader, "x"), ["a", "n"]);
     let more = vec![grow("a", b'y', false), grow("a", b'z', true), grow("b", b'z', true)];
-    commit(&mut writer, vec![write(vec![], more)]);
+    mutate(&mut writer, more);
     assert_eq!(found(&mut reader, "\"z x y\""), ["a"]);
     assert_eq!(found(&mut reader, "z"), ["a", "b"]);
 
     // A number replaces the text.
     let operand = EncodedValue::le64(5);
     let sum = Mutation::Arith { op: Arith::Sum, key: at("n"), operand };
-    commit(&mut writer, vec![write(vec![], vec![Mutation::Delete { key: at("n") }, sum])]);
+    mutate(&mut writer, vec![Mutation::Delete { key: at("n") }, sum]);
     assert_eq!(found(&mut reader, "x"), ["a"]);
 
     // Changing the expiry makes the entry absent or present.
@@ -215,24 +209,15 @@ pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine:
         value: items(b'w'),
         ..Message::default()
     };
-    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
-    commit(&mut writer, vec![AtomicWrite::new(parts, &Limits::default()).unwrap()]);
+    let message = WriteParts { messages: vec![message], ..WriteParts::default() };
+    commit(&mut writer, vec![atomic(message)]);
     let (id, _) = claim(&mut writer, 7, NOW).remove(0);
     settle(&mut writer, id, 7, Outcome::Failed, NOW);
     assert_eq!(found(&mut reader, "w"), ["a", "left"]);
     assert_eq!(found(&mut reader, "x OR y OR z"), [""; 0]);
 
     let among = Among::Span { start: at(""), end: at("b") };
-    let deletion = Deletion {
-        among,
-        filter: None,
-        known: FilterResults::new(),
-        now_ms: NOW,
-        count_max: 9,
-        beyond: Beyond::Resume,
-    };
-    let parts = WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() };
-    commit(&mut writer, vec![AtomicWrite::new(parts, &Limits::default()).unwrap()]);
+    commit(&mut writer, vec![deletion(Deletion { among, ..within("", "", 9) })]);
     assert_eq!(found(&mut reader, "w"), ["left"]);
     apply_at(&mut writer, Work { sweep_max: 10, durable: true, ..Work::default() }, NOW + 5);
     assert_eq!(infos(&mut reader)[0].documents, 1);
@@ -251,7 +236,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
         bytes: vec![0xa1, 0x61, b't', 0x63, b'o', b'l', b'd'],
     };
     let set = Mutation::Set { key: other, suffixed: false, value, expire_at_ms: None };
-    commit(&mut writer, vec![write(vec![], vec![set])]);
+    mutate(&mut writer, vec![set]);
 
     assert!(!writer.next_deadlines().unwrap().building);
     assert!(writer.create_index(&spec(), soon()).unwrap().building);
@@ -263,7 +248,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     // Before and behind the position of the builder.
     let last = name(count - 1);
     let changes = vec![doc(&name(0), "new"), doc(&last, "new"), doc("z", "new old")];
-    commit(&mut writer, vec![write(vec![], changes)]);
+    mutate(&mut writer, changes);
     while writer.build_indexes(NOW, soon()).unwrap() {}
     assert_eq!(found(&mut reader, "new"), [name(0), last, "z".to_owned()]);
     assert_eq!(found(&mut reader, "old").len(), count - 1);
@@ -280,7 +265,7 @@ pub(super) fn hits_are_ranked_paged_and_highlighted(engine: &impl Engine) {
         texts.iter().enumerate().map(|(at, text)| doc(&at.to_string(), text)).collect();
     // Makes the term rare, since BM25 ranks common terms alike.
     mutations.extend((0..20).map(|at| doc(&format!("x{at}"), "something else")));
-    commit(&mut writer, vec![write(vec![], mutations)]);
+    mutate(&mut writer, mutations);
     let all = search(&mut reader, &query("bike"), 10, NOW).unwrap();
     assert!(all.places.is_sorted_by(|a, b| a.0 > b.0 || (a.0 == b.0 && a.1 < b.1)));
     assert!(all.places.iter().all(|(score, _)| *score > 0.0));
@@ -328,7 +313,7 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
     assert!(writer.drop_index(&IndexChoice::Prefix(of(&["d", "e"])), soon()).unwrap());
     assert_eq!(infos(&mut reader), []);
     // Again, over entries that exist by now.
-    commit(&mut writer, vec![write(vec![], vec![doc("a", "red")])]);
+    mutate(&mut writer, vec![doc("a", "red")]);
     writer.create_index(&spec(), soon()).unwrap();
     assert!(!writer.build_indexes(NOW, soon()).unwrap());
     assert_eq!(found(&mut reader, "red"), ["a"]);
@@ -338,7 +323,7 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
 pub(super) fn the_largest_queries_are_executed(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     writer.create_index(&spec(), soon()).unwrap();
-    commit(&mut writer, vec![write(vec![], vec![doc("a", "a b c")])]);
+    mutate(&mut writer, vec![doc("a", "a b c")]);
     let deep = QUERY_DEPTH_MAX;
     let nested = "a OR b AND c NOT ({t u}:(".repeat(deep / 2) + "x" + &"))".repeat(deep / 2);
     let columns = "a OR b AND c NOT -t:(".repeat(deep)

@@ -2,17 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use super::{NOW, key};
-use crate::engine::{Engine, GoesOn, Indexer, Reader, Writer};
-use crate::model::{
-    Hit, HitChoice, HitVisitor, IndexChoice, IndexSpec, Kind, Result, Search, Tokenizer,
-};
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(5)
-}
+use super::*;
+use crate::engine::{GoesOn, Indexer};
+use crate::model::{Hit, HitChoice, HitVisitor, IndexChoice, IndexSpec, Kind, Search, Tokenizer};
 
 fn assert_unsupported<T>(result: Result<T>, call: &str) {
     let error = result.err().unwrap_or_else(|| panic!("{call} is offered"));
