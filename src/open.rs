@@ -204,7 +204,7 @@ fn open_file(
     let encoding = engine.encoding();
     let mut stores = STORES.lock();
     let Some(identity) = StoreIdentity::of(path, readonly) else {
-        return Err(Error::new(Kind::Unavailable, format!("{} has vanished", path.display())));
+        return Err(Error::unavailable(format!("{} has vanished", path.display())));
     };
     // Another thread may have opened it meanwhile.
     if let Some(store) = stores.get(&identity).and_then(|(store, _)| store.upgrade()) {
@@ -262,7 +262,7 @@ pub fn postgres_schema() -> String {
 #[cfg(not(feature = "postgres"))]
 fn open_postgres(_url: &str, _readonly: bool, _busy: Duration) -> Result<Arc<Store>> {
     let why = "postgres:// URLs: this build of openkv is without the cargo feature postgres";
-    Err(Error::new(Kind::Unsupported, why))
+    Err(Error::unsupported(why))
 }
 
 /// Copies a backup to `to`, which must not be open; see [`engine::sqlite::restore`].
@@ -279,7 +279,7 @@ pub fn restore(
     let open = [false, true].iter().any(|readonly| joined(to, *readonly).is_some());
     if open {
         let message = "is open in this process: close it first";
-        return Err(Error::new(Kind::Unavailable, format!("{} {message}", to.display())));
+        return Err(Error::unavailable(format!("{} {message}", to.display())));
     }
     engine::sqlite::restore(from, to, replace, step)
 }

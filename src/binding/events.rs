@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 
 use super::scratch::check;
 use crate::call;
-use crate::model::{Decision, Error, Kind};
+use crate::model::{Decision, Error};
 use crate::protocol::frame::{push_error, push_outcomes};
 use crate::store::on_thread;
 
@@ -186,7 +186,7 @@ unsafe extern "C" fn deliver(
 fn too_large(len: usize) -> Vec<u8> {
     let why = format!("The answer is too large for a Buffer ({len} bytes): ask for fewer entries");
     let mut record = Vec::new();
-    push_error(&mut record, &Error::new(Kind::Unsupported, why));
+    push_error(&mut record, &Error::unsupported(why));
     record
 }
 

@@ -10,8 +10,8 @@ use super::{Call, Fault, Reply};
 use crate::filter::Filter;
 use crate::model::{
     Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, DELETE_WHOLE_ROWS_MAX,
-    DELETE_WHOLE_TRIES_MAX, Decision, Deleted, Deletion, Error, Key, Kind, Limits, Result,
-    Versionstamp, WriteParts,
+    DELETE_WHOLE_TRIES_MAX, Decision, Deleted, Deletion, Error, Key, Limits, Result, Versionstamp,
+    WriteParts,
 };
 use crate::protocol::frame::{deleted_answer, parse_deletion};
 use crate::store::{Caller, Look, Patience, Store};
@@ -172,14 +172,11 @@ impl Progress {
         let tries = self.look.as_mut().map_or(0, Look::start_again);
         match self.store.upgrade() {
             Some(store) if (1..DELETE_WHOLE_TRIES_MAX).contains(&tries) => self.look_on(&store),
-            Some(_) => self.fail(Error::new(
-                Kind::Unavailable,
-                format!(
-                    "kv.deleteMany: atomic: true: entries kept changing while they were held \
+            Some(_) => self.fail(Error::unavailable(format!(
+                "kv.deleteMany: atomic: true: entries kept changing while they were held \
                      against where ({DELETE_WHOLE_TRIES_MAX} tries); choose a smaller range, or \
                      leave atomic out"
-                ),
-            )),
+            ))),
             None => self.fail(Error::closed()),
         }
     }
@@ -249,12 +246,13 @@ impl Caller<(Look, Among)> for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Kind;
 
     /// A client asked a second time for all of a deletion of which a part was committed, since the
     /// file had been busy: more was deleted than its limit.
     #[test]
     fn what_has_begun_is_not_told_like_what_has_not() {
-        let busy = || Error::new(Kind::Unavailable, "busy");
+        let busy = || Error::unavailable("busy");
         assert_eq!(fault(busy(), 0), Fault::Failed(busy()));
         let Fault::Begun(error) = fault(busy(), 5) else { panic!("as if nothing had been done") };
         assert_eq!(error.kind(), Kind::Unavailable);

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::metrics::Operation;
-use crate::model::{Error, Kind, Limits};
+use crate::model::{Error, Limits};
 use crate::protocol::{Command, commands};
 use crate::store::{Patience, Store};
 
@@ -74,7 +74,7 @@ impl Call {
 pub fn too_large(bytes_max: usize) -> Error {
     let why =
         format!("The answer is too large (max {bytes_max} bytes): ask for fewer entries at a time");
-    Error::new(Kind::Unsupported, why)
+    Error::unsupported(why)
 }
 
 macro_rules! dispatch {

@@ -4,7 +4,7 @@
 //! items. Arrays with shared objects or holes are decoded, to keep the identity of objects.
 
 use crate::codec::cbor;
-use crate::model::{EncodedValue, Encoding, Error, JsString, Kind, Node, NodeId, Result, Value};
+use crate::model::{EncodedValue, Encoding, Error, JsString, Node, NodeId, Result, Value};
 
 /// Joins `items`, a CBOR array, to the start or end of the stored array.
 ///
@@ -56,7 +56,7 @@ fn append_decoded(stored: &[u8], items: &[u8], front: bool) -> Result<Vec<u8>> {
 }
 
 fn decode(bytes: &[u8]) -> Result<Value> {
-    cbor::decode(bytes).map_err(|malformed| Error::new(Kind::Corrupt, malformed.to_string()))
+    cbor::decode(bytes).map_err(|malformed| Error::corrupt(malformed.to_string()))
 }
 
 /// An array by its indexes.
@@ -120,6 +120,7 @@ fn index(name: &JsString, length: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Kind;
 
     fn appended(stored: &[u8], items: &[u8], front: bool) -> Vec<u8> {
         append(Some(&array(stored.to_vec())), items.to_vec(), front).unwrap().bytes

@@ -12,7 +12,7 @@ use super::evaluate::Evaluation;
 use crate::filter::Filter;
 use crate::model::{
     Among, Beyond, DELETE_STEP_ROWS_MAX, DELETE_UNKNOWN_VISITS_MAX, DELETE_WHOLE_ROWS_MAX,
-    Decision, Deleted, Deletion, Error, FILTER_VISIT_BYTES, FilterResults, Key, Kind, Result, Step,
+    Decision, Deleted, Deletion, Error, FILTER_VISIT_BYTES, FilterResults, Key, Result, Step,
     Versionstamp, Walk,
 };
 
@@ -249,20 +249,14 @@ fn unreadable(error: &crate::codec::Malformed) -> Error {
 
 fn too_many(max: usize, found: usize) -> Error {
     if found > max {
-        return Error::new(
-            Kind::Invalid,
-            format!(
-                "kv.deleteMany: atomic: true deletes at most limits.mutationsMax (max {max}) \
+        return Error::invalid(format!(
+            "kv.deleteMany: atomic: true deletes at most limits.mutationsMax (max {max}) \
                  entries, and there are more; raise limits.mutationsMax of openKv to allow it, \
                  give a limit, or leave atomic out"
-            ),
-        );
+        ));
     }
-    Error::new(
-        Kind::Invalid,
-        format!(
-            "kv.deleteMany: atomic: true looks at most at {DELETE_WHOLE_ROWS_MAX} entries, and \
+    Error::invalid(format!(
+        "kv.deleteMany: atomic: true looks at most at {DELETE_WHOLE_ROWS_MAX} entries, and \
              there are more; choose a smaller range, or leave atomic out"
-        ),
-    )
+    ))
 }

@@ -117,10 +117,9 @@ pub fn read_answer(body: &[u8], offered: &[Version]) -> Result<Metadata> {
     let AnswerVersion { version: number } = serde_json::from_slice(body).map_err(not_metadata)?;
     let version = Version::from_number(number).filter(|version| offered.contains(version));
     let Some(version) = version else {
-        return Err(Error::new(
-            crate::model::Kind::Unsupported,
-            format!("the server reported unsupported KV Connect metadata version {number}"),
-        ));
+        return Err(Error::unsupported(format!(
+            "the server reported unsupported KV Connect metadata version {number}"
+        )));
     };
     let answer: Answer = serde_json::from_slice(body).map_err(not_metadata)?;
     let database = Uuid::try_parse(&answer.database_id).map_err(|_| {

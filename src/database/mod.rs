@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
 use crate::model::{
-    Capabilities, Capability, ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange, Kind,
+    Capabilities, Capability, ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange,
     ListenerEnd, Outcome, Reason, Receive, Result, Versionstamp, WatchReply,
 };
 use crate::remote;
@@ -223,7 +223,7 @@ impl Reader for NeverAtHand {
         _now_ms: i64,
         _job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        Err(Error::new(Kind::Unavailable, "the database is behind a network"))
+        Err(Error::unavailable("the database is behind a network"))
     }
 
     fn read_while(

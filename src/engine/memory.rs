@@ -25,7 +25,7 @@ use super::{
 };
 use crate::commit::{Begun, NewRow, batch};
 use crate::model::{
-    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, Kind,
+    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Key,
     QueueStats, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
 };
 use messages::Messages;
@@ -111,9 +111,10 @@ impl Reader for MemoryReader {
             // itself may wait for a search. Only one thread reads like this, so transactions are
             // not starved.
             true => self.tables.read_recursive(),
-            false => self.tables.try_read().ok_or_else(|| {
-                Error::new(Kind::Unavailable, "a transaction is under way; read again")
-            })?,
+            false => self
+                .tables
+                .try_read()
+                .ok_or_else(|| Error::unavailable("a transaction is under way; read again"))?,
         };
         job(&mut MemorySnapshot { tables: &tables, now_ms, goes_on: None })
     }
@@ -340,6 +341,7 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Kind;
 
     /// A point read on JavaScript's thread once waited for a transaction of another thread.
     #[test]

@@ -1,6 +1,6 @@
 //! What only some databases can do, and the advice of those that cannot.
 
-use super::{Error, Kind, Result};
+use super::{Error, Result};
 
 /// Something that only some databases can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Capabilities {
     #[must_use]
     pub fn refusal(self, what: Capability) -> Error {
         let advice = self.advice(what).unwrap_or("this database does not offer it");
-        Error::new(Kind::Unsupported, format!("{}: {advice}", what.feature()))
+        Error::unsupported(format!("{}: {advice}", what.feature()))
     }
 
     /// What the database lacks, each with what to use instead.
@@ -132,6 +132,7 @@ impl Capabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Kind;
 
     #[test]
     fn a_refusal_names_the_feature_and_the_advice() {

@@ -89,6 +89,21 @@ impl Error {
         Self::new(Kind::Closed, "Bad resource ID")
     }
 
+    /// Temporarily impossible.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(Kind::Unavailable, message)
+    }
+
+    /// This process lacks the permission.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::new(Kind::Denied, message)
+    }
+
+    /// This database or version does not offer the request.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(Kind::Unsupported, message)
+    }
+
     /// Invalid stored bytes.
     pub fn corrupt(message: impl Into<String>) -> Self {
         Self::new(Kind::Corrupt, message)

@@ -102,7 +102,6 @@ pub fn read_message(bytes: &[u8], count: usize) -> Result<Result<Vec<WatchedEntr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Kind;
 
     #[test]
     fn requests_round_trip_and_truncated_ones_are_rejected() {
@@ -127,7 +126,7 @@ mod tests {
         let expected = vec![None, Some((Versionstamp::new(3), value.clone())), None];
         assert_eq!(read_message(&frame[4..], 3), Ok(Ok(expected)));
         assert!(read_message(&frame[4..], 2).is_err());
-        let gone = Error::new(Kind::Corrupt, "damaged");
+        let gone = Error::corrupt("damaged");
         let frame = write_end(&gone).unwrap();
         assert_eq!(read_message(&frame[4..], 3), Ok(Err(gone)));
     }

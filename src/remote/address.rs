@@ -3,7 +3,7 @@
 use url::Url;
 
 use crate::connect::versions::Version;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Error, Result};
 
 /// The URL of a metadata exchange.
 pub(super) fn parse(text: &str) -> Result<Url> {
@@ -89,12 +89,13 @@ pub(super) fn no_strong_endpoint(base: &Url) -> Error {
         "{} names no endpoint with strong consistency, which writes and strong reads need",
         shown(base)
     );
-    Error::new(Kind::Unavailable, why)
+    Error::unavailable(why)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Kind;
 
     fn base() -> Url {
         parse("http://host:1/a/connect?db=1").unwrap()

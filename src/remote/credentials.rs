@@ -12,7 +12,7 @@ use super::backoff;
 pub(super) use super::exchange::Grant;
 use super::exchange::{Exchange, Failure};
 use super::transport::Transport;
-use crate::model::{Env, Error, Kind, METADATA_INTERVAL_MS_MIN, REMOTE_TIMEOUT_MS_DEFAULT, Result};
+use crate::model::{Env, Error, METADATA_INTERVAL_MS_MIN, REMOTE_TIMEOUT_MS_DEFAULT, Result};
 
 /// Bound of one early renewal: a caller that needs a token meanwhile waits for it.
 const AHEAD_TRY: Duration = Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT);
@@ -96,7 +96,7 @@ impl Credentials {
     pub(super) fn lacks(&self, what: &str) -> Error {
         let shown = self.shown();
         let why = format!("{shown} lacks the extension of KV Connect that this needs: {what}");
-        Error::new(Kind::Unsupported, why)
+        Error::unsupported(why)
     }
 
     /// The error for metadata without a strong endpoint.
@@ -145,7 +145,7 @@ impl Credentials {
     ) -> Result<Arc<Grant>> {
         let late = |why: &str| {
             let why = format!("{} gives no access: {why}", self.shown());
-            Error::new(Kind::Unavailable, why)
+            Error::unavailable(why)
         };
         let since = Instant::now();
         let mut pauses = Pauses::default();

@@ -154,7 +154,7 @@ impl Exchange {
             return Err(Error::corrupt(why));
         }
         let metadata = read_answer(body, &Version::ALL).map_err(|error| match error.kind() {
-            Kind::Unsupported => Error::new(Kind::Unsupported, format!("{shown}: {error}")),
+            Kind::Unsupported => Error::unsupported(format!("{shown}: {error}")),
             _ => Error::corrupt(format!("{shown} is no KV Connect server: {error}")),
         })?;
         let version = metadata.version;
@@ -225,10 +225,9 @@ fn refused(url: &Url, status: StatusCode, headers: &HeaderMap, text: &str) -> Fa
     }
     let why = format!("{} answered {status}: {text}", shown(url));
     Failure::Final(match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Error::new(
-            Kind::Denied,
-            format!("{why}. The access token is not accepted: check accessToken"),
-        ),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            Error::denied(format!("{why}. The access token is not accepted: check accessToken"))
+        }
         _ => Error::corrupt(format!("{why}. Is this the URL of a KV Connect server?")),
     })
 }

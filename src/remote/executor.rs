@@ -189,7 +189,7 @@ impl RequestExecutor {
             Some(place)
         } else {
             let why = format!("{REMOTE_REQUESTS_MAX} requests are under way already");
-            return Err(Error::new(Kind::Unavailable, why));
+            return Err(Error::unavailable(why));
         };
         let mut renewed = false;
         let mut tries = 0;
@@ -226,7 +226,7 @@ impl RequestExecutor {
                     }
                 },
                 Try::Refused(error) => return Err(error),
-                Try::Unauthorized(why) if renewed => return Err(Error::new(Kind::Denied, why)),
+                Try::Unauthorized(why) if renewed => return Err(Error::denied(why)),
                 Try::Unauthorized(_) => {
                     renewed = true;
                     self.credentials.newer_than(grant.number, deadline).await?;
@@ -238,7 +238,7 @@ impl RequestExecutor {
                     (why, Duration::ZERO)
                 }
             };
-            let error = Error::new(Kind::Unavailable, why);
+            let error = Error::unavailable(why);
             if course.lost && question.retry == RetrySafety::Unsafe {
                 return Err(error);
             }
@@ -309,7 +309,7 @@ impl RequestExecutor {
             // the same.
             (Some(_), StatusCode::FORBIDDEN) => {
                 let why = format!("{endpoint} answered {}: {text}", head.status);
-                return Try::Refused(Error::new(Kind::Denied, why));
+                return Try::Refused(Error::denied(why));
             }
             _ => {}
         }

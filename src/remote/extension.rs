@@ -6,7 +6,7 @@
 use hyper::header::HeaderValue;
 
 use super::executor::{AnswerError, Needs, Question, RequestExecutor, outcome_unknown};
-use crate::model::{Error, Kind, Limits, Result};
+use crate::model::{Error, Limits, Result};
 use crate::protocol::extension::{CALL, FRAMES, read_answer, write_limits};
 use crate::protocol::{Command, Trait};
 
@@ -59,5 +59,5 @@ pub(super) fn answer_of(bytes: &[u8]) -> Result<Vec<u8>, AnswerError> {
 /// The error for a command that only the process with the local database can execute.
 pub(super) fn is_local(command: Command, why: &str) -> Error {
     let feature = command.feature();
-    Error::new(Kind::Unsupported, format!("{feature} of a remote database: {why}"))
+    Error::unsupported(format!("{feature} of a remote database: {why}"))
 }

@@ -47,7 +47,7 @@ pub use self::read::Page;
 pub use self::write::Framed;
 pub use crate::connect::wire::Entry;
 use crate::model::{
-    ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Kind, Limits,
+    ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Limits,
     ListenerEnd, Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
 };
 use crate::protocol::extension::FRAMES;
@@ -90,9 +90,8 @@ impl Client {
         cancel: Cancel,
     ) -> Result<Arc<Self>> {
         let runtime = runtime::shared()?;
-        let transport = transport::Transport::new().map_err(|why| {
-            Error::new(Kind::Unavailable, format!("no connections can be made: {why}"))
-        })?;
+        let transport = transport::Transport::new()
+            .map_err(|why| Error::unavailable(format!("no connections can be made: {why}")))?;
         let transport = Arc::new(transport);
         let credentials =
             credentials::Credentials::new(transport.clone(), env.clone(), url, access_token)?;

@@ -9,7 +9,7 @@ use tokio::sync::watch as flag;
 use tokio::time::{Instant, timeout_at};
 
 use super::executor::RequestExecutor;
-use crate::model::{AtomicWrite, Error, Key, Kind, Result};
+use crate::model::{AtomicWrite, Error, Key, Result};
 
 /// A key or queue of a write. Two writes with a common one must not run at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +91,7 @@ impl Turn {
             let ended = async { while before.changed().await.is_ok() {} };
             if timeout_at(begun + executor.timeout, ended).await.is_err() {
                 let why = "writes about the same keys that were called before are still under way";
-                return Err(Error::new(Kind::Unavailable, why));
+                return Err(Error::unavailable(why));
             }
         }
         Ok(Arc::new(executor.later_by(begun.elapsed())))

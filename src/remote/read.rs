@@ -12,8 +12,8 @@ use super::extension::answer_of;
 use crate::connect::wire::Entry;
 use crate::connect::wire::snapshot_read::{ReadAnswer, read_answer, write_request};
 use crate::model::{
-    Error, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Kind, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range,
-    Request, Result,
+    Error, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range, Request,
+    Result,
 };
 use crate::protocol::RetrySafety;
 use crate::protocol::extension;
@@ -147,14 +147,11 @@ fn add(
     let places: Vec<_> = of_it().filter(|(_, r)| !is_empty(r)).map(|(at, _)| at).collect();
     let Dialect { ranges_max, rows_max, .. } = dialect;
     if places.len() > ranges_max || rows > rows_max {
-        return Err(Error::new(
-            Kind::Unsupported,
-            format!(
-                "This server answers at most {ranges_max} keys and {rows_max} entries \
+        return Err(Error::unsupported(format!(
+            "This server answers at most {ranges_max} keys and {rows_max} entries \
                  from one state: {} keys and {rows} entries asked for. Ask for less at a time",
-                places.len()
-            ),
-        ));
+            places.len()
+        )));
     }
     let eventual = of_it().all(|(_, request)| request.eventual);
     let [strong, weak] = open;
@@ -241,7 +238,7 @@ fn decode(
     ranges: &[Range],
     eventual: bool,
 ) -> Result<Vec<Vec<Entry>>, AnswerError> {
-    let unavailable = |why: &str| Error::new(Kind::Unavailable, why);
+    let unavailable = |why: &str| Error::unavailable(why);
     let answer = read_answer(bytes, ranges, grant.version)
         .map_err(|error| AnswerError::Malformed(error.message().to_owned()))?;
     match answer {
@@ -278,7 +275,7 @@ fn fits(range: &Range, entries: &[Entry]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EncodedValue, Encoding, Key, Row, Versionstamp};
+    use crate::model::{EncodedValue, Encoding, Key, Kind, Row, Versionstamp};
     use crate::protocol::frame::Answer;
 
     fn key(name: u8) -> Key {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::model::{Error, Kind, Result};
+use crate::model::{Error, Result};
 
 /// Keeps the runtime running.
 pub(super) struct Shared {
@@ -28,7 +28,7 @@ pub(super) fn shared() -> Result<Arc<Shared>> {
         .thread_name("openkv-remote")
         .enable_all()
         .build()
-        .map_err(|error| Error::new(Kind::Unavailable, format!("no runtime: {error}")))?;
+        .map_err(|error| Error::unavailable(format!("no runtime: {error}")))?;
     let handle = runtime.handle().clone();
     let shared = Arc::new(Shared { handle, runtime: Some(runtime) });
     *place = Arc::downgrade(&shared);

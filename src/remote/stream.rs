@@ -217,7 +217,7 @@ async fn stream<F: Follower>(
         Try::Later(why, least) => End::Again(why, least),
         // A request for a stream changes nothing.
         Try::Lost(why) => End::Again(why, Duration::ZERO),
-        Try::Unauthorized(why) => End::Refused(Error::new(Kind::Denied, why)),
+        Try::Unauthorized(why) => End::Refused(Error::denied(why)),
         Try::Refused(error) => End::Final(error),
         Try::Answered(_) => End::Again("no answer".into(), Duration::ZERO),
     }

@@ -19,8 +19,8 @@ use super::stream::{End, Follower, StreamRequest, follow};
 use crate::connect::versions::Version;
 use crate::connect::wire::watch::{WatchAnswer, read_answer, write_request};
 use crate::model::{
-    Entry, Error, FRAMES_ANSWER_BYTES_MAX, Id, Key, Kind, Result, Versionstamp,
-    WATCH_FRAME_BYTES_MAX, WatchReply,
+    Entry, Error, FRAMES_ANSWER_BYTES_MAX, Id, Key, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
+    WatchReply,
 };
 use crate::protocol::extension::{FRAMES, WATCH};
 use crate::protocol::state;
@@ -192,7 +192,7 @@ impl Follower for Watch {
                 credentials.shown(),
                 grant.version.number()
             );
-            return Err(Error::new(Kind::Unsupported, why));
+            return Err(Error::unsupported(why));
         }
         Ok(StreamRequest {
             path: "watch",
@@ -213,7 +213,7 @@ impl Follower for Watch {
         let answer = read_answer(&message, self.keys.len()).map_err(|e| malformed(e.message()))?;
         let WatchAnswer::State(changes) = answer else {
             let why = "Reads are disabled for this database";
-            return Err(End::Refused(Error::new(Kind::Unavailable, why)));
+            return Err(End::Refused(Error::unavailable(why)));
         };
         let mut state = self.state.lock();
         let before = state.stamps();

@@ -267,10 +267,9 @@ async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decisi
     let question = Question::plain("atomic_write", retry, write_request(write)?);
     let (answer, sent_before) = executor
         .execute(&question, |_, bytes| match read_answer(bytes) {
-            Ok(WriteAnswer::Disabled) => Err(AnswerError::Disabled(Error::new(
-                Kind::Denied,
-                "Writes are disabled for this database",
-            ))),
+            Ok(WriteAnswer::Disabled) => {
+                Err(AnswerError::Disabled(Error::denied("Writes are disabled for this database")))
+            }
             Ok(answer) => Ok(answer),
             Err(error) => Err(AnswerError::Malformed(error.message().to_owned())),
         })

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::answer::Refusal;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Error, Result};
 
 /// The rights of a token; each level includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl TokenHash {
 pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
-        .map_err(|error| Error::new(Kind::Unavailable, format!("no random numbers: {error}")))?;
+        .map_err(|error| Error::unavailable(format!("no random numbers: {error}")))?;
     Ok(bytes)
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::answer::Refusal;
 use crate::call::too_large;
 use crate::model::{
-    DATABASE_MEMORY_BYTES_MAX, DATABASE_REQUESTS_MAX, Error, Kind, MEMORY_WAIT_MS_MAX, Result,
+    DATABASE_MEMORY_BYTES_MAX, DATABASE_REQUESTS_MAX, Error, MEMORY_WAIT_MS_MAX, Result,
     SERVER_MEMORY_BYTES_MAX, SERVER_REQUESTS_MAX, SHORT_BYTES_MAX,
 };
 use crate::store::Room;
@@ -274,12 +274,13 @@ fn busy() -> Error {
         "requests and answers that are under way take all memory there is for them (of a database \
          max {DATABASE_REQUESTS_MAX} and {DATABASE_MEMORY_BYTES_MAX} bytes); try later"
     );
-    Error::new(Kind::Unavailable, why)
+    Error::unavailable(why)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Kind;
 
     const MIB: usize = 1024 * 1024;
 

@@ -50,7 +50,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch as flag;
 
-use crate::model::{Error, Kind, Result, SHUTDOWN_MS_MAX};
+use crate::model::{Error, Result, SHUTDOWN_MS_MAX};
 use options::ServerOptions;
 
 /// The shared state of all requests.
@@ -107,13 +107,12 @@ impl Server {
             .thread_name("openkv-server")
             .enable_all()
             .build()
-            .map_err(|error| Error::new(Kind::Unavailable, format!("no runtime: {error}")))?;
-        let address =
-            bound.local_addr().map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+            .map_err(|error| Error::unavailable(format!("no runtime: {error}")))?;
+        let address = bound.local_addr().map_err(|error| Error::unavailable(error.to_string()))?;
         let socket = {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(bound)
-                .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?
+                .map_err(|error| Error::unavailable(error.to_string()))?
         };
         if tls.is_none() && !address.ip().is_loopback() {
             tracing::warn!(%address, "tokens travel in clear text: give tls, or put a proxy in front");

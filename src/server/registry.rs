@@ -62,10 +62,10 @@ impl Registry {
         let lock = OpenOptions::new().create(true).append(true).open(&path);
         let lock = lock.map_err(|error| failed("open", &path, &error))?;
         lock.try_lock().map_err(|error| {
-            Error::new(
-                Kind::Unavailable,
-                format!("{} is served by another server already: {error}", folder.display()),
-            )
+            Error::unavailable(format!(
+                "{} is served by another server already: {error}",
+                folder.display()
+            ))
         })?;
         let registry = Self { folder, lock };
         let databases = registry.read(memory)?;
@@ -99,14 +99,11 @@ impl Registry {
         let page: Page =
             serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         if page.format != FORMAT {
-            return Err(Error::new(
-                Kind::Unsupported,
-                format!(
-                    "{} has format {}; this openkv knows {FORMAT}",
-                    path.display(),
-                    page.format
-                ),
-            ));
+            return Err(Error::unsupported(format!(
+                "{} has format {}; this openkv knows {FORMAT}",
+                path.display(),
+                page.format
+            )));
         }
         let mut databases = Vec::with_capacity(page.databases.len());
         for record in page.databases {

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::health::{Health, Part, Tries};
 use super::read::Reads;
 use crate::engine::{ExternalWatch, Refusal, Snapshot};
-use crate::model::{BACKGROUND_POLL_MS, Env, Error, Kind, Result};
+use crate::model::{BACKGROUND_POLL_MS, Env, Error, Result};
 
 /// The callbacks for external commits.
 pub(super) struct Callbacks {
@@ -204,5 +204,5 @@ impl External {
 /// The error for callers.
 fn lost_by(error: &Error) -> Error {
     let what = "commits of other processes cannot be detected at present; call again";
-    Error::new(Kind::Unavailable, format!("{what}: {}", error.message()))
+    Error::unavailable(format!("{what}: {}", error.message()))
 }

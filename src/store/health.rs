@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_failing_part_has_its_first_time_and_last_error() {
         let health = Health::default();
-        let error = |text: &str| Error::new(Kind::Unavailable, text);
+        let error = |text: &str| Error::unavailable(text);
         health.failed(Part::Sweep, &error("first"), 5);
         health.failed(Part::Sweep, &error("last"), 9);
         let failing = Failing { part: Part::Sweep, error: error("last"), since_ms: 5 };

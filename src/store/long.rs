@@ -17,7 +17,7 @@ use super::read::{ReadJob, answer_while};
 use super::{Caller, MakeReader, Patience};
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
-use crate::model::{Env, Error, Kind, LONG_READER_IDLE_MS, LONG_READERS_MAX, Result};
+use crate::model::{Env, Error, LONG_READER_IDLE_MS, LONG_READERS_MAX, Result};
 
 /// A queued job and its bounds.
 struct QueuedRead {
@@ -104,7 +104,7 @@ impl LongReads {
         let thread = std::thread::Builder::new()
             .name("openkv-long".into())
             .spawn(move || here.serve())
-            .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+            .map_err(|error| Error::unavailable(error.to_string()))?;
         pool.threads.retain(|thread| !thread.is_finished());
         pool.threads.push(thread);
         pool.serving += 1;

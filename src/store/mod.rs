@@ -46,7 +46,7 @@ use parking_lot::Mutex;
 
 use crate::engine::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
 use crate::metrics::Metrics;
-use crate::model::{Capabilities, Capability, Env, Error, Kind, Result};
+use crate::model::{Capabilities, Capability, Env, Error, Result};
 pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
@@ -159,7 +159,7 @@ impl Store {
             let ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
             failing.push(Failing {
                 part: Part::Announcements,
-                error: Error::new(Kind::Unavailable, reason),
+                error: Error::unavailable(reason),
                 since_ms: self.env.now_ms().saturating_sub(ms),
             });
         }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::model::{CLOSE_GRACE_MS, Error, Kind, Result};
+use crate::model::{CLOSE_GRACE_MS, Error, Result};
 
 /// Answers whether the caller still waits.
 pub type CallerLiveness = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -69,13 +69,10 @@ impl Patience {
             return Ok(());
         }
         let (what, most_ms) = (self.what, self.most.as_millis());
-        Err(Error::new(
-            Kind::Unavailable,
-            format!(
-                "{what}: ended after {most_ms} ms, the most that one call may take: ask for less at \
+        Err(Error::unavailable(format!(
+            "{what}: ended after {most_ms} ms, the most that one call may take: ask for less at \
                  a time, with a narrower prefix, fewer terms or fewer conditions"
-            ),
-        ))
+        )))
     }
 }
 
@@ -84,6 +81,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use crate::model::Kind;
 
     #[test]
     fn work_ends_with_its_caller_its_database_or_its_time() {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
-use crate::model::{Env, Error, Kind, READER_HELD_MS_MAX, Result};
+use crate::model::{Env, Error, READER_HELD_MS_MAX, Result};
 
 /// A job for a snapshot, called once. It gets an error if there is no snapshot.
 pub(super) type ReadJob = Box<dyn FnOnce(Result<&mut dyn Snapshot>) + Send>;
@@ -52,7 +52,7 @@ impl Reads {
         let thread = std::thread::Builder::new()
             .name("openkv-reader".into())
             .spawn(move || serve(reader, &waiting, &metrics))
-            .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+            .map_err(|error| Error::unavailable(error.to_string()))?;
         Ok((Self(Arc::new(Mutex::new(Some(jobs)))), thread))
     }
 

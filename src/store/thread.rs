@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::model::{Error, Kind};
+use crate::model::Error;
 
 /// Does `work` with `reply` on a thread of this name. If the system starts no thread, `refuse` gets the
 /// reply and the error, which is `Unavailable`.
@@ -28,6 +28,6 @@ pub fn on_thread<R: Send + 'static>(
             "the thread {name} cannot be started: {error}; try again later, or raise the limit of \
              threads of the process, its user or its container"
         );
-        refuse(reply, Error::new(Kind::Unavailable, why));
+        refuse(reply, Error::unavailable(why));
     }
 }

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn pauses_after_failures_double_up_to_a_bound() {
-        let error = Error::new(Kind::Unavailable, "the disk is full");
+        let error = Error::unavailable("the disk is full");
         let mut due = Due::at(Some(5));
         let mut failed = || {
             due.failed(&error, 10);

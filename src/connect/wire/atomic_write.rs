@@ -13,7 +13,7 @@ use crate::connect::schema::{
     WRITE_SUCCESS,
 };
 use crate::model::{
-    Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Kind, Limits, Message, Mutation,
+    Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Limits, Message, Mutation,
     Operand, Result, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
 };
 
@@ -113,19 +113,15 @@ fn operand_value(operand: &Operand) -> EncodedValue {
 }
 
 fn lacking_for(what: &str) -> Error {
-    Error::new(
-        Kind::Unsupported,
-        format!(
-            "the server lacks an extension of KV Connect that this write needs, for {what}: the \
+    Error::unsupported(format!(
+        "the server lacks an extension of KV Connect that this write needs, for {what}: the \
              protocol has set, delete, sum, min and max"
-        ),
-    )
+    ))
 }
 
 fn message_to_wire(message: Message) -> Result<schema::Enqueue> {
     if message.is_named() {
-        return Err(Error::new(
-            Kind::Unsupported,
+        return Err(Error::unsupported(
             "KV Connect has no named queues: use kv.enqueue(), or a database in a file",
         ));
     }

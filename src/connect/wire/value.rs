@@ -2,7 +2,7 @@
 
 use crate::codec::transcode;
 use crate::connect::schema::{self, ENCODING_BYTES, ENCODING_LE64, ENCODING_V8};
-use crate::model::{EncodedValue, Encoding, Error, Key, Kind, Result, Row, Versionstamp};
+use crate::model::{EncodedValue, Encoding, Error, Key, Result, Row, Versionstamp};
 
 use super::Entry;
 
@@ -89,5 +89,5 @@ pub(super) fn stamp(bytes: &[u8]) -> Result<Versionstamp> {
 
 /// The error for an answer that violates the protocol. The fault is the server's, not the caller's.
 pub(super) fn bad_answer(what: impl std::fmt::Display) -> Error {
-    Error::new(Kind::Unavailable, format!("KV Connect failed to decode response: {what}"))
+    Error::unavailable(format!("KV Connect failed to decode response: {what}"))
 }

@@ -14,7 +14,7 @@ use super::identity;
 use super::integrity_check::integrity_check;
 use super::unfinished::{Unfinished, taken};
 use super::values::stamp;
-use crate::model::{Backup, Error, Kind, Result};
+use crate::model::{Backup, Error, Result};
 
 /// Pages copied between two checks for cancellation.
 const STEP_PAGES: i32 = 256;
@@ -73,7 +73,7 @@ fn copy(source: &Connection, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) 
         let pages = |n: i32| u64::try_from(n).unwrap_or(0);
         let (all, left) = (pages(progress.pagecount), pages(progress.remaining));
         if !step(all.saturating_sub(left), all) {
-            return Err(Error::new(Kind::Unavailable, "the backup was ended before it was done"));
+            return Err(Error::unavailable("the backup was ended before it was done"));
         }
         match done {
             StepResult::Done => break,
@@ -153,6 +153,7 @@ mod tests {
     use super::*;
     use crate::engine::Maintenance;
     use crate::engine::sqlite::SqliteEngine;
+    use crate::model::Kind;
 
     fn database() -> (SqliteEngine, PathBuf, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();

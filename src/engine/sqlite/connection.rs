@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::errors::failure;
 use super::identity::keep_log;
-use crate::model::{Error, Kind, PAGE_CACHE_KIB, Result};
+use crate::model::{Error, PAGE_CACHE_KIB, Result};
 
 /// The pause between two attempts, while other processes open the same file.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -66,7 +66,7 @@ fn refuse_fallback(path: &Path, connection: &Connection, busy: Duration) -> Resu
     }
     let reason = "the file could not be opened for writing, though it may be written; open it again, \
                   and see whether the process has used up its file descriptors (ulimit -n)";
-    Err(Error::new(Kind::Unavailable, reason))
+    Err(Error::unavailable(reason))
 }
 
 /// Whether the file exists and this process may not write it.
@@ -91,14 +91,11 @@ pub(super) fn refuse_links(path: &Path) -> Result<()> {
     if links <= 1 {
         return Ok(());
     }
-    Err(Error::new(
-        Kind::Denied,
-        format!(
-            "the file has {links} hard links, and writes by one name lose those by another, since \
+    Err(Error::denied(format!(
+        "the file has {links} hard links, and writes by one name lose those by another, since \
              each name has a log of its own: remove the other names (find them with find -samefile), \
              or copy the file and open the copy; readonly: true opens it as it is"
-        ),
-    ))
+    )))
 }
 
 /// Enables WAL mode, which is stored in the file. SQLite does not wait for locks during this.

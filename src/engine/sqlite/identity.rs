@@ -80,7 +80,7 @@ pub(super) fn verify_log(connection: &Connection, path: &Path) -> Result<()> {
             std::thread::sleep(PAUSE);
         }
     }
-    Err(Error::new(Kind::Corrupt, wrong_log(path)))
+    Err(Error::corrupt(wrong_log(path)))
 }
 
 /// Whether the log of a file may be the reason why it could not be opened.
@@ -121,7 +121,7 @@ pub(super) fn hint(error: Error, path: &Path) -> Error {
         error.message(),
         log.display()
     );
-    Error::new(Kind::Corrupt, message)
+    Error::corrupt(message)
 }
 
 /// The marks of the file with its log applied.

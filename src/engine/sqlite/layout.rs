@@ -6,7 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::errors::failure;
-use crate::model::{Encoding, Error, Kind, Result};
+use crate::model::{Encoding, Error, Result};
 
 /// Version of the `openkv_` tables; a file with a newer one is rejected.
 pub const FORMAT_VERSION: i64 = 2;
@@ -171,12 +171,9 @@ pub(super) fn prepare(
             FileKind::Deno(_) => "was made by Deno",
             _ => "has an older format",
         };
-        return Err(Error::new(
-            Kind::Unsupported,
-            format!(
-                "the database {what} and was opened with readonly: true; open it for writing once"
-            ),
-        ));
+        return Err(Error::unsupported(format!(
+            "the database {what} and was opened with readonly: true; open it for writing once"
+        )));
     }
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)?;
@@ -285,27 +282,21 @@ fn migrate(
 /// Whether the file needs a migration before use.
 fn needs_writing(found: FileKind) -> Result<bool> {
     match found {
-        FileKind::Openkv(version) if version > FORMAT_VERSION => Err(Error::new(
-            Kind::Unsupported,
-            format!(
-                "the file has format version {version}, newer than {FORMAT_VERSION}, \
+        FileKind::Openkv(version) if version > FORMAT_VERSION => Err(Error::unsupported(format!(
+            "the file has format version {version}, newer than {FORMAT_VERSION}, \
                  the newest that this openkv knows: update openkv"
-            ),
-        )),
+        ))),
         FileKind::Openkv(version) if version < 1 => Err(Error::corrupt(
             "the file names no format version: its openkv_meta table is damaged",
         )),
         FileKind::Openkv(version) => Ok(version < FORMAT_VERSION),
         FileKind::Empty => Ok(true),
         FileKind::Deno(DENO_MIGRATION_VERSION) => Ok(true),
-        FileKind::Deno(version) => Err(Error::new(
-            Kind::Unsupported,
-            format!(
-                "the file was made by a Deno whose tables have version {version}; openkv knows \
+        FileKind::Deno(version) => Err(Error::unsupported(format!(
+            "the file was made by a Deno whose tables have version {version}; openkv knows \
                  version {DENO_MIGRATION_VERSION}, that of Deno 2: open it once with such a Deno if \
                  its version is lower, else update openkv"
-            ),
-        )),
+        ))),
         FileKind::NotOpenkv => Err(Error::corrupt(
             "the file is a SQLite database of another program, not an openkv database",
         )),

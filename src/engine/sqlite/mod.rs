@@ -58,7 +58,7 @@ pub use writer::SqliteWriter;
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
 use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Maintenance, TellExternal};
-use crate::model::{Backup, Capabilities, Encoding, Error, Kind, Result};
+use crate::model::{Backup, Capabilities, Encoding, Error, Result};
 
 /// An existing database file, or a new one with its tables created.
 pub struct SqliteEngine {
@@ -177,7 +177,7 @@ impl Engine for SqliteEngine {
 
     fn writer(&self) -> Result<SqliteWriter> {
         if self.readonly {
-            return Err(Error::new(Kind::Denied, "the database was opened with readonly: true"));
+            return Err(Error::denied("the database was opened with readonly: true"));
         }
         // The writer waits for locks itself.
         let connection = connection::open(&self.path, Access::Write, self.busy)?;

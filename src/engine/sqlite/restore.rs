@@ -17,7 +17,7 @@ use super::errors::failure;
 use super::integrity_check::integrity_check;
 use super::unfinished::{Unfinished, sync_folder_of};
 use super::{identity, layout, unopened};
-use crate::model::{Backup, Error, Kind, Result};
+use crate::model::{Backup, Error, Result};
 
 /// The suffixes of SQLite's files beside a database.
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -94,7 +94,7 @@ fn remove_sides(path: &Path) -> Result<()> {
                      removed, which has to be done before it is opened: {error}",
                     file.display()
                 );
-                return Err(Error::new(Kind::Unavailable, why));
+                return Err(Error::unavailable(why));
             }
         }
     }
@@ -105,7 +105,7 @@ fn remove_sides(path: &Path) -> Result<()> {
 /// Opens a backup without creating files beside it, since it can be on a read-only medium.
 fn open_backup(path: &Path) -> Result<Connection> {
     if !path.is_file() {
-        return Err(Error::new(Kind::Unavailable, "there is no such file"));
+        return Err(Error::unavailable("there is no such file"));
     }
     if identity::has_log(path) {
         let connection = connection::open(path, Access::Read, BUSY)?;
@@ -148,15 +148,15 @@ impl Excluded {
         }
         let open = || {
             let message = "is open, in this process or another: close it there first";
-            Error::new(Kind::Unavailable, format!("{} {message}", path.display()))
+            Error::unavailable(format!("{} {message}", path.display()))
         };
         let file = options.open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied if cfg!(unix) => {
                 let message = "may not be written by this process";
-                Error::new(Kind::Denied, format!("{} {message}", path.display()))
+                Error::denied(format!("{} {message}", path.display()))
             }
             _ if cfg!(windows) => open(),
-            _ => Error::new(Kind::Unavailable, format!("{}: {error}", path.display())),
+            _ => Error::unavailable(format!("{}: {error}", path.display())),
         })?;
         #[cfg(unix)]
         if !super::locks::exclude(&file) {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::model::{Error, Kind, Result};
+use crate::model::{Error, Result};
 
 /// Suffix of the temporary name, after the process id and the number of the copy.
 const END: &str = ".unfinished";
@@ -85,7 +85,7 @@ impl Unfinished {
 }
 
 fn about(path: &Path) -> impl Fn(std::io::Error) -> Error {
-    move |error| Error::new(Kind::Unavailable, format!("{}: {error}", path.display()))
+    move |error| Error::unavailable(format!("{}: {error}", path.display()))
 }
 
 /// Makes the directory entries in a file's folder durable.

@@ -188,7 +188,7 @@ async fn renew(executor: &RequestExecutor, consumer: &Consumer) {
         let update = LockUpdate { asks, ..LockUpdate::default() };
         // Until the next renewal at most: half of the lock's time is left then.
         let patience = consumer.renewal().max(RENEWAL_MIN);
-        let late = |_| Err(Error::new(Kind::Unavailable, "no answer in time"));
+        let late = |_| Err(Error::unavailable("no answer in time"));
         let answer = timeout(patience, send_update(executor, &update)).await.unwrap_or_else(late);
         let pause = match &answer {
             Ok(_) => {

@@ -40,7 +40,7 @@ pub(super) async fn write(
         if let Ok(asked) = &write
             && let Err(refusal) = has_room(database, asked, now_ms).await
         {
-            write = Err(Error::new(Kind::Unavailable, refusal.text()));
+            write = Err(Error::unavailable(refusal.text()));
             over = Some(refusal);
         }
         writes.push(write);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Feeds;
 use crate::engine::Snapshot;
-use crate::model::{Error, FeedReply, Id, KeyRange, Kind, Result};
+use crate::model::{Error, FeedReply, Id, KeyRange, Result};
 use crate::store::{Room, Store};
 
 /// Gets the commit after which a new feed is complete.
@@ -96,5 +96,5 @@ fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
     }
     let reason = "the file does not log changes yet, and cannot be made to with readonly: true; \
                   open a feed once on a handle that writes";
-    Err(Error::new(Kind::Denied, reason))
+    Err(Error::denied(reason))
 }

@@ -22,7 +22,7 @@ use rusqlite::Connection;
 use super::statement::Statement;
 use super::wal_index::{Header, WalIndex};
 use crate::engine::ExternalWatch;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Error, Result};
 
 /// The commits of this process, recorded by its writer.
 #[derive(Default)]
@@ -99,7 +99,7 @@ impl Looker {
         counter.read()?;
         let Some(index) = WalIndex::of(&held) else {
             let reason = "the database is not in WAL mode, so it cannot be watched";
-            return Err(Error::new(Kind::Unsupported, reason));
+            return Err(Error::unsupported(reason));
         };
         drop(held);
         let external_commits = own.external_commits();

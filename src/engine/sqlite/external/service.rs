@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use super::announcer::{Announced, Announcer};
 use super::schedule::{Due, FileId, Schedule};
 use crate::engine::{ExternalWatchGuard, Refusal};
-use crate::model::{EXTERNAL_LINGER_MS, Error, Kind, Result};
+use crate::model::{EXTERNAL_LINGER_MS, Error, Result};
 
 /// Checks a file. It must not block, because all other files wait for it.
 pub(super) type Look = Box<dyn FnMut() + Send>;
@@ -67,7 +67,7 @@ pub(super) fn register(path: PathBuf, look: Look) -> Result<Registration> {
     let mut registered = SERVICE.registered.lock();
     if !registered.running {
         let thread = std::thread::Builder::new().name("openkv-external".into()).spawn(serve);
-        thread.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+        thread.map_err(|error| Error::unavailable(error.to_string()))?;
         registered.running = true;
     }
     registered.next_id += 1;

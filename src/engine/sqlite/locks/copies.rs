@@ -18,7 +18,7 @@ use std::sync::{LazyLock, OnceLock};
 use parking_lot::Mutex;
 
 use super::support;
-use crate::model::{COPY_NAME_BYTES_MAX, Error, Kind, Result};
+use crate::model::{COPY_NAME_BYTES_MAX, Error, Result};
 
 /// Claims (1) or releases (0) the file at a path for a copy, which is named by its version and the
 /// path of its addon. Returns 0; or 1 if another copy has the file, with the name of that copy as a
@@ -90,15 +90,12 @@ impl Claim {
             return Ok(Some(Self(name)));
         }
         let other = CStr::from_bytes_until_nul(&other).unwrap_or_default().to_string_lossy();
-        Err(Error::new(
-            Kind::Unavailable,
-            format!(
-                "another copy of openkv in this process has the file open, and this file system has \
+        Err(Error::unavailable(format!(
+            "another copy of openkv in this process has the file open, and this file system has \
                  no locks that would keep the copies apart: {other} has it, {} asks for it; load \
                  one copy only, or close the file in the other one first",
-                this_copy().to_string_lossy(),
-            ),
-        ))
+            this_copy().to_string_lossy(),
+        )))
     }
 }
 
