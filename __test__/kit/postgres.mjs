@@ -6,12 +6,20 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { appendFileSync, closeSync, cpSync, openSync, readFileSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  cpSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { freePort } from "./port.mjs";
 import { killTree, signalTree } from "./postgres/processes.mjs";
-import { commandLine, newServerFolder, run } from "./postgres/programs.mjs";
+import { commandLine, newServerFolder, own, run } from "./postgres/programs.mjs";
 import { until } from "./time.mjs";
 
 /** The user that `initdb` makes; every connection from loopback is trusted. */
@@ -43,12 +51,13 @@ if (globalThis.Deno) globalThis.addEventListener("unload", removeAll);
 else process.on("exit", removeAll);
 
 /**
- * Starts a server. `settings` go into postgresql.conf. `standby: true` adds a synchronous standby,
- * `server.standby`.
+ * Starts a server. `settings` go into postgresql.conf, `files` (names and texts) beside it.
+ * `standby: true` adds a synchronous standby, `server.standby`.
  */
-export async function startPostgres({ settings = {}, standby = false } = {}) {
+export async function startPostgres({ settings = {}, files = {}, standby = false } = {}) {
   const server = new PostgresServer();
   await server.create({ ...SETTINGS, ...settings });
+  for (const [name, text] of Object.entries(files)) server.write(name, text);
   await server.start();
   if (standby) server.standby = await standbyOf(server, settings);
   return server;
@@ -139,6 +148,19 @@ class PostgresServer {
   configure(settings) {
     const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
     appendFileSync(join(this.#data, "postgresql.conf"), lines.join(""));
+  }
+
+  /** Writes a file beside postgresql.conf, which the server and no other user can read. */
+  write(name, text) {
+    const path = join(this.#data, name);
+    rmSync(path, { force: true });
+    writeFileSync(path, text, { mode: 0o600 });
+    own(path);
+  }
+
+  /** Has the server read its settings and certificates again. */
+  async reload() {
+    await run("pg_ctl", "-D", this.#data, "reload");
   }
 
   /** Starts the server and waits until it answers. */

@@ -71,8 +71,13 @@ export async function run(name, ...args) {
 /** A new folder that belongs to the user of the programs. The caller removes it. */
 export function newServerFolder() {
   const folder = mkdtempSync(join(tmpdir(), "openkv-postgres-"));
-  if (isRoot) chownSync(folder, idOf("-u"), idOf("-g"));
+  own(folder);
   return folder;
+}
+
+/** Makes a file or folder that of the user of the programs. */
+export function own(path) {
+  if (isRoot) chownSync(path, idOf("-u"), idOf("-g"));
 }
 
 function idOf(which) {

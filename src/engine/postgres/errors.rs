@@ -1,6 +1,12 @@
 //! The error kind of each answer of PostgreSQL.
 
+use rustls::CertificateError;
+use tokio_postgres::error::SqlState;
+
 use crate::model::{Error, Kind};
+
+/// How the driver's error ends when the server has refused TLS.
+const NO_TLS: &str = "server does not support TLS";
 
 /// A statement that has no answer of rows.
 #[derive(Debug)]
@@ -69,15 +75,73 @@ pub(super) fn failure(error: &tokio_postgres::Error) -> Error {
     Error::new(kind, format!("PostgreSQL: {} ({code}): {advice}", answer.message()))
 }
 
+/// The error of an attempt to connect.
+pub(super) fn not_connected(error: &tokio_postgres::Error, is_encrypted: bool) -> Error {
+    let failed = failure(error);
+    let is_refusal = error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
+    if is_refusal && !is_encrypted {
+        let why = format!(
+            "{}. The connection has no TLS, which the server may require: sslmode=verify-full",
+            failed.message()
+        );
+        return Error::new(failed.kind(), why);
+    }
+    failed
+}
+
 /// The error of a connection that is lost or was never made.
 fn lost(error: &tokio_postgres::Error) -> Error {
     let mut text = error.to_string();
+    let mut certificate = None;
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
         text = format!("{text}: {inner}");
+        certificate = certificate.or_else(|| certificate_fault(inner));
         cause = inner.source();
     }
-    Error::new(Kind::Unavailable, format!("PostgreSQL: {text}"))
+    let advice = match certificate {
+        Some(fault) => rejected_certificate(fault),
+        None if text.ends_with(NO_TLS) => {
+            ": in a trusted network sslmode=disable connects in clear text"
+        }
+        None => "",
+    };
+    Error::new(Kind::Unavailable, format!("PostgreSQL: {text}{advice}"))
+}
+
+/// Why TLS has rejected the server's certificate.
+fn certificate_fault<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a CertificateError> {
+    // An error of I/O names as its cause that of the error it wraps, not that error.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    let tls = match wrapped {
+        Some(wrapped) => wrapped.downcast_ref(),
+        None => error.downcast_ref(),
+    };
+    match tls {
+        Some(rustls::Error::InvalidCertificate(fault)) => Some(fault),
+        _ => None,
+    }
+}
+
+/// Advice on a rejected certificate, to append to the error.
+fn rejected_certificate(fault: &CertificateError) -> &'static str {
+    match fault {
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            ": the server's certificate is for another host: connect by a name that it has"
+        }
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => {
+            ": renew the server's certificate, or correct the clock of this machine"
+        }
+        _ => {
+            ": the server's certificate is not trusted: name the PEM file of its issuer in \
+             sslrootcert"
+        }
+    }
 }
 
 /// Whether the server has answered, so that the connection is not in doubt.

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 
-use super::errors::{Fault, failure};
+use super::errors::{Fault, failure, not_connected};
 use super::url::Server;
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Kind, Result};
 
@@ -85,7 +85,7 @@ impl Session {
             client.batch_execute(&settings).await?;
             Ok(client)
         });
-        let client = client.map_err(|error| failure(&error))?;
+        let client = client.map_err(|error| not_connected(&error, server.tls().is_some()))?;
         Ok(Self { client, prepared: HashMap::new(), unreplicated, runtime })
     }
 

@@ -181,6 +181,15 @@ mod tests {
         ] {
             assert_eq!(parts(&format!("postgres://{host}/d")).encryption, expected, "{host}");
         }
+        for (query, expected) in [
+            ("sslrootcert=a", Encryption::VerifyFull),
+            ("sslrootcert=a&sslmode=verify-full", Encryption::VerifyFull),
+            ("sslmode=verify-full", Encryption::VerifyFull),
+            ("sslmode=require", Encryption::Require),
+        ] {
+            let url = format!("postgres://localhost/d?{query}");
+            assert_eq!(parts(&url).encryption, expected, "{query}");
+        }
         let mode = |url| Server::parse(url).unwrap().0.config().get_ssl_mode();
         assert_eq!(mode("postgres://localhost/d"), SslMode::Disable);
         assert_eq!(mode("postgres://db.example/d?sslmode=disable"), SslMode::Disable);
@@ -240,6 +249,7 @@ mod tests {
             ("postgres://u:hunter2@h,%2Ftmp/d", "no TLS"),
             ("postgres://u:hunter2@h/d?sslrootcert=/absent.pem", "'/absent.pem' cannot be used"),
             ("postgres://u:hunter2@h/d?sslmode=require&sslrootcert=a", "is for sslmode=verify"),
+            ("postgres://u:hunter2@%2Ftmp/d?sslrootcert=a", "no TLS"),
             ("postgres://u:hunter2@h/d?connect_timeout=0", "connect_timeout is"),
             ("postgres://u:hunter2@h/d?connect_timeout=1.5", "connect_timeout is"),
             ("postgres://u:hunter2@h/d?connect_timeout=999999", "connect_timeout is"),

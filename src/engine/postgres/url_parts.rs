@@ -171,12 +171,16 @@ impl Parts {
             hosts,
             database,
             kv: NAME_DEFAULT.to_owned(),
-            encryption: if are_here { Encryption::Disable } else { Encryption::VerifyFull },
+            encryption: Encryption::Disable,
             root_certificates: None,
             application: APPLICATION.to_owned(),
             connect_timeout: Duration::from_secs(POSTGRES_CONNECT_TIMEOUT_S_DEFAULT),
         };
-        parts.read(query)?;
+        // A file of issuers is there to be used, on this machine too.
+        let sslmode = parts.read(query)?;
+        let is_verified = !are_here || parts.root_certificates.is_some();
+        let unasked = if is_verified { Encryption::VerifyFull } else { Encryption::Disable };
+        parts.encryption = sslmode.unwrap_or(unasked);
         if parts.encryption != Encryption::Disable && parts.hosts.iter().any(Host::is_socket) {
             return Err(invalid("a Unix socket has no TLS: leave sslmode out"));
         }
@@ -186,7 +190,9 @@ impl Parts {
         Ok(parts)
     }
 
-    fn read(&mut self, query: &str) -> Result<()> {
+    /// Reads the parameters; returns `sslmode`, which has no fixed default.
+    fn read(&mut self, query: &str) -> Result<Option<Encryption>> {
+        let mut sslmode = None;
         let mut seen: Vec<&str> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -200,13 +206,13 @@ impl Parts {
             let value = decoded(value, known)?;
             match known {
                 "kv" => self.kv = name_of(value)?,
-                "sslmode" => self.encryption = Encryption::parse(&value)?,
+                "sslmode" => sslmode = Some(Encryption::parse(&value)?),
                 "sslrootcert" => self.root_certificates = Some(value),
                 "application_name" => self.application = value,
                 _ => self.connect_timeout = seconds(&value)?,
             }
         }
-        Ok(())
+        Ok(sslmode)
     }
 
     /// Parts that say which server it is, as whom, and how safely. The others do not.
