@@ -26,11 +26,15 @@ use crate::model::{
 };
 use crate::store::{Caller, Room, Store};
 
-/// Authorizes a request by its head. Returns the database and the grant.
-pub(super) fn authorize(
-    serving: &Serving,
-    head: &Parts,
-) -> Result<(Arc<Database>, Grant), Refusal> {
+/// The sender of an authorized request.
+pub(super) struct Client {
+    pub(super) serving: Arc<Serving>,
+    pub(super) database: Arc<Database>,
+    pub(super) grant: Grant,
+}
+
+/// Authorizes a request by its head.
+pub(super) fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Client, Refusal> {
     let headers = &head.headers;
     let grant =
         serving.signer.verify(bearer(headers)?, now_ms()).ok_or_else(Refusal::wrong_token)?;
@@ -51,11 +55,11 @@ pub(super) fn authorize(
     if named.and_then(|text| Uuid::try_parse(text).ok()) != Some(database.id) {
         return Err(Refusal::bad_request("Invalid database id."));
     }
-    Ok((database, grant))
+    Ok(Client { serving: serving.clone(), database, grant })
 }
 
 /// Checks the grant again after the body has arrived, which may take time.
-pub(super) fn still(database: &Database, grant: &Grant) -> Result<(), Refusal> {
+pub(super) fn still(Client { database, grant, .. }: &Client) -> Result<(), Refusal> {
     if grant.expires_at_ms > now_ms() && database.has_token(grant.issued_for) {
         return Ok(());
     }

@@ -110,19 +110,20 @@ async fn data_path(
     method: &str,
     permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
-    let (database, grant) = data::authorize(serving, head)?;
+    let client = data::authorize(serving, head)?;
+    let database = &client.database;
     let needed = if method == "atomic_write" { Rights::Write } else { Rights::Read };
-    database.allows(grant.rights, needed)?;
+    database.allows(client.grant.rights, needed)?;
     database.take_operation()?;
     *permit = Some(database.memory.permit().await?);
-    let (body, claim) = body_of(&database, body, REQUEST_BYTES_MAX).await?;
-    data::still(&database, &grant)?;
+    let (body, claim) = body_of(database, body, REQUEST_BYTES_MAX).await?;
+    data::still(&client)?;
     match method {
-        "snapshot_read" => data::snapshot_read(&database, &body).await,
-        "atomic_write" => data::atomic_write(&database, &body).await,
+        "snapshot_read" => data::snapshot_read(database, &body).await,
+        "atomic_write" => data::atomic_write(database, &body).await,
         _ => {
             *permit = None;
-            watch::watch(serving, &database, &grant, (&body, claim)).await
+            watch::watch(&client, &body, claim).await
         }
     }
 }

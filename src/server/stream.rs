@@ -16,8 +16,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sle
 
 use super::Serving;
 use super::answer::{Answer, Body, answer};
-use super::auth::Grant;
 use super::catalog::now_ms;
+use super::data::Client;
 use super::database::Database;
 use crate::codec::framing::KEEP_ALIVE;
 use crate::connect::versions::STREAM_TYPE;
@@ -44,7 +44,7 @@ pub(super) struct Leave {
 }
 
 impl Leave {
-    pub(super) fn new(serving: &Serving, database: &Arc<Database>, grant: &Grant) -> Self {
+    pub(super) fn new(Client { serving, database, grant }: &Client) -> Self {
         let left = u64::try_from(grant.expires_at_ms - now_ms()).unwrap_or(0);
         Self {
             expiry: Box::pin(sleep(Duration::from_millis(left))),
@@ -86,14 +86,9 @@ pub(super) fn signs(serving: &Serving) -> Interval {
 }
 
 /// Starts a stream.
-pub(super) fn stream(
-    serving: &Serving,
-    database: &Arc<Database>,
-    grant: &Grant,
-    source: impl Source,
-) -> Answer {
+pub(super) fn stream(client: &Client, source: impl Source) -> Answer {
     let (sender, pieces) = mpsc::channel(1);
-    tokio::spawn(tell(Leave::new(serving, database, grant), signs(serving), source, sender));
+    tokio::spawn(tell(Leave::new(client), signs(&client.serving), source, sender));
     answer(StatusCode::OK, STREAM_TYPE, Body::Stream(pieces))
 }
 

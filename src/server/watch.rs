@@ -5,11 +5,9 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use tokio::sync::oneshot;
 
-use super::Serving;
 use super::answer::{Answer, Refusal};
-use super::auth::Grant;
-use super::data::{store_of, wire_entry};
-use super::database::{Database, WatchPlace};
+use super::data::{Client, store_of, wire_entry};
+use super::database::WatchPlace;
 use super::memory::{Claim, attempt};
 use super::stream::{Source, stream};
 use crate::codec::framing::push_frame;
@@ -110,28 +108,27 @@ impl<F: Form> Source for Watching<F> {
 
 /// Starts a watch.
 pub(super) async fn watch(
-    serving: &Arc<Serving>,
-    database: &Arc<Database>,
-    grant: &Grant,
-    (body, claim): (&[u8], Option<Arc<Claim>>),
+    client: &Client,
+    body: &[u8],
+    claim: Option<Arc<Claim>>,
 ) -> Result<Answer, Refusal> {
     let keys = watch::read_request(body, &Limits::default())?;
-    start(serving, (database, grant), (keys, claim), false, Wire).await
+    start(client, (keys, claim), false, Wire).await
 }
 
 /// Starts a watch in the given form. It keeps the memory of its keys.
 pub(super) async fn start<F: Form>(
-    serving: &Arc<Serving>,
-    (database, grant): (&Arc<Database>, &Grant),
+    client: &Client,
     (keys, _keys): (Vec<Key>, Option<Arc<Claim>>),
     raw: bool,
     form: F,
 ) -> Result<Answer, Refusal> {
+    let database = &client.database;
     let place = database.take_watch()?;
     let store = store_of(database).await?;
     let claim = database.memory.claim(F::BYTES_MAX);
     let id = store.watch(keys.clone(), raw, Some(claim.clone()));
     let (asked, ended, _place) = (None, false, place);
     let watching = Watching { store, id, keys, asked, ended, form, claim, _keys, _place };
-    Ok(stream(serving, database, grant, watching))
+    Ok(stream(client, watching))
 }

@@ -23,11 +23,9 @@ use crate::model::{
     Outcome, Reason, Result, Settlement,
 };
 use crate::protocol::consume::{read_consume, write_dispatched, write_opened};
-use crate::server::Serving;
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
-use crate::server::auth::Grant;
-use crate::server::data::store_of;
-use crate::server::database::{Database, WatchPlace};
+use crate::server::data::{Client, store_of};
+use crate::server::database::WatchPlace;
 use crate::server::memory::Claim;
 use crate::server::stream::{Leave, signs};
 use crate::store::{RemoteConsumer, Room, Store};
@@ -255,12 +253,8 @@ impl Drop for Stream {
 }
 
 /// Starts to deliver messages.
-pub(super) async fn consume(
-    serving: &Arc<Serving>,
-    database: &Arc<Database>,
-    grant: &Grant,
-    body: &[u8],
-) -> Result<Answer, Refusal> {
+pub(super) async fn consume(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+    let database = &client.database;
     let asked = read_consume(body)?;
     let place = database.take_watch()?;
     let store = store_of(database).await?;
@@ -282,13 +276,14 @@ pub(super) async fn consume(
     if was_over {
         supply.end();
     }
-    let mut leave = Leave::new(serving, database, grant);
+    let mut leave = Leave::new(client);
     let ending = supply.clone();
     let leave = tokio::spawn(async move {
         leave.over().await;
         ending.end();
     });
     let opened = Some(write_opened(id)?.into());
-    let stream = Stream { supply, opened, signs: signs(serving), leave: leave.abort_handle() };
+    let stream =
+        Stream { supply, opened, signs: signs(&client.serving), leave: leave.abort_handle() };
     Ok(answer(StatusCode::OK, STREAM_TYPE, Body::Drawn(Box::new(stream))))
 }

@@ -13,11 +13,9 @@ use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Batch, Error, FEED_FRAME_BYTES_MAX, Id, Limits, Result, Versionstamp,
 };
 use crate::protocol::feed::{read_request, write_batch, write_end};
-use crate::server::Serving;
 use crate::server::answer::{Answer, Refusal};
-use crate::server::auth::Grant;
-use crate::server::data::store_of;
-use crate::server::database::{Database, WatchPlace};
+use crate::server::data::{Client, store_of};
+use crate::server::database::WatchPlace;
 use crate::server::memory::{Claim, attempt};
 use crate::server::stream::{Source, stream};
 use crate::store::Store;
@@ -104,12 +102,8 @@ impl Source for Following {
 }
 
 /// Starts a feed.
-pub(super) async fn feed(
-    serving: &Arc<Serving>,
-    database: &Arc<Database>,
-    grant: &Grant,
-    body: &[u8],
-) -> Result<Answer, Refusal> {
+pub(super) async fn feed(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+    let database = &client.database;
     let (range, since) = read_request(body, &Limits::wide())?;
     let since = since.map(Versionstamp::version);
     let place = database.take_watch()?;
@@ -121,5 +115,5 @@ pub(super) async fn feed(
     let id = store.feed(range, since, Some(claim.clone()), busy, reply);
     let asked = FeedRequest::Opening(opened);
     let following = Following { store, id, asked, position: 0, claim, _place: place };
-    Ok(stream(serving, database, grant, following))
+    Ok(stream(client, following))
 }

@@ -100,28 +100,29 @@ pub(super) async fn route(
     kind: RequestKind,
     permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
-    let (database, grant) = authorize(serving, head)?;
-    database.allows(grant.rights, kind.rights())?;
+    let client = authorize(serving, head)?;
+    let database = &client.database;
+    database.allows(client.grant.rights, kind.rights())?;
     database.take_operation()?;
     let limits = limits(&head.headers)?;
     *permit = Some(database.memory.permit().await?);
-    let (body, claim) = body_of(&database, body, kind.body_bytes_max()).await?;
-    still(&database, &grant)?;
+    let (body, claim) = body_of(database, body, kind.body_bytes_max()).await?;
+    still(&client)?;
     if kind.goes_on() {
         // From here on it counts as a watch.
         *permit = None;
     }
     match kind {
-        RequestKind::Read => read::read(&database, &body).await,
+        RequestKind::Read => read::read(database, &body).await,
         RequestKind::Write => {
             let results = head.headers.contains_key(RESULTS_HEADER);
-            write::write(&database, body, limits, results).await
+            write::write(database, body, limits, results).await
         }
-        RequestKind::Call(command) => call::call(&database, command, &body, limits).await,
-        RequestKind::Feed => feed::feed(serving, &database, &grant, &body).await,
-        RequestKind::Watch => watch::watch(serving, &database, &grant, (&body, claim)).await,
-        RequestKind::Consume => consume::consume(serving, &database, &grant, &body).await,
-        RequestKind::Receive => receive::receive(serving, &database, &grant, &body).await,
+        RequestKind::Call(command) => call::call(database, command, &body, limits).await,
+        RequestKind::Feed => feed::feed(&client, &body).await,
+        RequestKind::Watch => watch::watch(&client, &body, claim).await,
+        RequestKind::Consume => consume::consume(&client, &body).await,
+        RequestKind::Receive => receive::receive(&client, &body).await,
     }
 }
 

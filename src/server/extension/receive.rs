@@ -18,11 +18,8 @@ use crate::model::{
 use crate::protocol::consume::read_poll;
 use crate::protocol::extension::{FRAMES_TYPE, write_good};
 use crate::protocol::frame::push_received;
-use crate::server::Serving;
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
-use crate::server::auth::Grant;
-use crate::server::data::store_of;
-use crate::server::database::Database;
+use crate::server::data::{Client, store_of};
 use crate::server::memory::Claim;
 use crate::server::stream::Leave;
 use crate::store::{Room, Store, remote_number};
@@ -77,12 +74,8 @@ impl Drop for Parcel {
 }
 
 /// Answers with a message, or without one.
-pub(super) async fn receive(
-    serving: &Arc<Serving>,
-    database: &Arc<Database>,
-    grant: &Grant,
-    body: &[u8],
-) -> Result<Answer, Refusal> {
+pub(super) async fn receive(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+    let database = &client.database;
     let asked = read_poll(body)?;
     let once = asked.wait_ms == 0;
     let _place = if once { None } else { Some(database.take_watch()?) };
@@ -97,7 +90,7 @@ pub(super) async fn receive(
         drop(sender.send(received.and_then(|delivery| delivery.map(parcel).transpose())));
     };
     waiting.store.receive(waiting.number, options, once, Box::new(reply));
-    let mut leave = Leave::new(serving, database, grant);
+    let mut leave = Leave::new(client);
     let received = tokio::select! {
         received = &mut receiver => Some(received),
         () = sleep(Duration::from_millis(asked.wait_ms.into())), if !once => None,

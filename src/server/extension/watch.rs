@@ -6,10 +6,8 @@ use hyper::body::Bytes;
 
 use crate::model::{Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key, Limits, Result};
 use crate::protocol::state::{read_request, write_end, write_state};
-use crate::server::Serving;
 use crate::server::answer::{Answer, Refusal};
-use crate::server::auth::Grant;
-use crate::server::database::Database;
+use crate::server::data::Client;
 use crate::server::memory::Claim;
 use crate::server::watch::{Form, start};
 
@@ -31,11 +29,10 @@ impl Form for Frames {
 
 /// Starts a watch.
 pub(super) async fn watch(
-    serving: &Arc<Serving>,
-    database: &Arc<Database>,
-    grant: &Grant,
-    (body, claim): (&[u8], Option<Arc<Claim>>),
+    client: &Client,
+    body: &[u8],
+    claim: Option<Arc<Claim>>,
 ) -> Result<Answer, Refusal> {
     let (keys, raw) = read_request(body, &Limits::wide())?;
-    start(serving, (database, grant), (keys, claim), raw, Frames).await
+    start(client, (keys, claim), raw, Frames).await
 }
