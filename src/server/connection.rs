@@ -298,17 +298,12 @@ mod tests {
         piece.map(|piece| piece.unwrap().into_data().unwrap())
     }
 
-    fn paused() -> tokio::runtime::Runtime {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_time().start_paused(true).build().unwrap()
-    }
-
     const LONG: usize = 3 * ANSWER_PIECE_BYTES;
 
     /// There was no time limit for an answer of one piece, nor for a body that is produced on
     /// demand.
-    #[test]
-    fn an_unread_answer_ends_its_connection() {
+    #[tokio::test(start_paused = true)]
+    async fn an_unread_answer_ends_its_connection() {
         struct Parcel(Option<Bytes>);
         impl Draw for Parcel {
             fn draw(&mut self, _context: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -319,41 +314,37 @@ mod tests {
                 Some(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
         }
-        paused().block_on(async {
-            let parcel = |len| Body::Drawn(Box::new(Parcel(Some(Bytes::from(vec![7; len])))));
-            let whole = |len| Body::Whole(Some(Bytes::from(vec![7; len])));
-            for (body, begins) in [(whole(1), false), (whole(LONG), true), (parcel(LONG), true)] {
-                let work = Arc::new(Work::new());
-                let mut held = TrackedBody::new(body, None, UnderWay::new(&work));
-                if begins {
-                    assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
-                }
-                assert!(!work.is_stalled());
-                sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
-                assert!(work.is_stalled());
-                drop(held);
-                assert!(!work.is_stalled());
+        let parcel = |len| Body::Drawn(Box::new(Parcel(Some(Bytes::from(vec![7; len])))));
+        let whole = |len| Body::Whole(Some(Bytes::from(vec![7; len])));
+        for (body, begins) in [(whole(1), false), (whole(LONG), true), (parcel(LONG), true)] {
+            let work = Arc::new(Work::new());
+            let mut held = TrackedBody::new(body, None, UnderWay::new(&work));
+            if begins {
+                assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
             }
-        });
+            assert!(!work.is_stalled());
+            sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
+            assert!(work.is_stalled());
+            drop(held);
+            assert!(!work.is_stalled());
+        }
     }
 
     /// Unread pieces of streams were kept without a time limit.
-    #[test]
-    fn a_stream_waits_for_its_reader_but_not_with_an_unread_piece() {
-        paused().block_on(async {
-            let (sender, pieces) = mpsc::channel(2);
-            let work = Arc::new(Work::new());
-            let mut held = TrackedBody::new(Body::Stream(pieces), None, UnderWay::new(&work));
-            sender.send(Bytes::from_static(b"short")).await.unwrap();
-            sender.send(Bytes::from(vec![7; LONG])).await.unwrap();
-            assert_eq!(next(&mut held).await.unwrap(), "short");
-            sleep(Duration::from_millis(2 * ANSWER_STALL_MS_MAX)).await;
-            assert!(!work.is_stalled(), "it waits");
-            assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
-            sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
-            assert!(!work.is_stalled(), "the connection has other requests");
-            assert!(sender.is_closed(), "nothing is kept");
-            assert_eq!(next(&mut held).await, None);
-        });
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_waits_for_its_reader_but_not_with_an_unread_piece() {
+        let (sender, pieces) = mpsc::channel(2);
+        let work = Arc::new(Work::new());
+        let mut held = TrackedBody::new(Body::Stream(pieces), None, UnderWay::new(&work));
+        sender.send(Bytes::from_static(b"short")).await.unwrap();
+        sender.send(Bytes::from(vec![7; LONG])).await.unwrap();
+        assert_eq!(next(&mut held).await.unwrap(), "short");
+        sleep(Duration::from_millis(2 * ANSWER_STALL_MS_MAX)).await;
+        assert!(!work.is_stalled(), "it waits");
+        assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
+        sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
+        assert!(!work.is_stalled(), "the connection has other requests");
+        assert!(sender.is_closed(), "nothing is kept");
+        assert_eq!(next(&mut held).await, None);
     }
 }

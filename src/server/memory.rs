@@ -284,11 +284,6 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
-    fn run(test: impl Future<Output = ()>) {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_time().start_paused(true).build().unwrap().block_on(test);
-    }
-
     #[test]
     fn a_short_body_takes_no_memory_and_one_that_is_too_long_is_refused() {
         let memory = ServerMemory::new().share();
@@ -299,53 +294,46 @@ mod tests {
         assert!(!claim.has_lacked(), "no wait would help");
     }
 
-    #[test]
-    fn dropped_bytes_return_their_memory_to_waiting_requests() {
-        run(async {
-            let memory = ServerMemory::new().share();
-            let (one, two) = (memory.claim(usize::MAX), memory.claim(100 * MIB));
-            assert!(one.holds(100 * MIB).is_ok());
-            let bytes = one.bytes(vec![0; 60 * MIB]);
-            one.shrink(0);
-            assert!(two.holds(60 * MIB).is_ok());
-            assert_eq!(two.holds(100 * MIB).unwrap_err().kind(), Kind::Unavailable);
-            assert!(two.has_lacked());
-            // It waits without its present memory, and only for a bounded time.
-            assert!(two.wait_for_all().await.is_err());
-            assert!(two.has_lacked() && two.state.lock().taken.is_none());
-            let part = bytes.slice(..1);
-            drop(bytes);
-            let (waited, ()) = tokio::join!(two.wait_for_all(), async { drop(part) });
-            assert!(waited.is_ok() && !two.has_lacked());
-            assert!(two.holds(100 * MIB).is_ok());
-            let own = DATABASE_MEMORY_BYTES_MAX / UNIT_BYTES;
-            drop((one, two));
-            assert_eq!(memory.own.units.available_permits(), own);
-            assert_eq!(
-                memory.server.units.available_permits(),
-                SERVER_MEMORY_BYTES_MAX / UNIT_BYTES
-            );
-        });
+    #[tokio::test(start_paused = true)]
+    async fn dropped_bytes_return_their_memory_to_waiting_requests() {
+        let memory = ServerMemory::new().share();
+        let (one, two) = (memory.claim(usize::MAX), memory.claim(100 * MIB));
+        assert!(one.holds(100 * MIB).is_ok());
+        let bytes = one.bytes(vec![0; 60 * MIB]);
+        one.shrink(0);
+        assert!(two.holds(60 * MIB).is_ok());
+        assert_eq!(two.holds(100 * MIB).unwrap_err().kind(), Kind::Unavailable);
+        assert!(two.has_lacked());
+        // It waits without its present memory, and only for a bounded time.
+        assert!(two.wait_for_all().await.is_err());
+        assert!(two.has_lacked() && two.state.lock().taken.is_none());
+        let part = bytes.slice(..1);
+        drop(bytes);
+        let (waited, ()) = tokio::join!(two.wait_for_all(), async { drop(part) });
+        assert!(waited.is_ok() && !two.has_lacked());
+        assert!(two.holds(100 * MIB).is_ok());
+        drop((one, two));
+        let free_bytes = |shares: &Shares| shares.units.available_permits() * UNIT_BYTES;
+        assert_eq!(free_bytes(&memory.own), DATABASE_MEMORY_BYTES_MAX);
+        assert_eq!(free_bytes(&memory.server), SERVER_MEMORY_BYTES_MAX);
     }
 
-    #[test]
-    fn shares_bound_each_database_and_the_server() {
-        run(async {
-            let server = ServerMemory::new();
-            let all: Vec<_> = (0..5).map(|_| server.share().claim(usize::MAX)).collect();
-            let [first @ .., last] = all.as_slice() else { panic!("five") };
-            assert!(first.iter().all(|claim| claim.holds(DATABASE_MEMORY_BYTES_MAX).is_ok()));
-            assert!(last.holds(SHORT_BYTES_MAX + 1).is_err());
-            let (one, two, three) = (server.share(), server.share(), server.share());
-            let mut permits = Vec::new();
-            for memory in [&one, &two] {
-                for _ in 0..DATABASE_REQUESTS_MAX {
-                    permits.push(memory.permit().await.ok().unwrap());
-                }
+    #[tokio::test(start_paused = true)]
+    async fn shares_bound_each_database_and_the_server() {
+        let server = ServerMemory::new();
+        let all: Vec<_> = (0..5).map(|_| server.share().claim(usize::MAX)).collect();
+        let [first @ .., last] = all.as_slice() else { panic!("five") };
+        assert!(first.iter().all(|claim| claim.holds(DATABASE_MEMORY_BYTES_MAX).is_ok()));
+        assert!(last.holds(SHORT_BYTES_MAX + 1).is_err());
+        let (one, two, three) = (server.share(), server.share(), server.share());
+        let mut permits = Vec::new();
+        for memory in [&one, &two] {
+            for _ in 0..DATABASE_REQUESTS_MAX {
+                permits.push(memory.permit().await.ok().unwrap());
             }
-            assert!(one.permit().await.is_err() && three.permit().await.is_err());
-            let (permit, ()) = tokio::join!(one.permit(), async { permits.truncate(1) });
-            assert!(permit.is_ok());
-        });
+        }
+        assert!(one.permit().await.is_err() && three.permit().await.is_err());
+        let (permit, ()) = tokio::join!(one.permit(), async { permits.truncate(1) });
+        assert!(permit.is_ok());
     }
 }

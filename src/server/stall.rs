@@ -84,30 +84,23 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    fn paused() -> tokio::runtime::Runtime {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_time().start_paused(true).build().unwrap()
-    }
-
-    #[test]
-    fn a_client_that_reads_nothing_is_dropped_and_a_slow_one_is_not() {
-        paused().block_on(async {
-            let (ours, mut theirs) = tokio::io::duplex(10);
-            let mut ours = Stall::new(ours);
-            let wait = Duration::from_millis(ANSWER_STALL_MS_MAX - 1);
-            let slow = tokio::spawn(async move {
-                let mut piece = [0; 10];
-                for _ in 0..3 {
-                    sleep(wait).await;
-                    theirs.read_exact(&mut piece).await.unwrap();
-                }
-                theirs
-            });
-            ours.write_all(&[7; 40]).await.unwrap();
-            let theirs = slow.await.unwrap();
-            let error = ours.write_all(&[7; 10]).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::TimedOut);
-            drop(theirs);
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_nothing_is_dropped_and_a_slow_one_is_not() {
+        let (ours, mut theirs) = tokio::io::duplex(10);
+        let mut ours = Stall::new(ours);
+        let wait = Duration::from_millis(ANSWER_STALL_MS_MAX - 1);
+        let slow = tokio::spawn(async move {
+            let mut piece = [0; 10];
+            for _ in 0..3 {
+                sleep(wait).await;
+                theirs.read_exact(&mut piece).await.unwrap();
+            }
+            theirs
         });
+        ours.write_all(&[7; 40]).await.unwrap();
+        let theirs = slow.await.unwrap();
+        let error = ours.write_all(&[7; 10]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        drop(theirs);
     }
 }
