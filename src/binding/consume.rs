@@ -13,7 +13,7 @@ use crate::model::{
     LOCK_DURATION_MS_MIN, LOCK_MS, Outcome, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
     RECEIVE_WAIT_MS_MAX,
 };
-use crate::protocol::frame::{parse_queue, parse_reason, push_deliveries, push_received};
+use crate::protocol::frame::{frame_of, parse_queue, parse_reason, push_deliveries, push_received};
 
 fn options(queue: &[u8], lock_ms: f64) -> Result<ConsumeOptions, Error> {
     let queue = parse_queue(queue).map_err(|bug| Error::internal(bug.to_string()))?;
@@ -33,9 +33,8 @@ impl Handle {
             if *ended {
                 return hand;
             }
-            let mut frame = Vec::new();
             let deliveries = hand.iter().map(|handed| (handed.number, &handed.delivery));
-            push_deliveries(&mut frame, deliveries);
+            let frame = frame_of(|out| push_deliveries(out, deliveries));
             events.send(Event::Delivery, id, Some(frame));
             Vec::new()
         };
@@ -102,9 +101,7 @@ impl Handle {
             let waited = receivers.lock().remove(&number(id)).is_some();
             match received {
                 Ok(Some(delivery)) => {
-                    let mut frame = Vec::new();
-                    push_received(&mut frame, &delivery);
-                    reply.good(Some(frame));
+                    reply.good(Some(frame_of(|out| push_received(out, &delivery))));
                 }
                 Ok(None) if waited => reply.good(None),
                 Ok(None) => reply.bad(&Error::closed()),

@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use super::scratch::check;
 use crate::call;
 use crate::model::{Decision, Error};
-use crate::protocol::frame::{push_error, push_outcomes};
+use crate::protocol::frame::{frame_of, push_error, push_outcomes};
 use crate::store::on_thread;
 
 /// The kinds of events. Their numbers are in the contract.
@@ -134,9 +134,7 @@ impl Events {
 
     /// Sends an error record.
     pub(super) fn send_error(&self, event: Event, id: f64, error: &Error) {
-        let mut record = Vec::new();
-        push_error(&mut record, error);
-        self.send(event, id, Some(record));
+        self.send(event, id, Some(frame_of(|out| push_error(out, error))));
     }
 }
 
@@ -185,9 +183,7 @@ unsafe extern "C" fn deliver(
 /// The error record of an event with so many bytes.
 fn too_large(len: usize) -> Vec<u8> {
     let why = format!("The answer is too large for a Buffer ({len} bytes): ask for fewer entries");
-    let mut record = Vec::new();
-    push_error(&mut record, &Error::unsupported(why));
-    record
+    frame_of(|out| push_error(out, &Error::unsupported(why)))
 }
 
 /// A `Buffer` with a copy of the bytes; `None` if it cannot be allocated.
@@ -226,8 +222,7 @@ impl Settle {
 
     pub(super) fn answer(&mut self, decisions: &[Decision]) {
         self.answered = true;
-        let mut outcomes = Vec::new();
-        push_outcomes(&mut outcomes, decisions);
+        let outcomes = frame_of(|out| push_outcomes(out, decisions));
         self.events.send(Event::Settled, self.id, Some(outcomes));
     }
 }

@@ -5,7 +5,7 @@ use napi_derive::napi;
 use super::events::{Event, Reply};
 use super::handle::{Handle, cut, number};
 use crate::model::{Batch, Error, FeedReply, Versionstamp};
-use crate::protocol::frame::{parse_feed, push_changes};
+use crate::protocol::frame::{frame_of, parse_feed, push_changes};
 
 #[napi]
 impl Handle {
@@ -32,9 +32,8 @@ impl Handle {
         let Ok(database) = self.database() else { return reply.over() };
         let answered: FeedReply = Box::new(move |answer| match answer {
             Ok(Some(Batch { changes, version })) => {
-                let mut out = Vec::new();
-                push_changes(&mut out, Versionstamp::new(version), &changes);
-                reply.good(Some(out));
+                let position = Versionstamp::new(version);
+                reply.good(Some(frame_of(|out| push_changes(out, position, &changes))));
             }
             Ok(None) => reply.over(),
             Err(error) => reply.bad(&error),

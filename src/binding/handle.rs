@@ -21,7 +21,7 @@ use crate::engine::Reader;
 use crate::model::{self, Entry, Error, Id, Limits, Row, WatchReply};
 use crate::open::{Target, close, open_unless};
 use crate::protocol::Command;
-use crate::protocol::frame::{Answer, parse_keys, push_lacks};
+use crate::protocol::frame::{Answer, frame_of, parse_keys, push_lacks};
 use crate::remote::Cancel;
 use crate::store::Closing;
 
@@ -121,8 +121,7 @@ impl Handle {
                 .and_then(|database| Ok((database.lane()?, database)));
             match opening {
                 Ok((reader, database)) => {
-                    let mut lacks = Vec::new();
-                    push_lacks(&mut lacks, database.capabilities());
+                    let lacks = frame_of(|out| push_lacks(out, database.capabilities()));
                     *place.lock() = Some((database, reader));
                     reply.good(Some(lacks));
                 }

@@ -10,7 +10,7 @@ use napi_derive::napi;
 use super::attachment;
 use super::events::{Event, Reply};
 use crate::open::restore;
-use crate::protocol::frame::push_copied;
+use crate::protocol::frame::{frame_of, push_copied};
 
 /// The progress, and whether to cancel.
 #[derive(Default)]
@@ -45,9 +45,7 @@ impl Restore {
             });
             match restored {
                 Ok(copy) => {
-                    let mut answer = Vec::new();
-                    push_copied(&mut answer, &copy);
-                    reply.good(Some(answer));
+                    reply.good(Some(frame_of(|out| push_copied(out, &copy))));
                 }
                 Err(error) => reply.bad(&error),
             }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::Call;
 use crate::codec::Malformed;
-use crate::protocol::frame::push_copied;
+use crate::protocol::frame::{frame_of, push_copied};
 
 /// Most findings of one integrity check.
 const FINDINGS_MAX: usize = 100;
@@ -60,11 +60,7 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
     };
     store.backup(path, step, move |copied| {
         drop(under_way);
-        reply.tell(copied.map(|copy| {
-            let mut answer = Vec::new();
-            push_copied(&mut answer, &copy);
-            answer
-        }));
+        reply.tell(copied.map(|copy| frame_of(|out| push_copied(out, &copy))));
     });
 }
 

@@ -7,8 +7,8 @@ use crate::model::{
     LOCK_DURATION_MS_MAX, QueueStats, Result,
 };
 use crate::protocol::frame::{
-    parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal, parse_settlement,
-    push_dead, push_stats,
+    frame_of, parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal,
+    parse_settlement, push_dead, push_stats,
 };
 
 /// Answer: u8 whether the lock still held.
@@ -36,11 +36,8 @@ pub(super) fn stats(frame: &[u8], call: Call) {
     // It counts all messages of the queue.
     let patience = call.patience("queue.stats");
     let Call { store, reply, .. } = call;
-    let finish = |(), stats: Result<QueueStats>| {
-        let mut answer = Vec::new();
-        push_stats(&mut answer, &stats?);
-        Ok(answer)
-    };
+    let finish =
+        |(), stats: Result<QueueStats>| stats.map(|stats| frame_of(|out| push_stats(out, &stats)));
     let answering = Answering::new(reply, (), finish).within(&patience);
     store.queue_stats(queue, patience, answering);
 }

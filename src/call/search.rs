@@ -8,7 +8,7 @@ use crate::codec::key;
 use crate::filter::Filter;
 use crate::model::{Error, Hit, HitChoice, HitVisitor, IndexInfo, Result, Search};
 use crate::protocol::frame::{
-    Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes,
+    Hits, SearchFrame, frame_of, parse_choice, parse_index, parse_search, push_indexes,
 };
 use crate::store::Patience;
 
@@ -22,9 +22,7 @@ pub(super) fn create(frame: &[u8], call: Call) {
 }
 
 fn pushed(indexes: &[IndexInfo]) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_indexes(&mut out, indexes);
-    out
+    frame_of(|out| push_indexes(out, indexes))
 }
 
 /// Frame: the index. Answer: u8 whether it existed.

@@ -6,9 +6,10 @@ use crate::model::{
     CONCURRENCY_MAX, CONSUME_FRAME_BYTES_MAX, Delivery, Error, LOCK_DURATION_MS_MAX,
     LOCK_DURATION_MS_MIN, QUEUE_NAME_BYTES_MAX, RECEIVE_POLL_MS_MAX, Result,
 };
+use crate::protocol::extension::unreadable;
 use crate::protocol::frame::{
-    Consume, Poll, parse_consume, parse_dispatched, parse_number, parse_poll, push_consume,
-    push_dispatched, push_poll,
+    Consume, Poll, frame_of, parse_consume, parse_dispatched, parse_number, parse_poll,
+    push_consume, push_dispatched, push_poll,
 };
 
 /// A message of the stream.
@@ -22,9 +23,7 @@ pub enum ConsumeMessage {
 
 /// Encodes a request for a stream.
 pub fn write_consume(asked: &Consume) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_consume(&mut out, asked);
-    out
+    frame_of(|out| push_consume(out, asked))
 }
 
 /// Decodes a request for a stream.
@@ -32,7 +31,7 @@ pub fn write_consume(asked: &Consume) -> Vec<u8> {
 /// # Errors
 /// `Invalid` for a malformed request, and for one over a bound.
 pub fn read_consume(bytes: &[u8]) -> Result<Consume> {
-    let asked = parse_consume(bytes).map_err(malformed)?;
+    let asked = parse_consume(bytes).map_err(unreadable)?;
     check(&asked.queue, asked.lock_ms)?;
     if !(1..=CONCURRENCY_MAX).contains(&asked.concurrency) || asked.credits > asked.concurrency {
         return Err(Error::invalid(format!(
@@ -46,9 +45,7 @@ pub fn read_consume(bytes: &[u8]) -> Result<Consume> {
 
 /// Encodes a request for one message.
 pub fn write_poll(asked: &Poll) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_poll(&mut out, asked);
-    out
+    frame_of(|out| push_poll(out, asked))
 }
 
 /// Decodes a request for one message; its wait is limited to the maximum.
@@ -56,7 +53,7 @@ pub fn write_poll(asked: &Poll) -> Vec<u8> {
 /// # Errors
 /// `Invalid` for a malformed request, and for one over a bound.
 pub fn read_poll(bytes: &[u8]) -> Result<Poll> {
-    let mut asked = parse_poll(bytes).map_err(malformed)?;
+    let mut asked = parse_poll(bytes).map_err(unreadable)?;
     check(&asked.queue, asked.lock_ms)?;
     asked.wait_ms = asked.wait_ms.min(RECEIVE_POLL_MS_MAX);
     Ok(asked)
@@ -76,10 +73,6 @@ fn check(queue: &str, lock_ms: i64) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-fn malformed(malformed: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("The frame cannot be read: {malformed}"))
 }
 
 /// The frame of the first message.

@@ -5,12 +5,14 @@
 //! later that nothing has changed in its range up to there. So a client that reconnects resumes
 //! without a gap, and a waiting feed does not fall behind.
 
-use super::extension::{GOOD, read_answer};
+use super::extension::{GOOD, read_answer, unreadable};
 use crate::codec::framing::framed;
 use crate::model::{
     Change, Error, FEED_FRAME_BYTES_MAX, FEED_PART_BYTES, KeyRange, Limits, Result, Versionstamp,
 };
-use crate::protocol::frame::{parse_changes, parse_feed, push_changes, push_error, push_feed};
+use crate::protocol::frame::{
+    frame_of, parse_changes, parse_feed, push_changes, push_error, push_feed,
+};
 
 /// A message of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +25,7 @@ pub enum FeedMessage {
 
 /// Encodes a request.
 pub fn write_request(range: &KeyRange, since: Option<Versionstamp>) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_feed(&mut out, range, since);
-    out
+    frame_of(|out| push_feed(out, range, since))
 }
 
 /// Decodes a request.
@@ -33,8 +33,7 @@ pub fn write_request(range: &KeyRange, since: Option<Versionstamp>) -> Vec<u8> {
 /// # Errors
 /// `Invalid` for a malformed request, one over the limits, and a range that ends before it starts.
 pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(KeyRange, Option<Versionstamp>)> {
-    let (range, since) = parse_feed(bytes)
-        .map_err(|malformed| Error::invalid(format!("The frame cannot be read: {malformed}")))?;
+    let (range, since) = parse_feed(bytes).map_err(unreadable)?;
     let max = limits.range_key_bytes_max;
     if let Some(long) = [&range.start, &range.end].into_iter().find(|bound| bound.len() > max) {
         return Err(Error::invalid(format!(
@@ -129,6 +128,7 @@ mod tests {
     use super::*;
     use crate::codec::framing::Frames;
     use crate::model::{EncodedValue, Encoding, Key, Kind};
+    use crate::protocol::frame::no_part_is_parsed;
 
     fn key(byte: u8) -> Key {
         Key::from_encoded(vec![byte])
@@ -153,9 +153,7 @@ mod tests {
         let since = Some(Versionstamp::new(5));
         let request = write_request(&range(), since);
         assert_eq!(read_request(&request, &limits), Ok((range(), since)));
-        for len in 0..request.len() {
-            assert!(read_request(&request[..len], &limits).is_err(), "{len}");
-        }
+        no_part_is_parsed(&request, |bytes| read_request(bytes, &limits));
         let backwards = KeyRange { start: key(9), end: key(8) };
         let most = Key::from_encoded(vec![9; limits.range_key_bytes_max]);
         let more = Key::from_encoded(vec![9; limits.range_key_bytes_max + 1]);

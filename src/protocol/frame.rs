@@ -39,9 +39,16 @@ pub use write::{
     Placed, parse_outcomes, parse_writes, parse_writes_apart, push_outcomes, push_plain_outcomes,
 };
 
+/// The bytes that `push` appends.
+pub fn frame_of(push: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut frame = Vec::new();
+    push(&mut frame);
+    frame
+}
+
 /// Checks that only the whole frame is parsed: not its beginning, and nothing behind it.
 #[cfg(test)]
-fn no_part_is_parsed<T, E>(frame: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) {
+pub(super) fn no_part_is_parsed<T, E>(frame: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) {
     for len in 0..frame.len() {
         assert!(parse(&frame[..len]).is_err(), "{len}");
     }

@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::protocol::RetrySafety;
 use crate::protocol::extension;
-use crate::protocol::frame::{parse_answers, push_ranges};
+use crate::protocol::frame::{frame_of, parse_answers, push_ranges};
 
 /// Requests that share a question.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -189,8 +189,7 @@ async fn ask_in_frames(
     ranges: &[Range],
     eventual: bool,
 ) -> Result<Vec<Page>> {
-    let mut frame = Vec::new();
-    push_ranges(&mut frame, ranges);
+    let frame = frame_of(|out| push_ranges(out, ranges));
     let needs = Needs { extension: extension::FRAMES, what: "reads of many keys" };
     let body = extension::with_count(ranges.len(), &frame);
     let question = Question {

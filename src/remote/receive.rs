@@ -22,7 +22,7 @@ use crate::protocol::Command;
 use crate::protocol::RetrySafety;
 use crate::protocol::consume::write_poll;
 use crate::protocol::extension::{QUEUES, RECEIVE};
-use crate::protocol::frame::{Poll, parse_received, push_settlement};
+use crate::protocol::frame::{Poll, frame_of, parse_received, push_settlement};
 
 /// The waits of one handle.
 pub(super) struct Waits {
@@ -176,9 +176,8 @@ fn delivery_of(bytes: &[u8]) -> Result<Option<Delivery>, AnswerError> {
 }
 
 async fn put_back(executor: &RequestExecutor, delivery: &Delivery) {
-    let mut frame = Vec::new();
     let back = Settlement::new(delivery.id, delivery.lock, Outcome::Returned);
-    push_settlement(&mut frame, &back);
+    let frame = frame_of(|out| push_settlement(out, &back));
     if let Err(error) = call(executor, Command::Settle, frame, Limits::wide()).await {
         tracing::debug!(%error, "putting back an unwanted message; its lock ends by itself");
     }

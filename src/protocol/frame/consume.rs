@@ -172,19 +172,17 @@ fn push_renewal(out: &mut Vec<u8>, renewal: &Renewal) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::no_part_is_parsed;
+    use super::super::{frame_of, no_part_is_parsed};
     use super::*;
 
     #[test]
     fn requests_round_trip() {
         let consume = Consume { queue: "mail".into(), lock_ms: 5000, concurrency: 10, credits: 3 };
-        let mut out = Vec::new();
-        push_consume(&mut out, &consume);
+        let out = frame_of(|out| push_consume(out, &consume));
         assert_eq!(parse_consume(&out), Ok(consume));
         no_part_is_parsed(&out, parse_consume);
         let poll = Poll { queue: String::new(), lock_ms: 100, number: u64::MAX, wait_ms: 7 };
-        out.clear();
-        push_poll(&mut out, &poll);
+        let out = frame_of(|out| push_poll(out, &poll));
         assert_eq!(parse_poll(&out), Ok(poll));
         no_part_is_parsed(&out, parse_poll);
     }
@@ -193,8 +191,7 @@ mod tests {
     fn messages_of_a_stream_round_trip() {
         let of = |id, value| Delivery { id, lock: -id, attempts: 2, enqueued_ms: 5, value };
         let dispatched = vec![of(1, vec![1, 2, 3]), of(2, vec![])];
-        let mut out = Vec::new();
-        push_dispatched(&mut out, dispatched.iter());
+        let out = frame_of(|out| push_dispatched(out, dispatched.iter()));
         assert_eq!(parse_dispatched(&out), Ok(dispatched));
         no_part_is_parsed(&out, parse_dispatched);
         assert!(parse_dispatched(&[0xff; 4]).is_err(), "a count alone allocates nothing");
@@ -218,13 +215,11 @@ mod tests {
                 settled(Outcome::Returned),
             ],
         };
-        let mut out = Vec::new();
-        push_lock_update(&mut out, &update);
+        let out = frame_of(|out| push_lock_update(out, &update));
         assert_eq!(parse_lock_update(&out, 5), Ok(update));
         no_part_is_parsed(&out, |bytes| parse_lock_update(bytes, 5));
         assert!(parse_lock_update(&out, 4).is_err());
-        out.clear();
-        push_lock_update(&mut out, &LockUpdate::default());
+        let out = frame_of(|out| push_lock_update(out, &LockUpdate::default()));
         assert_eq!(parse_lock_update(&out, 0), Ok(LockUpdate::default()));
     }
 }

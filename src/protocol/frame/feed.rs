@@ -63,7 +63,7 @@ fn change(reader: &mut Reader<'_>) -> Result<Change, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::no_part_is_parsed;
+    use super::super::{frame_of, no_part_is_parsed};
     use super::*;
     use crate::model::{Encoding, Key};
 
@@ -84,8 +84,7 @@ mod tests {
         let key = |byte| Key::from_encoded(vec![byte]);
         let range = KeyRange { start: key(0x14), end: key(0x15) };
         for since in [None, Some(Versionstamp::new(0xabc))] {
-            let mut out = Vec::new();
-            push_feed(&mut out, &range, since);
+            let out = frame_of(|out| push_feed(out, &range, since));
             assert_eq!(parse_feed(&out), Ok((range.clone(), since)));
         }
     }
@@ -99,8 +98,7 @@ mod tests {
             Change { key: key(2), version: 8, value: None },
         ];
         let position = Versionstamp::new(9);
-        let mut out = Vec::new();
-        push_changes(&mut out, position, &changes);
+        let mut out = frame_of(|out| push_changes(out, position, &changes));
         assert_eq!(parse_changes(&out), Ok((position, changes)));
         no_part_is_parsed(&out, parse_changes);
         // A count beyond the size of the batch allocates no memory.

@@ -262,6 +262,7 @@ fn range(reader: &mut Reader<'_>, flags: u8) -> Result<Range, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame_of;
     use super::*;
 
     #[test]
@@ -279,8 +280,7 @@ mod tests {
         let key = |byte| Key::from_encoded(vec![byte]);
         let span = |reverse| Range::Span { start: key(1), end: key(2), limit: 7, reverse };
         let ranges = [Range::Point(key(9)), span(false), span(true)];
-        let mut frame = Vec::new();
-        push_ranges(&mut frame, &ranges);
+        let frame = frame_of(|out| push_ranges(out, &ranges));
         assert_eq!(parse_ranges(&frame, 3), Ok(ranges.to_vec()));
     }
 

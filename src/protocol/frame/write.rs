@@ -316,7 +316,7 @@ fn resolved(reader: &mut Reader<'_>) -> Result<Vec<Resolved>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::no_part_is_parsed;
+    use super::super::{frame_of, no_part_is_parsed};
     use super::*;
 
     /// SET of the key `0n` to `null`, with the expiry 1 ms.
@@ -444,8 +444,7 @@ mod tests {
     #[test]
     fn outcomes_round_trip_and_truncated_ones_are_rejected() {
         let decisions = decisions();
-        let mut frame = Vec::new();
-        push_outcomes(&mut frame, &decisions);
+        let frame = frame_of(|out| push_outcomes(out, &decisions));
         let count = decisions.len();
         assert_eq!(parse_outcomes(&frame, count), Ok(decisions));
         no_part_is_parsed(&frame, |bytes| parse_outcomes(bytes, count));
@@ -463,8 +462,7 @@ mod tests {
     #[test]
     fn plain_outcomes_omit_results() {
         let mut decisions = decisions();
-        let mut frame = Vec::new();
-        push_plain_outcomes(&mut frame, &decisions);
+        let frame = frame_of(|out| push_plain_outcomes(out, &decisions));
         decisions[2] = Decision::CheckFailed(Vec::new());
         if let Decision::CommittedWith(_, results) = &mut decisions[5] {
             results.values.clear();

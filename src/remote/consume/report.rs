@@ -14,14 +14,13 @@ use crate::model::{
     Settlement,
 };
 use crate::protocol::Command;
-use crate::protocol::frame::{LockUpdate, push_lock_update};
+use crate::protocol::frame::{LockUpdate, frame_of, push_lock_update};
 use crate::remote::backoff;
 use crate::remote::executor::RequestExecutor;
 use crate::remote::extension::call;
 
 async fn send_update(executor: &RequestExecutor, update: &LockUpdate) -> Result<Vec<u8>> {
-    let mut frame = Vec::new();
-    push_lock_update(&mut frame, update);
+    let frame = frame_of(|out| push_lock_update(out, update));
     call(executor, Command::LockUpdate, frame, Limits::wide()).await
 }
 

@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::protocol::consume::read_poll;
 use crate::protocol::extension::{FRAMES_TYPE, write_good};
-use crate::protocol::frame::push_received;
+use crate::protocol::frame::{frame_of, push_received};
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::data::{Client, store_of};
 use crate::server::memory::Claim;
@@ -48,8 +48,7 @@ impl Parcel {
     fn new(store: Weak<Store>, claim: &Claim, delivery: &Delivery) -> Result<Self> {
         let mut parcel = Self { store, undrawn: Some((unused(delivery), Bytes::new())) };
         claim.holds(delivery.value.len())?;
-        let mut frame = Vec::new();
-        push_received(&mut frame, delivery);
+        let frame = frame_of(|out| push_received(out, delivery));
         parcel.undrawn = Some((unused(delivery), claim.bytes(write_good(&frame))));
         Ok(parcel)
     }

@@ -12,7 +12,7 @@ use crate::model::{
     Kind, Limits, Result,
 };
 use crate::protocol::extension::split_count;
-use crate::protocol::frame::{parse_writes_apart, push_outcomes, push_plain_outcomes};
+use crate::protocol::frame::{frame_of, parse_writes_apart, push_outcomes, push_plain_outcomes};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::catalog::now_ms;
 use crate::server::data::{committed, has_queue_room};
@@ -59,9 +59,8 @@ pub(super) async fn write(
     {
         return Err(error.clone().into());
     }
-    let mut outcomes = Vec::new();
     let push = if results { push_outcomes } else { push_plain_outcomes };
-    push(&mut outcomes, &decisions);
+    let outcomes = frame_of(|out| push(out, &decisions));
     answered(Ok(outcomes))
 }
 
