@@ -5,7 +5,9 @@ use super::answering::Answering;
 use super::{Call, Fault};
 use crate::filter::Filter;
 use crate::model::{Key, Result, Row, Seen};
-use crate::protocol::frame::{ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen};
+use crate::protocol::frame::{
+    ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
+};
 use crate::store::{Scan, Store};
 
 const ABSENT: u8 = 0;
@@ -38,19 +40,10 @@ pub(super) fn scan(frame: &[u8], call: Call) {
         return;
     };
     let (with_expiry, keys_only) = (request.with_expiry, request.keys_only);
-    let finish = move |(mut rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
+    let finish = move |(rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
         let (scan, done) = scanned?;
         let bound = if scan.reverse { &scan.end } else { &scan.start };
-        let head = [
-            &[u8::from(done)][..],
-            &(now_ms as f64).to_le_bytes(),
-            &(bound.len() as u32).to_le_bytes(),
-            bound,
-            &count.to_le_bytes(),
-        ];
-        let mut answer = head.concat();
-        answer.append(&mut rows);
-        Ok(answer)
+        Ok(scan_answer(done, now_ms, bound, count, &rows))
     };
     let answering = Answering::new(reply, (Vec::new(), 0), finish).within(&patience);
     store.scan(scan, request.limit, patience, answering, move |to, seen, chosen| {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::call::Reply;
 use crate::filter::Filter;
 use crate::model::{Error, Key, REMOTE_PAGE_ROWS_MAX, Range, Request, Result, Row, Seen};
-use crate::protocol::frame::{ScanRequest, parse_scan, put_seen};
+use crate::protocol::frame::{ScanRequest, parse_scan, put_seen, scan_answer};
 use crate::remote::{Cancel, Client, Entry, Page};
 
 /// The entries that a command is about.
@@ -156,14 +156,5 @@ fn step(chosen: &mut Chosen, asked: usize, found: &[Entry]) -> Result<Vec<u8>> {
     }
     let ScanRequest { start, end, reverse, .. } = &chosen.request;
     let bound = if *reverse { end } else { start };
-    let head = [
-        &[u8::from(done)][..],
-        &(chosen.now_ms as f64).to_le_bytes(),
-        &(bound.len() as u32).to_le_bytes(),
-        bound.as_bytes(),
-        &(count as u32).to_le_bytes(),
-    ];
-    let mut answer = head.concat();
-    answer.append(&mut rows);
-    Ok(answer)
+    Ok(scan_answer(done, chosen.now_ms, bound.as_bytes(), count as u32, &rows))
 }

@@ -1,7 +1,7 @@
 //! Requests of scans, counts and deletions of many, and rows with expiries.
 
-use super::Out;
-use super::reader::Reader;
+use super::reader::{Reader, push_f64, push_sized};
+use super::{Out, frame_of};
 use crate::codec::Malformed;
 use crate::model::{Among, Beyond, Deletion, FilterResults, Key, Seen, Versionstamp};
 
@@ -124,6 +124,18 @@ fn put_parts(out: &mut impl Out, key: &[u8], stamp: Versionstamp, encoding: u8, 
     out.put(&[encoding]);
     out.put(&(value.len() as u32).to_le_bytes());
     out.put(value);
+}
+
+/// The answer of a step of a scan: whether it is complete, the value of `$now`, the bound of the next
+/// step, the number of the rows, and the rows.
+pub fn scan_answer(done: bool, now_ms: i64, bound: &[u8], count: u32, rows: &[u8]) -> Vec<u8> {
+    frame_of(|out| {
+        out.push(u8::from(done));
+        push_f64(out, now_ms);
+        push_sized(out, bound);
+        out.extend_from_slice(&count.to_le_bytes());
+        out.extend_from_slice(rows);
+    })
 }
 
 /// The filter for the answer of a preview.
