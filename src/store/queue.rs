@@ -158,20 +158,20 @@ impl Consumers {
 
     /// The queues that have a consumer, with or without credits.
     pub(super) fn queues(&self) -> impl Iterator<Item = &str> {
-        let listening = self.listeners.iter().filter(|listener| listener.is_open());
-        let all_options = listening.map(|listener| &listener.options);
-        let all_options =
-            all_options.chain(self.receivers.iter().map(|receiver| &receiver.options));
-        all_options.map(|options| options.queue.as_str())
+        self.queues_of(Listener::is_open)
     }
 
     /// The queues that have a consumer with credits.
     pub(super) fn open_queues(&self) -> impl Iterator<Item = &str> {
-        let free = self.listeners.iter().filter(|listener| listener.free() > 0);
-        let all_options = free.map(|listener| &listener.options);
-        let all_options =
-            all_options.chain(self.receivers.iter().map(|receiver| &receiver.options));
-        all_options.map(|options| options.queue.as_str())
+        self.queues_of(|listener| listener.free() > 0)
+    }
+
+    /// The queues of these listeners and of all receivers.
+    fn queues_of(&self, takes: fn(&Listener) -> bool) -> impl Iterator<Item = &str> {
+        let listeners = self.listeners.iter().filter(move |listener| takes(listener));
+        let receivers = self.receivers.iter().map(|receiver| &receiver.options);
+        let all = listeners.map(|listener| &listener.options).chain(receivers);
+        all.map(|options| options.queue.as_str())
     }
 
     /// Whether a caller waits for its first claim.
@@ -275,11 +275,8 @@ impl Consumers {
                 .map(|step| (self.turn + step) % count)
                 .find(|at| self.listeners.get(*at).is_some_and(is_free));
             let Some(at) = free else {
-                dispatched.left.push(Settlement::new(
-                    delivery.id,
-                    delivery.lock,
-                    Outcome::Returned,
-                ));
+                let Delivery { id, lock, .. } = delivery;
+                dispatched.left.push(Settlement::new(id, lock, Outcome::Returned));
                 continue;
             };
             self.turn = at + 1;
