@@ -237,7 +237,6 @@ impl Lane {
 
 /// Reads `count` keys, each after its length, directly from the request: collecting ten keys first
 /// would cost as much as two reads.
-/// would cost as much as two reads.
 fn points(
     snapshot: &mut dyn Snapshot,
     (request, count): (&[u8], usize),
