@@ -82,8 +82,7 @@ impl DeadLetters {
     }
 
     pub(super) fn earliest_purge(&mut self) -> Result<Option<i64>> {
-        let mut run = self.first_purge.run();
-        Ok(if run.step()? { run.column_int_or_null(0) } else { None })
+        self.first_purge.run().first_int()
     }
 
     /// Deletes dead letters whose retention is over; returns their number.
@@ -166,13 +165,12 @@ impl QueueReader {
         let Statements { waiting, locked, dead, .. } = self.statements(on)?;
         let (waiting, due) = counts(waiting, queue, now_ms)?;
         let (locked, lost) = counts(locked, queue, now_ms)?;
-        let mut run = dead.run().text(1, queue);
-        run.step()?;
+        let dead = dead.run().text(1, queue).first_int()?.unwrap_or(0).cast_unsigned();
         Ok(QueueStats {
             pending: due + lost,
             delayed: waiting - due,
             processing: locked - lost,
-            dead: run.column_int(0).cast_unsigned(),
+            dead,
         })
     }
 
@@ -182,12 +180,8 @@ impl QueueReader {
              UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 \
              UNION SELECT DISTINCT queue FROM openkv_dead ORDER BY 1 LIMIT ?1",
         )?;
-        let mut run = names.run().int(1, i64::try_from(count_max).unwrap_or(i64::MAX));
-        let mut found = Vec::new();
-        while run.step()? {
-            found.push(run.column_text(0));
-        }
-        Ok(found)
+        let run = names.run().int(1, i64::try_from(count_max).unwrap_or(i64::MAX));
+        run.all(|run| run.column_text(0))
     }
 
     pub(super) fn letters(
@@ -215,8 +209,8 @@ impl QueueReader {
         id: i64,
         now_ms: i64,
     ) -> Result<Option<DeadLetter>> {
-        let mut run = self.statements(on)?.one.run().int(1, now_ms).text(2, queue).int(3, id);
-        Ok(if run.step()? { Some(letter_of(&run)) } else { None })
+        let run = self.statements(on)?.one.run().int(1, now_ms).text(2, queue).int(3, id);
+        run.first(letter_of)
     }
 }
 

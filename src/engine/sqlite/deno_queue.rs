@@ -87,7 +87,7 @@ impl DenoQueue {
 
     /// Moves messages that are due to `openkv_queue`, where they are claimed.
     pub(super) fn fetch(&mut self, max: usize, now_ms: i64) -> Result<()> {
-        for found in all(self.due.run().int(1, now_ms).int(2, max as i64))? {
+        for found in self.due.run().int(1, now_ms).int(2, max as i64).all(message_of)? {
             self.leave.run().int(1, found.rowid).finish()?;
             // A value that cannot be converted is kept; decoding it reports the error.
             let value = to_cbor(&found.data).unwrap_or(found.data);
@@ -128,7 +128,7 @@ impl DenoQueue {
     ) -> Result<(Vec<Undelivered>, bool)> {
         let (mut dead, mut queued) = (Vec::new(), false);
         let ended_ms = now_ms.saturating_sub(DENO_RUNNING_MS);
-        for found in all(self.expired.run().int(1, ended_ms).int(2, max as i64))? {
+        for found in self.expired.run().int(1, ended_ms).int(2, max as i64).all(message_of)? {
             self.end.run().int(1, found.rowid).finish()?;
             match found.backoff_ms.split_first() {
                 Some((wait_ms, rest)) => {
@@ -146,33 +146,24 @@ impl DenoQueue {
 
     /// The earliest due time or expiry of a message.
     pub(super) fn earliest(&mut self) -> Result<Option<i64>> {
-        let due_ms = first(&mut self.first_due)?;
+        let due_ms = self.first_due.run().first_int()?;
         Ok(due_ms.into_iter().chain(self.first_end()?).min())
     }
 
     /// The earliest expiry of a delivery of a Deno process.
     pub(super) fn first_end(&mut self) -> Result<Option<i64>> {
-        Ok(first(&mut self.first_end)?.map(|end| end.saturating_add(DENO_RUNNING_MS)))
+        Ok(self.first_end.run().first_int()?.map(|end| end.saturating_add(DENO_RUNNING_MS)))
     }
 }
 
-fn first(statement: &mut Statement) -> Result<Option<i64>> {
-    let mut run = statement.run();
-    Ok(if run.step()? { run.column_int_or_null(0) } else { None })
-}
-
-fn all(mut run: Run<'_, '_>) -> Result<Vec<DenoMessage>> {
-    let mut all = Vec::new();
-    while run.step()? {
-        all.push(DenoMessage {
-            rowid: run.column_int(0),
-            at_ms: run.column_int(1),
-            data: run.column_blob(2).to_vec(),
-            backoff_ms: listed(run.column_blob(3)),
-            keys: listed(run.column_blob(4)).into_iter().map(Key::from_encoded).collect(),
-        });
+fn message_of(run: &Run<'_, '_>) -> DenoMessage {
+    DenoMessage {
+        rowid: run.column_int(0),
+        at_ms: run.column_int(1),
+        data: run.column_blob(2).to_vec(),
+        backoff_ms: listed(run.column_blob(3)),
+        keys: listed(run.column_blob(4)).into_iter().map(Key::from_encoded).collect(),
     }
-    Ok(all)
 }
 
 /// Parses a list in JSON; `null` is an empty one. A damaged list becomes empty, so that it does not

@@ -61,9 +61,7 @@ impl Depths {
     }
 
     fn read_data_version(&mut self) -> Result<i64> {
-        let mut run = self.data_version.run();
-        run.step()?;
-        Ok(run.column_int(0))
+        Ok(self.data_version.run().first_int()?.unwrap_or(0))
     }
 
     pub(super) fn forget(&mut self) {
@@ -101,10 +99,7 @@ impl Depths {
         {
             self.counts += 1;
         }
-        let mut run = self.count.run().text(1, queue);
-        run.step()?;
-        let depth = run.column_int(0).cast_unsigned();
-        drop(run);
+        let depth = self.count.run().text(1, queue).first_int()?.unwrap_or(0).cast_unsigned();
         if kept {
             if self.known.len() >= DEPTHS_KEPT_MAX {
                 self.forget();

@@ -170,14 +170,12 @@ impl Messages {
 
     /// The earliest expiry of a lock in a queue.
     fn first_end(&mut self, queue: &str) -> Result<Option<i64>> {
-        let mut run = self.first_end.run().text(1, queue);
-        Ok(if run.step()? { run.column_int_or_null(0) } else { None })
+        self.first_end.run().text(1, queue).first_int()
     }
 
     /// The next lower priority with a waiting message.
     fn priority_below(&mut self, queue: &str, above: i64) -> Result<Option<i64>> {
-        let mut run = self.priority.run().text(1, queue).int(2, above);
-        Ok(if run.step()? { run.column_int_or_null(0) } else { None })
+        self.priority.run().text(1, queue).int(2, above).first_int()
     }
 
     pub(super) fn earliest(&mut self, queue: &str) -> Result<Option<i64>> {
@@ -187,8 +185,7 @@ impl Messages {
         }
         let mut above = i64::from(PRIORITY_MAX) + 1;
         while let Some(priority) = self.priority_below(queue, above)? {
-            let mut run = self.first_due.run().text(1, queue).int(2, priority);
-            let due_ms = if run.step()? { run.column_int_or_null(0) } else { None };
+            let due_ms = self.first_due.run().text(1, queue).int(2, priority).first_int()?;
             earliest = earliest.into_iter().chain(due_ms).min();
             above = priority;
         }
@@ -240,8 +237,7 @@ impl MessageTable for Messages {
     }
 
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
-        let mut run = self.locked.run().int(1, id).int(2, lock);
-        Ok(if run.step()? { Some(locked_of(&run)) } else { None })
+        self.locked.run().int(1, id).int(2, lock).first(locked_of)
     }
 
     fn renew(&mut self, id: i64, lock: i64, end_ms: i64) -> Result<bool> {
@@ -254,12 +250,8 @@ impl MessageTable for Messages {
     }
 
     fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
-        let mut run = self.expired.run().text(1, queue).int(2, now_ms).int(3, max as i64);
-        let mut expired = Vec::new();
-        while run.step()? {
-            expired.push(locked_of(&run));
-        }
-        Ok(expired)
+        let run = self.expired.run().text(1, queue).int(2, now_ms).int(3, max as i64);
+        run.all(locked_of)
     }
 
     fn fail_shared(
@@ -317,8 +309,7 @@ impl MessageTable for Messages {
         }
         // Another message has the deduplication key.
         let key = message.deduplication_key.as_deref();
-        let mut run = self.same.run().text(1, &message.queue).text_or_null(2, key);
-        let id = run.step()?.then(|| run.column_int(0));
+        let id = self.same.run().text(1, &message.queue).text_or_null(2, key).first_int()?;
         Ok(Enqueued { id, deduplicated: true })
     }
 

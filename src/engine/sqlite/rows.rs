@@ -109,8 +109,7 @@ impl Rows {
     }
 
     pub(super) fn earliest_expiry(&mut self) -> Result<Option<i64>> {
-        let mut run = self.earliest.run();
-        Ok((run.step()? && !run.column_is_null(0)).then(|| run.column_int(0)))
+        self.earliest.run().first_int()
     }
 }
 
@@ -140,10 +139,8 @@ impl EntryTable for Rows {
         let mut keys = Vec::new();
         if max > 0 {
             let _span = tracing::debug_span!("sweep", max).entered();
-            let mut run = self.expired.run().int(1, now_ms).int(2, max as i64);
-            while run.step()? {
-                keys.push(Key::from_encoded(run.column_blob(0).to_vec()));
-            }
+            let run = self.expired.run().int(1, now_ms).int(2, max as i64);
+            keys = run.all(|run| Key::from_encoded(run.column_blob(0).to_vec()))?;
         }
         let mut swept = Vec::with_capacity(keys.len());
         for key in keys {
@@ -166,12 +163,8 @@ impl Base for Rows {
     }
 
     fn last_uuid(&mut self) -> Result<Option<Uuid>> {
-        let mut run = self.uuid.run();
-        Ok(if run.step()? {
-            run.column_blob(0).try_into().ok().map(Uuid::from_bytes)
-        } else {
-            None
-        })
+        let uuid = self.uuid.run().first(|run| run.column_blob(0).try_into().ok())?;
+        Ok(uuid.flatten().map(Uuid::from_bytes))
     }
 
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {

@@ -49,8 +49,7 @@ impl Spill {
         if !self.any {
             return Ok(None);
         }
-        let mut run = self.of_key.run().blob(1, key);
-        Ok(if run.step()? { Some(run.column_int(0)) } else { None })
+        self.of_key.run().blob(1, key).first(|run| run.column_int(0))
     }
 
     /// Stores the value of a key, replacing an old one; returns its number.
@@ -61,9 +60,7 @@ impl Spill {
         }
         self.any = true;
         self.insert.run().blob(1, value).finish()?;
-        let mut run = self.inserted.run();
-        run.step()?;
-        Ok(run.column_int(0))
+        Ok(self.inserted.run().first_int()?.unwrap_or(0))
     }
 
     /// Removes the spilled value of a key, if it has one.

@@ -156,6 +156,25 @@ impl<'b> Run<'_, 'b> {
         }
     }
 
+    /// The first row, as `read` makes it; `None` without a row.
+    pub(super) fn first<T>(mut self, read: impl FnOnce(&Self) -> T) -> Result<Option<T>> {
+        Ok(if self.step()? { Some(read(&self)) } else { None })
+    }
+
+    /// The first column of the first row; `None` without a row, or for NULL.
+    pub(super) fn first_int(self) -> Result<Option<i64>> {
+        Ok(self.first(|run| run.column_int_or_null(0))?.flatten())
+    }
+
+    /// All rows, each as `read` makes it.
+    pub(super) fn all<T>(mut self, read: impl Fn(&Self) -> T) -> Result<Vec<T>> {
+        let mut rows = Vec::new();
+        while self.step()? {
+            rows.push(read(&self));
+        }
+        Ok(rows)
+    }
+
     /// Moves to the next row; `false` at the end.
     pub(super) fn step(&mut self) -> Result<bool> {
         self.step_or(from_code)

@@ -81,17 +81,10 @@ impl Index {
         &self.spec
     }
 
-    pub(super) fn covers(&self, key: &[u8]) -> bool {
-        self.spec.covers(key)
-    }
-
     /// Replaces the document of a key with that of a value, or removes it.
     pub(super) fn put(&mut self, key: &[u8], value: Option<(Encoding, &[u8])>) -> Result<()> {
         let texts = value.and_then(|(encoding, bytes)| self.texts.of(encoding, bytes));
-        let mut run = self.find.run().blob(1, key);
-        let document = if run.step()? { Some(run.column_int(0)) } else { None };
-        drop(run);
-        match (document, texts) {
+        match (self.find.run().blob(1, key).first(|run| run.column_int(0))?, texts) {
             (None, None) => Ok(()),
             (None, Some(texts)) => {
                 let mut run = self.insert.run().blob(1, key);
@@ -99,9 +92,8 @@ impl Index {
                     run = run.text(at, text);
                 }
                 run.finish()?;
-                let mut run = self.inserted.run();
-                run.step()?;
-                self.name.run().blob(1, key).int(2, run.column_int(0)).finish()
+                let id = self.inserted.run().first_int()?.unwrap_or(0);
+                self.name.run().blob(1, key).int(2, id).finish()
             }
             (Some(id), None) => {
                 self.delete.run().int(1, id).finish()?;
@@ -123,10 +115,9 @@ impl Index {
     /// Whether a document already has these texts: most changes of a value leave the fields
     /// unchanged.
     fn holds(&mut self, id: i64, texts: &[String]) -> Result<bool> {
-        let mut run = self.stored.run().int(1, id);
-        if !run.step()? {
-            return Ok(false);
-        }
-        Ok((0..).zip(texts).all(|(at, text)| run.column_blob(at) == text.as_bytes()))
+        let same = self.stored.run().int(1, id).first(|run| {
+            (0..).zip(texts).all(|(at, text)| run.column_blob(at) == text.as_bytes())
+        })?;
+        Ok(same == Some(true))
     }
 }

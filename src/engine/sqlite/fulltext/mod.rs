@@ -62,7 +62,7 @@ impl Catalog {
     /// Updates the indexes that cover a changed key.
     pub(super) fn changed(&mut self, key: &[u8], value: Option<(Encoding, &[u8])>) -> Result<()> {
         for index in &mut self.0 {
-            if index.covers(key) {
+            if index.spec().covers(key) {
                 index.put(key, value)?;
             }
         }
@@ -144,15 +144,11 @@ impl Catalog {
 
     /// The index whose building continues next.
     pub(super) fn site(&self, connection: &Connection) -> Result<Option<Site>> {
-        let mut statement = Statement::prepare(connection, SITE)?;
-        let mut run = statement.run();
-        if !run.step()? {
-            return Ok(None);
-        }
-        let id = run.column_int(0);
-        let after = run.column_blob(1).to_vec();
-        let before = [run.column_blob(2), &[u8::MAX]].concat();
-        Ok(Some(Site { id, after, before }))
+        Statement::prepare(connection, SITE)?.run().first(|run| Site {
+            id: run.column_int(0),
+            after: run.column_blob(1).to_vec(),
+            before: [run.column_blob(2), &[u8::MAX]].concat(),
+        })
     }
 
     /// Indexes entries in the order of their keys, in the transaction of the caller. If the `last`
@@ -233,9 +229,8 @@ pub(super) fn counted(prepare: Prepare<'_>) -> Result<Vec<IndexInfo>> {
     let mut counted = Vec::new();
     for (id, mut info) in list(prepare)? {
         let mut count = prepare(&format!("SELECT count(*) FROM openkv_docs_{id}"))?;
-        let mut run = count.run();
-        run.step()?;
-        info.documents = u64::try_from(run.column_int(0)).unwrap_or(0);
+        let documents = count.run().first_int()?.unwrap_or(0);
+        info.documents = u64::try_from(documents).unwrap_or(0);
         counted.push(info);
     }
     Ok(counted)
