@@ -11,7 +11,7 @@ use crate::connect::schema;
 use crate::connect::versions::Version;
 use crate::model::{
     Arith, AtomicWrite, Bounds, Calculation, Check, EncodedValue, Encoding, Key, Kind, Limits,
-    Message, Mutation, Numeric, Operand, Range, Row, Versionstamp, WriteParts,
+    Message, Mutation, Numeric, Operand, Range, Result, Row, Versionstamp, WriteParts,
 };
 use atomic_write::WriteAnswer;
 use snapshot_read::ReadAnswer;
@@ -37,9 +37,12 @@ fn on_wire(entry: &Entry) -> schema::KvEntry {
     entry_to_wire(&Row { key: key.as_bytes(), stamp: *stamp, encoding, value }).unwrap()
 }
 
+fn read_write(bytes: &[u8]) -> Result<AtomicWrite> {
+    atomic_write::read_request(bytes, &Limits::default(), NOW_MS)
+}
+
 fn refusal(request: schema::AtomicWrite) -> String {
-    let bytes = request.encode_to_vec();
-    let error = atomic_write::read_request(&bytes, &Limits::default(), NOW_MS).unwrap_err();
+    let error = read_write(&request.encode_to_vec()).unwrap_err();
     assert_eq!(error.kind(), Kind::Invalid);
     error.message().to_owned()
 }
@@ -52,7 +55,7 @@ fn deno_s_own_bytes_are_read() {
     assert_eq!(snapshot_read::write_request(&ranges), get);
 
     let set = hex("1215 0a03026100 1208 0a04ff104902 1001 1801 2080897a");
-    let write = atomic_write::read_request(&set, &Limits::default(), NOW_MS).unwrap();
+    let write = read_write(&set).unwrap();
     let set = Mutation::Set {
         key: named("a"),
         suffixed: false,
@@ -124,12 +127,12 @@ fn writes_round_trip() {
     let parts = WriteParts { checks, mutations, ..WriteParts::default() };
     let write = AtomicWrite::new(parts, &Limits::default()).unwrap();
     let request = atomic_write::write_request(write.clone()).unwrap();
-    let read = atomic_write::read_request(&request, &Limits::default(), NOW_MS).unwrap();
+    let read = read_write(&request).unwrap();
     let (read, write) = (read.into_parts(), write.into_parts());
     assert_eq!((read.checks, read.mutations), (write.checks, write.mutations));
     for len in 0..request.len() {
         // Truncation between two fields gives a valid smaller request; no length may panic.
-        let _ = atomic_write::read_request(&request[..len], &Limits::default(), NOW_MS);
+        let _ = read_write(&request[..len]);
     }
     for answer in [
         WriteAnswer::Committed(Versionstamp::new(1)),
@@ -152,12 +155,12 @@ fn messages_round_trip() {
     };
     let request = schema::AtomicWrite { enqueues: vec![frame], ..Default::default() };
     let bytes = request.encode_to_vec();
-    let write = atomic_write::read_request(&bytes, &Limits::default(), NOW_MS).unwrap();
+    let write = read_write(&bytes).unwrap();
     let again = atomic_write::write_request(write.clone()).unwrap();
     let messages: Vec<Message> = write.into_parts().messages;
     assert_eq!(messages[0].due_ms, NOW_MS);
     assert_eq!(messages[0].value, encode_number(1.0));
-    let again = atomic_write::read_request(&again, &Limits::default(), NOW_MS).unwrap();
+    let again = read_write(&again).unwrap();
     assert_eq!(again.into_parts().messages, messages);
 }
 
@@ -173,9 +176,7 @@ fn errors_over_a_limit_name_the_limit() {
         ..Default::default()
     };
     let write = |mutation| schema::AtomicWrite { mutations: vec![mutation], ..Default::default() };
-    let fits = |request: &schema::AtomicWrite| {
-        atomic_write::read_request(&request.encode_to_vec(), &limits, NOW_MS).is_ok()
-    };
+    let fits = |request: &schema::AtomicWrite| read_write(&request.encode_to_vec()).is_ok();
     assert!(fits(&write(set(2048, 65_536))));
     assert!(refusal(write(set(2049, 1))).contains("exceeds the key size limit (max 2048"));
     assert!(refusal(write(set(9, 65_537))).contains("exceeds the value size limit"));
@@ -201,27 +202,23 @@ fn errors_over_a_limit_name_the_limit() {
     assert!(fits(&heavy(12)));
     assert!(refusal(heavy(13)).contains("total size of the atomic write"));
 
-    let mut odd = set(3, 1);
-    odd.mutation_type = 6;
-    assert!(refusal(write(odd.clone())).contains("no mutation type 6"));
-    odd.mutation_type = 1;
-    odd.value = Some(schema::KvValue { data: vec![0; 7], encoding: 2 });
-    assert!(refusal(write(odd.clone())).contains("must be 8 bytes"));
-    odd.value = Some(schema::KvValue { data: vec![0; 7], encoding: 9 });
-    assert!(refusal(write(odd.clone())).contains("Unknown encoding 9"));
-    odd.value = Some(schema::KvValue { data: vec![0; 7], encoding: 1 });
-    assert!(refusal(write(odd.clone())).contains("A value cannot be read"));
-    odd.value = None;
-    assert!(refusal(write(odd.clone())).contains("a value is missing"));
-    odd.value = Some(value(1));
-    odd.expire_at_ms = -2;
-    assert!(refusal(write(odd.clone())).contains("expire at"));
-    odd.expire_at_ms = i64::MAX;
-    assert!(fits(&write(odd.clone())));
-    odd.key = Vec::new();
-    assert!(refusal(write(odd.clone())).contains("key cannot be empty"));
-    odd.key = vec![0xff];
-    assert!(refusal(write(odd)).contains("not the encoding of a key"));
+    let of_seven = |encoding| schema::Mutation {
+        value: Some(schema::KvValue { data: vec![0; 7], encoding }),
+        ..set(3, 1)
+    };
+    for (odd, words) in [
+        (schema::Mutation { mutation_type: 6, ..set(3, 1) }, "no mutation type 6"),
+        (of_seven(2), "must be 8 bytes"),
+        (of_seven(9), "Unknown encoding 9"),
+        (of_seven(1), "A value cannot be read"),
+        (schema::Mutation { value: None, ..set(3, 1) }, "a value is missing"),
+        (schema::Mutation { expire_at_ms: -2, ..set(3, 1) }, "expire at"),
+        (schema::Mutation { key: vec![], ..set(3, 1) }, "key cannot be empty"),
+        (schema::Mutation { key: vec![0xff], ..set(3, 1) }, "not the encoding of a key"),
+    ] {
+        assert!(refusal(write(odd)).contains(words), "{words}");
+    }
+    assert!(fits(&write(schema::Mutation { expire_at_ms: i64::MAX, ..set(3, 1) })));
 
     let message = schema::Enqueue { payload: hex("ff0f4902"), ..Default::default() };
     let enqueue = |change: fn(&mut schema::Enqueue)| {
@@ -281,7 +278,7 @@ fn empty_messages_are_counted_before_they_are_decoded() {
     assert!(snapshot_read::read_request(&body(0x0a), &Limits::default()).is_err());
     assert!(watch::read_request(&body(0x0a), &Limits::default()).is_err());
     for tag in [0x0a, 0x12, 0x1a] {
-        assert!(atomic_write::read_request(&body(tag), &Limits::default(), NOW_MS).is_err());
+        assert!(read_write(&body(tag)).is_err());
     }
     let ranges = [Range::Point(named("a"))];
     assert!(snapshot_read::read_answer(&body(0x0a), &ranges, Version::V3).is_err());
@@ -306,7 +303,7 @@ fn a_sum_with_bounds_is_read() {
     let write = |mutation| schema::AtomicWrite { mutations: vec![mutation], ..Default::default() };
     let limits = Limits::default();
     let bytes = write(sum.clone()).encode_to_vec();
-    let read = atomic_write::read_request(&bytes, &limits, NOW_MS).unwrap().into_parts();
+    let read = read_write(&bytes).unwrap().into_parts();
     let max = Some(Numeric::BigInt(50.into()));
     let calculation = Calculation {
         op: Arith::Sum,
