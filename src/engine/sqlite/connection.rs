@@ -7,6 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::errors::failure;
 use super::identity::keep_log;
+use super::identity::log_of;
 use crate::model::{Error, PAGE_CACHE_KIB, Result};
 
 /// The pause between two attempts, while other processes open the same file.
@@ -59,9 +60,7 @@ fn refuse_fallback(path: &Path, connection: &Connection, busy: Duration) -> Resu
     connection.busy_timeout(busy).map_err(failure)?;
     let code = begun.err().and_then(|error| error.sqlite_error_code());
     let is_readonly = is_readonly || code == Some(ErrorCode::ReadOnly);
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    if !is_readonly || is_denied(path) || is_denied(Path::new(&log)) {
+    if !is_readonly || is_denied(path) || is_denied(&log_of(path)) {
         return Ok(());
     }
     let reason = "the file could not be opened for writing, though it may be written; open it again, \

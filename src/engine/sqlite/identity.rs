@@ -43,11 +43,16 @@ struct Marks {
     number: Option<i64>,
 }
 
+/// The path with this end of its name.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    name.into()
+}
+
 /// The path of a file's log.
 pub(super) fn log_of(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push("-wal");
-    name.into()
+    beside(path, "-wal")
 }
 
 /// Whether the log of a file has any frames.

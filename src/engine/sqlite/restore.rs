@@ -4,9 +4,8 @@
 //! Invariant: at any time the target is either the old file or the complete backup.
 //! Never: replace an open database, or leave its log beside the backup.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -14,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::backup::copied;
 use super::connection::{self, Access};
 use super::errors::failure;
+use super::identity::beside;
 use super::integrity_check::integrity_check;
 use super::unfinished::{Unfinished, sync_folder_of};
 use super::{identity, layout, unopened};
@@ -74,12 +74,6 @@ pub fn restore(
     remove_sides(to)?;
     drop(new);
     Ok(Backup { bytes, ..copied })
-}
-
-fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(end);
-    name.into()
 }
 
 fn remove_sides(path: &Path) -> Result<()> {

@@ -5,13 +5,13 @@
 //! Never: replace a file in [`Unfinished::finish`]; remove the copy of a running process.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
+use super::identity::beside;
 use crate::model::{Error, Result};
 
 /// Suffix of the temporary name, after the process id and the number of the copy.
@@ -41,9 +41,8 @@ impl Unfinished {
         let copy = copies.last;
         copies.live.insert(copy);
         drop(copies);
-        let mut name = OsString::from(to);
-        name.push(format!(".{}-{copy}{END}", std::process::id()));
-        Self { path: name.into(), copy }
+        let path = beside(to, &format!(".{}-{copy}{END}", std::process::id()));
+        Self { path, copy }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -106,10 +105,8 @@ impl Drop for Unfinished {
 
 fn remove(path: &Path) {
     for end in ["", "-wal", "-shm", "-journal"] {
-        let mut name = OsString::from(path);
-        name.push(end);
         // A missing file needs no removal.
-        let _absent = std::fs::remove_file(name);
+        let _absent = std::fs::remove_file(beside(path, end));
     }
 }
 
