@@ -174,8 +174,8 @@ impl Progress {
             Some(store) if (1..DELETE_WHOLE_TRIES_MAX).contains(&tries) => self.look_on(&store),
             Some(_) => self.fail(Error::unavailable(format!(
                 "kv.deleteMany: atomic: true: entries kept changing while they were held \
-                     against where ({DELETE_WHOLE_TRIES_MAX} tries); choose a smaller range, or \
-                     leave atomic out"
+                 against where ({DELETE_WHOLE_TRIES_MAX} tries); choose a smaller range, or \
+                 leave atomic out"
             ))),
             None => self.fail(Error::closed()),
         }

@@ -149,7 +149,7 @@ fn add(
     if places.len() > ranges_max || rows > rows_max {
         return Err(Error::unsupported(format!(
             "This server answers at most {ranges_max} keys and {rows_max} entries \
-                 from one state: {} keys and {rows} entries asked for. Ask for less at a time",
+             from one state: {} keys and {rows} entries asked for. Ask for less at a time",
             places.len()
         )));
     }

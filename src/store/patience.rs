@@ -71,7 +71,7 @@ impl Patience {
         let (what, most_ms) = (self.what, self.most.as_millis());
         Err(Error::unavailable(format!(
             "{what}: ended after {most_ms} ms, the most that one call may take: ask for less at \
-                 a time, with a narrower prefix, fewer terms or fewer conditions"
+             a time, with a narrower prefix, fewer terms or fewer conditions"
         )))
     }
 }

@@ -115,7 +115,7 @@ fn operand_value(operand: &Operand) -> EncodedValue {
 fn lacking_for(what: &str) -> Error {
     Error::unsupported(format!(
         "the server lacks an extension of KV Connect that this write needs, for {what}: the \
-             protocol has set, delete, sum, min and max"
+         protocol has set, delete, sum, min and max"
     ))
 }
 

@@ -92,8 +92,8 @@ pub(super) fn refuse_links(path: &Path) -> Result<()> {
     }
     Err(Error::denied(format!(
         "the file has {links} hard links, and writes by one name lose those by another, since \
-             each name has a log of its own: remove the other names (find them with find -samefile), \
-             or copy the file and open the copy; readonly: true opens it as it is"
+         each name has a log of its own: remove the other names (find them with find -samefile), \
+         or copy the file and open the copy; readonly: true opens it as it is"
     )))
 }
 

@@ -284,7 +284,7 @@ fn needs_writing(found: FileKind) -> Result<bool> {
     match found {
         FileKind::Openkv(version) if version > FORMAT_VERSION => Err(Error::unsupported(format!(
             "the file has format version {version}, newer than {FORMAT_VERSION}, \
-                 the newest that this openkv knows: update openkv"
+             the newest that this openkv knows: update openkv"
         ))),
         FileKind::Openkv(version) if version < 1 => Err(Error::corrupt(
             "the file names no format version: its openkv_meta table is damaged",
@@ -294,8 +294,8 @@ fn needs_writing(found: FileKind) -> Result<bool> {
         FileKind::Deno(DENO_MIGRATION_VERSION) => Ok(true),
         FileKind::Deno(version) => Err(Error::unsupported(format!(
             "the file was made by a Deno whose tables have version {version}; openkv knows \
-                 version {DENO_MIGRATION_VERSION}, that of Deno 2: open it once with such a Deno if \
-                 its version is lower, else update openkv"
+             version {DENO_MIGRATION_VERSION}, that of Deno 2: open it once with such a Deno if \
+             its version is lower, else update openkv"
         ))),
         FileKind::NotOpenkv => Err(Error::corrupt(
             "the file is a SQLite database of another program, not an openkv database",

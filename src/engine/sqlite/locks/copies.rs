@@ -92,8 +92,8 @@ impl Claim {
         let other = CStr::from_bytes_until_nul(&other).unwrap_or_default().to_string_lossy();
         Err(Error::unavailable(format!(
             "another copy of openkv in this process has the file open, and this file system has \
-                 no locks that would keep the copies apart: {other} has it, {} asks for it; load \
-                 one copy only, or close the file in the other one first",
+             no locks that would keep the copies apart: {other} has it, {} asks for it; load \
+             one copy only, or close the file in the other one first",
             this_copy().to_string_lossy(),
         )))
     }
