@@ -68,10 +68,7 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
         return progress.go_on(&store);
     }
     // Queued behind the writes that were submitted before, so that it sees them.
-    let begin = move |_| match progress.store.upgrade() {
-        Some(store) => progress.look_on(&store),
-        None => progress.fail(Error::closed()),
-    };
+    let begin = move |_| progress.with_store(Progress::look_on);
     store.commit(Vec::new(), false, busy, Box::new(begin));
 }
 
@@ -170,15 +167,15 @@ impl Progress {
     /// Too much has changed since the search for a deletion in one commit.
     fn try_again(mut self) {
         let tries = self.look.as_mut().map_or(0, Look::start_again);
-        match self.store.upgrade() {
-            Some(store) if (1..DELETE_WHOLE_TRIES_MAX).contains(&tries) => self.look_on(&store),
-            Some(_) => self.fail(Error::unavailable(format!(
-                "kv.deleteMany: atomic: true: entries kept changing while they were held \
-                 against where ({DELETE_WHOLE_TRIES_MAX} tries); choose a smaller range, or \
-                 leave atomic out"
-            ))),
-            None => self.fail(Error::closed()),
+        if (1..DELETE_WHOLE_TRIES_MAX).contains(&tries) {
+            return self.with_store(Self::look_on);
         }
+        self.with_store(|this, _| {
+            this.fail(Error::unavailable(format!(
+                "kv.deleteMany: atomic: true: entries kept changing while they were held against \
+                 where ({DELETE_WHOLE_TRIES_MAX} tries); choose a smaller range, or leave atomic out"
+            )));
+        });
     }
 
     fn committed(mut self, Deleted { count, stamp, resume }: Deleted) {
@@ -211,8 +208,13 @@ impl Progress {
         if let Some(look) = &mut self.look {
             look.start_again();
         }
+        self.with_store(Self::look_on);
+    }
+
+    /// Goes on if the store is still open.
+    fn with_store(self, then: fn(Self, &Store)) {
         match self.store.upgrade() {
-            Some(store) => self.look_on(&store),
+            Some(store) => then(self, &store),
             None => self.fail(Error::closed()),
         }
     }
@@ -236,10 +238,7 @@ impl Caller<(Look, Among)> for Progress {
             }
         };
         (self.look, self.deletion.among) = (Some(look), among);
-        match self.store.upgrade() {
-            Some(store) => self.looked(&store),
-            None => self.fail(Error::closed()),
-        }
+        self.with_store(Self::looked);
     }
 }
 
