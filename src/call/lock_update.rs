@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::queue::bound;
 use super::{Call, Reply};
-use crate::model::{Ask, Error, LOCK_DURATION_MS_MAX, LOCK_UPDATE_ITEMS_MAX};
+use crate::model::{Error, LOCK_UPDATE_ITEMS_MAX};
 use crate::protocol::frame::{parse_lock_update, parse_number};
 use crate::store::remote_number;
 
@@ -16,17 +17,11 @@ use crate::store::remote_number;
 pub(super) fn lock_update(frame: &[u8], call: Call) {
     let told = parse_lock_update(frame, LOCK_UPDATE_ITEMS_MAX);
     let Some((told, Call { store, reply, limits, .. })) = call.parsed(told) else { return };
-    let most_ms = i64::try_from(limits.delay_ms_max).unwrap_or(i64::MAX);
     // Settling a message frees its credit, so one transaction does both.
     store.grant(told.stream, told.granted);
     let gathering = Gathering::new(told.asks.len(), reply);
     for (at, mut ask) in told.asks.into_iter().enumerate() {
-        match &mut ask {
-            Ask::Settle(end) => end.delay_ms = end.delay_ms.map(|ms| ms.min(most_ms)),
-            Ask::Extend(renewal) => {
-                renewal.lock_ms = renewal.lock_ms.clamp(0, LOCK_DURATION_MS_MAX.into());
-            }
-        }
+        bound(&mut ask, &limits);
         let gathering = gathering.clone();
         store.ask(ask, Box::new(move |held| gathering.add(at, held)));
     }

@@ -4,7 +4,7 @@ use super::Call;
 use super::answering::Answering;
 use crate::model::{
     Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
-    LOCK_DURATION_MS_MAX, QueueStats, Result,
+    LOCK_DURATION_MS_MAX, Limits, QueueStats, Result,
 };
 use crate::protocol::frame::{
     frame_of, parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal,
@@ -13,20 +13,29 @@ use crate::protocol::frame::{
 
 /// Answer: u8 whether the lock still held.
 pub(super) fn settle(frame: &[u8], call: Call) {
-    let Some((mut settlement, call)) = call.parsed(parse_settlement(frame)) else { return };
-    let most_ms = i64::try_from(call.limits.delay_ms_max).unwrap_or(i64::MAX);
-    settlement.delay_ms = settlement.delay_ms.map(|ms| ms.min(most_ms));
+    let Some((settlement, call)) = call.parsed(parse_settlement(frame)) else { return };
     ask(Ask::Settle(settlement), call);
 }
 
 /// Answer: u8 whether the lock still held.
 pub(super) fn extend(frame: &[u8], call: Call) {
-    let Some((mut renewal, call)) = call.parsed(parse_renewal(frame)) else { return };
-    renewal.lock_ms = renewal.lock_ms.clamp(0, LOCK_DURATION_MS_MAX.into());
+    let Some((renewal, call)) = call.parsed(parse_renewal(frame)) else { return };
     ask(Ask::Extend(renewal), call);
 }
 
-fn ask(what: Ask, Call { store, reply, .. }: Call) {
+/// Bounds the delay of a retry and the duration of a lock.
+pub(super) fn bound(ask: &mut Ask, limits: &Limits) {
+    let most_ms = i64::try_from(limits.delay_ms_max).unwrap_or(i64::MAX);
+    match ask {
+        Ask::Settle(end) => end.delay_ms = end.delay_ms.map(|ms| ms.min(most_ms)),
+        Ask::Extend(renewal) => {
+            renewal.lock_ms = renewal.lock_ms.clamp(0, LOCK_DURATION_MS_MAX.into());
+        }
+    }
+}
+
+fn ask(mut what: Ask, Call { store, reply, limits, .. }: Call) {
+    bound(&mut what, &limits);
     store.ask(what, Box::new(move |held| reply.tell(held.map(|held| vec![u8::from(held)]))));
 }
 
