@@ -45,10 +45,9 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
     });
     let documents =
         snapshot.indexes.iter().map(|(name, of)| gauge(&[("index", name)], of.documents as f64));
-    let building = snapshot
-        .indexes
-        .iter()
-        .map(|(name, of)| gauge(&[("index", name)], f64::from(u8::from(of.building))));
+    let flag = |is: bool| f64::from(u8::from(is));
+    let building =
+        snapshot.indexes.iter().map(|(name, of)| gauge(&[("index", name)], flag(of.building)));
     let holders = [
         ("keys", snapshot.holders.watches),
         ("feed", snapshot.holders.feeds),
@@ -56,9 +55,11 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
     ];
     let holders = holders.map(|(kind, count)| gauge(&[("kind", kind)], count as f64));
     let parts = snapshot.parts.iter();
-    let parts = parts.map(|(part, fails)| gauge(&[("part", part)], f64::from(u8::from(*fails))));
+    let parts = parts.map(|(part, fails)| gauge(&[("part", part)], flag(*fails)));
     let one = |value: u64| vec![counter(&[], value)];
-    let rate = snapshot.cache.hit_rate.map(|rate| gauge(&[], rate));
+    let level = |value: f64| vec![gauge(&[], value)];
+    let rate = snapshot.cache.hit_rate.map_or(Vec::new(), level);
+    let (database, wal) = (snapshot.sizes.database_bytes, snapshot.sizes.wal_bytes);
     let is = MetricType::COUNTER;
     let shows = MetricType::GAUGE;
     let spreads = MetricType::SUMMARY;
@@ -90,27 +91,12 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
         ("watchers", "Watches, feeds and listeners of this process.", shows, holders.to_vec()),
         ("index_documents", "Documents in a search index.", shows, documents.collect()),
         ("index_building", "Whether a search index is being built.", shows, building.collect()),
-        (
-            "database_bytes",
-            "Bytes of the database.",
-            shows,
-            vec![gauge(&[], snapshot.sizes.database_bytes as f64)],
-        ),
-        (
-            "wal_bytes",
-            "Bytes of the write-ahead log.",
-            shows,
-            vec![gauge(&[], snapshot.sizes.wal_bytes as f64)],
-        ),
+        ("database_bytes", "Bytes of the database.", shows, level(database as f64)),
+        ("wal_bytes", "Bytes of the write-ahead log.", shows, level(wal as f64)),
         ("background_failing", "Whether a background part fails.", shows, parts.collect()),
         ("page_cache_hits_total", "Pages that were in memory.", is, one(snapshot.cache.hits)),
         ("page_cache_misses_total", "Pages that had to be read.", is, one(snapshot.cache.misses)),
-        (
-            "page_cache_hit_ratio",
-            "Share of pages that were in memory.",
-            shows,
-            rate.into_iter().collect(),
-        ),
+        ("page_cache_hit_ratio", "Share of pages that were in memory.", shows, rate),
     ];
     // The encoder takes no family without a metric.
     let some = all.into_iter().filter(|(_, _, _, metrics)| !metrics.is_empty());
