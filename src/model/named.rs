@@ -1,13 +1,13 @@
 //! Enums whose variants have names in the public API.
 
-/// Declares an enum with `ALL` and `name`, so that neither lacks a variant.
+/// Declares an enum with `ALL`, `name` and `from_name`, so that none lacks a variant.
 macro_rules! named {
-    ($(#[doc = $doc:literal])* pub enum $Enum:ident {
-        $($(#[doc = $of:literal])* $name:ident = $text:literal,)*
+    ($(#[$meta:meta])* pub enum $Enum:ident {
+        $($(#[$of:meta])* $name:ident = $text:literal,)*
     }) => {
-        $(#[doc = $doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $Enum { $($(#[doc = $of])* $name,)* }
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $Enum { $($(#[$of])* $name,)* }
 
         impl $Enum {
             /// Every variant, in the order of their numbers.
@@ -16,6 +16,11 @@ macro_rules! named {
             /// The name in the public API.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
+            }
+
+            /// The variant with this name; `None` for any other name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some(Self::$name),)* _ => None }
             }
         }
     };

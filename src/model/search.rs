@@ -1,45 +1,25 @@
 //! Full-text indexes and searches.
 
-use super::{Error, INDEX_FIELDS_MAX, INDEX_PREFIX_LENGTHS_MAX, Key, Result, Row};
+use super::{Error, INDEX_FIELDS_MAX, INDEX_PREFIX_LENGTHS_MAX, Key, Result, Row, named};
 use super::{INDEX_FIELD_BYTES_MAX, INDEX_NAME_BYTES_MAX, INDEX_PREFIX_CHARS_MAX};
 use super::{SEARCH_ENTRIES_MAX, SEARCH_OFFSET_MAX, SNIPPET_MARK_BYTES_MAX, SNIPPET_TERMS_MAX};
 
-/// The conversion of text to terms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Tokenizer {
-    /// Runs of letters and digits of any script, case and diacritics folded.
-    #[default]
-    Unicode61 = 0,
-    /// As `Unicode61`, then reduced to English stems.
-    Porter = 1,
-    /// Folded ASCII letters, and digits; every other character is part of a term unchanged.
-    Ascii = 2,
+named! {
+    /// The conversion of text to terms.
+    pub enum Tokenizer {
+        /// Runs of letters and digits of any script, case and diacritics folded.
+        Unicode61 = "unicode61",
+        /// As `Unicode61`, then reduced to English stems.
+        Porter = "porter",
+        /// Folded ASCII letters, and digits; every other character is part of a term unchanged.
+        Ascii = "ascii",
+    }
 }
 
 impl Tokenizer {
     /// The tokenizer with this number in a frame.
-    pub const fn from_id(id: u8) -> Option<Self> {
-        match id {
-            0 => Some(Self::Unicode61),
-            1 => Some(Self::Porter),
-            2 => Some(Self::Ascii),
-            _ => None,
-        }
-    }
-
-    /// The name in options and in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unicode61 => "unicode61",
-            Self::Porter => "porter",
-            Self::Ascii => "ascii",
-        }
-    }
-
-    /// The tokenizer with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Unicode61, Self::Porter, Self::Ascii].into_iter().find(|known| known.name() == name)
+    pub fn from_id(id: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(id)).copied()
     }
 }
 

@@ -7,6 +7,7 @@
 use num_bigint::BigInt;
 
 use super::JsString;
+use crate::model::named;
 
 /// The index of a node in its [`Value`]. An unknown id gives `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -169,31 +170,10 @@ pub struct ErrorProperties {
     pub cause: Option<NodeId>,
 }
 
-/// Declares an enum whose variants have the names of JavaScript classes.
-macro_rules! classes {
-    ($(#[$doc:meta])* $type:ident { $($variant:ident = $name:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[expect(missing_docs, reason = "the names are those of the classes")]
-        pub enum $type { $($variant,)* }
-
-        impl $type {
-            /// The name of the class in JavaScript.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
-            /// The class with this name; `None` for any other name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-classes! {
+named! {
     /// The stored classes of errors; every other error is stored as `Error`.
-    ErrorName {
+    #[expect(missing_docs, reason = "the names are those of the classes")]
+    pub enum ErrorName {
         Error = "Error",
         EvalError = "EvalError",
         RangeError = "RangeError",
@@ -204,9 +184,10 @@ classes! {
     }
 }
 
-classes! {
+named! {
     /// The classes of views of an `ArrayBuffer`.
-    ViewClass {
+    #[expect(missing_docs, reason = "the names are those of the classes")]
+    pub enum ViewClass {
         Int8 = "Int8Array",
         Uint8 = "Uint8Array",
         Uint8Clamped = "Uint8ClampedArray",
