@@ -116,7 +116,8 @@ pub enum Mutation {
     },
 }
 
-/// Declares the kinds of mutations together with [`Mutation::kind`], so that no kind is missing.
+/// Declares the kinds of mutations together with [`Mutation::kind`], so that no kind is missing, and
+/// the access to the key, which every kind has.
 macro_rules! kinds {
     ($($name:ident),*) => {
         /// The kinds of [`Mutation`]s. `tests/server/mutations.rs` takes each through every layer.
@@ -134,6 +135,15 @@ macro_rules! kinds {
             /// The kind.
             pub const fn kind(&self) -> MutationKind {
                 match self { $(Self::$name { .. } => MutationKind::$name,)* }
+            }
+
+            /// The key, without the suffix.
+            pub const fn key(&self) -> &Key {
+                match self { $(Self::$name { key, .. } => key,)* }
+            }
+
+            const fn key_mut(&mut self) -> &mut Key {
+                match self { $(Self::$name { key, .. } => key,)* }
             }
         }
     };
@@ -156,16 +166,15 @@ const SUFFIX_BYTES: usize = Versionstamp::HEX_BYTES + 2;
 impl Mutation {
     /// Bytes of the stored key, and of the value (`None` for a delete).
     fn sizes(&self) -> (usize, Option<usize>) {
-        match self {
-            Self::Set { key, suffixed, value, .. } => {
-                let suffix = if *suffixed { SUFFIX_BYTES } else { 0 };
-                (key.as_bytes().len() + suffix, Some(value.bytes.len()))
-            }
-            Self::Delete { key } | Self::SetExpiry { key, .. } => (key.as_bytes().len(), None),
-            Self::Arith { key, operand, .. } => (key.as_bytes().len(), Some(operand.bytes.len())),
-            Self::Calculate { key, calculation, .. } => (key.len(), Some(calculation.size_bytes())),
-            Self::Append { key, items, .. } => (key.len(), Some(items.len())),
-        }
+        let suffix = if let Self::Set { suffixed: true, .. } = self { SUFFIX_BYTES } else { 0 };
+        let value = match self {
+            Self::Set { value, .. } => Some(value.bytes.len()),
+            Self::Delete { .. } | Self::SetExpiry { .. } => None,
+            Self::Arith { operand, .. } => Some(operand.bytes.len()),
+            Self::Calculate { calculation, .. } => Some(calculation.size_bytes()),
+            Self::Append { items, .. } => Some(items.len()),
+        };
+        (self.key().len() + suffix, value)
     }
 
     /// Whether the mutation can fail, so that the ones before it have to be undone.
@@ -191,14 +200,7 @@ impl Mutation {
 
     /// Modifies the bytes of the key.
     pub(crate) fn change_key(&mut self, change: impl FnOnce(&mut [u8])) {
-        let key = match self {
-            Self::Set { key, .. }
-            | Self::Delete { key }
-            | Self::Arith { key, .. }
-            | Self::Calculate { key, .. }
-            | Self::Append { key, .. }
-            | Self::SetExpiry { key, .. } => key,
-        };
+        let key = self.key_mut();
         let mut bytes = std::mem::take(key).into_bytes();
         change(&mut bytes);
         *key = Key::from_encoded(bytes);
@@ -210,18 +212,6 @@ impl Mutation {
             Self::Arith { .. } | Self::Calculate { .. } => Some(Tells::Number),
             Self::Append { .. } => Some(Tells::Length),
             Self::Set { .. } | Self::Delete { .. } | Self::SetExpiry { .. } => None,
-        }
-    }
-
-    /// The key, without the suffix.
-    pub fn key(&self) -> &Key {
-        match self {
-            Self::Set { key, .. }
-            | Self::Delete { key }
-            | Self::Arith { key, .. }
-            | Self::Calculate { key, .. }
-            | Self::Append { key, .. }
-            | Self::SetExpiry { key, .. } => key,
         }
     }
 }
