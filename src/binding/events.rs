@@ -256,10 +256,16 @@ impl Reply {
 
     /// As the reply of a call. An empty answer becomes an event without bytes.
     pub(super) fn of_call(self) -> call::Reply {
-        call::Reply::new(move |answer| match answer {
-            Ok(data) => self.good(Some(data).filter(|data| !data.is_empty())),
-            Err(fault) => self.bad(&fault.into()),
-        })
+        let bytes = |data: Vec<u8>| Some(data).filter(|data| !data.is_empty());
+        call::Reply::new(move |answer| self.tell(answer.map(bytes)))
+    }
+
+    /// Sends the first event with these bytes, or the second with an error.
+    pub(super) fn tell(self, answer: std::result::Result<Option<Vec<u8>>, impl Into<Error>>) {
+        match answer {
+            Ok(data) => self.good(data),
+            Err(error) => self.bad(&error.into()),
+        }
     }
 
     pub(super) fn good(mut self, data: Option<Vec<u8>>) {
@@ -269,10 +275,7 @@ impl Reply {
 
     /// As the reply of a read, whose answer is never empty.
     pub(super) fn of_read(self) -> call::Reply {
-        call::Reply::new(move |answer| match answer {
-            Ok(data) => self.good(Some(data)),
-            Err(fault) => self.bad(&fault.into()),
-        })
+        call::Reply::new(move |answer| self.tell(answer.map(Some)))
     }
 
     /// Sends the second event without an error, at the end of a stream.

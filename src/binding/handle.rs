@@ -119,14 +119,11 @@ impl Handle {
         reply.on_thread("openkv-open", move |reply| {
             let opening = open_unless(&target, cancelled)
                 .and_then(|database| Ok((database.lane()?, database)));
-            match opening {
-                Ok((reader, database)) => {
-                    let lacks = frame_of(|out| push_lacks(out, database.capabilities()));
-                    *place.lock() = Some((database, reader));
-                    reply.good(Some(lacks));
-                }
-                Err(error) => reply.bad(&error),
-            }
+            reply.tell(opening.map(|(reader, database)| {
+                let lacks = frame_of(|out| push_lacks(out, database.capabilities()));
+                *place.lock() = Some((database, reader));
+                Some(lacks)
+            }));
         });
         Ok(Self {
             events,

@@ -2,23 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use napi::Result;
 use napi_derive::napi;
 
 use super::attachment;
 use super::events::{Event, Reply};
+use crate::call::Progress;
 use crate::open::restore;
 use crate::protocol::frame::{frame_of, push_copied};
-
-/// The progress, and whether to cancel.
-#[derive(Default)]
-struct Progress {
-    done: AtomicU64,
-    all: AtomicU64,
-    ended: AtomicBool,
-}
 
 /// A running restoration.
 #[napi]
@@ -38,17 +30,9 @@ impl Restore {
         let progress = Arc::<Progress>::default();
         let shared = progress.clone();
         reply.on_thread("openkv-restore", move |reply| {
-            let restored = restore(Path::new(&from), Path::new(&to), replace, &mut |done, all| {
-                shared.done.store(done, Ordering::Relaxed);
-                shared.all.store(all, Ordering::Relaxed);
-                !shared.ended.load(Ordering::Relaxed)
-            });
-            match restored {
-                Ok(copy) => {
-                    reply.good(Some(frame_of(|out| push_copied(out, &copy))));
-                }
-                Err(error) => reply.bad(&error),
-            }
+            let mut step = |done, all| shared.step(done, all);
+            let restored = restore(Path::new(&from), Path::new(&to), replace, &mut step);
+            reply.tell(restored.map(|copy| Some(frame_of(|out| push_copied(out, &copy)))));
         });
         Ok(Self { progress })
     }
@@ -56,13 +40,12 @@ impl Restore {
     /// The number of pages done, and of all pages (0 while unknown).
     #[napi(catch_unwind)]
     pub fn progress(&self) -> Vec<f64> {
-        let of = |pages: &AtomicU64| pages.load(Ordering::Relaxed) as f64;
-        vec![of(&self.progress.done), of(&self.progress.all)]
+        self.progress.pages().to_vec()
     }
 
     /// Cancels it; CALL_FAILED follows, unless it is already done.
     #[napi(catch_unwind)]
     pub fn cancel(&self) {
-        self.progress.ended.store(true, Ordering::Relaxed);
+        self.progress.end();
     }
 }

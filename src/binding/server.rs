@@ -33,15 +33,12 @@ impl Server {
         let started = place.clone();
         reply.on_thread("openkv-serve", move |reply| {
             let starting = ServerOptions::from_json(&options).and_then(server::Server::start);
-            match starting {
-                Ok(server) => {
-                    let port = server.address().port().to_le_bytes();
-                    let answer = [&port, server.url().as_bytes()].concat();
-                    *started.lock() = Some(server);
-                    reply.good(Some(answer));
-                }
-                Err(error) => reply.bad(&error),
-            }
+            reply.tell(starting.map(|server| {
+                let port = server.address().port().to_le_bytes();
+                let answer = [&port, server.url().as_bytes()].concat();
+                *started.lock() = Some(server);
+                Some(answer)
+            }));
         });
         Ok(Self { events, place })
     }

@@ -17,12 +17,31 @@ const FINDINGS_MAX: usize = 100;
 /// A frame that is too short.
 const CUT: Malformed = Malformed::new("the frame is cut short", 0);
 
-/// The progress of a backup, and whether to end it.
+/// The progress of a copy, and whether to end it.
 #[derive(Default)]
-struct Progress {
+pub struct Progress {
     done: AtomicU64,
     all: AtomicU64,
     ended: AtomicBool,
+}
+
+impl Progress {
+    /// Records the pages done and all pages; returns whether to go on.
+    pub fn step(&self, done: u64, all: u64) -> bool {
+        self.done.store(done, Ordering::Relaxed);
+        self.all.store(all, Ordering::Relaxed);
+        !self.ended.load(Ordering::Relaxed)
+    }
+
+    /// The pages done and all pages; 0 while unknown.
+    pub fn pages(&self) -> [f64; 2] {
+        [&self.done, &self.all].map(|pages| pages.load(Ordering::Relaxed) as f64)
+    }
+
+    /// Ends the copy at its next step.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The name of a backup. JavaScript draws it at random, because its threads share no counter.
@@ -53,27 +72,24 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
     let path = PathBuf::from(String::from_utf8_lossy(path).as_ref());
     let progress = Arc::<Progress>::default();
     let under_way = UnderWay::new(name, progress.clone());
-    let step = move |done, all| {
-        progress.done.store(done, Ordering::Relaxed);
-        progress.all.store(all, Ordering::Relaxed);
-        !progress.ended.load(Ordering::Relaxed)
-    };
-    store.backup(path, step, move |copied| {
-        drop(under_way);
-        reply.tell(copied.map(|copy| frame_of(|out| push_copied(out, &copy))));
-    });
+    store.backup(
+        path,
+        move |done, all| progress.step(done, all),
+        move |copied| {
+            drop(under_way);
+            reply.tell(copied.map(|copy| frame_of(|out| push_copied(out, &copy))));
+        },
+    );
 }
 
 /// Frame: name(8), u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
 pub(super) fn progress(frame: &[u8], Call { reply, .. }: Call) {
     let Some((name, &[end])) = frame.split_first_chunk() else { return reply.bad(CUT) };
-    let (mut done, mut all) = (0, 0);
-    if let Some(progress) = BACKUPS.lock().get(name) {
-        progress.ended.fetch_or(end != 0, Ordering::Relaxed);
-        done = progress.done.load(Ordering::Relaxed);
-        all = progress.all.load(Ordering::Relaxed);
+    let progress = BACKUPS.lock().get(name).cloned().unwrap_or_default();
+    if end != 0 {
+        progress.end();
     }
-    reply.good([done, all].map(|pages| (pages as f64).to_le_bytes()).concat());
+    reply.good(progress.pages().map(f64::to_le_bytes).concat());
 }
 
 /// Answer: one finding a line.

@@ -30,6 +30,7 @@ use crate::model::{Error, Limits};
 use crate::protocol::{Command, commands};
 use crate::store::{Patience, Store};
 
+pub use backup::Progress;
 pub use read::read;
 pub use reply::{Fault, Reply};
 pub use validate_untrusted::validate_untrusted;
