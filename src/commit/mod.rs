@@ -32,4 +32,4 @@ pub use transaction::{Base, OldRow};
 pub(crate) use transaction::{
     Begun, EntryTable, LockedMessage, MessageTable, Transaction, Undelivered,
 };
-pub use work::{Report, Work};
+pub use work::{Report, Ticket, Work};

@@ -39,6 +39,10 @@ impl Work {
     }
 }
 
+/// Names a batch under way; its writer chooses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
 /// The result of a transaction.
 #[derive(Debug, Default)]
 pub struct Report {

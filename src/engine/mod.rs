@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub use crate::commit::{Report, Work};
+pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
     Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Key, Needs, QueueStats, Range,
     Result, Row, Seen, Stats, Step, Vacuumed, Walk,
@@ -315,10 +315,6 @@ pub enum Progress {
     /// The batch is under way: [`Writer::ended`] returns its outcome with this ticket.
     UnderWay(Ticket),
 }
-
-/// Names a batch under way; its writer chooses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(pub u64);
 
 /// Reports that a batch under way has ended. It may be called from any thread, but by no thread that
 /// holds a lock which a method of the writer takes.

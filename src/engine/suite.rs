@@ -16,6 +16,7 @@ mod search;
 mod server;
 #[cfg(all(feature = "postgres", unix))]
 mod unsupported;
+mod writers;
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -180,7 +181,6 @@ macro_rules! rules_of_every_engine {
                 large_values_are_stored_and_removed
                 scans_are_ordered_and_stop_on_request
                 uuids_increase_from_commit_to_commit
-                two_writers_do_not_interleave
             }
             range {
                 walks_have_expiries_and_seek
@@ -229,6 +229,16 @@ macro_rules! rules_of_every_engine {
     };
 }
 
+macro_rules! rules_of_shared_engines {
+    ($fresh:expr) => {
+        laws! { $fresh;
+            writers {
+                two_writers_do_not_interleave
+            }
+        }
+    };
+}
+
 macro_rules! rules_of_search {
     ($fresh:expr) => {
         laws! { $fresh;
@@ -247,6 +257,7 @@ macro_rules! rules_of_search {
 
 mod memory {
     rules_of_every_engine!((crate::engine::memory::MemoryEngine::new(), ()));
+    rules_of_shared_engines!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_search!((crate::engine::memory::MemoryEngine::new(), ()));
 }
 
@@ -261,6 +272,7 @@ mod sqlite {
     }
 
     rules_of_every_engine!(super::fresh());
+    rules_of_shared_engines!(super::fresh());
     rules_of_search!(super::fresh());
 
     /// Found with eight handles on a new file: one saw incomplete tables of another, and another
@@ -377,6 +389,19 @@ mod postgres {
     }
 
     rules_of_every_engine!(super::fresh());
+    rules_of_shared_engines!(super::fresh());
+
+    /// The same, led by this process.
+    mod led {
+        use super::{PostgresEngine, open, server};
+
+        fn fresh() -> (PostgresEngine, ()) {
+            (open(&format!("{}&lead=test", server::fresh_url())), ())
+        }
+
+        rules_of_every_engine!(super::fresh());
+    }
+
     laws! { super::fresh();
         unsupported {
             searches_and_their_indexes_are_unsupported

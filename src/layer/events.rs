@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::cache::Fetched;
-use crate::commit::{Effects, Report, Work};
+use crate::commit::{Effects, Report, Ticket, Work};
 use crate::model::{Error, Key, Result};
 
 /// A moment, as the driver measures it.
@@ -14,10 +14,6 @@ pub struct Moment {
     /// A clock that only goes forward, in µs.
     pub us: u64,
 }
-
-/// Names a batch; the driver chooses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
 
 /// Names a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +48,8 @@ pub enum Resolution {
         /// What the callers of the other batches get.
         error: Error,
     },
+    /// It could not be found out in time.
+    Unknown(Error),
 }
 
 /// What has happened.

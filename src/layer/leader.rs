@@ -6,10 +6,10 @@ use super::cache::{Cache, Fetched};
 use super::defect::Defect;
 use super::depth::Depth;
 use super::evaluator::{Evaluated, evaluate};
-use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution, Ticket};
+use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
 use super::reorder_buffer::{Reads, ReorderBuffer, Slot, Stage};
 use super::sequencer::Sequencer;
-use crate::commit::{Begun, Report, Speculation, Work, WriteNeeds};
+use crate::commit::{Begun, Report, Speculation, Ticket, Work, WriteNeeds};
 use crate::model::{Error, Kind, LAYER_WAITING_BYTES_MAX, LAYER_WAITING_WRITES_MAX, Result};
 
 enum State {
@@ -71,11 +71,20 @@ impl Layer {
         Self { defect, ..Self::new(lead, cache_bytes_max) }
     }
 
-    /// Whether another batch would be decided and sent at once. A caller that waits otherwise gets
+    /// How many more batches would be decided and sent at once. A caller that waits otherwise gets
     /// larger batches.
     #[must_use]
-    pub fn has_room(&self) -> bool {
-        matches!(self.state, State::Leading) && self.buffer.slots.len() < self.depth.limit()
+    pub fn room(&self) -> usize {
+        match self.state {
+            State::Leading => self.depth.limit().saturating_sub(self.buffer.slots.len()),
+            State::Resolving | State::Overtaken(_) => 0,
+        }
+    }
+
+    /// Whether another leader writes. Every batch has its answer then.
+    #[must_use]
+    pub fn is_overtaken(&self) -> bool {
+        matches!(self.state, State::Overtaken(_))
     }
 
     /// The epoch of its commits.
@@ -204,9 +213,12 @@ impl Layer {
         if !matches!(self.state, State::Resolving) {
             return;
         }
-        let (start, lead) = match resolution {
-            Resolution::Leading(lead) => (lead.version, Ok(lead)),
-            Resolution::Overtaken { start, error } => (start, Err(error)),
+        // The last version that has happened, and what becomes of batches without an outcome: those in
+        // flight, and all others.
+        let (start, in_flight, lead) = match resolution {
+            Resolution::Leading(lead) => (lead.version, None, Ok(lead)),
+            Resolution::Overtaken { start, error } => (start, None, Err(error)),
+            Resolution::Unknown(cause) => (0, Some(open_outcome(&cause)), Err(cause)),
         };
         let trusting = self.planted(Defect::TrustingResolution);
         let keeps_reads = self.planted(Defect::StaleReads);
@@ -215,6 +227,9 @@ impl Layer {
                 Stage::Ended(result) => Stage::Ended(result),
                 Stage::InFlight { next: Some(next), report } if next <= start || trusting => {
                     Stage::Ended(Ok(report))
+                }
+                Stage::InFlight { next: Some(_), .. } if let Some(error) = &in_flight => {
+                    Stage::Ended(Err(error.clone()))
                 }
                 Stage::Reading(reads) if keeps_reads => Stage::Reading(reads),
                 Stage::Sequenced
@@ -383,6 +398,13 @@ impl Layer {
             }
         }
     }
+}
+
+/// The outcome of a batch of which it could not be found out whether it has happened.
+fn open_outcome(cause: &Error) -> Error {
+    let why = "the connection was lost while a commit was under way; read to find out whether it has \
+               happened";
+    Error::new(Kind::OutcomeUnknown, format!("{}: {why}", cause.message()))
 }
 
 /// Begins a read of what is needed, if anything is.

@@ -31,5 +31,5 @@ mod sequencer;
 
 pub use cache::Fetched;
 pub use defect::Defect;
-pub use events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution, Ticket};
+pub use events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
 pub use leader::Layer;

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::evaluator::FetchedRows;
-use super::events::{Commit, FetchId, Ticket};
-use crate::commit::{Report, Work, can_speculate};
+use super::events::{Commit, FetchId};
+use crate::commit::{Report, Ticket, Work, can_speculate};
 use crate::model::{AtomicWrite, Error, Key};
 
 /// How far a batch has come.

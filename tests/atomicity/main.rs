@@ -67,6 +67,12 @@ fn postgresql_agrees_with_memory_on_random_work() {
 
 #[cfg(all(feature = "postgres", unix))]
 #[test]
+fn a_leader_on_postgresql_agrees_with_memory_on_random_work() {
+    agree_on_random_work::<postgres::LedDatabase>(seeds());
+}
+
+#[cfg(all(feature = "postgres", unix))]
+#[test]
 fn postgresql_uses_an_index_for_every_statement_without_statistics() {
     agree_on_random_work::<plans::ExplainedDatabase>(1..2);
 }

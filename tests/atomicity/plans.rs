@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use openkv::engine::postgres::PostgresEngine;
 
 use super::differential::Place;
-use super::postgres::{PostgresDatabase, on_server};
+use super::postgres::PostgresDatabase;
+use super::postgres_server::on_server;
 use super::postgres_server::{fresh_url, log};
 
 /// The tables that grow. A statement that scans one of them whole has no index; one that visits all

@@ -1,10 +1,9 @@
 //! A database on PostgreSQL as the place of a database, and SQL's view of its tables.
 
 use openkv::engine::postgres::{PostgresEngine, Server};
-use tokio_postgres::{Client, NoTls};
 
 use super::differential::Place;
-use super::postgres_server::fresh_url;
+use super::postgres_server::{fresh_url, on_server};
 
 /// A database with a name of its own, in the time of the test.
 pub(crate) struct PostgresDatabase {
@@ -42,15 +41,23 @@ impl Place for PostgresDatabase {
     }
 }
 
-/// Runs SQL on the server of a URL.
-pub(crate) fn on_server(url: &str, run: impl AsyncFnOnce(Client)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
-        let url = url.split('?').next().expect("a URL");
-        let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
-        tokio::spawn(connection);
-        run(client).await;
-    });
+/// The same, led by this process.
+pub(crate) struct LedDatabase(PostgresDatabase);
+
+impl Place for LedDatabase {
+    type Engine = PostgresEngine;
+
+    fn new() -> Self {
+        Self(PostgresDatabase::at(format!("{}&lead=test", fresh_url())))
+    }
+
+    fn open(&self) -> PostgresEngine {
+        self.0.open()
+    }
+
+    fn inspect(&self) {
+        self.0.inspect();
+    }
 }
 
 /// What must hold, and a query for rows that break it. `$1` is the name of the database.

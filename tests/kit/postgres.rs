@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use tokio_postgres::{Client, NoTls};
+
 /// The URL of a database of openkv that nobody has used.
 pub(crate) fn fresh_url() -> String {
     static PORT: OnceLock<u16> = OnceLock::new();
@@ -18,6 +20,18 @@ pub(crate) fn fresh_url() -> String {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let unique = format!("{}-{number}-{:x}", std::process::id(), getrandom::u32().expect("random"));
     format!("postgres://postgres@127.0.0.1:{port}/postgres?kv={unique}")
+}
+
+/// Runs SQL on the server of a URL.
+#[allow(dead_code, reason = "not every test that includes this file runs SQL")]
+pub(crate) fn on_server(url: &str, run: impl AsyncFnOnce(Client)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let url = url.split('?').next().expect("a URL");
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
+        tokio::spawn(connection);
+        run(client).await;
+    });
 }
 
 /// What the server has logged, for all of its users.

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use openkv::commit::Ticket;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
-use openkv::layer::Ticket;
 use openkv::model::{AtomicWrite, Decision, Error, Kind};
 
 use crate::postgres::{Happened, ServerId, Tables};

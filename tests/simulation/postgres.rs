@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use openkv::commit::Ticket;
 use openkv::commit::{Base, Evaluation, OldRow, Report, RowEffect, Work};
-use openkv::layer::{Commit, FetchId, Fetched, Lead, Ticket};
+use openkv::layer::{Commit, FetchId, Fetched, Lead};
 use openkv::model::{Key, Result, Row, Seen, Step, Versionstamp, Walk};
 use uuid::Uuid;
 

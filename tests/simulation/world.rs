@@ -5,8 +5,8 @@ mod faults;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use openkv::commit::{Report, Work};
-use openkv::layer::{Action, Commit, Defect, Event, FetchId, Layer, Moment, Resolution, Ticket};
+use openkv::commit::{Report, Ticket, Work};
+use openkv::layer::{Action, Commit, Defect, Event, FetchId, Layer, Moment, Resolution};
 use openkv::model::{AtomicWrite, Error, Key, Kind};
 
 use crate::checker::{Answer, Batch, Batches, check};
@@ -390,7 +390,7 @@ impl World {
             let crowds = self.rng.below(6) == 0;
             let Some(server) = self.servers.get_mut(&id) else { return };
             let Role::Leading(layer) = &mut server.role else { return };
-            if server.pending.is_empty() || !(layer.has_room() || crowds) {
+            if server.pending.is_empty() || !(layer.room() > 0 || crowds) {
                 return;
             }
             let count = server.pending.len().min(1 + self.rng.below(4) as usize);

@@ -17,6 +17,8 @@ mod faulty;
 mod feeds;
 #[path = "../kit/mod.rs"]
 mod kit;
+#[cfg(all(feature = "postgres", unix))]
+mod led;
 mod long_reads;
 mod named_queues;
 mod pipeline;

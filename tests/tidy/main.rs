@@ -28,7 +28,7 @@ const MODULES: [Module; 18] = [
     Module { name: "commit", uses: &["model", "codec", "filter"] },
     Module { name: "layer", uses: &["model", "commit"] },
     Module { name: "trust", uses: &[] },
-    Module { name: "engine", uses: &["model", "codec", "search", "commit", "trust"] },
+    Module { name: "engine", uses: &["model", "codec", "search", "commit", "layer", "trust"] },
     Module { name: "metrics", uses: &["model"] },
     Module { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
     Module { name: "protocol", uses: &["model", "codec"] },

@@ -7,7 +7,7 @@ use crate::{module_of, root};
 /// Exports of another module, with their reasons.
 const REEXPORTS: [&str; 2] = [
     // The argument and the result of a batch; `commit` evaluates them.
-    "engine: pub use crate::commit::{Report, Work};",
+    "engine: pub use crate::commit::{Report, Ticket, Work};",
     // The entry of a KV Connect answer is the entry of a remote read.
     "remote: pub use crate::connect::wire::Entry;",
 ];

@@ -5,28 +5,36 @@ use uuid::Uuid;
 
 use super::cells::Cells;
 use crate::engine::feed::{Amount, Extent};
+use crate::layer::Lead;
 use crate::model::{Error, Result};
 
 /// Locks the row, so that this transaction is the only one that writes to the database. The time is
 /// taken after the lock. `$2`: the time to use instead of the server's, for tests. The last column is
 /// how long the statement has waited for the lock. The server measures it, because for the client it
-/// cannot be told from the distance to the server. In the time of a test, nothing waits.
+/// cannot be told from the distance to the server. In the time of a test, nothing waits. `$3`: the lease
+/// of this process; `led_by` is the name of another leader, empty if its lease has ended.
 pub(super) const LOCK: &str = "\
 WITH d AS MATERIALIZED (SELECT * FROM openkv.databases WHERE id = $1 FOR UPDATE) \
 SELECT version, epoch, removed, last_uuid, last_message, logs, feed_complete, feed_removed, \
 feed_set_rows, feed_set_bytes, feed_removal_rows, feed_removal_bytes, \
 greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms, \
 CASE WHEN $2::int8 IS NULL \
-THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms FROM d";
+THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms, \
+CASE WHEN leader IS NOT NULL AND leader IS DISTINCT FROM $3::bytea THEN coalesce((SELECT s.name \
+FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by FROM d";
 
-/// Stores what the transaction has changed. NULL as the version violates the table's rule, so that a
-/// transaction that was overtaken cannot commit.
+/// Stores what the transaction has changed; answers the time of the server. NULL as the version
+/// violates the table's rule, so that a transaction that was overtaken cannot commit. Everything but
+/// the version and the number of the last message can only grow, so that a leader need not know it.
 pub(super) const FENCE: &str = "\
 UPDATE openkv.databases SET \
-version = CASE WHEN epoch = $2::int8 AND version = $3::int8 THEN $4::int8 END, removed = $5, last_uuid = $6, \
-last_message = $7, clock_ms = $8, logs = $9, feed_complete = $10, feed_removed = $11, \
-feed_set_rows = $12, feed_set_bytes = $13, feed_removal_rows = $14, feed_removal_bytes = $15 \
-WHERE id = $1";
+version = CASE WHEN epoch = $2::int8 AND version = $3::int8 THEN $4::int8 END, \
+removed = greatest(removed, $5), last_uuid = coalesce($6, last_uuid), last_message = $7, \
+clock_ms = greatest(clock_ms, $8), logs = logs OR $9, \
+feed_complete = greatest(feed_complete, $10), feed_removed = greatest(feed_removed, $11), \
+feed_set_rows = feed_set_rows + $12, feed_set_bytes = feed_set_bytes + $13, \
+feed_removal_rows = feed_removal_rows + $14, feed_removal_bytes = feed_removal_bytes + $15 \
+WHERE id = $1 RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
 /// The row, as the transaction found it.
 #[derive(Clone, Debug)]
@@ -41,6 +49,8 @@ pub(super) struct DatabaseRow {
     pub(super) now_ms: i64,
     /// How long the transaction has waited for the lock of the row.
     pub(super) waited_ms: u64,
+    /// The name of another process that leads the database; empty if its lease has ended.
+    pub(super) led_by: Option<String>,
 }
 
 impl DatabaseRow {
@@ -67,7 +77,24 @@ impl DatabaseRow {
             },
             now_ms: cells.get(12)?,
             waited_ms: u64::try_from(cells.get::<i64>(13)?).unwrap_or(0),
+            led_by: cells
+                .get::<Option<&[u8]>>(14)?
+                .map(|name| String::from_utf8_lossy(name).into()),
         })
+    }
+}
+
+impl DatabaseRow {
+    /// The state from which a leader continues.
+    pub(super) fn lead(&self) -> Lead {
+        Lead {
+            epoch: self.epoch.cast_unsigned(),
+            version: self.version.cast_unsigned(),
+            clock_ms: self.now_ms,
+            last_uuid: self.last_uuid,
+            last_message: self.last_message,
+            logs: self.logs,
+        }
     }
 }
 

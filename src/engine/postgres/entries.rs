@@ -6,10 +6,10 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::Cells;
+use super::line::Call;
 use super::link::Link;
 use super::logged_keys::LoggedKeys;
 use super::pages::{PageRequest, encoding, page, walk_pages};
-use super::session::Call;
 use crate::commit::{Base, EntryTable, OldRow, RowEffect, WriteNeeds};
 use crate::model::{EncodedValue, Key, Result, Seen, Step, Walk};
 
@@ -74,7 +74,7 @@ pub(super) struct FetchArguments {
 }
 
 impl FetchArguments {
-    pub(super) fn of(needs: WriteNeeds) -> Self {
+    pub(super) fn of(needs: impl IntoIterator<Item = (Key, bool)>) -> Self {
         let mut arguments = Self::default();
         for (key, with_value) in needs {
             arguments.bytes.push(key.as_bytes().to_vec());
@@ -125,6 +125,33 @@ struct Columns {
 }
 
 impl EntryChanges {
+    /// Adds the effect of a batch on a key.
+    pub(super) fn apply(&mut self, key: &Key, effect: RowEffect) {
+        let EntryChanges { put, removed, moved, expiries, lasting } = self;
+        let bytes = key.as_bytes().to_vec();
+        match effect.expire_at_ms() {
+            Some(end) => {
+                expiries.0.push(bytes.clone());
+                expiries.1.push(end);
+            }
+            None => lasting.push(bytes.clone()),
+        }
+        match effect {
+            RowEffect::Removed => removed.push(bytes),
+            RowEffect::Stored(row) => {
+                put.keys.push(bytes);
+                put.values.push(row.value.bytes);
+                put.encodings.push(i16::from(row.value.encoding.id()));
+                put.versions.push(row.version.cast_signed());
+                put.expiries.push(row.expire_at_ms);
+            }
+            RowEffect::ExpirySet { expire_at_ms, .. } => {
+                moved.0.push(bytes);
+                moved.1.push(expire_at_ms);
+            }
+        }
+    }
+
     /// Adds the statements that carry them out.
     pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
         let Self { put, removed, moved, expiries, lasting } = self;
@@ -252,30 +279,8 @@ impl Base for Entries {
 
 impl EntryTable for Entries {
     fn apply(&mut self, key: &Key, effect: RowEffect) -> Result<()> {
-        let EntryChanges { put, removed, moved, expiries, lasting } = &mut self.changes;
-        let bytes = key.as_bytes().to_vec();
         self.logged.add(key);
-        match effect.expire_at_ms() {
-            Some(end) => {
-                expiries.0.push(bytes.clone());
-                expiries.1.push(end);
-            }
-            None => lasting.push(bytes.clone()),
-        }
-        match effect {
-            RowEffect::Removed => removed.push(bytes),
-            RowEffect::Stored(row) => {
-                put.keys.push(bytes);
-                put.values.push(row.value.bytes);
-                put.encodings.push(i16::from(row.value.encoding.id()));
-                put.versions.push(row.version.cast_signed());
-                put.expiries.push(row.expire_at_ms);
-            }
-            RowEffect::ExpirySet { expire_at_ms, .. } => {
-                moved.0.push(bytes);
-                moved.1.push(expire_at_ms);
-            }
-        }
+        self.changes.apply(key, effect);
         Ok(())
     }
 

@@ -32,6 +32,16 @@ impl Fault {
         }
     }
 
+    /// Whether it is the refusal of the fence.
+    pub(super) fn is_fence(&self) -> bool {
+        match self {
+            Self::Driver(error) => {
+                error.code().is_some_and(|code| *code == SqlState::NOT_NULL_VIOLATION)
+            }
+            Self::Tables(_) => false,
+        }
+    }
+
     /// Whether the connection is not in doubt.
     pub(super) fn is_answer(&self) -> bool {
         match self {

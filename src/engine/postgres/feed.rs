@@ -1,9 +1,9 @@
 //! The log of changes, while feeds are on: written with the batch, read from a snapshot.
 
 use super::cells::Cells;
+use super::line::Call;
 use super::link::Link;
 use super::pages::encoding;
-use super::session::Call;
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
 use crate::model::{
     Change, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, POSTGRES_FEED_PAGE_ROWS,
@@ -61,6 +61,35 @@ pub(super) struct ChangeRows {
 }
 
 impl ChangeRows {
+    /// Adds changes, in order, and their size to that of the log.
+    pub(super) fn add(&mut self, changes: Vec<Change>, now_ms: i64, extent: &mut Extent) {
+        self.at_ms = now_ms;
+        let (mut last, mut seq) = (0, 0);
+        for change in changes {
+            if change.version != last {
+                (last, seq) = (change.version, 0);
+            }
+            seq += 1;
+            self.versions.push(last.cast_signed());
+            self.seqs.push(seq);
+            self.keys.push(change.key.as_bytes().to_vec());
+            match change.value {
+                None => {
+                    extent.removals.add(change.key.len());
+                    self.encodings.push(None);
+                    self.values.push(None);
+                }
+                Some(value) => {
+                    let fits = value.bytes.len() <= FEED_VALUE_BYTES_MAX;
+                    let bytes = if fits { value.bytes.len() } else { 0 };
+                    extent.sets.add(change.key.len() + bytes);
+                    self.encodings.push(Some(i16::from(value.encoding.id())));
+                    self.values.push(fits.then_some(value.bytes));
+                }
+            }
+        }
+    }
+
     /// Adds the statement that stores them.
     pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
         let Self { at_ms, versions, seqs, keys, encodings, values } = self;
@@ -88,41 +117,23 @@ impl FeedLogger {
 
     /// Logs the changes of the transaction, in order, and trims old ones.
     pub(super) fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
-        self.changes.at_ms = now_ms;
         let first = changes.first().map_or(0, |change| change.version.saturating_sub(1));
-        let (mut last, mut seq) = (0, 0);
-        for change in changes {
-            if change.version != last {
-                (last, seq) = (change.version, 0);
-            }
-            seq += 1;
-            let rows = &mut self.changes;
-            rows.versions.push(last.cast_signed());
-            rows.seqs.push(seq);
-            rows.keys.push(change.key.as_bytes().to_vec());
-            match change.value {
-                None => {
-                    self.extent.removals.add(change.key.len());
-                    rows.encodings.push(None);
-                    rows.values.push(None);
-                }
-                Some(value) => {
-                    let fits = value.bytes.len() <= FEED_VALUE_BYTES_MAX;
-                    let bytes = if fits { value.bytes.len() } else { 0 };
-                    self.extent.sets.add(change.key.len() + bytes);
-                    rows.encodings.push(Some(i16::from(value.encoding.id())));
-                    rows.values.push(fits.then_some(value.bytes));
-                }
-            }
-        }
+        let last = changes.last().map_or(0, |change| change.version);
+        self.changes.add(changes, now_ms, &mut self.extent);
         // Trimming costs a trip or more, so most batches leave it to a later one.
         let steps = last / POSTGRES_FEED_TRIM_COMMITS - first / POSTGRES_FEED_TRIM_COMMITS;
         if steps > 0 {
             let most = usize::try_from(2 * (steps + 1) * POSTGRES_FEED_TRIM_COMMITS);
-            let mut extent = self.extent;
-            trim(self, &mut extent, now_ms, FEED_TRIM_COMMITS.max(most.unwrap_or(usize::MAX)))?;
-            self.extent = extent;
+            self.trim(now_ms, FEED_TRIM_COMMITS.max(most.unwrap_or(usize::MAX)))?;
         }
+        Ok(())
+    }
+
+    /// Trims at most `commits` old ones.
+    pub(super) fn trim(&mut self, now_ms: i64, commits: usize) -> Result<()> {
+        let mut extent = self.extent;
+        trim(self, &mut extent, now_ms, commits)?;
+        self.extent = extent;
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use tokio_postgres::Row;
 
 use super::errors::Fault;
+use super::line::{Answer, Call};
 use super::pool::Lent;
-use super::session::{Answer, Call};
 use crate::model::{Error, Result};
 
 /// A connection with an open transaction.

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::line::Call;
 use super::link::Link;
-use super::session::Call;
 use crate::engine::packed::{pack_intervals, pack_keys};
 use crate::model::{DeadLetterChange, Message, Reason, Result};
 
@@ -167,9 +167,9 @@ impl MessageChanges {
             enqueued;
         let EnqueuedRows { backoffs, undelivered, values, .. } = enqueued;
         if !ids.is_empty() {
-            let mut arguments: Vec<&super::session::Value<'_>> =
+            let mut arguments: Vec<&super::line::Value<'_>> =
                 vec![db, now_ms, ids, queues, priorities, due_ms, keys, retentions_ms];
-            arguments.extend([backoffs as &super::session::Value<'_>, undelivered, values]);
+            arguments.extend([backoffs as &super::line::Value<'_>, undelivered, values]);
             calls.push((ENQUEUE, arguments));
         }
     }

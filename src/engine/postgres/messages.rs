@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 
 use super::cells::{Cells, first};
+use super::line::{Call, Value};
 use super::link::Link;
 use super::message_changes::{MessageChanges, change_dead_letters};
-use super::session::{Call, Value};
 use crate::commit::{LockedMessage, MessageTable};
 use crate::engine::packed::{unpack_intervals, unpack_keys};
 use crate::model::{

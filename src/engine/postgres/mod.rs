@@ -7,10 +7,16 @@
 //! Never: a decision about a write; a lock that outlives its transaction.
 
 mod cells;
+mod commit_statements;
 mod database;
+mod direct;
 mod entries;
 mod errors;
 mod feed;
+mod lead;
+mod leader;
+mod lease;
+mod line;
 mod link;
 mod logged_keys;
 mod message_changes;
@@ -44,10 +50,11 @@ use super::{Engine, ExternalWatch, GoesOn, Maintenance, TellExternal};
 use crate::model::{
     Backup, Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result,
 };
+use lease::Lease;
+use line::Call;
 use pool::Pool;
 pub use reader::PostgresReader;
 pub use schema::script;
-use session::Call;
 use time::Time;
 pub use url::Server;
 pub use writer::PostgresWriter;
@@ -63,6 +70,8 @@ pub(super) struct Shared {
     pool: Arc<Pool>,
     db: i64,
     time: Time,
+    /// That of a process which leads databases.
+    lease: Option<Arc<Lease>>,
     /// The last commit that this process has seen or made.
     seen: AtomicU64,
     /// Names of batches: a random number, and a counter.
@@ -107,7 +116,9 @@ impl PostgresEngine {
         let base = getrandom::u64();
         let base = base.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let (seen, batches) = (AtomicU64::new(0), (base, AtomicU64::new(0)));
-        let shared = Arc::new(Shared { pool, db, time, seen, batches, busy });
+        let leads_as = server.leads_as().filter(|_| !readonly);
+        let lease = leads_as.map(|name| Lease::of(&pool, name)).transpose()?;
+        let shared = Arc::new(Shared { pool, db, time, lease, seen, batches, busy });
         Ok(Self { shared, readonly })
     }
 
@@ -164,7 +175,7 @@ impl Engine for PostgresEngine {
         if self.readonly {
             return Err(Error::new(Kind::Denied, "the database was opened with readonly: true"));
         }
-        Ok(PostgresWriter::new(self.shared.clone()))
+        PostgresWriter::new(self.shared.clone())
     }
 
     fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {

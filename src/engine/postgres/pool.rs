@@ -63,11 +63,46 @@ impl Pool {
         Ok(())
     }
 
+    /// The server that it connects to.
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// Lends a connection. Waits for one until the deadline.
     ///
     /// # Errors
     /// `Unavailable` at the deadline, and if the server does not accept; `Denied`.
     pub(super) fn lend(self: &Arc<Self>, deadline: Instant) -> Result<Lent> {
+        loop {
+            let (session, place) = self.take(deadline)?;
+            if let Some(session) = session {
+                return Ok(Lent { session, place });
+            }
+            match Session::connect(&self.server) {
+                Ok(session) => return Ok(Lent { session, place }),
+                // The server may be starting, or a standby may be about to take its place.
+                Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
+                    tracing::debug!(%error, "connecting to PostgreSQL again");
+                    drop(place);
+                    std::thread::sleep(CONNECT_PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The place of a connection that the caller opens itself. Waits for one until the deadline.
+    ///
+    /// # Errors
+    /// `Unavailable` at the deadline.
+    pub(super) fn reserve(self: &Arc<Self>, deadline: Instant) -> Result<Place> {
+        let (session, place) = self.take(deadline)?;
+        drop(session);
+        Ok(place)
+    }
+
+    /// An idle connection, or the place of a new one.
+    fn take(self: &Arc<Self>, deadline: Instant) -> Result<(Option<Session>, Place)> {
         let mut sessions = self.sessions.lock();
         loop {
             if let Some(session) = sessions.idle.pop() {
@@ -76,26 +111,11 @@ impl Pool {
                     MutexGuard::unlocked(&mut sessions, || drop(place));
                     continue;
                 }
-                return Ok(Lent { session, place });
+                return Ok((Some(session), place));
             }
             if sessions.open < POSTGRES_CONNECTIONS_MAX {
                 sessions.open += 1;
-                drop(sessions);
-                let place = Place(self.clone());
-                match Session::connect(&self.server) {
-                    Ok(session) => return Ok(Lent { session, place }),
-                    // The server may be starting, or a standby may be about to take its place.
-                    Err(error)
-                        if error.kind() == Kind::Unavailable && Instant::now() < deadline =>
-                    {
-                        tracing::debug!(%error, "connecting to PostgreSQL again");
-                        drop(place);
-                        std::thread::sleep(CONNECT_PAUSE);
-                    }
-                    Err(error) => return Err(error),
-                }
-                sessions = self.sessions.lock();
-                continue;
+                return Ok((None, Place(self.clone())));
             }
             if self.returned.wait_until(&mut sessions, deadline).timed_out() {
                 let why = format!(
@@ -133,7 +153,7 @@ impl Lent {
 }
 
 /// One of the open connections of a pool.
-struct Place(Arc<Pool>);
+pub(super) struct Place(Arc<Pool>);
 
 impl Drop for Place {
     fn drop(&mut self) {

@@ -9,7 +9,7 @@ use super::Shared;
 use super::cells::Cells;
 use super::database::missing;
 use super::errors::Fault;
-use super::session::Value;
+use super::line::Value;
 use crate::model::{Error, Needs, POSTGRES_PAGE_ROWS_MAX, Range, Result, Walk};
 
 /// A read of points, `$spans` of more. The first columns are those of a page, so that

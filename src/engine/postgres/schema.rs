@@ -27,6 +27,7 @@ CREATE TABLE openkv.databases (
   id int8 PRIMARY KEY,
   name bytea NOT NULL UNIQUE,
   epoch int8 NOT NULL DEFAULT 1,
+  leader bytea,
   version int8 NOT NULL DEFAULT 0,
   removed int8 NOT NULL DEFAULT 0,
   clock_ms int8 NOT NULL DEFAULT 0,
@@ -44,7 +45,7 @@ CREATE TABLE openkv.epochs (
   db int8 NOT NULL, epoch int8 NOT NULL, start int8 NOT NULL, PRIMARY KEY (db, epoch)
 );
 CREATE TABLE openkv.servers (
-  id uuid PRIMARY KEY, url text NOT NULL, lease_until timestamptz NOT NULL
+  id bytea PRIMARY KEY, name bytea NOT NULL, lease_until timestamptz NOT NULL
 );
 CREATE TABLE openkv.entries (
   db int8 NOT NULL, k bytea NOT NULL, v bytea NOT NULL, encoding int2 NOT NULL,

@@ -11,11 +11,11 @@ use super::cells::Cells;
 use super::database::missing;
 use super::errors::Fault;
 use super::feed::FeedReader;
+use super::line::Value;
 use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
 use super::prefetch::{Prefetched, fits};
 use super::queues::QueueReader;
-use super::session::Value;
 use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot};
 use crate::model::{
     Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, Needs, QueueStats,

@@ -14,8 +14,8 @@ use tokio_postgres::Row;
 
 use super::Shared;
 use super::cells::Cells;
+use super::line::Value;
 use super::logged_keys::LoggedKeys;
-use super::session::Value;
 use crate::engine::{ExternalCommits, ExternalWatch, ExternalWatchGuard, TellExternal};
 use crate::model::{
     Error, Key, Kind, POSTGRES_POLL_BATCHES_MAX, POSTGRES_POLL_BUSY_MS,

@@ -30,6 +30,11 @@ impl Time {
         self.of_caller.then_some(now_ms)
     }
 
+    /// Whether the time of the caller counts.
+    pub(super) fn is_of_caller(&self) -> bool {
+        self.of_caller
+    }
+
     /// Notes the time of the server.
     pub(super) fn learn(&self, server_ms: i64) {
         self.ahead_ms.store(server_ms - machine_ms(), Ordering::Relaxed);

@@ -7,23 +7,25 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::database::{DatabaseRow, FENCE, LOCK};
+use super::Shared;
+use super::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
+use super::database::{DatabaseRow, LOCK};
 use super::entries::{Entries, FetchArguments};
 use super::feed::FeedLogger;
+use super::lead;
+use super::line::Call;
 use super::link::Link;
 use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
-use super::session::{Call, Value};
 use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
-use crate::engine::feed::Extent;
 use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind,
-    POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LOG_KEPT_MS, POSTGRES_LOG_TRIM_ROWS,
-    POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement,
+    POSTGRES_FEED_TRIM_STEP_COMMITS, POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN,
+    Renewal, Result, Settlement,
 };
 
-const BEGIN: &str = "BEGIN";
-const COMMIT: &str = "COMMIT";
+pub(super) const BEGIN: &str = "BEGIN";
+pub(super) const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
 /// A wait that differs by less from the usual one is the usual one, which every session has set.
@@ -31,18 +33,14 @@ const USUAL_WAIT: Duration = Duration::from_millis(100);
 
 const IDLE_WAIT: &str = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
 
-const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
-const LOG: &str = "\
-INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys) \
-VALUES ($1, $2, $3, $4, $5, $6, $7)";
-const TRIM_LOG: &str = "\
-DELETE FROM openkv.log AS l USING (SELECT ctid AS place FROM openkv.log WHERE db = $1 \
-ORDER BY version LIMIT $2) AS old WHERE l.ctid = old.place AND l.at_ms < $3";
+pub(super) const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
 const LOGGED: &str = "SELECT 1 FROM openkv.log WHERE db = $1 AND version = $2 AND batch = $3";
 
 /// The purpose of a transaction: what it reads, and how it commits.
 pub(super) struct Purpose<'w> {
     pub(super) db: i64,
+    /// The lease of this process.
+    pub(super) own: Option<Vec<u8>>,
     pub(super) durable: bool,
     /// Bytes of the writes, which the second trip sends.
     pub(super) bytes: usize,
@@ -57,21 +55,34 @@ pub(super) struct Purpose<'w> {
 }
 
 impl<'w> Purpose<'w> {
-    /// Of a batch.
-    pub(super) fn of(db: i64, work: &'w Work, now_ms: Option<i64>, deadline: Instant) -> Self {
-        let needs = WriteNeeds::of(&work.writes);
-        let bytes = work.writes.iter().map(AtomicWrite::size_bytes).sum();
-        let Work { settlements, renewals, claims, durable, .. } = work;
-        let durable = *durable;
-        Self { db, durable, bytes, now_ms, deadline, needs, settlements, renewals, claims }
+    /// Of a batch. `now_ms`: the time of the caller, which counts in tests only.
+    pub(super) fn of(shared: &Shared, work: &'w Work, now_ms: i64, deadline: Instant) -> Self {
+        let Work { writes, settlements, renewals, claims, durable, .. } = work;
+        Self {
+            durable: *durable,
+            bytes: writes.iter().map(AtomicWrite::size_bytes).sum(),
+            needs: WriteNeeds::of(writes),
+            settlements,
+            renewals,
+            claims,
+            ..Self::plain(shared, now_ms, deadline)
+        }
     }
 
     /// Of a change that looks at what it needs by itself.
-    pub(super) fn plain(db: i64, now_ms: Option<i64>, deadline: Instant) -> Self {
-        let needs = WriteNeeds::default();
-        let (settlements, renewals, claims) = (&[], &[], &[]);
-        let durable = true;
-        Self { db, durable, bytes: 0, now_ms, deadline, needs, settlements, renewals, claims }
+    pub(super) fn plain(shared: &Shared, now_ms: i64, deadline: Instant) -> Self {
+        Self {
+            db: shared.db,
+            own: shared.lease.as_ref().map(|lease| lease.id()),
+            durable: true,
+            bytes: 0,
+            now_ms: shared.time.of_tests(now_ms),
+            deadline,
+            needs: WriteNeeds::default(),
+            settlements: &[],
+            renewals: &[],
+            claims: &[],
+        }
     }
 
     /// For a batch that takes long to send: how long the server waits for it, in ms.
@@ -116,8 +127,8 @@ impl OpenTransaction {
     /// may begin again on another connection.
     pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
         let long_wait_ms = of.long_wait_ms(lent.idle_ms());
-        let Purpose { db, durable, now_ms, deadline, needs, settlements, renewals, claims, .. } =
-            of;
+        let Purpose { db, own, durable, now_ms, deadline, needs, .. } = of;
+        let Purpose { settlements, renewals, claims, .. } = of;
         let fetch = FetchArguments::of(needs);
         let held = HeldArguments::of(settlements, renewals, claims);
         let wait = deadline.saturating_duration_since(Instant::now());
@@ -134,7 +145,7 @@ impl OpenTransaction {
             calls.push((NOT_DURABLE, vec![]));
         }
         let lock_at = calls.len();
-        calls.push((LOCK, vec![&db, &now_ms]));
+        calls.push((LOCK, vec![&db, &now_ms, &own]));
         if !fetch.is_empty() {
             calls.push(fetch.call(&db));
         }
@@ -183,43 +194,36 @@ impl OpenTransaction {
     /// Nothing was done; except `OutcomeUnknown`, when somebody has cancelled the wait for the standby.
     pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
         let Self { link, db, row, mut entries, mut messages, feed, next, .. } = self;
-        let uuid = entries.uuid();
-        let (changed, sent) = (entries.take_changes(), messages.take_changes());
-        let keys = entries.take_logged();
-        let keys = keys.encoded();
-        let (last_message, flushed) = (messages.last_id(), messages.has_flushed());
+        let flushed = messages.has_flushed();
+        let (uuid, last_message) = (entries.uuid(), messages.last_id());
+        let (changed, keys) = (entries.take_changes(), entries.take_logged());
+        let sent = messages.take_changes();
         drop((entries, messages));
         let (extent, logged, logs) = feed.into_parts();
         let mut lent = link.into_lent()?;
         let committed = next != row.version;
-        let mut calls: Vec<Call<'_>> = Vec::new();
-        changed.calls(&db, &mut calls);
-        sent.calls(&db, &mut calls);
-        logged.calls(&db, &mut calls);
-        let idle = calls.is_empty() && !flushed && !committed && logs == row.logs;
-        let uuid = uuid.map(Uuid::into_bytes);
-        let uuid = uuid.as_ref().map(<[u8; 16]>::as_slice);
-        let numbers = extent_numbers(&extent);
-        let log_from_ms = row.now_ms - POSTGRES_LOG_KEPT_MS;
-        let batch_bytes = batch.as_bytes().as_slice();
-        let end = if idle { ROLLBACK } else { COMMIT };
-        if !idle {
-            let mut values: Vec<&Value<'_>> =
-                vec![&db, &row.epoch, &row.version, &next, &row.removed, &uuid, &last_message];
-            values.extend([&row.now_ms as &Value<'_>, &logs]);
-            values.extend(numbers.iter().map(|number| number as &Value<'_>));
-            calls.insert(0, (FENCE, values));
-            if committed {
-                let mut values: Vec<&Value<'_>> =
-                    vec![&db, &next, &row.epoch, &batch_bytes, &row.now_ms];
-                values.extend([&row.version as &Value<'_>, &keys]);
-                calls.push((LOG, values));
-            }
-            if trims {
-                calls.push((TRIM_LOG, vec![&db, &POSTGRES_LOG_TRIM_ROWS, &log_from_ms]));
-            }
-        }
-        calls.push((end, vec![]));
+        let statements = CommitStatements {
+            db,
+            epoch: row.epoch,
+            version: row.version,
+            next,
+            removed: row.removed,
+            uuid: uuid.map(|uuid| uuid.as_bytes().to_vec()),
+            last_message,
+            now_ms: row.now_ms,
+            logs,
+            feed: FeedExtent::between(&row.feed, &extent),
+            name: batch.as_bytes().to_vec(),
+            keys: keys.encoded().map(<[u8]>::to_vec),
+            entries: changed,
+            messages: sent,
+            changes: logged,
+            trims_log: trims.then(|| kept_from_ms(row.now_ms)),
+        };
+        let unchanged = !flushed && !committed && logs == row.logs && extent == row.feed;
+        let idle = unchanged && !statements.has_changes();
+        let mut calls = if idle { Vec::new() } else { statements.calls() };
+        calls.push((if idle { ROLLBACK } else { COMMIT }, vec![]));
         let count = calls.len();
         let answers = lent.session.run(&calls);
         let complete = answers.len() == count;
@@ -262,6 +266,39 @@ impl OpenTransaction {
         }
     }
 
+    /// The row of the database as the transaction leaves it.
+    pub(super) fn row_after(&self) -> DatabaseRow {
+        let (last_uuid, last_message) = (self.entries.uuid(), self.messages.last_id());
+        DatabaseRow { version: self.next, last_uuid, last_message, ..self.row.clone() }
+    }
+
+    /// Refuses to write to a database that another process leads. A leader whose lease has ended is
+    /// deposed by this transaction.
+    ///
+    /// # Errors
+    /// `Unavailable` with the name of the leader.
+    pub(super) fn pass_leader(mut self) -> Result<Self> {
+        match self.row.led_by.take() {
+            None => Ok(self),
+            Some(name) if name.is_empty() => {
+                self.row.epoch = lead::depose(&self.link, self.db, &self.row)?;
+                Ok(self)
+            }
+            Some(name) => {
+                self.roll_back();
+                Err(lead::led_by(&name))
+            }
+        }
+    }
+
+    /// Deletes old rows of the log of changes.
+    ///
+    /// # Errors
+    /// The error of the server.
+    pub(super) fn trim_changes(&mut self) -> Result<()> {
+        self.feed.trim(self.row.now_ms, POSTGRES_FEED_TRIM_STEP_COMMITS)
+    }
+
     /// The last commit of the transaction so far.
     pub(super) fn version(&self) -> u64 {
         self.next.cast_unsigned()
@@ -273,25 +310,20 @@ impl OpenTransaction {
     }
 }
 
-fn extent_numbers(extent: &Extent) -> [i64; 6] {
-    let Extent { complete, removed, sets, removals } = extent;
-    let numbers = [*complete, *removed, sets.rows, sets.bytes, removals.rows, removals.bytes];
-    numbers.map(u64::cast_signed)
-}
-
 impl Unknown {
     /// Finds out whether the batch has happened: once this has the row's lock, the lost transaction
     /// has ended one way or the other.
     ///
     /// # Errors
     /// It is still unknown.
-    pub(super) fn resolve(&self, lent: Lent, deadline: Instant) -> Result<bool> {
+    pub(super) fn resolve(&self, shared: &Shared, deadline: Instant) -> Result<bool> {
         let Some((version, batch)) = self.batch else {
             // Without a commit there is no record.
             return Err(self.cause.clone());
         };
-        let of = Purpose::plain(self.db, None, deadline);
-        let open = OpenTransaction::begin(lent, of).map_err(|(error, _)| error)?;
+        let of = Purpose::plain(shared, 0, deadline);
+        let open =
+            OpenTransaction::begin(shared.pool.lend(deadline)?, of).map_err(|(error, _)| error)?;
         let batch = batch.as_bytes().as_slice();
         let rows = open.link.query((LOGGED, vec![&self.db, &version, &batch]));
         open.roll_back();

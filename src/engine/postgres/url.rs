@@ -24,6 +24,7 @@ pub struct Server {
     identity: String,
     tls: Option<MakeRustlsConnect>,
     idle_ms: u64,
+    leads_as: Option<String>,
 }
 
 impl fmt::Debug for Server {
@@ -77,7 +78,8 @@ impl Server {
         config.ssl_mode(mode);
         let identity = parts.identity();
         let tls = tls.map(MakeRustlsConnect::new);
-        Ok((Self { config, identity, tls, idle_ms: POSTGRES_IDLE_MS_MAX }, parts.kv))
+        let (idle_ms, leads_as) = (POSTGRES_IDLE_MS_MAX, parts.leads_as);
+        Ok((Self { config, identity, tls, idle_ms, leads_as }, parts.kv))
     }
 
     /// The same server for reading only: of several hosts any will do, standbys too.
@@ -100,6 +102,11 @@ impl Server {
     /// How long a transaction may wait for this process, in ms.
     pub(super) fn idle_ms(&self) -> u64 {
         self.idle_ms
+    }
+
+    /// The name under which this process leads its databases, if it does.
+    pub(super) fn leads_as(&self) -> Option<&str> {
+        self.leads_as.as_deref()
     }
 
     /// The same server, for builds whose decisions take longer than those of a release.

@@ -15,8 +15,8 @@ use crate::model::{
 };
 
 /// The parameters of a URL.
-const PARAMETERS: [&str; 5] =
-    ["kv", "sslmode", "sslrootcert", "application_name", "connect_timeout"];
+const PARAMETERS: [&str; 6] =
+    ["kv", "lead", "sslmode", "sslrootcert", "application_name", "connect_timeout"];
 
 /// The name of the database where the URL has none.
 const NAME_DEFAULT: &str = "default";
@@ -128,6 +128,8 @@ pub(super) struct Parts {
     pub(super) encryption: Encryption,
     pub(super) root_certificates: Option<String>,
     pub(super) application: String,
+    /// The name of this process as the leader of its databases.
+    pub(super) leads_as: Option<String>,
     pub(super) connect_timeout: Duration,
 }
 
@@ -174,6 +176,7 @@ impl Parts {
             encryption: Encryption::Disable,
             root_certificates: None,
             application: APPLICATION.to_owned(),
+            leads_as: None,
             connect_timeout: Duration::from_secs(POSTGRES_CONNECT_TIMEOUT_S_DEFAULT),
         };
         // A file of issuers is there to be used, on this machine too.
@@ -205,7 +208,8 @@ impl Parts {
             seen.push(known);
             let value = decoded(value, known)?;
             match known {
-                "kv" => self.kv = name_of(value)?,
+                "kv" => self.kv = name_of(value, known)?,
+                "lead" => self.leads_as = Some(name_of(value, known)?),
                 "sslmode" => sslmode = Some(Encryption::parse(&value)?),
                 "sslrootcert" => self.root_certificates = Some(value),
                 "application_name" => self.application = value,
@@ -250,11 +254,11 @@ fn unknown(name: &str) -> Error {
     invalid(&format!("unknown parameter{shown}: known are {}", PARAMETERS.join(", ")))
 }
 
-fn name_of(kv: String) -> Result<String> {
-    if (1..=POSTGRES_NAME_BYTES_MAX).contains(&kv.len()) {
-        return Ok(kv);
+fn name_of(value: String, parameter: &str) -> Result<String> {
+    if (1..=POSTGRES_NAME_BYTES_MAX).contains(&value.len()) {
+        return Ok(value);
     }
-    Err(invalid(&format!("kv is a name of 1 to {POSTGRES_NAME_BYTES_MAX} bytes")))
+    Err(invalid(&format!("{parameter} is a name of 1 to {POSTGRES_NAME_BYTES_MAX} bytes")))
 }
 
 fn seconds(text: &str) -> Result<Duration> {

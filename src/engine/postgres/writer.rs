@@ -1,147 +1,80 @@
-//! The writer of a database: one transaction for each batch.
+//! The writer of a database: directly, one transaction for each batch, or as its leader.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::Shared;
 use super::cells::first;
+use super::direct::Direct;
+use super::leader::Leader;
 use super::queues;
-use super::transaction::{Ended, OpenTransaction, Purpose, Unknown};
-use crate::commit::{Begun, batch};
 use crate::engine::{
-    DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Work, Writer,
+    DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Ticket, Wake, Work,
+    Writer,
 };
 use crate::model::{
-    Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
-    IndexSpec, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX, Result, Vacuumed,
+    Capabilities, Capability, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec,
+    Result, Vacuumed,
 };
-
-/// Pause between two attempts to find out what became of a batch.
-const RESOLVE_PAUSE: Duration = Duration::from_millis(50);
 
 const EARLIEST_EXPIRY: &str =
     "SELECT at_ms FROM openkv.expiries WHERE db = $1 ORDER BY at_ms LIMIT 1";
 
 /// Writes to a database.
 pub struct PostgresWriter {
-    shared: Arc<Shared>,
-    /// When it last had to wait for other processes.
-    waited: Option<Instant>,
+    direct: Direct,
+    leader: Option<Leader>,
 }
 
 impl PostgresWriter {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, waited: None }
-    }
-
-    fn open(&mut self, of: impl Fn() -> Purpose<'static>) -> Result<OpenTransaction> {
-        self.open_with(&of)
-    }
-
-    /// Begins a transaction, on another connection if one is lost: nothing was done on that.
-    fn open_with<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
-        loop {
-            let purpose = of();
-            let deadline = purpose.deadline;
-            let lent = self.shared.pool.lend(deadline)?;
-            match OpenTransaction::begin(lent, purpose) {
-                Ok(open) => {
-                    if open.row.waited_ms >= KEPT_OUT_MS_MIN {
-                        self.waited = Some(Instant::now());
-                    }
-                    return Ok(open);
-                }
-                Err((error, lost)) if lost && Instant::now() < deadline => {
-                    tracing::warn!(%error, "beginning a transaction again");
-                    std::thread::sleep(RESOLVE_PAUSE);
-                }
-                Err((error, _)) => return Err(error),
-            }
-        }
-    }
-
-    fn was_kept_out(&self) -> bool {
-        let grace = Duration::from_millis(LOCK_GRACE_MS.unsigned_abs());
-        self.waited.is_some_and(|waited| waited.elapsed() < grace)
-    }
-
-    /// Commits, and finds out what became of it when the connection is lost meanwhile.
-    fn commit(&self, open: OpenTransaction) -> Result<()> {
-        let (before, after) = (open.row.version.cast_unsigned(), open.version());
-        let (batch, trims) = self.shared.new_batch();
-        match open.commit(batch, trims)? {
-            Ended::Committed => {}
-            Ended::Unknown(unknown) => self.resolve(&unknown)?,
-        }
-        self.shared.committed(before, after);
-        Ok(())
-    }
-
-    fn resolve(&self, unknown: &Unknown) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_millis(POSTGRES_RESOLVE_MS_MAX);
-        loop {
-            let lent = self.shared.pool.lend(deadline);
-            let error = match lent.and_then(|lent| unknown.resolve(lent, deadline)) {
-                Ok(true) => return Ok(()),
-                Ok(false) => return Err(unknown.cause.clone()),
-                Err(error) => error,
-            };
-            if Instant::now() >= deadline || unknown.batch.is_none() {
-                let why = "the connection was lost while a commit was under way; read to find out \
-                           whether it has happened";
-                return Err(Error::new(
-                    Kind::OutcomeUnknown,
-                    format!("{}: {why}", error.message()),
-                ));
-            }
-            std::thread::sleep(RESOLVE_PAUSE);
-        }
+    pub(super) fn new(shared: Arc<Shared>) -> Result<Self> {
+        let leads = shared.lease.is_some();
+        let leader = if leads { Some(Leader::start(shared.clone())?) } else { None };
+        Ok(Self { direct: Direct::new(shared), leader })
     }
 
     fn read_number(&self, sql: &'static str) -> Result<Option<i64>> {
-        let rows = self.shared.query((sql, vec![&self.shared.db]))?;
+        let shared = &self.direct.shared;
+        let rows = shared.query((sql, vec![&shared.db]))?;
         first("entries", &rows)
+    }
+
+    /// A transaction of its own, while nothing is under way. The leader does not know what it changes.
+    fn alone(&mut self) -> &mut Direct {
+        if let Some(leader) = &self.leader {
+            leader.forget();
+        }
+        &mut self.direct
     }
 }
 
 impl Writer for PostgresWriter {
-    fn begin(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
-        // A lock can have expired in any claim, and the value of a dead message is a commit for which
-        // no caller chose a durability.
-        work.durable |= !work.claims.is_empty();
-        let now_ms = self.shared.time.of_tests(now_ms);
-        let db = self.shared.db;
-        let mut open = self.open_with(&|| Purpose::of(db, &work, now_ms, deadline))?;
-        let started = Instant::now();
-        self.shared.time.learn(open.row.now_ms);
-        let begun = Begun {
-            version: open.row.version.cast_unsigned(),
-            now_ms: open.row.now_ms,
-            logs: open.row.logs,
-            kept_out: self.was_kept_out(),
-        };
-        let report = match batch::run(&mut open, &begun, work) {
-            Ok(report) => Report { worked: started.elapsed(), ..report },
-            Err(error) => {
-                open.roll_back();
-                return Err(error);
+    fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
+        match &mut self.leader {
+            Some(leader) => Ok(Progress::UnderWay(leader.submit(work, now_ms, deadline))),
+            None => {
+                let done = self.direct.carry_out(work, now_ms, deadline, None)?;
+                Ok(Progress::Done(done.report))
             }
-        };
-        self.commit(open)?;
-        Ok(Progress::Done(report))
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.leader.as_ref().is_none_or(Leader::has_room)
+    }
+
+    fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {
+        self.leader.as_mut()?.ended()
+    }
+
+    fn on_ended(&mut self, wake: Wake) {
+        if let Some(leader) = &self.leader {
+            leader.on_ended(wake);
+        }
     }
 
     fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
-        let (db, now_ms) = (self.shared.db, self.shared.time.of_tests(0));
-        let mut open = self.open(|| Purpose::plain(db, now_ms, deadline))?;
-        let version = open.version();
-        if open.row.logs {
-            open.roll_back();
-        } else {
-            open.log_changes();
-            self.commit(open)?;
-        }
-        Ok(version)
+        self.alone().log_changes(deadline)
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
@@ -153,11 +86,11 @@ impl Writer for PostgresWriter {
     }
 
     fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
-        queues::next_message_ms(&self.shared, queue)
+        queues::next_message_ms(&self.direct.shared, queue)
     }
 
     fn queue_depth(&mut self, queue: &str) -> Result<u64> {
-        queues::depth(&self.shared, queue)
+        queues::depth(&self.direct.shared, queue)
     }
 
     fn change_dead_letters(
@@ -167,25 +100,7 @@ impl Writer for PostgresWriter {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<DeadLettersChanged> {
-        let (db, now_ms) = (self.shared.db, self.shared.time.of_tests(now_ms));
-        let mut open = self.open(|| Purpose::plain(db, now_ms, deadline))?;
-        let before = open.version();
-        let now_ms = open.row.now_ms;
-        match open.messages.change_dead_letters(queue, change, now_ms) {
-            Ok(count) => {
-                // Only a commit makes other processes look, and there may be work for them.
-                if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
-                    crate::commit::Transaction::set_version(&mut open, before + 1, None)?;
-                }
-                let versions = (before, open.version());
-                self.commit(open)?;
-                Ok(DeadLettersChanged { count, versions })
-            }
-            Err(error) => {
-                open.roll_back();
-                Err(error)
-            }
-        }
+        self.alone().change_dead_letters(queue, change, now_ms, deadline)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {

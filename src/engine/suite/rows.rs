@@ -1,8 +1,5 @@
 //! The rules of commits and reads.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use uuid::Uuid;
 
 use super::*;
@@ -142,24 +139,4 @@ pub(super) fn uuids_increase_from_commit_to_commit(engine: &impl Engine) {
     }
     assert_eq!(all.len(), 16);
     assert!(all.is_sorted_by(|a, b| a < b), "{all:x?}");
-}
-
-pub(super) fn two_writers_do_not_interleave(engine: &impl Engine) {
-    // Two writers stand for two processes; every sum must count.
-    let engine_writers = [engine.writer().unwrap(), engine.writer().unwrap()];
-    let done = Arc::new(AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for mut writer in engine_writers {
-            let done = done.clone();
-            scope.spawn(move || {
-                for _ in 0..50 {
-                    let decisions = mutate(&mut writer, vec![sum("n", 1)]);
-                    assert!(matches!(decisions[0], Decision::Committed(_)));
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    let (_, value) = get(&mut engine.reader().unwrap(), "n").unwrap();
-    assert_eq!(value, 100_u64.to_le_bytes());
 }

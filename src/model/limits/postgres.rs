@@ -76,3 +76,22 @@ pub const POSTGRES_LOG_KEYS_BYTES_MAX: usize = 32 * 1024;
 /// Most batches whose keys one look for commits of other processes fetches for a database. After more,
 /// its watches read all their keys.
 pub const POSTGRES_POLL_BATCHES_MAX: i64 = 64;
+
+/// Pause between two attempts to begin a transaction on PostgreSQL, or to find out what became of one,
+/// in ms.
+pub const POSTGRES_RESOLVE_PAUSE_MS: u64 = 50;
+
+/// Most commits that one step of trimming the log of changes of a led database removes.
+pub const POSTGRES_FEED_TRIM_STEP_COMMITS: usize = 4096;
+
+/// How long a process leads its databases on PostgreSQL after its last sign of life, in ms.
+pub const POSTGRES_LEASE_MS: i64 = 3000;
+
+/// Time between two signs of life of a process that leads databases, in ms.
+pub const POSTGRES_LEASE_RENEW_MS: u64 = 1000;
+
+/// How long a leader keeps its own connections without a batch, in ms.
+pub const POSTGRES_LEADER_IDLE_MS: u64 = 10_000;
+
+/// Longest wait of a closing leader for handing its database over, in ms.
+pub const POSTGRES_HAND_OVER_MS_MAX: u64 = 1000;

@@ -1,0 +1,197 @@
+//! Transactions of a process that does not lead: each decides its batch under the lock of the
+//! database's row. A leader uses them too, for work that cannot be decided ahead.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::database::DatabaseRow;
+use super::lead;
+use super::transaction::{Ended, OpenTransaction, Purpose, Unknown};
+use crate::commit::{Begun, batch};
+use crate::engine::{DeadLettersChanged, Report, Work};
+use crate::model::{
+    DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX,
+    POSTGRES_RESOLVE_PAUSE_MS, Result,
+};
+
+/// Pause between two attempts to begin a transaction, or to find out what became of a batch.
+const PAUSE: Duration = Duration::from_millis(POSTGRES_RESOLVE_PAUSE_MS);
+
+/// Writes to a database, one transaction at a time.
+pub(super) struct Direct {
+    pub(super) shared: Arc<Shared>,
+    /// When it last had to wait for other processes.
+    waited: Option<Instant>,
+}
+
+/// A transaction that has committed, and the row of the database after it.
+pub(super) struct CarriedOut {
+    pub(super) report: Report,
+    pub(super) row: DatabaseRow,
+}
+
+impl Direct {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, waited: None }
+    }
+
+    /// Carries out work. `epoch`: the one that the database must have, if it is given.
+    ///
+    /// # Errors
+    /// As [`crate::engine::Writer::begin`].
+    pub(super) fn carry_out(
+        &mut self,
+        mut work: Work,
+        now_ms: i64,
+        deadline: Instant,
+        epoch: Option<u64>,
+    ) -> Result<CarriedOut> {
+        // A lock can have expired in any claim, and the value of a dead message is a commit for which
+        // no caller chose a durability.
+        work.durable |= !work.claims.is_empty();
+        let shared = self.shared.clone();
+        let mut open = self.open(&|| Purpose::of(&shared, &work, now_ms, deadline))?;
+        if epoch.is_some_and(|epoch| open.row.epoch != epoch.cast_signed()) {
+            open.roll_back();
+            return Err(lead::overtaken());
+        }
+        let started = Instant::now();
+        self.shared.time.learn(open.row.now_ms);
+        let begun = Begun {
+            version: open.row.version.cast_unsigned(),
+            now_ms: open.row.now_ms,
+            logs: open.row.logs,
+            kept_out: self.was_kept_out(),
+        };
+        let report = match batch::run(&mut open, &begun, work) {
+            Ok(report) => Report { worked: started.elapsed(), ..report },
+            Err(error) => {
+                open.roll_back();
+                return Err(error);
+            }
+        };
+        let row = open.row_after();
+        self.commit(open)?;
+        Ok(CarriedOut { report, row })
+    }
+
+    /// Turns on the log of changes. Returns the last commit.
+    ///
+    /// # Errors
+    /// As [`crate::engine::Writer::log_changes`].
+    pub(super) fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+        let mut open = self.open_plain(0, deadline)?;
+        let version = open.version();
+        if open.row.logs {
+            open.roll_back();
+        } else {
+            open.log_changes();
+            self.commit(open)?;
+        }
+        Ok(version)
+    }
+
+    /// Deletes old rows of the log of changes.
+    ///
+    /// # Errors
+    /// The error of the server.
+    pub(super) fn trim_changes(&mut self, now_ms: i64, deadline: Instant) -> Result<()> {
+        let mut open = self.open_plain(now_ms, deadline)?;
+        open.trim_changes()?;
+        self.commit(open)
+    }
+
+    /// # Errors
+    /// As [`crate::engine::Writer::change_dead_letters`].
+    pub(super) fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<DeadLettersChanged> {
+        let mut open = self.open_plain(now_ms, deadline)?;
+        let before = open.version();
+        let now_ms = open.row.now_ms;
+        match open.messages.change_dead_letters(queue, change, now_ms) {
+            Ok(count) => {
+                // Only a commit makes other processes look, and there may be work for them.
+                if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
+                    crate::commit::Transaction::set_version(&mut open, before + 1, None)?;
+                }
+                let versions = (before, open.version());
+                self.commit(open)?;
+                Ok(DeadLettersChanged { count, versions })
+            }
+            Err(error) => {
+                open.roll_back();
+                Err(error)
+            }
+        }
+    }
+
+    fn open_plain(&mut self, now_ms: i64, deadline: Instant) -> Result<OpenTransaction> {
+        let shared = self.shared.clone();
+        self.open(&|| Purpose::plain(&shared, now_ms, deadline))
+    }
+
+    /// Begins a transaction, on another connection if one is lost: nothing was done on that.
+    fn open<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
+        loop {
+            let purpose = of();
+            let deadline = purpose.deadline;
+            let lent = self.shared.pool.lend(deadline)?;
+            match OpenTransaction::begin(lent, purpose) {
+                Ok(open) => {
+                    if open.row.waited_ms >= KEPT_OUT_MS_MIN {
+                        self.waited = Some(Instant::now());
+                    }
+                    return open.pass_leader();
+                }
+                Err((error, lost)) if lost && Instant::now() < deadline => {
+                    tracing::warn!(%error, "beginning a transaction again");
+                    std::thread::sleep(PAUSE);
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+    }
+
+    fn was_kept_out(&self) -> bool {
+        let grace = Duration::from_millis(LOCK_GRACE_MS.unsigned_abs());
+        self.waited.is_some_and(|waited| waited.elapsed() < grace)
+    }
+
+    /// Commits, and finds out what became of it when the connection is lost meanwhile.
+    fn commit(&self, open: OpenTransaction) -> Result<()> {
+        let (before, after) = (open.row.version.cast_unsigned(), open.version());
+        let (batch, trims) = self.shared.new_batch();
+        match open.commit(batch, trims)? {
+            Ended::Committed => {}
+            Ended::Unknown(unknown) => self.resolve(&unknown)?,
+        }
+        self.shared.committed(before, after);
+        Ok(())
+    }
+
+    fn resolve(&self, unknown: &Unknown) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_millis(POSTGRES_RESOLVE_MS_MAX);
+        loop {
+            let error = match unknown.resolve(&self.shared, deadline) {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(unknown.cause.clone()),
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline || unknown.batch.is_none() {
+                let why = "the connection was lost while a commit was under way; read to find out \
+                           whether it has happened";
+                return Err(Error::new(
+                    Kind::OutcomeUnknown,
+                    format!("{}: {why}", error.message()),
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! The thread of a leader: takes batches from the store, carries out what the layer asks for, and tells
+//! it what has happened.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+use super::batches::{Answers, Batch, Fate, FetchStatement, fate, fetched};
+use super::{Exchange, Submission};
+use crate::engine::postgres::Shared;
+use crate::engine::postgres::direct::{CarriedOut, Direct};
+use crate::engine::postgres::entries::FetchArguments;
+use crate::engine::postgres::errors::{Fault, not_connected};
+use crate::engine::postgres::lead;
+use crate::engine::postgres::line::{Line, Sent};
+use crate::engine::postgres::pool::Place;
+use crate::engine::{Report, Ticket, Work};
+use crate::layer::{Action, Commit, Event, FetchId, Fetched, Layer, Lead, Moment, Resolution};
+use crate::model::{
+    Error, Key, Kind, LAYER_CACHE_BYTES_MAX, POSTGRES_FEED_TRIM_COMMITS, POSTGRES_LEADER_IDLE_MS,
+    Result,
+};
+
+/// A connection of its own, one of the pool's number.
+struct Connection {
+    line: Line,
+    _place: Place,
+}
+
+/// A batch that was sent.
+struct InFlight {
+    ticket: Ticket,
+    sent: Sent,
+    answers: usize,
+    time_at: usize,
+    /// The last commit before it, and its last one.
+    versions: (u64, u64),
+}
+
+type Reading = Pin<Box<dyn Future<Output = (FetchId, Result<Vec<Fetched>>)>>>;
+
+/// The result of work on a thread that may block.
+enum Blocking {
+    Acquired(Result<Lead>),
+    Resolved(Resolution),
+    RanAlone(Box<RanAlone>),
+    Trimmed,
+}
+
+/// A batch that ran in a transaction of its own.
+struct RanAlone {
+    direct: Direct,
+    ticket: Ticket,
+    result: Result<(Report, Lead)>,
+}
+
+/// What the thread waits for.
+enum Heard {
+    Arrived,
+    Fate(Fate),
+    Read(FetchId, Result<Vec<Fetched>>),
+    Blocking(Result<Blocking>),
+    Idle,
+}
+
+/// The time of the server, as of an answer.
+#[derive(Clone, Copy)]
+struct ServerClock {
+    at_ms: i64,
+    heard: Instant,
+}
+
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    exchange: Arc<Exchange>,
+    started: Instant,
+    clock: Option<ServerClock>,
+    layer: Option<Layer>,
+    /// Waits for the lead.
+    queued: VecDeque<Submission>,
+    acquiring: bool,
+    commits: Option<Connection>,
+    reads: Option<Connection>,
+    in_flight: VecDeque<InFlight>,
+    reading: FuturesUnordered<Reading>,
+    blocking: JoinSet<Blocking>,
+    direct: Option<Direct>,
+    /// Whether changes are logged, and the commit after which the log is trimmed.
+    trims: Option<u64>,
+    trimming: bool,
+}
+
+impl Driver {
+    /// Serves until the store closes.
+    ///
+    /// # Errors
+    /// `Unavailable` without a runtime; `Internal` after a panic.
+    pub(super) fn run(shared: Arc<Shared>, exchange: Arc<Exchange>) -> Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+        let driver = Self {
+            direct: Some(Direct::new(shared.clone())),
+            shared,
+            exchange,
+            started: Instant::now(),
+            clock: None,
+            layer: None,
+            queued: VecDeque::new(),
+            acquiring: false,
+            commits: None,
+            reads: None,
+            in_flight: VecDeque::new(),
+            reading: FuturesUnordered::new(),
+            blocking: JoinSet::new(),
+            trims: None,
+            trimming: false,
+        };
+        runtime.block_on(driver.serve())
+    }
+
+    async fn serve(mut self) -> Result<()> {
+        loop {
+            match self.hear().await {
+                Heard::Arrived => {
+                    if self.take_submissions().await {
+                        return Ok(());
+                    }
+                }
+                Heard::Fate(fate) => self.take_fate(fate).await,
+                Heard::Read(fetch, entries) => {
+                    let event = match entries {
+                        Ok(entries) => Event::Fetched(fetch, entries),
+                        Err(error) => Event::FetchFailed(fetch, error),
+                    };
+                    self.step(event).await;
+                }
+                Heard::Blocking(done) => self.take_blocking(done?).await,
+                Heard::Idle => (self.commits, self.reads) = (None, None),
+            }
+        }
+    }
+
+    async fn hear(&mut self) -> Heard {
+        let Self { in_flight, reading, blocking, exchange, commits, reads, .. } = self;
+        let is_idle = in_flight.is_empty() && reading.is_empty() && blocking.is_empty();
+        let connected = commits.is_some() || reads.is_some();
+        let unreplicated =
+            || commits.as_ref().is_some_and(|commits| commits.line.take_unreplicated());
+        tokio::select! {
+            biased;
+            answers = oldest(in_flight), if !in_flight.is_empty() => {
+                let (answers, count, time_at) = answers;
+                Heard::Fate(fate(answers, count, time_at, unreplicated()))
+            }
+            Some((fetch, entries)) = reading.next(), if !reading.is_empty() => {
+                Heard::Read(fetch, entries)
+            }
+            Some(done) = blocking.join_next(), if !blocking.is_empty() => {
+                Heard::Blocking(done.map_err(|error| Error::internal(error.to_string())))
+            }
+            () = exchange.arrived.notified() => Heard::Arrived,
+            () = tokio::time::sleep(Duration::from_millis(POSTGRES_LEADER_IDLE_MS)),
+                if is_idle && connected => Heard::Idle,
+        }
+    }
+
+    /// Takes what the store has submitted. Returns whether the store has closed.
+    async fn take_submissions(&mut self) -> bool {
+        let (submitted, forgets, closing) = {
+            let mut waiting = self.exchange.waiting.lock();
+            let forgets = std::mem::take(&mut waiting.forgets);
+            (std::mem::take(&mut waiting.submitted), forgets, waiting.closing)
+        };
+        if forgets {
+            self.layer = None;
+        }
+        for submission in submitted {
+            self.learn_time(submission.now_ms);
+            if self.layer.is_some() {
+                let Submission { ticket, work, .. } = submission;
+                self.step(Event::Submitted(ticket, work)).await;
+            } else {
+                self.queued.push_back(submission);
+            }
+        }
+        self.acquire();
+        if closing {
+            // The store has the outcome of every batch, so nothing is under way.
+            self.blocking.abort_all();
+            if self.layer.take().is_some() {
+                let shared = self.shared.clone();
+                let handed = tokio::task::spawn_blocking(move || lead::hand_over(&shared)).await;
+                if let Ok(Err(error)) = handed {
+                    tracing::debug!(%error, "the lead ends with its lease");
+                }
+            }
+        }
+        closing
+    }
+
+    /// Begins to lead, if batches wait for it.
+    fn acquire(&mut self) {
+        let Some(first) = self.queued.front() else { return };
+        if self.layer.is_none() && !self.acquiring {
+            self.acquiring = true;
+            let (shared, deadline) = (self.shared.clone(), first.deadline);
+            self.blocking
+                .spawn_blocking(move || Blocking::Acquired(lead::acquire(&shared, deadline)));
+        }
+    }
+
+    async fn take_blocking(&mut self, done: Blocking) {
+        match done {
+            Blocking::Acquired(result) => {
+                self.acquiring = false;
+                let queued = std::mem::take(&mut self.queued);
+                match result {
+                    Ok(lead) => {
+                        self.hear_lead(&lead);
+                        self.layer = Some(Layer::new(lead, LAYER_CACHE_BYTES_MAX));
+                        for Submission { ticket, work, .. } in queued {
+                            self.step(Event::Submitted(ticket, work)).await;
+                        }
+                    }
+                    Err(error) => {
+                        let refused = queued.into_iter().map(|s| (s.ticket, Err(error.clone())));
+                        self.exchange.answer(refused.collect(), 1);
+                    }
+                }
+            }
+            Blocking::Resolved(resolution) => {
+                if let Resolution::Leading(lead) = &resolution {
+                    self.hear_lead(lead);
+                }
+                self.step(Event::Resolved(resolution)).await;
+            }
+            Blocking::RanAlone(ran) => {
+                let RanAlone { direct, ticket, result } = *ran;
+                self.direct = Some(direct);
+                if let Ok((report, lead)) = &result {
+                    self.shared.committed(report.versions.0, report.versions.1);
+                    self.hear_lead(lead);
+                }
+                self.step(Event::RanAlone(ticket, result)).await;
+            }
+            Blocking::Trimmed => self.trimming = false,
+        }
+    }
+
+    async fn take_fate(&mut self, fate: Fate) {
+        let Some(InFlight { ticket, versions, .. }) = self.in_flight.pop_front() else { return };
+        match fate {
+            Fate::Durable(clock_ms) => {
+                if let Some(at_ms) = clock_ms {
+                    self.hear_time(at_ms);
+                }
+                self.shared.committed(versions.0, versions.1);
+                self.step(Event::Durable(ticket)).await;
+                self.trim(versions.1);
+            }
+            Fate::Refused(error) => self.step(Event::Refused(ticket, error)).await,
+            Fate::Interrupted(cause) => {
+                if let Some(error) = cause {
+                    tracing::warn!(%error, "the connection of a leader was lost");
+                }
+                self.step(Event::Interrupted).await;
+            }
+        }
+    }
+
+    /// Tells the layer what has happened, and carries out what it answers.
+    async fn step(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        let mut answers = Vec::new();
+        while let Some(event) = events.pop_front() {
+            let now = self.moment();
+            let Some(layer) = &mut self.layer else { break };
+            for action in layer.step(event, now) {
+                match action {
+                    Action::Answer(ticket, result) => answers.push((ticket, result)),
+                    Action::Send(commit) => {
+                        if let Err(event) = self.send(*commit).await {
+                            events.push_back(event);
+                        }
+                    }
+                    Action::Fetch(fetch, wanted) => {
+                        if let Err(error) = self.fetch(fetch, wanted).await {
+                            events.push_back(Event::FetchFailed(fetch, error));
+                        }
+                    }
+                    Action::RunAlone(ticket, work) => self.run_alone(ticket, work),
+                    Action::Resolve { epoch } => self.resolve(epoch),
+                }
+            }
+        }
+        let room = self.layer.as_ref().map_or(1, Layer::room);
+        self.layer = self.layer.take().filter(|layer| !layer.is_overtaken());
+        self.exchange.answer(answers, room);
+    }
+
+    async fn send(&mut self, commit: Commit) -> std::result::Result<(), Event> {
+        let (ticket, versions) = (commit.ticket, (commit.prev, commit.next));
+        let batch = Batch::of(&self.shared, commit);
+        let (answers, time_at) = (batch.answers(), batch.time_at());
+        let sent = match connected(&mut self.commits, &self.shared).await {
+            Ok(line) => line.send(batch).await.map_err(Fault::into_error),
+            Err(error) => Err(error),
+        };
+        match sent {
+            Ok(sent) => {
+                let sent = InFlight { ticket, sent, answers, time_at, versions };
+                self.in_flight.push_back(sent);
+                Ok(())
+            }
+            // Nothing of it was sent.
+            Err(error) => Err(Event::Refused(ticket, error)),
+        }
+    }
+
+    async fn fetch(&mut self, fetch: FetchId, wanted: Vec<(Key, bool)>) -> Result<()> {
+        let line = connected(&mut self.reads, &self.shared).await?;
+        let statement =
+            FetchStatement { db: self.shared.db, arguments: FetchArguments::of(wanted.clone()) };
+        let mut sent = line.send(statement).await.map_err(Fault::into_error)?;
+        self.reading.push(Box::pin(async move { (fetch, fetched(&wanted, sent.answers().await)) }));
+        Ok(())
+    }
+
+    fn run_alone(&mut self, ticket: Ticket, work: Work) {
+        let Some(mut direct) = self.direct.take() else { return };
+        let epoch = self.layer.as_ref().map(Layer::epoch);
+        let now_ms = self.clock.map_or(0, |clock| clock.at_ms);
+        let deadline = Instant::now() + self.shared.busy;
+        self.blocking.spawn_blocking(move || {
+            let done = direct.carry_out(work, now_ms, deadline, epoch);
+            let result = done.map(|CarriedOut { report, row }| (report, row.lead()));
+            Blocking::RanAlone(Box::new(RanAlone { direct, ticket, result }))
+        });
+    }
+
+    /// Finds out which batches have happened. Late answers on the old connection do not count.
+    fn resolve(&mut self, epoch: u64) {
+        self.in_flight.clear();
+        self.reading.clear();
+        (self.commits, self.reads) = (None, None);
+        let shared = self.shared.clone();
+        self.blocking.spawn_blocking(move || Blocking::Resolved(lead::resolve(&shared, epoch)));
+    }
+
+    /// Trims the log of changes now and then, in a transaction of its own.
+    fn trim(&mut self, version: u64) {
+        let Some(next) = self.trims.filter(|next| version >= *next && !self.trimming) else {
+            return;
+        };
+        self.trims = Some(version.max(next) + POSTGRES_FEED_TRIM_COMMITS);
+        self.trimming = true;
+        let mut direct = Direct::new(self.shared.clone());
+        let now_ms = self.clock.map_or(0, |clock| clock.at_ms);
+        let deadline = Instant::now() + self.shared.busy;
+        self.blocking.spawn_blocking(move || {
+            if let Err(error) = direct.trim_changes(now_ms, deadline) {
+                tracing::warn!(%error, "trimming the log of changes");
+            }
+            Blocking::Trimmed
+        });
+    }
+
+    fn hear_lead(&mut self, lead: &Lead) {
+        if lead.logs && self.trims.is_none() {
+            self.trims = Some(lead.version + POSTGRES_FEED_TRIM_COMMITS);
+        }
+        if lead.clock_ms > 0 {
+            self.hear_time(lead.clock_ms);
+        }
+    }
+
+    fn hear_time(&mut self, at_ms: i64) {
+        if !self.shared.time.is_of_caller() {
+            self.shared.time.learn(at_ms);
+            self.clock = Some(ServerClock { at_ms, heard: Instant::now() });
+        }
+    }
+
+    /// In tests the time of the caller counts.
+    fn learn_time(&mut self, now_ms: i64) {
+        if self.shared.time.is_of_caller() {
+            self.clock = Some(ServerClock { at_ms: now_ms, heard: Instant::now() });
+        }
+    }
+
+    /// The server was at `at_ms` before its answer was heard, so this time is never ahead of it.
+    fn moment(&self) -> Moment {
+        let us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let wall_ms = self.clock.map_or(0, |clock| {
+            let passed = match self.shared.time.is_of_caller() {
+                true => 0,
+                false => i64::try_from(clock.heard.elapsed().as_millis()).unwrap_or(0),
+            };
+            clock.at_ms + passed
+        });
+        Moment { wall_ms, us }
+    }
+}
+
+/// The answers of the oldest batch in flight, their number, and where the time is.
+async fn oldest(in_flight: &mut VecDeque<InFlight>) -> (Answers, usize, usize) {
+    match in_flight.front_mut() {
+        Some(batch) => (batch.sent.answers().await, batch.answers, batch.time_at),
+        None => poll_fn(|_| Poll::Pending).await,
+    }
+}
+
+/// An open connection.
+async fn connected<'c>(
+    connection: &'c mut Option<Connection>,
+    shared: &Arc<Shared>,
+) -> Result<&'c mut Line> {
+    let open = connection.take().filter(|connection| !connection.line.is_closed());
+    let open = match open {
+        Some(open) => open,
+        None => {
+            let (pool, deadline) = (shared.pool.clone(), Instant::now() + shared.busy);
+            let place = tokio::task::spawn_blocking(move || pool.reserve(deadline)).await;
+            let place = place.map_err(|error| Error::internal(error.to_string()))??;
+            let server = shared.pool.server();
+            let line = Line::connect(server).await;
+            let line = line.map_err(|error| not_connected(&error, server.tls().is_some()))?;
+            Connection { line, _place: place }
+        }
+    };
+    Ok(&mut connection.insert(open).line)
+}
