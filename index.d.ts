@@ -168,14 +168,29 @@ export type KvListSelector =
 
 /** The change of one key by a commit. */
 export type KvChange<T> =
-  | { type: "set"; key: KvEntryKey; value: T; versionstamp: string }
-  | { type: "delete"; key: KvEntryKey; value: null; versionstamp: string };
+  | {
+      type: "set";
+      key: KvEntryKey;
+      value: T;
+      versionstamp: string;
+      /** When the entry expires, as the commit has set it. Absent if it does not expire. */
+      expireAt?: Date;
+    }
+  | {
+      type: "delete";
+      key: KvEntryKey;
+      value: null;
+      versionstamp: string;
+      /** The entry had expired, and no call has deleted it. Absent for every other deletion. */
+      expired?: true;
+    };
 
 /** A batch of a feed ({@link Kv.watch} over a selector): whole commits, in their order. */
 export interface KvChanges<T = unknown> {
   /**
    * Never empty. No key occurs twice in one commit. Deletions of absent keys are included. An
-   * expired entry is a deletion, as soon as it is swept.
+   * expired entry is a deletion with `expired`, as soon as it is swept. Changes of only the expiry
+   * (`touch`, `persist`) are not included.
    */
   changes: KvChange<T>[];
   /**

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use openkv::engine::sqlite::{FORMAT_VERSION, SqliteEngine};
 use openkv::engine::{Engine, Reader};
-use openkv::model::{Encoding, Kind};
+use openkv::model::{ChangeKind, Encoding, Kind};
 use rusqlite::Connection;
 
 fn kept(format: i64) -> PathBuf {
@@ -73,4 +73,24 @@ fn entries_are_there(engine: &SqliteEngine) {
         Ok(())
     });
     read.expect("read");
+}
+
+#[test]
+fn the_log_of_format_2_gets_the_expiries_of_entries_that_are_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("2.sqlite3");
+    std::fs::copy(kept(2), &path).expect("a copy");
+    let mut reader = open(&path, false).expect("migrated").reader().expect("a reader");
+    let mut log = Vec::new();
+    let read = reader.read(0, &mut |snapshot| {
+        snapshot.feed().changes(0, &mut |change| {
+            log.push((change.version, change.key.to_vec(), change.kind.map(|_| ())));
+            true
+        })
+    });
+    read.expect("read");
+    let set = ChangeKind::Set { value: (), expire_at_ms: Some(4_102_444_800_000) };
+    let expected =
+        [(10, b"\x02text\0".to_vec(), set), (11, b"\x02absent\0".to_vec(), ChangeKind::Deleted)];
+    assert_eq!(log, expected);
 }

@@ -140,9 +140,34 @@ function feeds(fresh, { elsewhere = false } = {}) {
   test("the end of an entry is told when it is swept", async () => {
     const kv = await fresh();
     const reader = kv.watch({ prefix: ["short"] }).getReader();
-    await kv.set(["short", 1], 1, { expireIn: 50 });
-    const [set, end] = await take(reader, 2);
-    assert.deepEqual([set.type, end.type, end.key], ["set", "delete", ["short", 1]]);
+    const expireAt = new Date(Date.now() + 50);
+    const { versionstamp } = await kv.set(["short", 1], 1, { expireAt });
+    const [set, { versionstamp: last, ...end }] = await take(reader, 2);
+    assert.deepEqual(set, { type: "set", key: ["short", 1], value: 1, versionstamp, expireAt });
+    assert.deepEqual(end, { type: "delete", key: ["short", 1], value: null, expired: true });
+    assert.ok(last > versionstamp);
+  });
+
+  test("a set has its entry's expiry, a deletion is not expired, and a new expiry is not told", async () => {
+    const kv = await fresh();
+    const reader = kv.watch({ prefix: ["a"] }).getReader();
+    const [soon, later] = [60_000, 120_000].map((ms) => new Date(Date.now() + ms));
+    await kv.set(["a", 1], 1, { expireAt: soon });
+    await kv.touch(["a", 1], { expireAt: later });
+    await kv.atomic().sum(["a", 1], 1).commit();
+    await kv.persist(["a", 1]);
+    await kv.atomic().sum(["a", 1], 1).commit();
+    await kv.delete(["a", 1]);
+    const changes = await take(reader, 4);
+    assert.deepEqual(
+      changes.map(({ key, versionstamp, ...rest }) => rest),
+      [
+        { type: "set", value: 1, expireAt: soon },
+        { type: "set", value: 2, expireAt: later },
+        { type: "set", value: 3 },
+        { type: "delete", value: null },
+      ],
+    );
   });
 
   test("replayed on an empty map, every feed gives what a list gives", () =>

@@ -79,7 +79,7 @@ test("a file of a newer format", async (t) => {
   await probe.run(path, "UPDATE openkv_meta SET value = 1000 WHERE name = 'format'");
   assertRefused(await examiner.examine(path), "UNSUPPORTED", /newer.*update openkv/);
   assertRefused(await examiner.read(path, { readonly: true }), "UNSUPPORTED", /newer/);
-  await probe.run(path, "UPDATE openkv_meta SET value = 2 WHERE name = 'format'");
+  await probe.run(path, "UPDATE openkv_meta SET value = 3 WHERE name = 'format'");
   assertWhole(await examiner.examine(path), content().length);
   await examiner.end();
 });

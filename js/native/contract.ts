@@ -119,8 +119,10 @@ export const COMMITTED_WITH = 3;
 export const CHECKS_FAILED = 4;
 export const COMMITTED_TELLING = 5;
 
-/** Types of a feed's changes: 0, and 1 for a deletion. */
+/** Types of a feed's changes: a set, 1 for a deletion, a set of an entry that expires, an expiry. */
 export const CHANGE_SET = 0;
+export const CHANGE_SET_TO_EXPIRE = 2;
+export const CHANGE_EXPIRED = 3;
 
 /** Bytes of a versionstamp in a frame: hexadecimal digits. */
 export const STAMP_BYTES = 20;

@@ -5,7 +5,12 @@ import { decodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp, readU32 } from "../native/frame.js";
-import { CHANGE_SET, STAMP_BYTES } from "../native/contract.js";
+import {
+  CHANGE_EXPIRED,
+  CHANGE_SET,
+  CHANGE_SET_TO_EXPIRE,
+  STAMP_BYTES,
+} from "../native/contract.js";
 import { Pulled, endedStream, streamOf } from "./pulled.js";
 import { boundsOf, checkSelector } from "../read/range.js";
 import { isStamp } from "../records/records.js";
@@ -14,6 +19,9 @@ import { checkSignal } from "../arguments/signal.js";
 import type { KvChange, KvChanges, KvListSelector } from "../model/types.js";
 
 const OPTIONS = ["since", "signal"] as const;
+
+/** Bytes of the expiry of a change. */
+const EXPIRY_BYTES = 8;
 
 /** Whether the first argument of `watch` is a selector, not an array of keys. */
 export function isSelector(watched: unknown): watched is KvListSelector {
@@ -73,15 +81,25 @@ class Feed extends Pulled<KvChanges> {
       const keyStart = at + 4;
       at = keyStart + readU32(data, at);
       const key = decodeKey(data, keyStart, at);
-      if (type !== CHANGE_SET) {
+      if (type === CHANGE_EXPIRED) {
+        changes.push({ type: "delete", key, value: null, versionstamp, expired: true });
+        continue;
+      }
+      if (type !== CHANGE_SET && type !== CHANGE_SET_TO_EXPIRE) {
         changes.push({ type: "delete", key, value: null, versionstamp });
         continue;
+      }
+      let expireAt: Date | undefined;
+      if (type === CHANGE_SET_TO_EXPIRE) {
+        expireAt = new Date(Number(data.readBigInt64LE(at)));
+        at += EXPIRY_BYTES;
       }
       const encoding = data[at++];
       const start = at + 4;
       at = start + readU32(data, at);
       const value = decodeValue(encoding, data, start, at);
-      changes.push({ type: "set", key, value, versionstamp });
+      const set = { type: "set", key, value, versionstamp } as const;
+      changes.push(expireAt === undefined ? set : { ...set, expireAt });
     }
     return { changes, versionstamp: readStamp(data, 0) };
   }

@@ -33,7 +33,7 @@ impl Handle {
         let answered: FeedReply = Box::new(move |answer| match answer {
             Ok(Some(Batch { changes, version })) => {
                 let position = Versionstamp::new(version);
-                reply.good(Some(frame_of(|out| push_changes(out, position, &changes))));
+                reply.good(Some(frame_of(|out| push_changes(out, position, &changes, true))));
             }
             Ok(None) => reply.over(),
             Err(error) => reply.bad(&error),

@@ -16,8 +16,8 @@ use super::transaction::{
 };
 use super::work::{Report, Work};
 use crate::model::{
-    AtomicWrite, CLAIM_MESSAGES_MAX, Change, Claim, Decision, EncodedValue, FRUITLESS_PAUSE_MS,
-    Key, LOCK_GRACE_MS, Outcome, Reason, Renewal, Result, Settlement,
+    AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue,
+    FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, Outcome, Reason, Renewal, Result, Settlement,
 };
 
 /// Carries out work in a transaction that has begun.
@@ -206,7 +206,8 @@ impl<T: Transaction> Batch<'_, T> {
             effects.removed = Some(effects.version);
             if self.begun.logs {
                 let version = effects.version;
-                let removal = |key: &Key| Change { key: key.clone(), version, value: None };
+                let removal =
+                    |key: &Key| Change { key: key.clone(), version, kind: ChangeKind::Expired };
                 effects.changes.extend(swept.iter().map(removal));
             }
             self.report.touched.extend(swept);

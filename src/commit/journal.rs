@@ -5,14 +5,14 @@ use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
 use super::effect::RowEffect;
-use crate::model::{Change, EncodedValue, Key};
+use crate::model::{Change, ChangeKind, EncodedValue, Key};
 
 /// The changes of a batch. A journal that is off records only the last commit with a removal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     on: bool,
     /// Changes of the write under evaluation, each key once.
-    begun: IndexMap<Key, Option<EncodedValue>, RandomState>,
+    begun: IndexMap<Key, ChangeKind<EncodedValue>, RandomState>,
     begun_removes: bool,
     changes: Vec<Change>,
     removed: Option<u64>,
@@ -26,18 +26,21 @@ impl Journal {
     /// Records an effect of the write under evaluation, whose version will be `version` if it
     /// commits.
     pub(super) fn note(&mut self, key: &Key, effect: &RowEffect, version: u64) {
-        let value = match effect {
-            RowEffect::Removed => {
-                self.begun_removes = true;
-                None
-            }
-            RowEffect::Stored(row) if row.version == version => Some(row),
-            // Only the expiry changes.
-            RowEffect::Stored(_) | RowEffect::ExpirySet { .. } => return,
-        };
-        if self.on {
-            self.begun.insert(key.clone(), value.map(|row| row.value.clone()));
+        self.begun_removes |= matches!(effect, RowEffect::Removed);
+        if !self.on {
+            return;
         }
+        let expire_at_ms = effect.expire_at_ms();
+        let kind = match effect {
+            RowEffect::Removed => ChangeKind::Deleted,
+            RowEffect::Stored(row) if row.version == version => {
+                ChangeKind::Set { value: row.value.clone(), expire_at_ms }
+            }
+            RowEffect::Stored(_) | RowEffect::ExpirySet { .. } => {
+                ChangeKind::ExpirySet { expire_at_ms }
+            }
+        };
+        self.begun.insert(key.clone(), kind);
     }
 
     /// The write has committed.
@@ -46,7 +49,7 @@ impl Journal {
             self.removed = Some(version);
         }
         let begun = self.begun.drain(..);
-        self.changes.extend(begun.map(|(key, value)| Change { key, version, value }));
+        self.changes.extend(begun.map(|(key, kind)| Change { key, version, kind }));
     }
 
     /// The write has not committed.

@@ -1,11 +1,12 @@
 //! The log of changes: reading and trimming.
 //!
 //! Sets are trimmed first, because the entry's row still has its last state. A removal is stored
-//! nowhere else, so removals have bounds of their own.
+//! nowhere else, so removals have bounds of their own. A change of only the expiry counts as a set:
+//! a reader for whom it was trimmed has to read the expiries of the entries.
 
 use crate::model::{
-    Encoding, FEED_AGE_MS_MAX, FEED_BYTES_MAX, FEED_CHANGES_MAX, FEED_REMOVAL_BYTES_MAX,
-    FEED_REMOVALS_MAX, Result,
+    ChangeKind, Encoding, FEED_AGE_MS_MAX, FEED_BYTES_MAX, FEED_CHANGES_MAX,
+    FEED_REMOVAL_BYTES_MAX, FEED_REMOVALS_MAX, Result,
 };
 
 /// The extent of a log of changes.
@@ -28,8 +29,8 @@ pub struct Logged<'a> {
     pub version: u64,
     /// Encoded key.
     pub key: &'a [u8],
-    /// The new value; `None`: the entry was removed.
-    pub value: Option<(Encoding, &'a [u8])>,
+    /// What the commit did to the entry.
+    pub kind: ChangeKind<(Encoding, &'a [u8])>,
 }
 
 /// The log of changes in one snapshot.

@@ -204,6 +204,7 @@ macro_rules! rules_of_every_engine {
                 changes_are_logged_only_after_the_log_is_enabled
                 exactly_the_commits_of_a_batch_are_logged
                 expiries_and_dead_messages_are_logged
+                the_log_has_expiries_and_tells_them_from_deletions
                 values_too_large_for_the_log_are_read_from_their_entries
             }
             messages {

@@ -28,7 +28,7 @@ pub use capability::{Capabilities, Capability};
 pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
-pub use feed::{Change, KeyRange};
+pub use feed::{Change, ChangeKind, KeyRange};
 pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};

@@ -57,6 +57,10 @@ pub const LIMITS_HEADER: &str = "x-openkv-limits";
 /// it, and from older servers, the answer has only the status bytes 0 to 3.
 pub const RESULTS_HEADER: &str = "x-openkv-results";
 
+/// The header in a request of [`FEED`] by a client that knows the expiries of changes. Without it, and
+/// from older servers, a batch has only the types 0 and 1.
+pub const EXPIRIES_HEADER: &str = "x-openkv-expiries";
+
 /// The content type of requests and answers.
 pub const FRAMES_TYPE: &str = "application/octet-stream";
 

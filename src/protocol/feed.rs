@@ -48,11 +48,11 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<(KeyRange, Option<V
 }
 
 /// The frames of a batch. A long batch is split between commits, so that a feed also advances over
-/// a connection that breaks often.
+/// a connection that breaks often. `expiries`: the client knows expiries.
 ///
 /// # Errors
 /// `Invalid` for a commit that exceeds the limit of clients.
-pub fn write_batch(position: Versionstamp, changes: &[Change]) -> Result<Vec<u8>> {
+pub fn write_batch(position: Versionstamp, changes: &[Change], expiries: bool) -> Result<Vec<u8>> {
     let (mut frames, mut rest) = (Vec::new(), changes);
     loop {
         let (part, behind) = rest.split_at(first_part(rest));
@@ -60,7 +60,7 @@ pub fn write_batch(position: Versionstamp, changes: &[Change]) -> Result<Vec<u8>
         let up_to = last.map_or(position, |last| Versionstamp::new(last.version));
         frames.extend(framed(FEED_FRAME_BYTES_MAX, |out| {
             out.push(GOOD);
-            push_changes(out, up_to, part);
+            push_changes(out, up_to, part, expiries);
         })?);
         if behind.is_empty() {
             return Ok(frames);
@@ -127,7 +127,7 @@ pub fn read_message(
 mod tests {
     use super::*;
     use crate::codec::framing::Frames;
-    use crate::model::{EncodedValue, Encoding, Key, Kind};
+    use crate::model::{ChangeKind, EncodedValue, Encoding, Key, Kind};
     use crate::protocol::frame::no_part_is_parsed;
 
     fn key(byte: u8) -> Key {
@@ -139,11 +139,11 @@ mod tests {
     }
 
     fn gone(name: u8, version: u64) -> Change {
-        Change { key: key(name), version, value: None }
+        Change { key: key(name), version, kind: ChangeKind::Deleted }
     }
 
     fn read(position: u64, changes: &[Change], after: Option<u64>) -> Result<FeedMessage> {
-        let frame = write_batch(Versionstamp::new(position), changes).unwrap();
+        let frame = write_batch(Versionstamp::new(position), changes, true).unwrap();
         read_message(&frame[4..], &range(), after.map(Versionstamp::new))
     }
 
@@ -182,13 +182,14 @@ mod tests {
     fn a_long_batch_is_split_between_commits() {
         let set = |version| {
             let bytes = vec![7; FEED_PART_BYTES / 3];
-            let value = Some(EncodedValue { encoding: Encoding::Bytes, bytes });
-            Change { key: key(b'b'), version, value }
+            let value = EncodedValue { encoding: Encoding::Bytes, bytes };
+            let kind = ChangeKind::Set { value, expire_at_ms: None };
+            Change { key: key(b'b'), version, kind }
         };
         let versions = [1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5];
         let changes: Vec<_> = versions.map(set).into();
         let mut frames = Frames::up_to(FEED_FRAME_BYTES_MAX);
-        frames.push(&write_batch(Versionstamp::new(9), &changes).unwrap());
+        frames.push(&write_batch(Versionstamp::new(9), &changes, true).unwrap());
         let (mut after, mut parts, mut found) = (None, Vec::new(), Vec::new());
         while let Some(message) = frames.next_message().unwrap() {
             let Ok(FeedMessage::Changes(position, part)) = read_message(&message, &range(), after)

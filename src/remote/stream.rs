@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{StatusCode, Uri};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -24,7 +24,7 @@ use super::executor::{Needs, RequestExecutor, Try, judge};
 use super::transport::refusal;
 use crate::codec::framing::Frames;
 use crate::model::{Error, Kind, Result, STREAM_STEADY_MS_MIN, WATCH_SILENCE_MS_MAX};
-use crate::protocol::extension::FRAMES_TYPE;
+use crate::protocol::extension::{EXPIRIES_HEADER, FEED, FRAMES_TYPE};
 
 /// The request for a stream.
 pub(super) struct StreamRequest {
@@ -188,6 +188,10 @@ async fn stream<F: Follower>(
             return End::Final(executor.credentials.lacks(needs.what));
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(FRAMES_TYPE));
+    }
+    if path == FEED {
+        let name = HeaderName::from_static(EXPIRIES_HEADER);
+        headers.insert(name, HeaderValue::from_static("1"));
     }
     let Some(endpoint) = grant.endpoint(false) else {
         return End::Final(executor.credentials.no_endpoint());

@@ -1,13 +1,13 @@
 //! Runs the same work on two engines and compares the results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
 use openkv::model::{
-    AtomicWrite, Claim, DeadLetter, Decision, Encoding, Key, LOCK_MS, Outcome, QueueStats, Renewal,
-    Settlement, Versionstamp,
+    AtomicWrite, ChangeKind, Claim, DeadLetter, Decision, Encoding, Key, LOCK_MS, Outcome,
+    QueueStats, Renewal, Settlement, Versionstamp,
 };
 
 /// A row, as read.
@@ -47,6 +47,27 @@ pub(crate) fn content(reader: &mut impl Reader, now_ms: i64) -> Vec<Seen> {
     forward
 }
 
+/// A commit, its key, and what it did.
+type Logged = (u64, Vec<u8>, ChangeKind<(Encoding, Vec<u8>)>);
+
+/// The log of changes, by commit and key.
+fn log(reader: &mut impl Reader, now_ms: i64) -> Vec<Logged> {
+    let mut all = Vec::new();
+    let read = reader.read(now_ms, &mut |snapshot| {
+        snapshot.feed().changes(0, &mut |change| {
+            let kind = change.kind.map(|(encoding, bytes)| (encoding, bytes.to_vec()));
+            all.push((change.version, change.key.to_vec(), kind));
+            true
+        })
+    });
+    read.expect("a read");
+    all.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+    all
+}
+
+/// What a follower of the log knows of an entry: its value and its expiry.
+type Followed = (Encoding, Vec<u8>, Option<i64>);
+
 /// The queues of the test; the first is Deno's.
 pub(crate) const QUEUES: [&str; 3] = ["", "a", "b"];
 
@@ -69,6 +90,55 @@ fn about(queue: &str, reader: &mut impl Reader, now_ms: i64) -> (QueueStats, Vec
     });
     read.expect("a read");
     found
+}
+
+/// A copy of the entries, made of the log of changes alone.
+struct Follower {
+    entries: BTreeMap<Vec<u8>, Followed>,
+    /// The last commit that it has followed.
+    version: u64,
+}
+
+impl Follower {
+    fn of(rows: &[Seen], reader: &mut impl Reader, now_ms: i64, version: u64) -> Self {
+        Self { entries: followed(rows, reader, now_ms), version }
+    }
+
+    fn follow(&mut self, changes: Vec<Logged>) {
+        let followed = self.version;
+        for (version, key, kind) in changes.into_iter().filter(|change| change.0 > followed) {
+            self.version = version;
+            match kind {
+                ChangeKind::Set { value: (encoding, bytes), expire_at_ms } => {
+                    self.entries.insert(key, (encoding, bytes, expire_at_ms));
+                }
+                ChangeKind::Deleted | ChangeKind::Expired => drop(self.entries.remove(&key)),
+                ChangeKind::ExpirySet { expire_at_ms } => {
+                    self.entries.get_mut(&key).expect("an entry that expires").2 = expire_at_ms;
+                }
+            }
+        }
+    }
+
+    /// The entries of the copy that have not expired are those of the database.
+    fn compare(&self, rows: &[Seen], reader: &mut impl Reader, now_ms: i64) {
+        let mut alive = self.entries.clone();
+        alive.retain(|_, (_, _, end_ms)| end_ms.is_none_or(|end_ms| end_ms > now_ms));
+        assert_eq!(alive, followed(rows, reader, now_ms));
+    }
+}
+
+fn followed(rows: &[Seen], reader: &mut impl Reader, now_ms: i64) -> BTreeMap<Vec<u8>, Followed> {
+    let mut all = BTreeMap::new();
+    let read = reader.read(now_ms, &mut |snapshot| {
+        for Seen { key, encoding, value, .. } in rows {
+            let end_ms = snapshot.expiry(key.as_bytes())?.expect("an entry");
+            all.insert(key.as_bytes().to_vec(), (*encoding, value.clone(), end_ms));
+        }
+        Ok(())
+    });
+    read.expect("a read");
+    all
 }
 
 /// A claimed message: its value and its lock.
@@ -173,6 +243,8 @@ pub(crate) struct EnginePair<P: Place> {
     lock: i64,
     memory_engine: MemoryEngine,
     pub(crate) now_ms: i64,
+    /// Once changes are logged.
+    follower: Option<Follower>,
     pub(crate) messages: u32,
     /// Every claimed message with each lock it has had: most of them are stale.
     pub(crate) held: Vec<Held>,
@@ -191,6 +263,7 @@ impl<P: Place> EnginePair<P> {
             lock: 0,
             memory_engine,
             now_ms: 1_000_000,
+            follower: None,
             messages: 0,
             held: Vec::new(),
         }
@@ -223,11 +296,18 @@ impl<P: Place> EnginePair<P> {
         self.held.drain(..old);
     }
 
-    /// Compares the contents of both, and their next deadlines.
+    /// Compares the contents of both, their next deadlines, and their logs, and the entries with those
+    /// of a copy that follows the log.
     pub(crate) fn compare(&mut self) {
         let (memory, subject) = (&mut self.memory, self.subject.as_mut().expect("open"));
         let rows = content(&mut memory.reader, self.now_ms);
         assert_eq!(rows, content(&mut subject.reader, self.now_ms));
+        let changes = log(&mut memory.reader, self.now_ms);
+        assert_eq!(changes, log(&mut subject.reader, self.now_ms));
+        if let Some(follower) = &mut self.follower {
+            follower.follow(changes);
+            follower.compare(&rows, &mut subject.reader, self.now_ms);
+        }
         let deadlines = memory.writer.next_deadlines().expect("deadlines");
         assert_eq!(deadlines, subject.writer.next_deadlines().expect("deadlines"));
         for queue in QUEUES {
@@ -238,10 +318,17 @@ impl<P: Place> EnginePair<P> {
         }
     }
 
-    /// Closes the database and opens it again.
+    /// Closes the database and opens it again. From the first time on both log their changes.
     pub(crate) fn reopen(&mut self) {
         let ids = self.subject.take().expect("open").ids;
-        self.subject = Some(Twin { ids, ..Twin::of(&self.place.open()) });
+        let subject = self.subject.insert(Twin { ids, ..Twin::of(&self.place.open()) });
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let from = self.memory.writer.log_changes(deadline).expect("logging");
+        assert_eq!(from, subject.writer.log_changes(deadline).expect("logging"));
+        if self.follower.is_none() {
+            let rows = content(&mut subject.reader, self.now_ms);
+            self.follower = Some(Follower::of(&rows, &mut subject.reader, self.now_ms, from));
+        }
     }
 
     /// As [`Place::inspect`].

@@ -71,7 +71,7 @@ fn stamp(answer: WriteAnswer) -> Versionstamp {
 }
 
 fn values(changes: &[Change]) -> Vec<Option<Vec<u8>>> {
-    changes.iter().map(|change| change.value.as_ref().map(|value| value.bytes.clone())).collect()
+    changes.iter().map(|change| change.kind.value().map(|value| value.bytes.clone())).collect()
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_late_reader_gets_every_change() {
     }
     let changes = feed.take(COMMITS);
     for (n, change) in changes.iter().enumerate() {
-        let value = change.value.as_ref().expect("a value");
+        let value = change.kind.value().expect("a value");
         assert_eq!(value.bytes[large.len()..], n.to_le_bytes());
     }
 }

@@ -22,7 +22,7 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "dead", "other"];
 
 fn shown(change: &Change) -> Shown {
     let name = NAMES.into_iter().find(|name| key(name) == change.key).unwrap_or("?");
-    let byte = change.value.as_ref().map(|value| value.bytes.first().copied().unwrap_or(0));
+    let byte = change.kind.value().map(|value| value.bytes.first().copied().unwrap_or(0));
     (change.version, name, byte)
 }
 

@@ -30,9 +30,9 @@ impl Log {
     pub(super) fn log(&mut self, changes: Vec<Change>, now_ms: i64) {
         let before = self.commits.len();
         for change in changes {
-            let amount = match change.value {
-                Some(_) => &mut self.extent.sets,
-                None => &mut self.extent.removals,
+            let amount = match change.kind.is_removal() {
+                false => &mut self.extent.sets,
+                true => &mut self.extent.removals,
             };
             amount.add(change.size_bytes());
             let new = || Commit { at_ms: now_ms, changes: Vec::new() };
@@ -70,11 +70,11 @@ impl Shelf for Log {
     }
 
     fn drop_sets(&mut self, version: u64) -> Result<Amount> {
-        Ok(self.drop_where(version, |change| change.value.is_some()))
+        Ok(self.drop_where(version, |change| !change.kind.is_removal()))
     }
 
     fn drop_removals(&mut self, version: u64) -> Result<Amount> {
-        Ok(self.drop_where(version, |change| change.value.is_none()))
+        Ok(self.drop_where(version, |change| change.kind.is_removal()))
     }
 }
 
@@ -101,9 +101,9 @@ impl FeedLog for LogView<'_> {
         let Some(log) = self.log else { return Ok(()) };
         let rest = log.commits.range((Bound::Excluded(after), Bound::Unbounded));
         for change in rest.flat_map(|(_, commit)| &commit.changes) {
-            let value = change.value.as_ref().map(|v| (v.encoding, v.bytes.as_slice()));
+            let kind = change.kind.as_ref().map(|value| (value.encoding, value.bytes.as_slice()));
             let key = change.key.as_bytes();
-            if !visit(Logged { version: change.version, key, value }) {
+            if !visit(Logged { version: change.version, key, kind }) {
                 break;
             }
         }

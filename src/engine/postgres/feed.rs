@@ -6,15 +6,18 @@ use super::link::Link;
 use super::pages::encoding;
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
 use crate::model::{
-    Change, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, POSTGRES_FEED_PAGE_ROWS,
+    Change, ChangeKind, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, POSTGRES_FEED_PAGE_ROWS,
     POSTGRES_FEED_TRIM_COMMITS, Result,
 };
 
 const INSERT: &str = "\
-INSERT INTO openkv.changes (db, version, seq, at_ms, k, encoding, v) \
-SELECT $1, u.version, u.seq, $2, u.k, u.encoding, u.v \
-FROM unnest($3::int8[], $4::int4[], $5::bytea[], $6::int2[], $7::bytea[]) \
-AS u(version, seq, k, encoding, v)";
+INSERT INTO openkv.changes (db, version, seq, at_ms, k, encoding, v, expires_ms) \
+SELECT $1, u.version, u.seq, $2, u.k, u.encoding, u.v, u.expires_ms \
+FROM unnest($3::int8[], $4::int4[], $5::bytea[], $6::int2[], $7::bytea[], $8::int8[]) \
+AS u(version, seq, k, encoding, v, expires_ms)";
+
+/// The encoding of a change of only the expiry; that of a removal is null.
+const EXPIRY_SET: i16 = 0;
 
 const FIRST: &str = "\
 SELECT version, at_ms FROM openkv.changes WHERE db = $1 AND version > $2 \
@@ -35,8 +38,9 @@ SELECT version, removed, logs, feed_complete, feed_removed FROM openkv.databases
 
 /// A value that was too large for the log is in its entry, unless that was replaced.
 const CHANGES: &str = "\
-SELECT c.version, c.seq, c.k, c.encoding, coalesce(c.v, e.v) AS v FROM openkv.changes AS c \
-LEFT JOIN LATERAL (SELECT v FROM openkv.entries WHERE c.v IS NULL AND c.encoding IS NOT NULL \
+SELECT c.version, c.seq, c.k, c.encoding, coalesce(c.v, e.v) AS v, c.expires_ms \
+FROM openkv.changes AS c \
+LEFT JOIN LATERAL (SELECT v FROM openkv.entries WHERE c.v IS NULL AND c.encoding <> 0 \
 AND db = c.db AND k = c.k AND version = c.version LIMIT 1) AS e ON true \
 WHERE c.db = $1 AND (c.version, c.seq) > ($2, $3) ORDER BY c.version, c.seq LIMIT $4";
 
@@ -58,6 +62,7 @@ pub(super) struct ChangeRows {
     keys: Vec<Vec<u8>>,
     encodings: Vec<Option<i16>>,
     values: Vec<Option<Vec<u8>>>,
+    expiries: Vec<Option<i64>>,
 }
 
 impl ChangeRows {
@@ -73,13 +78,25 @@ impl ChangeRows {
             self.versions.push(last.cast_signed());
             self.seqs.push(seq);
             self.keys.push(change.key.as_bytes().to_vec());
-            match change.value {
-                None => {
+            self.expiries.push(match change.kind {
+                ChangeKind::Set { expire_at_ms, .. } | ChangeKind::ExpirySet { expire_at_ms } => {
+                    expire_at_ms
+                }
+                ChangeKind::Expired => Some(now_ms),
+                ChangeKind::Deleted => None,
+            });
+            match change.kind {
+                ChangeKind::Deleted | ChangeKind::Expired => {
                     extent.removals.add(change.key.len());
                     self.encodings.push(None);
                     self.values.push(None);
                 }
-                Some(value) => {
+                ChangeKind::ExpirySet { .. } => {
+                    extent.sets.add(change.key.len());
+                    self.encodings.push(Some(EXPIRY_SET));
+                    self.values.push(None);
+                }
+                ChangeKind::Set { value, .. } => {
                     let fits = value.bytes.len() <= FEED_VALUE_BYTES_MAX;
                     let bytes = if fits { value.bytes.len() } else { 0 };
                     extent.sets.add(change.key.len() + bytes);
@@ -92,9 +109,10 @@ impl ChangeRows {
 
     /// Adds the statement that stores them.
     pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
-        let Self { at_ms, versions, seqs, keys, encodings, values } = self;
+        let Self { at_ms, versions, seqs, keys, encodings, values, expiries } = self;
         if !keys.is_empty() {
-            calls.push((INSERT, vec![db, at_ms, versions, seqs, keys, encodings, values]));
+            calls
+                .push((INSERT, vec![db, at_ms, versions, seqs, keys, encodings, values, expiries]));
         }
     }
 }
@@ -192,15 +210,20 @@ impl FeedLog for FeedReader<'_> {
                 let cells = Cells::of("changes", row);
                 from = (cells.get(0)?, cells.get(1)?);
                 let value: Option<&[u8]> = cells.get(4)?;
-                let value = match cells.get::<Option<i16>>(3)? {
-                    None => None,
+                let expire_at_ms: Option<i64> = cells.get(5)?;
+                let kind = match cells.get::<Option<i16>>(3)? {
+                    None if expire_at_ms.is_some() => ChangeKind::Expired,
+                    None => ChangeKind::Deleted,
+                    Some(EXPIRY_SET) => ChangeKind::ExpirySet { expire_at_ms },
                     Some(id) => match value {
-                        Some(bytes) => Some((encoding(id)?, bytes)),
+                        Some(bytes) => {
+                            ChangeKind::Set { value: (encoding(id)?, bytes), expire_at_ms }
+                        }
                         None => continue,
                     },
                 };
                 let version = from.0.cast_unsigned();
-                if !visit(Logged { version, key: cells.get(2)?, value }) {
+                if !visit(Logged { version, key: cells.get(2)?, kind }) {
                     return Ok(());
                 }
             }

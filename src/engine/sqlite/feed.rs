@@ -6,10 +6,14 @@ use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::values::{encoding, shown};
 use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
-use crate::model::{Change, Encoding, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
+use crate::model::{Change, ChangeKind, Encoding, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
 
 /// The encoding id of a removal.
 const REMOVED: i64 = 0;
+
+/// The encoding id of a change of only the expiry. A version of format 2 that has the file open takes
+/// it for a value that is neither here nor in its entry, and leaves it out.
+const EXPIRY_SET: i64 = SPILLED;
 
 /// The log in the writer's transaction.
 pub(super) struct FeedWriter {
@@ -48,8 +52,8 @@ impl FeedWriter {
                  set_bytes = ?4, removals = ?5, removal_bytes = ?6 WHERE k = 0",
             )?,
             insert: prepare(
-                "INSERT INTO openkv_feed (version, seq, at_ms, encoding, k, v) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO openkv_feed (version, seq, at_ms, encoding, k, v, expire_ms) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?,
             first: prepare(
                 "SELECT version, at_ms FROM openkv_feed WHERE version > ?1 \
@@ -136,16 +140,31 @@ impl FeedWriter {
             seq += 1;
             let mut run = self.insert.run().int(1, last.cast_signed()).int(2, seq);
             run = run.int(3, now_ms).blob(5, change.key.as_bytes());
-            match &change.value {
-                None => {
+            let expire_ms = match change.kind {
+                ChangeKind::Set { expire_at_ms, .. } | ChangeKind::ExpirySet { expire_at_ms } => {
+                    expire_at_ms
+                }
+                ChangeKind::Expired => Some(now_ms),
+                ChangeKind::Deleted => None,
+            };
+            run = match expire_ms {
+                Some(end) => run.int(7, end),
+                None => run.null(7),
+            };
+            match &change.kind {
+                ChangeKind::Deleted | ChangeKind::Expired => {
                     extent.removals.add(change.size_bytes());
                     run.int(4, REMOVED).null(6).finish()?;
                 }
-                Some(value) if value.bytes.len() > FEED_VALUE_BYTES_MAX => {
+                ChangeKind::ExpirySet { .. } => {
+                    extent.sets.add(change.size_bytes());
+                    run.int(4, EXPIRY_SET).null(6).finish()?;
+                }
+                ChangeKind::Set { value, .. } if value.bytes.len() > FEED_VALUE_BYTES_MAX => {
                     extent.sets.add(change.key.len());
                     run.int(4, i64::from(value.encoding.id()) + SPILLED).null(6).finish()?;
                 }
-                Some(value) => {
+                ChangeKind::Set { value, .. } => {
                     extent.sets.add(change.size_bytes());
                     run.int(4, i64::from(value.encoding.id())).blob(6, &value.bytes).finish()?;
                 }
@@ -217,7 +236,7 @@ impl FeedReader {
                  LEFT JOIN openkv_feed_state AS s ON s.k = 0 WHERE d.k = 0",
             )?,
             changes: prepare(
-                "SELECT version, encoding, k, v FROM openkv_feed WHERE version > ?1 \
+                "SELECT version, encoding, k, v, expire_ms FROM openkv_feed WHERE version > ?1 \
                  ORDER BY version, seq",
             )?,
             present: prepare("SELECT v, v_encoding FROM kv WHERE k = ?1 AND version = ?2")?,
@@ -250,11 +269,18 @@ impl FeedLog for &mut FeedReader {
         while run.step()? {
             let (version, id) = (run.column_int(0), run.column_int(1));
             let key = run.column_blob(2);
-            let logged = |value| Logged { version: version.cast_unsigned(), key, value };
+            let expire_at_ms = (!run.column_is_null(4)).then(|| run.column_int(4));
+            let logged = |kind| Logged { version: version.cast_unsigned(), key, kind };
+            let set = |value| logged(ChangeKind::Set { value, expire_at_ms });
             let goes_on = if id == REMOVED {
-                visit(logged(None))
+                visit(logged(match expire_at_ms {
+                    Some(_) => ChangeKind::Expired,
+                    None => ChangeKind::Deleted,
+                }))
+            } else if id == EXPIRY_SET {
+                visit(logged(ChangeKind::ExpirySet { expire_at_ms }))
             } else if id < SPILLED {
-                visit(logged(Some((encoding(id)?, run.column_blob(3)))))
+                visit(set((encoding(id)?, run.column_blob(3))))
             } else {
                 let mut row = self.present.run().blob(1, key).int(2, version);
                 if !row.step()? {
@@ -265,11 +291,11 @@ impl FeedLog for &mut FeedReader {
                 if stored < SPILLED {
                     let (encoding, value) =
                         shown(super::values::encoding(stored)?, row.column_blob(0));
-                    visit(logged(Some((encoding, &value))))
+                    visit(set((encoding, &value)))
                 } else {
                     let mut side = self.spilled.run().int(1, row.column_int(0));
                     side.row("a value in openkv_spill")?;
-                    visit(logged(Some((encoding, side.column_blob(0)))))
+                    visit(set((encoding, side.column_blob(0))))
                 }
             };
             if !goes_on {

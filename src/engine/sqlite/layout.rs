@@ -9,7 +9,7 @@ use super::errors::failure;
 use crate::model::{Encoding, Error, Result};
 
 /// Version of the `openkv_` tables; a file with a newer one is rejected.
-pub const FORMAT_VERSION: i64 = 2;
+pub const FORMAT_VERSION: i64 = 3;
 
 /// Version of Deno's tables: the last row of its `migration_state`.
 pub const DENO_MIGRATION_VERSION: i64 = 3;
@@ -90,8 +90,8 @@ CREATE INDEX openkv_queue_due ON openkv_queue (due_ms, id);
 CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
 ";
 
-/// The changes of format 2. A new file is created with format 1 and migrated, so that new and
-/// migrated files are equal.
+/// The changes of format 2. A new file is created with format 1 and migrated to 2 and 3, so that new
+/// and migrated files are equal.
 const FORMAT_2: &[&str] = &[
     "INSERT INTO openkv_meta (name, value) VALUES ('features', 0);",
     FEED_TABLES,
@@ -99,6 +99,16 @@ const FORMAT_2: &[&str] = &[
     super::dead::TABLES,
     super::fulltext::TABLES,
 ];
+
+/// The change of format 3: the log has expiries. Those of the entries that are still there are known; an
+/// entry of the log that was replaced or removed has a later change behind it.
+const FORMAT_3: &str = "
+ALTER TABLE openkv_feed ADD COLUMN expire_ms INTEGER;
+UPDATE openkv_feed SET expire_ms = (
+  SELECT expiration_ms FROM kv
+  WHERE kv.k = openkv_feed.k AND kv.version = openkv_feed.version AND kv.expiration_ms >= 0
+) WHERE encoding <> 0;
+";
 
 /// The kind of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,9 +281,12 @@ fn migrate(
             [name_of(encoding)],
         )?;
     }
-    for step in FORMAT_2 {
-        transaction.execute_batch(step)?;
+    if !matches!(found, FileKind::Openkv(2..)) {
+        for step in FORMAT_2 {
+            transaction.execute_batch(step)?;
+        }
     }
+    transaction.execute_batch(FORMAT_3)?;
     transaction.execute_batch(super::identity::ENSURE)?;
     let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";
     transaction.execute(stamp, [FORMAT_VERSION]).map(drop)

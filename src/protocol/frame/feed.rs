@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, push_sized};
 use crate::codec::Malformed;
-use crate::model::{Change, EncodedValue, KeyRange, Versionstamp};
+use crate::model::{Change, ChangeKind, EncodedValue, KeyRange, Versionstamp};
 
 /// Appends a request, for [`parse_feed`].
 pub fn push_feed(out: &mut Vec<u8>, range: &KeyRange, since: Option<Versionstamp>) {
@@ -24,19 +24,42 @@ pub fn parse_feed(bytes: &[u8]) -> Result<(KeyRange, Option<Versionstamp>), Malf
 
 const SET: u8 = 0;
 const DELETED: u8 = 1;
+/// Only for a reader that knows expiries; to others it is [`SET`].
+const SET_TO_EXPIRE: u8 = 2;
+/// Only for a reader that knows expiries; to others it is [`DELETED`].
+const EXPIRED: u8 = 3;
 
-/// Appends a batch: the versionstamp up to which everything is reported, and the changes.
-pub fn push_changes(out: &mut Vec<u8>, position: Versionstamp, changes: &[Change]) {
+/// Appends a batch: the versionstamp up to which everything is reported, and the changes. `expiries`:
+/// the reader knows expiries. Omits changes of only the expiry, which feeds do not report.
+pub fn push_changes(out: &mut Vec<u8>, position: Versionstamp, changes: &[Change], expiries: bool) {
     out.extend_from_slice(&position.hex());
-    out.extend_from_slice(&(changes.len() as u32).to_le_bytes());
-    for Change { key, version, value } in changes {
-        out.push(if value.is_some() { SET } else { DELETED });
+    let count_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let mut count: u32 = 0;
+    for Change { key, version, kind } in changes {
+        let (kind, end_ms, value) = match kind {
+            ChangeKind::Set { value, expire_at_ms: Some(end_ms) } if expiries => {
+                (SET_TO_EXPIRE, Some(*end_ms), Some(value))
+            }
+            ChangeKind::Set { value, .. } => (SET, None, Some(value)),
+            ChangeKind::Expired if expiries => (EXPIRED, None, None),
+            ChangeKind::Expired | ChangeKind::Deleted => (DELETED, None, None),
+            ChangeKind::ExpirySet { .. } => continue,
+        };
+        count += 1;
+        out.push(kind);
         out.extend_from_slice(&Versionstamp::new(*version).hex());
         push_sized(out, key.as_bytes());
+        if let Some(end_ms) = end_ms {
+            out.extend_from_slice(&end_ms.to_le_bytes());
+        }
         if let Some(value) = value {
             out.push(value.encoding.id());
             push_sized(out, &value.bytes);
         }
+    }
+    if let Some(place) = out.get_mut(count_at..count_at + 4) {
+        place.copy_from_slice(&count.to_le_bytes());
     }
 }
 
@@ -50,15 +73,18 @@ pub fn parse_changes(bytes: &[u8]) -> Result<(Versionstamp, Vec<Change>), Malfor
 fn change(reader: &mut Reader<'_>) -> Result<Change, Malformed> {
     let kind = reader.u8()?;
     let (version, key) = (reader.stamp()?.version(), reader.key()?);
-    let value = match kind {
-        SET => {
+    let kind = match kind {
+        SET | SET_TO_EXPIRE => {
+            let expire_at_ms = reader.optional(kind == SET_TO_EXPIRE, Reader::i64)?;
             let encoding = reader.encoding()?;
-            Some(EncodedValue { encoding, bytes: reader.sized()?.to_vec() })
+            let value = EncodedValue { encoding, bytes: reader.sized()?.to_vec() };
+            ChangeKind::Set { value, expire_at_ms }
         }
-        DELETED => None,
+        DELETED => ChangeKind::Deleted,
+        EXPIRED => ChangeKind::Expired,
         _ => return Err(reader.refused("an unknown type of change")),
     };
-    Ok(Change { key, version, value })
+    Ok(Change { key, version, kind })
 }
 
 #[cfg(test)]
@@ -93,13 +119,24 @@ mod tests {
     fn a_batch_round_trips_and_truncated_ones_are_rejected() {
         let key = |byte| Key::from_encoded(vec![byte]);
         let value = EncodedValue { encoding: Encoding::Bytes, bytes: vec![1, 2, 3] };
-        let changes = vec![
-            Change { key: key(1), version: 7, value: Some(value) },
-            Change { key: key(2), version: 8, value: None },
+        let set = |expire_at_ms| ChangeKind::Set { value: value.clone(), expire_at_ms };
+        let batch = |kinds: Vec<_>| -> Vec<_> {
+            kinds.into_iter().map(|kind| Change { key: key(1), version: 7, kind }).collect()
+        };
+        let all = vec![
+            set(None),
+            set(Some(i64::MAX)),
+            ChangeKind::ExpirySet { expire_at_ms: None },
+            ChangeKind::Deleted,
+            ChangeKind::Expired,
         ];
         let position = Versionstamp::new(9);
-        let mut out = frame_of(|out| push_changes(out, position, &changes));
-        assert_eq!(parse_changes(&out), Ok((position, changes)));
+        let out = frame_of(|out| push_changes(out, position, &batch(all.clone()), false));
+        let plain = vec![set(None), set(None), ChangeKind::Deleted, ChangeKind::Deleted];
+        assert_eq!(parse_changes(&out), Ok((position, batch(plain))));
+        let mut out = frame_of(|out| push_changes(out, position, &batch(all), true));
+        let exact = vec![set(None), set(Some(i64::MAX)), ChangeKind::Deleted, ChangeKind::Expired];
+        assert_eq!(parse_changes(&out), Ok((position, batch(exact))));
         no_part_is_parsed(&out, parse_changes);
         // A count beyond the size of the batch allocates no memory.
         out.truncate(Versionstamp::HEX_BYTES);

@@ -37,6 +37,8 @@ struct Following {
     asked: FeedRequest,
     /// The commit up to which the client has every change.
     position: u64,
+    /// Whether the client knows expiries.
+    expiries: bool,
     /// The memory of the batch in transfer.
     claim: Arc<Claim>,
     _place: WatchPlace,
@@ -75,7 +77,7 @@ impl Following {
 
     fn frame(&mut self, batch: &Batch) -> Result<Bytes> {
         self.position = batch.version;
-        let frame = write_batch(Versionstamp::new(batch.version), &batch.changes);
+        let frame = write_batch(Versionstamp::new(batch.version), &batch.changes, self.expiries);
         frame.map(|frame| self.claim.bytes(frame))
     }
 }
@@ -102,7 +104,7 @@ impl Source for Following {
 }
 
 /// Starts a feed.
-pub(super) async fn feed(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+pub(super) async fn feed(client: &Client, body: &[u8], expiries: bool) -> Result<Answer, Refusal> {
     let database = &client.database;
     let (range, since) = read_request(body, &Limits::wide())?;
     let since = since.map(Versionstamp::version);
@@ -114,6 +116,6 @@ pub(super) async fn feed(client: &Client, body: &[u8]) -> Result<Answer, Refusal
     let claim = database.memory.claim(FEED_FRAME_BYTES_MAX);
     let id = store.feed(range, since, Some(claim.clone()), busy, reply);
     let asked = FeedRequest::Opening(opened);
-    let following = Following { store, id, asked, position: 0, claim, _place: place };
+    let following = Following { store, id, asked, position: 0, expiries, claim, _place: place };
     Ok(stream(client, following))
 }

@@ -30,8 +30,8 @@ use crate::model::{
     SHORT_BYTES_MAX,
 };
 use crate::protocol::extension::{
-    CALL, CONSUME, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE, RESULTS_HEADER, WATCH, WRITE,
-    read_limits, write_bad, write_good,
+    CALL, CONSUME, EXPIRIES_HEADER, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE,
+    RESULTS_HEADER, WATCH, WRITE, read_limits, write_bad, write_good,
 };
 use crate::protocol::{Command, Trait};
 
@@ -119,7 +119,10 @@ pub(super) async fn route(
             write::write(database, body, limits, results).await
         }
         RequestKind::Call(command) => call::call(database, command, &body, limits).await,
-        RequestKind::Feed => feed::feed(&client, &body).await,
+        RequestKind::Feed => {
+            let expiries = head.headers.contains_key(EXPIRIES_HEADER);
+            feed::feed(&client, &body, expiries).await
+        }
         RequestKind::Watch => watch::watch(&client, &body, claim).await,
         RequestKind::Consume => consume::consume(&client, &body).await,
         RequestKind::Receive => receive::receive(&client, &body).await,

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::engine::{FeedState, Snapshot};
+use crate::engine::{FeedState, Logged, Snapshot};
 use crate::model::{
-    Batch, Change, EncodedValue, Encoding, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES,
-    FEED_COALESCED_BYTES, FEED_COALESCED_CHANGES, Key, KeyRange, Kind, Result, Versionstamp,
+    Batch, Change, ChangeKind, EncodedValue, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES,
+    FEED_COALESCED_BYTES, FEED_COALESCED_CHANGES, Key, KeyRange, Kind, Result, Seen, Step,
+    Versionstamp, Walk,
 };
 
 /// The changes in a range after a commit, and whether more follow. Without changes the batch is
@@ -45,7 +46,7 @@ pub(super) fn quiet(
     let mut quiet = (state.complete..=state.version).contains(&after);
     if quiet {
         snapshot.feed().changes(after, &mut |logged| {
-            quiet = !range.contains(logged.key);
+            quiet = !range.contains(logged.key) || !is_reported(&logged);
             quiet
         })?;
     }
@@ -73,8 +74,8 @@ fn logged(
             return false;
         }
         last = logged.version;
-        if range.contains(logged.key) {
-            let change = change(logged.version, logged.key, logged.value);
+        if range.contains(logged.key) && is_reported(&logged) {
+            let change = change(logged);
             bytes += change.size_bytes();
             batch.changes.push(change);
         }
@@ -86,9 +87,14 @@ fn logged(
     Ok((batch, more))
 }
 
-fn change(version: u64, key: &[u8], value: Option<(Encoding, &[u8])>) -> Change {
-    let value = value.map(|(encoding, bytes)| EncodedValue { encoding, bytes: bytes.to_vec() });
-    Change { key: Key::from_encoded(key.to_vec()), version, value }
+/// Whether feeds report a change. One of only the expiry keeps the versionstamp of the entry.
+fn is_reported(logged: &Logged<'_>) -> bool {
+    !matches!(logged.kind, ChangeKind::ExpirySet { .. })
+}
+
+fn change(Logged { version, key, kind }: Logged<'_>) -> Change {
+    let value = |(encoding, bytes): (_, &[u8])| EncodedValue { encoding, bytes: bytes.to_vec() };
+    Change { key: Key::from_encoded(key.to_vec()), version, kind: kind.map(value) }
 }
 
 /// The last change of each key: entries written since then, and removals from the log.
@@ -99,17 +105,20 @@ fn coalesced(
     state: FeedState,
 ) -> Result<(Batch, bool)> {
     let mut earliest = Earliest::default();
-    snapshot.scan(range.start.as_bytes(), range.end.as_bytes(), false, &mut |row| {
+    let (start, end) = (range.start.as_bytes(), range.end.as_bytes());
+    let walk = Walk { start, end, reverse: false, values: true };
+    snapshot.walk(walk, &mut |Seen { row, expire_at_ms }| {
         let version = row.stamp.version();
         if version > after && earliest.takes(version) {
-            earliest.add(change(version, row.key, Some((row.encoding, row.value))));
+            let kind = ChangeKind::Set { value: (row.encoding, row.value), expire_at_ms };
+            earliest.add(change(Logged { version, key: row.key, kind }));
         }
-        true
+        Step::Next
     })?;
     let mut removals = Vec::new();
     snapshot.feed().changes(after, &mut |logged| {
-        if logged.value.is_none() && range.contains(logged.key) {
-            removals.push(change(logged.version, logged.key, None));
+        if logged.kind.is_removal() && range.contains(logged.key) {
+            removals.push(change(logged));
         }
         true
     })?;
