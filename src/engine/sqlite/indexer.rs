@@ -20,22 +20,17 @@ impl SqliteWriter {
         deadline: Instant,
         change: impl FnOnce(&mut Self) -> Result<(T, bool)>,
     ) -> Result<T> {
-        self.set_durable(true)?;
-        self.begin_transaction(deadline)?;
-        let done = self.read_version().and_then(|_| {
-            let (answer, changed) = change(self)?;
+        let done = self.within(true, 0, deadline, |writer, _| {
+            writer.read_version()?;
+            let (answer, changed) = change(writer)?;
             if changed {
                 let raise = "UPDATE openkv_meta SET value = value + 1 WHERE name = 'features'";
-                self.connection().execute(raise, []).map_err(failure)?;
+                writer.connection().execute(raise, []).map_err(failure)?;
             }
-            self.end()?;
             Ok(answer)
         });
         // Also after a failure, so that the next transaction loads the indexes again.
         self.forget_features();
-        if done.is_err() {
-            self.roll_back();
-        }
         done
     }
 
@@ -127,16 +122,7 @@ impl Indexer for SqliteWriter {
     #[tracing::instrument(skip_all)]
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
         // Building repeats a step that a crash undoes, so no step syncs.
-        self.set_durable(false)?;
-        self.begin_transaction(deadline)?;
-        let done = self.build_step(now_ms).and_then(|more| {
-            self.end()?;
-            Ok(more)
-        });
-        if done.is_err() {
-            self.roll_back();
-            self.forget_features();
-        }
-        done
+        let done = self.within(false, now_ms, deadline, |writer, _| writer.build_step(now_ms));
+        done.inspect_err(|_| self.forget_features())
     }
 }

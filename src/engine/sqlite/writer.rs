@@ -170,7 +170,7 @@ impl SqliteWriter {
     }
 
     /// Runs `job` in a transaction and commits it.
-    fn within<T>(
+    pub(super) fn within<T>(
         &mut self,
         durable: bool,
         now_ms: i64,
@@ -295,22 +295,11 @@ impl Writer for SqliteWriter {
         if self.feed.is_on() {
             return Ok(version);
         }
-        self.set_durable(true)?;
-        self.begin_transaction(deadline)?;
-        let started = self.read_version().and_then(|version| {
-            self.feed.start()?;
+        self.within(true, 0, deadline, |writer, _| {
+            let version = writer.read_version()?;
+            writer.feed.start()?;
             Ok(version)
-        });
-        match started {
-            Ok(version) => {
-                self.end()?;
-                Ok(version)
-            }
-            Err(error) => {
-                self.roll_back();
-                Err(error)
-            }
-        }
+        })
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
