@@ -161,11 +161,7 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        let found = self.tables.alive(key, self.now_ms);
-        if let Some(row) = found {
-            visit(seen(key, row));
-        }
-        Ok(found.is_some())
+        Ok(self.tables.alive(key, self.now_ms).map(|row| visit(seen(key, row))).is_some())
     }
 
     fn feed(&mut self) -> Box<dyn FeedLog + '_> {

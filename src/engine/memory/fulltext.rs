@@ -87,11 +87,7 @@ impl Finder for MemorySnapshot<'_> {
         let indexes = indexes.as_mut();
         let indexes = indexes.ok_or_else(|| Error::internal("the indexes are not there"))?;
         let lookup = &mut |key: &[u8], visit: &mut dyn FnMut(crate::model::Row<'_>)| {
-            let found = self.tables.alive(key, self.now_ms);
-            if let Some(row) = found {
-                visit(seen(key, row));
-            }
-            Ok(found.is_some())
+            Ok(self.tables.alive(key, self.now_ms).map(|row| visit(seen(key, row))).is_some())
         };
         indexes.search(search, self.goes_on, lookup, visitor)
     }
