@@ -93,7 +93,9 @@ impl Env for System {
 }
 
 /// The stores of this process and the encodings of their values.
-static STORES: LazyLock<Mutex<HashMap<StoreIdentity, Opened>>> = LazyLock::new(Mutex::default);
+static STORES: LazyLock<Mutex<Stores>> = LazyLock::new(Mutex::default);
+
+type Stores = HashMap<StoreIdentity, Opened>;
 
 /// The stores that are closing, by number, with their identities if they have any.
 static CLOSING: Mutex<BTreeMap<u64, Option<StoreIdentity>>> = Mutex::new(BTreeMap::new());
@@ -189,31 +191,48 @@ fn open_file(
         return Ok(store);
     }
     if !readonly && let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(|error| {
-            let kind = match error.kind() {
-                std::io::ErrorKind::PermissionDenied => Kind::Denied,
-                _ => Kind::Unavailable,
-            };
-            Error::new(
-                kind,
-                format!("cannot create the directory {}: {error}", directory.display()),
-            )
-        })?;
+        std::fs::create_dir_all(directory)
+            .map_err(|error| cannot("create the directory", directory, &error))?;
     }
     let engine = SqliteEngine::open_as(path, readonly, busy, wanted)?;
     let encoding = engine.encoding();
-    let mut stores = STORES.lock();
-    let Some(identity) = StoreIdentity::of(path, readonly) else {
-        return Err(Error::unavailable(format!("{} has vanished", path.display())));
+    let identity = || {
+        let vanished = || Error::unavailable(format!("{} has vanished", path.display()));
+        StoreIdentity::of(path, readonly).ok_or_else(vanished)
     };
-    // Another thread may have opened it meanwhile.
-    if let Some(store) = stores.get(&identity).and_then(|(store, _)| store.upgrade()) {
+    start_once(identity, encoding, || start(engine, readonly))
+}
+
+/// The error of an operation on a file or directory.
+pub(crate) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Error {
+    let kind = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Kind::Denied,
+        _ => Kind::Unavailable,
+    };
+    Error::new(kind, format!("cannot {what} {}: {error}", path.display()))
+}
+
+/// Starts a store, unless another thread has opened it meanwhile.
+fn start_once(
+    identity: impl FnOnce() -> Result<StoreIdentity>,
+    encoding: Encoding,
+    start: impl FnOnce() -> Result<Arc<Store>>,
+) -> Result<Arc<Store>> {
+    let mut stores = STORES.lock();
+    let identity = identity()?;
+    if let Some((store, _)) = opened(&stores, &identity) {
         return Ok(store);
     }
-    let store = start(engine, readonly)?;
+    let store = start()?;
     stores.retain(|_, (store, _)| store.strong_count() > 0);
     stores.insert(identity, (Arc::downgrade(&store), encoding));
     Ok(store)
+}
+
+/// The open store with this identity.
+fn opened(stores: &Stores, identity: &StoreIdentity) -> Option<(Arc<Store>, Encoding)> {
+    let (store, encoding) = stores.get(identity)?;
+    Some((store.upgrade()?, *encoding))
 }
 
 #[cfg(feature = "postgres")]
@@ -225,24 +244,14 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
         readonly,
     };
     wait_closed_where(|known| [true, false].into_iter().any(|ro| *known == identity(ro)));
-    let opened = |stores: &HashMap<StoreIdentity, Opened>| {
-        stores.get(&identity(readonly)).and_then(|(store, _)| store.upgrade())
-    };
-    if let Some(store) = opened(&STORES.lock()) {
+    if let Some((store, _)) = opened(&STORES.lock(), &identity(readonly)) {
         return Ok(store);
     }
     let reached = if readonly { server.clone().for_reading() } else { server.clone() };
     let engine = PostgresEngine::open(&reached, &name, readonly, busy)?;
     let env = engine.env(system());
-    let mut stores = STORES.lock();
-    // Another thread may have opened it meanwhile.
-    if let Some(store) = opened(&stores) {
-        return Ok(store);
-    }
-    let store = Store::start(engine, env, readonly).map(Arc::new)?;
-    stores.retain(|_, (store, _)| store.strong_count() > 0);
-    stores.insert(identity(readonly), (Arc::downgrade(&store), Encoding::Cbor));
-    Ok(store)
+    let start = || Store::start(engine, env, readonly).map(Arc::new);
+    start_once(|| Ok(identity(readonly)), Encoding::Cbor, start)
 }
 
 /// The SQL that creates the tables of databases on PostgreSQL.
@@ -363,10 +372,7 @@ fn wait_closed_where(is_it: impl Fn(&StoreIdentity) -> bool) {
 }
 
 fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Encoding)> {
-    let identity = StoreIdentity::of(path, readonly)?;
-    let stores = STORES.lock();
-    let (store, encoding) = stores.get(&identity)?;
-    Some((store.upgrade()?, *encoding))
+    opened(&STORES.lock(), &StoreIdentity::of(path, readonly)?)
 }
 
 fn start(engine: impl crate::engine::Engine, readonly: bool) -> Result<Arc<Store>> {

@@ -15,7 +15,8 @@ use super::auth::{Rights, TokenHash};
 use super::database::{AccessToken, Database, Description};
 use super::memory::ServerMemory;
 use super::options::Quotas;
-use crate::model::{Error, Kind, Result};
+use crate::model::{Error, Result};
+use crate::open::cannot;
 
 const FILE: &str = "openkv-server.json";
 const LOCK: &str = "openkv-server.lock";
@@ -56,11 +57,11 @@ pub(super) struct Registry {
 impl Registry {
     /// Locks a folder, creating it if it is missing, and reads its registry.
     pub(super) fn open(folder: &Path, memory: &ServerMemory) -> Result<(Self, Vec<Arc<Database>>)> {
-        std::fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))?;
-        let folder = folder.canonicalize().map_err(|error| failed("open", folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| cannot("create", folder, &error))?;
+        let folder = folder.canonicalize().map_err(|error| cannot("open", folder, &error))?;
         let path = folder.join(LOCK);
         let lock = OpenOptions::new().create(true).append(true).open(&path);
-        let lock = lock.map_err(|error| failed("open", &path, &error))?;
+        let lock = lock.map_err(|error| cannot("open", &path, &error))?;
         lock.try_lock().map_err(|error| {
             Error::unavailable(format!(
                 "{} is served by another server already: {error}",
@@ -93,7 +94,7 @@ impl Registry {
         let text = match std::fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed("read", &path, &error)),
+            Err(error) => return Err(cannot("read", &path, &error)),
         };
         let damaged = |why: String| Error::corrupt(format!("{}: {why}", path.display()));
         let page: Page =
@@ -146,11 +147,11 @@ impl Registry {
         let text =
             serde_json::to_vec_pretty(&page).map_err(|error| Error::internal(error.to_string()))?;
         let (path, beside) = (self.folder.join(FILE), self.folder.join(format!("{FILE}.new")));
-        let mut file = private(&beside).map_err(|error| failed("write", &beside, &error))?;
+        let mut file = private(&beside).map_err(|error| cannot("write", &beside, &error))?;
         let written = file.write_all(&text).and_then(|()| file.sync_all());
         written
             .and_then(|()| std::fs::rename(&beside, &path))
-            .map_err(|error| failed("write", &path, &error))?;
+            .map_err(|error| cannot("write", &path, &error))?;
         // The rename is done, so a failed sync does not fail the call; a power loss may undo it.
         if let Err(error) = sync_folder(&self.folder) {
             tracing::error!(%error, folder = %self.folder.display(), "syncing the folder");
@@ -193,14 +194,6 @@ fn sync_folder(folder: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn sync_folder(_folder: &Path) -> std::io::Result<()> {
     Ok(())
-}
-
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
-    let kind = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Kind::Denied,
-        _ => Kind::Unavailable,
-    };
-    Error::new(kind, format!("cannot {what} {}: {error}", path.display()))
 }
 
 #[cfg(test)]
