@@ -120,23 +120,18 @@ fn read_boxed(reader: &mut Reader<'_>, name: &str) -> Result<Node, Malformed> {
 }
 
 pub(super) fn write_boxed(writer: &mut Writer, boxed: &Boxed) {
+    let name = match boxed {
+        Boxed::Boolean(_) => "Boolean",
+        Boxed::Number(_) => "Number",
+        Boxed::String(_) => "String",
+        Boxed::BigInt(_) => "BigInt",
+    };
+    write_name(writer, name, 2);
     match boxed {
-        Boxed::Boolean(b) => {
-            write_name(writer, "Boolean", 2);
-            writer.bool(*b);
-        }
-        Boxed::Number(n) => {
-            write_name(writer, "Number", 2);
-            writer.number(*n);
-        }
-        Boxed::String(string) => {
-            write_name(writer, "String", 2);
-            writer.string(string);
-        }
-        Boxed::BigInt(n) => {
-            write_name(writer, "BigInt", 2);
-            write_bigint(writer, n);
-        }
+        Boxed::Boolean(b) => writer.bool(*b),
+        Boxed::Number(n) => writer.number(*n),
+        Boxed::String(string) => writer.string(string),
+        Boxed::BigInt(n) => write_bigint(writer, n),
     }
 }
 
