@@ -107,14 +107,15 @@ fn indexes_of_shared_objects_follow_the_bytes() {
     assert_eq!((items[2], items[3]), (items[1], items[0]));
 }
 
+/// The digits of a view, of those of its buffer and of its window.
+fn view(class: &str, buffer: &str, window: &str) -> String {
+    let name: String = class.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("d81b85 6456696577 {:02x}{name} {buffer} {window}", 0x60 + class.len())
+}
+
 #[test]
 fn views_of_one_buffer_share_it() {
     let buffer = "d81b826b4172726179427566666572 4401020304";
-    let view = |class: &str, buffer: &str, rest: &str| {
-        let class_head = 0x60 + class.len();
-        let class: String = class.bytes().map(|byte| format!("{byte:02x}")).collect();
-        format!("d81b85 6456696577 {class_head:02x}{class} {buffer} {rest}")
-    };
     let first = view("Uint8Array", &format!("d81c {buffer}"), "01 02");
     let second = view("Int16Array", "d81d00", "02 01");
     let value = read(&hex(&format!("82 {first} {second}")));

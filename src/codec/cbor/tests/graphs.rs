@@ -123,22 +123,7 @@ impl Grower {
     }
 
     fn class(&mut self) -> ViewClass {
-        use ViewClass::*;
-        [
-            Int8,
-            Uint8,
-            Uint8Clamped,
-            Int16,
-            Uint16,
-            Int32,
-            Uint32,
-            BigInt64,
-            BigUint64,
-            Float16,
-            Float32,
-            Float64,
-            DataView,
-        ][usize::from(self.pick(13))]
+        ViewClass::ALL[usize::from(self.pick(13))]
     }
 
     /// A view of a resizable buffer, new or existing.
