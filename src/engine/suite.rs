@@ -264,13 +264,7 @@ mod memory {
 
 mod sqlite {
     use super::*;
-    use crate::engine::sqlite::SqliteEngine;
-
-    fn fresh() -> (SqliteEngine, tempfile::TempDir) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("kv.sqlite3");
-        (SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap(), directory)
-    }
+    use crate::engine::sqlite::{SqliteEngine, fresh};
 
     rules_of_every_engine!(super::fresh());
     rules_of_shared_engines!(super::fresh());
@@ -295,7 +289,7 @@ mod sqlite {
     #[test]
     fn only_commits_of_other_processes_are_noticed() {
         let (engine, directory) = fresh();
-        let path = directory.path().join("kv.sqlite3");
+        let path = directory.path().join("kv");
         let other = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
         let (wake, woken) = mpsc::channel();
         let mut ours = engine.writer().unwrap();

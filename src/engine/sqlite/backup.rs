@@ -148,26 +148,17 @@ fn put(hash: &mut Sha256, kind: u8, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
     use crate::engine::Maintenance;
-    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::sqlite::fresh;
     use crate::model::Kind;
-
-    fn database() -> (SqliteEngine, PathBuf, tempfile::TempDir) {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name| folder.path().join(name);
-        let engine = SqliteEngine::open(&at("kv"), false, Duration::from_secs(5)).unwrap();
-        let to = at("copy");
-        (engine, to, folder)
-    }
 
     /// A process that ends during a backup leaves its copy; the next backup removes it.
     #[cfg(unix)]
     #[test]
     fn a_backup_removes_copies_of_ended_processes() {
-        let (engine, to, folder) = database();
+        let (engine, folder) = fresh();
+        let to = folder.path().join("copy");
         // Larger than any process id of this system, and this process's own, which has copies 0, 1,
         // 2 ….
         let dead = ["copy.4194999-0.unfinished", "copy.4194999-0.unfinished-journal"];
@@ -194,7 +185,8 @@ mod tests {
     /// On file systems without links, the fallback once replaced an existing file.
     #[test]
     fn a_file_created_meanwhile_is_not_replaced() {
-        let (engine, to, folder) = database();
+        let (engine, folder) = fresh();
+        let to = folder.path().join("copy");
         let refused = engine.backup(&to, &mut |_, _| std::fs::write(&to, "precious").is_ok());
         assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Invalid));
         assert_eq!(std::fs::read(&to).unwrap(), b"precious");
@@ -204,7 +196,8 @@ mod tests {
     /// Both once used the same unfinished file, and the second began by deleting it.
     #[test]
     fn one_of_two_backups_to_the_same_file_succeeds() {
-        let (engine, to, folder) = database();
+        let (engine, folder) = fresh();
+        let to = folder.path().join("copy");
         let mut second = None;
         let first = engine.backup(&to, &mut |_, _| {
             second.get_or_insert_with(|| engine.backup(&to, &mut |_, _| true));

@@ -228,7 +228,7 @@ fn varint(bytes: &mut &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::sqlite::fresh;
 
     fn marks(number: impl Into<Option<i64>>, version: i64) -> Marks {
         Marks { version, number: number.into() }
@@ -252,10 +252,8 @@ mod tests {
 
     #[test]
     fn marks_of_a_file_are_read_without_its_log() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("kv");
-        let _engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
-        let raw = Connection::open(&path).unwrap();
+        let (_engine, folder) = fresh();
+        let raw = Connection::open(folder.path().join("kv")).unwrap();
         let numbers = [0, 1, -1, 127, -128, 40_000, -8_400_000, 1 << 31, -(1 << 45), 1 << 47];
         for number in numbers.into_iter().chain([i64::MAX, i64::MIN]) {
             let version = number & 0xffff_ffff;

@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::engine::Maintenance;
-    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::sqlite::fresh;
 
     /// Three entries, one of them spilled, and a message.
     const SOUND: &str = "
@@ -232,10 +232,8 @@ mod tests {
                 Some("1 entries have a value in openkv_spill that is another one's"),
             ),
         ] {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("kv");
-            let engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
-            let raw = Connection::open(&path).unwrap();
+            let (engine, folder) = fresh();
+            let raw = Connection::open(folder.path().join("kv")).unwrap();
             let always: GoesOn = Arc::new(|| true);
             raw.execute_batch(SOUND).unwrap();
             raw.execute_batch(sql).unwrap();

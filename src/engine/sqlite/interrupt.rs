@@ -44,7 +44,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::sqlite::fresh;
     use crate::engine::{Engine, Maintenance, Writer};
     use crate::model::Kind;
 
@@ -57,10 +57,8 @@ mod tests {
     /// A vacuum and an integrity check once continued to their end although their caller had gone.
     #[test]
     fn cancelled_work_ends_and_leaves_the_file_unchanged() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("kv");
-        let engine = SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap();
-        Connection::open(&path).unwrap().execute_batch(ENTRIES).unwrap();
+        let (engine, folder) = fresh();
+        Connection::open(folder.path().join("kv")).unwrap().execute_batch(ENTRIES).unwrap();
         let mut writer = engine.writer().unwrap();
         let deadline = Instant::now() + Duration::from_secs(5);
         let always: GoesOn = Arc::new(|| true);

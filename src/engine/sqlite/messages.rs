@@ -375,7 +375,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::sqlite::fresh;
     use crate::engine::{Engine, Work, Writer};
     use crate::model::{AtomicWrite, Key, Limits, WriteParts};
 
@@ -383,9 +383,7 @@ mod tests {
     /// a power loss undid the transaction, and its versionstamp was assigned again.
     #[test]
     fn the_undelivered_value_of_a_dead_message_is_synced() {
-        let directory = tempfile::tempdir().unwrap();
-        let busy = Duration::from_secs(5);
-        let engine = SqliteEngine::open(&directory.path().join("kv"), false, busy).unwrap();
+        let (engine, _folder) = fresh();
         let mut writer = engine.writer().unwrap();
         let key = Key::from_encoded(vec![2, b'k', 0]);
         let message = Message {
@@ -395,7 +393,7 @@ mod tests {
         };
         let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
         let writes = vec![AtomicWrite::new(parts, &Limits::default()).unwrap()];
-        let deadline = Instant::now() + busy;
+        let deadline = Instant::now() + Duration::from_secs(5);
         writer.apply(Work { writes, ..Work::default() }, 0, deadline).unwrap();
         let mut claim = |now_ms| {
             let claims = vec![Claim { queue: String::new(), max: 1, lock_ms: 10, lock: 7 }];

@@ -194,3 +194,11 @@ impl Engine for SqliteEngine {
         external::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)
     }
 }
+
+/// An engine on a new file, `kv` of the folder.
+#[cfg(test)]
+pub(super) fn fresh() -> (SqliteEngine, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kv");
+    (SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap(), folder)
+}
