@@ -78,7 +78,7 @@ fuzz_target!(|data: &[u8]| {
             let range = KeyRange { start: Key::default(), end: Key::from_encoded(vec![0xff]) };
             let read = feed::read_message(body, &range, None);
             if let Ok(feed::FeedMessage::Changes(told, changes)) = read {
-                let again = feed::write_batch(told, &changes).expect("what was read");
+                let again = feed::write_batch(told, &changes, true).expect("what was read");
                 let told = feed::FeedMessage::Changes(told, changes);
                 assert_eq!(feed::read_message(&again[4..], &range, None), Ok(told));
             }
