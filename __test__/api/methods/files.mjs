@@ -18,6 +18,8 @@ const signalOnly = (call) => ({
 const index = async (kv) => {
   await kv.set(["x", 1], { t: "a" });
   const made = await kv.createIndex(valid);
+  // What is compared afterwards has its progress.
+  await made.ready();
   made.state = "building";
   return made;
 };
