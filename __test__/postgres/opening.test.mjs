@@ -73,43 +73,6 @@ test("tables of a newer version are UNSUPPORTED", async () => {
   assert.equal(await sql(CONTENTS), contents);
 });
 
-test("tables of format 1 are migrated once by their owner, with the expiries of the log", async () => {
-  const database = await server.newDatabase();
-  const sql = (text) => server.sql(text, { database });
-  const url = server.url({ database, kv: "shop" });
-  const kv = await openKv(url);
-  const { versionstamp: since } = await kv.set(["before"], 0);
-  await kv.watch({ prefix: [] }, { since }).getReader().cancel();
-  const expireAt = new Date(Date.now() + 3_600_000);
-  await kv.atomic().set(["a"], 1, { expireAt }).set(["b"], 2).commit();
-  await kv.delete(["b"]);
-  await kv.close();
-  // What the tables of format 1 were.
-  await sql(
-    "ALTER TABLE openkv.changes DROP COLUMN expires_ms; UPDATE openkv.format SET version = 1",
-  );
-  await sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA openkv TO guest");
-  await sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA openkv TO guest");
-  const contents = await sql(CONTENTS);
-  await assertRefused(url, "UNSUPPORTED", /without readonly/, { readonly: true });
-  const guests = server.url({ database, kv: "shop", user: "guest" });
-  await assertRefused(guests, "DENIED", /their owner/);
-  assert.equal(await sql(CONTENTS), contents);
-
-  const migrated = await openKv(url);
-  const reader = migrated.watch({ prefix: [] }, { since }).getReader();
-  const { changes } = (await reader.read()).value;
-  const told = changes.map(({ type, key, expireAt }) => [type, key[0], expireAt]);
-  assert.deepEqual(told, [
-    ["set", "a", expireAt],
-    ["set", "b", undefined],
-    ["delete", "b", undefined],
-  ]);
-  await reader.cancel();
-  await migrated.close();
-  await (await openKv(guests)).close();
-});
-
 test("without the right to create tables it is DENIED", async () => {
   const database = await server.newDatabase();
   await assertRefused(

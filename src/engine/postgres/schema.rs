@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
-const FORMAT: i32 = 2;
+const FORMAT: i32 = 1;
 
 /// Names of databases for an error about one that is not there.
 const NAMES: &str = "SELECT name FROM openkv.databases ORDER BY id DESC LIMIT $1";
@@ -90,18 +90,6 @@ CREATE INDEX dead_order ON openkv.dead (db, queue, died_ms, id);
 CREATE INDEX dead_purge ON openkv.dead ((db + 0), purge_ms);
 ";
 
-/// From format 1: the log of changes has expiries. Those of the entries that are still there are known;
-/// an entry of the log that was replaced or removed has a later change behind it.
-const MIGRATION: &str = "\
-BEGIN;
-LOCK TABLE openkv.format;
-ALTER TABLE openkv.changes ADD COLUMN IF NOT EXISTS expires_ms int8;
-UPDATE openkv.changes AS c SET expires_ms = e.expires_ms FROM openkv.entries AS e
-WHERE e.db = c.db AND e.k = c.k AND e.version = c.version AND c.encoding IS NOT NULL;
-UPDATE openkv.format SET version = 2;
-COMMIT;
-";
-
 /// The SQL that creates the tables. An administrator may run it for a user without the right to.
 #[must_use]
 pub fn script() -> String {
@@ -137,7 +125,7 @@ pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
     }
     warn_of_settings(cells.get(5)?, cells.get(6)?);
     match (cells.get::<Option<&str>>(2)?, cells.get::<Option<&str>>(3)?) {
-        (Some(_), _) => check_format(session, readonly),
+        (Some(_), _) => check_format(session),
         (None, Some(_)) => {
             let why = "the schema \"openkv\" is not openkv's: rename it, or use another PostgreSQL \
                        database";
@@ -165,15 +153,10 @@ fn warn_of_settings(fsync: &str, standbys: &str) {
     }
 }
 
-fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
+fn check_format(session: &mut Session) -> Result<()> {
     let rows = session.query(("SELECT version FROM openkv.format", vec![]))?;
     match first::<i32>("format", &rows)? {
         Some(FORMAT) => Ok(()),
-        Some(1) if readonly => Err(Error::new(
-            Kind::Unsupported,
-            "the tables have an older format: open a database in them without readonly once",
-        )),
-        Some(1) => migrate(session),
         Some(other) => Err(Error::new(
             Kind::Unsupported,
             format!(
@@ -184,17 +167,6 @@ fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
     }
 }
 
-fn migrate(session: &mut Session) -> Result<()> {
-    let Err(error) = session.execute(MIGRATION) else { return Ok(()) };
-    session.execute("ROLLBACK")?;
-    if error.kind() == Kind::Denied {
-        let why = "the tables have an older format, which only their owner can change: open a \
-                   database in them once as that user";
-        return Err(Error::new(Kind::Denied, format!("{}; {why}", error.message())));
-    }
-    Err(error)
-}
-
 fn create(session: &mut Session) -> Result<()> {
     let made = session.execute(&script());
     if let Err(error) = &made {
@@ -202,7 +174,7 @@ fn create(session: &mut Session) -> Result<()> {
         // Another process may have been faster.
         let rows = session.query(("SELECT to_regclass('openkv.format')::text", vec![]))?;
         if first::<&str>("format", &rows)?.is_some() {
-            return check_format(session, false);
+            return check_format(session);
         }
         if error.kind() == Kind::Denied {
             let advice = "or let an administrator run the SQL that 'openkv cluster schema' prints";
