@@ -5,10 +5,13 @@
 //
 // Each round runs every measurement once, so that other load of the machine affects all of them.
 // Prints the medians and their ratios. "naive" is a transaction for each operation: BEGIN, SELECT …
-// FOR UPDATE, UPDATE, COMMIT, by 64 connections on one row. Measures the addon that is built: run
-// `npm run build:addon -- --profile release` before.
+// FOR UPDATE, UPDATE, COMMIT, by 64 connections on one row; "pushed down" is one UPDATE of n = n + 1. A
+// leader is a process with `lead=` in its URL. "at 5 ms": behind a way that delays each message by 2.5 ms
+// in either direction. Measures the addon that is built: run `npm run build:addon -- --profile release`
+// before.
 
 import { fork, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,12 +21,16 @@ import { findBinaries } from "../__test__/kit/postgres/programs.mjs";
 import { startPostgres } from "../__test__/kit/postgres.mjs";
 import { median, quantile } from "./measure.mjs";
 
+const FAR = fileURLToPath(new URL("./postgres/far.mjs", import.meta.url));
 const LOAD = fileURLToPath(new URL("./postgres/load.mjs", import.meta.url));
 /** Rows that pgbench's reads and writes choose from, and keys of openkv's. */
 const ROWS = 10_000;
 const VALUE_BYTES = 100;
 const MS_PER_SECOND = 1000;
 const US_PER_MS = 1000;
+const NAME_WIDTH = 40;
+/** How long a message takes to the far server, and as long back. */
+const DELAY_MS = 2.5;
 
 const { values: options } = parseArgs({
   options: {
@@ -39,6 +46,8 @@ const SCRIPTS = {
 SELECT n FROM bench_counter WHERE id = 1 FOR UPDATE;
 UPDATE bench_counter SET n = n + 1 WHERE id = 1;
 COMMIT;
+`,
+  pushed: `UPDATE bench_counter SET n = n + 1 WHERE id = 1;
 `,
   upsert: `\\set k random(1, ${ROWS})
 INSERT INTO bench_rows VALUES (:k, repeat('x', ${VALUE_BYTES})::bytea)
@@ -60,19 +69,29 @@ ANALYZE;
 
 const folder = mkdtempSync(join(tmpdir(), "openkv-bench-postgres-"));
 const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
+const far = await startFar();
 try {
   await server.sql(TABLES);
   for (const [name, text] of Object.entries(SCRIPTS)) writeFileSync(join(folder, name), text);
   report(await measureAll());
 } finally {
+  far.process.disconnect();
   server.close();
   rmSync(folder, { recursive: true, force: true });
 }
 
+/** Starts a way to the server that delays each message. */
+async function startFar() {
+  const job = JSON.stringify({ port: server.port, delayMs: DELAY_MS });
+  const child = fork(FAR, [job]);
+  const [port] = await once(child, "message");
+  return { process: child, port };
+}
+
 /** Operations a second of pgbench, and the median time of one, in ms. */
-function pgbench(script, clients) {
+function pgbench(script, clients, { port } = server) {
   const threads = Math.min(clients, availableParallelism());
-  const target = ["-h", "127.0.0.1", "-p", `${server.port}`, "-U", "postgres", "postgres"];
+  const target = ["-h", "127.0.0.1", "-p", `${port}`, "-U", "postgres", "postgres"];
   const load = ["-c", `${clients}`, "-j", `${threads}`, "-T", `${seconds}`, "-l"];
   const args = ["-n", "-M", "prepared", "-f", join(folder, script), ...load, ...target];
   const logs = mkdtempSync(join(folder, "log-"));
@@ -91,8 +110,10 @@ function pgbench(script, clients) {
 }
 
 /** Operations a second of openkv in some processes, and the median time of one, in ms. */
-async function openkv(what, { processes, inFlight }) {
-  const url = server.url();
+async function openkv(what, { processes = 1, inFlight, leads = false, port = server.port }) {
+  const url = server
+    .url({ more: leads ? "&lead=bench" : "" })
+    .replace(`:${server.port}`, `:${port}`);
   const job = JSON.stringify({ url, what, inFlight, seconds, keys: ROWS, bytes: VALUE_BYTES });
   const results = await Promise.all(
     Array.from({ length: processes }, () => {
@@ -113,6 +134,7 @@ async function measureAll() {
   const measurements = {
     naive: () => pgbench("naive", 64),
     "upsert, 1 client": () => pgbench("upsert", 1),
+    "upsert, 64 clients": () => pgbench("upsert", 64),
     "select, 1 client": () => pgbench("select", 1),
     "select, 32 clients": () => pgbench("select", 32),
     "sums of one key, 4 × 16": () => openkv("sum", { processes: 4, inFlight: 16 }),
@@ -120,6 +142,16 @@ async function measureAll() {
     "single sets": () => openkv("set", { processes: 1, inFlight: 1 }),
     "gets, 1 in flight": () => openkv("get", { processes: 1, inFlight: 1 }),
     "gets, 500 in flight": () => openkv("get", { processes: 1, inFlight: 500 }),
+    "leader, sums of one key, 64": () => openkv("sum", { inFlight: 64, leads: true }),
+    "leader, sums of one key, 2,000": () => openkv("sum", { inFlight: 2000, leads: true }),
+    "leader, sets, 2,000": () => openkv("set", { inFlight: 2000, leads: true }),
+    "leader, single sets": () => openkv("set", { inFlight: 1, leads: true }),
+    "naive at 5 ms": () => pgbench("naive", 64, far),
+    "pushed down at 5 ms": () => pgbench("pushed", 64, far),
+    "leader at 5 ms, sums of one key, 64": () =>
+      openkv("sum", { inFlight: 64, leads: true, port: far.port }),
+    "leader at 5 ms, sums of one key, 2,000": () =>
+      openkv("sum", { inFlight: 2000, leads: true, port: far.port }),
   };
   const results = Object.fromEntries(Object.keys(measurements).map((name) => [name, []]));
   for (let round = 0; round < rounds; round++) {
@@ -132,19 +164,29 @@ function report(results) {
   const middle = (name, field) => median(results[name].map((result) => result[field]));
   for (const name of Object.keys(results)) {
     const perSecond = Math.round(middle(name, "perSecond"));
-    console.log(`${name.padEnd(26)} ${perSecond}/s, p50 ${middle(name, "p50Ms").toFixed(3)} ms`);
+    console.log(
+      `${name.padEnd(NAME_WIDTH)} ${perSecond}/s, p50 ${middle(name, "p50Ms").toFixed(3)} ms`,
+    );
   }
   const rates = [
     ["sums of one key, 4 × 16", "naive"],
     ["sums of one key, 4 × 500", "naive"],
     ["gets, 1 in flight", "select, 1 client"],
     ["gets, 500 in flight", "select, 32 clients"],
+    ["leader, sums of one key, 64", "naive"],
+    ["leader, sums of one key, 2,000", "naive"],
+    ["leader, sets, 2,000", "upsert, 64 clients"],
+    ["leader at 5 ms, sums of one key, 64", "naive at 5 ms"],
+    ["leader at 5 ms, sums of one key, 2,000", "naive at 5 ms"],
+    ["leader at 5 ms, sums of one key, 2,000", "pushed down at 5 ms"],
   ];
   console.log();
   for (const [ours, theirs] of rates) {
     const ratio = middle(ours, "perSecond") / middle(theirs, "perSecond");
     console.log(`${ours} / ${theirs}: ${ratio.toFixed(2)} of the rate`);
   }
-  const ratio = middle("single sets", "p50Ms") / middle("upsert, 1 client", "p50Ms");
-  console.log(`single sets / upsert, 1 client: ${ratio.toFixed(2)} of the p50`);
+  for (const ours of ["single sets", "leader, single sets"]) {
+    const ratio = middle(ours, "p50Ms") / middle("upsert, 1 client", "p50Ms");
+    console.log(`${ours} / upsert, 1 client: ${ratio.toFixed(2)} of the p50`);
+  }
 }
