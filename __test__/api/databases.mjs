@@ -35,10 +35,15 @@ export function onServed(name, suite) {
   describe(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
 }
 
-/** The same on PostgreSQL. */
+/** The same on PostgreSQL, directly and as the leader. */
 export function onPostgres(name, suite) {
-  const fresh = async (options) => open((await sharedPostgres()).url(), options);
-  describe(`${name}, on PostgreSQL`, () => suite(fresh, { onPostgres: true }));
+  for (const [mode, more] of Object.entries({
+    "on PostgreSQL": "",
+    "leading on PostgreSQL": "&lead=test",
+  })) {
+    const fresh = async (options) => open((await sharedPostgres()).url({ more }), options);
+    describe(`${name}, ${mode}`, () => suite(fresh, { onPostgres: true }));
+  }
 }
 
 /** On each and behind a URL, for suites with calls that PostgreSQL does not offer. */

@@ -25,7 +25,7 @@ describe("a bad URL is a TypeError without the password", () => {
     [`${LOGIN}localhost`, /no database of the server/],
     [`${LOGIN}/shop`, /no host/],
     ["postgres://", /no host/],
-    [`${LOGIN}localhost/shop?pool=5`, /unknown parameter pool: known are kv, sslmode, /],
+    [`${LOGIN}localhost/shop?pool=5`, /unknown parameter pool: known are kv, lead, sslmode, /],
     [`${LOGIN}localhost/shop?kv=`, /kv is a name of 1 to 255 bytes/],
     [`${LOGIN}localhost/shop?kv=${"n".repeat(256)}`, /kv is a name of 1 to 255 bytes/],
     [`${LOGIN}localhost/shop?sslmode=prefer`, /sslmode is disable, require or verify-full/],

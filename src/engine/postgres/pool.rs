@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::sync::Notify;
 
 use super::pooler;
 use super::session::Session;
@@ -22,6 +23,8 @@ pub(super) struct Pool {
     server: Server,
     sessions: Mutex<Sessions>,
     returned: Condvar,
+    /// Somebody waits for a connection, so a leader without work gives up its own.
+    wanted: Notify,
     /// Whether the way to the server is known to be direct.
     checked: AtomicBool,
 }
@@ -31,6 +34,8 @@ struct Sessions {
     idle: Vec<Session>,
     /// Idle and lent.
     open: usize,
+    /// How many callers wait for one.
+    waiting: usize,
 }
 
 impl Pool {
@@ -45,6 +50,7 @@ impl Pool {
             server: server.clone(),
             sessions: Mutex::default(),
             returned: Condvar::new(),
+            wanted: Notify::new(),
             checked: AtomicBool::new(false),
         });
         pools.insert(server.identity().to_owned(), Arc::downgrade(&pool));
@@ -101,6 +107,29 @@ impl Pool {
         Ok(place)
     }
 
+    /// The place of a connection, if one is free, and the idle connection that had it. The caller must
+    /// drop that on a thread that may block.
+    pub(super) fn try_reserve(self: &Arc<Self>) -> Option<(Place, Option<Session>)> {
+        let mut sessions = self.sessions.lock();
+        let idle = sessions.idle.pop();
+        if idle.is_none() {
+            if sessions.open == POSTGRES_CONNECTIONS_MAX {
+                return None;
+            }
+            sessions.open += 1;
+        }
+        drop(sessions);
+        Some((Place(self.clone()), idle))
+    }
+
+    /// Returns once a caller waits for a connection.
+    pub(super) async fn is_wanted(&self) {
+        let wanted = self.wanted.notified();
+        if self.sessions.lock().waiting == 0 {
+            wanted.await;
+        }
+    }
+
     /// An idle connection, or the place of a new one.
     fn take(self: &Arc<Self>, deadline: Instant) -> Result<(Option<Session>, Place)> {
         let mut sessions = self.sessions.lock();
@@ -117,7 +146,11 @@ impl Pool {
                 sessions.open += 1;
                 return Ok((None, Place(self.clone())));
             }
-            if self.returned.wait_until(&mut sessions, deadline).timed_out() {
+            sessions.waiting += 1;
+            self.wanted.notify_waiters();
+            let waited = self.returned.wait_until(&mut sessions, deadline);
+            sessions.waiting -= 1;
+            if waited.timed_out() {
                 let why = format!(
                     "all {POSTGRES_CONNECTIONS_MAX} connections of this process to PostgreSQL are \
                      in use; call again, or raise busyTimeout"

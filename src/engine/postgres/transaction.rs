@@ -31,7 +31,8 @@ const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
 /// A wait that differs by less from the usual one is the usual one, which every session has set.
 const USUAL_WAIT: Duration = Duration::from_millis(100);
 
-const IDLE_WAIT: &str = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
+pub(super) const IDLE_WAIT: &str =
+    "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
 
 pub(super) const NOT_DURABLE: &str = "SET LOCAL synchronous_commit = off";
 const LOGGED: &str = "SELECT 1 FROM openkv.log WHERE db = $1 AND version = $2 AND batch = $3";
@@ -84,13 +85,13 @@ impl<'w> Purpose<'w> {
             claims: &[],
         }
     }
+}
 
-    /// For a batch that takes long to send: how long the server waits for it, in ms.
-    fn long_wait_ms(&self, usual_ms: u64) -> Option<String> {
-        let bytes = Some(self.bytes).filter(|bytes| *bytes >= POSTGRES_LONG_BATCH_BYTES_MIN)?;
-        let sending_ms = bytes as u64 * 1000 / POSTGRES_LINK_BYTES_PER_S_MIN;
-        Some((usual_ms + sending_ms).to_string())
-    }
+/// For a batch that takes long to send: how long the server waits for it, in ms.
+pub(super) fn long_wait_ms(bytes: usize, usual_ms: u64) -> Option<String> {
+    let bytes = Some(bytes).filter(|bytes| *bytes >= POSTGRES_LONG_BATCH_BYTES_MIN)?;
+    let sending_ms = bytes as u64 * 1000 / POSTGRES_LINK_BYTES_PER_S_MIN;
+    Some((usual_ms + sending_ms).to_string())
 }
 
 /// An open transaction that holds the lock of its database.
@@ -126,7 +127,7 @@ impl OpenTransaction {
     /// The error, and whether the connection is lost. Nothing was done in either case, so the caller
     /// may begin again on another connection.
     pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
-        let long_wait_ms = of.long_wait_ms(lent.idle_ms());
+        let long_wait_ms = long_wait_ms(of.bytes, lent.idle_ms());
         let Purpose { db, own, durable, now_ms, deadline, needs, .. } = of;
         let Purpose { settlements, renewals, claims, .. } = of;
         let fetch = FetchArguments::of(needs);

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Row;
 
-use crate::commit::{Effects, OldRow};
+use crate::commit::{Effects, OldRow, RowEffect};
 use crate::engine::feed::Extent;
 use crate::engine::postgres::Shared;
 use crate::engine::postgres::cells::Cells;
@@ -15,7 +15,7 @@ use crate::engine::postgres::line::{Call, Statements};
 use crate::engine::postgres::logged_keys::LoggedKeys;
 use crate::engine::postgres::message_changes::MessageChanges;
 use crate::engine::postgres::pages::encoding;
-use crate::engine::postgres::transaction::{BEGIN, COMMIT, NOT_DURABLE};
+use crate::engine::postgres::transaction::{BEGIN, COMMIT, IDLE_WAIT, NOT_DURABLE, long_wait_ms};
 use crate::layer::{Commit, Fetched};
 use crate::model::{EncodedValue, Error, Key, Result};
 
@@ -27,14 +27,12 @@ WHERE id = $1 AND epoch = $2 AND version = $3";
 /// What a batch sends.
 pub(super) enum Batch {
     /// Nothing but a question: it has no commit.
-    Confirm {
-        db: i64,
-        epoch: i64,
-        version: i64,
-    },
+    Confirm { db: i64, epoch: i64, version: i64 },
     Commit {
         statements: Box<CommitStatements>,
         durable: bool,
+        /// How long the server waits for it, if it takes long to send, in ms.
+        wait_ms: Option<String>,
     },
 }
 
@@ -57,9 +55,13 @@ impl Batch {
         if next == version && messages.is_empty() && rows.is_empty() && uuid.is_none() {
             return Self::Confirm { db, epoch, version };
         }
+        let mut bytes: usize = messages.iter().map(|(_, message)| message.value.len()).sum();
         let (mut entries, mut keys) = (EntryChanges::default(), LoggedKeys::default());
         for (key, effect) in rows {
             keys.add(&key);
+            if let RowEffect::Stored(row) = &effect {
+                bytes += key.len() + row.value.bytes.len();
+            }
             entries.apply(&key, effect);
         }
         let (mut sent, mut last_message) = (MessageChanges::default(), commit.last_message);
@@ -88,19 +90,16 @@ impl Batch {
             changes: logged,
             trims_log: trims.then(|| kept_from_ms(commit.now_ms)),
         };
-        Self::Commit { statements: Box::new(statements), durable: commit.durable }
+        let wait_ms = long_wait_ms(bytes, shared.pool.server().idle_ms());
+        Self::Commit { statements: Box::new(statements), durable: commit.durable, wait_ms }
     }
 
     /// Where among its answers the time of the server is.
     pub(super) fn time_at(&self) -> usize {
         match self {
             Self::Confirm { .. } => 0,
-            Self::Commit { durable, .. } => {
-                if *durable {
-                    1
-                } else {
-                    2
-                }
+            Self::Commit { durable, wait_ms, .. } => {
+                1 + usize::from(!durable) + usize::from(wait_ms.is_some())
             }
         }
     }
@@ -115,8 +114,11 @@ impl Statements for Batch {
     fn calls(&self) -> Vec<Call<'_>> {
         match self {
             Self::Confirm { db, epoch, version } => vec![(CONFIRM, vec![db, epoch, version])],
-            Self::Commit { statements, durable } => {
+            Self::Commit { statements, durable, wait_ms } => {
                 let mut calls: Vec<Call<'_>> = vec![(BEGIN, vec![])];
+                if let Some(wait_ms) = wait_ms {
+                    calls.push((IDLE_WAIT, vec![wait_ms]));
+                }
                 if !durable {
                     calls.push((NOT_DURABLE, vec![]));
                 }

@@ -45,7 +45,16 @@ struct InFlight {
     versions: (u64, u64),
 }
 
-type Reading = Pin<Box<dyn Future<Output = (FetchId, Result<Vec<Fetched>>)>>>;
+/// A read that has ended.
+struct Read {
+    fetch: FetchId,
+    wanted: Vec<(Key, bool)>,
+    entries: Result<Vec<Fetched>>,
+    /// Whether it was sent again after a lost connection.
+    is_again: bool,
+}
+
+type Reading = Pin<Box<dyn Future<Output = Read>>>;
 
 /// The result of work on a thread that may block.
 enum Blocking {
@@ -66,7 +75,7 @@ struct RanAlone {
 enum Heard {
     Arrived,
     Fate(Fate),
-    Read(FetchId, Result<Vec<Fetched>>),
+    Read(Read),
     Blocking(Result<Blocking>),
     Idle,
 }
@@ -135,13 +144,7 @@ impl Driver {
                     }
                 }
                 Heard::Fate(fate) => self.take_fate(fate).await,
-                Heard::Read(fetch, entries) => {
-                    let event = match entries {
-                        Ok(entries) => Event::Fetched(fetch, entries),
-                        Err(error) => Event::FetchFailed(fetch, error),
-                    };
-                    self.step(event).await;
-                }
+                Heard::Read(read) => self.take_read(read).await,
                 Heard::Blocking(done) => self.take_blocking(done?).await,
                 Heard::Idle => (self.commits, self.reads) = (None, None),
             }
@@ -149,7 +152,7 @@ impl Driver {
     }
 
     async fn hear(&mut self) -> Heard {
-        let Self { in_flight, reading, blocking, exchange, commits, reads, .. } = self;
+        let Self { in_flight, reading, blocking, exchange, commits, reads, shared, .. } = self;
         let is_idle = in_flight.is_empty() && reading.is_empty() && blocking.is_empty();
         let connected = commits.is_some() || reads.is_some();
         let unreplicated =
@@ -160,13 +163,12 @@ impl Driver {
                 let (answers, count, time_at) = answers;
                 Heard::Fate(fate(answers, count, time_at, unreplicated()))
             }
-            Some((fetch, entries)) = reading.next(), if !reading.is_empty() => {
-                Heard::Read(fetch, entries)
-            }
+            Some(read) = reading.next(), if !reading.is_empty() => Heard::Read(read),
             Some(done) = blocking.join_next(), if !blocking.is_empty() => {
                 Heard::Blocking(done.map_err(|error| Error::internal(error.to_string())))
             }
             () = exchange.arrived.notified() => Heard::Arrived,
+            () = shared.pool.is_wanted(), if is_idle && connected => Heard::Idle,
             () = tokio::time::sleep(Duration::from_millis(POSTGRES_LEADER_IDLE_MS)),
                 if is_idle && connected => Heard::Idle,
         }
@@ -255,6 +257,21 @@ impl Driver {
         }
     }
 
+    /// A read on a connection that was lost is sent again once.
+    async fn take_read(&mut self, read: Read) {
+        let Read { fetch, wanted, entries, is_again } = read;
+        let is_lost = self.reads.as_ref().is_none_or(|reads| reads.line.is_closed());
+        let event = match entries {
+            Ok(entries) => Event::Fetched(fetch, entries),
+            Err(_) if is_lost && !is_again => match self.fetch(fetch, wanted, true).await {
+                Ok(()) => return,
+                Err(error) => Event::FetchFailed(fetch, error),
+            },
+            Err(error) => Event::FetchFailed(fetch, error),
+        };
+        self.step(event).await;
+    }
+
     async fn take_fate(&mut self, fate: Fate) {
         let Some(InFlight { ticket, versions, .. }) = self.in_flight.pop_front() else { return };
         match fate {
@@ -292,7 +309,7 @@ impl Driver {
                         }
                     }
                     Action::Fetch(fetch, wanted) => {
-                        if let Err(error) = self.fetch(fetch, wanted).await {
+                        if let Err(error) = self.fetch(fetch, wanted, false).await {
                             events.push_back(Event::FetchFailed(fetch, error));
                         }
                     }
@@ -310,7 +327,7 @@ impl Driver {
         let (ticket, versions) = (commit.ticket, (commit.prev, commit.next));
         let batch = Batch::of(&self.shared, commit);
         let (answers, time_at) = (batch.answers(), batch.time_at());
-        let sent = match connected(&mut self.commits, &self.shared).await {
+        let sent = match self.line_for_commits().await {
             Ok(line) => line.send(batch).await.map_err(Fault::into_error),
             Err(error) => Err(error),
         };
@@ -320,18 +337,77 @@ impl Driver {
                 self.in_flight.push_back(sent);
                 Ok(())
             }
-            // Nothing of it was sent.
+            // Nothing of it was sent, but it is open what became of those before it.
+            Err(error) if error.kind() == Kind::Unavailable => {
+                tracing::warn!(%error, "the connection of a leader was lost");
+                Err(Event::Interrupted)
+            }
             Err(error) => Err(Event::Refused(ticket, error)),
         }
     }
 
-    async fn fetch(&mut self, fetch: FetchId, wanted: Vec<(Key, bool)>) -> Result<()> {
-        let line = connected(&mut self.reads, &self.shared).await?;
-        let statement =
-            FetchStatement { db: self.shared.db, arguments: FetchArguments::of(wanted.clone()) };
-        let mut sent = line.send(statement).await.map_err(Fault::into_error)?;
-        self.reading.push(Box::pin(async move { (fetch, fetched(&wanted, sent.answers().await)) }));
+    /// Sends a read; once more on another connection, if one was lost before.
+    async fn fetch(
+        &mut self,
+        fetch: FetchId,
+        wanted: Vec<(Key, bool)>,
+        is_again: bool,
+    ) -> Result<()> {
+        let (mut sent, is_again) = match self.send_read(&wanted).await {
+            Err(error) if error.kind() == Kind::Unavailable && !is_again => {
+                (self.send_read(&wanted).await?, true)
+            }
+            sent => (sent?, is_again),
+        };
+        self.reading.push(Box::pin(async move {
+            let entries = fetched(&wanted, sent.answers().await);
+            Read { fetch, wanted, entries, is_again }
+        }));
         Ok(())
+    }
+
+    async fn send_read(&mut self, wanted: &[(Key, bool)]) -> Result<Sent> {
+        let db = self.shared.db;
+        let arguments = FetchArguments::of(wanted.iter().cloned());
+        let line = self.line_for_reads().await?;
+        line.send(FetchStatement { db, arguments }).await.map_err(Fault::into_error)
+    }
+
+    /// The connection for commits. Nothing is held while it waits for a place.
+    async fn line_for_commits(&mut self) -> Result<&mut Line> {
+        let open = self.commits.take().filter(|commits| !commits.line.is_closed());
+        let open = match open {
+            Some(open) => open,
+            None => {
+                let place = match free_place(&self.shared) {
+                    Some(place) => place,
+                    None => self.wait_for_place().await?,
+                };
+                connect(&self.shared, place).await?
+            }
+        };
+        Ok(&mut self.commits.insert(open).line)
+    }
+
+    async fn wait_for_place(&mut self) -> Result<Place> {
+        self.reads = None;
+        let (pool, deadline) = (self.shared.pool.clone(), Instant::now() + self.shared.busy);
+        let place = tokio::task::spawn_blocking(move || pool.reserve(deadline)).await;
+        place.map_err(|error| Error::internal(error.to_string()))?
+    }
+
+    /// The connection for reads, or the one for commits if no other is free: there a read waits for
+    /// the batches before it.
+    async fn line_for_reads(&mut self) -> Result<&mut Line> {
+        let open = self.reads.take().filter(|reads| !reads.line.is_closed());
+        let open = match open {
+            Some(open) => open,
+            None => match free_place(&self.shared) {
+                Some(place) => connect(&self.shared, place).await?,
+                None => return self.line_for_commits().await,
+            },
+        };
+        Ok(&mut self.reads.insert(open).line)
     }
 
     fn run_alone(&mut self, ticket: Ticket, work: Work) {
@@ -418,23 +494,20 @@ async fn oldest(in_flight: &mut VecDeque<InFlight>) -> (Answers, usize, usize) {
     }
 }
 
-/// An open connection.
-async fn connected<'c>(
-    connection: &'c mut Option<Connection>,
-    shared: &Arc<Shared>,
-) -> Result<&'c mut Line> {
-    let open = connection.take().filter(|connection| !connection.line.is_closed());
-    let open = match open {
-        Some(open) => open,
-        None => {
-            let (pool, deadline) = (shared.pool.clone(), Instant::now() + shared.busy);
-            let place = tokio::task::spawn_blocking(move || pool.reserve(deadline)).await;
-            let place = place.map_err(|error| Error::internal(error.to_string()))??;
-            let server = shared.pool.server();
-            let line = Line::connect(server).await;
-            let line = line.map_err(|error| not_connected(&error, server.tls().is_some()))?;
-            Connection { line, _place: place }
-        }
-    };
-    Ok(&mut connection.insert(open).line)
+/// A free place of the pool.
+fn free_place(shared: &Shared) -> Option<Place> {
+    let (place, idle) = shared.pool.try_reserve()?;
+    if let Some(idle) = idle {
+        // It has a runtime of its own, which cannot end on a thread that drives another.
+        drop(tokio::task::spawn_blocking(move || drop(idle)));
+    }
+    Some(place)
+}
+
+/// Connects, in a place of the pool.
+async fn connect(shared: &Shared, place: Place) -> Result<Connection> {
+    let server = shared.pool.server();
+    let line = Line::connect(server).await;
+    let line = line.map_err(|error| not_connected(&error, server.tls().is_some()))?;
+    Ok(Connection { line, _place: place })
 }

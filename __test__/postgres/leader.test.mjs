@@ -1,0 +1,113 @@
+// Duty: processes that lead a database: one is killed or stopped, its network loses messages, and its
+// primary dies.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openKv } from "../../index.mjs";
+import { sharedPostgres, startPostgres } from "../kit/postgres.mjs";
+import { sleep } from "../kit/time.mjs";
+import { startLoad } from "./load.mjs";
+import { startProxy } from "./proxy.mjs";
+
+const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
+
+const COMMITS = 300;
+/** More than a lease lasts after its last renewal. */
+const BEYOND_LEASE_MS = 4500;
+/** The statements of a commit: BEGIN, the fence, the entries, their expiries, the log, COMMIT. */
+const STATEMENTS = 6;
+
+const lead = (url, name) => `${url}&lead=${name}`;
+
+test("another process leads after the leader was killed", async () => {
+  const url = (await sharedPostgres()).url();
+  const load = await startLoad(lead(url, "one"), { processes: 1 });
+  await load.progress(COMMITS);
+  const second = await load.add(lead(url, "two"), 8);
+  load.workers[0].kill();
+  await load.workers[0].ended;
+  await load.progress(COMMITS, load.workers.indexOf(second));
+  await load.stop({ killed: [load.workers[0]] });
+  await load.check(url);
+});
+
+test("a leader that stops beyond its lease is refused, and its commits are not lost", {
+  skip,
+}, async () => {
+  const url = (await sharedPostgres()).url();
+  const load = await startLoad(lead(url, "one"), { processes: 1 });
+  await load.progress(COMMITS);
+  const second = await load.add(lead(url, "two"), 8);
+  const [first] = load.workers;
+  first.pause();
+  await load.progress(COMMITS, load.workers.indexOf(second));
+  await sleep(BEYOND_LEASE_MS);
+  first.resume();
+  await load.progress(COMMITS, load.workers.indexOf(second));
+  await load.stop();
+  assert.ok([...load.refused].some((commit) => commit.startsWith("0/")));
+  await load.check(url);
+});
+
+test("a direct process takes over when no leader is left", async () => {
+  const url = (await sharedPostgres()).url();
+  const load = await startLoad(lead(url, "one"), { processes: 1 });
+  const direct = await load.add(url, 8);
+  await load.progress(COMMITS);
+  load.workers[0].kill();
+  await load.workers[0].ended;
+  await load.progress(COMMITS, load.workers.indexOf(direct));
+  await load.stop({ killed: [load.workers[0]] });
+  await load.check(url);
+});
+
+test("the standby takes over with all that a leader has acknowledged", async (t) => {
+  const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
+  t.after(() => server.close());
+  const url = server.url({ kv: "shop", also: [server.standby], more: "&lead=one" });
+  const load = await startLoad(url, { processes: 1, inFlight: 32 });
+  await load.progress(COMMITS);
+  server.kill();
+  await server.standby.promote();
+  await load.progress(COMMITS);
+  await load.stop();
+  await load.check(server.standby.url({ kv: "shop" }));
+});
+
+/** What the network does with a message of a commit. */
+const FAULTS = {
+  "a request is lost": { from: "client", verdict: "drop" },
+  "an answer is lost": { from: "server", verdict: "drop" },
+  "a request comes late": { from: "client", verdict: "late" },
+};
+
+// The leader finds out what has happened, and decides again what has not. So each call succeeds once.
+for (const [name, { from, verdict }] of Object.entries(FAULTS)) {
+  test(`${name}, at every statement of a leader's commit`, async (t) => {
+    const server = await sharedPostgres();
+    const proxy = await startProxy(server);
+    t.after(() => proxy.close());
+    const url = server.url();
+    const kv = await openKv(lead(url.replace(`:${server.port}`, `:${proxy.port}`), "one"));
+    t.after(() => kv.close());
+    let rounds = 0;
+    for (let at = 0; at < STATEMENTS; at++, rounds++) {
+      // Leads, with a connection whose statements are prepared.
+      await kv.set(["warm"], at);
+      let seen = 0;
+      let isHit = false;
+      const counts = ({ query, tag }) => (from === "client" ? query : tag) !== undefined;
+      proxy.watch = (message) => {
+        if (isHit || message.from !== from || !counts(message) || seen++ < at) return undefined;
+        isHit = true;
+        if (verdict === "late") sleep(100).then(() => proxy.release());
+        return verdict;
+      };
+      const { ok } = await kv.atomic().sum(["total"], 1n).set(["op", at], at).commit();
+      proxy.watch = () => undefined;
+      assert.deepEqual({ ok, isHit }, { ok: true, isHit: true });
+    }
+    const { value } = await kv.get(["total"]);
+    assert.equal(value.value, BigInt(rounds));
+  });
+}
