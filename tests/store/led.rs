@@ -1,17 +1,17 @@
 //! Databases on PostgreSQL that a process leads, and what others may do meanwhile.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use openkv::engine::postgres::{PostgresEngine, Server};
 use openkv::model::{Arith, Decision, EncodedValue, Error, Kind, Mutation};
 
 use crate::database::{Database, START_MS};
+use crate::kit::until;
 use crate::postgres_server::{fresh_url, on_server};
 use crate::writes::{enqueue, key, set, write};
 
-/// Time between two cuts of all connections.
-const CUT_PAUSE: Duration = Duration::from_millis(30);
+/// Writes that are answered between two cuts of all connections.
+const WRITES_BETWEEN_CUTS: usize = 10;
 
 fn open(url: &str) -> Database {
     let (server, name) = Server::parse(url).expect("a URL");
@@ -82,11 +82,18 @@ fn a_leader_whose_lease_has_ended_is_deposed_and_follows() {
 
 /// Writes `count` times: adds one to `n` and sets a key of its own. Returns the names of the keys whose
 /// writes were refused.
-fn write_many(leader: &Database, writer: usize, count: usize) -> Vec<String> {
+fn write_many(
+    leader: &Database,
+    writer: usize,
+    count: usize,
+    answered: &AtomicUsize,
+) -> Vec<String> {
     let names = (0..count).map(|n| format!("{writer}-{n}"));
     let is_refused = |own: &String| {
         let both = write(vec![add_one("n"), set(own, b"")]);
-        match leader.commit(vec![both]).remove(0) {
+        let decision = leader.commit(vec![both]).remove(0);
+        answered.fetch_add(1, Ordering::SeqCst);
+        match decision {
             Decision::Committed(_) => false,
             Decision::Rejected(error) => {
                 assert_eq!(error.kind(), Kind::Unavailable, "{error}");
@@ -106,12 +113,12 @@ fn cut_connections_lose_and_repeat_nothing() {
     let application = format!("cut-{:x}", getrandom::u32().expect("random"));
     let url = fresh_url();
     let leader = leading(&format!("{url}&application_name={application}"), "one");
-    let ended = AtomicBool::new(false);
+    let (ended, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let refused: Vec<String> = std::thread::scope(|scope| {
-        let cutter = scope.spawn(|| cut(&url, &application, &ended));
+        let cutter = scope.spawn(|| cut(&url, &application, &answered, &ended));
         let start = |writer| {
-            let leader = &leader;
-            scope.spawn(move || write_many(leader, writer, WRITES))
+            let (leader, answered) = (&leader, &answered);
+            scope.spawn(move || write_many(leader, writer, WRITES, answered))
         };
         let writers: Vec<_> = (0..WRITERS).map(start).collect();
         let refused: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
@@ -128,13 +135,14 @@ fn cut_connections_lose_and_repeat_nothing() {
 }
 
 /// Ends all connections of an application, again and again. Returns how many.
-fn cut(url: &str, application: &str, ended: &AtomicBool) -> usize {
+fn cut(url: &str, application: &str, answered: &AtomicUsize, ended: &AtomicBool) -> usize {
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
     let mut cuts = 0;
     on_server(url, async |client| {
         while !ended.load(Ordering::SeqCst) {
             cuts += client.query(sql, &[&application]).await.expect("cut").len();
-            tokio::time::sleep(CUT_PAUSE).await;
+            let next = answered.load(Ordering::SeqCst) + WRITES_BETWEEN_CUTS;
+            until(|| ended.load(Ordering::SeqCst) || answered.load(Ordering::SeqCst) >= next);
         }
     });
     cuts

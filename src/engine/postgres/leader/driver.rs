@@ -323,7 +323,13 @@ impl Driver {
         self.exchange.answer(answers, room);
     }
 
+    /// Sends a batch behind those in flight, on their connection.
     async fn send(&mut self, commit: Commit) -> std::result::Result<(), Event> {
+        let is_lost = self.commits.as_ref().is_none_or(|commits| commits.line.is_closed());
+        if is_lost && !self.in_flight.is_empty() {
+            // Nothing is sent on another connection before the epoch is raised.
+            return Err(Event::Interrupted);
+        }
         let (ticket, versions) = (commit.ticket, (commit.prev, commit.next));
         let batch = Batch::of(&self.shared, commit);
         let (answers, time_at) = (batch.answers(), batch.time_at());
