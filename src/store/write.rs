@@ -303,8 +303,7 @@ impl<W: Writer> WriterThread<W> {
         }
         let now_ms = self.write_queue.env.now_ms();
         if work.is_empty() {
-            tell(replies, Vec::new(), &self.metrics);
-            return;
+            return self.answer_in_order(replies);
         }
         self.warm = self.lingers && !(replies.is_empty() && asked.is_empty());
         let batch = Batch::of_callers(&work, replies, asked, now_ms);

@@ -116,6 +116,22 @@ fn answers_come_in_order_after_their_batches_have_ended() {
     assert_eq!(pipeline.calls()[..4], [1, 1, 1, 2].map(Call::Writes));
 }
 
+/// A deletion with a filter searched while the write before it was under way, and missed its entry.
+#[test]
+fn a_submission_without_writes_is_answered_after_the_batches_before_it() {
+    let (database, pipeline) = over(Plan::default());
+    pipeline.hold(3);
+    let [before] = submit_apart(&database, &pipeline);
+    let empty = database.submit(Vec::new());
+    let refused = database.submit(vec![Err(lost())]);
+    database.read("");
+    assert!([&before, &empty, &refused].iter().all(|answer| answer.now().is_none()));
+    pipeline.end(Ok(()));
+    assert_eq!(empty.get(), []);
+    assert_eq!(refused.get(), [Decision::Rejected(lost())]);
+    assert!(before.now().is_some());
+}
+
 #[test]
 fn a_failed_batch_fails_only_its_own_writes() {
     let (database, pipeline) = over(Plan::default());

@@ -33,6 +33,8 @@ enum Origin {
     },
     /// A step of sweeping or purging.
     Step,
+    /// Callers without work for the engine, which wait for the batches before.
+    Waiters { replies: Vec<Reply> },
 }
 
 impl Batch {
@@ -52,6 +54,11 @@ impl Batch {
         settlements.truncate(work.settlements.len() - asked_settlements);
         let origin = Origin::Callers { replies, asked, settlements, writes: work.writes.len() };
         Self { origin, done: Done::of(work, now_ms), alone }
+    }
+
+    fn of_waiters(replies: Vec<Reply>) -> Self {
+        let done = Done::of(&Work::default(), 0);
+        Self { origin: Origin::Waiters { replies }, done, alone: false }
     }
 
     pub(super) fn of_step(work: &Work, now_ms: i64) -> Self {
@@ -89,6 +96,16 @@ impl<W: Writer> WriterThread<W> {
             let outcome = Outcome::Known(Box::new(known));
             self.under_way.push_back(UnderWay { outcome, batch });
         }
+    }
+
+    /// Answers callers without work for the engine, after the batches under way. So a caller that
+    /// submits nothing learns that all writes before have ended.
+    pub(super) fn answer_in_order(&mut self, replies: Vec<Reply>) {
+        if self.under_way.is_empty() {
+            return tell(replies, Vec::new(), &self.metrics);
+        }
+        let outcome = Outcome::Known(Box::new(Ok(Report::default())));
+        self.under_way.push_back(UnderWay { outcome, batch: Batch::of_waiters(replies) });
     }
 
     /// While batches are under way: waits for writes that may begin behind them, and takes them.
@@ -135,8 +152,12 @@ impl<W: Writer> WriterThread<W> {
 
     fn complete(&mut self, batch: Batch, outcome: Result<Report>) {
         let Batch { origin, done, .. } = batch;
-        let Origin::Callers { replies, asked, settlements, writes } = origin else {
-            return self.step_ended(&done, outcome);
+        let (replies, asked, settlements, writes) = match origin {
+            Origin::Callers { replies, asked, settlements, writes } => {
+                (replies, asked, settlements, writes)
+            }
+            Origin::Step => return self.step_ended(&done, outcome),
+            Origin::Waiters { replies } => return tell(replies, Vec::new(), &self.metrics),
         };
         self.metrics.transaction(writes, outcome.is_ok());
         match outcome {
