@@ -16,6 +16,8 @@ const COMMITS = 300;
 const BEYOND_LEASE_MS = 4500;
 /** The statements of a commit: BEGIN, the fence, the entries, their expiries, the log, COMMIT. */
 const STATEMENTS = 6;
+/** A part of the statement that raises the epoch. */
+const RAISES = "SET epoch = epoch + 1";
 
 const lead = (url, name) => `${url}&lead=${name}`;
 
@@ -109,5 +111,38 @@ for (const [name, { from, verdict }] of Object.entries(FAULTS)) {
     }
     const { value } = await kv.get(["total"]);
     assert.equal(value.value, BigInt(rounds));
+  });
+}
+
+// The leader finds its own new epoch, and must not take itself for another leader.
+for (const lost of [1, 2]) {
+  test(`a leader leads on when ${lost} answers to raising its epoch are lost`, async (t) => {
+    const server = await sharedPostgres();
+    const proxy = await startProxy(server);
+    t.after(() => proxy.close());
+    const url = server.url();
+    const kv = await openKv(lead(url.replace(`:${server.port}`, `:${proxy.port}`), "one"));
+    t.after(() => kv.close());
+    const faults = [({ query }) => query === "COMMIT", ({ tag }) => tag === "COMMIT"];
+    for (const isFault of faults) {
+      await kv.set(["warm"], 0);
+      let isHit = false;
+      let raised = 0;
+      proxy.watch = (message) => {
+        if (!isHit && isFault(message)) {
+          isHit = true;
+          return "drop";
+        }
+        const isRaised = message.tag === "SELECT 1" && message.after.includes(RAISES);
+        return isRaised && raised++ < lost ? "drop" : undefined;
+      };
+      const calls = [1n, 2n, 3n].map((n) => kv.atomic().sum(["total"], n).commit());
+      const answers = await Promise.all(calls);
+      proxy.watch = () => undefined;
+      assert.ok(answers.every(({ ok }) => ok));
+      assert.deepEqual({ isHit, raised }, { isHit: true, raised: lost + 1 });
+    }
+    const { value } = await kv.get(["total"]);
+    assert.equal(value.value, BigInt(6 * faults.length));
   });
 }
