@@ -1,10 +1,9 @@
-// Duty: processes that lead a database: one is killed or stopped, its network loses messages, and its
-// primary dies.
+// Duty: processes that lead a database: one is killed or stopped, and its network loses messages.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { sharedPostgres, startPostgres } from "../kit/postgres.mjs";
+import { sharedPostgres } from "../kit/postgres.mjs";
 import { sleep } from "../kit/time.mjs";
 import { startLoad } from "./load.mjs";
 import { startProxy } from "./proxy.mjs";
@@ -61,19 +60,6 @@ test("a direct process takes over when no leader is left", async () => {
   await load.progress(COMMITS, load.workers.indexOf(direct));
   await load.stop({ killed: [load.workers[0]] });
   await load.check(url);
-});
-
-test("the standby takes over with all that a leader has acknowledged", async (t) => {
-  const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
-  t.after(() => server.close());
-  const url = server.url({ kv: "shop", also: [server.standby], more: "&lead=one" });
-  const load = await startLoad(url, { processes: 1, inFlight: 32 });
-  await load.progress(COMMITS);
-  server.kill();
-  await server.standby.promote();
-  await load.progress(COMMITS);
-  await load.stop();
-  await load.check(server.standby.url({ kv: "shop" }));
 });
 
 /** What the network does with a message of a commit. */

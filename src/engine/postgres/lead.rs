@@ -10,14 +10,9 @@ use super::Shared;
 use super::cells::{Cells, first};
 use super::database::DatabaseRow;
 use super::link::Link;
+use super::outcome::until_answered;
 use crate::layer::{Lead, Resolution};
-use crate::model::{
-    Error, Kind, POSTGRES_HAND_OVER_MS_MAX, POSTGRES_RESOLVE_MS_MAX, POSTGRES_RESOLVE_PAUSE_MS,
-    Result,
-};
-
-/// Pause between two attempts to find out what became of a batch.
-const PAUSE: Duration = Duration::from_millis(POSTGRES_RESOLVE_PAUSE_MS);
+use crate::model::{Error, Kind, POSTGRES_HAND_OVER_MS_MAX, Result};
 
 /// Raises the epoch: of a database that nobody leads, or of the epoch `$3` of this process. It waits for
 /// a transaction under way, and refuses those that arrive later.
@@ -65,17 +60,8 @@ pub(super) fn acquire(shared: &Shared, deadline: Instant) -> Result<Lead> {
 
 /// Finds out which batches of an epoch have happened.
 pub(super) fn resolve(shared: &Shared, epoch: u64) -> Resolution {
-    let deadline = Instant::now() + Duration::from_millis(POSTGRES_RESOLVE_MS_MAX);
-    loop {
-        match try_resolve(shared, epoch, deadline) {
-            Ok(resolution) => return resolution,
-            Err(error) if Instant::now() >= deadline => return Resolution::Unknown(error),
-            Err(error) => {
-                tracing::warn!(%error, "raising the epoch again");
-                std::thread::sleep(PAUSE);
-            }
-        }
-    }
+    until_answered(|deadline| try_resolve(shared, epoch, deadline))
+        .unwrap_or_else(Resolution::Unknown)
 }
 
 fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Resolution> {
