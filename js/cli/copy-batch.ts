@@ -85,8 +85,7 @@ export class CopyBatch {
     for (const { entry, replaces } of items) {
       const { key, value, expireAt } = entry;
       if (this.#checked) operation.check({ key, versionstamp: replaces });
-      const expireIn = expireAt == null ? undefined : Math.max(expireAt.getTime() - Date.now(), 0);
-      operation.set(key, value, expireIn === undefined ? undefined : { expireIn });
+      operation.set(key, value, expireAt == null ? undefined : { expireAt });
     }
     return (await operation.commit()).ok;
   }

@@ -133,15 +133,14 @@ class Importer {
   }
 
   #put({ key, value, expireAt }: ImportedEntry, bytes: number): void {
-    const expireIn = expireAt === undefined ? undefined : expireAt - now();
-    if (expireIn !== undefined && expireIn <= 0) {
+    if (expireAt !== undefined && expireAt <= now()) {
       this.counts.skipped++;
       return;
     }
     const whole = this.#prefix.length === 0 ? (key as KvKey) : ([...this.#prefix, ...key] as KvKey);
     // An operation keeps the error of a key for its commit, which would fail the other lines too.
     const keyBytes = this.#sizeOf(whole);
-    const options = expireIn === undefined ? undefined : { expireIn };
+    const options = expireAt === undefined ? undefined : { expireAt };
     const batch = this.#batch;
     if (this.#options.overwrite === false) {
       const operation = this.#kv.atomic().check({ key: whole, versionstamp: null });
