@@ -10,7 +10,7 @@ use openkv::engine::sqlite::SqliteEngine;
 use openkv::engine::{Engine, FeedState, Reader, Work, Writer};
 use openkv::model::{
     AtomicWrite, Claim, DENO_RUNNING_MS, Delivery, EncodedValue, Encoding, Key, Kind, LOCK_MS,
-    Limits, Message, Mutation, Outcome, Settlement, WriteParts,
+    Limits, Message, Mutation, Outcome, Settlement, Time, WriteParts,
 };
 use rusqlite::Connection;
 
@@ -71,7 +71,7 @@ fn set(engine: &SqliteEngine, at: u8) -> u64 {
         key: Key::from_encoded(vec![0x15, at]),
         suffixed: false,
         value: EncodedValue { encoding: Encoding::Cbor, bytes: vec![0xf6] },
-        expire_at_ms: None,
+        expiry: None,
     };
     let parts = WriteParts { mutations: vec![mutation], ..WriteParts::default() };
     let write = AtomicWrite::new(parts, &Limits::default()).expect("within the limits");
@@ -153,7 +153,7 @@ const NULL: &str = "FF0F30";
 fn with_message(path: &Path) -> SqliteEngine {
     let engine = open(path, Some(Encoding::V8)).expect("made");
     let message = Message {
-        due_ms: 100,
+        due: Time::At(100),
         backoff_ms: vec![7, 8],
         keys_if_undelivered: vec![Key::from_encoded(vec![0x15, 1])],
         value: vec![0xf6],

@@ -17,7 +17,8 @@ use openkv::engine::sqlite::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, Sq
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
     AtomicWrite, Claim, DENO_RUNNING_MS, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX,
-    Key, LOCK_MS, Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, VALUE_DEPTH_MAX, WriteParts,
+    Key, LOCK_MS, Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, Time, VALUE_DEPTH_MAX,
+    WriteParts,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -101,7 +102,7 @@ fn key(bytes: &[u8]) -> Key {
 
 fn set(key: Key, len: usize) -> Mutation {
     let value = EncodedValue { encoding: Encoding::Bytes, bytes: vec![7; len] };
-    Mutation::Set { key, suffixed: false, value, expire_at_ms: None }
+    Mutation::Set { key, suffixed: false, value, expiry: None }
 }
 
 #[test]
@@ -301,7 +302,7 @@ fn messages_are_packed_as_the_page_says() {
     let message = Message {
         queue: "mail".into(),
         priority: 7,
-        due_ms: 900,
+        due: Time::At(900),
         backoff_ms: vec![100, 70_000],
         keys_if_undelivered: vec![key(b"a"), key(b"bcd")],
         deduplication_key: Some("once".into()),

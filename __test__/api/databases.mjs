@@ -64,6 +64,12 @@ async function served(options) {
   return [server.url, { accessToken, ...options }];
 }
 
+/**
+ * How far the time of a leader is behind that of its server: by the way of an answer. Far more than
+ * that takes.
+ */
+export const BEHIND_MS_MAX = 10_000;
+
 /** Until the loop turns again, no sync read is made: they have used up the turn's budget. */
 export async function spendTurn(kv) {
   await kv.get(["nothing"]);

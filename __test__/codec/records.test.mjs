@@ -11,7 +11,7 @@ import { Writer } from "./codec.mjs";
 
 const require = createRequire(import.meta.url);
 const contract = require("../../dist/native/contract.js");
-const { RecordLayout } = require("../../dist/records/layout.js");
+const { RecordLayout, timeOffsetOf } = require("../../dist/records/layout.js");
 const { visitKeys } = require("../../dist/records/written-keys.js");
 
 const ops = Object.entries(contract).filter(([name]) => name.startsWith("OP_"));
@@ -77,8 +77,19 @@ test("an operation shows every record and every option, read back from its bytes
   kv.close();
 });
 
-test("an unknown record is refused", () => {
-  const known = new Set(ops.map(([, op]) => op));
+/** The records with a time: the offset and the value of the flag that announces it. */
+const TIMED = {
+  OP_SET: [1, contract.EXPIRES],
+  OP_CALCULATE: [2, contract.CALCULATE_EXPIRES],
+  OP_APPEND: [1, contract.APPEND_EXPIRES],
+  OP_SET_EXPIRY: [1, contract.EXPIRES],
+  OP_ENQUEUE: [1, 0],
+  OP_ENQUEUE_NAMED: [1, 0],
+};
+
+test("an unknown record is refused, and a relative one that has no time", () => {
+  const timed = Object.keys(TIMED).map((name) => contract[name] | contract.RELATIVE);
+  const known = new Set([...ops.map(([, op]) => op), ...timed]);
   for (let op = 0; op < 256; op++) {
     if (known.has(op)) continue;
     assert.throws(() => visitKeys(Buffer.from([op]), 0, 1, {}), /unknown record/, `${op}`);
@@ -99,6 +110,21 @@ test("an unknown flag is refused", () => {
     record[0] = contract[name];
     record[at] = 0x80;
     assert.throws(() => new RecordLayout().read(record, 0, record.length), /unknown flag/, name);
+  }
+});
+
+test("a time is relative or absolute", () => {
+  for (const [name, [at, flag]] of Object.entries(TIMED)) {
+    const op = contract[name];
+    const record = Buffer.alloc(64);
+    record[at] = flag;
+    for (const relative of [false, true]) {
+      record[0] = relative ? op | contract.RELATIVE : op;
+      const layout = new RecordLayout();
+      layout.read(record, 0, record.length);
+      assert.deepEqual([layout.op, layout.relative], [op, relative], name);
+      assert.equal(layout.timeAt, timeOffsetOf(op), name);
+    }
   }
 });
 

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use openkv::codec::cbor::{encode_bigint, encode_number};
 use openkv::model::{
     Arith, AtomicWrite, Calculation, EncodedValue, Encoding, Key, Limits, Mutation, Numeric,
-    Operand, Patch, Range, Row, Target, Versionstamp, WriteParts,
+    Operand, Patch, Range, Row, Target, Time, Versionstamp, WriteParts,
 };
 use openkv::protocol::frame::{Answer, Fill, Out, parse_keys, parse_ranges, parse_writes};
 use openkv_fuzz::within;
@@ -79,31 +79,41 @@ fn numeric_bytes(number: &Numeric) -> Vec<u8> {
     value_bytes(&EncodedValue { encoding: Encoding::Cbor, bytes })
 }
 
-fn end_bytes(expire_at_ms: Option<i64>) -> Vec<u8> {
-    expire_at_ms.map(|ms| (ms as f64).to_le_bytes().to_vec()).unwrap_or_default()
+/// The first byte of a record with this time.
+fn op_byte(op: u8, time: Option<Time>) -> u8 {
+    if let Some(Time::After(_)) = time { op | 0x80 } else { op }
 }
 
-fn calculation_bytes(key: &Key, calculation: &Calculation, expire_at_ms: Option<i64>) -> Vec<u8> {
+fn time_bytes(time: Time) -> [u8; 8] {
+    let (Time::At(ms) | Time::After(ms)) = time;
+    (ms as f64).to_le_bytes()
+}
+
+fn end_bytes(expiry: Option<Time>) -> Vec<u8> {
+    expiry.map(|time| time_bytes(time).to_vec()).unwrap_or_default()
+}
+
+fn calculation_bytes(key: &Key, calculation: &Calculation, expiry: Option<Time>) -> Vec<u8> {
     let bounds = calculation.bounds.as_deref();
     let (min, max) = bounds.map_or((None, None), |b| (b.min.as_ref(), b.max.as_ref()));
     let clamps = bounds.is_some_and(|bounds| bounds.clamp);
     let bounds = u8::from(min.is_some()) | u8::from(max.is_some()) << 1 | u8::from(clamps) << 2;
-    let flags = bounds | u8::from(expire_at_ms.is_some()) << 3;
+    let flags = bounds | u8::from(expiry.is_some()) << 3;
     let operand = match &calculation.operand {
         Operand::U64(n) => value_bytes(&EncodedValue::le64(*n)),
         Operand::Number(n) => numeric_bytes(&Numeric::Number(*n)),
         Operand::BigInt(n) => numeric_bytes(&Numeric::BigInt(n.clone())),
     };
     let ends = [min, max].into_iter().flatten().flat_map(numeric_bytes).collect();
-    let head = [vec![8, calculation.op as u8, flags], end_bytes(expire_at_ms)].concat();
+    let head = [vec![op_byte(8, expiry), calculation.op as u8, flags], end_bytes(expiry)].concat();
     [head, sized_key(key), operand, ends].concat()
 }
 
 fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
     match mutation {
-        Mutation::Set { key, suffixed, value, expire_at_ms } => {
-            let flags = u8::from(expire_at_ms.is_some()) | u8::from(*suffixed) << 1;
-            let head = [vec![2, flags], end_bytes(*expire_at_ms)].concat();
+        Mutation::Set { key, suffixed, value, expiry } => {
+            let flags = u8::from(expiry.is_some()) | u8::from(*suffixed) << 1;
+            let head = [vec![op_byte(2, *expiry), flags], end_bytes(*expiry)].concat();
             [head, sized_key(key), value_bytes(value)].concat()
         }
         Mutation::Delete { key } => [vec![3], sized_key(key)].concat(),
@@ -115,16 +125,17 @@ fn mutation_bytes(mutation: &Mutation) -> Vec<u8> {
             };
             [vec![op], sized_key(key), value_bytes(operand)].concat()
         }
-        Mutation::Calculate { key, calculation, expire_at_ms } => {
-            calculation_bytes(key, calculation, *expire_at_ms)
+        Mutation::Calculate { key, calculation, expiry } => {
+            calculation_bytes(key, calculation, *expiry)
         }
-        Mutation::Append { key, items, front, expire_at_ms, .. } => {
-            let flags = u8::from(*front) | u8::from(expire_at_ms.is_some()) << 1;
-            [vec![9, flags], end_bytes(*expire_at_ms), sized_key(key), sized(items)].concat()
+        Mutation::Append { key, items, front, expiry, .. } => {
+            let flags = u8::from(*front) | u8::from(expiry.is_some()) << 1;
+            let head = [vec![op_byte(9, *expiry), flags], end_bytes(*expiry)].concat();
+            [head, sized_key(key), sized(items)].concat()
         }
-        Mutation::SetExpiry { key, expire_at_ms, required } => {
-            let flags = u8::from(expire_at_ms.is_some()) | u8::from(*required) << 1;
-            [vec![10, flags], end_bytes(*expire_at_ms), sized_key(key)].concat()
+        Mutation::SetExpiry { key, expiry, required } => {
+            let flags = u8::from(expiry.is_some()) | u8::from(*required) << 1;
+            [vec![op_byte(10, *expiry), flags], end_bytes(*expiry), sized_key(key)].concat()
         }
     }
 }
@@ -167,8 +178,8 @@ fn write_bytes(parts: WriteParts) -> Vec<u8> {
         out.extend(patch_bytes(&parts.patches, &places));
     }
     for (at, message) in parts.messages.iter().enumerate() {
-        out.push(if message.is_named() { 0x0e } else { 7 });
-        out.extend((message.due_ms as f64).to_le_bytes());
+        out.push(op_byte(if message.is_named() { 0x0e } else { 7 }, Some(message.due)));
+        out.extend(time_bytes(message.due));
         out.push(message.backoff_ms.len() as u8);
         out.extend(message.backoff_ms.iter().flat_map(|ms| ms.to_le_bytes()));
         out.extend((message.keys_if_undelivered.len() as u16).to_le_bytes());

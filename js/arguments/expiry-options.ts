@@ -17,7 +17,7 @@ export interface Expiry {
 export const NO_EXPIRY: Expiry = { afterMs: undefined, atMs: undefined };
 
 /** The last time of a Date, in milliseconds since the epoch. */
-const TIME_MS_MAX = 8.64e15;
+export const TIME_MS_MAX = 8_640_000_000_000_000;
 
 export function checkExpiry(given: { expireIn?: unknown; expireAt?: unknown }): Expiry {
   const { expireIn, expireAt } = given;
@@ -44,14 +44,22 @@ export function checkSetExpiry(options: object | null | undefined): Expiry {
   return checkExpiry(options);
 }
 
-/** In milliseconds since the epoch, for a write that is committed now. */
-export function expiryNow({ afterMs, atMs }: Expiry): number | undefined {
-  return afterMs === undefined ? atMs : expiryAfter(afterMs);
+/**
+ * The expiry in the record of a write that is committed now. A local database adds `afterMs` to its
+ * own time at the commit. The protocol of a remote one has only absolute times, so the clock of this
+ * machine counts. Throws as {@link expiryAfter}.
+ */
+export function expiryNow(expiry: Expiry, remote: boolean): Expiry {
+  const { afterMs } = expiry;
+  if (afterMs === undefined) return expiry;
+  const atMs = expiryAfter(afterMs);
+  return remote ? { afterMs: undefined, atMs } : expiry;
 }
 
 /**
- * The expiry of an entry that is committed now, in milliseconds since the epoch. Throws TypeError
- * when it is later than any Date; as in Deno, that is an error of the commit.
+ * The expiry of an entry that is committed now by the clock of this machine, in milliseconds since
+ * the epoch. Throws TypeError when it is later than any Date; as in Deno, that is an error of the
+ * commit.
  */
 export function expiryAfter(afterMs: number): number {
   const end = now() + afterMs;
@@ -61,9 +69,4 @@ export function expiryAfter(afterMs: number): number {
     `Invalid mutation: expireIn is too large: ${afterMs}: at most ${most} ms end at a date; ` +
       "leave expireIn out for an entry that stays",
   );
-}
-
-/** The number that a record holds until its commit, which replaces an `afterMs` by a time. */
-export function storedExpiry({ afterMs, atMs }: Expiry): number | undefined {
-  return afterMs ?? atMs;
 }

@@ -8,7 +8,6 @@ import {
   type Expiry,
   NO_EXPIRY,
   checkExpiry,
-  storedExpiry,
 } from "../arguments/expiry-options.js";
 import { KvU64, isU64 } from "../codec/u64.js";
 import type { Writer } from "../codec/writer.js";
@@ -19,7 +18,7 @@ import {
   CALCULATE_MIN,
   OP_CALCULATE,
 } from "../native/contract.js";
-import { putKey, putValue } from "../records/records.js";
+import { putKey, putValue, timedOp } from "../records/records.js";
 import type { KvKey } from "../model/types.js";
 
 export type Method = "sum" | "min" | "max";
@@ -107,10 +106,11 @@ export function putCalculation(
   limits: Limits,
   tryKey: (put: () => void) => void,
 ): void {
-  writer.u8(OP_CALCULATE);
+  const { afterMs, atMs } = expiry;
+  const time = afterMs ?? atMs;
+  writer.u8(timedOp(OP_CALCULATE, afterMs));
   writer.u8(NUMBERS[method]);
   const bounds = (min === undefined ? 0 : CALCULATE_MIN) | (max === undefined ? 0 : CALCULATE_MAX);
-  const time = storedExpiry(expiry);
   writer.u8(bounds | (clamp ? CALCULATE_CLAMP : 0) | (time === undefined ? 0 : CALCULATE_EXPIRES));
   if (time !== undefined) writer.f64(time);
   tryKey(() => putKey(writer, key, limits));

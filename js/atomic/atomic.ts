@@ -48,7 +48,6 @@ import {
   NO_EXPIRY,
   checkExpiry,
   checkSetExpiry,
-  storedExpiry,
 } from "../arguments/expiry-options.js";
 import { checkTouch } from "../write/expiry.js";
 import { checkAtomicEnqueue } from "../queue/queue-options.js";
@@ -102,7 +101,7 @@ export class AtomicOperation {
         continue;
       }
       checkCheck(checks[i]);
-      this.#add(CHECKS, undefined, (writer) => {
+      this.#add(CHECKS, (writer) => {
         this.#tryKey(() => putCheck(writer, key, versionstamp, this.#session.limits));
       });
     }
@@ -169,7 +168,7 @@ export class AtomicOperation {
   }
 
   delete(key: KvKey): this {
-    return this.#add(MUTATIONS, undefined, (writer) => {
+    return this.#add(MUTATIONS, (writer) => {
       writer.u8(OP_DELETE);
       this.#tryKey(() => putKey(writer, key, this.#session.limits));
     });
@@ -178,7 +177,7 @@ export class AtomicOperation {
   #calculate(method: Method, key: KvKey, n: unknown, options: unknown): this {
     const calculation = checkCalculation(method, n, options);
     const { limits } = this.#session;
-    return this.#add(MUTATIONS, calculation.expiry.afterMs, (writer) => {
+    return this.#add(MUTATIONS, (writer) => {
       putCalculation(writer, key, calculation, limits, (put) => this.#tryKey(put));
     });
   }
@@ -190,10 +189,8 @@ export class AtomicOperation {
     const expiry = checkExpiry(checkOptions(`atomic().${method}`, options, EXPIRY_OPTIONS));
     const front = method === "prepend";
     const { limits } = this.#session;
-    return this.#add(MUTATIONS, expiry.afterMs, (writer) => {
-      putAppend(writer, key, items, front, storedExpiry(expiry), limits, (put) =>
-        this.#tryKey(put),
-      );
+    return this.#add(MUTATIONS, (writer) => {
+      putAppend(writer, key, items, front, expiry, limits, (put) => this.#tryKey(put));
     });
   }
 
@@ -206,10 +203,8 @@ export class AtomicOperation {
   }
 
   #setExpiry(key: KvKey, expiry: Expiry): this {
-    return this.#add(MUTATIONS, expiry.afterMs, (writer) => {
-      this.#tryKey(() =>
-        putSetExpiry(writer, key, storedExpiry(expiry), false, this.#session.limits),
-      );
+    return this.#add(MUTATIONS, (writer) => {
+      this.#tryKey(() => putSetExpiry(writer, key, expiry, false, this.#session.limits));
     });
   }
 
@@ -223,9 +218,8 @@ export class AtomicOperation {
       this.#keep(error);
       return this;
     }
-    const { atMs, delayMs } = checked;
-    return this.#add(MESSAGES, atMs === undefined ? delayMs : undefined, (writer) => {
-      this.#tryKey(() => putEnqueueHead(writer, atMs ?? delayMs, checked, limits));
+    return this.#add(MESSAGES, (writer) => {
+      this.#tryKey(() => putEnqueueHead(writer, checked, limits));
       putMessage(writer, value, limits);
     });
   }
@@ -267,8 +261,8 @@ export class AtomicOperation {
 
   #set(key: KvKey, value: unknown, expiry: Expiry): this {
     const { limits } = this.#session;
-    return this.#add(MUTATIONS, expiry.afterMs, (writer) => {
-      putSetHead(writer, key, storedExpiry(expiry));
+    return this.#add(MUTATIONS, (writer) => {
+      putSetHead(writer, key, expiry);
       this.#tryKey(() => putSetKey(writer, key, limits));
       putValue(writer, key, value, limits);
     });
@@ -276,7 +270,7 @@ export class AtomicOperation {
 
   #arith(op: number, key: KvKey, operand: unknown): this {
     const { limits } = this.#session;
-    return this.#add(MUTATIONS, undefined, (writer) => {
+    return this.#add(MUTATIONS, (writer) => {
       writer.u8(op);
       this.#tryKey(() => putKey(writer, key, limits));
       putValue(writer, key, operand, limits);
@@ -284,7 +278,7 @@ export class AtomicOperation {
   }
 
   /** Adds the record that `put` writes; adds nothing if it throws. */
-  #add(rank: number, afterMs: number | undefined, put: (writer: Writer) => void): this {
+  #add(rank: number, put: (writer: Writer) => void): this {
     const segments = this.#segments;
     const writer = takeWriter();
     const start = writer.pos;
@@ -299,7 +293,7 @@ export class AtomicOperation {
     } finally {
       if (keep) {
         if (segments.length > 0 && segments[segments.length - 1].rank > rank) this.#sorted = false;
-        segments.push(segmentOf(writer, start, rank, afterMs));
+        segments.push(segmentOf(writer, start, rank));
       } else {
         writer.pos = start;
         writer.fills = null;

@@ -114,11 +114,10 @@ class Description {
     return `${method}(${shown.join(", ")})`;
   }
 
-  /** The option for the record's time; relative, if the commit fills it in. */
+  /** The option for the record's time. */
   #end(flag: number): string[] {
     if (flag === 0) return [];
-    const { afterMs } = this.#segment;
-    return [afterMs === undefined ? `expireAt: ${this.#time()}` : `expireIn: ${afterMs}`];
+    return [`${this.#record.relative ? "expireIn" : "expireAt"}: ${this.#time()}`];
   }
 
   #calculation(): string {
@@ -133,10 +132,10 @@ class Description {
   }
 
   #message(options: string[], backoffDefault: readonly number[]): string {
-    const { valueAt, backoffAt } = this.#record;
-    const { afterMs } = this.#segment;
-    if (afterMs) options.push(`delay: ${afterMs}`);
-    if (afterMs === undefined) options.push(`at: ${this.#time()}`);
+    const { relative, valueAt, backoffAt } = this.#record;
+    const time = this.#time();
+    if (relative && time > 0) options.push(`delay: ${time}`);
+    if (!relative) options.push(`at: ${time}`);
     const keys = this.#undeliveredKeys();
     if (keys.length > 0) options.push(`keysIfUndelivered: ${this.#print(keys)}`);
     const backoff = Array.from({ length: this.#buf[backoffAt] }, (_, i) =>

@@ -95,6 +95,9 @@ export const OP_ENQUEUE_NAMED = 0x0e;
 export const OP_CHECK_RANGE = 12;
 export const OP_TELL = 0x0f;
 
+/** Flag of the first byte of a record: its time is in ms from the commit. */
+export const RELATIVE = 0x80;
+
 /** Flags of a SET record. */
 export const EXPIRES = 1;
 export const SUFFIXED = 2;

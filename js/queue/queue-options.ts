@@ -10,6 +10,7 @@ import {
   checkUndelivered,
   nameOf,
 } from "../arguments/check.js";
+import { TIME_MS_MAX } from "../arguments/expiry-options.js";
 import { now } from "../model/clock.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
@@ -26,8 +27,6 @@ const RECEIVE_LOCK_MS = 30_000;
 const CONCURRENCY = 10;
 /** Dead letters of a page, by default. */
 const DEAD_LIST = 100;
-/** A time after every date. */
-const TIME_MS_MAX = 8.64e15;
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 

@@ -27,6 +27,7 @@ import {
   OP_SET,
   OP_SUM,
   OP_TELL,
+  RELATIVE,
   REQUIRED,
   STAMP_BYTES,
   SUFFIXED,
@@ -42,11 +43,26 @@ const SET_FLAGS = EXPIRES | SUFFIXED;
 const CALCULATE_FLAGS = CALCULATE_MIN | CALCULATE_MAX | CALCULATE_CLAMP | CALCULATE_EXPIRES;
 const APPEND_FLAGS = APPEND_FRONT | APPEND_EXPIRES;
 const SET_EXPIRY_FLAGS = EXPIRES | REQUIRED;
+/** The records that may be RELATIVE. */
+const TIMED: readonly Op[] = [
+  OP_SET,
+  OP_CALCULATE,
+  OP_APPEND,
+  OP_SET_EXPIRY,
+  OP_ENQUEUE,
+  OP_ENQUEUE_NAMED,
+];
 /** The flag of a CHECK: a versionstamp follows. */
 const PRESENT = 1;
 
 const TIME_BYTES = 8;
 const NONE = -1;
+
+/** The offset of the time in a record that has one. Reading the whole record takes longer. */
+export function timeOffsetOf(op: number): number {
+  if (op === OP_ENQUEUE || op === OP_ENQUEUE_NAMED) return 1;
+  return op === OP_CALCULATE ? 3 : 2;
+}
 
 /**
  * Offsets in the buffer of the last record read. For a part that the record does not have, the
@@ -59,6 +75,8 @@ export class RecordLayout {
   calculation = 0;
   /** The time: a f64. -1: none. */
   timeAt = NONE;
+  /** Whether the time is in ms from the commit. */
+  relative = false;
   /** The key; of a range check the first key. `keyStart` -1: none. */
   keyStart = NONE;
   keyEnd = NONE;
@@ -85,8 +103,11 @@ export class RecordLayout {
 
   /** Reads the record at `at` and the PATCHES behind it. Returns where the next record starts. */
   read(buf: Buffer, at: number, end: number): number {
-    const op = buf[at++] as Op;
+    const first = buf[at++];
+    const op = (first & ~RELATIVE) as Op;
     this.op = op;
+    this.relative = op !== first;
+    if (this.relative && !TIMED.includes(op)) throw unknown(`record ${first}`);
     this.keyStart = NONE;
     this.timeAt = NONE;
     this.completedFrom = NONE;

@@ -5,6 +5,7 @@
 import { atCommit } from "../arguments/at-commit.js";
 import type { Limits, QueueOptions } from "../arguments/check.js";
 import { overLimit, wrongShape } from "../arguments/check.js";
+import type { Expiry } from "../arguments/expiry-options.js";
 import { encodeKey, encodeKeyParts, noKey } from "../codec/key.js";
 import { encodeCbor, encodeValue } from "../codec/value/encode.js";
 import type { Writer } from "../codec/writer.js";
@@ -15,11 +16,11 @@ import {
   EXPIRES,
   OP_CHECK,
   OP_APPEND,
-  OP_CALCULATE,
   OP_ENQUEUE,
   OP_ENQUEUE_NAMED,
   OP_SET_EXPIRY,
   OP_SET,
+  RELATIVE,
   REQUIRED,
   STAMP_BYTES,
   SUFFIXED,
@@ -34,17 +35,17 @@ import type { KvKey } from "../model/types.js";
  */
 export const COMMIT_VERSIONSTAMP = Symbol("KvCommitVersionstamp");
 
-/** The offset of the time in a record of this kind. */
-export function timeOffsetOf(op: number): number {
-  if (op === OP_ENQUEUE || op === OP_ENQUEUE_NAMED) return 1;
-  return op === OP_CALCULATE ? 3 : 2;
+/** The first byte of a record whose time is `afterMs` from the commit, if that is set. */
+export function timedOp(op: number, afterMs: number | undefined): number {
+  return afterMs === undefined ? op : op | RELATIVE;
 }
 
-/** Starts a SET; its key ({@link putSetKey}) and value follow. `expireAt` in ms since the epoch. */
-export function putSetHead(writer: Writer, key: KvKey, expireAt: number | undefined): void {
-  writer.u8(OP_SET);
-  writer.u8((expireAt === undefined ? 0 : EXPIRES) | (isSuffixed(key) ? SUFFIXED : 0));
-  if (expireAt !== undefined) writer.f64(expireAt);
+/** Starts a SET; its key ({@link putSetKey}) and value follow. */
+export function putSetHead(writer: Writer, key: KvKey, { afterMs, atMs }: Expiry): void {
+  const time = afterMs ?? atMs;
+  writer.u8(timedOp(OP_SET, afterMs));
+  writer.u8((time === undefined ? 0 : EXPIRES) | (isSuffixed(key) ? SUFFIXED : 0));
+  if (time !== undefined) writer.f64(time);
 }
 
 /** The key of a SET, without the symbol that sets SUFFIXED. */
@@ -120,20 +121,21 @@ function tellKey(error: unknown, key: KvKey): unknown {
 }
 
 /**
- * Items for a stored array. `expireAt` in ms since the epoch; undefined keeps the stored expiry.
+ * Items for a stored array. Without an expiry the entry keeps the stored one.
  */
 export function putAppend(
   writer: Writer,
   key: KvKey,
   items: readonly unknown[],
   front: boolean,
-  expireAt: number | undefined,
+  { afterMs, atMs }: Expiry,
   limits: Limits,
   tryKey: (put: () => void) => void,
 ): void {
-  writer.u8(OP_APPEND);
-  writer.u8((front ? APPEND_FRONT : 0) | (expireAt === undefined ? 0 : APPEND_EXPIRES));
-  if (expireAt !== undefined) writer.f64(expireAt);
+  const time = afterMs ?? atMs;
+  writer.u8(timedOp(OP_APPEND, afterMs));
+  writer.u8((front ? APPEND_FRONT : 0) | (time === undefined ? 0 : APPEND_EXPIRES));
+  if (time !== undefined) writer.f64(time);
   tryKey(() => putKey(writer, key, limits));
   const at = writer.pos;
   writer.u32(0);
@@ -183,17 +185,18 @@ function putFixedKey(writer: Writer, key: KvKey, limits: Limits, what: string): 
   throw new TypeError(`The key of a ${what} cannot have a KvUuidV7: no entry can have it yet`);
 }
 
-/** A new expiry; `expireAt` in ms since the epoch, undefined for none. */
+/** A new expiry, or none. */
 export function putSetExpiry(
   writer: Writer,
   key: KvKey,
-  expireAt: number | undefined,
+  { afterMs, atMs }: Expiry,
   required: boolean,
   limits: Limits,
 ): void {
-  writer.u8(OP_SET_EXPIRY);
-  writer.u8((expireAt === undefined ? 0 : EXPIRES) | (required ? REQUIRED : 0));
-  if (expireAt !== undefined) writer.f64(expireAt);
+  const time = afterMs ?? atMs;
+  writer.u8(timedOp(OP_SET_EXPIRY, afterMs));
+  writer.u8((time === undefined ? 0 : EXPIRES) | (required ? REQUIRED : 0));
+  if (time !== undefined) writer.f64(time);
   putKey(writer, key, limits);
 }
 
@@ -218,11 +221,10 @@ export function isStamp(text: string): boolean {
   return true;
 }
 
-/** A message up to its value, which {@link putMessage} writes. `dueAt` in ms since the epoch. */
+/** A message up to its value, which {@link putMessage} writes. */
 export function putEnqueueHead(
   writer: Writer,
-  dueAt: number,
-  { backoffMs, keysIfUndelivered, named }: QueueOptions,
+  { delayMs, atMs, backoffMs, keysIfUndelivered, named }: QueueOptions,
   limits: Limits,
 ): void {
   const most = limits.undeliveredKeysMax;
@@ -230,8 +232,9 @@ export function putEnqueueHead(
     const given = keysIfUndelivered.length;
     throw overLimit("Too many keysIfUndelivered", "undeliveredKeysMax", limits, given);
   }
-  writer.u8(named === undefined ? OP_ENQUEUE : OP_ENQUEUE_NAMED);
-  writer.f64(dueAt);
+  const op = named === undefined ? OP_ENQUEUE : OP_ENQUEUE_NAMED;
+  writer.u8(atMs === undefined ? op | RELATIVE : op);
+  writer.f64(atMs ?? delayMs);
   writer.u8(backoffMs.length);
   for (const interval of backoffMs) writer.u32(interval);
   writer.u16(keysIfUndelivered.length);

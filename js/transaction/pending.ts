@@ -102,7 +102,7 @@ export class Pending {
       frame.f64(now);
       putSized(frame, where);
     }
-    putSegments(frame, segments);
+    putSegments(frame, segments, this.#session.remote);
     frame.u8(OP_END);
     const bytes = Buffer.from(key, "latin1");
     const before = this.#session.order.beforeKey(bytes, 0, bytes.length);

@@ -157,7 +157,7 @@ export class ReadSet {
     for (const range of this.#ranges) if (range.used) range.put(writer);
     if (writer.pos === 0) return null;
     const { buf, pos } = writer;
-    return { rank: CHECKS, buf, start: 0, end: pos, afterMs: undefined, fills: null };
+    return { rank: CHECKS, buf, start: 0, end: pos, fills: null };
   }
 }
 

@@ -5,6 +5,7 @@ import { call } from "../session/call.js";
 import {
   EXPIRY_OPTIONS,
   type Expiry,
+  NO_EXPIRY,
   checkExpiry,
   expiryNow,
 } from "../arguments/expiry-options.js";
@@ -52,7 +53,8 @@ export async function touch(
   options: unknown,
 ): Promise<KvCommitResult | KvCommitRefusal> {
   requireKey("kv.touch", key);
-  return await setExpiry(session, key, expiryNow(checkTouch("kv.touch", options)));
+  const expiry = checkTouch("kv.touch", options);
+  return await setExpiry(session, key, expiryNow(expiry, session.remote));
 }
 
 export async function persist(
@@ -60,19 +62,19 @@ export async function persist(
   key: KvKey,
 ): Promise<KvCommitResult | KvCommitRefusal> {
   requireKey("kv.persist", key);
-  return await setExpiry(session, key, undefined);
+  return await setExpiry(session, key, NO_EXPIRY);
 }
 
 async function setExpiry(
   session: Session,
   key: KvKey,
-  expireAt: number | undefined,
+  expiry: Expiry,
 ): Promise<KvCommitResult | KvCommitRefusal> {
   session.requireOpen();
   const batch = WriteBatch.join(session);
   const start = batch.begin();
   try {
-    putSetExpiry(batch.writer, key, expireAt, true, session.limits);
+    putSetExpiry(batch.writer, key, expiry, true, session.limits);
     if (batch.writer.patches !== null) putPatches(batch.writer);
   } catch (error) {
     batch.abort();

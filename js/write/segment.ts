@@ -1,5 +1,5 @@
-// Duty: records that are encoded before their commit: their bytes, the parts to be filled in (a time,
-// the contents of a Blob), and how they join a batch.
+// Duty: records that are encoded before their commit: their bytes, the contents of Blobs to be filled
+// in, and how they join a batch.
 // Invariant: except for contents that are filled in, the bytes of a segment never change, so that a
 // commit can be repeated.
 
@@ -8,8 +8,14 @@ import { expiryAfter } from "../arguments/expiry-options.js";
 import { fillBlobs } from "../codec/value/blob.js";
 import { type Fill, Writer } from "../codec/writer.js";
 import { putBytes } from "../native/frame.js";
-import { OP_TELL, TELL_VALUES } from "../native/contract.js";
-import { timeOffsetOf } from "../records/records.js";
+import {
+  OP_ENQUEUE,
+  OP_ENQUEUE_NAMED,
+  OP_TELL,
+  RELATIVE,
+  TELL_VALUES,
+} from "../native/contract.js";
+import { timeOffsetOf } from "../records/layout.js";
 import type { Session } from "../session/session.js";
 import { Touched } from "../records/touched.js";
 import { visitKeys } from "../records/written-keys.js";
@@ -26,8 +32,6 @@ export interface Segment {
   readonly buf: Buffer;
   readonly start: number;
   readonly end: number;
-  /** Milliseconds from the commit, for a record that has a time; undefined for others. */
-  readonly afterMs: number | undefined;
   /** Contents still to come, at offsets in `buf`, where there is room for them. */
   fills: readonly Fill[] | null;
 }
@@ -38,7 +42,6 @@ export const TELLS_VALUES: Segment = {
   buf: Buffer.of(OP_TELL, TELL_VALUES),
   start: 0,
   end: 2,
-  afterMs: undefined,
   fills: null,
 };
 
@@ -65,15 +68,10 @@ export function giveWriter(writer: Writer): void {
 }
 
 /** The segment of the record that was just written. */
-export function segmentOf(
-  writer: Writer,
-  start: number,
-  rank: number,
-  afterMs: number | undefined,
-): Segment {
+export function segmentOf(writer: Writer, start: number, rank: number): Segment {
   const { buf, pos, fills } = writer;
   writer.fills = null;
-  return { rank, buf, start, end: pos, afterMs, fills };
+  return { rank, buf, start, end: pos, fills };
 }
 
 /** Fills in the contents of the segments' Blobs; null when there is none to wait for. */
@@ -131,7 +129,7 @@ export function joinSegments(session: Session, segments: readonly Segment[]): Wr
   const { writer } = batch;
   batch.begin();
   try {
-    putSegments(writer, segments);
+    putSegments(writer, segments, session.remote);
   } catch (error) {
     batch.abort();
     throw error;
@@ -140,16 +138,25 @@ export function joinSegments(session: Session, segments: readonly Segment[]): Wr
   return batch;
 }
 
-/** Appends the records, with times relative to now. */
-export function putSegments(writer: Writer, segments: readonly Segment[]): void {
+/** Appends the records, of a write that is committed now. */
+export function putSegments(writer: Writer, segments: readonly Segment[], remote: boolean): void {
   for (const segment of segments) {
     const at = writer.pos;
     putBytes(writer, segment.buf, segment.start, segment.end);
-    if (segment.afterMs !== undefined) {
-      const offset = timeOffsetOf(segment.buf[segment.start]);
-      const time =
-        segment.rank === MESSAGES ? now() + segment.afterMs : expiryAfter(segment.afterMs);
-      writer.view.setFloat64(at + offset, time, true);
-    }
+    if (segment.buf[segment.start] & RELATIVE) putTimeNow(writer, at, remote);
   }
+}
+
+/**
+ * Checks the relative time of the record at `at`. Makes it absolute for a remote database, as
+ * {@link expiryNow} does.
+ */
+function putTimeNow(writer: Writer, at: number, remote: boolean): void {
+  const op = writer.buf[at] & ~RELATIVE;
+  const timeAt = at + timeOffsetOf(op);
+  const ms = writer.view.getFloat64(timeAt, true);
+  const time = op === OP_ENQUEUE || op === OP_ENQUEUE_NAMED ? now() + ms : expiryAfter(ms);
+  if (!remote) return;
+  writer.buf[at] = op;
+  writer.view.setFloat64(timeAt, time, true);
 }

@@ -41,7 +41,7 @@ export async function set(
   const { writer } = batch;
   const start = batch.begin();
   try {
-    putSetHead(writer, key, expiryNow(expiry));
+    putSetHead(writer, key, expiryNow(expiry, session.remote));
     putSetKey(writer, key, session.limits);
     putValue(writer, key, value, session.limits);
     if (writer.patches !== null) putPatches(writer);
@@ -99,6 +99,12 @@ export async function enqueue(
   return await enqueueChecked(session, value, checkQueueOptions(options, session.limits));
 }
 
+/** The options with an absolute time, by the clock of this machine: for a remote database. */
+function dueNow(checked: QueueOptions): QueueOptions {
+  const { atMs = now() + checked.delayMs } = checked;
+  return { ...checked, atMs };
+}
+
 /** Commits one message, into Deno's queue or a named one. */
 export async function enqueueChecked(
   session: Session,
@@ -110,8 +116,7 @@ export async function enqueueChecked(
   const { writer } = batch;
   const start = batch.begin();
   try {
-    const dueAt = checked.atMs ?? now() + checked.delayMs;
-    putEnqueueHead(writer, dueAt, checked, session.limits);
+    putEnqueueHead(writer, session.remote ? dueNow(checked) : checked, session.limits);
     putMessage(writer, value, session.limits);
     if (writer.patches !== null) putPatches(writer);
   } catch (error) {
@@ -145,5 +150,5 @@ function detach(batch: WriteBatch, start: number, rank: number): Segment {
   const fills = writer.fills?.map((open) => ({ ...open, offset: open.offset - start })) ?? null;
   const buf = writer.copy(start);
   batch.abort();
-  return { rank, buf, start: 0, end: buf.length, afterMs: undefined, fills };
+  return { rank, buf, start: 0, end: buf.length, fills };
 }

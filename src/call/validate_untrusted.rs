@@ -54,7 +54,7 @@ fn mutation(mutation: &Mutation) -> Result<()> {
 fn message(message: &Message, limits: &Limits, now_ms: i64) -> Result<()> {
     message.keys_if_undelivered.iter().try_for_each(well_formed)?;
     let max = limits.delay_ms_max;
-    if message.due_ms > now_ms.saturating_add(i64::try_from(max).unwrap_or(i64::MAX)) {
+    if message.due.at_ms(now_ms) > now_ms.saturating_add(i64::try_from(max).unwrap_or(i64::MAX)) {
         return Err(Error::invalid(format!(
             "delay too large: a message is due in at most {max} ms"
         )));

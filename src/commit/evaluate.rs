@@ -16,7 +16,7 @@ use super::transaction::{Base, OldRow};
 use crate::codec::{cbor, key};
 use crate::model::{
     self, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
-    Resolved, Result, Results, Tells, Versionstamp, WriteParts, limit,
+    Resolved, Result, Results, Tells, Time, Versionstamp, WriteParts, limit,
 };
 
 /// A batch under evaluation.
@@ -269,41 +269,44 @@ impl<'b> Evaluation<'b> {
 
     /// The result of a mutation. The inner error rejects the write, the outer one is the base's.
     fn change(&mut self, mutation: Mutation, version: u64) -> Result<Result<Change>> {
+        let now_ms = self.now_ms;
+        let end_ms = |expiry: Option<Time>| expiry.map(|time| time.at_ms(now_ms));
         let stored = |key, value, expire_at_ms| {
             Change::Leaves(key, RowEffect::Stored(NewRow { version, value, expire_at_ms }))
         };
         Ok(match mutation {
             Mutation::Delete { key } => Ok(Change::Leaves(key, RowEffect::Removed)),
-            Mutation::Set { key, suffixed, value, expire_at_ms } => {
+            Mutation::Set { key, suffixed, value, expiry } => {
                 let key = if suffixed {
                     key::with_versionstamp(&key, Versionstamp::new(version))
                 } else {
                     key
                 };
-                Ok(stored(key, value, expire_at_ms))
+                Ok(stored(key, value, end_ms(expiry)))
             }
             Mutation::Arith { op, key, operand } => self.entry_of(&key)?.and_then(|row| {
                 let value = arith::combine(op, row.map(|row| row.value), operand)?;
                 Ok(stored(key, value, None))
             }),
-            Mutation::Calculate { key, calculation, expire_at_ms } => {
+            Mutation::Calculate { key, calculation, expiry } => {
                 self.entry_of(&key)?.and_then(|row| {
                     let value = calculate(&calculation, row.as_ref().map(|row| &row.value))
                         .map_err(|error| at_key(&error, &key))?;
                     fits(&value, calculation.value_bytes_max, &key)?;
-                    Ok(stored(key, value, expire_at_ms.or_else(|| row?.expire_at_ms)))
+                    Ok(stored(key, value, end_ms(expiry).or_else(|| row?.expire_at_ms)))
                 })
             }
-            Mutation::Append { key, items, front, value_bytes_max, expire_at_ms } => {
+            Mutation::Append { key, items, front, value_bytes_max, expiry } => {
                 self.entry_of(&key)?.and_then(|row| {
                     let value = append(row.as_ref().map(|row| &row.value), items, front)
                         .map_err(|error| at_key(&error, &key))?;
                     fits(&value, value_bytes_max, &key)?;
                     self.accepted(&value, &key)?;
-                    Ok(stored(key, value, expire_at_ms.or_else(|| row?.expire_at_ms)))
+                    Ok(stored(key, value, end_ms(expiry).or_else(|| row?.expire_at_ms)))
                 })
             }
-            Mutation::SetExpiry { key, expire_at_ms, required } => {
+            Mutation::SetExpiry { key, expiry, required } => {
+                let expire_at_ms = end_ms(expiry);
                 Ok(match (self.version_of(&key)?, self.rows.get(&key)) {
                     (None, _) if required => Change::Lost,
                     (None, _) => Change::Nothing,

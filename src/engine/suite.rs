@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use super::{Engine, Reader, Report, Snapshot, Work, Writer};
 use crate::model::{
     Arith, AtomicWrite, Check, Claim, Decision, Delivery, EncodedValue, Encoding, Key, LOCK_MS,
-    Limits, Message, Mutation, Outcome, Result, Settlement, Versionstamp, WriteParts,
+    Limits, Message, Mutation, Outcome, Result, Settlement, Time, Versionstamp, WriteParts,
 };
 
 const NOW: i64 = 1_000_000;
@@ -45,7 +45,8 @@ pub(super) fn set(name: &str, value: &[u8]) -> Mutation {
 }
 
 fn set_until(name: &str, value: &[u8], expire_at_ms: Option<i64>) -> Mutation {
-    Mutation::Set { key: key(name), suffixed: false, value: bytes(value), expire_at_ms }
+    let expiry = expire_at_ms.map(Time::At);
+    Mutation::Set { key: key(name), suffixed: false, value: bytes(value), expiry }
 }
 
 pub(super) fn sum(name: &str, n: u64) -> Mutation {
@@ -74,7 +75,7 @@ pub(super) fn write(checks: Vec<Check>, mutations: Vec<Mutation>) -> AtomicWrite
 
 fn enqueue(value: u8, due_ms: i64, backoff_ms: &[u32], undelivered: &[&str]) -> AtomicWrite {
     let message = Message {
-        due_ms,
+        due: Time::At(due_ms),
         backoff_ms: backoff_ms.to_vec(),
         keys_if_undelivered: undelivered.iter().map(|name| key(name)).collect(),
         value: vec![value],
@@ -199,6 +200,7 @@ macro_rules! rules_of_every_engine {
                 entries_stored_as_expired_are_absent_in_the_batch
                 setting_an_expiry_keeps_value_and_versionstamp
                 a_new_expiry_takes_effect_inside_a_batch
+                a_relative_expiry_counts_from_the_time_of_the_batch
             }
             feed {
                 changes_are_logged_only_after_the_log_is_enabled
@@ -213,6 +215,7 @@ macro_rules! rules_of_every_engine {
                 an_expired_lock_is_a_failure_unless_renewed
             }
             queues {
+                a_delay_counts_from_the_time_of_the_batch
                 a_deduplication_key_is_taken_until_its_message_is_removed
                 an_expired_lock_renewed_with_a_claim_is_kept
                 a_message_with_an_expired_lock_is_due_at_once

@@ -338,6 +338,9 @@ pub const FEED_REMOVALS_MAX: u64 = 100_000;
 /// Keys of those removals together.
 pub const FEED_REMOVAL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// The last time of a `Date` of JavaScript, in ms since the epoch.
+pub const TIME_MS_MAX: i64 = 8_640_000_000_000_000;
+
 /// Age of a change in the log of changes.
 pub const FEED_AGE_MS_MAX: i64 = 7 * 86_400_000;
 

@@ -19,6 +19,7 @@ mod queue;
 mod read;
 mod search;
 mod subscription;
+mod time;
 mod value;
 mod versionstamp;
 mod write;
@@ -46,6 +47,7 @@ pub use subscription::{
     Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, ListenerEnd, Receive,
     WatchReply,
 };
+pub use time::Time;
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
     FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window,

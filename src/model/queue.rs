@@ -1,6 +1,6 @@
 //! Queue messages and their states: waiting, delivered, acknowledged, dead.
 
-use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key};
+use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, Time};
 
 /// A message as it is enqueued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub struct Message {
     pub queue: String,
     /// Higher priorities are delivered first; 0 to [`super::PRIORITY_MAX`].
     pub priority: u8,
-    /// When it may first be delivered, in ms since the epoch.
-    pub due_ms: i64,
+    /// When it may first be delivered.
+    pub due: Time,
     /// Waiting times before the retries, in ms.
     pub backoff_ms: Vec<u32>,
     /// The keys that receive the value if no retry is left.

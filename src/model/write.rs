@@ -2,7 +2,7 @@
 
 use super::{
     Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message, Patch,
-    Resolved, Result, Versionstamp, limit,
+    Resolved, Result, Time, Versionstamp, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -66,8 +66,8 @@ pub enum Mutation {
         suffixed: bool,
         /// The value.
         value: EncodedValue,
-        /// The expiry, in ms since the epoch.
-        expire_at_ms: Option<i64>,
+        /// The expiry.
+        expiry: Option<Time>,
     },
     /// Removes an entry, if it exists.
     Delete {
@@ -89,8 +89,8 @@ pub enum Mutation {
         key: Key,
         /// The calculation.
         calculation: Calculation,
-        /// The new expiry, in ms since the epoch; `None` keeps the stored one.
-        expire_at_ms: Option<i64>,
+        /// The new expiry; `None` keeps the stored one.
+        expiry: Option<Time>,
     },
     /// Adds items at the start or end of a stored array, or stores them if there is no entry.
     Append {
@@ -102,15 +102,15 @@ pub enum Mutation {
         front: bool,
         /// Maximum size of the result.
         value_bytes_max: usize,
-        /// The new expiry, in ms since the epoch; `None` keeps the stored one.
-        expire_at_ms: Option<i64>,
+        /// The new expiry; `None` keeps the stored one.
+        expiry: Option<Time>,
     },
     /// Sets the expiry of an entry; its value and versionstamp stay.
     SetExpiry {
         /// The key.
         key: Key,
-        /// The new expiry, in ms since the epoch; `None` removes it.
-        expire_at_ms: Option<i64>,
+        /// The new expiry; `None` removes it.
+        expiry: Option<Time>,
         /// Whether a missing entry fails the write like a check; otherwise it is ignored.
         required: bool,
     },

@@ -52,7 +52,7 @@ mod tests {
     }
 
     fn set(name: u8, suffixed: bool) -> Mutation {
-        Mutation::Set { key: key(name), suffixed, value: EncodedValue::le64(1), expire_at_ms: None }
+        Mutation::Set { key: key(name), suffixed, value: EncodedValue::le64(1), expiry: None }
     }
 
     fn check(name: u8, expected: Option<Versionstamp>) -> Check {
@@ -100,7 +100,7 @@ mod tests {
             "another client may remove it between"
         );
         assert!(!is_guarded(&checked(b"b", vec![set(b'c', false)])));
-        let set_expiry = Mutation::SetExpiry { key: key(b'b'), expire_at_ms: None, required: true };
+        let set_expiry = Mutation::SetExpiry { key: key(b'b'), expiry: None, required: true };
         assert!(!is_guarded(&checked(b"b", vec![set_expiry])));
     }
 

@@ -27,7 +27,7 @@ use openkv::engine::sqlite::SqliteEngine;
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
     Arith, AtomicWrite, Bounds, Calculation, Check, Decision, EncodedValue, Encoding, Key, Limits,
-    Message, Mutation, Numeric, Operand, Outcome, Versionstamp, WriteParts,
+    Message, Mutation, Numeric, Operand, Outcome, Time, Versionstamp, WriteParts,
 };
 use rng::Rng;
 use sqlite::SqliteFile;
@@ -149,8 +149,14 @@ fn any_calculation(rng: &mut Rng) -> Calculation {
     Calculation { op, operand, bounds, value_bytes_max: 100 }
 }
 
-fn any_end(rng: &mut Rng, pair: &EnginePair<impl Place>) -> Option<i64> {
-    (rng.below(3) == 0).then(|| pair.now_ms + rng.pick(&[-5, 0, 1, 30, 1000, 100_000]))
+fn any_end(rng: &mut Rng, pair: &EnginePair<impl Place>) -> Option<Time> {
+    (rng.below(3) == 0).then(|| any_time(rng, pair.now_ms, &[-5, 0, 1, 30, 1000, 100_000]))
+}
+
+/// Half of the times are relative to the commit.
+fn any_time(rng: &mut Rng, now_ms: i64, waits_ms: &[i64]) -> Time {
+    let ms = rng.pick(waits_ms);
+    if ms >= 0 && rng.below(2) == 0 { Time::After(ms) } else { Time::At(now_ms + ms) }
 }
 
 fn any_mutation(rng: &mut Rng, pair: &EnginePair<impl Place>, seen: &[Seen]) -> Mutation {
@@ -160,24 +166,24 @@ fn any_mutation(rng: &mut Rng, pair: &EnginePair<impl Place>, seen: &[Seen]) -> 
             key,
             suffixed: rng.below(6) == 0,
             value: any_value(rng),
-            expire_at_ms: any_end(rng, pair),
+            expiry: any_end(rng, pair),
         },
         5 | 6 => Mutation::Delete { key },
         7 | 8 => Mutation::SetExpiry {
             key,
-            expire_at_ms: (rng.below(3) > 0).then(|| pair.now_ms + rng.pick(&[-5, 0, 1, 30, 1000])),
+            expiry: (rng.below(3) > 0).then(|| any_time(rng, pair.now_ms, &[-5, 0, 1, 30, 1000])),
             required: rng.below(2) == 0,
         },
         9 | 10 => {
             // Some items share an object, so that the append has to decode.
             let items = rng.pick(&[&[0x81, 1][..], &[0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0], &[0x80]]);
             let front = rng.below(2) == 0;
-            let (items, expire_at_ms) = (items.to_vec(), any_end(rng, pair));
-            Mutation::Append { key, items, front, value_bytes_max: 2000, expire_at_ms }
+            let (items, expiry) = (items.to_vec(), any_end(rng, pair));
+            Mutation::Append { key, items, front, value_bytes_max: 2000, expiry }
         }
         11 => {
-            let (calculation, expire_at_ms) = (any_calculation(rng), any_end(rng, pair));
-            Mutation::Calculate { key, calculation, expire_at_ms }
+            let (calculation, expiry) = (any_calculation(rng), any_end(rng, pair));
+            Mutation::Calculate { key, calculation, expiry }
         }
         _ => {
             let op = rng.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);
@@ -205,7 +211,7 @@ fn any_message(rng: &mut Rng, messages: &mut u32, now_ms: i64) -> Message {
         priority: if named { rng.pick(&[0, 0, 3, 9]) } else { 0 },
         deduplication_key: (named && rng.below(4) == 0).then(|| rng.pick(&["x", "y"]).to_owned()),
         dead_retention_ms: (named && rng.below(2) == 0).then(|| rng.pick(&[0, 500, 5000])),
-        due_ms: now_ms + rng.pick(&[0, 0, 10, 3000]),
+        due: any_time(rng, now_ms, &[0, 0, 10, 3000]),
         backoff_ms: (0..rng.below(3)).map(|_| rng.pick(&[0, 100, 4000])).collect(),
         keys_if_undelivered: (0..rng.below(3)).map(|_| key(rng.below(KEYS))).collect(),
         value: messages.to_be_bytes().to_vec(),
@@ -314,7 +320,7 @@ fn a_damaged_entry_rejects_only_the_write_that_needs_it() {
         key: key(number),
         suffixed: false,
         value: EncodedValue { encoding: Encoding::Bytes, bytes: vec![1; len] },
-        expire_at_ms: None,
+        expiry: None,
     };
     let sum = |number| Mutation::Arith {
         op: Arith::Sum,

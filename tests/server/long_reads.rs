@@ -48,7 +48,7 @@ fn slow_count(conditions: usize) -> Vec<u8> {
 fn fill(store: &Store) {
     for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         let value = EncodedValue { encoding: Encoding::Cbor, bytes: numbers(60_000) };
-        let set = Mutation::Set { key: key(name), suffixed: false, value, expire_at_ms: None };
+        let set = Mutation::Set { key: key(name), suffixed: false, value, expiry: None };
         let parts = WriteParts { mutations: vec![set], ..WriteParts::default() };
         let write = AtomicWrite::new(parts, &Limits::wide()).expect("a write");
         let (tell, answered) = channel();
@@ -174,7 +174,7 @@ fn a_deletion_stops_when_its_caller_is_gone() {
         key: key(&n.to_string()),
         suffixed: false,
         value: value.clone(),
-        expire_at_ms: None,
+        expiry: None,
     });
     let parts = WriteParts { mutations: mutations.collect(), ..WriteParts::default() };
     let write = AtomicWrite::new(parts, &Limits::wide()).expect("a write");

@@ -97,7 +97,7 @@ pub(crate) fn key(name: &str) -> Key {
 
 pub(crate) fn set(name: &str, bytes: &[u8]) -> Vec<u8> {
     let value = EncodedValue { encoding: Encoding::Bytes, bytes: bytes.to_vec() };
-    let set = Mutation::Set { key: key(name), suffixed: false, value, expire_at_ms: None };
+    let set = Mutation::Set { key: key(name), suffixed: false, value, expiry: None };
     one(set)
 }
 

@@ -2,7 +2,7 @@
 
 use openkv::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, RangeCheck,
-    Versionstamp, WriteParts,
+    Time, Versionstamp, WriteParts,
 };
 
 use crate::rng::Rng;
@@ -66,19 +66,27 @@ impl Client {
     }
 }
 
+/// Half of the expiries are relative to the commit.
+fn any_expiry(rng: &mut Rng, now_ms: i64) -> Option<Time> {
+    (rng.below(4) == 0).then(|| {
+        let ms = rng.pick(&[0, 1, 3, 10, 40, 1000]);
+        if rng.below(2) == 0 { Time::After(ms) } else { Time::At(now_ms + ms) }
+    })
+}
+
 fn mutation(rng: &mut Rng, now_ms: i64) -> Mutation {
     let key = key(rng.below(KEYS));
-    let expire_at_ms = (rng.below(4) == 0).then(|| now_ms + rng.pick(&[0, 1, 3, 10, 40, 1000]));
+    let expiry = any_expiry(rng, now_ms);
     match rng.below(8) {
         0 | 1 => {
             let value = EncodedValue { encoding: Encoding::Bytes, bytes: vec![7; 20] };
-            Mutation::Set { key, suffixed: false, value, expire_at_ms }
+            Mutation::Set { key, suffixed: false, value, expiry }
         }
         2 => Mutation::Delete { key },
-        3 => Mutation::SetExpiry { key, expire_at_ms, required: rng.below(2) == 0 },
+        3 => Mutation::SetExpiry { key, expiry, required: rng.below(2) == 0 },
         4 => {
             let value = EncodedValue::le64(rng.below(100));
-            Mutation::Set { key, suffixed: false, value, expire_at_ms }
+            Mutation::Set { key, suffixed: false, value, expiry }
         }
         _ => Mutation::Arith { op: Arith::Sum, key, operand: EncodedValue::le64(1) },
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use openkv::engine::sqlite::{SqliteEngine, SqliteWriter};
 use openkv::engine::{Engine, Report, Work, Writer};
 use openkv::model::{
-    AtomicWrite, Claim, Delivery, LOCK_GRACE_MS, Limits, Message, Renewal, WriteParts,
+    AtomicWrite, Claim, Delivery, LOCK_GRACE_MS, Limits, Message, Renewal, Time, WriteParts,
 };
 
 const BUSY: Duration = Duration::from_secs(20);
@@ -56,7 +56,7 @@ fn held(directory: &Path, holder: i64) -> (PathBuf, SqliteWriter, Vec<Renewal>) 
     let mut writer = writer(&path);
     let message = |value| Message {
         queue: "mail".into(),
-        due_ms: NOW,
+        due: Time::At(NOW),
         backoff_ms: vec![0; 5],
         value: vec![value],
         ..Message::default()

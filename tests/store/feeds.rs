@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use openkv::model::{
     Ask, AtomicWrite, Batch, Change, DeadLetterChange, Error, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES,
-    Id, KeyRange, Kind, LOCK_MS, Limits, Message, Outcome, Result, Settlement, WriteParts,
+    Id, KeyRange, Kind, LOCK_MS, Limits, Message, Outcome, Result, Settlement, Time, WriteParts,
 };
 
 use crate::database::{Answer, Database, START_MS};
@@ -197,7 +197,7 @@ fn waiting_for_long_loses_nothing(database: Database) {
 /// Messages that are put back are a commit without keys. It was not announced. So a feed without a
 /// waiting call counted as one with changes to report, and its position stopped.
 fn messages_put_back_do_not_hold_a_feed(database: Database) {
-    let message = Message { queue: "mail".into(), due_ms: START_MS, ..Message::default() };
+    let message = Message { queue: "mail".into(), due: Time::At(START_MS), ..Message::default() };
     let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
     database.must(AtomicWrite::new(parts, &Limits::default()).expect("within the limits"));
     let (_, received) = database.receive("mail", LOCK_MS, true);

@@ -1,7 +1,7 @@
 //! Named queues: consumers, deliveries and their answers.
 
 use openkv::model::{
-    Ask, AtomicWrite, Delivery, Limits, Message, Outcome, Renewal, Settlement, WriteParts,
+    Ask, AtomicWrite, Delivery, Limits, Message, Outcome, Renewal, Settlement, Time, WriteParts,
 };
 
 use crate::database::{Database, START_MS};
@@ -14,7 +14,7 @@ const LOCK_MS: i64 = 900;
 fn mail(values: std::ops::Range<u8>, due_ms: i64) -> AtomicWrite {
     let message = |value| Message {
         queue: "mail".into(),
-        due_ms,
+        due: Time::At(due_ms),
         backoff_ms: vec![60_000],
         value: vec![value],
         ..Message::default()

@@ -1,7 +1,7 @@
 //! Short constructors of keys, values and writes.
 
 use openkv::model::{
-    AtomicWrite, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, Versionstamp,
+    AtomicWrite, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, Time, Versionstamp,
     WriteParts,
 };
 
@@ -17,16 +17,16 @@ pub(crate) fn bytes(value: &[u8]) -> EncodedValue {
 }
 
 pub(crate) fn set(name: &str, value: &[u8]) -> Mutation {
-    Mutation::Set { key: key(name), suffixed: false, value: bytes(value), expire_at_ms: None }
+    Mutation::Set { key: key(name), suffixed: false, value: bytes(value), expiry: None }
 }
 
 pub(crate) fn set_until(name: &str, value: &[u8], end_ms: i64) -> Mutation {
-    let expire_at_ms = Some(end_ms);
-    Mutation::Set { key: key(name), suffixed: false, value: bytes(value), expire_at_ms }
+    let expiry = Some(Time::At(end_ms));
+    Mutation::Set { key: key(name), suffixed: false, value: bytes(value), expiry }
 }
 
 pub(crate) fn set_suffixed(name: &str, value: &[u8]) -> Mutation {
-    Mutation::Set { key: key(name), suffixed: true, value: bytes(value), expire_at_ms: None }
+    Mutation::Set { key: key(name), suffixed: true, value: bytes(value), expiry: None }
 }
 
 pub(crate) fn delete(name: &str) -> Mutation {
@@ -54,7 +54,7 @@ pub(crate) fn enqueue(
     undelivered: &[&str],
 ) -> AtomicWrite {
     let message = |value| Message {
-        due_ms,
+        due: Time::At(due_ms),
         backoff_ms: backoff_ms.to_vec(),
         keys_if_undelivered: undelivered.iter().map(|name| key(name)).collect(),
         value: vec![value],

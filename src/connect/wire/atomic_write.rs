@@ -14,7 +14,7 @@ use crate::connect::schema::{
 };
 use crate::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Limits, Message, Mutation,
-    Operand, Result, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
+    Operand, Result, Time, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
 };
 
 /// The outcome of a write in the protocol.
@@ -58,19 +58,18 @@ pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
 
 fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
     let (key, value, mutation_type, expire_at_ms) = match mutation {
-        Mutation::Set { key, suffixed, value, expire_at_ms } => {
+        Mutation::Set { key, suffixed, value, expiry } => {
             let kind = if suffixed { MUTATION_SET_SUFFIXED } else { MUTATION_SET };
             // Zero means no expiry, so an expiry at 0 becomes 1: both are in the past.
-            (key, Some(value), kind, expire_at_ms.map_or(0, |ms| ms.max(1)))
+            let expire_at_ms = expiry.map(absolute_ms).transpose()?.map_or(0, |ms| ms.max(1));
+            (key, Some(value), kind, expire_at_ms)
         }
         Mutation::Delete { key } => (key, None, MUTATION_DELETE, 0),
         Mutation::Arith { op, key, operand } => (key, Some(operand), kind_of(op), 0),
-        Mutation::Calculate { key, calculation, expire_at_ms: None }
-            if calculation.bounds.is_none() =>
-        {
+        Mutation::Calculate { key, calculation, expiry: None } if calculation.bounds.is_none() => {
             (key, Some(operand_value(&calculation.operand)), kind_of(calculation.op), 0)
         }
-        Mutation::Calculate { expire_at_ms: Some(_), calculation, .. } => {
+        Mutation::Calculate { expiry: Some(_), calculation, .. } => {
             let op = calculation.op.name();
             return Err(lacking_for(&format!("expireIn and expireAt of {op}")));
         }
@@ -89,6 +88,14 @@ fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
         expire_at_ms,
         ..schema::Mutation::default()
     })
+}
+
+/// The protocol has only absolute times.
+fn absolute_ms(time: Time) -> Result<i64> {
+    match time {
+        Time::At(ms) => Ok(ms),
+        Time::After(_) => Err(lacking_for("times from the commit")),
+    }
 }
 
 fn kind_of(op: Arith) -> i32 {
@@ -125,12 +132,12 @@ fn message_to_wire(message: Message) -> Result<schema::Enqueue> {
             "KV Connect has no named queues: use kv.enqueue(), or a database in a file",
         ));
     }
-    let Message { due_ms, backoff_ms, keys_if_undelivered, value, .. } = message;
+    let Message { due, backoff_ms, keys_if_undelivered, value, .. } = message;
     let (payload, _) = to_wire(Encoding::Cbor, &value)?;
     let keys = keys_if_undelivered.into_iter().map(Key::into_bytes).collect();
     Ok(schema::Enqueue {
         payload,
-        deadline_ms: due_ms,
+        deadline_ms: absolute_ms(due)?,
         keys_if_undelivered: keys,
         backoff_schedule: backoff_ms,
     })
@@ -257,7 +264,7 @@ impl Sized<'_> {
                 key,
                 suffixed: mutation.mutation_type == MUTATION_SET_SUFFIXED,
                 value,
-                expire_at_ms: Some(mutation.expire_at_ms).filter(|ms| *ms > 0),
+                expiry: Some(mutation.expire_at_ms).filter(|ms| *ms > 0).map(Time::At),
             },
         })
     }
@@ -304,7 +311,7 @@ impl Sized<'_> {
         let keys = message.keys_if_undelivered.into_iter();
         let keys = keys.map(|key| written_key(key, self.limits.key_bytes_max));
         Ok(Message {
-            due_ms: message.deadline_ms.max(self.now_ms),
+            due: Time::At(message.deadline_ms.max(self.now_ms)),
             backoff_ms: message.backoff_schedule,
             keys_if_undelivered: keys.collect::<Result<_>>()?,
             value: from_wire(ENCODING_V8, message.payload)?.bytes,

@@ -51,7 +51,7 @@ impl WireBounds {
         };
         let bounds = Some(Box::new(Bounds { min, max, clamp: self.clamp }));
         let calculation = Calculation { op: Arith::Sum, operand, bounds, value_bytes_max };
-        Ok(Mutation::Calculate { key, calculation, expire_at_ms: None })
+        Ok(Mutation::Calculate { key, calculation, expiry: None })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::connect::schema;
 use crate::connect::versions::Version;
 use crate::model::{
     Arith, AtomicWrite, Bounds, Calculation, Check, EncodedValue, Encoding, Key, Kind, Limits,
-    Message, Mutation, Numeric, Operand, Range, Result, Row, Versionstamp, WriteParts,
+    Message, Mutation, Numeric, Operand, Range, Result, Row, Time, Versionstamp, WriteParts,
 };
 use atomic_write::WriteAnswer;
 use snapshot_read::ReadAnswer;
@@ -60,7 +60,7 @@ fn deno_s_own_bytes_are_read() {
         key: named("a"),
         suffixed: false,
         value: cbor(1.0),
-        expire_at_ms: Some(2_000_000),
+        expiry: Some(Time::At(2_000_000)),
     };
     assert_eq!(write.into_parts().mutations, [set]);
 
@@ -111,9 +111,10 @@ fn writes_round_trip() {
         Check { key: named("a"), expected: None },
         Check { key: named("b"), expected: Some(Versionstamp::new(3)) },
     ];
-    let set = |suffixed, expire_at_ms| {
+    let set = |suffixed, expire_at_ms: Option<i64>| {
+        let expiry = expire_at_ms.map(Time::At);
         let (key, value) = (named("c"), cbor(2.0));
-        Mutation::Set { key, suffixed, value, expire_at_ms }
+        Mutation::Set { key, suffixed, value, expiry }
     };
     let arith = |op, operand| Mutation::Arith { op, key: named("n"), operand };
     let mutations = vec![
@@ -158,7 +159,7 @@ fn messages_round_trip() {
     let write = read_write(&bytes).unwrap();
     let again = atomic_write::write_request(write.clone()).unwrap();
     let messages: Vec<Message> = write.into_parts().messages;
-    assert_eq!(messages[0].due_ms, NOW_MS);
+    assert_eq!(messages[0].due, Time::At(NOW_MS));
     assert_eq!(messages[0].value, encode_number(1.0));
     let again = read_write(&again).unwrap();
     assert_eq!(again.into_parts().messages, messages);
@@ -313,7 +314,7 @@ fn a_sum_with_bounds_is_read() {
     };
     assert_eq!(
         read.mutations,
-        [Mutation::Calculate { key: named("n"), calculation, expire_at_ms: None }]
+        [Mutation::Calculate { key: named("n"), calculation, expiry: None }]
     );
 
     let odd = |change: fn(&mut schema::Mutation)| {

@@ -7,7 +7,7 @@ use std::ops::Bound;
 use crate::commit::{LockedMessage, MessageTable};
 use crate::model::{
     Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, Message, QueueStats, Reason,
-    Result,
+    Result, Time,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -31,6 +31,7 @@ pub(super) struct Messages {
 
 struct Queued {
     message: Message,
+    due_ms: i64,
     /// Zero while it waits.
     lock: i64,
     lock_end_ms: i64,
@@ -42,7 +43,7 @@ struct Queued {
 
 impl Queued {
     fn place(&self, id: i64) -> WaitingOrder {
-        (Reverse(self.message.priority), self.message.due_ms, id)
+        (Reverse(self.message.priority), self.due_ms, id)
     }
 }
 
@@ -59,6 +60,7 @@ impl Messages {
             self.keys.insert(key, id);
         }
         let queued = Queued {
+            due_ms: message.due.at_ms(now_ms),
             message,
             lock: 0,
             lock_end_ms: 0,
@@ -154,7 +156,7 @@ impl Messages {
             }
             DeadLetterChange::Requeue(id) => {
                 let Some(mut message) = self.take_dead(*id) else { return 0 };
-                message.due_ms = now_ms;
+                message.due = Time::At(now_ms);
                 if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
                     message.deduplication_key = None;
                 }
@@ -262,7 +264,7 @@ impl MessageTable for Messages {
     fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()> {
         if let Some(mut queued) = self.take(locked.id) {
             queued.lock = 0;
-            queued.message.due_ms = due_ms;
+            queued.due_ms = due_ms;
             self.put(locked.id, queued);
         }
         Ok(())

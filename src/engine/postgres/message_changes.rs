@@ -136,7 +136,7 @@ impl MessageChanges {
         rows.ids.push(id);
         rows.queues.push(message.queue.into_bytes());
         rows.priorities.push(i16::from(message.priority));
-        rows.due_ms.push(message.due_ms);
+        rows.due_ms.push(message.due.at_ms(now_ms));
         rows.keys.push(message.deduplication_key.map(String::into_bytes));
         rows.retentions_ms.push(message.dead_retention_ms);
         rows.backoffs.push(pack_intervals(&message.backoff_ms));

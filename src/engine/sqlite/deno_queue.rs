@@ -71,11 +71,11 @@ impl DenoQueue {
         })
     }
 
-    pub(super) fn enqueue(&mut self, message: &Message) -> Result<()> {
-        let Message { due_ms, value, backoff_ms, keys_if_undelivered, .. } = message;
+    pub(super) fn enqueue(&mut self, message: &Message, due_ms: i64) -> Result<()> {
+        let Message { value, backoff_ms, keys_if_undelivered, .. } = message;
         // A message that could not be decoded is kept in Deno's format.
         let data = to_v8(value).unwrap_or_else(|_| value.clone());
-        self.put(*due_ms, &data, backoff_ms, keys_if_undelivered)
+        self.put(due_ms, &data, backoff_ms, keys_if_undelivered)
     }
 
     fn put(&mut self, due_ms: i64, data: &[u8], backoff_ms: &[u32], keys: &[Key]) -> Result<()> {
@@ -106,16 +106,15 @@ impl DenoQueue {
             return Ok(());
         }
         let used = usize::try_from(run.column_int(4)).unwrap_or(0);
-        let backoff_ms = unpack_intervals(run.column_blob(2));
+        let (due_ms, backoff_ms) = (run.column_int(0), unpack_intervals(run.column_blob(2)));
         let message = Message {
-            due_ms: run.column_int(0),
             value: run.column_blob(1).to_vec(),
             backoff_ms: backoff_ms.into_iter().skip(used).collect(),
             keys_if_undelivered: unpack_keys(run.column_blob(3)),
             ..Message::default()
         };
         drop(run);
-        self.enqueue(&message)?;
+        self.enqueue(&message, due_ms)?;
         self.forget.run().int(1, id).finish()
     }
 

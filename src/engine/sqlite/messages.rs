@@ -287,8 +287,9 @@ impl MessageTable for Messages {
     }
 
     fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
+        let due_ms = message.due.at_ms(now_ms);
         if let Some(deno) = self.deno_of(message.is_named()) {
-            deno.enqueue(&message)?;
+            deno.enqueue(&message, due_ms)?;
             return Ok(Enqueued { id: None, deduplicated: false });
         }
         let backoff = pack_intervals(&message.backoff_ms);
@@ -296,7 +297,7 @@ impl MessageTable for Messages {
         let run = (self.insert.run())
             .text(1, &message.queue)
             .int(2, message.priority.into())
-            .int(3, message.due_ms)
+            .int(3, due_ms)
             .int(4, now_ms)
             .text_or_null(5, message.deduplication_key.as_deref())
             .int_or_null(6, message.dead_retention_ms)

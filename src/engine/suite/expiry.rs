@@ -1,6 +1,7 @@
 //! The rules of expiring entries.
 
 use super::*;
+use crate::model::{Calculation, Operand};
 
 pub(super) fn expired_entries_are_absent_at_once_and_swept_in_steps(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
@@ -35,7 +36,8 @@ fn expiry(reader: &mut impl Reader, name: &str) -> Option<Option<i64>> {
 }
 
 fn set_expiry(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWrite {
-    write(vec![], vec![Mutation::SetExpiry { key: key(name), expire_at_ms, required }])
+    let expiry = expire_at_ms.map(Time::At);
+    write(vec![], vec![Mutation::SetExpiry { key: key(name), expiry, required }])
 }
 
 pub(super) fn setting_an_expiry_keeps_value_and_versionstamp(engine: &impl Engine) {
@@ -84,6 +86,49 @@ pub(super) fn a_new_expiry_takes_effect_inside_a_batch(engine: &impl Engine) {
     assert_eq!(decisions[4..], [lost, committed(6), committed(7)]);
     assert_eq!(get(&mut reader, "b"), Some((6, b"2".to_vec())));
     assert_eq!(expiry(&mut reader, "b"), Some(Some(NOW + 7)));
+}
+
+/// In each kind of mutation that has an expiry; and with 0 ms the entry is absent at once, also to the
+/// later writes of the batch.
+pub(super) fn a_relative_expiry_counts_from_the_time_of_the_batch(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let commit_at = |writer: &mut _, mutations, now_ms| {
+        let writes = vec![write(vec![], mutations), write(vec![absent("gone")], vec![])];
+        apply_at(writer, Work { writes, durable: true, ..Work::default() }, now_ms).decisions
+    };
+    mutate(&mut writer, vec![set("touched", b"1")]);
+    let set_for = |name, ms| Mutation::Set {
+        key: key(name),
+        suffixed: false,
+        value: bytes(b"1"),
+        expiry: Some(Time::After(ms)),
+    };
+    let calculation = Calculation {
+        op: Arith::Sum,
+        operand: Operand::U64(1),
+        bounds: None,
+        value_bytes_max: 100,
+    };
+    let mutations = vec![
+        set_for("set", 10),
+        set_for("gone", 0),
+        Mutation::SetExpiry { key: key("touched"), expiry: Some(Time::After(20)), required: true },
+        Mutation::Calculate { key: key("sum"), calculation, expiry: Some(Time::After(30)) },
+        Mutation::Append {
+            key: key("list"),
+            items: vec![0x80],
+            front: false,
+            value_bytes_max: 100,
+            expiry: Some(Time::After(40)),
+        },
+    ];
+    assert_eq!(commit_at(&mut writer, mutations, NOW + 3), [committed(2), committed(3)]);
+    for (name, ms) in [("set", 10), ("touched", 20), ("sum", 30), ("list", 40)] {
+        assert_eq!(expiry(&mut reader, name), Some(Some(NOW + 3 + ms)), "{name}");
+    }
+    assert_eq!(get_at(&mut reader, "gone", NOW + 3), None);
+    assert_eq!(commit_at(&mut writer, vec![set_for("set", 10)], NOW + 5)[0], committed(4));
+    assert_eq!(expiry(&mut reader, "set"), Some(Some(NOW + 15)));
 }
 
 /// Found by random operations: an entry that a batch stored with a past expiry was still visible to

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::FeedState;
-use crate::model::{ChangeKind, FEED_VALUE_BYTES_MAX};
+use crate::model::{ChangeKind, FEED_VALUE_BYTES_MAX, Time};
 
 /// Commit, key, length of the value; `None` for a removal.
 type Shown = (u64, Vec<u8>, Option<usize>);
@@ -99,8 +99,11 @@ pub(super) fn the_log_has_expiries_and_tells_them_from_deletions(engine: &impl E
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     mutate(&mut writer, vec![set("old", b"1")]);
     turn_on(&mut writer);
-    let touch =
-        |name, expire_at_ms| Mutation::SetExpiry { key: key(name), expire_at_ms, required: false };
+    let touch = |name, end_ms: Option<i64>| Mutation::SetExpiry {
+        key: key(name),
+        expiry: end_ms.map(Time::At),
+        required: false,
+    };
     let large = vec![7; FEED_VALUE_BYTES_MAX + 1];
     let limits = Limits { value_bytes_max: large.len(), ..Limits::default() };
     let mutations = vec![set_until("large", &large, Some(NOW + 9))];

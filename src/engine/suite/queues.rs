@@ -1,10 +1,10 @@
 //! The rules of named queues.
 
 use super::*;
-use crate::model::{DeadLetter, DeadLetterChange, Reason, Renewal};
+use crate::model::{DeadLetter, DeadLetterChange, Reason, Renewal, Time};
 
 fn message(value: u8) -> Message {
-    Message { queue: "mail".into(), due_ms: NOW, value: vec![value], ..Message::default() }
+    Message { queue: "mail".into(), due: Time::At(NOW), value: vec![value], ..Message::default() }
 }
 
 fn enqueue(writer: &mut impl Writer, messages: Vec<Message>) {
@@ -78,7 +78,7 @@ pub(super) fn the_depth_is_the_number_of_live_messages(engine: &impl Engine) {
     };
     assert_eq!(checked(&mut writer, NOW), 0);
     let keyed = |value| Message { deduplication_key: Some("k".into()), ..message(value) };
-    let late = Message { due_ms: NOW + 5000, ..message(3) };
+    let late = Message { due: Time::At(NOW + 5000), ..message(3) };
     let kept = Message { dead_retention_ms: Some(9000), ..message(4) };
     enqueue(&mut writer, vec![keyed(1), keyed(2), late, kept, message(5)]);
     assert_eq!(checked(&mut writer, NOW), 4);
@@ -102,9 +102,32 @@ pub(super) fn the_depth_is_the_number_of_live_messages(engine: &impl Engine) {
     assert_eq!(checked(&mut writer, NOW + 1001), 1);
 }
 
+/// In Deno's queue and in a named one; without a delay a message is due in its own batch.
+pub(super) fn a_delay_counts_from_the_time_of_the_batch(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    for (lock, queue, now_ms) in [(1, "", NOW), (10, "mail", NOW + 100)] {
+        let of = |value, ms| Message {
+            queue: queue.into(),
+            due: Time::After(ms),
+            value: vec![value],
+            ..Message::default()
+        };
+        let messages = vec![of(1, 0), of(2, 50)];
+        let claims = vec![Claim { queue: queue.into(), max: 10, lock_ms: 1000, lock }];
+        let writes = vec![atomic(WriteParts { messages, ..WriteParts::default() })];
+        let work = Work { writes, claims, durable: true, ..Work::default() };
+        let mut report = apply_at(&mut writer, work, now_ms);
+        assert_eq!(values(&report.deliveries.remove(0)), [1], "{queue:?}");
+        let mut later = |lock, ms| claim_of(&mut writer, queue, lock, 1000, 10, now_ms + ms);
+        assert_eq!(later(lock + 1, 49), [], "{queue:?}");
+        assert_eq!(values(&later(lock + 2, 50)), [2], "{queue:?}");
+    }
+}
+
 pub(super) fn higher_priorities_come_first_then_earlier_due_times(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
-    let of = |value, priority, due_ms| Message { priority, due_ms, ..message(value) };
+    let of =
+        |value, priority, due_ms| Message { priority, due: Time::At(due_ms), ..message(value) };
     let all = [
         of(1, 0, NOW),
         of(2, 0, NOW - 5),
@@ -294,7 +317,7 @@ pub(super) fn dead_messages_are_requeued_as_new(engine: &impl Engine) {
 
 pub(super) fn stats_count_every_state(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
-    let later = |value| Message { due_ms: NOW + 50, ..message(value) };
+    let later = |value| Message { due: Time::At(NOW + 50), ..message(value) };
     enqueue(&mut writer, vec![message(1), message(2), message(3), later(4), later(5)]);
     assert_eq!(stats(engine, NOW), [3, 2, 0, 0]);
     let claimed = claim(&mut writer, 1, 2, NOW);
@@ -309,7 +332,7 @@ pub(super) fn queues_are_listed_while_they_have_a_message_in_any_state(engine: &
     let mut listed = |max| read(&mut reader, NOW, |snapshot| snapshot.queues(max)).join(" ");
     assert_eq!(listed(9), "");
     let of = |queue: &str| Message { queue: queue.into(), ..message(1) };
-    let later = Message { due_ms: NOW + 50, ..of("later") };
+    let later = Message { due: Time::At(NOW + 50), ..of("later") };
     enqueue(&mut writer, vec![of("held"), of("dead"), later, of(""), of("due"), of("due")]);
     assert_eq!(listed(9), " dead due held later");
     assert_eq!(listed(3), " dead due", "the first so many");

@@ -162,7 +162,7 @@ pub(super) fn a_filter_does_not_block_other_writes(engine: &impl Engine) {
         key: key(name),
         suffixed: false,
         value: value(bytes),
-        expire_at_ms: None,
+        expiry: None,
     };
     let (seven, costly) = ([0x81, 7], array.as_slice());
     let sets = vec![set("a", &seven), set("b", &seven), set("c", costly), set("d", &seven)];

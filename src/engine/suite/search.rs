@@ -9,7 +9,8 @@ use crate::codec::cbor;
 use crate::engine::{GoesOn, Indexer};
 use crate::model::{
     Among, Deletion, Highlight, Hit, HitChoice, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice,
-    IndexInfo, IndexSpec, Kind, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Search, Tokenizer, Value,
+    IndexInfo, IndexSpec, Kind, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Search, Time, Tokenizer,
+    Value,
 };
 
 fn of(parts: &[&str]) -> Key {
@@ -21,11 +22,12 @@ fn doc(name: &str, text: &str) -> Mutation {
 }
 
 fn doc_until(name: &str, text: &str, expire_at_ms: Option<i64>) -> Mutation {
+    let expiry = expire_at_ms.map(Time::At);
     let mut value = Value::new(Node::Null);
     let text = value.push(Node::String(text.into()));
     value.set(value.root_id(), Node::Object(vec![("t".into(), text)]));
     let value = EncodedValue { encoding: Encoding::Cbor, bytes: cbor::encode(&value).unwrap() };
-    Mutation::Set { key: of(&["d", name]), suffixed: false, value, expire_at_ms }
+    Mutation::Set { key: of(&["d", name]), suffixed: false, value, expiry }
 }
 
 fn spec() -> IndexSpec {
@@ -151,7 +153,7 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
         key: of(&["d", "b"]),
         suffixed: false,
         value: EncodedValue { encoding: Encoding::Bytes, bytes: b"green".to_vec() },
-        expire_at_ms: None,
+        expiry: None,
     };
     mutate(&mut writer, vec![ending, bytes]);
     assert_eq!(found_at(&mut reader, "brief", NOW + 4), ["e"]);
@@ -171,7 +173,7 @@ pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine:
     // An array of one object, `{ t: <letter> }`.
     let items = |letter: u8| vec![0x81, 0xa1, 0x61, b't', 0x61, letter];
     let grow = |name: &str, letter, front| Mutation::Append {
-        expire_at_ms: None,
+        expiry: None,
         key: at(name),
         items: items(letter),
         front,
@@ -191,8 +193,9 @@ pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine:
     assert_eq!(found(&mut reader, "x"), ["a"]);
 
     // Changing the expiry makes the entry absent or present.
-    let set_expiry = |name: &str, expire_at_ms| {
-        let set_expiry = Mutation::SetExpiry { key: at(name), expire_at_ms, required: true };
+    let set_expiry = |name: &str, expire_at_ms: Option<i64>| {
+        let expiry = expire_at_ms.map(Time::At);
+        let set_expiry = Mutation::SetExpiry { key: at(name), expiry, required: true };
         write(vec![], vec![set_expiry])
     };
     commit(&mut writer, vec![set_expiry("a", Some(NOW + 5)), set_expiry("b", Some(NOW + 5))]);
@@ -204,7 +207,7 @@ pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine:
 
     // The value of a dead message replaces the entry.
     let message = Message {
-        due_ms: NOW,
+        due: Time::At(NOW),
         keys_if_undelivered: vec![at("a"), at("left")],
         value: items(b'w'),
         ..Message::default()
@@ -235,7 +238,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
         encoding: Encoding::Cbor,
         bytes: vec![0xa1, 0x61, b't', 0x63, b'o', b'l', b'd'],
     };
-    let set = Mutation::Set { key: other, suffixed: false, value, expire_at_ms: None };
+    let set = Mutation::Set { key: other, suffixed: false, value, expiry: None };
     mutate(&mut writer, vec![set]);
 
     assert!(!writer.next_deadlines().unwrap().building);

@@ -25,6 +25,7 @@ const REQUIRED: u8 = 2;
 
 pub(super) fn calculate(
     reader: &mut Reader<'_>,
+    relative: bool,
     value_bytes_max: usize,
 ) -> Result<Mutation, Malformed> {
     let op = match reader.u8()? {
@@ -34,7 +35,7 @@ pub(super) fn calculate(
         _ => return Err(reader.refused("an unknown calculation")),
     };
     let flags = reader.flags(HAS_MIN | HAS_MAX | CLAMPS | CALCULATE_END)?;
-    let expire_at_ms = reader.end_ms(flags & CALCULATE_END != 0)?;
+    let expiry = reader.expiry(flags & CALCULATE_END != 0, relative)?;
     let key = reader.key()?;
     let operand = reader.value()?;
     let operand = match (operand.as_le64(), numeric(&operand)) {
@@ -52,7 +53,7 @@ pub(super) fn calculate(
     let bounds = (flags & !CALCULATE_END != 0)
         .then(|| Box::new(Bounds { min, max, clamp: flags & CLAMPS != 0 }));
     let calculation = Calculation { op, operand, bounds, value_bytes_max };
-    Ok(Mutation::Calculate { key, calculation, expire_at_ms })
+    Ok(Mutation::Calculate { key, calculation, expiry })
 }
 
 /// Decodes a finite number or a bigint.
@@ -63,18 +64,19 @@ fn numeric(value: &EncodedValue) -> Option<Numeric> {
 
 pub(super) fn append(
     reader: &mut Reader<'_>,
+    relative: bool,
     value_bytes_max: usize,
 ) -> Result<Mutation, Malformed> {
     let flags = reader.flags(FRONT | APPEND_END)?;
-    let expire_at_ms = reader.end_ms(flags & APPEND_END != 0)?;
+    let expiry = reader.expiry(flags & APPEND_END != 0, relative)?;
     let (key, items) = (reader.key()?, reader.sized()?.to_vec());
-    Ok(Mutation::Append { key, items, front: flags & FRONT != 0, value_bytes_max, expire_at_ms })
+    Ok(Mutation::Append { key, items, front: flags & FRONT != 0, value_bytes_max, expiry })
 }
 
-pub(super) fn set_expiry(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
+pub(super) fn set_expiry(reader: &mut Reader<'_>, relative: bool) -> Result<Mutation, Malformed> {
     let flags = reader.flags(EXPIRES | REQUIRED)?;
-    let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
-    Ok(Mutation::SetExpiry { key: reader.key()?, expire_at_ms, required: flags & REQUIRED != 0 })
+    let expiry = reader.expiry(flags & EXPIRES != 0, relative)?;
+    Ok(Mutation::SetExpiry { key: reader.key()?, expiry, required: flags & REQUIRED != 0 })
 }
 
 /// Parses the placeholders of the preceding record: a count, then for each whether it is in the key

@@ -1,7 +1,7 @@
 //! Parses frames, and the requests of reads.
 
 use crate::codec::Malformed;
-use crate::model::{EncodedValue, Encoding, Key, Range, Request, Versionstamp};
+use crate::model::{EncodedValue, Encoding, Key, Range, Request, Time, Versionstamp};
 
 /// Appends bytes after their length.
 pub(super) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -84,9 +84,31 @@ impl<'a> Reader<'a> {
         Ok(ms as i64)
     }
 
+    /// The time of a record; `relative`: in ms from the commit.
+    pub(super) fn time(&mut self, relative: bool) -> Result<Time, Malformed> {
+        let ms = self.time_ms()?;
+        match relative {
+            false => Ok(Time::At(ms)),
+            true if ms >= 0 => Ok(Time::After(ms)),
+            true => Err(self.refused("a time before the commit")),
+        }
+    }
+
     /// The expiry of an entry, if present.
-    pub(super) fn end_ms(&mut self, present: bool) -> Result<Option<i64>, Malformed> {
-        self.optional(present, |reader| reader.time_ms().map(|ms| ms.max(0)))
+    pub(super) fn expiry(
+        &mut self,
+        present: bool,
+        relative: bool,
+    ) -> Result<Option<Time>, Malformed> {
+        if relative && !present {
+            return Err(self.refused("a relative time that is missing"));
+        }
+        self.optional(present, |reader| {
+            Ok(match reader.time(relative)? {
+                Time::At(ms) => Time::At(ms.max(0)),
+                after => after,
+            })
+        })
     }
 
     /// Bytes after their length.

@@ -27,6 +27,9 @@ const ENQUEUE_NAMED: u8 = 0x0e;
 const CHECK_RANGE: u8 = 12;
 const TELL: u8 = 0x0f;
 
+/// Flag of the first byte of a record: its time is in ms from the commit.
+const RELATIVE: u8 = 0x80;
+
 /// Flag of a TELL: the results of calculations.
 const VALUES: u8 = 1;
 
@@ -88,9 +91,13 @@ fn parse_write(
     let mut invalid = None;
     let max = limits.value_bytes_max;
     loop {
-        let op = reader.u8()?;
+        let first = reader.u8()?;
+        let (op, relative) = (first & !RELATIVE, first & RELATIVE != 0);
         *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
         match op {
+            END | CHECK | CHECK_RANGE | DELETE | SUM | MIN | MAX | TELL | PATCH if relative => {
+                return Err(reader.refused("an unknown operation"));
+            }
             END => return Ok(invalid.map_or(Ok(parts), Err)),
             CHECK => match parse_check(reader)? {
                 Some(check) => parts.checks.push(check),
@@ -100,7 +107,7 @@ fn parse_write(
                 Some(range) => parts.ranges.push(range),
                 None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
             },
-            SET => parts.mutations.push(parse_set(reader)?),
+            SET => parts.mutations.push(parse_set(reader, relative)?),
             DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
             SUM | MIN | MAX => {
                 let op = match op {
@@ -111,11 +118,11 @@ fn parse_write(
                 let (key, operand) = (reader.key()?, reader.value()?);
                 parts.mutations.push(Mutation::Arith { op, key, operand });
             }
-            ENQUEUE => parts.messages.push(parse_message(reader, false)?),
-            ENQUEUE_NAMED => parts.messages.push(parse_message(reader, true)?),
-            CALCULATE => parts.mutations.push(change::calculate(reader, max)?),
-            APPEND => parts.mutations.push(change::append(reader, max)?),
-            SET_EXPIRY => parts.mutations.push(change::set_expiry(reader)?),
+            ENQUEUE => parts.messages.push(parse_message(reader, relative, false)?),
+            ENQUEUE_NAMED => parts.messages.push(parse_message(reader, relative, true)?),
+            CALCULATE => parts.mutations.push(change::calculate(reader, relative, max)?),
+            APPEND => parts.mutations.push(change::append(reader, relative, max)?),
+            SET_EXPIRY => parts.mutations.push(change::set_expiry(reader, relative)?),
             TELL => {
                 if reader.u8()? != VALUES {
                     return Err(reader.refused("unknown flags of a TELL"));
@@ -152,20 +159,24 @@ fn parse_range_check(reader: &mut Reader<'_>) -> Result<Option<RangeCheck>, Malf
     Ok(seen.map(|seen| RangeCheck { start, end, seen }))
 }
 
-fn parse_set(reader: &mut Reader<'_>) -> Result<Mutation, Malformed> {
+fn parse_set(reader: &mut Reader<'_>, relative: bool) -> Result<Mutation, Malformed> {
     let flags = reader.flags(EXPIRES | SUFFIXED)?;
-    let expire_at_ms = reader.end_ms(flags & EXPIRES != 0)?;
+    let expiry = reader.expiry(flags & EXPIRES != 0, relative)?;
     let (key, value) = (reader.key()?, reader.value()?);
-    Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expire_at_ms })
+    Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expiry })
 }
 
-fn parse_message(reader: &mut Reader<'_>, named: bool) -> Result<Message, Malformed> {
-    let due_ms = reader.time_ms()?;
+fn parse_message(
+    reader: &mut Reader<'_>,
+    relative: bool,
+    named: bool,
+) -> Result<Message, Malformed> {
+    let due = reader.time(relative)?;
     let intervals = usize::from(reader.u8()?);
     let backoff_ms = reader.items(intervals, 4, Reader::u32)?;
     let count = reader.u16()?;
     let keys_if_undelivered = reader.items(count, 4, Reader::key)?;
-    let mut message = Message { due_ms, backoff_ms, keys_if_undelivered, ..Message::default() };
+    let mut message = Message { due, backoff_ms, keys_if_undelivered, ..Message::default() };
     if named {
         message.priority = reader.u8()?;
         message.dead_retention_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
@@ -318,6 +329,7 @@ fn resolved(reader: &mut Reader<'_>) -> Result<Vec<Resolved>, Malformed> {
 mod tests {
     use super::super::{frame_of, no_part_is_parsed};
     use super::*;
+    use crate::model::Time;
 
     /// SET of the key `0n` to `null`, with the expiry 1 ms.
     const SET_FRAME: [u8; 24] =
@@ -337,7 +349,7 @@ mod tests {
         let expected = Message {
             queue: "q".into(),
             priority: 7,
-            due_ms: 5,
+            due: Time::At(5),
             backoff_ms: vec![9],
             deduplication_key: Some("ky".into()),
             value: vec![0xf6],
@@ -351,6 +363,71 @@ mod tests {
             writes[0].as_ref().unwrap_err().message(),
             "priority too high (max 9): 10 given"
         );
+    }
+
+    /// One record of each kind that has a time of 5 ms. `relative`: from the commit.
+    fn timed_records(relative: bool) -> [Vec<u8>; 6] {
+        let flag = if relative { RELATIVE } else { 0 };
+        let (time, key) = (5_f64.to_le_bytes(), [1, 0, 0, 0, 0x14]);
+        let number = [67, 1, 0, 0, 0, 1];
+        let value = [1, 0, 0, 0, 0x80];
+        let message = [&time[..], &[0, 0, 0]].concat();
+        let queue = [&[7][..], &(-1_f64).to_le_bytes(), &[1, 0, 0, 0, b'q', 0]].concat();
+        [
+            [&[SET | flag, EXPIRES][..], &time, &key, &number].concat(),
+            [&[CALCULATE | flag, 0, 8][..], &time, &key, &number].concat(),
+            [&[APPEND | flag, 2][..], &time, &key, &value].concat(),
+            [&[SET_EXPIRY | flag, 1][..], &time, &key].concat(),
+            [&[ENQUEUE | flag][..], &message, &value].concat(),
+            [&[ENQUEUE_NAMED | flag][..], &message, &queue, &value].concat(),
+        ]
+    }
+
+    /// The time of the only record of a frame.
+    fn time_of(record: &[u8]) -> Time {
+        let frame = [record, &[END]].concat();
+        let write = parse_writes(&frame, 1, &Limits::default()).unwrap().remove(0).unwrap();
+        let (_, mutations, messages) = write.parts();
+        match mutations.first() {
+            None => messages[0].due,
+            Some(
+                Mutation::Set { expiry, .. }
+                | Mutation::Calculate { expiry, .. }
+                | Mutation::Append { expiry, .. }
+                | Mutation::SetExpiry { expiry, .. },
+            ) => expiry.unwrap(),
+            Some(other) => panic!("{other:?} has no time"),
+        }
+    }
+
+    #[test]
+    fn a_time_is_absolute_or_relative_to_the_commit() {
+        for (absolute, relative) in timed_records(false).iter().zip(timed_records(true)) {
+            assert_eq!(time_of(absolute), Time::At(5), "{absolute:?}");
+            assert_eq!(time_of(&relative), Time::After(5), "{relative:?}");
+            no_part_is_parsed(&[&relative[..], &[END]].concat(), |bytes| {
+                parse_writes(bytes, 1, &Limits::default())
+            });
+        }
+    }
+
+    #[test]
+    fn a_relative_time_is_not_negative_and_not_missing() {
+        let refusal = |record: &[u8]| {
+            let frame = [record, &[END]].concat();
+            parse_writes(&frame, 1, &Limits::default()).unwrap_err().what().to_owned()
+        };
+        for record in timed_records(true) {
+            let time = record.windows(8).position(|bytes| bytes == 5_f64.to_le_bytes()).unwrap();
+            let mut negative = record.clone();
+            negative[time + 7] |= 0x80;
+            assert_eq!(refusal(&negative), "a time before the commit", "{record:?}");
+        }
+        let key = [1, 0, 0, 0, 0x14];
+        let set = [&[SET | RELATIVE, 0][..], &key, &[67, 1, 0, 0, 0, 1]].concat();
+        assert_eq!(refusal(&set), "a relative time that is missing");
+        let persist = [&[SET_EXPIRY | RELATIVE, 0][..], &key].concat();
+        assert_eq!(refusal(&persist), "a relative time that is missing");
     }
 
     #[test]
