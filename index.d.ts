@@ -2104,7 +2104,9 @@ export interface OpenKvOptions {
  * @param path
  * - a file path, relative to the working directory; the file and its directories are created
  * - a `file:` URL, as a string or object
- * - an `http:` or `https:` URL: a remote database of a KV Connect server (docs/remote.md)
+ * - an `http:` or `https:` URL: a remote database of a KV Connect server (docs/remote.md); several
+ *   servers of one database with commas, like `"https://a.example/shop,https://b.example/shop"`: when
+ *   one of them cannot be reached, the next one is asked
  * - a `postgres:` URL: a database on a PostgreSQL server (docs/postgres.md)
  * - `":memory:"`: a private database in memory that ends with its handle
  * - left out: the path or URL in `OPENKV_URL`, else `.openkv/kv.sqlite3` beside the nearest

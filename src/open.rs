@@ -49,8 +49,8 @@ pub enum Target {
     },
     /// A remote database, served by KV Connect.
     Url {
-        /// The URL of the metadata exchange.
-        url: String,
+        /// The URLs of the metadata exchange, each on a server of the same database.
+        urls: Vec<String>,
         /// The access token.
         access_token: String,
         /// Longest time of opening and of every later call, with all their retries.
@@ -170,8 +170,8 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             }
             open_postgres(&url.0, *readonly, *busy).map(Database::Store)
         }
-        Target::Url { url, access_token, timeout } => {
-            Client::open(url, access_token, *timeout, system(), cancel).map(Database::Remote)
+        Target::Url { urls, access_token, timeout } => {
+            Client::open(urls, access_token, *timeout, system(), cancel).map(Database::Remote)
         }
     }
 }

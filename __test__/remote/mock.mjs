@@ -22,6 +22,9 @@ export async function start(options) {
   return mock;
 }
 
+/** The URL of no server: no test gets this port. */
+export const NOBODY = "http://127.0.0.1:1/";
+
 /** A handle on a server, closed when the file's tests have run. */
 export async function connect(mock, options) {
   const kv = await openKv(mock.url, { accessToken: ACCESS_TOKEN, timeout: 5000, ...options });
@@ -67,9 +70,9 @@ export class Mock {
     });
   }
 
-  listen() {
+  listen(port = 0) {
     return new Promise((resolve) => {
-      this.server.listen(0, "127.0.0.1", () => {
+      this.server.listen(port, "127.0.0.1", () => {
         this.url = `${this.scheme}://127.0.0.1:${this.server.address().port}/`;
         resolve();
       });

@@ -3,7 +3,7 @@
 import process from "node:process";
 import { type Limits, nameOf } from "../arguments/check.js";
 import { Kv } from "./kv.js";
-import { isPostgres, isServer, locate, MEMORY } from "../arguments/location.js";
+import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
 import type { NativeOptions, NativeRemote } from "../native/binding.js";
 import { port, setOfLimits } from "../native/port.js";
 import { Session } from "../session/session.js";
@@ -83,9 +83,9 @@ function requireFor(what: string, options: Given, others: readonly string[]): vo
   }
 }
 
-function checkRemote(url: string, options: Given): NativeRemote {
+function checkRemote(located: string, options: Given): NativeRemote {
   return {
-    url,
+    urls: urlsOf(located),
     accessToken: checkToken(options.accessToken),
     timeoutMs: checkTimeout(options.timeout),
   };

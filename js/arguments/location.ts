@@ -1,5 +1,5 @@
-// Duty: resolves the path or URL of a database, or the default, to ":memory:", an absolute path, or
-// the URL of a server or of PostgreSQL.
+// Duty: resolves the path or URL of a database, or the default, to ":memory:", an absolute path, the
+// URLs of servers, or the URL of PostgreSQL.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -25,7 +25,12 @@ const POSTGRES_SCHEMES = ["postgres://", "postgresql://"];
 /** The start of a URL. The letter of a drive, as in C://data, is not a scheme. */
 const URL_START = /^(?:file:|[a-z][a-z0-9+.-]+:\/\/)/i;
 
-/** ":memory:", an absolute path, or a URL. Throws TypeError or an `UNSUPPORTED` KvError. */
+/** A comma between the URLs of two servers of a database. */
+const BETWEEN_URLS = /,(?=https?:\/\/)/i;
+/** A comma before a URL that no list of servers can hold, or that is not directly behind it. */
+const BEFORE_OTHER_URL = /,\s*[a-z][a-z0-9+.-]*:\/\//i;
+
+/** ":memory:", an absolute path, or a URL: for servers all of them, with commas. Throws TypeError or an `UNSUPPORTED` KvError. */
 export function locate(path: unknown, readonly: boolean): string {
   if (path === undefined || path === null) {
     const named = process.env[URL_VARIABLE];
@@ -39,9 +44,14 @@ export function locate(path: unknown, readonly: boolean): string {
   );
 }
 
-/** Whether a result of {@link locate} is the URL of a server. */
+/** Whether a result of {@link locate} has the URLs of servers. */
 export function isServer(located: string): boolean {
   return SERVER_SCHEMES.some((scheme) => located.startsWith(scheme));
+}
+
+/** The URLs of the servers in a result of {@link locate}. */
+export function urlsOf(located: string): string[] {
+  return located.split(BETWEEN_URLS);
 }
 
 /** Whether a text is the URL of a database on PostgreSQL. */
@@ -76,14 +86,32 @@ function locateText(text: string): string {
     throw Object.assign(error, { code: "EINVAL" });
   }
   const start = URL_START.exec(text)?.[0].toLowerCase();
-  if (start === undefined) return resolve(text);
+  if (start === undefined) {
+    if (BETWEEN_URLS.test(text)) throw badList();
+    return resolve(text);
+  }
   const url = start + text.slice(start.length);
-  if (isServer(url)) return serverUrl(url);
+  if (isServer(url)) return serverUrls(url);
   // Rust parses it: it may have several hosts, which URL does not know.
   if (isPostgres(url)) return url;
   if (start === "file:") return pathOfUrl(url);
   // A URL may hold a password: the message has its scheme only.
   throw unsupported(`Opening ${start} URLs`);
+}
+
+/** Checks the URLs of the servers of a database. Other commas are parts of the URLs. */
+function serverUrls(text: string): string {
+  const urls = urlsOf(text);
+  const hasEmpty = urls.length > 1 && urls.some((url) => url.endsWith(","));
+  if (hasEmpty || urls.some((url) => BEFORE_OTHER_URL.test(url))) throw badList();
+  return urls.map(serverUrl).join(",");
+}
+
+function badList(): TypeError {
+  return new TypeError(
+    "Each URL of a list begins with http:// or https:// directly behind a comma, and none is " +
+      "empty: https://a.example.com/shop,https://b.example.com/shop",
+  );
 }
 
 /** Checks the URL of a server. Errors do not repeat parts that may be secret. */

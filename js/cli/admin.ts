@@ -1,6 +1,7 @@
 // Duty: the client of the admin API of a server.
 
 import type { Command } from "commander";
+import { urlsOf } from "../arguments/location.js";
 import type { GlobalOptions } from "./database.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 
@@ -80,5 +81,5 @@ function serverOf({ server, db }: AdminOptions & GlobalOptions): string {
   if (given === undefined || !/^https?:\/\//i.test(given)) {
     throw new WrongUsage("give the server's URL as --server or --db");
   }
-  return server === undefined ? new URL(given).origin : server.replace(/\/*$/, "/");
+  return server === undefined ? new URL(urlsOf(given)[0]).origin : server.replace(/\/*$/, "/");
 }

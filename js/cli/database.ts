@@ -4,7 +4,14 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import type { Kv } from "../api/kv.js";
-import { MEMORY, isPostgres, isServer, locate, withoutLogin } from "../arguments/location.js";
+import {
+  MEMORY,
+  isPostgres,
+  isServer,
+  locate,
+  urlsOf,
+  withoutLogin,
+} from "../arguments/location.js";
 import { openKv } from "../api/open.js";
 import type { OpenKvOptions } from "../model/types.js";
 import { NotDone, WrongUsage, asUsage } from "./outcome.js";
@@ -93,8 +100,17 @@ export function sameFile(a: string, b: string): boolean {
 export function sameDatabase(a: string, b: string): boolean {
   if (a === b) return true;
   if (isPostgres(a) && isPostgres(b)) return withoutLogin(a) === withoutLogin(b);
-  if (isServer(a) || isServer(b)) return a.replace(/\/$/, "") === b.replace(/\/$/, "");
+  if (isServer(a) || isServer(b)) return haveCommon(serversOf(a), serversOf(b));
   return sameFile(a, b);
+}
+
+/** The URLs of the servers of a database. A slash at the end makes no difference. */
+function serversOf(located: string): string[] {
+  return isServer(located) ? urlsOf(located).map((url) => url.replace(/\/$/, "")) : [];
+}
+
+function haveCommon(some: readonly string[], others: readonly string[]): boolean {
+  return some.some((one) => others.includes(one));
 }
 
 /**

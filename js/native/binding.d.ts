@@ -17,9 +17,9 @@ export interface NativeOptions {
   remote?: NativeRemote;
 }
 
-/** The URL and the access token of a remote database. */
+/** The URLs of the servers of a remote database, and its access token. */
 export interface NativeRemote {
-  url: string;
+  urls: string[];
   accessToken: string;
   timeoutMs: number;
 }

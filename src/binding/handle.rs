@@ -49,8 +49,8 @@ pub struct NativeOptions {
 /// A remote database.
 #[napi(object)]
 pub struct NativeRemote {
-    /// The URL of its metadata exchange.
-    pub url: String,
+    /// The URLs of its metadata exchange.
+    pub urls: Vec<String>,
     /// The user's token.
     pub access_token: String,
     /// Longest time of a call with all its retries, in ms.
@@ -104,7 +104,7 @@ impl Handle {
         let readonly = options.readonly;
         let target = match (options.remote, options.postgres, options.path.as_str()) {
             (Some(remote), _, _) => Target::Url {
-                url: remote.url,
+                urls: remote.urls,
                 access_token: remote.access_token,
                 timeout: Duration::from_millis(remote.timeout_ms as u64),
             },

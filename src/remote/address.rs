@@ -83,15 +83,6 @@ pub(super) fn shown(url: &Url) -> String {
     shown.into()
 }
 
-/// The error for metadata without a strong endpoint.
-pub(super) fn no_strong_endpoint(base: &Url) -> Error {
-    let why = format!(
-        "{} names no endpoint with strong consistency, which writes and strong reads need",
-        shown(base)
-    );
-    Error::unavailable(why)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

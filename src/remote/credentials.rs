@@ -1,5 +1,6 @@
 //! The server's endpoints and the token for them. One caller renews the token before it expires,
-//! for all callers.
+//! for all callers; and asks for the endpoints again when one of them has failed, because the server
+//! may name others by then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,9 @@ use super::exchange::{Exchange, Failure};
 use super::transport::Transport;
 use crate::model::{Env, Error, METADATA_INTERVAL_MS_MIN, REMOTE_TIMEOUT_MS_DEFAULT, Result};
 
+/// Shortest time between two exchanges, unless the first failed and a call cannot go on without one.
+const INTERVAL: Duration = Duration::from_millis(METADATA_INTERVAL_MS_MIN);
+
 /// Bound of one early renewal: a caller that needs a token meanwhile waits for it.
 const AHEAD_TRY: Duration = Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT);
 
@@ -21,10 +25,24 @@ const AHEAD_TRY: Duration = Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT);
 pub(super) struct Credentials {
     exchange: Exchange,
     env: Arc<dyn Env>,
-    current: Mutex<Option<Arc<Grant>>>,
+    current: Mutex<Current>,
     /// Held during an exchange, not between two tries: all waiting callers share its result.
     exchanging: tokio::sync::Mutex<Option<LastExchange>>,
     renewing_early: AtomicBool,
+}
+
+/// The last grant.
+#[derive(Default)]
+struct Current {
+    grant: Option<Arc<Grant>>,
+    doubt: Option<Doubt>,
+}
+
+/// An endpoint of the last grant was not reached, is unavailable, or has lost a request.
+struct Doubt {
+    endpoint: String,
+    /// An exchange after that has failed too.
+    asked: bool,
 }
 
 /// The last exchange.
@@ -46,7 +64,7 @@ impl Pauses {
     /// When the next exchange may start.
     fn end(&mut self, last: &LastExchange, random: impl Fn() -> u64) -> Instant {
         let Some(Failure::Passing(_, least)) = &last.failure else {
-            return last.ended + Duration::from_millis(METADATA_INTERVAL_MS_MIN);
+            return last.ended + INTERVAL;
         };
         if self.seen != Some(last.ended) {
             self.pause = backoff::delay(self.tries, random());
@@ -70,11 +88,11 @@ impl Credentials {
     pub(super) fn new(
         transport: Arc<Transport>,
         env: Arc<dyn Env>,
-        url: &str,
+        urls: &[String],
         access_token: &str,
     ) -> Result<Self> {
         Ok(Self {
-            exchange: Exchange::new(transport, env.clone(), url, access_token)?,
+            exchange: Exchange::new(transport, env.clone(), urls, access_token)?,
             env,
             current: Mutex::default(),
             exchanging: tokio::sync::Mutex::default(),
@@ -82,14 +100,14 @@ impl Credentials {
         })
     }
 
-    /// The server's URL for messages.
+    /// The URL of the server that answered last, for messages.
     pub(super) fn shown(&self) -> String {
         self.exchange.shown()
     }
 
     /// Whether the server offers that extension, as far as known.
     pub(super) fn offers(&self, extension: &str) -> bool {
-        self.current.lock().as_ref().is_some_and(|grant| grant.offers(extension))
+        self.current.lock().grant.as_ref().is_some_and(|grant| grant.offers(extension))
     }
 
     /// The error for a feature that the server does not offer.
@@ -104,10 +122,18 @@ impl Credentials {
         self.exchange.no_endpoint()
     }
 
-    /// A grant that has not expired.
+    /// A grant that has not expired. If an endpoint of the last one is doubted, and the next exchange
+    /// is due, it is made first.
     pub(super) async fn current(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Grant>> {
-        let (there, now) = (self.current.lock().clone(), Instant::now());
+        let now = Instant::now();
+        let (there, is_doubted) = {
+            let current = self.current.lock();
+            (current.grant.clone(), current.doubt.is_some())
+        };
         match there {
+            Some(grant) if is_doubted && now < grant.ends_at => {
+                self.renewed_if_due(grant, deadline).await
+            }
             Some(grant) if now < grant.renew_at => Ok(grant),
             Some(grant) if now < grant.ends_at => {
                 self.renew_early(grant.number, grant.ends_at);
@@ -115,6 +141,61 @@ impl Credentials {
             }
             other => self.newer_than(other.map_or(0, |grant| grant.number), deadline).await,
         }
+    }
+
+    /// Records that this endpoint of the grant was not reached, is unavailable, or has lost a
+    /// request.
+    pub(super) fn doubt(&self, grant: &Grant, endpoint: &str) {
+        let mut current = self.current.lock();
+        if current.doubt.is_none() && current.is(grant.number) {
+            current.doubt = Some(Doubt { endpoint: endpoint.to_owned(), asked: false });
+        }
+    }
+
+    /// Records that this endpoint of the grant has answered. If no server gives newer metadata, the
+    /// endpoint is no longer doubted then.
+    pub(super) fn trust(&self, grant: &Grant, endpoint: &str) {
+        let mut current = self.current.lock();
+        let is_over = |doubt: &Doubt| doubt.asked && doubt.endpoint == endpoint;
+        if current.doubt.as_ref().is_some_and(is_over) && current.is(grant.number) {
+            current.doubt = None;
+        }
+    }
+
+    /// A newer grant than this one, by one exchange for all callers. If the next exchange is not due
+    /// yet, or it fails, this one: its endpoint may answer again by now. An exchange takes at most
+    /// half of the time that is left.
+    async fn renewed_if_due(&self, grant: Arc<Grant>, deadline: Instant) -> Result<Arc<Grant>> {
+        let since = Instant::now();
+        let soon = since + deadline.saturating_duration_since(since) / 2;
+        let Ok(mut guard) = timeout_at(soon, self.exchanging.lock()).await else {
+            return Ok(grant);
+        };
+        let is_due = match &*guard {
+            None => true,
+            Some(last) => match &last.failure {
+                // The failure is the answer for all callers that waited for it.
+                Some(Failure::Final(error)) if last.ended >= since => return Err(error.clone()),
+                Some(Failure::Passing(_, least)) => {
+                    last.ended + INTERVAL.max(*least) <= Instant::now()
+                }
+                _ => last.ended + INTERVAL <= Instant::now(),
+            },
+        };
+        if is_due && self.current.lock().is(grant.number) {
+            self.exchange(&mut guard, grant.number + 1, soon).await;
+            match guard.as_ref().and_then(|last| last.failure.as_ref()) {
+                Some(Failure::Final(error)) => return Err(error.clone()),
+                Some(Failure::Passing(why, _)) => {
+                    tracing::debug!(why, "asking for the endpoints again");
+                    if let Some(doubt) = &mut self.current.lock().doubt {
+                        doubt.asked = true;
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok(self.current.lock().grant.clone().unwrap_or(grant))
     }
 
     /// Renews the grant while the old one is valid. No caller waits for it.
@@ -143,19 +224,16 @@ impl Credentials {
         deadline: Instant,
         each: Duration,
     ) -> Result<Arc<Grant>> {
-        let late = |why: &str| {
-            let why = format!("{} gives no access: {why}", self.shown());
-            Error::unavailable(why)
-        };
+        let late = |why: &str| self.exchange.sources.no_access(why);
         let since = Instant::now();
         let mut pauses = Pauses::default();
         loop {
             let Ok(mut guard) = timeout_at(deadline, self.exchanging.lock()).await else {
                 return Err(late("no answer in time"));
             };
-            let before = self.current.lock().clone();
-            if let Some(grant) = before.as_ref().filter(|grant| grant.number > number) {
-                return Ok(grant.clone());
+            let newer = self.current.lock().grant.clone().filter(|grant| grant.number > number);
+            if let Some(grant) = newer {
+                return Ok(grant);
             }
             if let Some(last) = &*guard {
                 let again = pauses.end(last, || self.env.random());
@@ -177,20 +255,31 @@ impl Credentials {
                 }
             }
             let soon = deadline.min(Instant::now() + each);
-            let failure = match self.exchange.once(number + 1, soon).await {
-                Ok(grant) if before.is_some_and(|before| before.database != grant.database) => {
-                    let shown = self.shown();
-                    let why = format!("{shown} is another database than before: open it again");
-                    Some(Failure::Final(Error::corrupt(why)))
-                }
-                Ok(grant) => {
-                    *self.current.lock() = Some(Arc::new(grant));
-                    None
-                }
-                Err(failure) => Some(failure),
-            };
-            *guard = Some(LastExchange { ended: Instant::now(), failure });
+            self.exchange(&mut guard, number + 1, soon).await;
         }
+    }
+
+    /// Makes one exchange and records its result. Its grant gets this number.
+    async fn exchange(&self, last: &mut Option<LastExchange>, number: u64, deadline: Instant) {
+        let before = self.current.lock().grant.clone();
+        let failure = match (self.exchange.once(number, deadline).await, before) {
+            (Ok(grant), Some(before)) if before.database != grant.database => {
+                Some(Failure::Final(self.exchange.another_database(&before, &grant)))
+            }
+            (Ok(grant), _) => {
+                self.exchange.sources.answered(grant.source);
+                *self.current.lock() = Current { grant: Some(Arc::new(grant)), doubt: None };
+                None
+            }
+            (Err(failure), _) => Some(failure),
+        };
+        *last = Some(LastExchange { ended: Instant::now(), failure });
+    }
+}
+
+impl Current {
+    fn is(&self, number: u64) -> bool {
+        self.grant.as_ref().is_some_and(|grant| grant.number == number)
     }
 }
 

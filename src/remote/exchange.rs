@@ -11,6 +11,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::address::{self, shown};
+use super::sources::{Sources, next_at};
 use super::transport::{self, Fault, Transport, collect, refusal, retry_after, time_of};
 use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Metadata, read_answer, write_request,
@@ -31,6 +32,8 @@ const LIFE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(super) struct Grant {
     /// Later ones have larger numbers.
     pub(super) number: u64,
+    /// The number of the URL that gave it.
+    pub(super) source: usize,
     /// The version of the protocol.
     pub(super) version: Version,
     /// The headers of every request.
@@ -60,17 +63,17 @@ impl Grant {
 /// Why an exchange failed.
 #[derive(Clone)]
 pub(super) enum Failure {
-    /// A retry may help, after at least this wait. The text has no URL.
+    /// A retry may help, after at least this wait. The text names URLs only if there are several.
     Passing(String, Duration),
     /// A retry does not help.
     Final(Error),
 }
 
-/// The server and the access token.
+/// The URLs of a database and the access token.
 pub(super) struct Exchange {
     transport: Arc<Transport>,
     env: Arc<dyn Env>,
-    url: Url,
+    pub(super) sources: Sources,
     authorization: HeaderValue,
 }
 
@@ -78,28 +81,82 @@ impl Exchange {
     pub(super) fn new(
         transport: Arc<Transport>,
         env: Arc<dyn Env>,
-        url: &str,
+        urls: &[String],
         access_token: &str,
     ) -> Result<Self> {
         let authorization = bearer(access_token).ok_or_else(|| {
             Error::invalid("accessToken must be visible ASCII characters: it is sent in a header")
         })?;
-        Ok(Self { transport, env, url: address::parse(url)?, authorization })
+        Ok(Self { transport, env, sources: Sources::new(urls)?, authorization })
     }
 
-    /// The server's URL for messages.
+    /// The URL of the server that answered last, for messages.
     pub(super) fn shown(&self) -> String {
-        shown(&self.url)
+        self.sources.last().map(shown).unwrap_or_default()
     }
 
     /// The error for metadata without a strong endpoint.
     pub(super) fn no_endpoint(&self) -> Error {
-        address::no_strong_endpoint(&self.url)
+        let why = "names no endpoint with strong consistency, which writes and strong reads need";
+        Error::unavailable(format!("{} {why}", self.shown()))
     }
 
-    /// Asks the server. The grant gets this number.
+    /// The error for a grant of another database than the one before.
+    pub(super) fn another_database(&self, before: &Grant, now: &Grant) -> Error {
+        let shown = self.sources.shown(now.source);
+        if now.source == before.source {
+            return Error::corrupt(format!(
+                "{shown} is another database than before: open it again"
+            ));
+        }
+        Error::corrupt(format!(
+            "{shown} is the database {}, and {} is {}: the URLs of a list name one database",
+            now.database,
+            self.sources.shown(before.source),
+            before.database
+        ))
+    }
+
+    /// Asks one URL after the other until one gives a grant, which gets this number. A refusal is
+    /// final: no other URL is asked then.
     pub(super) async fn once(&self, number: u64, deadline: Instant) -> Result<Grant, Failure> {
-        let mut url = self.url.clone();
+        let round = self.sources.round(Instant::now());
+        if let [(at, url, _)] = round.as_slice() {
+            return self.ask(number, (*at, url), deadline).await;
+        }
+        let mut left = u32::try_from(round.len()).unwrap_or(u32::MAX);
+        let (mut failures, mut least) = (Vec::new(), Duration::MAX);
+        for (at, url, rest) in round {
+            let now = Instant::now();
+            let (why, wait) = if rest > Duration::ZERO {
+                ("its Retry-After is not over".into(), rest)
+            } else if now >= deadline {
+                ("no time was left to ask it".into(), rest)
+            } else {
+                match self.ask(number, (at, url), next_at(now, deadline, left)).await {
+                    Err(Failure::Passing(why, wait)) => {
+                        self.sources.rest(at, Instant::now() + wait);
+                        (why, wait)
+                    }
+                    done => return done,
+                }
+            };
+            failures.push(format!("{}: {why}", shown(url)));
+            least = least.min(wait);
+            left -= 1;
+        }
+        Err(Failure::Passing(failures.join("; "), least))
+    }
+
+    /// Asks one URL.
+    async fn ask(
+        &self,
+        number: u64,
+        (source, url): (usize, &Url),
+        deadline: Instant,
+    ) -> Result<Grant, Failure> {
+        let asked = url;
+        let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let uri: Uri = url.as_str().parse().map_err(|_| {
                 Failure::Final(Error::invalid(format!("{} cannot be requested", shown(&url))))
@@ -125,7 +182,7 @@ impl Exchange {
                     let bytes =
                         collect(body, METADATA_BYTES_MAX, deadline).await.map_err(passing)?;
                     return self
-                        .granted(number, &url, &head.headers, &bytes)
+                        .granted((number, source), &url, &head.headers, &bytes)
                         .map_err(Failure::Final);
                 }
                 StatusCode::MOVED_PERMANENTLY
@@ -141,11 +198,17 @@ impl Exchange {
                 }
             }
         }
-        let why = format!("{} redirects more than {REDIRECTS_MAX} times", self.shown());
+        let why = format!("{} redirects more than {REDIRECTS_MAX} times", shown(asked));
         Err(Failure::Final(Error::corrupt(why)))
     }
 
-    fn granted(&self, number: u64, url: &Url, headers: &HeaderMap, body: &[u8]) -> Result<Grant> {
+    fn granted(
+        &self,
+        (number, source): (u64, usize),
+        url: &Url,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Grant> {
         let shown = shown(url);
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if content_type.is_some_and(|is| !is.trim_start().starts_with(JSON_TYPE)) {
@@ -175,6 +238,7 @@ impl Exchange {
             .ok_or_else(|| Error::corrupt(format!("{shown} gives an invalid token")))?;
         Ok(Grant {
             number,
+            source,
             version,
             headers,
             database: metadata.database,

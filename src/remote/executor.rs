@@ -15,7 +15,10 @@ use super::backoff;
 use super::cancel::Cancel;
 use super::credentials::{Credentials, Grant};
 use super::transport::{Fault, Transport, Way, collect, is_failure, refusal, retry_after};
-use crate::model::{Env, Error, Kind, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX, Result};
+use crate::model::{
+    Env, Error, Kind, METADATA_INTERVAL_MS_MIN, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX,
+    Result,
+};
 use crate::protocol::RetrySafety;
 use crate::protocol::extension::{FRAMES_TYPE, LIMITS_HEADER, RESULTS_HEADER};
 
@@ -32,6 +35,9 @@ pub(super) struct Needs {
 const NEAREST_TRIES: u32 = 2;
 /// A read without an answer is repeated after half of its time, but not sooner than this.
 const READ_TRY_MIN: Duration = Duration::from_secs(1);
+/// Longest wait after an endpoint was not reached: its load is no reason to wait longer, and the
+/// metadata may name another one.
+const UNREACHED_WAIT_MAX: Duration = Duration::from_millis(METADATA_INTERVAL_MS_MIN);
 
 /// A request.
 pub(super) struct Question {
@@ -123,13 +129,27 @@ struct Course {
 /// The outcome of one try. Its text names the endpoint.
 pub(super) enum Try {
     Answered(Vec<u8>),
-    /// The server was not reached or is unavailable: nothing was executed.
+    /// The server was not reached: nothing was executed.
+    Unreached(String),
+    /// The server cannot execute requests at present: nothing was executed.
+    Unavailable(String, Duration),
+    /// The server refuses more requests at present: nothing was executed.
     Later(String, Duration),
     /// The server may have executed the request.
     Lost(String),
     /// The token was rejected.
     Unauthorized(String),
     Refused(Error),
+}
+
+impl Try {
+    /// Whether metadata may name another endpoint by now.
+    pub(super) fn casts_doubt(&self) -> bool {
+        match self {
+            Self::Unreached(_) | Self::Unavailable(..) | Self::Lost(_) => true,
+            Self::Answered(_) | Self::Later(..) | Self::Unauthorized(_) | Self::Refused(_) => false,
+        }
+    }
 }
 
 impl RequestExecutor {
@@ -206,6 +226,12 @@ impl RequestExecutor {
             };
             let done = self.once(question, &grant, endpoint, deadline, &mut course.way).await;
             course.way = Way::default();
+            if done.casts_doubt() {
+                self.credentials.doubt(&grant, endpoint);
+            } else if matches!(done, Try::Answered(_)) {
+                self.credentials.trust(&grant, endpoint);
+            }
+            let mut most = Duration::MAX;
             let (why, least) = match done {
                 Try::Answered(bytes) => match decode(&grant, &bytes) {
                     Ok(answer) => return Ok(answer),
@@ -232,7 +258,11 @@ impl RequestExecutor {
                     self.credentials.newer_than(grant.number, deadline).await?;
                     continue;
                 }
-                Try::Later(why, least) => (why, least),
+                Try::Unreached(why) => {
+                    most = UNREACHED_WAIT_MAX;
+                    (why, Duration::ZERO)
+                }
+                Try::Unavailable(why, least) | Try::Later(why, least) => (why, least),
                 Try::Lost(why) => {
                     course.lost = true;
                     (why, Duration::ZERO)
@@ -242,8 +272,10 @@ impl RequestExecutor {
             if course.lost && question.retry == RetrySafety::Unsafe {
                 return Err(error);
             }
-            let wait = backoff::delay(tries, self.env.random()).max(least);
+            let wait = backoff::delay(tries, self.env.random()).min(most).max(least);
             tries += 1;
+            // After a pause, earlier rejections of a token do not count: it may be another server's.
+            renewed = false;
             if wait >= deadline.saturating_duration_since(Instant::now()) {
                 return Err(error);
             }
@@ -274,7 +306,7 @@ impl RequestExecutor {
         let answer = match self.transport.post(&uri, headers, body, deadline, way).await {
             Ok(answer) => answer,
             Err(Fault::Unsent(why)) => {
-                return Try::Later(format!("{endpoint}: {why}"), Duration::ZERO);
+                return Try::Unreached(format!("{endpoint}: {why}"));
             }
             Err(fault) => return Try::Lost(format!("{endpoint}: {}", fault.why())),
         };
@@ -336,7 +368,7 @@ pub(super) fn judge(endpoint: &str, status: StatusCode, headers: &HeaderMap, tex
         StatusCode::TOO_MANY_REQUESTS => Try::Later(why, after.unwrap_or_default()),
         // A server that sends `Retry-After` has not begun the request. Without it, it may have.
         StatusCode::SERVICE_UNAVAILABLE if after.is_some() => {
-            Try::Later(why, after.unwrap_or_default())
+            Try::Unavailable(why, after.unwrap_or_default())
         }
         _ if is_failure(status) => Try::Lost(why),
         StatusCode::BAD_REQUEST

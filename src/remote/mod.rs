@@ -8,7 +8,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`address`] | the server's URLs |
+//! | [`address`], [`sources`] | the URLs of servers, and which is asked |
 //! | [`credentials`], [`exchange`] | the first metadata exchange, and its renewal |
 //! | [`transport`] | HTTP |
 //! | [`executor`] | one request with its retries |
@@ -32,6 +32,7 @@ mod read;
 mod receive;
 mod retry_safety;
 mod runtime;
+mod sources;
 mod stream;
 mod transport;
 mod watch;
@@ -74,7 +75,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Exchanges metadata with the server, with retries until the timeout. `cancel` ends that
+    /// Exchanges metadata with the server at one of the URLs, with retries until the timeout. `cancel` ends that
     /// and all later work with `Closed`, or with `OutcomeUnknown` for a write that the server may
     /// have executed. From then on every call is refused.
     ///
@@ -83,7 +84,7 @@ impl Client {
     /// rejects the token, `Unavailable` if it does not answer, `Corrupt` if it is no KV Connect
     /// server, `Unsupported` if it speaks another version.
     pub fn open(
-        url: &str,
+        urls: &[String],
         access_token: &str,
         timeout: Duration,
         env: Arc<dyn Env>,
@@ -94,7 +95,7 @@ impl Client {
             .map_err(|why| Error::unavailable(format!("no connections can be made: {why}")))?;
         let transport = Arc::new(transport);
         let credentials =
-            credentials::Credentials::new(transport.clone(), env.clone(), url, access_token)?;
+            credentials::Credentials::new(transport.clone(), env.clone(), urls, access_token)?;
         let executor =
             executor::RequestExecutor::new(transport, Arc::new(credentials), env, timeout, cancel);
         let executor = Arc::new(executor);

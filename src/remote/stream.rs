@@ -203,10 +203,14 @@ async fn stream<F: Follower>(
     let answer = executor.transport.stream(&uri, headers, body, deadline).await;
     let (answer, _seat) = match answer {
         Ok(answer) => answer,
-        Err(fault) => return End::Again(fault.why(), Duration::ZERO),
+        Err(fault) => {
+            executor.credentials.doubt(grant, endpoint);
+            return End::Again(fault.why(), Duration::ZERO);
+        }
     };
     let (head, body) = answer.into_parts();
     if head.status == StatusCode::OK {
+        executor.credentials.trust(grant, endpoint);
         let begun = Instant::now();
         let end = messages(follower, body, frame_bytes_max, course).await;
         course.lasted(begun.elapsed());
@@ -217,10 +221,14 @@ async fn stream<F: Follower>(
         return End::Final(executor.credentials.lacks(needs.what));
     }
     let text = refusal(body, deadline).await;
-    match judge(endpoint, head.status, &head.headers, &text) {
-        Try::Later(why, least) => End::Again(why, least),
+    let judged = judge(endpoint, head.status, &head.headers, &text);
+    if judged.casts_doubt() {
+        executor.credentials.doubt(grant, endpoint);
+    }
+    match judged {
+        Try::Unavailable(why, least) | Try::Later(why, least) => End::Again(why, least),
         // A request for a stream changes nothing.
-        Try::Lost(why) => End::Again(why, Duration::ZERO),
+        Try::Unreached(why) | Try::Lost(why) => End::Again(why, Duration::ZERO),
         Try::Unauthorized(why) => End::Refused(Error::denied(why)),
         Try::Refused(error) => End::Final(error),
         Try::Answered(_) => End::Again("no answer".into(), Duration::ZERO),
@@ -314,8 +322,8 @@ mod tests {
     fn end_of(is_over: bool) -> Option<Error> {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let transport = Arc::new(Transport::new().unwrap());
-        let (env, url) = (Arc::new(Still), "http://127.0.0.1:9/");
-        let credentials = Credentials::new(transport.clone(), env.clone(), url, "token").unwrap();
+        let (env, urls) = (Arc::new(Still), ["http://127.0.0.1:9/".to_owned()]);
+        let credentials = Credentials::new(transport.clone(), env.clone(), &urls, "token").unwrap();
         let patience = Duration::from_secs(60);
         let cancel = Cancel::default();
         let executor =

@@ -27,7 +27,7 @@ pub(crate) fn count_all() -> Vec<u8> {
 
 pub(crate) fn connect(served: &Served, token: &str) -> Arc<Client> {
     let target = Target::Url {
-        url: served.server.url(),
+        urls: vec![served.server.url()],
         access_token: token.into(),
         timeout: Duration::from_secs(10),
     };

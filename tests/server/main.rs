@@ -22,4 +22,5 @@ mod memory;
 mod mutations;
 mod rights;
 mod served;
+mod url_lists;
 mod watches;

@@ -15,6 +15,12 @@ pub const RETRY_AFTER_MS_MAX: u64 = 60_000;
 /// Interval between two metadata exchanges of one handle, whatever expiry the server sets.
 pub const METADATA_INTERVAL_MS_MIN: u64 = 1000;
 
+/// URLs of one remote database.
+pub const REMOTE_URLS_MAX: usize = 16;
+
+/// How long a metadata exchange waits for one of several URLs before it asks the next one.
+pub const REMOTE_URL_TRY_MS_MAX: u64 = 3000;
+
 /// Body of a metadata exchange.
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 
