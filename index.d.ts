@@ -2142,9 +2142,19 @@ export interface ServerQuotas {
 export interface ServeOptions {
   /**
    * A file, which is one database; or a folder of many databases: it exists, or the path ends with
-   * a separator.
+   * a separator. Left out with `engine`.
    */
-  path: string;
+  path?: string;
+  /**
+   * Instead of a path: the `postgres:` URL of a PostgreSQL database, without `kv`. It holds many
+   * databases, which any number of servers share (docs/postgres.md).
+   */
+  engine?: string;
+  /**
+   * With `engine`, required: the URL by which clients reach this server. It names this server in the
+   * metadata of databases that it leads, and in errors.
+   */
+  advertise?: string;
   /** Address and port; port 0 chooses a free port. Default: `"127.0.0.1:4512"`. */
   listen?: string;
   /** Of a file, required: the token that may read and write. At least 12 visible ASCII characters. */
@@ -2152,7 +2162,8 @@ export interface ServeOptions {
   /** Of a file: a token that may only read. */
   readToken?: string;
   /**
-   * Of a folder, required: the token of the admin API, which creates databases and their tokens.
+   * Of a folder and of an engine, required: the token of the admin API, which creates databases and
+   * their tokens.
    */
   adminToken?: string;
   /** Paths of a certificate (with its chain) and of its key, in PEM. Without: clear text. */

@@ -8,12 +8,14 @@ use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
+use serde::Deserialize;
 
 use crate::database::Database;
 use crate::engine;
+use crate::engine::cluster::Cluster;
 use crate::engine::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
-use crate::engine::postgres::{PostgresEngine, Server};
+use crate::engine::postgres::{PostgresCluster, PostgresEngine, Server};
 use crate::engine::sqlite::{SqliteEngine, agree};
 use crate::model::{Backup, Capabilities, Capability, Encoding, Env, Error, Kind, Result};
 use crate::remote::{Cancel, Client};
@@ -59,8 +61,22 @@ pub enum Target {
 }
 
 /// A URL that may hold a password: its debug output holds nothing of it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct SecretUrl(String);
+
+impl SecretUrl {
+    /// With further parameters.
+    #[must_use]
+    pub fn with_parameters(&self, parameters: &[(&str, &str)]) -> Self {
+        let mut url = self.0.clone();
+        for (name, value) in parameters {
+            url.push(if url.contains('?') { '&' } else { '?' });
+            let value = value.replace('%', "%25").replace('&', "%26").replace('#', "%23");
+            url.extend([name, "=", value.as_str()]);
+        }
+        Self(url)
+    }
+}
 
 impl From<String> for SecretUrl {
     fn from(url: String) -> Self {
@@ -268,10 +284,33 @@ pub fn postgres_schema() -> String {
     String::new()
 }
 
+/// What openkv servers share on the PostgreSQL database of a URL. With `readonly` nothing is created.
+///
+/// # Errors
+/// As `PostgresEngine::open`; `Invalid` for a URL that names one openkv database.
+#[cfg(feature = "postgres")]
+pub fn cluster(url: &SecretUrl, readonly: bool) -> Result<Box<dyn Cluster>> {
+    Ok(Box::new(PostgresCluster::open(&Server::parse_for_all(&url.0)?, readonly)?))
+}
+
+/// What openkv servers share on the PostgreSQL database of a URL.
+///
+/// # Errors
+/// `Unsupported`: this build is without PostgreSQL.
+#[cfg(not(feature = "postgres"))]
+pub fn cluster(_url: &SecretUrl, _readonly: bool) -> Result<Box<dyn Cluster>> {
+    Err(without_postgres())
+}
+
 #[cfg(not(feature = "postgres"))]
 fn open_postgres(_url: &str, _readonly: bool, _busy: Duration) -> Result<Arc<Store>> {
+    Err(without_postgres())
+}
+
+#[cfg(not(feature = "postgres"))]
+fn without_postgres() -> Error {
     let why = "postgres:// URLs: this build of openkv is without the cargo feature postgres";
-    Err(Error::unsupported(why))
+    Error::unsupported(why)
 }
 
 /// Copies a backup to `to`, which must not be open; see [`engine::sqlite::restore`].

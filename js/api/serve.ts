@@ -21,6 +21,8 @@ const COUNT_U32 = 2 ** 32 - 1;
 /** The kinds of all options. Rust checks bounds and combinations (src/server/options.rs). */
 const OPTIONS: Kinds = {
   path: "string",
+  engine: "string",
+  advertise: "string",
   listen: "string",
   accessToken: "string",
   readToken: "string",
@@ -56,9 +58,11 @@ function check(options: ServeOptions): ServeOptions {
     throw new TypeError("serve needs options: { path, accessToken } at least");
   }
   checkKinds("", options, OPTIONS);
-  if (options.path === undefined) throw new TypeError("path must be a string: received undefined");
-  if (options.path === "") return options;
-  refusePostgres(options.path, "serve", "give each process its URL, for openKv");
+  if (options.path === undefined && options.engine === undefined) {
+    throw new TypeError("path must be a string: received undefined");
+  }
+  if (options.path === undefined || options.path === "") return options;
+  refusePostgres(options.path, "serve", "it is the option engine, not path");
   // A trailing slash distinguishes a folder that does not exist from a file.
   const ends = /[/\\]$/.test(options.path);
   return { ...options, path: resolve(options.path) + (ends ? sep : "") };

@@ -20,7 +20,8 @@ export interface DatabaseView {
   databaseId: string;
   path: string;
   createdAt: string;
-  bytes: number;
+  /** Not of a database on PostgreSQL. */
+  bytes?: number;
   watches: number;
   quotas: Record<string, number>;
   tokens: TokenView[];

@@ -64,6 +64,9 @@ export interface NativeServer {
 /** Starts with options in JSON; the event REPLIED or CALL_FAILED has this id. */
 export const Server: new (attachment: number, id: number, options: string) => NativeServer;
 
+/** The state of all databases on PostgreSQL, in JSON; the event REPLIED or CALL_FAILED has this id. */
+export function clusterStatus(attachment: number, id: number, url: string): void;
+
 /** A running restore. */
 export interface NativeRestore {
   /** Pages done and pages in total. */

@@ -56,3 +56,15 @@ impl Server {
         Ok(())
     }
 }
+
+/// Asks for the state of all databases on the PostgreSQL of a URL; REPLIED with JSON, or CALL_FAILED.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "JavaScript hands it over")]
+pub fn cluster_status(attachment: u32, id: f64, url: String) -> Result<()> {
+    let events = attachment::find(attachment)?.events;
+    let reply = Reply::new(events, id, Event::Replied, Event::CallFailed);
+    reply.on_thread("openkv-cluster", move |reply| {
+        reply.tell(server::cluster_status(&url.into()).map(Some));
+    });
+    Ok(())
+}

@@ -7,6 +7,7 @@
 //! nothing. Outcomes are known in the order in which the batches began.
 //! Never: decide the meaning of a write, or call back into the store, except to wake it.
 
+pub mod cluster;
 mod feed;
 mod fulltext;
 pub mod memory;

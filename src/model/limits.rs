@@ -482,6 +482,16 @@ pub const SHUTDOWN_MS_MAX: u64 = 10_000;
 /// Body of a request to the admin API.
 pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 
+/// Interval at which a server asks for changes of the catalog that it shares with others, and for the
+/// leaders of databases.
+pub const CLUSTER_POLL_MS: u64 = 500;
+
+/// Attempts to change a catalog that other servers change meanwhile.
+pub const CATALOG_TRIES_MAX: usize = 16;
+
+/// Rows that one statement deletes of a dropped database on PostgreSQL.
+pub const POSTGRES_EMPTY_STEP_ROWS: i64 = 5_000;
+
 /// Databases of one server.
 pub const DATABASES_MAX: usize = 10_000;
 

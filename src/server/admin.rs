@@ -22,9 +22,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
-use super::auth::{Rights, TokenHash, bearer};
-use super::catalog::{Requester, no_database, now_ms};
-use super::database::{AccessToken, Database};
+use super::auth::{AccessToken, Rights, TokenHash, bearer};
+use super::catalog::{Requester, no_database};
+use super::clock::now_ms;
+use super::database::Database;
 use super::options::Quotas;
 use super::request::{only, read};
 use super::slots::mark_authenticated;
@@ -39,7 +40,9 @@ struct DatabaseView {
     database_id: String,
     path: String,
     created_at: String,
-    bytes: u64,
+    /// None for a database that is not in files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
     watches: u32,
     quotas: Quotas,
     tokens: Vec<TokenView>,

@@ -62,6 +62,16 @@ impl TokenHash {
     }
 }
 
+/// An access token of a database.
+#[derive(Clone, Debug)]
+pub(super) struct AccessToken {
+    /// Its id in the admin API.
+    pub(super) id: String,
+    pub(super) rights: Rights,
+    pub(super) hash: TokenHash,
+    pub(super) created_ms: i64,
+}
+
 /// Random bytes from the operating system.
 pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -98,8 +108,8 @@ pub(super) struct Grant {
     pub(super) expires_at_ms: i64,
 }
 
-/// Signs and verifies tokens of the data path. The key lasts as long as the server process; after a
-/// restart, clients fetch their metadata again.
+/// Signs and verifies tokens of the data path. The key of one server lasts as long as its process; after
+/// a restart, clients fetch their metadata again.
 pub(super) struct Signer {
     key: [u8; 32],
 }
@@ -108,7 +118,12 @@ const GRANT_BYTES: usize = 16 + 1 + 8 + 8;
 
 impl Signer {
     pub(super) fn new() -> Result<Self> {
-        random().map(|key| Self { key })
+        random().map(Self::of)
+    }
+
+    /// With the key that several servers share.
+    pub(super) fn of(key: [u8; 32]) -> Self {
+        Self { key }
     }
 
     fn mac(&self, signed: &[u8]) -> Option<Hmac<Sha256>> {

@@ -1,8 +1,8 @@
-//! All databases of a server, by name and by UUID: that of a file, or those of a folder.
+//! All databases of a server, by name and by UUID: that of a file, those of a folder, or those that
+//! several servers share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
@@ -10,12 +10,18 @@ use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
 use super::answer::Refusal;
-use super::auth::{self, Rights, TokenHash};
-use super::database::{AccessToken, Database, Description};
+use super::auth::{self, AccessToken, Rights, TokenHash};
+use super::clock::now_ms;
+use super::database::{Database, Description};
+use super::location::Location;
+use super::membership::Membership;
 use super::memory::ServerMemory;
 use super::options::{Plan, Quotas, ServedPath};
+use super::records::{Record, write_page};
 use super::registry::Registry;
-use crate::model::{ACCESS_TOKENS_MAX, DATABASE_NAME_CHARS_MAX, DATABASES_MAX, Result};
+use crate::model::{
+    ACCESS_TOKENS_MAX, CATALOG_TRIES_MAX, DATABASE_NAME_CHARS_MAX, DATABASES_MAX, Error, Result,
+};
 
 /// The authorization of a change to one database. It is checked again when the change is made,
 /// because the token may be revoked, or the name reused, while the body arrives.
@@ -41,20 +47,35 @@ impl Requester {
     }
 }
 
+/// Where the list of databases is kept.
+enum Keeper {
+    /// In the options: it never changes.
+    Options,
+    Folder(Registry),
+    Cluster(Arc<Membership>),
+}
+
+impl Keeper {
+    fn location(&self, id: Uuid) -> Result<Location, Refusal> {
+        match self {
+            Self::Options => Err(Refusal::not_found()),
+            Self::Folder(registry) => {
+                Ok(Location::File { path: registry.file_of(id), readonly: false })
+            }
+            Self::Cluster(members) => {
+                Ok(Location::Shared { members: members.clone(), name: id.to_string() })
+            }
+        }
+    }
+}
+
 /// The databases of a server.
 pub(super) struct Catalog {
-    /// `None` for a file.
-    registry: Option<Registry>,
+    keeper: Keeper,
     databases: RwLock<BTreeMap<String, Arc<Database>>>,
     memory: ServerMemory,
     /// Held during a change of the registry.
     changing: Mutex<()>,
-}
-
-/// The wall clock, in ms since the epoch.
-pub(super) fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.ok().and_then(|now| i64::try_from(now.as_millis()).ok()).unwrap_or(0)
 }
 
 /// The name of a file's only database.
@@ -63,10 +84,13 @@ const ONLY: &str = "";
 impl Catalog {
     pub(super) fn open(plan: &Plan) -> Result<Self> {
         let memory = ServerMemory::new();
-        let (registry, databases) = match &plan.served {
+        let (keeper, records) = match &plan.served {
             ServedPath::Folder(folder) => {
-                let (registry, databases) = Registry::open(folder, &memory)?;
-                (Some(registry), databases)
+                let (registry, records) = Registry::open(folder)?;
+                (Keeper::Folder(registry), records)
+            }
+            ServedPath::Cluster { engine, advertise } => {
+                (Keeper::Cluster(Membership::join(engine, advertise)?), Vec::new())
             }
             ServedPath::File { path, readonly, tokens, quotas } => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -80,24 +104,116 @@ impl Catalog {
                     name: ONLY.into(),
                     id: id_of(&path),
                     created_ms: 0,
-                    path,
-                    readonly: *readonly,
+                    location: Location::File { path, readonly: *readonly },
                     tokens: read.chain([write]).collect(),
                     quotas: *quotas,
                     memory: memory.share(),
                 });
                 // Opened now, so that an unusable file fails the start and not the first request.
                 database.store()?;
-                (None, vec![database])
+                let databases = RwLock::new([(database.name.clone(), database)].into());
+                let changing = Mutex::default();
+                return Ok(Self { keeper: Keeper::Options, databases, memory, changing });
             }
         };
-        let databases = databases.into_iter().map(|database| (database.name.clone(), database));
-        let databases = RwLock::new(databases.collect());
-        Ok(Self { registry, databases, memory, changing: Mutex::default() })
+        let (databases, changing) = (RwLock::default(), Mutex::default());
+        let catalog = Self { keeper, databases, memory, changing };
+        catalog.take(records).map_err(|refusal| Error::internal(refusal.text()))?;
+        catalog.refresh()?;
+        Ok(catalog)
     }
 
+    /// The other servers, if there can be some.
+    pub(super) fn members(&self) -> Option<&Arc<Membership>> {
+        match &self.keeper {
+            Keeper::Options | Keeper::Folder(_) => None,
+            Keeper::Cluster(members) => Some(members),
+        }
+    }
+
+    /// The time for tokens: all servers have the same one.
+    pub(super) fn now_ms(&self) -> i64 {
+        self.members().map_or_else(now_ms, |members| members.now_ms())
+    }
+
+    /// Takes the catalog that the servers share, if another one has changed it.
+    pub(super) fn refresh(&self) -> Result<()> {
+        let _changing = self.changing.lock();
+        self.refresh_locked().map_err(|refusal| Error::unavailable(refusal.text()))
+    }
+
+    fn refresh_locked(&self) -> Result<(), Refusal> {
+        let Some(members) = self.members() else { return Ok(()) };
+        let (revision, records) = members.read_catalog()?;
+        self.take(records)?;
+        members.has_taken(revision);
+        Ok(())
+    }
+
+    /// Replaces the list of databases. Those that are there already keep their state.
+    fn take(&self, records: Vec<Record>) -> Result<(), Refusal> {
+        let known: BTreeMap<_, _> =
+            self.all().into_iter().map(|database| (database.id, database)).collect();
+        let mut taken = BTreeMap::new();
+        for Record { name, id, created_ms, tokens, quotas } in records {
+            let database = match known.get(&id) {
+                Some(database) => {
+                    database.set_quotas(quotas);
+                    database.set_tokens(tokens);
+                    database.clone()
+                }
+                None => {
+                    let (location, memory) = (self.keeper.location(id)?, self.memory.share());
+                    let (name, tokens) = (name.clone(), tokens);
+                    Database::new(Description {
+                        name,
+                        id,
+                        created_ms,
+                        location,
+                        tokens,
+                        quotas,
+                        memory,
+                    })
+                }
+            };
+            taken.insert(name, database);
+        }
+        let gone: Vec<_> = known.values().filter(|of| !taken.contains_key(&of.name)).collect();
+        *self.databases.write() = taken;
+        gone.into_iter().for_each(|database| database.close());
+        Ok(())
+    }
+
+    /// Another server leads a database from now on: streams that need the leader end.
+    pub(super) fn leader_changed(&self, name: &str) {
+        let id = Uuid::try_parse(name).ok();
+        if let Some(database) = id.and_then(|id| self.by_id(id)) {
+            database.changed.send_replace(());
+        }
+    }
+
+    /// Keeps the list that `decide` makes of the present one. It is called again if another server has
+    /// changed the list meanwhile. The caller holds [`Catalog::changing`].
+    fn keep(
+        &self,
+        mut decide: impl FnMut(&[Arc<Database>]) -> Result<Vec<Record>, Refusal>,
+    ) -> Result<(), Refusal> {
+        for _ in 0..CATALOG_TRIES_MAX {
+            self.refresh_locked()?;
+            let text = write_page(decide(&self.all())?)?;
+            match &self.keeper {
+                Keeper::Options => return Err(Refusal::not_found()),
+                Keeper::Folder(registry) => return Ok(registry.write(&text)?),
+                Keeper::Cluster(members) if members.write_catalog(&text)? => return Ok(()),
+                Keeper::Cluster(_) => {}
+            }
+        }
+        Err(Error::unavailable("other servers keep changing the catalog; try again").into())
+    }
+
+    /// Whether databases have names, and are created and dropped.
     pub(super) fn is_folder(&self) -> bool {
-        self.registry.is_some()
+        !matches!(self.keeper, Keeper::Options)
     }
 
     pub(super) fn by_name(&self, name: &str) -> Option<Arc<Database>> {
@@ -118,37 +234,42 @@ impl Catalog {
         name: &str,
         quotas: Quotas,
     ) -> Result<(Arc<Database>, String), Refusal> {
-        let registry = self.registry.as_ref().ok_or_else(Refusal::not_found)?;
+        if !self.is_folder() {
+            return Err(Refusal::not_found());
+        }
         check_name(name)?;
         let _changing = self.changing.lock();
-        let count = self.databases.read().len();
-        if self.by_name(name).is_some() {
-            let text = format!("There is a database '{name}' already.");
-            return Err(Refusal::new(StatusCode::CONFLICT, text));
-        }
-        if count >= DATABASES_MAX {
-            let text = format!("Too many databases (max {DATABASES_MAX}).");
-            return Err(Refusal::new(StatusCode::CONFLICT, text));
-        }
         let (token, record) = make_token(Rights::Admin)?;
         let id = Builder::from_random_bytes(auth::random()?).into_uuid();
         let database = Database::new(Description {
             name: name.to_owned(),
             id,
-            created_ms: now_ms(),
-            path: registry.file_of(id),
-            readonly: false,
+            created_ms: self.now_ms(),
+            location: self.keeper.location(id)?,
             tokens: vec![record],
             quotas,
             memory: self.memory.share(),
         });
-        database.store_for_client()?;
-        let mut all = self.all();
-        all.push(database.clone());
-        let written = registry.write(all.iter().map(|of| (of, of.tokens(), of.quotas())));
-        if let Err(error) = written {
-            database.destroy();
-            return Err(error.into());
+        database.allows_quotas(&quotas)?;
+        let mut opened = false;
+        let kept = self.keep(|all| {
+            if all.iter().any(|of| of.name == name) {
+                let text = format!("There is a database '{name}' already.");
+                return Err(Refusal::new(StatusCode::CONFLICT, text));
+            }
+            if all.len() >= DATABASES_MAX {
+                let text = format!("Too many databases (max {DATABASES_MAX}).");
+                return Err(Refusal::new(StatusCode::CONFLICT, text));
+            }
+            opened = true;
+            database.store_for_client()?;
+            Ok(all.iter().chain([&database]).map(record_of).collect())
+        });
+        if let Err(refusal) = kept {
+            if opened {
+                database.destroy();
+            }
+            return Err(refusal);
         }
         self.databases.write().insert(name.to_owned(), database.clone());
         tracing::info!(database = name, id = %database.id, "database created");
@@ -157,15 +278,17 @@ impl Catalog {
 
     /// Drops a database and removes its files. Waits for running requests.
     pub(super) fn drop_database(&self, name: &str) -> Result<(), Refusal> {
-        let registry = self.registry.as_ref().ok_or_else(Refusal::not_found)?;
         let database = {
             let _changing = self.changing.lock();
-            let database = self.by_name(name).ok_or_else(|| no_database(name))?;
-            let left = self.all().into_iter().filter(|other| other.name != name);
-            let left: Vec<_> = left.collect();
-            registry.write(left.iter().map(|of| (of, of.tokens(), of.quotas())))?;
+            let mut dropped = None;
+            self.keep(|all| {
+                let (gone, left) = all.iter().partition::<Vec<_>, _>(|of| of.name == name);
+                let gone = gone.first().ok_or_else(|| no_database(name))?;
+                dropped = Some(Arc::clone(gone));
+                Ok(left.into_iter().map(record_of).collect())
+            })?;
             self.databases.write().remove(name);
-            database
+            dropped.ok_or_else(|| no_database(name))?
         };
         database.destroy();
         tracing::info!(database = name, id = %database.id, "database dropped");
@@ -177,24 +300,28 @@ impl Catalog {
         &self,
         name: &str,
         requester: &Requester,
-        change: impl FnOnce(&mut Vec<AccessToken>, &mut Quotas) -> Result<(), Refusal>,
+        mut change: impl FnMut(&mut Vec<AccessToken>, &mut Quotas) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let registry = self.registry.as_ref().ok_or_else(Refusal::not_found)?;
+        if !self.is_folder() {
+            return Err(Refusal::not_found());
+        }
         let _changing = self.changing.lock();
-        let database = self.by_name(name).ok_or_else(|| no_database(name))?;
-        requester.still(&database)?;
-        let (mut tokens, mut quotas) = (database.tokens(), database.quotas());
-        change(&mut tokens, &mut quotas)?;
-        let all = self.all();
-        registry.write(all.iter().map(|of| {
-            if of.name == name {
-                (of, tokens.clone(), quotas)
-            } else {
-                (of, of.tokens(), of.quotas())
-            }
-        }))?;
-        database.set_tokens(tokens);
-        database.set_quotas(quotas);
+        let mut changed = None;
+        self.keep(|all| {
+            let database =
+                all.iter().find(|of| of.name == name).ok_or_else(|| no_database(name))?;
+            requester.still(database)?;
+            let mut new = record_of(database);
+            change(&mut new.tokens, &mut new.quotas)?;
+            database.allows_quotas(&new.quotas)?;
+            changed = Some((database.clone(), new.clone()));
+            let record = |of| if Arc::ptr_eq(of, database) { new.clone() } else { record_of(of) };
+            Ok(all.iter().map(record).collect())
+        })?;
+        if let Some((database, Record { tokens, quotas, .. })) = changed {
+            database.set_tokens(tokens);
+            database.set_quotas(quotas);
+        }
         Ok(())
     }
 
@@ -212,7 +339,7 @@ impl Catalog {
                 let text = format!("Too many tokens (max {ACCESS_TOKENS_MAX}): withdraw some.");
                 return Err(Refusal::new(StatusCode::CONFLICT, text));
             }
-            tokens.push(kept);
+            tokens.push(kept.clone());
             Ok(())
         })?;
         tracing::info!(database = name, token = record.id, ?rights, "token made");
@@ -251,9 +378,22 @@ impl Catalog {
         for database in self.all() {
             database.close();
         }
-        if let Some(registry) = &self.registry {
-            registry.unlock();
+        match &self.keeper {
+            Keeper::Options => {}
+            Keeper::Folder(registry) => registry.unlock(),
+            Keeper::Cluster(members) => members.end(),
         }
+    }
+}
+
+/// What the catalog keeps of a database.
+fn record_of(database: &Arc<Database>) -> Record {
+    Record {
+        name: database.name.clone(),
+        id: database.id,
+        created_ms: database.created_ms,
+        tokens: database.tokens(),
+        quotas: database.quotas(),
     }
 }
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, bearer};
-use super::catalog::now_ms;
+use super::clock::now_ms;
 use super::database::Database;
 use super::memory::{Claim, attempt};
 use super::quota::over;
@@ -36,8 +36,8 @@ pub(super) struct Client {
 /// Authorizes a request by its head.
 pub(super) fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Client, Refusal> {
     let headers = &head.headers;
-    let grant =
-        serving.signer.verify(bearer(headers)?, now_ms()).ok_or_else(Refusal::wrong_token)?;
+    let grant = serving.signer.verify(bearer(headers)?, serving.catalog.now_ms());
+    let grant = grant.ok_or_else(Refusal::wrong_token)?;
     let database = serving.catalog.by_id(grant.database).ok_or_else(Refusal::wrong_token)?;
     if !database.has_token(grant.issued_for) {
         return Err(Refusal::wrong_token());
@@ -59,8 +59,8 @@ pub(super) fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Client, 
 }
 
 /// Checks the grant again after the body has arrived, which may take time.
-pub(super) fn still(Client { database, grant, .. }: &Client) -> Result<(), Refusal> {
-    if grant.expires_at_ms > now_ms() && database.has_token(grant.issued_for) {
+pub(super) fn still(Client { serving, database, grant }: &Client) -> Result<(), Refusal> {
+    if grant.expires_at_ms > serving.catalog.now_ms() && database.has_token(grant.issued_for) {
         return Ok(());
     }
     Err(Refusal::wrong_token())
@@ -161,7 +161,7 @@ impl Caller<()> for SnapshotAnswer {
 pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Result<Answer, Refusal> {
     let now_ms = now_ms();
     let write = atomic_write::read_request(body, &Limits::default(), now_ms)?;
-    if database.readonly {
+    if database.is_readonly() {
         return Ok(written(&WriteAnswer::Disabled));
     }
     if !write.only_deletes() {
@@ -187,7 +187,7 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
 /// Fails if the queue is at its bound.
 pub(super) async fn has_queue_room(database: &Arc<Database>, queue: &str) -> Result<(), Refusal> {
     let Some(max) = database.quotas().queue_depth else { return Ok(()) };
-    if database.readonly {
+    if database.is_readonly() {
         return Ok(());
     }
     let (reply, answered) = oneshot::channel();

@@ -1,6 +1,5 @@
 //! One served database: its tokens, its quotas, its store.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -11,33 +10,21 @@ use tokio::sync::{Semaphore, watch as flag};
 use uuid::Uuid;
 
 use super::answer::Refusal;
-use super::auth::{Rights, TokenHash};
+use super::auth::{AccessToken, Rights, TokenHash};
+use super::location::Location;
 use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
-use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, Result, SIZE_REFRESH_MS,
-};
-use crate::open::{Target, open};
+use crate::model::{DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, Result, SIZE_REFRESH_MS};
+use crate::open::open;
 use crate::store::Store;
-
-/// An access token of a database.
-#[derive(Clone, Debug)]
-pub(super) struct AccessToken {
-    /// Its id in the admin API.
-    pub(super) id: String,
-    pub(super) rights: Rights,
-    pub(super) hash: TokenHash,
-    pub(super) created_ms: i64,
-}
 
 /// A database of a server.
 pub(super) struct Database {
     pub(super) name: String,
     pub(super) id: Uuid,
     pub(super) created_ms: i64,
-    pub(super) path: PathBuf,
-    pub(super) readonly: bool,
+    location: Location,
     tokens: RwLock<Vec<AccessToken>>,
     quotas: RwLock<Quotas>,
     store: Mutex<Option<Arc<Store>>>,
@@ -50,7 +37,7 @@ pub(super) struct Database {
     /// Held while a command checks the file.
     pub(super) checking: Arc<Semaphore>,
     /// Size of its files, and when it was measured.
-    size: Mutex<(u64, i64)>,
+    size: Mutex<(Option<u64>, i64)>,
     /// Notified when the tokens change or the database is dropped: watches check their grants.
     pub(super) changed: flag::Sender<()>,
     gone: AtomicBool,
@@ -65,25 +52,12 @@ impl Drop for WatchPlace {
     }
 }
 
-/// The same error without the path of the database's files, neither the file nor its folder.
-fn without_path(error: &Error, path: &Path) -> Error {
-    let mut message = error.message().to_owned();
-    for (part, name) in [(Some(path), "the database"), (path.parent(), "its folder")] {
-        // The root and an empty parent reveal nothing.
-        if let Some(part) = part.and_then(Path::to_str).filter(|part| part.len() > 1) {
-            message = message.replace(part, name);
-        }
-    }
-    Error::new(error.kind(), message)
-}
-
 /// The parameters of a database.
 pub(super) struct Description {
     pub(super) name: String,
     pub(super) id: Uuid,
     pub(super) created_ms: i64,
-    pub(super) path: PathBuf,
-    pub(super) readonly: bool,
+    pub(super) location: Location,
     pub(super) tokens: Vec<AccessToken>,
     pub(super) quotas: Quotas,
     pub(super) memory: Arc<Memory>,
@@ -91,13 +65,12 @@ pub(super) struct Description {
 
 impl Database {
     pub(super) fn new(of: Description) -> Arc<Self> {
-        let Description { name, id, created_ms, path, readonly, tokens, quotas, memory } = of;
+        let Description { name, id, created_ms, location, tokens, quotas, memory } = of;
         Arc::new(Self {
             name,
             id,
             created_ms,
-            path,
-            readonly,
+            location,
             tokens: RwLock::new(tokens),
             quotas: RwLock::new(quotas),
             store: Mutex::default(),
@@ -118,7 +91,7 @@ impl Database {
     pub(super) fn store_for_client(&self) -> Result<Arc<Store>> {
         self.store().map_err(|error| {
             tracing::warn!(%error, database = %self.name, "opening a database for a request");
-            without_path(&error, &self.path)
+            self.location.without_path(&error)
         })
     }
 
@@ -131,13 +104,46 @@ impl Database {
         if let Some(store) = &*store {
             return Ok(store.clone());
         }
-        let opened = open(&Target::File {
-            path: self.path.clone(),
-            readonly: self.readonly,
-            busy: Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
-            encoding: None,
-        })?;
+        let opened = open(&self.location.target())?;
         Ok(store.insert(opened.store("Serving")?.clone()).clone())
+    }
+
+    /// Whether writes are refused.
+    pub(super) fn is_readonly(&self) -> bool {
+        matches!(self.location, Location::File { readonly: true, .. })
+    }
+
+    /// The URL of another server that leads it, as of a short time ago.
+    pub(super) fn known_leader(&self) -> Option<String> {
+        match &self.location {
+            Location::File { .. } => None,
+            Location::Shared { members, name } => members.known_leader(name),
+        }
+    }
+
+    /// The URL of another server that leads it at present.
+    pub(super) async fn leader(self: &Arc<Self>) -> Result<Option<String>> {
+        if matches!(self.location, Location::File { .. }) {
+            return Ok(None);
+        }
+        let database = self.clone();
+        let asked = tokio::task::spawn_blocking(move || match &database.location {
+            Location::File { .. } => Ok(None),
+            Location::Shared { members, name } => members.leader(name),
+        });
+        asked.await.map_err(|_| Error::internal("asking for the leader ended by a panic"))?
+    }
+
+    /// Fails for a quota that this kind of database cannot have.
+    pub(super) fn allows_quotas(&self, quotas: &Quotas) -> Result<(), Refusal> {
+        match &self.location {
+            Location::Shared { .. } if quotas.bytes.is_some() => {
+                let text = "quotas.bytes is for databases in files: bound the size of PostgreSQL's \
+                            database instead.";
+                Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text))
+            }
+            Location::File { .. } | Location::Shared { .. } => Ok(()),
+        }
     }
 
     /// The store if it is open.
@@ -199,18 +205,17 @@ impl Database {
     /// Fails if the files have reached their quota.
     pub(super) fn has_room(&self, now_ms: i64) -> Result<(), Refusal> {
         let Some(max) = self.quotas().bytes else { return Ok(()) };
-        if self.size(now_ms) < max {
+        if self.size(now_ms).is_none_or(|size| size < max) {
             return Ok(());
         }
         Err(over("storage: deletes are still accepted", max, " bytes", 60))
     }
 
-    /// Bytes of its files, measured a short time ago.
-    pub(super) fn size(&self, now_ms: i64) -> u64 {
+    /// Bytes of its files, measured a short time ago; `None` where there are none.
+    pub(super) fn size(&self, now_ms: i64) -> Option<u64> {
         let mut size = self.size.lock();
         if size.1 == 0 || (now_ms - size.1).abs() >= SIZE_REFRESH_MS {
-            let bytes = |path: &Path| path.metadata().map_or(0, |found| found.len());
-            *size = (files(&self.path).iter().map(|file| bytes(file)).sum(), now_ms);
+            *size = (self.location.size_bytes(), now_ms);
         }
         size.0
     }
@@ -236,22 +241,18 @@ impl Database {
         drop(self.store.lock().take());
     }
 
-    /// Closes the database and removes its files. Waits for running requests and then closes the
+    /// Closes the database and deletes its data. Waits for running requests and then closes the
     /// store on this thread, so that no request has to wait for the store's threads.
     pub(super) fn destroy(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
         let store = self.store.lock().take();
         if let Some(Err(_shared)) = store.map(|store| last_of(store, DROP_WAIT_MS_MAX)) {
-            let file = self.path.display();
-            tracing::warn!(%file, "dropped while another handle of this process holds it");
+            let id = self.id;
+            tracing::warn!(%id, "dropped while another handle of this process holds it");
         }
-        for file in files(&self.path) {
-            if let Err(error) = std::fs::remove_file(&file)
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                tracing::warn!(%error, file = %file.display(), "removing the file of a dropped database");
-            }
+        if let Err(error) = self.location.destroy() {
+            tracing::warn!(%error, id = %self.id, "deleting the data of a dropped database");
         }
     }
 
@@ -277,15 +278,6 @@ fn last_of<T>(mut shared: Arc<T>, wait_ms: u64) -> std::result::Result<T, Arc<T>
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }
-}
-
-/// A database's file and those that SQLite puts beside it.
-fn files(path: &Path) -> [PathBuf; 3] {
-    ["", "-wal", "-shm"].map(|end| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        name.into()
-    })
 }
 
 #[cfg(test)]

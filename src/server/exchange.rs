@@ -7,7 +7,6 @@ use hyper::{StatusCode, Uri};
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, TokenHash, bearer};
-use super::catalog::now_ms;
 use super::database::Database;
 use super::slots::mark_authenticated;
 use crate::connect::metadata::{
@@ -50,8 +49,18 @@ fn offered_to(headers: &HeaderMap) -> Vec<String> {
     if asked { OFFERED.map(str::to_owned).into() } else { Vec::new() }
 }
 
+/// The endpoints of a database. If another server leads it, that one is the strong endpoint.
+async fn endpoints(database: &Arc<Database>, own: String) -> Result<Vec<Endpoint>, Refusal> {
+    let strong = |url| Endpoint { url, consistency: Consistency::Strong };
+    let eventual = |url| Endpoint { url, consistency: Consistency::Eventual };
+    Ok(match database.leader().await? {
+        Some(leader) => vec![strong(format!("{leader}/v2")), eventual(own)],
+        None => vec![strong(own)],
+    })
+}
+
 /// Answers with metadata. The token is checked again after the body has arrived.
-pub(super) fn exchange(
+pub(super) async fn exchange(
     serving: &Serving,
     (database, rights, issued_for): (Arc<Database>, super::auth::Rights, [u8; 8]),
     (uri, headers): (&Uri, &HeaderMap),
@@ -68,12 +77,12 @@ pub(super) fn exchange(
     })?;
     let url = endpoint(serving, version, uri, headers)
         .ok_or_else(|| Refusal::bad_request("Version 1 of the protocol needs a host header."))?;
-    let expires_at_ms = now_ms() + serving.data_token_ms;
+    let expires_at_ms = serving.catalog.now_ms() + serving.data_token_ms;
     let grant = Grant { database: database.id, rights, issued_for, expires_at_ms };
     let metadata = Metadata {
         version,
         database: database.id,
-        endpoints: vec![Endpoint { url, consistency: Consistency::Strong }],
+        endpoints: endpoints(&database, url).await?,
         token: serving.signer.issue(&grant)?,
         expires_at_ms,
         extensions: offered_to(headers),

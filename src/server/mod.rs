@@ -1,4 +1,4 @@
-//! The KV Connect server: local databases for clients with a token.
+//! The KV Connect server: databases for clients with a token.
 //!
 //! Duty: HTTP/1.1 and HTTP/2 on one port, with or without TLS; rights and quotas of each client;
 //! the admin API.
@@ -18,28 +18,37 @@
 //! | `extension` | openkv's own requests, for clients that ask for them |
 //! | `admin` | creates and drops databases and tokens |
 //! | `auth` | tokens: compared, hashed, issued, signed |
-//! | `catalog`, `registry`, `database`, `quota` | the databases, their registry file, their quotas |
+//! | `catalog`, `database`, `location`, `quota` | the databases, their places, their quotas |
+//! | `records`, `registry` | the list of databases as text, and the file of a folder |
+//! | `membership`, `news`, `leader`, `status` | several servers on one PostgreSQL: what they share, who leads |
 //! | `memory` | bounds the memory of running requests |
 
 mod admin;
 mod answer;
 mod auth;
 mod catalog;
+mod clock;
 mod connection;
 mod data;
 mod database;
 mod exchange;
 mod extension;
+mod leader;
 mod listener;
+mod location;
 mod log;
+mod membership;
 mod memory;
+mod news;
 pub mod options;
 mod quota;
+mod records;
 mod registry;
 mod request;
 mod route;
 mod slots;
 mod stall;
+mod status;
 mod stream;
 mod watch;
 
@@ -52,10 +61,11 @@ use tokio::sync::watch as flag;
 
 use crate::model::{Error, Result, SHUTDOWN_MS_MAX};
 use options::ServerOptions;
+pub use status::cluster_status;
 
 /// The shared state of all requests.
 struct Serving {
-    catalog: catalog::Catalog,
+    catalog: Arc<catalog::Catalog>,
     signer: auth::Signer,
     admin_token: Option<auth::TokenHash>,
     data_token_ms: i64,
@@ -93,9 +103,14 @@ impl Server {
         // Before any file is created: a server that cannot listen leaves nothing behind.
         let bound = listener::bind(&plan.listen)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
+        let catalog = Arc::new(catalog::Catalog::open(&plan)?);
+        let signer = match catalog.members() {
+            Some(members) => auth::Signer::of(members.signing_key()?),
+            None => auth::Signer::new()?,
+        };
         let serving = Arc::new(Serving {
-            catalog: catalog::Catalog::open(&plan)?,
-            signer: auth::Signer::new()?,
+            catalog,
+            signer,
             admin_token: plan.admin_token.as_deref().map(auth::TokenHash::of),
             data_token_ms: plan.data_token_ms,
             scheme,
@@ -116,6 +131,9 @@ impl Server {
         };
         if tls.is_none() && !address.ip().is_loopback() {
             tracing::warn!(%address, "tokens travel in clear text: give tls, or put a proxy in front");
+        }
+        if let Some(members) = serving.catalog.members() {
+            news::follow(members, &serving.catalog)?;
         }
         let accept = listener::serve(serving.clone(), socket, tls, plan.connections_max);
         let accepting = Some(runtime.spawn(accept));

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use url::Url;
+
 use crate::model::{
     CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT, DATA_TOKEN_MS_MAX, DATA_TOKEN_MS_MIN, Error,
-    Result, TOKEN_CHARS_MIN,
+    POSTGRES_NAME_BYTES_MAX, Result, TOKEN_CHARS_MIN,
 };
+use crate::open::SecretUrl;
 
 /// Bounds of one database. A missing one means no bound, except for watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,15 +58,19 @@ pub enum LogForm {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ServerOptions {
     /// A file, which is one database, or a folder of many. A folder exists or ends with a
-    /// separator.
+    /// separator. Empty with `engine`.
     pub path: PathBuf,
+    /// Instead of a path: the URL of a PostgreSQL database, which several servers share.
+    pub engine: Option<SecretUrl>,
+    /// With `engine`: the URL of this server for clients and for other servers.
+    pub advertise: Option<String>,
     /// Address and port; `127.0.0.1:4512` if empty. Port 0 chooses a free one.
     pub listen: String,
     /// For a file: the token that may read and write.
     pub access_token: Option<String>,
     /// For a file: the token that may only read.
     pub read_token: Option<String>,
-    /// For a folder: the token of the admin API.
+    /// For a folder, and with `engine`: the token of the admin API.
     pub admin_token: Option<String>,
     /// A certificate; without one the server speaks plain HTTP.
     pub tls: Option<TlsFiles>,
@@ -86,6 +93,8 @@ pub(super) enum ServedPath {
     File { path: PathBuf, readonly: bool, tokens: FileTokens, quotas: Quotas },
     /// Many databases.
     Folder(PathBuf),
+    /// Many databases on PostgreSQL, shared with other servers.
+    Cluster { engine: SecretUrl, advertise: String },
 }
 
 /// The tokens of a database without a registry.
@@ -117,7 +126,7 @@ impl ServerOptions {
     }
 
     pub(super) fn check(self) -> Result<Plan> {
-        if self.path.as_os_str().is_empty() {
+        if self.path.as_os_str().is_empty() && self.engine.is_none() {
             return Err(Error::invalid("path must name a file or a folder: nothing given"));
         }
         for (name, token) in [
@@ -127,8 +136,16 @@ impl ServerOptions {
         ] {
             token.as_deref().map_or(Ok(()), |token| check_token(name, token))?;
         }
-        let folder = is_folder(&self.path);
-        let served = if folder { self.folder()? } else { self.file()? };
+        let served = match (&self.engine, &self.advertise) {
+            (Some(engine), _) => self.cluster(engine)?,
+            (None, Some(_)) => {
+                return Err(Error::invalid(
+                    "advertise is for servers of an engine: give engine too",
+                ));
+            }
+            (None, None) if is_folder(&self.path) => self.folder()?,
+            (None, None) => self.file()?,
+        };
         let listen = if self.listen.is_empty() { "127.0.0.1:4512".into() } else { self.listen };
         let data_token_ms = self.data_token_ms.unwrap_or(DATA_TOKEN_MS_DEFAULT);
         if !(DATA_TOKEN_MS_MIN..=DATA_TOKEN_MS_MAX).contains(&data_token_ms) {
@@ -152,7 +169,24 @@ impl ServerOptions {
         })
     }
 
-    fn folder(&self) -> Result<ServedPath> {
+    fn cluster(&self, engine: &SecretUrl) -> Result<ServedPath> {
+        if !self.path.as_os_str().is_empty() {
+            return Err(Error::invalid("path and engine exclude each other: give one of them"));
+        }
+        self.refuse_those_of_files("the engine")?;
+        if self.admin_token.is_none() {
+            return Err(Error::invalid(
+                "adminToken is missing: the databases of an engine are made by the admin API",
+            ));
+        }
+        let advertise = self.advertise.as_deref().ok_or_else(|| {
+            Error::invalid("advertise is missing: the URL by which clients reach this server")
+        })?;
+        Ok(ServedPath::Cluster { engine: engine.clone(), advertise: check_advertise(advertise)? })
+    }
+
+    /// Refuses options of a single database. `place`: what has many.
+    fn refuse_those_of_files(&self, place: &str) -> Result<()> {
         let of_files = [
             ("accessToken", self.access_token.is_some()),
             ("readToken", self.read_token.is_some()),
@@ -161,11 +195,15 @@ impl ServerOptions {
         ];
         if let Some((name, _)) = of_files.iter().find(|(_, given)| *given) {
             return Err(Error::invalid(format!(
-                "{name} is for a single file, and {} is a folder: its databases get their tokens \
-                 and quotas by the admin API, which adminToken opens",
-                self.path.display()
+                "{name} is for a single file: the databases of {place} get their tokens and quotas \
+                 by the admin API, which adminToken opens"
             )));
         }
+        Ok(())
+    }
+
+    fn folder(&self) -> Result<ServedPath> {
+        self.refuse_those_of_files(&format!("the folder {}", self.path.display()))?;
         if self.admin_token.is_none() {
             return Err(Error::invalid(
                 "adminToken is missing: a folder's databases are made by the admin API",
@@ -213,6 +251,24 @@ fn check_token(name: &str, token: &str) -> Result<()> {
     Ok(())
 }
 
+/// The URL without a slash at its end.
+fn check_advertise(given: &str) -> Result<String> {
+    let refused = || {
+        Error::invalid(format!(
+            "advertise must be the URL of this server, http:// or https:// with a host, without user, \
+             query and fragment, of at most {POSTGRES_NAME_BYTES_MAX} bytes: '{given}' given"
+        ))
+    };
+    let url = Url::parse(given).map_err(|_| refused())?;
+    let plain = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    let known = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let url = String::from(url).trim_end_matches('/').to_owned();
+    if known && plain && url.len() <= POSTGRES_NAME_BYTES_MAX { Ok(url) } else { Err(refused()) }
+}
+
 fn is_folder(path: &Path) -> bool {
     let ends = path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     ends || path.is_dir()
@@ -249,6 +305,22 @@ mod tests {
                 "connectionsMax",
             ),
             (r#"{"path":"a.db","quotas":{"byte":1}}"#, "unknown field `byte`"),
+            (r#"{"path":"a.db","engine":"postgres://h/d"}"#, "path and engine exclude"),
+            (r#"{"engine":"postgres://h/d"}"#, "adminToken is missing"),
+            (r#"{"engine":"postgres://h/d","readonly":true}"#, "readonly is for a single file"),
+            (r#"{"engine":"postgres://h/d","adminToken":"123456789012"}"#, "advertise is missing"),
+            (
+                r#"{"engine":"postgres://h/d","adminToken":"123456789012","advertise":"ftp://a"}"#,
+                "advertise must be",
+            ),
+            (
+                r#"{"engine":"postgres://h/d","adminToken":"123456789012","advertise":"https://u@a"}"#,
+                "advertise must be",
+            ),
+            (
+                r#"{"path":"dir/","adminToken":"123456789012","advertise":"https://a"}"#,
+                "give engine",
+            ),
         ] {
             let message = refusal(json);
             assert!(message.contains(words), "{json}: {message}");

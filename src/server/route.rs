@@ -13,7 +13,7 @@ use super::answer::{Answer, Refusal, text};
 use super::auth::Rights;
 use super::memory::RequestPermit;
 use super::request::{body_of, only, read};
-use super::{Serving, admin, data, exchange, extension, watch};
+use super::{Serving, admin, data, exchange, extension, leader, watch};
 use crate::model::{METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BYTES_MAX};
 
 /// Answers any request.
@@ -98,7 +98,7 @@ async fn route(
             who.0.take_operation()?;
             *permit = Some(who.0.memory.permit().await?);
             let body = read(body, METADATA_BYTES_MAX).await?;
-            exchange::exchange(serving, who, (&head.uri, &head.headers), &body)
+            exchange::exchange(serving, who, (&head.uri, &head.headers), &body).await
         }
     }
 }
@@ -115,12 +115,15 @@ async fn data_path(
     let needed = if method == "atomic_write" { Rights::Write } else { Rights::Read };
     database.allows(client.grant.rights, needed)?;
     database.take_operation()?;
+    if needed == Rights::Write {
+        leader::pass(database).await?;
+    }
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, REQUEST_BYTES_MAX).await?;
     data::still(&client)?;
     match method {
         "snapshot_read" => data::snapshot_read(database, &body).await,
-        "atomic_write" => data::atomic_write(database, &body).await,
+        "atomic_write" => leader::or(database, data::atomic_write(database, &body).await).await,
         _ => {
             *permit = None;
             watch::watch(&client, &body, claim).await

@@ -16,7 +16,6 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sle
 
 use super::Serving;
 use super::answer::{Answer, Body, answer};
-use super::catalog::now_ms;
 use super::data::Client;
 use super::database::Database;
 use crate::codec::framing::KEEP_ALIVE;
@@ -41,22 +40,31 @@ pub(super) struct Leave {
     changed: flag::Receiver<()>,
     database: Arc<Database>,
     issued_for: [u8; 8],
+    /// Whether only the server that leads the database may continue it.
+    of_leader: bool,
 }
 
 impl Leave {
+    /// The right of a stream that writes: it ends when another server leads the database.
+    pub(super) fn of_leader(client: &Client) -> Self {
+        Self { of_leader: true, ..Self::new(client) }
+    }
+
     pub(super) fn new(Client { serving, database, grant }: &Client) -> Self {
-        let left = u64::try_from(grant.expires_at_ms - now_ms()).unwrap_or(0);
+        let left = u64::try_from(grant.expires_at_ms - serving.catalog.now_ms()).unwrap_or(0);
         Self {
             expiry: Box::pin(sleep(Duration::from_millis(left))),
             closing: serving.closing.subscribe(),
             changed: database.changed.subscribe(),
             database: database.clone(),
             issued_for: grant.issued_for,
+            of_leader: false,
         }
     }
 
     fn holds(&self) -> bool {
-        !*self.closing.borrow() && self.database.has_token(self.issued_for)
+        let led_by_another = self.of_leader && self.database.known_leader().is_some();
+        !led_by_another && !*self.closing.borrow() && self.database.has_token(self.issued_for)
     }
 
     /// Waits until the right ends.

@@ -44,7 +44,9 @@ const MODULES: [Module; 18] = [
     Module { name: "open", uses: &["model", "commit", "engine", "store", "remote", "database"] },
     Module {
         name: "server",
-        uses: &["model", "codec", "call", "connect", "store", "database", "open", "protocol"],
+        uses: &[
+            "model", "codec", "engine", "call", "connect", "store", "database", "open", "protocol",
+        ],
     },
     Module {
         name: "binding",
@@ -55,9 +57,14 @@ const MODULES: [Module; 18] = [
     },
 ];
 
-/// The names of the engine that the binding may use: it reads, and never chooses an engine or
-/// writes.
-const ENGINE_FOR_BINDING: [&str; 2] = ["Reader", "Snapshot"];
+/// The names of the engine that a module may use: the binding reads, and the server asks what other
+/// servers share; neither chooses an engine or writes.
+const ENGINE_FOR: [(&str, &[&str]); 2] =
+    [("binding", &["Reader", "Snapshot"]), ("server", &["cluster"])];
+
+fn engine_for(module: &str) -> Option<&'static [&'static str]> {
+    ENGINE_FOR.iter().find(|(name, _)| *name == module).map(|(_, names)| *names)
+}
 
 /// Names that only some places may use.
 const RESERVED: [(&str, &[&str]); 8] = [
@@ -107,8 +114,8 @@ fn modules_use_only_what_they_may() {
                 continue;
             }
             seen.insert((module.name, used.clone()));
-            let item_fits = match (module.name, used.as_str(), rest.first()) {
-                ("binding", "engine", Some(item)) => ENGINE_FOR_BINDING.contains(&item.as_str()),
+            let item_fits = match (engine_for(module.name), used.as_str(), rest.first()) {
+                (Some(names), "engine", Some(item)) => names.contains(&item.as_str()),
                 _ => true,
             };
             if !module.uses.contains(&used.as_str()) || !item_fits {
@@ -205,11 +212,13 @@ fn the_architecture_page_lists_the_same_modules() {
         .collect();
     let uses = |module: &Module| match (module.name, module.uses) {
         (_, []) => "nothing".to_owned(),
-        ("binding", uses) => {
-            let traits = format!("engine ({})", ENGINE_FOR_BINDING.join(", "));
-            uses.join(", ").replace("engine", &traits)
-        }
-        (_, uses) => uses.join(", "),
+        (module, uses) => match engine_for(module) {
+            Some(names) => {
+                let shown = format!("engine ({})", names.join(", "));
+                uses.join(", ").replace("engine", &shown)
+            }
+            None => uses.join(", "),
+        },
     };
     let table: Vec<_> =
         MODULES.iter().map(|module| (module.name.to_owned(), uses(module))).collect();

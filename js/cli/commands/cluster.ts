@@ -1,8 +1,13 @@
 // Duty: cluster: what an administrator of PostgreSQL does for openkv.
 
 import type { Command } from "commander";
+import { isPostgres } from "../../arguments/location.js";
 import { loadBinding } from "../../native/load.js";
-import { put } from "../output.js";
+import { NativeAnswer } from "../../native/native-answer.js";
+import { port } from "../../native/port.js";
+import { type GlobalOptions, styleOf } from "../database.js";
+import { WrongUsage, asUsage } from "../outcome.js";
+import { print, put } from "../output.js";
 
 const RIGHTS = `
 -- For each user:
@@ -17,4 +22,46 @@ export function addClusterCommands(program: Command): void {
     .command("schema")
     .description("print the SQL that creates the tables, for users who may not create them")
     .action(async () => await put(loadBinding().postgresSchema() + RIGHTS));
+
+  cluster
+    .command("status")
+    .description("print all databases on PostgreSQL, their last commits and who leads them")
+    .option("--engine <url>", "the URL of PostgreSQL (default: --db; env: OPENKV_ENGINE)")
+    .action(async ({ engine }: { engine?: string }, command: Command) => {
+      const { db } = command.optsWithGlobals<GlobalOptions>();
+      const url = engine ?? db ?? process.env.OPENKV_ENGINE;
+      if (url === undefined || !isPostgres(url)) {
+        throw new WrongUsage("give --engine, the URL of PostgreSQL: postgres://user@host/database");
+      }
+      const databases = await asUsage(() => status(url));
+      const style = styleOf(command);
+      for (const database of databases) {
+        await print(style.json ? JSON.stringify(database) : lineOf(database));
+      }
+    });
+}
+
+/** A database in the answer of `clusterStatus` (js/native/contract.md). */
+interface DatabaseStatus {
+  servedAs: string | null;
+  kv: string;
+  version: number;
+  epoch: number;
+  leader: string | null;
+  leaseMs: number | null;
+}
+
+async function status(url: string): Promise<DatabaseStatus[]> {
+  const thread = port();
+  const answer = new NativeAnswer(thread);
+  thread.native.clusterStatus(thread.attachment, answer.id, url);
+  await answer.answered;
+  return JSON.parse(answer.answer().toString());
+}
+
+function lineOf({ servedAs, kv, version, epoch, leader, leaseMs }: DatabaseStatus): string {
+  const name = servedAs === null ? `kv=${kv}` : `${servedAs}  kv=${kv}`;
+  const lease = (leaseMs ?? 0) > 0 ? `for ${leaseMs} ms more` : "whose lease has ended";
+  const led = leader === null ? "led by nobody" : `led by ${leader} ${lease}`;
+  return `${name}  commit ${version}  epoch ${epoch}  ${led}`;
 }

@@ -14,11 +14,19 @@ export function addServeCommand(program: Command): void {
   const command = program
     .command("serve")
     .description("serve a file, or a folder of databases, over KV Connect until SIGINT or SIGTERM")
-    .requiredOption("--path <path>", "a file: one database; a folder (exists or ends with /): many")
+    .option("--path <path>", "a file: one database; a folder (exists or ends with /): many")
+    .option(
+      "--engine <url>",
+      "instead of --path: many databases on PostgreSQL (env: OPENKV_ENGINE)",
+    )
+    .option("--advertise <url>", "with --engine: the URL by which clients reach this server")
     .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
     .option("--access-token <token>", "of a file: may read and write (env: OPENKV_ACCESS_TOKEN)")
     .option("--read-token <token>", "of a file: may only read (env: OPENKV_READ_TOKEN)")
-    .option("--admin-token <token>", "of a folder: opens the admin API (env: OPENKV_ADMIN_TOKEN)")
+    .option(
+      "--admin-token <token>",
+      "of a folder or engine: opens the admin API (env: OPENKV_ADMIN_TOKEN)",
+    )
     .option("--tls-cert <path>", "certificate with its chain, in PEM; without: clear text")
     .option("--tls-key <path>", "the key of the certificate, in PEM")
     .option("--readonly", "of a file: refuse all writes")
@@ -44,7 +52,9 @@ export function addServeCommand(program: Command): void {
 }
 
 interface ServeFlags extends QuotaOptions {
-  path: string;
+  path?: string;
+  engine?: string;
+  advertise?: string;
   listen?: string;
   accessToken?: string;
   readToken?: string;
@@ -60,15 +70,21 @@ interface ServeFlags extends QuotaOptions {
 /** Environment variables are for all commands; one that has no meaning for this server is ignored. */
 function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
   const { path, listen, readonly, dataTokenMs, connectionsMax, log, tlsCert: cert, tlsKey } = flags;
-  const folder = isFolder(path);
+  const { OPENKV_ACCESS_TOKEN, OPENKV_READ_TOKEN, OPENKV_ADMIN_TOKEN, OPENKV_ENGINE } = process.env;
+  const engine = flags.engine ?? (path === undefined ? OPENKV_ENGINE : undefined);
+  if (path === undefined && engine === undefined) {
+    throw new WrongUsage("give --path, a file or a folder, or --engine, the URL of PostgreSQL");
+  }
+  const hasMany = engine !== undefined || isFolder(path!);
   const quotas = quotasOf(flags);
-  const { OPENKV_ACCESS_TOKEN, OPENKV_READ_TOKEN, OPENKV_ADMIN_TOKEN } = process.env;
   const given = {
     path,
+    engine,
+    advertise: flags.advertise,
     listen,
-    accessToken: flags.accessToken ?? (folder ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
-    readToken: flags.readToken ?? (folder ? undefined : OPENKV_READ_TOKEN),
-    adminToken: flags.adminToken ?? (folder ? (token ?? OPENKV_ADMIN_TOKEN) : undefined),
+    accessToken: flags.accessToken ?? (hasMany ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
+    readToken: flags.readToken ?? (hasMany ? undefined : OPENKV_READ_TOKEN),
+    adminToken: flags.adminToken ?? (hasMany ? (token ?? OPENKV_ADMIN_TOKEN) : undefined),
     tls: cert === undefined ? undefined : { cert, key: tlsKey },
     readonly,
     quotas: Object.keys(quotas).length === 0 ? undefined : quotas,
@@ -76,13 +92,14 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     connectionsMax,
     log,
   };
-  const missing = folder ? given.adminToken === undefined : given.accessToken === undefined;
-  // serve() refuses PostgreSQL, without the password that is in its URL.
-  if (missing && !isPostgres(path)) {
-    const [flag, variable] = folder
+  const missing = hasMany ? given.adminToken === undefined : given.accessToken === undefined;
+  // serve() refuses PostgreSQL as a path, without the password that is in its URL.
+  if (missing && (path === undefined || !isPostgres(path))) {
+    const [flag, variable] = hasMany
       ? ["--admin-token", "OPENKV_ADMIN_TOKEN"]
       : ["--access-token", "OPENKV_ACCESS_TOKEN"];
-    throw new WrongUsage(`${path} needs ${flag} or ${variable}; 'openkv token generate' makes one`);
+    const what = path ?? "--engine";
+    throw new WrongUsage(`${what} needs ${flag} or ${variable}; 'openkv token generate' makes one`);
   }
   const present = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(present) as unknown as ServeOptions;

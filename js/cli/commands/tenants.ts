@@ -20,7 +20,9 @@ export function addTenantCommands(program: Command): void {
         if (style.json) await print(JSON.stringify(view));
         else
           await print(
-            `${view.name}  ${view.bytes} bytes  ${view.tokens.length} tokens  ${view.createdAt}`,
+            [view.name, sizeOf(view), `${view.tokens.length} tokens`, view.createdAt]
+              .filter((part) => part !== undefined)
+              .join("  "),
           );
       }
     },
@@ -64,6 +66,10 @@ export function addTenantCommands(program: Command): void {
   );
 
   addTokenCommands(program);
+}
+
+function sizeOf({ bytes }: DatabaseView): string | undefined {
+  return bytes === undefined ? undefined : `${bytes} bytes`;
 }
 
 async function printDatabase(view: DatabaseView, style: Style): Promise<void> {

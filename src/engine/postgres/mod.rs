@@ -7,6 +7,7 @@
 //! Never: a decision about a write; a lock that outlives its transaction.
 
 mod cells;
+mod cluster;
 mod commit_statements;
 mod database;
 mod direct;
@@ -50,6 +51,7 @@ use super::{Engine, ExternalWatch, GoesOn, Maintenance, TellExternal};
 use crate::model::{
     Backup, Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result,
 };
+pub use cluster::PostgresCluster;
 use lease::Lease;
 use line::Call;
 use pool::Pool;

@@ -47,6 +47,10 @@ CREATE TABLE openkv.epochs (
 CREATE TABLE openkv.servers (
   id bytea PRIMARY KEY, name bytea NOT NULL, lease_until timestamptz NOT NULL
 );
+CREATE TABLE openkv.cluster (
+  id int4 PRIMARY KEY, signing_key bytea NOT NULL, revision int8 NOT NULL DEFAULT 0,
+  catalog bytea NOT NULL DEFAULT ''
+);
 CREATE TABLE openkv.entries (
   db int8 NOT NULL, k bytea NOT NULL, v bytea NOT NULL, encoding int2 NOT NULL,
   version int8 NOT NULL, expires_ms int8, PRIMARY KEY (db, k)

@@ -41,6 +41,25 @@ impl Server {
     /// certificates that cannot be used.
     pub fn parse(url: &str) -> Result<(Self, String)> {
         let parts = Parts::parse(url)?;
+        let name = parts.kv.clone();
+        Ok((Self::of(parts)?, name))
+    }
+
+    /// The server of a URL for many databases.
+    ///
+    /// # Errors
+    /// As [`Server::parse`]; also `Invalid` for a URL that names one of its openkv databases.
+    pub fn parse_for_all(url: &str) -> Result<Self> {
+        let parts = Parts::parse(url)?;
+        if parts.names_database {
+            return Err(invalid(
+                "kv and lead are of one database, and this is for all: leave them out",
+            ));
+        }
+        Self::of(parts)
+    }
+
+    fn of(parts: Parts) -> Result<Self> {
         let mut config = Config::new();
         for host in &parts.hosts {
             config.host(&host.name).port(host.port);
@@ -79,7 +98,7 @@ impl Server {
         let identity = parts.identity();
         let tls = tls.map(MakeRustlsConnect::new);
         let (idle_ms, leads_as) = (POSTGRES_IDLE_MS_MAX, parts.leads_as);
-        Ok((Self { config, identity, tls, idle_ms, leads_as }, parts.kv))
+        Ok(Self { config, identity, tls, idle_ms, leads_as })
     }
 
     /// The same server for reading only: of several hosts any will do, standbys too.

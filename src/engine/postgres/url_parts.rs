@@ -131,6 +131,8 @@ pub(super) struct Parts {
     /// The name of this process as the leader of its databases.
     pub(super) leads_as: Option<String>,
     pub(super) connect_timeout: Duration,
+    /// Whether it has a parameter of a single openkv database.
+    pub(super) names_database: bool,
 }
 
 impl Parts {
@@ -178,6 +180,7 @@ impl Parts {
             application: APPLICATION.to_owned(),
             leads_as: None,
             connect_timeout: Duration::from_secs(POSTGRES_CONNECT_TIMEOUT_S_DEFAULT),
+            names_database: false,
         };
         // A file of issuers is there to be used, on this machine too.
         let sslmode = parts.read(query)?;
@@ -206,6 +209,7 @@ impl Parts {
                 return Err(invalid(&format!("the parameter {known} is there twice")));
             }
             seen.push(known);
+            self.names_database |= ["kv", "lead"].contains(&known);
             let value = decoded(value, known)?;
             match known {
                 "kv" => self.kv = name_of(value, known)?,

@@ -15,7 +15,7 @@ use crate::protocol::frame::first_queue;
 use crate::protocol::{Access, Command, Trait};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Rights;
-use crate::server::catalog::now_ms;
+use crate::server::clock::now_ms;
 use crate::server::data::{has_queue_room, store_of};
 use crate::server::database::Database;
 use crate::server::memory::{Claim, attempt};

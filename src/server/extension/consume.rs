@@ -276,7 +276,7 @@ pub(super) async fn consume(client: &Client, body: &[u8]) -> Result<Answer, Refu
     if was_over {
         supply.end();
     }
-    let mut leave = Leave::new(client);
+    let mut leave = Leave::of_leader(client);
     let ending = supply.clone();
     let leave = tokio::spawn(async move {
         leave.over().await;

@@ -23,6 +23,7 @@ use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
 use super::data::{authorize, still, unanswered};
+use super::leader;
 use super::memory::{Claim, RequestPermit};
 use super::request::body_of;
 use crate::model::{
@@ -105,6 +106,10 @@ pub(super) async fn route(
     database.allows(client.grant.rights, kind.rights())?;
     database.take_operation()?;
     let limits = limits(&head.headers)?;
+    let writes = kind.rights() > Rights::Read;
+    if writes {
+        leader::pass(database).await?;
+    }
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, kind.body_bytes_max()).await?;
     still(&client)?;
@@ -112,7 +117,7 @@ pub(super) async fn route(
         // From here on it counts as a watch.
         *permit = None;
     }
-    match kind {
+    let answer = match kind {
         RequestKind::Read => read::read(database, &body).await,
         RequestKind::Write => {
             let results = head.headers.contains_key(RESULTS_HEADER);
@@ -126,7 +131,8 @@ pub(super) async fn route(
         RequestKind::Watch => watch::watch(&client, &body, claim).await,
         RequestKind::Consume => consume::consume(&client, &body).await,
         RequestKind::Receive => receive::receive(&client, &body).await,
-    }
+    };
+    if writes { leader::or(database, answer).await } else { answer }
 }
 
 /// The limits for the client's writes: its own, but not beyond the server's.

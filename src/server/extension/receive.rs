@@ -89,7 +89,7 @@ pub(super) async fn receive(client: &Client, body: &[u8]) -> Result<Answer, Refu
         drop(sender.send(received.and_then(|delivery| delivery.map(parcel).transpose())));
     };
     waiting.store.receive(waiting.number, options, once, Box::new(reply));
-    let mut leave = Leave::new(client);
+    let mut leave = Leave::of_leader(client);
     let received = tokio::select! {
         received = &mut receiver => Some(received),
         () = sleep(Duration::from_millis(asked.wait_ms.into())), if !once => None,

@@ -14,7 +14,7 @@ use crate::model::{
 use crate::protocol::extension::split_count;
 use crate::protocol::frame::{frame_of, parse_writes_apart, push_outcomes, push_plain_outcomes};
 use crate::server::answer::{Answer, Refusal};
-use crate::server::catalog::now_ms;
+use crate::server::clock::now_ms;
 use crate::server::data::{committed, has_queue_room};
 use crate::server::database::Database;
 

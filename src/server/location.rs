@@ -1,0 +1,92 @@
+//! Where the data of a served database lies.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::membership::Membership;
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Result};
+use crate::open::Target;
+
+/// The place of a database.
+pub(super) enum Location {
+    /// A file, and those that SQLite puts beside it.
+    File {
+        path: PathBuf,
+        /// Whether writes are refused.
+        readonly: bool,
+    },
+    /// A database of several servers.
+    Shared {
+        members: Arc<Membership>,
+        /// Its name on the database server. A reused name of the catalog is another database, so this
+        /// is its UUID.
+        name: String,
+    },
+}
+
+impl Location {
+    /// What the store opens.
+    pub(super) fn target(&self) -> Target {
+        let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+        match self {
+            Self::File { path, readonly } => {
+                Target::File { path: path.clone(), readonly: *readonly, busy, encoding: None }
+            }
+            Self::Shared { members, name } => Target::Postgres {
+                url: members.url_of(name),
+                readonly: false,
+                busy,
+                encoding: None,
+            },
+        }
+    }
+
+    /// The same error without the path of the database's files, neither the file nor its folder. The
+    /// errors of a database server name no place.
+    pub(super) fn without_path(&self, error: &Error) -> Error {
+        let mut message = error.message().to_owned();
+        if let Self::File { path, .. } = self {
+            for (part, name) in [(Some(&**path), "the database"), (path.parent(), "its folder")] {
+                // The root and an empty parent reveal nothing.
+                if let Some(part) = part.and_then(Path::to_str).filter(|part| part.len() > 1) {
+                    message = message.replace(part, name);
+                }
+            }
+        }
+        Error::new(error.kind(), message)
+    }
+
+    /// Bytes of its files; `None` where there are none.
+    pub(super) fn size_bytes(&self) -> Option<u64> {
+        let Self::File { path, .. } = self else { return None };
+        let bytes = |path: &Path| path.metadata().map_or(0, |found| found.len());
+        Some(files(path).iter().map(|file| bytes(file)).sum())
+    }
+
+    /// Deletes the data. Nobody uses it any more.
+    pub(super) fn destroy(&self) -> Result<()> {
+        match self {
+            Self::File { path, .. } => {
+                for file in files(path) {
+                    if let Err(error) = std::fs::remove_file(&file)
+                        && error.kind() != std::io::ErrorKind::NotFound
+                    {
+                        tracing::warn!(%error, file = %file.display(), "removing the file of a dropped database");
+                    }
+                }
+                Ok(())
+            }
+            Self::Shared { members, name } => members.destroy(name),
+        }
+    }
+}
+
+/// A database's file and those that SQLite puts beside it.
+fn files(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
+}
