@@ -2155,6 +2155,12 @@ export interface ServeOptions {
    * metadata of databases that it leads, and in errors.
    */
   advertise?: string;
+  /**
+   * With `engine`, for servers behind one address such as a load balancer: writes for a database that
+   * another server leads are handed over to it, at its `advertise`. Default: false, clients are told
+   * the leader's address.
+   */
+  forward?: boolean;
   /** Address and port; port 0 chooses a free port. Default: `"127.0.0.1:4512"`. */
   listen?: string;
   /** Of a file, required: the token that may read and write. At least 12 visible ASCII characters. */

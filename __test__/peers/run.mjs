@@ -1,5 +1,6 @@
 // Duty: clients of others against our server: Deno's built-in one, the npm client, and on request
-// the Python one; over HTTP on a file.
+// the Python one; over HTTP on a file, and at a server that does not lead their database: of two servers
+// on PostgreSQL, which tell the leader's address, or hand requests over.
 //
 //   node __test__/peers/run.mjs               Deno (of __test__/runtime) and npm (of this folder)
 //   node __test__/peers/run.mjs --python      Python too: pip install denokv first
@@ -9,6 +10,7 @@ import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openKv, serve } from "../../index.mjs";
+import { Cluster, createAt } from "../kit/cluster.mjs";
 import { newFolder } from "../kit/folder.mjs";
 import { deno } from "../runtime/binaries.mjs";
 
@@ -17,8 +19,6 @@ const RUN_MS_MAX = 60_000;
 
 const folder = newFolder("peers");
 const path = join(folder, "kv.sqlite3");
-const accessToken = "token-of-the-peers";
-const server = await serve({ path, listen: "127.0.0.1:0", accessToken });
 const runs = [
   [
     "deno",
@@ -30,23 +30,48 @@ const runs = [
 if (process.argv.includes("--python")) runs.push(["python", "python3", ["python-client.py"]]);
 
 let failed = false;
-for (const [name, command, args] of runs) {
-  const code = await run(command, args);
-  if (code !== 0) console.error(`${name}: ended with ${code}`);
-  failed ||= code !== 0;
-}
-await server.close();
-await look();
+await runOnFile();
+for (const forward of [false, true]) await runBehindLeader({ forward });
 process.exitCode = failed ? 1 : 0;
 
-function run(command, args) {
+async function runOnFile() {
+  const accessToken = "token-of-the-peers";
+  const server = await serve({ path, listen: "127.0.0.1:0", accessToken });
+  await runAll(server.url, accessToken);
+  await server.close();
+  await look();
+}
+
+async function runBehindLeader(options) {
+  const cluster = await Cluster.create();
+  try {
+    const [leader, other] = [await cluster.start(options), await cluster.start(options)];
+    const accessToken = await createAt([leader, other], "peers");
+    const kv = await openKv(`${leader.url}/peers`, { accessToken });
+    await kv.set(["first"], "write");
+    await kv.close();
+    await runAll(`${other.url}/peers`, accessToken);
+  } finally {
+    await cluster.close();
+  }
+}
+
+async function runAll(url, accessToken) {
+  for (const [name, command, args] of runs) {
+    const code = await run(command, args, url, accessToken);
+    if (code !== 0) console.error(`${name} at ${url}: ended with ${code}`);
+    failed ||= code !== 0;
+  }
+}
+
+function run(command, args, url, accessToken) {
   const child = spawn(command, args, {
     cwd: here,
     stdio: "inherit",
     timeout: RUN_MS_MAX,
     env: {
       ...process.env,
-      SERVER_URL: server.url,
+      SERVER_URL: url,
       SERVER_TOKEN: accessToken,
       DENO_KV_ACCESS_TOKEN: accessToken,
     },

@@ -2,86 +2,35 @@
 // database, and another takes over.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { after, test } from "node:test";
+import { admin, Cluster, createAt, endpointsOf, metadata } from "../kit/cluster.mjs";
 import { open } from "../kit/server.mjs";
-import { freePort } from "../kit/port.mjs";
-import { sharedPostgres } from "../kit/postgres.mjs";
 import { until } from "../kit/time.mjs";
-import { kill, spawnServer } from "../server/children.mjs";
 
-const adminToken = "the-admin-token-of-all";
 const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
 
-const children = [];
-after(() => Promise.all(children.filter(({ gone }) => !gone).map(kill)));
+const clusters = [];
+after(() => Promise.all(clusters.map((cluster) => cluster.close())));
 
-/** Servers in front of a PostgreSQL database of their own. */
-async function cluster() {
-  const postgres = await sharedPostgres();
-  const database = await postgres.newDatabase();
-  const engine = `postgres://postgres@127.0.0.1:${postgres.port}/${database}`;
-  return { engine, postgres, database, sql: (text) => postgres.sql(text, { database }) };
+async function newCluster() {
+  const cluster = await Cluster.create();
+  clusters.push(cluster);
+  return cluster;
 }
 
-async function server({ engine }, options) {
-  const port = await freePort();
-  const advertise = `http://127.0.0.1:${port}`;
-  const own = { engine, advertise, listen: `127.0.0.1:${port}`, adminToken };
-  const started = await spawnServer({ ...own, ...options });
-  children.push(started);
-  return started;
+/** Two servers with a database `shop`. */
+async function pair(options) {
+  const cluster = await newCluster();
+  const [one, two] = [await cluster.start(options), await cluster.start(options)];
+  return { cluster, one, two, accessToken: await createAt([one, two], "shop") };
 }
-
-/** Ends it in order. */
-async function close(server) {
-  server.gone = true;
-  const exited = once(server.child, "exit");
-  server.child.stdin.end("close\n");
-  await exited;
-}
-
-async function admin({ url }, method, path, body) {
-  const answer = await fetch(`${url}/v1/admin/databases${path}`, {
-    method,
-    headers: { authorization: `Bearer ${adminToken}` },
-    body: body && JSON.stringify(body),
-  });
-  const text = await answer.text();
-  return { status: answer.status, text, ...(text.startsWith("{") && JSON.parse(text)) };
-}
-
-/** Creates a database at one server and waits until the others have it. */
-async function create(name, ...servers) {
-  const { token } = await admin(servers[0], "POST", "", { name });
-  for (const { url } of servers) {
-    await until(async () => (await metadata(url, name, token)).status === 200, `${name} at ${url}`);
-  }
-  return token;
-}
-
-async function metadata(url, name, token) {
-  const answer = await fetch(`${url}/${name}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}` },
-    body: JSON.stringify({ supportedVersions: [2, 3] }),
-  });
-  return { status: answer.status, ...(answer.ok && (await answer.json())) };
-}
-
-const endpointsOf = async (...of) =>
-  (await metadata(...of)).endpoints.map(({ url, consistency }) => `${consistency} ${url}`);
 
 test("servers share databases and tokens, and one leads", async () => {
-  const place = await cluster();
-  const [one, two] = [await server(place), await server(place)];
-  const accessToken = await create("shop", one, two);
+  const { one, two, accessToken } = await pair();
   const atTwo = await open(`${two.url}/shop`, { accessToken });
   await atTwo.set(["a"], 1);
   // Each names the same leader, and itself for reads that may be older.
-  const told = await Promise.all(
-    [one, two].map(({ url }) => endpointsOf(url, "shop", accessToken)),
-  );
+  const told = await Promise.all([one, two].map((at) => endpointsOf(at, "shop", accessToken)));
   const leads = told.findIndex((endpoints) => endpoints.length === 1);
   assert.deepEqual(told[leads], ["strong ./v2"]);
   const expected = [`strong ${[one, two][leads].url}/v2`, "eventual ./v2"];
@@ -91,16 +40,14 @@ test("servers share databases and tokens, and one leads", async () => {
   await Promise.all(Array.from({ length: 50 }, () => atOne.atomic().sum(["n"], 1n).commit()));
   assert.equal((await atTwo.get(["n"])).value.value, 50n);
   const second = await admin(two, "POST", "/shop/tokens", { rights: "read" });
-  const reads = async ({ url }) => (await metadata(url, "shop", second.token)).status;
+  const reads = async (at) => (await metadata(at, "shop", second.token)).status;
   await until(async () => (await reads(one)) === 200, "the other server knows the token");
   assert.equal((await admin(two, "DELETE", `/shop/tokens/${second.id}`)).status, 204);
   await until(async () => (await reads(one)) === 401, "the other server has revoked it");
 });
 
 test("clients that know another leader are sent to the present one", async () => {
-  const place = await cluster();
-  const [one, two] = [await server(place), await server(place)];
-  const accessToken = await create("shop", one, two);
+  const { cluster, one, two, accessToken } = await pair();
   // Both get their metadata while nobody leads.
   const [atOne, atTwo] = [
     await open(`${one.url}/shop`, { accessToken }),
@@ -112,22 +59,20 @@ test("clients that know another leader are sent to the present one", async () =>
   const listening = atTwo.listenQueue((message) => taken.push(message));
   await atOne.enqueue("hello");
   await until(() => taken.length === 1, "the message is there");
-  await close(one);
+  await cluster.stop(one);
   // It has handed over, so that nobody waits for its lease.
-  await atTwo.set(["third"], 3);
-  assert.deepEqual(await endpointsOf(two.url, "shop", accessToken), ["strong ./v2"]);
+  const later = await open(`${two.url}/shop`, { accessToken });
+  await later.set(["third"], 3);
+  assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
   atTwo.close();
   await listening;
 });
 
 test("another server leads when the leader was killed", async () => {
-  const place = await cluster();
-  const [one, two] = [await server(place), await server(place)];
-  const accessToken = await create("shop", one, two);
+  const { cluster, one, two, accessToken } = await pair();
   const before = await open(`${one.url}/shop`, { accessToken });
   await before.set(["a"], 1);
-  one.gone = true;
-  await kill(one);
+  await cluster.kill(one);
   const later = async () => {
     const kv = await open(`${two.url}/shop`, { accessToken });
     return (await kv.set(["b"], 2)).ok;
@@ -141,9 +86,7 @@ test("another server leads when the leader was killed", async () => {
 });
 
 test("a leader that stops beyond its lease follows the next one", { skip }, async () => {
-  const place = await cluster();
-  const [one, two] = [await server(place), await server(place)];
-  const accessToken = await create("shop", one, two);
+  const { one, two, accessToken } = await pair();
   const atOne = await open(`${one.url}/shop`, { accessToken });
   await atOne.set(["n"], 1n);
   one.child.kill("SIGSTOP");
@@ -161,40 +104,63 @@ test("a leader that stops beyond its lease follows the next one", { skip }, asyn
 });
 
 test("changes at several servers at once are all kept", async () => {
-  const place = await cluster();
-  const servers = [await server(place), await server(place)];
+  const cluster = await newCluster();
+  const servers = [await cluster.start(), await cluster.start()];
   const names = Array.from({ length: 12 }, (_, i) => `db${i}`);
   const made = names.map((name, i) => admin(servers[i % 2], "POST", "", { name }));
   assert.ok((await Promise.all(made)).every(({ status }) => status === 201));
   const again = await admin(servers[1], "POST", "", { name: "db0" });
   assert.equal(again.status, 409);
-  for (const one of servers) {
-    const listed = JSON.parse((await admin(one, "GET", "")).text).map(({ name }) => name);
-    assert.deepEqual(listed.sort(), [...names].sort());
+  for (const at of servers) {
+    const listed = async () => JSON.parse((await admin(at, "GET", "")).text);
+    await until(async () => (await listed()).length === names.length, "all are known");
+    assert.deepEqual((await listed()).map(({ name }) => name).sort(), [...names].sort());
   }
 });
 
 test("a dropped database leaves nothing, and its name is free", async () => {
-  const place = await cluster();
-  const [one, two] = [await server(place), await server(place)];
-  const accessToken = await create("shop", one, two);
+  const { cluster, one, two, accessToken } = await pair();
   const kv = await open(`${two.url}/shop`, { accessToken });
   await kv.set(["a"], "x".repeat(1000));
   await kv.enqueue("message", { delay: 60_000 });
   assert.equal((await admin(one, "DELETE", "/shop")).status, 204);
   const rows = ["entries", "log", "messages"].map((table) => `SELECT 1 FROM openkv.${table}`);
-  assert.equal(await place.sql(rows.join(" UNION ALL ")), "");
+  assert.equal(await cluster.sql(rows.join(" UNION ALL ")), "");
   await assert.rejects(kv.set(["a"], 1), { code: "DENIED" });
-  const again = await create("shop", two, one);
+  const again = await createAt([two, one], "shop");
   const fresh = await open(`${one.url}/shop`, { accessToken: again });
   assert.equal((await fresh.get(["a"])).value, null);
 });
 
 test("what a server of an engine cannot have is refused by name", async () => {
-  const place = await cluster();
-  const one = await server(place);
+  const cluster = await newCluster();
+  const one = await cluster.start();
   const refused = await admin(one, "POST", "", { name: "shop", quotas: { bytes: 1 } });
   assert.equal(refused.status, 422);
   assert.match(refused.text, /quotas\.bytes/);
   assert.equal((await admin(one, "GET", "/shop")).status, 404);
+});
+
+test("servers behind one address hand writes and listeners over", async () => {
+  const { one, two, accessToken } = await pair({ forward: true });
+  const atOne = await open(`${one.url}/shop`, { accessToken });
+  const atTwo = await open(`${two.url}/shop`, { accessToken });
+  const writes = [atOne, atTwo].map((kv, i) => kv.set([`at ${i}`], "x".repeat(50_000)));
+  assert.ok((await Promise.all(writes)).every(({ ok }) => ok));
+  for (const at of [one, two]) {
+    assert.deepEqual(await endpointsOf(at, "shop", accessToken), ["strong ./v2"]);
+  }
+  const taken = [];
+  const listening = [atOne, atTwo].map((kv) => kv.listenQueue((value) => taken.push(value)));
+  const sent = Array.from({ length: 20 }, (_, i) => i);
+  await Promise.all(sent.map((i) => [atOne, atTwo][i % 2].enqueue(i)));
+  await until(() => taken.length === sent.length, "all messages are there");
+  assert.deepEqual(
+    [...taken].sort((a, b) => a - b),
+    sent,
+  );
+  assert.equal((await atTwo.deleteMany({ start: ["at 0"], end: ["at 2"] })).count, 2);
+  atOne.close();
+  atTwo.close();
+  await Promise.all(listening);
 });

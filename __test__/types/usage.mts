@@ -373,8 +373,15 @@ export async function serving(): Promise<void> {
   same<string, typeof server.url>(true);
   same<number, typeof server.port>(true);
   await server.close();
-  // @ts-expect-error it needs a path
-  await serve({});
+  const engine = "postgres://openkv@localhost/app";
+  await serve({
+    engine,
+    advertise: "https://a.example",
+    adminToken: "123456789012",
+    forward: true,
+  });
+  // @ts-expect-error a path is text
+  await serve({ path: 1 });
   // @ts-expect-error there is no such log
   await serve({ path: "a", log: "loud" });
 }

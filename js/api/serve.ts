@@ -23,6 +23,7 @@ const OPTIONS: Kinds = {
   path: "string",
   engine: "string",
   advertise: "string",
+  forward: "boolean",
   listen: "string",
   accessToken: "string",
   readToken: "string",

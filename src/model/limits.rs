@@ -486,6 +486,9 @@ pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// leaders of databases.
 pub const CLUSTER_POLL_MS: u64 = 500;
 
+/// Longest wait for a connection to the server that a request is handed over to.
+pub const FORWARD_CONNECT_MS_MAX: u64 = 2_000;
+
 /// Attempts to change a catalog that other servers change meanwhile.
 pub const CATALOG_TRIES_MAX: usize = 16;
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
@@ -18,6 +18,8 @@ pub(super) enum Body {
     Stream(mpsc::Receiver<Bytes>),
     /// Produced when the connection takes it.
     Drawn(Box<dyn Draw>),
+    /// Of another server.
+    Forwarded(Incoming),
 }
 
 /// A body that needs to know whether the connection has taken it. Dropped with the request.
@@ -45,6 +47,10 @@ impl HttpBody for Body {
                 pieces.poll_recv(context).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
             }
             Self::Drawn(body) => body.draw(context).map(|p| p.map(|bytes| Ok(Frame::data(bytes)))),
+            // An answer that breaks off ends early, which its client notices by its length or form.
+            Self::Forwarded(body) => {
+                Pin::new(body).poll_frame(context).map(|frame| frame.and_then(Result::ok).map(Ok))
+            }
         }
     }
 
@@ -58,6 +64,7 @@ impl HttpBody for Body {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Stream(_) => SizeHint::default(),
+            Self::Forwarded(body) => body.size_hint(),
             Self::Drawn(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }

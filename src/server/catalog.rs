@@ -90,7 +90,8 @@ impl Catalog {
                 (Keeper::Folder(registry), records)
             }
             ServedPath::Cluster { engine, advertise } => {
-                (Keeper::Cluster(Membership::join(engine, advertise)?), Vec::new())
+                let cluster = crate::open::cluster(engine, false)?;
+                (Keeper::Cluster(Membership::new(cluster, engine, advertise)), Vec::new())
             }
             ServedPath::File { path, readonly, tokens, quotas } => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());

@@ -49,10 +49,18 @@ fn offered_to(headers: &HeaderMap) -> Vec<String> {
     if asked { OFFERED.map(str::to_owned).into() } else { Vec::new() }
 }
 
-/// The endpoints of a database. If another server leads it, that one is the strong endpoint.
-async fn endpoints(database: &Arc<Database>, own: String) -> Result<Vec<Endpoint>, Refusal> {
+/// The endpoints of a database. If another server leads it, that one is the strong endpoint, unless this
+/// server hands requests over.
+async fn endpoints(
+    serving: &Serving,
+    database: &Arc<Database>,
+    own: String,
+) -> Result<Vec<Endpoint>, Refusal> {
     let strong = |url| Endpoint { url, consistency: Consistency::Strong };
     let eventual = |url| Endpoint { url, consistency: Consistency::Eventual };
+    if serving.forwarder.is_some() {
+        return Ok(vec![strong(own)]);
+    }
     Ok(match database.leader().await? {
         Some(leader) => vec![strong(format!("{leader}/v2")), eventual(own)],
         None => vec![strong(own)],
@@ -82,7 +90,7 @@ pub(super) async fn exchange(
     let metadata = Metadata {
         version,
         database: database.id,
-        endpoints: endpoints(&database, url).await?,
+        endpoints: endpoints(serving, &database, url).await?,
         token: serving.signer.issue(&grant)?,
         expires_at_ms,
         extensions: offered_to(headers),

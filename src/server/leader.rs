@@ -1,35 +1,50 @@
-//! Sends writing clients to the server that leads their database: by the status 401, after which they
-//! fetch the metadata again, which names that server.
+//! Sends writes to the server that leads their database. Clients go there by the status 401, after which
+//! they fetch the metadata again, which names that server; or this server hands the request over.
 
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
 
+use super::Serving;
 use super::answer::{Answer, Refusal};
 use super::database::Database;
 
-/// Fails if another server leads the database. Asks for the leader only if a short time ago it was
-/// another server.
-pub(super) async fn pass(database: &Arc<Database>) -> Result<(), Refusal> {
-    if database.known_leader().is_none() {
-        return Ok(());
-    }
-    match database.leader().await? {
-        Some(_) => Err(led_by_another()),
-        None => Ok(()),
+/// The URL of another server that leads the database. Asks PostgreSQL only if a short time ago there was
+/// one.
+pub(super) async fn other(database: &Arc<Database>) -> Result<Option<String>, Refusal> {
+    match database.known_leader() {
+        Some(_) => Ok(database.leader().await?),
+        None => Ok(None),
     }
 }
 
-/// The answer of a write. If the store refused it for now, another server may have become the leader.
-pub(super) async fn or(
+/// The answer to a request for a database that another server leads.
+pub(super) async fn answer(
+    serving: &Serving,
+    leader: &str,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Answer, Refusal> {
+    match &serving.forwarder {
+        Some(forwarder) => forwarder.send(leader, head, body).await,
+        None => Err(led_by_another()),
+    }
+}
+
+/// The answer of a write. If the store refused it for now, another server may have become the leader;
+/// then a client that repeats the request reaches it.
+pub(super) async fn checked(
+    serving: &Serving,
     database: &Arc<Database>,
     answer: Result<Answer, Refusal>,
 ) -> Result<Answer, Refusal> {
     match answer {
         Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
             match database.leader().await {
-                Ok(Some(_)) => Err(led_by_another()),
-                Ok(None) | Err(_) => Err(refusal),
+                Ok(Some(_)) if serving.forwarder.is_none() => Err(led_by_another()),
+                Ok(_) | Err(_) => Err(refusal),
             }
         }
         answer => answer,

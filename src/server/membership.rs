@@ -14,7 +14,7 @@ use super::clock::now_ms;
 use super::records::{Record, read_page};
 use crate::engine::cluster::Cluster;
 use crate::model::{CLUSTER_POLL_MS, Error, Result};
-use crate::open::{SecretUrl, cluster};
+use crate::open::SecretUrl;
 
 /// What has changed since the last news.
 pub(super) struct Changes {
@@ -41,13 +41,10 @@ pub(super) struct Membership {
 }
 
 impl Membership {
-    /// Connects to the database server.
-    ///
-    /// # Errors
-    /// As [`cluster`].
-    pub(super) fn join(engine: &SecretUrl, advertise: &str) -> Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            cluster: cluster(engine, false)?,
+    /// A server that has no news yet.
+    pub(super) fn new(cluster: Box<dyn Cluster>, engine: &SecretUrl, advertise: &str) -> Arc<Self> {
+        Arc::new(Self {
+            cluster,
             engine: engine.clone(),
             advertise: advertise.to_owned(),
             revision: AtomicI64::new(0),
@@ -55,7 +52,7 @@ impl Membership {
             ahead_ms: AtomicI64::new(0),
             ended: Mutex::new(false),
             ends: Condvar::new(),
-        }))
+        })
     }
 
     /// The key of all servers for the tokens of the data path.
@@ -151,5 +148,108 @@ impl Membership {
     pub(super) fn end(&self) {
         *self.ended.lock() = true;
         self.ends.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cluster::{ClusterDatabase, News, SharedCatalog};
+
+    const HOUR_MS: i64 = 3_600_000;
+    const OWN: &str = "https://a.example";
+
+    /// A database server whose clock is an hour ahead.
+    #[derive(Clone)]
+    struct Fake(Arc<Mutex<News>>);
+
+    impl Cluster for Fake {
+        fn signing_key(&self, fresh: &[u8; 32]) -> Result<Vec<u8>> {
+            Ok(fresh.to_vec())
+        }
+
+        fn catalog(&self) -> Result<SharedCatalog> {
+            Ok(SharedCatalog { revision: self.0.lock().revision, text: Vec::new() })
+        }
+
+        fn news(&self) -> Result<News> {
+            Ok(News { now_ms: now_ms() + HOUR_MS, ..self.0.lock().clone() })
+        }
+
+        fn replace_catalog(&self, revision: i64, _text: &[u8]) -> Result<bool> {
+            let mut news = self.0.lock();
+            let is_newest = news.revision == revision;
+            news.revision += i64::from(is_newest);
+            Ok(is_newest)
+        }
+
+        fn leader_of(&self, database: &str) -> Result<Option<String>> {
+            let news = self.0.lock();
+            let led = news.leaders.iter().find(|(name, _)| name == database);
+            Ok(led.map(|(_, leader)| leader.clone()))
+        }
+
+        fn empty(&self, _database: &str) -> Result<()> {
+            Ok(())
+        }
+
+        fn databases(&self) -> Result<Vec<ClusterDatabase>> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn member() -> (Arc<Membership>, Fake) {
+        let news = News { revision: 0, now_ms: 0, leaders: Vec::new() };
+        let fake = Fake(Arc::new(Mutex::new(news)));
+        let engine = SecretUrl::from("postgres://h/d?sslmode=disable".to_owned());
+        (Membership::new(Box::new(fake.clone()), &engine, OWN), fake)
+    }
+
+    #[test]
+    fn servers_have_the_time_of_the_database_server() {
+        let (member, _) = member();
+        member.take_news().unwrap();
+        let ahead_ms = member.now_ms() - now_ms();
+        assert!((HOUR_MS - 60_000..=HOUR_MS).contains(&ahead_ms), "{ahead_ms}");
+    }
+
+    #[test]
+    fn another_leader_is_told_once_and_asked_for_at_any_time() {
+        let (member, fake) = member();
+        let lead = |leader: &str| fake.0.lock().leaders = vec![("shop".into(), leader.into())];
+        let told = || member.take_news().unwrap().led_by_others;
+        lead(OWN);
+        assert!(told().is_empty() && member.known_leader("shop").is_none());
+        lead("https://b.example");
+        assert!(member.known_leader("shop").is_none());
+        assert_eq!(member.leader("shop"), Ok(Some("https://b.example".into())));
+        assert_eq!(member.known_leader("shop"), Some("https://b.example".into()));
+        lead("https://c.example");
+        assert_eq!(told(), ["shop"]);
+        assert!(told().is_empty());
+        fake.0.lock().leaders.clear();
+        assert_eq!(member.leader("shop"), Ok(None));
+        assert!(member.known_leader("shop").is_none());
+    }
+
+    #[test]
+    fn a_catalog_that_another_server_has_changed_is_not_replaced() {
+        let (member, fake) = member();
+        assert_eq!(member.write_catalog(b"one"), Ok(true));
+        assert!(!member.take_news().unwrap().catalog, "its own change is no news");
+        assert_eq!(fake.replace_catalog(1, b"of another"), Ok(true));
+        assert_eq!(member.write_catalog(b"two"), Ok(false));
+        assert!(member.take_news().unwrap().catalog);
+        let (revision, records) = member.read_catalog().unwrap();
+        assert!(records.is_empty());
+        member.has_taken(revision);
+        assert_eq!(member.write_catalog(b"two"), Ok(true));
+    }
+
+    #[test]
+    fn a_database_is_opened_under_its_name_and_that_of_the_server() {
+        let (member, _) = member();
+        let expected = "postgres://h/d?sslmode=disable&kv=x&lead=https://a.example";
+        assert!(member.url_of("x") == SecretUrl::from(expected.to_owned()));
     }
 }

@@ -20,7 +20,7 @@
 //! | `auth` | tokens: compared, hashed, issued, signed |
 //! | `catalog`, `database`, `location`, `quota` | the databases, their places, their quotas |
 //! | `records`, `registry` | the list of databases as text, and the file of a folder |
-//! | `membership`, `news`, `leader`, `status` | several servers on one PostgreSQL: what they share, who leads |
+//! | `membership`, `news`, `leader`, `forward`, `status` | several servers on one PostgreSQL: what they share, who leads |
 //! | `memory` | bounds the memory of running requests |
 
 mod admin;
@@ -33,6 +33,7 @@ mod data;
 mod database;
 mod exchange;
 mod extension;
+mod forward;
 mod leader;
 mod listener;
 mod location;
@@ -67,6 +68,8 @@ pub use status::cluster_status;
 struct Serving {
     catalog: Arc<catalog::Catalog>,
     signer: auth::Signer,
+    /// With the option `forward`.
+    forwarder: Option<forward::Forwarder>,
     admin_token: Option<auth::TokenHash>,
     data_token_ms: i64,
     scheme: &'static str,
@@ -111,6 +114,7 @@ impl Server {
         let serving = Arc::new(Serving {
             catalog,
             signer,
+            forwarder: plan.forward.then(forward::Forwarder::new).transpose()?,
             admin_token: plan.admin_token.as_deref().map(auth::TokenHash::of),
             data_token_ms: plan.data_token_ms,
             scheme,

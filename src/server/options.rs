@@ -64,6 +64,9 @@ pub struct ServerOptions {
     pub engine: Option<SecretUrl>,
     /// With `engine`: the URL of this server for clients and for other servers.
     pub advertise: Option<String>,
+    /// With `engine`, for servers behind one address: requests for another server are handed over to
+    /// it, at the URL that it advertises.
+    pub forward: bool,
     /// Address and port; `127.0.0.1:4512` if empty. Port 0 chooses a free one.
     pub listen: String,
     /// For a file: the token that may read and write.
@@ -107,6 +110,7 @@ pub(super) struct FileTokens {
 /// Validated options.
 pub(super) struct Plan {
     pub(super) served: ServedPath,
+    pub(super) forward: bool,
     pub(super) listen: String,
     pub(super) admin_token: Option<String>,
     pub(super) tls: Option<TlsFiles>,
@@ -158,8 +162,12 @@ impl ServerOptions {
         if connections_max == 0 {
             return Err(Error::invalid("connectionsMax must be at least 1: 0 given"));
         }
+        if self.forward && self.engine.is_none() {
+            return Err(Error::invalid("forward is for servers of an engine: give engine too"));
+        }
         Ok(Plan {
             served,
+            forward: self.forward,
             listen,
             admin_token: self.admin_token,
             tls: self.tls,
@@ -304,6 +312,7 @@ mod tests {
                 r#"{"path":"a.db","accessToken":"123456789012","connectionsMax":0}"#,
                 "connectionsMax",
             ),
+            (r#"{"path":"dir/","adminToken":"123456789012","forward":true}"#, "forward is for"),
             (r#"{"path":"a.db","quotas":{"byte":1}}"#, "unknown field `byte`"),
             (r#"{"path":"a.db","engine":"postgres://h/d"}"#, "path and engine exclude"),
             (r#"{"engine":"postgres://h/d"}"#, "adminToken is missing"),

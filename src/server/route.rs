@@ -114,16 +114,21 @@ async fn data_path(
     let database = &client.database;
     let needed = if method == "atomic_write" { Rights::Write } else { Rights::Read };
     database.allows(client.grant.rights, needed)?;
-    database.take_operation()?;
-    if needed == Rights::Write {
-        leader::pass(database).await?;
+    if needed == Rights::Write
+        && let Some(other) = leader::other(database).await?
+    {
+        return leader::answer(serving, &other, head, body).await;
     }
+    database.take_operation()?;
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, REQUEST_BYTES_MAX).await?;
     data::still(&client)?;
     match method {
         "snapshot_read" => data::snapshot_read(database, &body).await,
-        "atomic_write" => leader::or(database, data::atomic_write(database, &body).await).await,
+        "atomic_write" => {
+            let answer = data::atomic_write(database, &body).await;
+            leader::checked(serving, database, answer).await
+        }
         _ => {
             *permit = None;
             watch::watch(&client, &body, claim).await

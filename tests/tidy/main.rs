@@ -45,7 +45,8 @@ const MODULES: [Module; 18] = [
     Module {
         name: "server",
         uses: &[
-            "model", "codec", "engine", "call", "connect", "store", "database", "open", "protocol",
+            "model", "codec", "trust", "engine", "call", "connect", "store", "database", "open",
+            "protocol",
         ],
     },
     Module {

@@ -20,6 +20,7 @@ export function addServeCommand(program: Command): void {
       "instead of --path: many databases on PostgreSQL (env: OPENKV_ENGINE)",
     )
     .option("--advertise <url>", "with --engine: the URL by which clients reach this server")
+    .option("--forward", "with --engine, behind one address: hand writes over to their leader")
     .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
     .option("--access-token <token>", "of a file: may read and write (env: OPENKV_ACCESS_TOKEN)")
     .option("--read-token <token>", "of a file: may only read (env: OPENKV_READ_TOKEN)")
@@ -55,6 +56,7 @@ interface ServeFlags extends QuotaOptions {
   path?: string;
   engine?: string;
   advertise?: string;
+  forward?: boolean;
   listen?: string;
   accessToken?: string;
   readToken?: string;
@@ -81,6 +83,7 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     path,
     engine,
     advertise: flags.advertise,
+    forward: flags.forward,
     listen,
     accessToken: flags.accessToken ?? (hasMany ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
     readToken: flags.readToken ?? (hasMany ? undefined : OPENKV_READ_TOKEN),

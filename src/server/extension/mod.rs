@@ -104,12 +104,12 @@ pub(super) async fn route(
     let client = authorize(serving, head)?;
     let database = &client.database;
     database.allows(client.grant.rights, kind.rights())?;
+    let writes = kind.rights() > Rights::Read;
+    if writes && let Some(other) = leader::other(database).await? {
+        return leader::answer(serving, &other, head, body).await;
+    }
     database.take_operation()?;
     let limits = limits(&head.headers)?;
-    let writes = kind.rights() > Rights::Read;
-    if writes {
-        leader::pass(database).await?;
-    }
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, kind.body_bytes_max()).await?;
     still(&client)?;
@@ -132,7 +132,7 @@ pub(super) async fn route(
         RequestKind::Consume => consume::consume(&client, &body).await,
         RequestKind::Receive => receive::receive(&client, &body).await,
     };
-    if writes { leader::or(database, answer).await } else { answer }
+    if writes { leader::checked(serving, database, answer).await } else { answer }
 }
 
 /// The limits for the client's writes: its own, but not beyond the server's.

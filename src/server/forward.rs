@@ -1,0 +1,100 @@
+//! Hands requests over to the server that leads their database, for servers behind one address.
+//!
+//! Invariant: a request takes one hop. If the leader has changed meanwhile, the client repeats it.
+
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::http::request::Parts;
+use hyper::{Request, Response};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use super::answer::{Answer, Body, Refusal};
+use crate::model::{Error, FORWARD_CONNECT_MS_MAX, Kind, Result};
+use crate::trust;
+
+/// Marks a request that another server has handed over.
+const FORWARDED_HEADER: &str = "x-openkv-forwarded";
+/// Prefix of the headers of the protocols.
+const OWN_PREFIX: &str = "x-";
+/// Headers of an answer.
+const ANSWERED: [HeaderName; 5] =
+    [CONTENT_TYPE, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS];
+
+/// The connections to other servers.
+pub(super) struct Forwarder(Client<HttpsConnector<HttpConnector>, Incoming>);
+
+impl Forwarder {
+    /// # Errors
+    /// `Unavailable` without trusted certificates.
+    pub(super) fn new() -> Result<Self> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(Duration::from_millis(FORWARD_CONNECT_MS_MAX)));
+        let tls = trust::client_config().map_err(Error::unavailable)?;
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let connector = connector.enable_all_versions().wrap_connector(http);
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
+        Ok(Self(builder.build(connector)))
+    }
+
+    /// Hands a request over. `leader`: the URL of the other server.
+    pub(super) async fn send(
+        &self,
+        leader: &str,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Answer, Refusal> {
+        if head.headers.contains_key(FORWARDED_HEADER) {
+            let why = "the leader of this database has changed; nothing was done, so try again";
+            return Err(Error::unavailable(why).into());
+        }
+        let mut request = Request::builder()
+            .method(head.method.clone())
+            .uri(format!("{leader}{}", head.uri.path()))
+            .body(body)
+            .map_err(|error| Error::internal(error.to_string()))?;
+        copy(&head.headers, request.headers_mut(), |name| {
+            [AUTHORIZATION, CONTENT_TYPE].contains(name) || name.as_str().starts_with(OWN_PREFIX)
+        });
+        request.headers_mut().insert(FORWARDED_HEADER, HeaderValue::from_static("1"));
+        match self.0.request(request).await {
+            Ok(answer) => Ok(answer_of(answer)),
+            Err(error) if error.is_connect() => {
+                let why = "the server that leads this database does not answer; nothing was done";
+                tracing::warn!(%error, leader, "handing a request over");
+                Err(Error::unavailable(why).into())
+            }
+            Err(error) => {
+                let why = format!(
+                    "the connection to the server that leads this database was lost: {error}; \
+                     read to find out whether a write has happened"
+                );
+                Err(Error::new(Kind::OutcomeUnknown, why).into())
+            }
+        }
+    }
+}
+
+fn answer_of(answer: Response<Incoming>) -> Answer {
+    let (head, body) = answer.into_parts();
+    let mut answer = Response::new(Body::Forwarded(body));
+    *answer.status_mut() = head.status;
+    copy(&head.headers, answer.headers_mut(), |name| ANSWERED.contains(name));
+    answer
+}
+
+fn copy(from: &HeaderMap, to: &mut HeaderMap, is_kept: impl Fn(&HeaderName) -> bool) {
+    for (name, value) in from.iter().filter(|(name, _)| is_kept(name)) {
+        to.append(name.clone(), value.clone());
+    }
+}
