@@ -8,7 +8,7 @@ import { startLoad } from "./load.mjs";
 
 const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
 
-const COMMITS = 100;
+const COMMITS = 300;
 
 /** What was under way when the standby froze is answered by then. */
 const SETTLE_MS = 300;
@@ -32,15 +32,21 @@ test("nothing is answered while the standby hangs", { skip }, async (t) => {
   await load.check(url);
 });
 
-test("the standby takes over with all that was acknowledged when the primary dies", async (t) => {
-  const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
-  t.after(() => server.close());
-  const url = server.url({ kv: "shop", also: [server.standby] });
-  const load = await startLoad(url);
-  await load.progress(COMMITS);
-  server.kill();
-  await server.standby.promote();
-  await load.progress(COMMITS);
-  await load.stop();
-  await load.check(server.standby.url({ kv: "shop" }));
-});
+const WRITERS = {
+  "direct writers": { more: "", load: {} },
+  "a leader": { more: "&lead=one", load: { processes: 1, inFlight: 32 } },
+};
+
+for (const [name, { more, load: options }] of Object.entries(WRITERS)) {
+  test(`the standby takes over with all that was acknowledged to ${name}`, async (t) => {
+    const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
+    t.after(() => server.close());
+    const load = await startLoad(server.url({ kv: "shop", also: [server.standby], more }), options);
+    await load.progress(COMMITS);
+    server.kill();
+    await server.standby.promote();
+    await load.progress(COMMITS);
+    await load.stop();
+    await load.check(server.standby.url({ kv: "shop" }));
+  });
+}

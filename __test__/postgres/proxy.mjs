@@ -1,10 +1,11 @@
 // Duty: a way to a PostgreSQL server that reads the messages on it, and cuts it at a chosen one.
 //
 // A connection is cut by `watch(message)`, which sees every message before it goes on: `{ from:
-// "client", query }` for a statement that is executed, and `{ from: "server", type, tag, status }`. It
-// answers "drop" to cut the connection without the message, and "late" to cut only the client, and to
-// keep the message and all that follow until `release()`; "hold" keeps them and cuts nothing. With `delayMs`, each message takes that long
-// in either direction, as if the server were far.
+// "client", query }` for a statement that is executed, and `{ from: "server", type, tag, status, after
+// }`, where `after` is the newest statement of that connection. It answers "drop" to cut the connection
+// without the message, and "late" to cut only the client, and to keep the message and all that follow
+// until `release()`; "hold" keeps them and cuts nothing. With `delayMs`, each message takes that long in
+// either direction, as if the server were far.
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -61,6 +62,7 @@ class Pair {
   #far;
   #proxy;
   #statements = new Map();
+  #newest;
   #held = [];
   #isHolding = false;
 
@@ -79,7 +81,9 @@ class Pair {
       for (const message of this.#requests(type, bytes)) return pass(far, message, bytes);
       this.#pass(far, undefined, bytes);
     });
-    const fromServer = splitter(1, (type, bytes) => pass(near, answer(type, bytes), bytes));
+    const fromServer = splitter(1, (type, bytes) => {
+      pass(near, { ...answer(type, bytes), after: this.#newest }, bytes);
+    });
     near.on("data", fromClient);
     far.on("data", fromServer);
   }
@@ -111,8 +115,9 @@ class Pair {
   *#requests(type, bytes) {
     const texts = bytes.subarray(HEADER_BYTES).toString("latin1").split("\0");
     if (type === "P") this.#statements.set(texts[0], texts[1]);
-    if (type === "B") yield { from: "client", query: this.#statements.get(texts[1]) };
-    if (type === "Q") yield { from: "client", query: texts[0] };
+    if (type !== "B" && type !== "Q") return;
+    this.#newest = type === "B" ? this.#statements.get(texts[1]) : texts[0];
+    yield { from: "client", query: this.#newest };
   }
 }
 

@@ -368,12 +368,14 @@ impl Postgres {
                 session.open = Some(Some(Change { rows: effects.rows, messages, happened }));
             }
             Request::Resolve { epoch, raises } => {
-                if raises && tables.epoch == epoch {
+                let next = tables.epochs.range(epoch + 1..).next().map(|(_, start)| *start);
+                let own = tables.owner == Some(server);
+                // An answer to the same request may be lost.
+                let raised = tables.epoch > epoch && next == Some(tables.version);
+                if raises && own && (tables.epoch == epoch || raised) {
                     return self.raise(id, server, now, outcome);
                 }
-                let next = tables.epochs.range(epoch + 1..).next().map(|(_, start)| *start);
-                let mine = epoch + u64::from(raises);
-                let response = match tables.owner == Some(server) && tables.epoch == mine {
+                let response = match !raises && own && tables.epoch == epoch {
                     true => Response::Leads(tables.lead()),
                     false => Response::Follows(next),
                 };

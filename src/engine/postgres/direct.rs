@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::database::DatabaseRow;
 use super::lead;
-use super::transaction::{Ended, OpenTransaction, Purpose, Unknown};
+use super::outcome::until_answered;
+use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, batch};
 use crate::engine::{DeadLettersChanged, Report, Work};
 use crate::model::{
-    DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_MS_MAX,
-    POSTGRES_RESOLVE_PAUSE_MS, Result,
+    DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_PAUSE_MS,
+    Result,
 };
 
-/// Pause between two attempts to begin a transaction, or to find out what became of a batch.
+/// Pause between two attempts to begin a transaction.
 const PAUSE: Duration = Duration::from_millis(POSTGRES_RESOLVE_PAUSE_MS);
 
 /// Writes to a database, one transaction at a time.
@@ -176,22 +177,21 @@ impl Direct {
     }
 
     fn resolve(&self, unknown: &Unknown) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_millis(POSTGRES_RESOLVE_MS_MAX);
-        loop {
-            let error = match unknown.resolve(&self.shared, deadline) {
-                Ok(true) => return Ok(()),
-                Ok(false) => return Err(unknown.cause.clone()),
-                Err(error) => error,
-            };
-            if Instant::now() >= deadline || unknown.batch.is_none() {
+        let happened = match unknown.batch {
+            Some(batch) => {
+                until_answered(|deadline| transaction::has_happened(&self.shared, batch, deadline))
+            }
+            // Without a commit there is no record.
+            None => Err(unknown.cause.clone()),
+        };
+        match happened {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(unknown.cause.clone()),
+            Err(error) => {
                 let why = "the connection was lost while a commit was under way; read to find out \
                            whether it has happened";
-                return Err(Error::new(
-                    Kind::OutcomeUnknown,
-                    format!("{}: {why}", error.message()),
-                ));
+                Err(Error::new(Kind::OutcomeUnknown, format!("{}: {why}", error.message())))
             }
-            std::thread::sleep(PAUSE);
         }
     }
 }

@@ -10,14 +10,9 @@ use super::Shared;
 use super::cells::{Cells, first};
 use super::database::DatabaseRow;
 use super::link::Link;
+use super::outcome::until_answered;
 use crate::layer::{Lead, Resolution};
-use crate::model::{
-    Error, Kind, POSTGRES_HAND_OVER_MS_MAX, POSTGRES_RESOLVE_MS_MAX, POSTGRES_RESOLVE_PAUSE_MS,
-    Result,
-};
-
-/// Pause between two attempts to find out what became of a batch.
-const PAUSE: Duration = Duration::from_millis(POSTGRES_RESOLVE_PAUSE_MS);
+use crate::model::{Error, Kind, POSTGRES_HAND_OVER_MS_MAX, Result};
 
 /// Raises the epoch: of a database that nobody leads, or of the epoch `$3` of this process. It waits for
 /// a transaction under way, and refuses those that arrive later.
@@ -32,6 +27,13 @@ begun AS (INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version
 SELECT epoch, version, clock_ms, last_uuid, last_message, logs FROM led";
 
 const START: &str = "SELECT start FROM openkv.epochs WHERE db = $1 AND epoch = $2";
+
+/// The epoch of this process, if it is the one that has raised the epoch `$3`, and nothing was committed
+/// since.
+const RAISED: &str = "\
+SELECT d.epoch FROM openkv.databases AS d CROSS JOIN LATERAL (SELECT start FROM openkv.epochs \
+WHERE db = d.id AND epoch = $3::int8 + 1 LIMIT 1) AS next \
+WHERE d.id = $1 AND d.leader = $2 AND d.epoch > $3 AND d.version = next.start";
 
 const LEADER: &str = "\
 SELECT s.name FROM openkv.databases AS d CROSS JOIN LATERAL (SELECT name FROM openkv.servers \
@@ -58,28 +60,35 @@ pub(super) fn acquire(shared: &Shared, deadline: Instant) -> Result<Lead> {
 
 /// Finds out which batches of an epoch have happened.
 pub(super) fn resolve(shared: &Shared, epoch: u64) -> Resolution {
-    let deadline = Instant::now() + Duration::from_millis(POSTGRES_RESOLVE_MS_MAX);
-    loop {
-        match try_resolve(shared, epoch, deadline) {
-            Ok(resolution) => return resolution,
-            Err(error) if Instant::now() >= deadline => return Resolution::Unknown(error),
-            Err(error) => {
-                tracing::warn!(%error, "raising the epoch again");
-                std::thread::sleep(PAUSE);
-            }
-        }
-    }
+    until_answered(|deadline| try_resolve(shared, epoch, deadline))
+        .unwrap_or_else(Resolution::Unknown)
 }
 
 fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Resolution> {
-    if let Some(lead) = raise(shared, Some(epoch.cast_signed()), deadline)? {
+    let epoch = epoch.cast_signed();
+    if let Some(lead) = raise_again(shared, epoch, deadline)? {
         return Ok(Resolution::Leading(lead));
     }
-    let rows = shared.query((START, vec![&shared.db, &(epoch.cast_signed() + 1)]))?;
+    let rows = shared.query((START, vec![&shared.db, &(epoch + 1)]))?;
     let start: Option<i64> = first("epochs", &rows)?;
     // Without a later epoch this process has handed the database over, with nothing in flight.
     let start = start.map_or(0, i64::cast_unsigned);
     Ok(Resolution::Overtaken { start, error: other_leader(shared) })
+}
+
+/// Raises an epoch of this process, also if it has done so before and the answer was lost.
+fn raise_again(shared: &Shared, epoch: i64, deadline: Instant) -> Result<Option<Lead>> {
+    if let Some(lead) = raise(shared, Some(epoch), deadline)? {
+        return Ok(Some(lead));
+    }
+    let own = shared.lease.as_ref().map(|lease| lease.id());
+    let rows = shared.query((RAISED, vec![&shared.db, &own, &epoch]))?;
+    // The lost connection may have ended the wait for the standby, so what was found may be lost with
+    // the primary. The answer to another commit proves that the standby has all before it.
+    match first("databases", &rows)? {
+        Some(raised) => raise(shared, Some(raised), deadline),
+        None => Ok(None),
+    }
 }
 
 fn raise(shared: &Shared, epoch: Option<i64>, deadline: Instant) -> Result<Option<Lead>> {

@@ -22,6 +22,7 @@ mod link;
 mod logged_keys;
 mod message_changes;
 mod messages;
+mod outcome;
 mod pages;
 mod pool;
 mod pooler;

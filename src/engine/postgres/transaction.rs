@@ -114,7 +114,6 @@ pub(super) enum Ended {
 
 /// A batch of which it is open whether it has happened.
 pub(super) struct Unknown {
-    pub(super) db: i64,
     /// Its version and id; `None` for one without a commit.
     pub(super) batch: Option<(i64, Uuid)>,
     pub(super) cause: Error,
@@ -251,7 +250,7 @@ impl OpenTransaction {
             }
             Some(error) => {
                 let batch = committed.then_some((next, batch));
-                Ok(Ended::Unknown(Unknown { db, batch, cause: error.into_error() }))
+                Ok(Ended::Unknown(Unknown { batch, cause: error.into_error() }))
             }
         }
     }
@@ -311,25 +310,22 @@ impl OpenTransaction {
     }
 }
 
-impl Unknown {
-    /// Finds out whether the batch has happened: once this has the row's lock, the lost transaction
-    /// has ended one way or the other.
-    ///
-    /// # Errors
-    /// It is still unknown.
-    pub(super) fn resolve(&self, shared: &Shared, deadline: Instant) -> Result<bool> {
-        let Some((version, batch)) = self.batch else {
-            // Without a commit there is no record.
-            return Err(self.cause.clone());
-        };
-        let of = Purpose::plain(shared, 0, deadline);
-        let open =
-            OpenTransaction::begin(shared.pool.lend(deadline)?, of).map_err(|(error, _)| error)?;
-        let batch = batch.as_bytes().as_slice();
-        let rows = open.link.query((LOGGED, vec![&self.db, &version, &batch]));
-        open.roll_back();
-        rows.map(|rows| !rows.is_empty())
-    }
+/// Finds out whether a batch has happened: once this has the row's lock, the lost transaction has ended
+/// one way or the other.
+///
+/// # Errors
+/// It is still unknown.
+pub(super) fn has_happened(
+    shared: &Shared,
+    (version, batch): (i64, Uuid),
+    deadline: Instant,
+) -> Result<bool> {
+    let of = Purpose::plain(shared, 0, deadline);
+    let open =
+        OpenTransaction::begin(shared.pool.lend(deadline)?, of).map_err(|(error, _)| error)?;
+    let rows = open.link.query((LOGGED, vec![&shared.db, &version, &batch.as_bytes().as_slice()]));
+    open.roll_back();
+    rows.map(|rows| !rows.is_empty())
 }
 
 impl Transaction for OpenTransaction {

@@ -14,26 +14,20 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 use super::batches::{Answers, Batch, Fate, FetchStatement, fate, fetched};
+use super::connections::Connections;
 use super::{Exchange, Submission};
 use crate::engine::postgres::Shared;
 use crate::engine::postgres::direct::{CarriedOut, Direct};
 use crate::engine::postgres::entries::FetchArguments;
-use crate::engine::postgres::errors::{Fault, not_connected};
+use crate::engine::postgres::errors::Fault;
 use crate::engine::postgres::lead;
-use crate::engine::postgres::line::{Line, Sent};
-use crate::engine::postgres::pool::Place;
+use crate::engine::postgres::line::Sent;
 use crate::engine::{Report, Ticket, Work};
 use crate::layer::{Action, Commit, Event, FetchId, Fetched, Layer, Lead, Moment, Resolution};
 use crate::model::{
     Error, Key, Kind, LAYER_CACHE_BYTES_MAX, POSTGRES_FEED_TRIM_COMMITS, POSTGRES_LEADER_IDLE_MS,
     Result,
 };
-
-/// A connection of its own, one of the pool's number.
-struct Connection {
-    line: Line,
-    _place: Place,
-}
 
 /// A batch that was sent.
 struct InFlight {
@@ -96,8 +90,7 @@ pub(super) struct Driver {
     /// Waits for the lead.
     queued: VecDeque<Submission>,
     acquiring: bool,
-    commits: Option<Connection>,
-    reads: Option<Connection>,
+    connections: Connections,
     in_flight: VecDeque<InFlight>,
     reading: FuturesUnordered<Reading>,
     blocking: JoinSet<Blocking>,
@@ -117,6 +110,7 @@ impl Driver {
         let runtime = runtime.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let driver = Self {
             direct: Some(Direct::new(shared.clone())),
+            connections: Connections::new(shared.clone()),
             shared,
             exchange,
             started: Instant::now(),
@@ -124,8 +118,6 @@ impl Driver {
             layer: None,
             queued: VecDeque::new(),
             acquiring: false,
-            commits: None,
-            reads: None,
             in_flight: VecDeque::new(),
             reading: FuturesUnordered::new(),
             blocking: JoinSet::new(),
@@ -146,22 +138,20 @@ impl Driver {
                 Heard::Fate(fate) => self.take_fate(fate).await,
                 Heard::Read(read) => self.take_read(read).await,
                 Heard::Blocking(done) => self.take_blocking(done?).await,
-                Heard::Idle => (self.commits, self.reads) = (None, None),
+                Heard::Idle => self.connections.close(),
             }
         }
     }
 
     async fn hear(&mut self) -> Heard {
-        let Self { in_flight, reading, blocking, exchange, commits, reads, shared, .. } = self;
+        let Self { in_flight, reading, blocking, exchange, connections, shared, .. } = self;
         let is_idle = in_flight.is_empty() && reading.is_empty() && blocking.is_empty();
-        let connected = commits.is_some() || reads.is_some();
-        let unreplicated =
-            || commits.as_ref().is_some_and(|commits| commits.line.take_unreplicated());
+        let connected = connections.has_place();
         tokio::select! {
             biased;
             answers = oldest(in_flight), if !in_flight.is_empty() => {
                 let (answers, count, time_at) = answers;
-                Heard::Fate(fate(answers, count, time_at, unreplicated()))
+                Heard::Fate(fate(answers, count, time_at, connections.take_unreplicated()))
             }
             Some(read) = reading.next(), if !reading.is_empty() => Heard::Read(read),
             Some(done) = blocking.join_next(), if !blocking.is_empty() => {
@@ -260,7 +250,7 @@ impl Driver {
     /// A read on a connection that was lost is sent again once.
     async fn take_read(&mut self, read: Read) {
         let Read { fetch, wanted, entries, is_again } = read;
-        let is_lost = self.reads.as_ref().is_none_or(|reads| reads.line.is_closed());
+        let is_lost = self.connections.has_lost_reads();
         let event = match entries {
             Ok(entries) => Event::Fetched(fetch, entries),
             Err(_) if is_lost && !is_again => match self.fetch(fetch, wanted, true).await {
@@ -325,15 +315,14 @@ impl Driver {
 
     /// Sends a batch behind those in flight, on their connection.
     async fn send(&mut self, commit: Commit) -> std::result::Result<(), Event> {
-        let is_lost = self.commits.as_ref().is_none_or(|commits| commits.line.is_closed());
-        if is_lost && !self.in_flight.is_empty() {
+        if self.connections.has_lost_commits() && !self.in_flight.is_empty() {
             // Nothing is sent on another connection before the epoch is raised.
             return Err(Event::Interrupted);
         }
         let (ticket, versions) = (commit.ticket, (commit.prev, commit.next));
         let batch = Batch::of(&self.shared, commit);
         let (answers, time_at) = (batch.answers(), batch.time_at());
-        let sent = match self.line_for_commits().await {
+        let sent = match self.connections.line_for_commits().await {
             Ok(line) => line.send(batch).await.map_err(Fault::into_error),
             Err(error) => Err(error),
         };
@@ -375,45 +364,8 @@ impl Driver {
     async fn send_read(&mut self, wanted: &[(Key, bool)]) -> Result<Sent> {
         let db = self.shared.db;
         let arguments = FetchArguments::of(wanted.iter().cloned());
-        let line = self.line_for_reads().await?;
+        let line = self.connections.line_for_reads().await?;
         line.send(FetchStatement { db, arguments }).await.map_err(Fault::into_error)
-    }
-
-    /// The connection for commits. Nothing is held while it waits for a place.
-    async fn line_for_commits(&mut self) -> Result<&mut Line> {
-        let open = self.commits.take().filter(|commits| !commits.line.is_closed());
-        let open = match open {
-            Some(open) => open,
-            None => {
-                let place = match free_place(&self.shared) {
-                    Some(place) => place,
-                    None => self.wait_for_place().await?,
-                };
-                connect(&self.shared, place).await?
-            }
-        };
-        Ok(&mut self.commits.insert(open).line)
-    }
-
-    async fn wait_for_place(&mut self) -> Result<Place> {
-        self.reads = None;
-        let (pool, deadline) = (self.shared.pool.clone(), Instant::now() + self.shared.busy);
-        let place = tokio::task::spawn_blocking(move || pool.reserve(deadline)).await;
-        place.map_err(|error| Error::internal(error.to_string()))?
-    }
-
-    /// The connection for reads, or the one for commits if no other is free: there a read waits for
-    /// the batches before it.
-    async fn line_for_reads(&mut self) -> Result<&mut Line> {
-        let open = self.reads.take().filter(|reads| !reads.line.is_closed());
-        let open = match open {
-            Some(open) => open,
-            None => match free_place(&self.shared) {
-                Some(place) => connect(&self.shared, place).await?,
-                None => return self.line_for_commits().await,
-            },
-        };
-        Ok(&mut self.reads.insert(open).line)
     }
 
     fn run_alone(&mut self, ticket: Ticket, work: Work) {
@@ -432,7 +384,7 @@ impl Driver {
     fn resolve(&mut self, epoch: u64) {
         self.in_flight.clear();
         self.reading.clear();
-        (self.commits, self.reads) = (None, None);
+        self.connections.close();
         let shared = self.shared.clone();
         self.blocking.spawn_blocking(move || Blocking::Resolved(lead::resolve(&shared, epoch)));
     }
@@ -498,22 +450,4 @@ async fn oldest(in_flight: &mut VecDeque<InFlight>) -> (Answers, usize, usize) {
         Some(batch) => (batch.sent.answers().await, batch.answers, batch.time_at),
         None => poll_fn(|_| Poll::Pending).await,
     }
-}
-
-/// A free place of the pool.
-fn free_place(shared: &Shared) -> Option<Place> {
-    let (place, idle) = shared.pool.try_reserve()?;
-    if let Some(idle) = idle {
-        // It has a runtime of its own, which cannot end on a thread that drives another.
-        drop(tokio::task::spawn_blocking(move || drop(idle)));
-    }
-    Some(place)
-}
-
-/// Connects, in a place of the pool.
-async fn connect(shared: &Shared, place: Place) -> Result<Connection> {
-    let server = shared.pool.server();
-    let line = Line::connect(server).await;
-    let line = line.map_err(|error| not_connected(&error, server.tls().is_some()))?;
-    Ok(Connection { line, _place: place })
 }

@@ -9,6 +9,7 @@
 //! A process begins to lead with its first write, and hands the database over when it closes.
 
 mod batches;
+mod connections;
 mod driver;
 
 use std::collections::VecDeque;
