@@ -9,7 +9,7 @@ use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
 use openkv::model::{AtomicWrite, Decision, Error, Kind};
 
-use crate::postgres::{Happened, ServerId, Tables};
+use crate::tables::{Happened, ServerId, Tables};
 
 /// A batch as it was submitted, and what its server has answered.
 pub(crate) struct Batch {
@@ -86,7 +86,7 @@ pub(crate) fn check(batches: &Batches, tables: &Tables) -> Result<(), String> {
     let mut done = BTreeMap::new();
     refused(&mut replay, &refusals)?;
     for happened in &tables.history {
-        let Happened { server, ticket, prev, next, now_ms } = happened;
+        let Happened { server, ticket, prev, next, now_ms, .. } = happened;
         let name = (*server, *ticket);
         let batch = batches.get(&name).ok_or("a batch of nobody")?;
         if *now_ms < replay.clock_ms {
@@ -150,17 +150,6 @@ fn refused(replay: &mut Replay, refusals: &BTreeMap<u64, Vec<&Batch>>) -> Result
 }
 
 fn same(answered: &Report, right: &Report) -> Result<(), String> {
-    let plain = |report: &Report| {
-        let mut decisions = report.decisions.clone();
-        for decision in &mut decisions {
-            if let Decision::CommittedWith(stamp, results) = decision {
-                // The model of PostgreSQL has no numbers of messages.
-                results.enqueued.clear();
-                *decision = Decision::committed(*stamp, std::mem::take(results));
-            }
-        }
-        (decisions, report.versions, report.touched.len())
-    };
     let (answered, right) = (plain(answered), plain(right));
     match answered == right {
         true => Ok(()),
@@ -187,4 +176,16 @@ fn contents(replay: &Replay, tables: &Tables) -> Result<(), String> {
         true => Ok(()),
         false => Err("the contents differ at the end".to_owned()),
     }
+}
+
+/// What a report says that the model of PostgreSQL has, which has no numbers of messages.
+pub(crate) fn plain(report: &Report) -> (Vec<Decision>, (u64, u64), usize) {
+    let mut decisions = report.decisions.clone();
+    for decision in &mut decisions {
+        if let Decision::CommittedWith(stamp, results) = decision {
+            results.enqueued.clear();
+            *decision = Decision::committed(*stamp, std::mem::take(results));
+        }
+    }
+    (decisions, report.versions, report.touched.len())
 }

@@ -1,6 +1,7 @@
 //! Simulation of the transaction layer: leaders, clients, a network that cuts and delays, and a model of
 //! PostgreSQL that crashes, in one virtual time. `OPENKV_SEED=7 cargo test --features defects --test
-//! simulation` runs only seed 7; `OPENKV_SEEDS=100000` runs so many.
+//! simulation` runs only seed 7; `OPENKV_SEEDS=100000` runs so many. With `--features postgres,defects` the
+//! model is also compared with a real server, and `OPENKV_SEED` chooses the schedule.
 
 #![cfg(feature = "defects")]
 #![expect(
@@ -12,9 +13,23 @@
 
 mod checker;
 mod clients;
+#[cfg(all(feature = "postgres", unix))]
+mod compared;
+#[cfg_attr(
+    not(all(feature = "postgres", unix)),
+    allow(dead_code, reason = "only compared.rs uses all")
+)]
 mod postgres;
+#[cfg(all(feature = "postgres", unix))]
+#[path = "../kit/postgres.rs"]
+mod postgres_server;
 #[path = "../atomicity/rng.rs"]
 mod rng;
+#[cfg_attr(
+    not(all(feature = "postgres", unix)),
+    allow(dead_code, reason = "only compared.rs uses all")
+)]
+mod tables;
 mod world;
 
 use openkv::layer::Defect;

@@ -2,19 +2,16 @@
 //! in order, the lock of the database's row, a log that is flushed and sent to a standby, commits that
 //! wait for the standby, crashes, recovery and promotion.
 //!
-//! It is a machine like the layer: calls return what happens next and after how long.
+//! It is a machine like the layer: calls return what happens next and after how long. `compared.rs`
+//! compares it with a real server.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use openkv::commit::Ticket;
-use openkv::commit::{Base, Evaluation, OldRow, Report, RowEffect, Work};
+use openkv::commit::{OldRow, Report, Ticket, Work};
 use openkv::layer::{Commit, FetchId, Fetched, Lead};
-use openkv::model::{Key, Result, Row, Seen, Step, Versionstamp, Walk};
-use uuid::Uuid;
+use openkv::model::Key;
 
-/// A process that may lead, from its start to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ServerId(pub(crate) u64);
+use crate::tables::{Change, Happened, Record, ServerId, Tables};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionId(pub(crate) u64);
@@ -36,12 +33,16 @@ pub(crate) enum Request {
     },
     /// Raises the epoch if the leader's lease is over.
     Acquire,
-    /// A transaction that decides for itself.
+    /// A transaction that decides for itself, up to its COMMIT. `epoch`: the one that it must find.
     Alone {
         ticket: Ticket,
-        epoch: u64,
+        epoch: Option<u64>,
         work: Work,
     },
+    /// Lets others lead.
+    HandOver,
+    /// Looks for a batch, once the transactions before have ended.
+    Look(ServerId, Ticket),
     Renew,
 }
 
@@ -55,91 +56,36 @@ pub(crate) enum Response {
     /// Somebody else leads: the version at which the epoch after the asked one began, if it has.
     Follows(Option<u64>),
     RanAlone(Ticket, Box<Report>, Lead),
+    HandedOver,
+    Looked(bool),
 }
 
-/// A batch in the history of the database.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Happened {
-    pub(crate) server: ServerId,
-    pub(crate) ticket: Ticket,
-    pub(crate) prev: u64,
-    pub(crate) next: u64,
-    pub(crate) now_ms: i64,
+/// What the model does otherwise than PostgreSQL, to see that the comparison finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deviation {
+    /// The fence ignores the epoch.
+    FenceWithoutEpoch,
+    /// The fence ignores the version.
+    FenceWithoutVersion,
+    /// An UPDATE waits for the row's lock also if the row that it sees does not fulfil its condition.
+    AlwaysWaits,
+    /// A waiting UPDATE does not look at its condition again.
+    NeverLooksAgain,
+    /// A leader is deposed although its lease has not ended.
+    LeaseIgnored,
+    /// A transaction that was cut has committed.
+    CutsCommit,
 }
 
-#[derive(Clone)]
-struct Change {
-    rows: Vec<(Key, RowEffect)>,
-    messages: i64,
-    happened: Happened,
-}
-
-/// A record of the write-ahead log.
-#[derive(Clone)]
-enum Record {
-    Batch(Change),
-    Epoch { epoch: u64, owner: ServerId, clock_ms: i64 },
-    Lease { server: ServerId, until_ms: i64 },
-}
-
-/// The committed state.
-#[derive(Clone, Default)]
-pub(crate) struct Tables {
-    pub(crate) epoch: u64,
-    pub(crate) version: u64,
-    pub(crate) clock_ms: i64,
-    owner: Option<ServerId>,
-    last_message: i64,
-    pub(crate) entries: BTreeMap<Key, OldRow>,
-    /// Where each epoch began.
-    epochs: BTreeMap<u64, u64>,
-    leases: BTreeMap<ServerId, i64>,
-    pub(crate) history: Vec<Happened>,
-}
-
-impl Tables {
-    fn apply(&mut self, record: Record) {
-        match record {
-            Record::Batch(Change { rows, messages, happened }) => {
-                for (key, effect) in rows {
-                    match effect {
-                        RowEffect::Removed => drop(self.entries.remove(&key)),
-                        RowEffect::Stored(new) => {
-                            let (version, value, expire_at_ms) =
-                                (new.version, new.value, new.expire_at_ms);
-                            self.entries.insert(key, OldRow { version, value, expire_at_ms });
-                        }
-                        RowEffect::ExpirySet { expire_at_ms, .. } => {
-                            let row = self.entries.get_mut(&key).expect("an entry to expire");
-                            row.expire_at_ms = expire_at_ms;
-                        }
-                    }
-                }
-                self.version = happened.next;
-                self.clock_ms = self.clock_ms.max(happened.now_ms);
-                self.last_message += messages;
-                self.history.push(happened);
-            }
-            Record::Epoch { epoch, owner, clock_ms } => {
-                self.epoch = epoch;
-                self.owner = Some(owner);
-                self.clock_ms = self.clock_ms.max(clock_ms);
-                self.epochs.insert(epoch, self.version);
-            }
-            Record::Lease { server, until_ms } => drop(self.leases.insert(server, until_ms)),
-        }
-    }
-
-    fn lead(&self) -> Lead {
-        Lead {
-            epoch: self.epoch,
-            version: self.version,
-            clock_ms: self.clock_ms,
-            last_uuid: None,
-            last_message: self.last_message,
-            logs: false,
-        }
-    }
+impl Deviation {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::FenceWithoutEpoch,
+        Self::FenceWithoutVersion,
+        Self::AlwaysWaits,
+        Self::NeverLooksAgain,
+        Self::LeaseIgnored,
+        Self::CutsCommit,
+    ];
 }
 
 enum Activity {
@@ -154,8 +100,8 @@ struct Session {
     server: ServerId,
     inbox: VecDeque<Request>,
     activity: Activity,
-    /// The changes of an open transaction; the inner `None` if its fence has failed.
-    open: Option<Option<Change>>,
+    /// What an open transaction has done; the inner `None` if its fence has failed.
+    open: Option<Option<Vec<Record>>>,
     /// What is answered once the commit is done.
     reply: Option<Response>,
     ended: bool,
@@ -179,7 +125,7 @@ pub(crate) struct Outcome {
 /// The primary, and what its standby has.
 pub(crate) struct Postgres {
     pub(crate) tables: Tables,
-    log: Vec<Record>,
+    log: Vec<Vec<Record>>,
     /// Commits that wait for the standby, by the records they need.
     waiting: VecDeque<(usize, SessionId)>,
     received: usize,
@@ -190,12 +136,13 @@ pub(crate) struct Postgres {
     synchronous: bool,
     /// Its clock less that of the world.
     pub(crate) clock_ms: i64,
+    pub(crate) deviation: Option<Deviation>,
 }
 
 impl Postgres {
     pub(crate) fn new(synchronous: bool) -> Self {
         Self {
-            tables: Tables::default(),
+            tables: Tables::new(),
             log: Vec::new(),
             waiting: VecDeque::new(),
             received: 0,
@@ -204,7 +151,28 @@ impl Postgres {
             sessions: BTreeMap::new(),
             synchronous,
             clock_ms: 0,
+            deviation: None,
         }
+    }
+
+    /// Whether a session waits for the lock of the row.
+    pub(crate) fn waits(&self, id: SessionId) -> bool {
+        let session = self.sessions.get(&id);
+        session.is_some_and(|session| matches!(session.activity, Activity::Locking(_)))
+    }
+
+    /// Whether a session has an open transaction, and if so, whether it has passed its fence.
+    pub(crate) fn open(&self, id: SessionId) -> Option<bool> {
+        self.sessions.get(&id)?.open.as_ref().map(Option::is_some)
+    }
+
+    /// The lease of a server ends.
+    pub(crate) fn end_lease(&mut self, server: ServerId) {
+        self.tables.leases.remove(&server);
+    }
+
+    fn deviates(&self, deviation: Deviation) -> bool {
+        self.deviation == Some(deviation)
     }
 
     pub(crate) fn connect(&mut self, id: SessionId, server: ServerId) {
@@ -231,8 +199,8 @@ impl Postgres {
         match later {
             Later::Flushed(id) => {
                 let Some(session) = self.sessions.get_mut(&id) else { return outcome };
-                let Some(Some(change)) = session.open.clone() else { return outcome };
-                self.log.push(Record::Batch(change));
+                let Some(Some(records)) = session.open.clone() else { return outcome };
+                self.log.push(records);
                 self.flushed(id, now, &mut outcome);
             }
             Later::Received(count) => {
@@ -261,8 +229,8 @@ impl Postgres {
     /// A commit becomes visible and is answered.
     fn committed(&mut self, id: SessionId, now: i64, outcome: &mut Outcome) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if let Some(Some(change)) = session.open.take() {
-            self.tables.apply(Record::Batch(change));
+        for record in session.open.take().flatten().unwrap_or_default() {
+            self.tables.apply(record);
         }
         session.activity = Activity::Idle;
         if let Some(reply) = session.reply.take() {
@@ -280,7 +248,7 @@ impl Postgres {
                 let activity = std::mem::replace(&mut session.activity, Activity::Idle);
                 let Activity::Locking(request) = activity else { continue };
                 self.lock = Some(next);
-                self.locked(next, *request, now, outcome);
+                self.locked(next, *request, now, true, outcome);
                 self.run(next, now, outcome);
                 return;
             }
@@ -296,6 +264,10 @@ impl Postgres {
             }
             let Some(request) = session.inbox.pop_front() else {
                 if session.ended {
+                    let open = session.open.take().flatten().unwrap_or_default();
+                    if self.deviates(Deviation::CutsCommit) {
+                        open.into_iter().for_each(|record| self.tables.apply(record));
+                    }
                     self.sessions.remove(&id);
                     self.unlock(id, now, outcome);
                 }
@@ -313,17 +285,11 @@ impl Postgres {
                     let rows = keys.iter().map(row).collect();
                     outcome.responses.push((id, Response::Fetched(fetch, rows)));
                 }
-                Request::Renew => {
-                    let until_ms = now + self.clock_ms + LEASE_MS;
-                    let record = Record::Lease { server: session.server, until_ms };
-                    self.log.push(record.clone());
-                    self.tables.apply(record);
-                    outcome.later.push(Later::Received(self.log.len()));
-                }
+                Request::Renew => self.renew(id, now, outcome),
                 Request::End(ticket) => match session.open {
                     Some(Some(_)) => {
                         session.activity = Activity::Committing;
-                        session.reply = Some(Response::Done(ticket));
+                        session.reply.get_or_insert(Response::Done(ticket));
                         outcome.later.push(Later::Flushed(id));
                     }
                     Some(None) => {
@@ -338,106 +304,168 @@ impl Postgres {
                         session.open = Some(None);
                     }
                 }
-                request if self.lock.is_none() || self.lock == Some(id) => {
-                    self.lock = Some(id);
-                    self.locked(id, request, now, outcome);
-                }
                 request => {
-                    session.activity = Activity::Locking(Box::new(request));
-                    self.queue.push_back(id);
+                    if matches!(request, Request::Acquire) {
+                        self.renew(id, now, outcome);
+                    }
+                    let Some(session) = self.sessions.get(&id) else { return };
+                    let is_free = self.lock.is_none_or(|holder| holder == id);
+                    let (server, now_ms) = (session.server, now + self.clock_ms);
+                    // An UPDATE looks at the committed row before it waits for its lock, and again after.
+                    let admits = self.deviates(Deviation::AlwaysWaits)
+                        || self.admits(server, &request, now_ms);
+                    if is_free || !admits {
+                        self.lock = if is_free { Some(id) } else { self.lock };
+                        self.locked(id, request, now, false, outcome);
+                    } else if let Some(session) = self.sessions.get_mut(&id) {
+                        session.activity = Activity::Locking(Box::new(request));
+                        self.queue.push_back(id);
+                    }
                 }
             }
         }
     }
 
-    /// Carries out a request that has the row's lock.
-    fn locked(&mut self, id: SessionId, request: Request, now: i64, outcome: &mut Outcome) {
-        let now_ms = now + self.clock_ms;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let server = session.server;
-        let tables = &mut self.tables;
+    /// A server renews its lease, in a transaction of its own.
+    fn renew(&mut self, id: SessionId, now: i64, outcome: &mut Outcome) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let until_ms = now + self.clock_ms + LEASE_MS;
+        let record = Record::Lease { server: session.server, until_ms };
+        self.log.push(vec![record.clone()]);
+        self.tables.apply(record);
+        outcome.later.push(Later::Received(self.log.len()));
+    }
+
+    /// As [`Tables::admits`].
+    fn admits(&self, server: ServerId, request: &Request, now_ms: i64) -> bool {
+        let Tables { epoch, version, .. } = self.tables;
         match request {
-            Request::Body(commit) => {
-                if (tables.epoch, tables.version) != (commit.epoch, commit.prev) {
-                    session.open = Some(None);
-                    return self.unlock(id, now, outcome);
-                }
-                let Commit { ticket, prev, next, now_ms, effects, .. } = *commit;
-                let happened = Happened { server, ticket, prev, next, now_ms };
-                let messages = effects.messages.len() as i64;
-                session.open = Some(Some(Change { rows: effects.rows, messages, happened }));
+            Request::Body(commit) if self.deviates(Deviation::FenceWithoutEpoch) => {
+                version == commit.prev
             }
-            Request::Resolve { epoch, raises } => {
-                let next = tables.epochs.range(epoch + 1..).next().map(|(_, start)| *start);
-                let own = tables.owner == Some(server);
-                // An answer to the same request may be lost.
-                let raised = tables.epoch > epoch && next == Some(tables.version);
-                if raises && own && (tables.epoch == epoch || raised) {
-                    return self.raise(id, server, now, outcome);
-                }
-                let response = match !raises && own && tables.epoch == epoch {
-                    true => Response::Leads(tables.lead()),
-                    false => Response::Follows(next),
+            Request::Body(commit) if self.deviates(Deviation::FenceWithoutVersion) => {
+                epoch == commit.epoch
+            }
+            request => self.tables.admits(server, request, now_ms),
+        }
+    }
+
+    /// Carries out a request that has the row's lock, or that the row does not admit.
+    fn locked(
+        &mut self,
+        id: SessionId,
+        request: Request,
+        now: i64,
+        waited: bool,
+        outcome: &mut Outcome,
+    ) {
+        let now_ms = now + self.clock_ms;
+        let Some(session) = self.sessions.get(&id) else { return };
+        let server = session.server;
+        let admits = (waited && self.deviates(Deviation::NeverLooksAgain))
+            || self.admits(server, &request, now_ms);
+        let Tables { epoch, .. } = self.tables;
+        match request {
+            Request::Body(_) if !admits => self.fail(id, now, outcome),
+            Request::Body(commit) => {
+                let Commit { ticket, prev, next, now_ms, effects, .. } = *commit;
+                let happened = Happened { server, ticket, epoch, prev, next, now_ms };
+                let messages = effects.messages.len() as i64;
+                let change = Change { rows: effects.rows, messages, happened };
+                self.began(id, vec![Record::Batch(change)], None);
+            }
+            Request::Resolve { raises: true, .. } | Request::Acquire if admits => {
+                let clock_ms = now_ms;
+                let raised = Record::Epoch { epoch: epoch + 1, owner: Some(server), clock_ms };
+                let mut lead = self.tables.lead();
+                (lead.epoch, lead.clock_ms) = (epoch + 1, lead.clock_ms.max(clock_ms));
+                self.began(id, vec![raised], Some(Response::Leads(lead)));
+                self.commit(id, outcome);
+            }
+            Request::Resolve { epoch: asked, raises } => {
+                let start = self.tables.epochs.get(&(asked + 1)).copied();
+                let leads = !raises && self.tables.owner == Some(server) && epoch == asked;
+                let response = match leads {
+                    true => Response::Leads(self.tables.lead()),
+                    false => Response::Follows(start),
                 };
                 outcome.responses.push((id, response));
                 self.unlock(id, now, outcome);
             }
             Request::Acquire => {
-                let free = tables.owner.is_none_or(|owner| {
-                    owner == server || tables.leases.get(&owner).is_none_or(|end| *end < now_ms)
-                });
-                if free {
-                    return self.raise(id, server, now, outcome);
-                }
                 outcome.responses.push((id, Response::Follows(None)));
                 self.unlock(id, now, outcome);
             }
-            Request::Alone { ticket, epoch, work } => {
-                if tables.epoch != epoch {
-                    outcome.responses.push((id, Response::Fenced));
-                    return self.unlock(id, now, outcome);
+            Request::HandOver => {
+                let records = if admits { vec![Record::HandedOver] } else { Vec::new() };
+                self.began(id, records, Some(Response::HandedOver));
+                self.commit(id, outcome);
+            }
+            Request::Alone { ticket, epoch: wanted, work } => {
+                let deposes = self.tables.owner.is_some_and(|owner| owner != server);
+                let is_led = self.tables.is_led_by_other(server, now_ms)
+                    && !self.deviates(Deviation::LeaseIgnored);
+                let epoch = epoch + u64::from(deposes);
+                if is_led || wanted.is_some_and(|wanted| wanted != epoch) {
+                    return self.fail(id, now, outcome);
                 }
-                let now_ms = now_ms.max(tables.clock_ms);
-                let prev = tables.version;
-                let mut rows = Rows { tables, now_ms };
-                let mut evaluation = Evaluation::new(&mut rows, prev, now_ms);
-                let decide = |write| evaluation.decide(write).expect("decided");
-                let decisions = work.writes.into_iter().map(decide).collect();
-                let effects = evaluation.into_effects();
-                let next = effects.version;
-                let report = Report {
-                    decisions,
-                    versions: (prev, next),
-                    touched: effects.rows.iter().map(|(key, _)| key.clone()).collect(),
-                    ..Report::default()
-                };
-                let happened = Happened { server, ticket, prev, next, now_ms };
-                let change = Change { rows: effects.rows, messages: 0, happened };
-                let mut lead = tables.lead();
-                (lead.version, lead.clock_ms) = (next, now_ms);
-                session.reply = Some(Response::RanAlone(ticket, Box::new(report), lead));
-                session.open = Some(Some(change));
-                session.activity = Activity::Committing;
-                outcome.later.push(Later::Flushed(id));
+                self.decide(id, ticket, epoch, work, now_ms);
+            }
+            Request::Look(of, ticket) => {
+                let mut history = self.tables.history.iter();
+                let found =
+                    history.any(|happened| (happened.server, happened.ticket) == (of, ticket));
+                outcome.responses.push((id, Response::Looked(found)));
+                self.unlock(id, now, outcome);
             }
             Request::End(_) | Request::Fetch(..) | Request::Renew => {}
         }
     }
 
-    fn raise(&mut self, id: SessionId, owner: ServerId, now: i64, outcome: &mut Outcome) {
-        let until_ms = now + self.clock_ms + LEASE_MS;
-        let (epoch, clock_ms) = (self.tables.epoch + 1, now + self.clock_ms);
-        // One record stands for the transaction; the row's lock is held meanwhile.
-        for record in
-            [Record::Lease { server: owner, until_ms }, Record::Epoch { epoch, owner, clock_ms }]
-        {
-            self.log.push(record.clone());
-            self.tables.apply(record);
+    /// Decides the work of a transaction that has the row's lock.
+    fn decide(&mut self, id: SessionId, ticket: Ticket, epoch: u64, work: Work, now_ms: i64) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let server = session.server;
+        let now_ms = now_ms.max(self.tables.clock_ms);
+        let (prev, mut lead) = (self.tables.version, self.tables.lead());
+        let (decisions, effects) = self.tables.decide(&work.writes, now_ms);
+        let next = effects.version;
+        let touched = effects.rows.iter().map(|(key, _)| key.clone()).collect();
+        let report = Report { decisions, versions: (prev, next), touched, ..Report::default() };
+        let messages = effects.messages.len() as i64;
+        (lead.epoch, lead.version, lead.clock_ms) = (epoch, next, now_ms);
+        lead.last_message += messages;
+        let mut records = Vec::new();
+        // Without a commit it is rolled back.
+        if epoch != self.tables.epoch && next != prev {
+            records.push(Record::Epoch { epoch, owner: None, clock_ms: now_ms });
         }
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.activity = Activity::Committing;
-        session.reply = Some(Response::Leads(self.tables.lead()));
-        self.flushed(id, now, outcome);
+        let happened = Happened { server, ticket, epoch, prev, next, now_ms };
+        records.push(Record::Batch(Change { rows: effects.rows, messages, happened }));
+        self.began(id, records, Some(Response::RanAlone(ticket, Box::new(report), lead)));
+    }
+
+    /// A transaction has done this, up to its COMMIT.
+    fn began(&mut self, id: SessionId, records: Vec<Record>, reply: Option<Response>) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            (session.open, session.reply) = (Some(Some(records)), reply);
+        }
+    }
+
+    /// A transaction has failed. Its COMMIT reports it.
+    fn fail(&mut self, id: SessionId, now: i64, outcome: &mut Outcome) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.open = Some(None);
+        }
+        self.unlock(id, now, outcome);
+    }
+
+    /// The COMMIT of a statement without a transaction around it.
+    fn commit(&mut self, id: SessionId, outcome: &mut Outcome) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.activity = Activity::Committing;
+            outcome.later.push(Later::Flushed(id));
+        }
     }
 
     /// The primary dies. With `promotes` its standby takes over, otherwise it starts again. Every
@@ -447,53 +475,12 @@ impl Postgres {
             self.log.truncate(self.received);
         }
         self.received = self.log.len();
-        let mut tables = Tables::default();
-        self.log.iter().for_each(|record| tables.apply(record.clone()));
+        let mut tables = Tables::new();
+        self.log.iter().flatten().for_each(|record| tables.apply(record.clone()));
         self.tables = tables;
         self.waiting.clear();
         self.queue.clear();
         self.sessions.clear();
         self.lock = None;
-    }
-}
-
-/// The entries of the database, for a transaction that decides for itself.
-struct Rows<'t> {
-    tables: &'t Tables,
-    now_ms: i64,
-}
-
-impl Rows<'_> {
-    fn alive(&self, row: &OldRow) -> bool {
-        row.expire_at_ms.is_none_or(|end| end > self.now_ms)
-    }
-}
-
-impl Base for Rows<'_> {
-    fn version(&mut self, key: &Key) -> Result<Option<u64>> {
-        Ok(self.row(key)?.map(|row| row.version))
-    }
-
-    fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
-        Ok(self.tables.entries.get(key).filter(|row| self.alive(row)).cloned())
-    }
-
-    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
-        for (key, row) in &self.tables.entries {
-            let inside = key.as_bytes() >= walk.start && key.as_bytes() < walk.end;
-            if inside && self.alive(row) {
-                let OldRow { version, value, expire_at_ms } = row;
-                let (stamp, encoding) = (Versionstamp::new(*version), value.encoding);
-                let row = Row { key: key.as_bytes(), stamp, encoding, value: &value.bytes };
-                if visit(Seen { row, expire_at_ms: *expire_at_ms }) == Step::Stop {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn last_uuid(&mut self) -> Result<Option<Uuid>> {
-        Ok(None)
     }
 }

@@ -11,8 +11,9 @@ use openkv::model::{AtomicWrite, Error, Key, Kind};
 
 use crate::checker::{Answer, Batch, Batches, check};
 use crate::clients::Client;
-use crate::postgres::{Later, Outcome, Postgres, Request, Response, ServerId, SessionId};
+use crate::postgres::{Later, Outcome, Postgres, Request, Response, SessionId};
 use crate::rng::Rng;
+use crate::tables::ServerId;
 
 /// Processes that may lead.
 const SERVERS: usize = 3;
@@ -442,8 +443,9 @@ impl World {
             Action::RunAlone(ticket, work) => {
                 server.alone = Some(ticket);
                 let Role::Leading(layer) = &server.role else { return };
-                let epoch = layer.epoch();
+                let epoch = Some(layer.epoch());
                 self.send(id, Purpose::Control, Request::Alone { ticket, epoch, work });
+                self.send(id, Purpose::Control, Request::End(ticket));
             }
             Action::Resolve { epoch } => {
                 server.resolving = Some(epoch);
@@ -507,6 +509,7 @@ impl World {
                 }
                 Role::Leading(_) | Role::Follower => {}
             },
+            Response::HandedOver | Response::Looked(_) => {}
             Response::Follows(start) => {
                 let error = Error::new(Kind::Unavailable, "another server leads");
                 if server.resolving.take().is_some() {

@@ -43,11 +43,28 @@ impl Direct {
     /// As [`crate::engine::Writer::begin`].
     pub(super) fn carry_out(
         &mut self,
-        mut work: Work,
+        work: Work,
         now_ms: i64,
         deadline: Instant,
         epoch: Option<u64>,
     ) -> Result<CarriedOut> {
+        let (open, report) = self.decide(work, now_ms, deadline, epoch)?;
+        let row = open.row_after();
+        self.commit(open)?;
+        Ok(CarriedOut { report, row })
+    }
+
+    /// As [`Direct::carry_out`], up to the commit.
+    ///
+    /// # Errors
+    /// Nothing was done.
+    pub(super) fn decide(
+        &mut self,
+        mut work: Work,
+        now_ms: i64,
+        deadline: Instant,
+        epoch: Option<u64>,
+    ) -> Result<(OpenTransaction, Report)> {
         // A lock can have expired in any claim, and the value of a dead message is a commit for which
         // no caller chose a durability.
         work.durable |= !work.claims.is_empty();
@@ -65,16 +82,13 @@ impl Direct {
             logs: open.row.logs,
             kept_out: self.was_kept_out(),
         };
-        let report = match batch::run(&mut open, &begun, work) {
-            Ok(report) => Report { worked: started.elapsed(), ..report },
+        match batch::run(&mut open, &begun, work) {
+            Ok(report) => Ok((open, Report { worked: started.elapsed(), ..report })),
             Err(error) => {
                 open.roll_back();
-                return Err(error);
+                Err(error)
             }
-        };
-        let row = open.row_after();
-        self.commit(open)?;
-        Ok(CarriedOut { report, row })
+        }
     }
 
     /// Turns on the log of changes. Returns the last commit.

@@ -64,7 +64,11 @@ pub(super) fn resolve(shared: &Shared, epoch: u64) -> Resolution {
         .unwrap_or_else(Resolution::Unknown)
 }
 
-fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Resolution> {
+/// As [`resolve`], with one attempt.
+///
+/// # Errors
+/// It is still unknown.
+pub(super) fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Resolution> {
     let epoch = epoch.cast_signed();
     if let Some(lead) = raise_again(shared, epoch, deadline)? {
         return Ok(Resolution::Leading(lead));
@@ -91,7 +95,16 @@ fn raise_again(shared: &Shared, epoch: i64, deadline: Instant) -> Result<Option<
     }
 }
 
-fn raise(shared: &Shared, epoch: Option<i64>, deadline: Instant) -> Result<Option<Lead>> {
+/// Raises the epoch: of a database that nobody leads, or this epoch of this process. Answers `None` if
+/// another process leads.
+///
+/// # Errors
+/// The error of the server.
+pub(super) fn raise(
+    shared: &Shared,
+    epoch: Option<i64>,
+    deadline: Instant,
+) -> Result<Option<Lead>> {
     let own = shared.lease.as_ref().map(|lease| lease.id());
     let mut lent = shared.pool.lend(deadline)?;
     let rows = lent.session.query((RAISE, vec![&shared.db, &own, &epoch]));

@@ -84,7 +84,11 @@ impl Lease {
         Ok(())
     }
 
-    fn renew(&self, deadline: Instant) -> Result<()> {
+    /// Renews it once.
+    ///
+    /// # Errors
+    /// The error of the server.
+    pub(super) fn renew(&self, deadline: Instant) -> Result<()> {
         let mut lent = self.pool.lend(deadline)?;
         let name = self.name.as_bytes();
         let renewed = lent.session.query((RENEW, vec![&self.id, &name, &POSTGRES_LEASE_MS]));

@@ -53,6 +53,8 @@ use crate::model::{
     Backup, Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result,
 };
 pub use cluster::PostgresCluster;
+#[cfg(feature = "defects")]
+pub use leader::{Actor, Ending};
 use lease::Lease;
 use line::Call;
 use pool::Pool;

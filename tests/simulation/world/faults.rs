@@ -1,8 +1,9 @@
 //! What goes wrong: connections are cut, processes die or stop for a while, PostgreSQL starts again or
 //! fails over, its standby stands still.
 
-use super::{Link, Message, Role, SERVERS, What, World};
-use crate::postgres::{ServerId, SessionId};
+use super::{Link, Message, Purpose, Role, SERVERS, What, World};
+use crate::postgres::{Request, SessionId};
+use crate::tables::ServerId;
 
 impl World {
     pub(super) fn fault(&mut self) {
@@ -26,7 +27,7 @@ impl World {
             }
             7 => self.crash_postgres(false),
             8 => {
-                self.postgres.clock_ms += self.rng.pick(&[-20, 0, 0, 30]);
+                self.postgres.clock_ms += self.rng.pick(&[-200, -20, 0, 30]);
                 self.crash_postgres(true);
             }
             _ => self.frozen_until_us = self.now_us + self.rng.pick(&[2000, 20_000]),
@@ -66,10 +67,17 @@ impl World {
         }
     }
 
-    /// A process dies, and another starts in its place.
+    /// A process dies or closes, and another starts in its place.
     fn kill(&mut self, id: Option<ServerId>) {
         let Some(id) = id else { return };
         let Some(place) = self.places.iter().position(|held| *held == Some(id)) else { return };
+        let Some(server) = self.servers.get(&id) else { return };
+        // A process that closes with nothing under way lets others lead at once.
+        let is_idle = matches!(server.role, Role::Leading(_)) && server.batches.is_empty();
+        if is_idle && self.rng.below(2) == 0 {
+            self.send(id, Purpose::Control, Request::HandOver);
+            self.close(id, Purpose::Control);
+        }
         (0..3).for_each(|purpose| self.cut(id, purpose, false));
         self.places[place] = None;
         if let Some(server) = self.servers.remove(&id) {

@@ -8,6 +8,8 @@
 //!
 //! A process begins to lead with its first write, and hands the database over when it closes.
 
+#[cfg(feature = "defects")]
+mod actor;
 mod batches;
 mod connections;
 mod driver;
@@ -23,6 +25,8 @@ use tokio::sync::Notify;
 use super::Shared;
 use crate::engine::{Report, Ticket, Wake, Work};
 use crate::model::{Error, Kind, Result};
+#[cfg(feature = "defects")]
+pub use actor::{Actor, Ending};
 use driver::Driver;
 
 /// The side of a leader that the store sees.
