@@ -39,7 +39,7 @@ export class Cluster {
   async stop(server) {
     this.#running.delete(server);
     const exited = once(server.child, "exit");
-    server.child.stdin.end("close\n");
+    server.child.stdin.write("close\n");
     await exited;
   }
 

@@ -5,5 +5,8 @@ import { serve } from "../../index.mjs";
 
 const server = await serve(JSON.parse(process.argv[2]));
 console.log(server.url);
-process.stdin.once("data", () => server.close());
+process.stdin.once("data", async () => {
+  await server.close();
+  process.stdin.destroy();
+});
 process.stdin.once("end", () => process.exit());
