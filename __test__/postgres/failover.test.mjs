@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { openKv } from "../../index.mjs";
 import { startPostgres } from "../kit/postgres.mjs";
-import { sleep } from "../kit/time.mjs";
+import { sleep, until } from "../kit/time.mjs";
 import { startLoad } from "./load.mjs";
 
 const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
@@ -30,6 +31,32 @@ test("nothing is answered while the standby hangs", { skip }, async (t) => {
   await load.progress(COMMITS);
   await load.stop();
   await load.check(url);
+});
+
+const waitsForStandby = (server) =>
+  server.sql("SELECT max(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+
+test("a commit whose process was ended waits for the standby all the same", { skip }, async (t) => {
+  const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
+  t.after(() => server.close());
+  const kv = await openKv(server.url({ kv: "shop" }));
+  await kv.set(["a"], 1);
+  server.standby.freeze();
+  let answered = false;
+  const written = kv.set(["a"], 2).finally(() => {
+    answered = true;
+  });
+  await until(async () => (await waitsForStandby(server)) !== "", "the commit waits");
+  const first = await waitsForStandby(server);
+  // Visible from now on, though the standby does not have it.
+  await server.sql(`SELECT pg_terminate_backend(${first})`);
+  const another = async () => !["", first].includes(await waitsForStandby(server));
+  await until(another, "another commit waits");
+  assert.equal(answered, false);
+  server.standby.thaw();
+  const { versionstamp } = await written;
+  assert.deepEqual(await kv.get(["a"]), { key: ["a"], value: 2, versionstamp });
+  await kv.close();
 });
 
 const WRITERS = {

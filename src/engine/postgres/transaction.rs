@@ -266,6 +266,28 @@ impl OpenTransaction {
         }
     }
 
+    /// Ends it with a commit that changes nothing but waits for the standby, and thus proves that the
+    /// standby has all that this transaction has seen. A commit whose process PostgreSQL has ended is
+    /// visible before the standby has it.
+    fn confirm(self) -> Result<()> {
+        let Self { link, entries, messages, feed, .. } = self;
+        drop((entries, messages, feed));
+        let mut lent = link.into_lent()?;
+        let committed = lent.session.run(&[(COMMIT, vec![])]).pop();
+        let unreplicated = lent.session.was_unreplicated();
+        match committed {
+            Some(Ok(_)) if !unreplicated => {
+                lent.give_back();
+                Ok(())
+            }
+            Some(Err(fault)) => Err(fault.into_error()),
+            Some(Ok(_)) | None => {
+                let why = "PostgreSQL: the wait for the standby was cancelled";
+                Err(Error::new(Kind::Unavailable, why))
+            }
+        }
+    }
+
     /// The row of the database as the transaction leaves it.
     pub(super) fn row_after(&self) -> DatabaseRow {
         let (last_uuid, last_message) = (self.entries.uuid(), self.messages.last_id());
@@ -324,8 +346,13 @@ pub(super) fn has_happened(
     let open =
         OpenTransaction::begin(shared.pool.lend(deadline)?, of).map_err(|(error, _)| error)?;
     let rows = open.link.query((LOGGED, vec![&shared.db, &version, &batch.as_bytes().as_slice()]));
-    open.roll_back();
-    rows.map(|rows| !rows.is_empty())
+    match rows {
+        Ok(rows) if !rows.is_empty() => open.confirm().map(|()| true),
+        rows => {
+            open.roll_back();
+            rows.map(|_| false)
+        }
+    }
 }
 
 impl Transaction for OpenTransaction {
