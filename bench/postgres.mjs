@@ -7,7 +7,8 @@
 // Prints the medians and their ratios. "naive" is a transaction for each operation: BEGIN, SELECT …
 // FOR UPDATE, UPDATE, COMMIT, by 64 connections on one row; "pushed down" is one UPDATE of n = n + 1. A
 // leader is a process with `lead=` in its URL. "at 5 ms": behind a way that delays each message by 2.5 ms
-// in either direction. Measures the addon that is built: run `npm run build:addon -- --profile release`
+// in either direction. "standby 2 ms away": the same between the standby and the primary, 1 ms in either
+// direction, so that each COMMIT takes 2 ms longer. Measures the addon that is built: run `npm run build:addon -- --profile release`
 // before.
 
 import { fork, spawnSync } from "node:child_process";
@@ -19,6 +20,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { findBinaries } from "../__test__/kit/postgres/programs.mjs";
 import { startPostgres } from "../__test__/kit/postgres.mjs";
+import { until } from "../__test__/kit/time.mjs";
 import { median, quantile } from "./measure.mjs";
 
 const FAR = fileURLToPath(new URL("./postgres/far.mjs", import.meta.url));
@@ -31,6 +33,8 @@ const US_PER_MS = 1000;
 const NAME_WIDTH = 40;
 /** How long a message takes to the far server, and as long back. */
 const DELAY_MS = 2.5;
+/** The same from the standby to the primary. */
+const STANDBY_DELAY_MS = 1;
 
 const { values: options } = parseArgs({
   options: {
@@ -69,23 +73,37 @@ ANALYZE;
 
 const folder = mkdtempSync(join(tmpdir(), "openkv-bench-postgres-"));
 const server = await startPostgres({ standby: true, settings: { fsync: "on" } });
-const far = await startFar();
+const far = await startFar(DELAY_MS);
+const farStandby = await startFar(STANDBY_DELAY_MS);
 try {
   await server.sql(TABLES);
   for (const [name, text] of Object.entries(SCRIPTS)) writeFileSync(join(folder, name), text);
   report(await measureAll());
 } finally {
   far.process.disconnect();
+  farStandby.process.disconnect();
   server.close();
   rmSync(folder, { recursive: true, force: true });
 }
 
 /** Starts a way to the server that delays each message. */
-async function startFar() {
-  const job = JSON.stringify({ port: server.port, delayMs: DELAY_MS });
+async function startFar(delayMs) {
+  const job = JSON.stringify({ port: server.port, delayMs });
   const child = fork(FAR, [job]);
   const [port] = await once(child, "message");
   return { process: child, port };
+}
+
+/** Has the standby reach the primary at that port, and waits until commits wait for it again. */
+async function moveStandby(port) {
+  const { standby } = server;
+  const way = `host=127.0.0.1 port=${port} user=postgres application_name=standby`;
+  await standby.sql(`ALTER SYSTEM SET primary_conninfo = '${way}'`);
+  await standby.sql("SELECT pg_reload_conf()");
+  const reached = async () =>
+    (await standby.sql("SELECT conninfo FROM pg_stat_wal_receiver")).includes(`port=${port}`) &&
+    (await server.sql("SELECT sync_state FROM pg_stat_replication")) === "sync";
+  await until(reached, `the standby is at port ${port}`);
 }
 
 /** Operations a second of pgbench, and the median time of one, in ms. */
@@ -153,9 +171,20 @@ async function measureAll() {
     "leader at 5 ms, sums of one key, 2,000": () =>
       openkv("sum", { inFlight: 2000, leads: true, port: far.port }),
   };
-  const results = Object.fromEntries(Object.keys(measurements).map((name) => [name, []]));
+  const beyond = {
+    "standby 2 ms away, upsert, 1 client": () => pgbench("upsert", 1),
+    "standby 2 ms away, naive": () => pgbench("naive", 64),
+    "standby 2 ms away, leader, single sets": () => openkv("set", { inFlight: 1, leads: true }),
+    "standby 2 ms away, leader, sums, 64": () => openkv("sum", { inFlight: 64, leads: true }),
+    "standby 2 ms away, leader, sums, 2,000": () => openkv("sum", { inFlight: 2000, leads: true }),
+  };
+  const names = Object.keys({ ...measurements, ...beyond });
+  const results = Object.fromEntries(names.map((name) => [name, []]));
   for (let round = 0; round < rounds; round++) {
     for (const [name, measure] of Object.entries(measurements)) results[name].push(await measure());
+    await moveStandby(farStandby.port);
+    for (const [name, measure] of Object.entries(beyond)) results[name].push(await measure());
+    await moveStandby(server.port);
   }
   return results;
 }
@@ -179,14 +208,21 @@ function report(results) {
     ["leader at 5 ms, sums of one key, 64", "naive at 5 ms"],
     ["leader at 5 ms, sums of one key, 2,000", "naive at 5 ms"],
     ["leader at 5 ms, sums of one key, 2,000", "pushed down at 5 ms"],
+    ["standby 2 ms away, leader, sums, 64", "standby 2 ms away, naive"],
+    ["standby 2 ms away, leader, sums, 2,000", "standby 2 ms away, naive"],
   ];
   console.log();
   for (const [ours, theirs] of rates) {
     const ratio = middle(ours, "perSecond") / middle(theirs, "perSecond");
     console.log(`${ours} / ${theirs}: ${ratio.toFixed(2)} of the rate`);
   }
-  for (const ours of ["single sets", "leader, single sets"]) {
-    const ratio = middle(ours, "p50Ms") / middle("upsert, 1 client", "p50Ms");
-    console.log(`${ours} / upsert, 1 client: ${ratio.toFixed(2)} of the p50`);
+  const waits = [
+    ["single sets", "upsert, 1 client"],
+    ["leader, single sets", "upsert, 1 client"],
+    ["standby 2 ms away, leader, single sets", "standby 2 ms away, upsert, 1 client"],
+  ];
+  for (const [ours, theirs] of waits) {
+    const ratio = middle(ours, "p50Ms") / middle(theirs, "p50Ms");
+    console.log(`${ours} / ${theirs}: ${ratio.toFixed(2)} of the p50`);
   }
 }

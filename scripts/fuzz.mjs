@@ -3,6 +3,7 @@
 //   npm run fuzz                               every target, 60 s each, two at a time
 //   npm run fuzz -- --seconds 600 cbor key     some targets, longer
 //   npm run fuzz -- --jobs 4                   four at a time
+//   npm run fuzz -- --quick                    built with fewer optimizations: sooner, but slower runs
 //
 // cargo-fuzz is installed into target/tools when the machine has none. It wants unstable compiler
 // flags; RUSTC_BOOTSTRAP=1 lets the stable compiler take them, for this build only.
@@ -25,6 +26,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string", default: "60" },
     jobs: { type: "string", default: "2" },
     "build-only": { type: "boolean" },
+    quick: { type: "boolean" },
   },
   allowPositionals: true,
 });
@@ -39,6 +41,8 @@ const env = {
   ...process.env,
   RUSTC_BOOTSTRAP: "1",
   PATH: `${join(tools, "bin")}${delimiter}${process.env.PATH}`,
+  // cargo-fuzz compiles each crate in one unit, so most of the build is the optimizer on one core.
+  ...(values.quick && { CARGO_PROFILE_RELEASE_OPT_LEVEL: "1" }),
 };
 
 installCargoFuzz();

@@ -67,8 +67,8 @@ export function steps(root) {
     ]),
     rust("rust-test", rustTest(), { minutes: 12 }),
     rust("rust-doc", ["cargo", "test", "--doc", ...WITHOUT_NODE]),
-    rust("fuzz-build", ["npm", "run", "fuzz", "--", "--build-only"], { minutes: 12 }),
-    rust("fuzz", ["npm", "run", "fuzz", "--", "--seconds", `${FUZZ_SECONDS}`], {
+    rust("fuzz-build", ["npm", "run", "fuzz", "--", "--quick", "--build-only"], { minutes: 15 }),
+    rust("fuzz", ["npm", "run", "fuzz", "--", "--quick", "--seconds", `${FUZZ_SECONDS}`], {
       needs: ["fuzz-build"],
     }),
   ];
