@@ -65,7 +65,7 @@ export function steps(root) {
       ...["cargo", "clippy", "--all-targets", "--no-default-features"],
       ...["--", "-D", "warnings"],
     ]),
-    rust("rust-test", rustTest(), { minutes: 12 }),
+    rust("rust-test", rustTest(), { minutes: 15 }),
     rust("rust-doc", ["cargo", "test", "--doc", ...WITHOUT_NODE]),
     rust("fuzz-build", ["npm", "run", "fuzz", "--", "--quick", "--build-only"], { minutes: 15 }),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick", "--seconds", `${FUZZ_SECONDS}`], {
