@@ -4,10 +4,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { admin, Cluster, createAt, endpointsOf, metadata } from "../kit/cluster.mjs";
-import { open } from "../kit/server.mjs";
+import { open as openHandle } from "../kit/server.mjs";
 import { until } from "../kit/time.mjs";
 
 const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
+
+/** A hang guard: another server takes over within 4 s, but not on a machine that stands still. */
+const PATIENCE_MS = 60_000;
+const open = (url, options) => openHandle(url, { timeout: PATIENCE_MS, ...options });
 
 const clusters = [];
 after(() => Promise.all(clusters.map((cluster) => cluster.close())));
