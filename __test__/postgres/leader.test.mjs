@@ -69,15 +69,21 @@ const FAULTS = {
   "a request comes late": { from: "client", verdict: "late" },
 };
 
+/** A leader whose way to the server loses messages. */
+async function leaderBehindProxy(t) {
+  const server = await sharedPostgres();
+  const proxy = await startProxy(server);
+  t.after(() => proxy.close());
+  const far = server.url().replace(`:${server.port}`, `:${proxy.port}`);
+  const kv = await openKv(lead(far, "one"));
+  t.after(() => kv.close());
+  return { proxy, kv };
+}
+
 // The leader finds out what has happened, and decides again what has not. So each call succeeds once.
 for (const [name, { from, verdict }] of Object.entries(FAULTS)) {
   test(`${name}, at every statement of a leader's commit`, async (t) => {
-    const server = await sharedPostgres();
-    const proxy = await startProxy(server);
-    t.after(() => proxy.close());
-    const url = server.url();
-    const kv = await openKv(lead(url.replace(`:${server.port}`, `:${proxy.port}`), "one"));
-    t.after(() => kv.close());
+    const { proxy, kv } = await leaderBehindProxy(t);
     let rounds = 0;
     for (let at = 0; at < STATEMENTS; at++, rounds++) {
       // Leads, with a connection whose statements are prepared.
@@ -103,12 +109,7 @@ for (const [name, { from, verdict }] of Object.entries(FAULTS)) {
 // The leader finds its own new epoch, and must not take itself for another leader.
 for (const lost of [1, 2]) {
   test(`a leader leads on when ${lost} answers to raising its epoch are lost`, async (t) => {
-    const server = await sharedPostgres();
-    const proxy = await startProxy(server);
-    t.after(() => proxy.close());
-    const url = server.url();
-    const kv = await openKv(lead(url.replace(`:${server.port}`, `:${proxy.port}`), "one"));
-    t.after(() => kv.close());
+    const { proxy, kv } = await leaderBehindProxy(t);
     const faults = [({ query }) => query === "COMMIT", ({ tag }) => tag === "COMMIT"];
     for (const isFault of faults) {
       await kv.set(["warm"], 0);
