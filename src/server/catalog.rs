@@ -153,15 +153,15 @@ impl Catalog {
 
     /// Replaces the list of databases. Those that are there already keep their state.
     fn take(&self, records: Vec<Record>) -> Result<(), Refusal> {
-        let known: BTreeMap<_, _> =
+        let mut known: BTreeMap<_, _> =
             self.all().into_iter().map(|database| (database.id, database)).collect();
         let mut taken = BTreeMap::new();
         for Record { name, id, created_ms, tokens, quotas } in records {
-            let database = match known.get(&id) {
+            let database = match known.remove(&id) {
                 Some(database) => {
                     database.set_quotas(quotas);
                     database.set_tokens(tokens);
-                    database.clone()
+                    database
                 }
                 None => {
                     let (location, memory) = (self.keeper.location(id)?, self.memory.share());
@@ -179,9 +179,9 @@ impl Catalog {
             };
             taken.insert(name, database);
         }
-        let gone: Vec<_> = known.values().filter(|of| !taken.contains_key(&of.name)).collect();
         *self.databases.write() = taken;
-        gone.into_iter().for_each(|database| database.close());
+        // Those that are left are gone, also if another database has their name by now.
+        known.values().for_each(|database| database.close());
         Ok(())
     }
 
@@ -432,4 +432,36 @@ fn id_of(path: &std::path::Path) -> Uuid {
         *place = byte;
     }
     Builder::from_random_bytes(bytes).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that had not heard of the drop before the name was used again kept the streams and the
+    /// store of the dropped database.
+    #[test]
+    fn a_dropped_database_is_closed_though_its_name_is_used_again() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (registry, _) = Registry::open(folder.path()).unwrap();
+        let catalog = Catalog {
+            keeper: Keeper::Folder(registry),
+            databases: RwLock::default(),
+            memory: ServerMemory::new(),
+            changing: Mutex::default(),
+        };
+        let (_, token) = make_token(Rights::Read).unwrap();
+        let issued_for = token.hash.fingerprint();
+        let take = |id| {
+            let id = Builder::from_random_bytes([id; 16]).into_uuid();
+            let (tokens, quotas) = (vec![token.clone()], Quotas::default());
+            let record = Record { name: "shop".into(), id, created_ms: 0, tokens, quotas };
+            catalog.take(vec![record]).unwrap();
+            catalog.by_name("shop").unwrap()
+        };
+        let first = take(1);
+        assert!(Arc::ptr_eq(&first, &take(1)) && first.has_token(issued_for));
+        let second = take(2);
+        assert!(second.has_token(issued_for) && !first.has_token(issued_for));
+    }
 }

@@ -266,9 +266,9 @@ impl OpenTransaction {
         }
     }
 
-    /// Ends it with a commit that changes nothing but waits for the standby, and thus proves that the
-    /// standby has all that this transaction has seen. A commit whose process PostgreSQL has ended is
-    /// visible before the standby has it.
+    /// Ends it with a commit that changes nothing but waits for the standby. Its answer proves that the
+    /// standby has all that this transaction has seen. A commit whose backend was ended while it waited
+    /// for the standby is visible, although the standby may not have it.
     fn confirm(self) -> Result<()> {
         let Self { link, entries, messages, feed, .. } = self;
         drop((entries, messages, feed));
