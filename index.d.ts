@@ -147,6 +147,8 @@ export interface AtomicCheck {
  *   is no entry. A sum wraps around at 2^64. `sum` also adds bigint to bigint and number to number,
  *   and a bigint of 0…2^64 − 1 to a `KvU64`, which stays one. Any other pair rejects the commit
  *   with a `TypeError`.
+ * - `min` and `max` with a number, `append` and `prepend` are the methods of those names: {@link
+ *   AtomicOperation.min}, {@link AtomicOperation.append}.
  */
 export type KvMutation = { key: KvKey } & (
   | ({ type: "set"; value: unknown } & KvExpireOptions)
@@ -154,6 +156,8 @@ export type KvMutation = { key: KvKey } & (
   | { type: "sum"; value: KvU64 | bigint | number }
   | { type: "min"; value: KvU64 }
   | { type: "max"; value: KvU64 }
+  | ({ type: "min" | "max"; value: number } & KvExpireOptions)
+  | ({ type: "append" | "prepend"; value: readonly unknown[] } & KvExpireOptions)
 );
 
 /**
@@ -520,6 +524,11 @@ export interface KvDeleteManyOptions<T = unknown> extends KvCallOptions {
    * than `limits.mutationsMax` entries to delete. Default: false.
    */
   atomic?: boolean;
+  /**
+   * The first argument is one key: deletes its entry, and those of all keys that extend it.
+   * Default: false.
+   */
+  descendants?: boolean;
 }
 
 /**
@@ -1671,10 +1680,15 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { count } = await kv.deleteMany({ prefix: ["sessions"] }, {
    *   where: { seen: { $lt: { $now: true, $offset: -86_400_000 } } },
    * });
+   * await kv.deleteMany(["users", 42], { descendants: true }); // the user, and all below it
    */
   deleteMany<T = unknown>(
     which: readonly KvKey[] | KvListSelector,
-    options?: KvDeleteManyOptions<T>,
+    options?: KvDeleteManyOptions<T> & { descendants?: false },
+  ): Promise<{ count: number; versionstamp: string | null }>;
+  deleteMany<T = unknown>(
+    key: KvKey,
+    options: KvDeleteManyOptions<T> & { descendants: true },
   ): Promise<{ count: number; versionstamp: string | null }>;
 
   /**

@@ -94,11 +94,13 @@ onEveryKind("ends", (fresh, { onPostgres = false } = {}) => {
     operation.mutate({ type: "set", key: ["mutate"], value: 1, expireAt: new Date(at) });
     operation.sum(["sum"], 1n, { expireAt: at, max: 5n }).min(["min"], 1, { expireAt: at });
     operation.append(["append"], [1], { expireAt: at }).prepend(["prepend"], [1], { expireAt: at });
+    operation.mutate({ type: "max", key: ["max"], value: 1.5, expireAt: at });
+    operation.mutate({ type: "append", key: ["items"], value: [1], expireAt: new Date(at) });
     operation.set(["moved"], 1).touch(["moved"], { expireAt: at });
     await operation.commit();
     await kv.transaction((tx) => tx.set(["tx"], 1, { expireAt: at }) && undefined);
     const listed = await all(kv.list({ prefix: [] }, { withExpiry: true, keysOnly: true }));
-    assert.equal(listed.length, 10);
+    assert.equal(listed.length, 12);
     for (const { key, expireAt } of listed) assert.equal(expireAt.getTime(), at, key[0]);
     // What withExpiry answers can be handed on.
     await kv.set(["stays"], 1, { expireAt: null });

@@ -241,7 +241,7 @@ const rejecting = {
       (kv) =>
         kv
           .atomic()
-          .mutate({ type: "min", key: ["a"], value: 5 })
+          .mutate({ type: "min", key: ["a"], value: 5n })
           .commit(),
       /non-U64 operand/,
     ],

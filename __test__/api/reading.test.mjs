@@ -91,6 +91,26 @@ const rejecting = [
     /unknown option 'atomc'/,
   ],
   ["deleteMany: limit", (kv) => kv.deleteMany(PREFIX, { limit: 0 }), /limit must be a positive/],
+  [
+    "deleteMany: descendants",
+    (kv) => kv.deleteMany(["a"], { descendants: 1 }),
+    /descendants must be a boolean: received number/,
+  ],
+  [
+    "deleteMany: descendants of a selector",
+    (kv) => kv.deleteMany(PREFIX, { descendants: true }),
+    /with descendants, expected a key \(an array\): received/,
+  ],
+  [
+    "deleteMany: descendants of the empty key",
+    (kv) => kv.deleteMany([], { descendants: true }),
+    /the key cannot be empty: deleteMany\({ prefix: \[\] }\)/,
+  ],
+  [
+    "deleteMany: descendants of keys",
+    (kv) => kv.deleteMany([["a"]], { descendants: true }),
+    /expected string, number/,
+  ],
   ["deleteMany: atomic", (kv) => kv.deleteMany(PREFIX, { atomic: 1 }), /atomic must be a boolean/],
   ["deleteMany: where", (kv) => kv.deleteMany(PREFIX, { where: { $x: 1 } }), /where\.\$x: unknown/],
   ["get: withExpiry", (kv) => kv.get(["a"], { withExpiry: 1 }), /withExpiry must be a boolean/],
@@ -210,6 +230,29 @@ onEveryKind("reading", (fresh) => {
     );
     assert.equal(await kv.count(PREFIX), 2);
     assert.deepEqual(await kv.deleteMany([["a", 3]]), { count: 0, versionstamp: null });
+  });
+
+  test("deleteMany with descendants takes the key itself and all keys below it", async () => {
+    const kv = await fresh();
+    const keys = [["a"], ["a", 1], ["a", 1, "x"], ["a", 1n], ["a", "1"], ["a", 2], ["aa"]];
+    const put = () => keys.reduce((op, key, n) => op.set(key, { n }), kv.atomic()).commit();
+    const left = async () => (await all(kv.list({ prefix: [] }))).map(({ value }) => value.n);
+    await put();
+    const all7 = await left();
+    assert.equal((await kv.deleteMany(["a", 1], { descendants: true })).count, 2);
+    assert.deepEqual(
+      await left(),
+      all7.filter((n) => n !== 1 && n !== 2),
+    );
+    await put();
+    const where = { n: { $gte: 2 } };
+    assert.equal((await kv.deleteMany(["a", 1], { descendants: true, where })).count, 1);
+    const one = await kv.deleteMany(["a"], { descendants: true, limit: 1, atomic: true });
+    assert.equal(one.count, 1);
+    assert.equal((await kv.get(["a"])).versionstamp, null, "the key itself is the first");
+    await kv.deleteMany(["a"], { descendants: true });
+    assert.deepEqual(await left(), [6]);
+    assert.equal((await kv.deleteMany([["aa"]], { descendants: false })).count, 1);
   });
 
   test("a scan of many steps yields everything once, and stops when it is asked to", async () => {

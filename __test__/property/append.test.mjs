@@ -91,6 +91,25 @@ test("arrays grow as push and unshift have it", () =>
     await kv.close();
   }));
 
+test("mutate appends and prepends as the methods do", async () => {
+  const kv = await openKv(":memory:");
+  const key = ["v"];
+  const commit = kv
+    .atomic()
+    .mutate({ type: "append", key, value: [2, new Map([[1, 2n]])] })
+    .mutate({ type: "prepend", key, value: [1] })
+    .mutate({ type: "min", key: ["n"], value: -2.5 }, { type: "max", key: ["n"], value: 4 })
+    .commit({ values: true });
+  assert.deepEqual((await commit).values, [2, 3, -2.5, 4]);
+  assert.deepEqual((await kv.get(key)).value, [1, 2, new Map([[1, 2n]])]);
+  assert.equal((await kv.get(["n"])).value, 4);
+  const refused = { name: "TypeError" };
+  assert.throws(() => kv.atomic().mutate({ type: "append", key }), refused);
+  assert.throws(() => kv.atomic().mutate({ type: "append", key, value: "ab" }), refused);
+  assert.throws(() => kv.atomic().mutate({ type: "max", key, value: Number.NaN }), refused);
+  await kv.close();
+});
+
 test("what is no array is refused, and stays", async () => {
   const kv = await openKv(":memory:");
   const others = ["text", 1, null, { length: 1, 0: 1 }, new Set([1]), new Map(), new Uint8Array(3)];

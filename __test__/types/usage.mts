@@ -153,8 +153,12 @@ export async function atomically(kv: Kv, entry: KvEntryMaybe<User>): Promise<voi
   kv.atomic().sum(["n"], 1, { min: 0n });
   kv.atomic().sum(["n"], -1n, { min: 0n, clamp: true }).sum(["x"], 1.5, { max: 9 });
   kv.atomic().min(["n"], 1).max(["n"], new KvU64(1n)).append(["l"], [1, "a"]).prepend(["l"], []);
-  // @ts-expect-error min and max are KvU64's
-  kv.atomic().mutate({ type: "min", key: ["a"], value: 5 });
+  kv.atomic().mutate({ type: "min", key: ["a"], value: 5, expireIn: 1000 });
+  kv.atomic().mutate({ type: "append", key: ["a"], value: [5, "x"] });
+  // @ts-expect-error the items of an append are an array
+  kv.atomic().mutate({ type: "append", key: ["a"], value: 5 });
+  // @ts-expect-error min and max take a KvU64 or a number
+  kv.atomic().mutate({ type: "min", key: ["a"], value: "5" });
   // @ts-expect-error there is no such type
   kv.atomic().mutate({ type: "add", key: ["a"], value: 5 });
   // @ts-expect-error a check has a versionstamp
@@ -365,6 +369,9 @@ export async function readingBeyondDeno(kv: Kv): Promise<void> {
   });
   deleted.versionstamp satisfies string | null;
   (await kv.deleteMany({ start: ["a"], end: ["b"] })).count satisfies number;
+  (await kv.deleteMany(["a", 1n], { descendants: true })).count satisfies number;
+  // @ts-expect-error a key needs descendants
+  await kv.deleteMany(["a", 1n]);
 }
 
 export async function serving(): Promise<void> {

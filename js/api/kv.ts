@@ -177,7 +177,7 @@ export class Kv {
   }
 
   deleteMany(
-    which: readonly KvKey[] | KvListSelector,
+    which: readonly KvKey[] | KvKey | KvListSelector,
     options?: KvDeleteManyOptions<any>,
   ): Promise<{ count: number; versionstamp: string | null }> {
     return abortable("kv.deleteMany", options, (rest, signal) =>

@@ -131,11 +131,20 @@ export class AtomicOperation {
         this.#set(key, value, checkExpiry(expiry));
         return;
       }
-      case "sum":
       case "min":
       case "max":
+      case "sum":
         requireValue(mutation);
-        this.#arith(ARITH[type], key, mutation.value);
+        if (type !== "sum" && typeof mutation.value === "number") {
+          this.#calculate(type, key, mutation.value, expiryOf(mutation));
+        } else {
+          this.#arith(ARITH[type], key, mutation.value);
+        }
+        return;
+      case "append":
+      case "prepend":
+        requireValue(mutation);
+        this.#append(type, key, mutation.value, expiryOf(mutation));
         return;
       default:
         throw new TypeError("Invalid mutation type");
@@ -182,7 +191,7 @@ export class AtomicOperation {
     });
   }
 
-  #append(method: ArrayMethod, key: KvKey, items: readonly unknown[], options: unknown): this {
+  #append(method: ArrayMethod, key: KvKey, items: unknown, options: unknown): this {
     if (!Array.isArray(items)) {
       throw new TypeError(`atomic().${method}: items must be an array: received ${nameOf(items)}`);
     }
@@ -346,6 +355,11 @@ export class AtomicOperation {
 function readMutation(mutation: KvMutation): { key: KvKey; type: string } {
   const key = mutation.key;
   return { key, type: mutation.type };
+}
+
+/** The expiry of a mutation that Deno does not have, as options of its method. */
+function expiryOf({ expireIn, expireAt }: { expireIn?: unknown; expireAt?: unknown }): object {
+  return { expireIn, expireAt };
 }
 
 /** Whether the result has the values of the calculations. */

@@ -14,7 +14,7 @@ import { Touched } from "../records/touched.js";
 import type { KvKey, KvListSelector } from "../model/types.js";
 import { encodeWhere } from "../read/where.js";
 
-const OPTIONS = ["where", "limit", "atomic", "signal"] as const;
+const OPTIONS = ["where", "limit", "atomic", "descendants", "signal"] as const;
 /** Options that restrict a deletion. */
 const NARROWING = ["where", "limit"] as const;
 /** The limit that means no limit. */
@@ -22,13 +22,13 @@ const NO_LIMIT = 0xffffffff;
 
 export async function deleteMany(
   session: Session,
-  which: readonly KvKey[] | KvListSelector,
+  which: readonly KvKey[] | KvKey | KvListSelector,
   options: unknown,
   signal?: AbortSignal,
 ): Promise<{ count: number; versionstamp: string | null }> {
   const given = checkOptions("kv.deleteMany", options, OPTIONS);
   for (const name of NARROWING) refuseUndefined("kv.deleteMany", given, name);
-  const { where, limit, atomic } = given;
+  const { where, limit, atomic, descendants } = given;
   if (limit !== undefined && !(isCount(limit) && limit < NO_LIMIT)) {
     throw new TypeError(
       `kv.deleteMany: limit must be a positive integer: received ${textOf(limit)}`,
@@ -37,9 +37,15 @@ export async function deleteMany(
   if (atomic !== undefined && typeof atomic !== "boolean") {
     throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${nameOf(atomic)}`);
   }
+  if (descendants !== undefined && typeof descendants !== "boolean") {
+    throw new TypeError(
+      `kv.deleteMany: descendants must be a boolean: received ${nameOf(descendants)}`,
+    );
+  }
   const filter = encodeWhere("kv.deleteMany", where);
-  requireSelector("kv.deleteMany", "keys or a selector", which);
-  const byKeys = Array.isArray(which);
+  const ofOneKey = descendants === true;
+  requireSelector("kv.deleteMany", ofOneKey ? "a key" : "keys or a selector", which);
+  const byKeys = Array.isArray(which) && !ofOneKey;
   const frame = new Writer(256);
   frame.u8(
     (byKeys ? DELETE_KEYS : 0) |
@@ -65,11 +71,11 @@ export async function deleteMany(
       touched.changes(frame.buf, at, frame.pos);
     }
   } else {
-    const checked = checkDeletion("kv.deleteMany", which, OPTIONS);
-    const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
-    putSized(frame, bounds.start);
-    putSized(frame, bounds.end);
-    const { start, end } = bounds;
+    const { start, end } = ofOneKey
+      ? subtreeOf(which, session.limits.rangeKeyBytesMax)
+      : boundsOf(checkDeletion("kv.deleteMany", which, OPTIONS), session.limits.rangeKeyBytesMax);
+    putSized(frame, start);
+    putSized(frame, end);
     touched.emptied.push({ start: start.toString("latin1"), end: end.toString("latin1") });
   }
   session.requireOpen();
@@ -78,6 +84,27 @@ export async function deleteMany(
     count: answer.readDoubleLE(0),
     versionstamp: answer[COUNT_BYTES] === 1 ? readStamp(answer, COUNT_BYTES + 1) : null,
   };
+}
+
+/** The range of a key and of all keys that extend it. */
+function subtreeOf(key: unknown, keyBytesMax: number): { start: Buffer; end: Buffer } {
+  if (!Array.isArray(key)) {
+    throw new TypeError(
+      `kv.deleteMany: with descendants, expected a key (an array): received ${nameOf(key)}`,
+    );
+  }
+  if (key.length === 0) {
+    throw new TypeError(
+      "kv.deleteMany: with descendants, the key cannot be empty: " +
+        "deleteMany({ prefix: [] }) deletes everything",
+    );
+  }
+  const { start, end, prefixBytes } = boundsOf(
+    { prefix: key, start: undefined, end: undefined },
+    keyBytesMax,
+  );
+  // Nothing lies between a key and the first key that extends it.
+  return { start: start.subarray(0, prefixBytes), end };
 }
 
 /** Each step is a commit. Later writes that touch its keys wait for the last one. */

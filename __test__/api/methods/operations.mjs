@@ -85,7 +85,7 @@ export default {
       [(kv) => kv.atomic().mutate({ key: ["a"], type: "add" }), /Invalid mutation type/],
       [(kv) => kv.atomic().mutate({ key: ["a"], type: "set" }), /'set' without value/],
       ...badKey((op, key) => op.mutate({ key, type: "delete" })),
-      [commit((op) => op.mutate({ key: ["a"], type: "min", value: 5 })), /non-U64 operand/],
+      [commit((op) => op.mutate({ key: ["a"], type: "min", value: 5n })), /non-U64 operand/],
     ],
     over: [
       ...longKey((op, key) => op.mutate({ key, type: "set", value: 1 })),
