@@ -15,7 +15,6 @@
 
 use std::sync::Arc;
 
-use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -27,7 +26,7 @@ use super::catalog::{Requester, no_database};
 use super::clock::now_ms;
 use super::database::Database;
 use super::options::Quotas;
-use super::request::{only, read};
+use super::request::{RequestBody, only, read};
 use super::slots::mark_authenticated;
 use crate::connect::time::to_rfc3339;
 use crate::connect::versions::JSON_TYPE;
@@ -107,7 +106,7 @@ fn nothing() -> Answer {
     answer
 }
 
-async fn parsed<T: for<'a> Deserialize<'a>>(body: Incoming) -> Result<T, Refusal> {
+async fn parsed<T: for<'a> Deserialize<'a>>(body: RequestBody) -> Result<T, Refusal> {
     let body = read(body, ADMIN_REQUEST_BYTES_MAX).await?;
     serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad_request(format!("The request cannot be read: {error}")))
@@ -149,7 +148,7 @@ async fn blocking<T: Send + 'static>(
 pub(super) async fn route(
     serving: &Arc<Serving>,
     head: Parts,
-    body: Incoming,
+    body: RequestBody,
     path: &str,
 ) -> Result<Answer, Refusal> {
     if !serving.catalog.is_folder() {

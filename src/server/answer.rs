@@ -11,6 +11,9 @@ use tokio::sync::mpsc;
 
 use crate::model::{Error, Kind};
 
+/// The body of an answer of the router.
+pub(super) use axum::body::Body as RoutedBody;
+
 /// The body of an answer.
 pub(super) enum Body {
     Whole(Option<Bytes>),

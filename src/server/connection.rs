@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::Router;
 use foldhash::fast::RandomState;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
@@ -22,8 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Serving;
-use super::answer::Body;
-use super::memory::RequestPermit;
+use super::answer::RoutedBody;
 use super::route::answer;
 use super::slots::Slot;
 use super::stall::Stall;
@@ -132,21 +132,21 @@ impl Drop for UnderWay {
 /// The outgoing body. A long piece goes out in several parts, so that the unsent part stays here
 /// and not in buffers of the HTTP library.
 struct Flow {
-    body: Body,
+    body: RoutedBody,
     rest: Bytes,
 }
 
 impl Flow {
     /// Drops the unread part; the stream ends.
     fn cut(&mut self) {
-        *self = Self { body: Body::Whole(None), rest: Bytes::new() };
+        *self = Self { body: RoutedBody::empty(), rest: Bytes::new() };
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
-                None => return Poll::Ready(None),
+                Some(Err(_)) | None => return Poll::Ready(None),
             }
         }
         let len = self.rest.len().min(ANSWER_PIECE_BYTES);
@@ -160,17 +160,16 @@ struct TrackedBody {
     /// Whether its length was known from the start.
     is_whole: bool,
     under_way: UnderWay,
-    _permit: Option<RequestPermit>,
 }
 
 impl TrackedBody {
-    fn new(body: Body, permit: Option<RequestPermit>, under_way: UnderWay) -> Self {
+    fn new(body: RoutedBody, under_way: UnderWay) -> Self {
         let left = body.size_hint().exact();
         let flow = Arc::new(Mutex::new(Flow { body, rest: Bytes::new() }));
         if left.is_some_and(|bytes| bytes > 0) {
             under_way.took(None);
         }
-        Self { flow, is_whole: left.is_some(), under_way, _permit: permit }
+        Self { flow, is_whole: left.is_some(), under_way }
     }
 }
 
@@ -211,7 +210,7 @@ impl HttpBody for TrackedBody {
 
 /// Serves one connection to its end.
 pub(super) async fn connection(
-    serving: Arc<Serving>,
+    (serving, router): (Arc<Serving>, Router),
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     slot: Arc<Slot>,
 ) {
@@ -237,11 +236,11 @@ pub(super) async fn connection(
             if !slot.is_authenticated() {
                 request.extensions_mut().insert(slot.clone());
             }
-            let serving = serving.clone();
+            let answered = answer(&router, request);
             async move {
-                let (answer, permit) = answer(serving, request).await;
-                let held = |body| TrackedBody::new(body, permit, under_way);
-                Ok::<Response<TrackedBody>, Infallible>(answer.map(held))
+                let answer = answered.await;
+                let tracked = |body| TrackedBody::new(body, under_way);
+                Ok::<Response<TrackedBody>, Infallible>(answer.map(tracked))
             }
         })
     };
@@ -291,7 +290,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::server::answer::Draw;
+    use crate::server::answer::{Body, Draw};
 
     async fn next(held: &mut TrackedBody) -> Option<Bytes> {
         let piece = poll_fn(|context| Pin::new(&mut *held).poll_frame(context)).await;
@@ -318,7 +317,7 @@ mod tests {
         let whole = |len| Body::Whole(Some(Bytes::from(vec![7; len])));
         for (body, begins) in [(whole(1), false), (whole(LONG), true), (parcel(LONG), true)] {
             let work = Arc::new(Work::new());
-            let mut held = TrackedBody::new(body, None, UnderWay::new(&work));
+            let mut held = TrackedBody::new(RoutedBody::new(body), UnderWay::new(&work));
             if begins {
                 assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
             }
@@ -335,7 +334,8 @@ mod tests {
     async fn a_stream_waits_for_its_reader_but_not_with_an_unread_piece() {
         let (sender, pieces) = mpsc::channel(2);
         let work = Arc::new(Work::new());
-        let mut held = TrackedBody::new(Body::Stream(pieces), None, UnderWay::new(&work));
+        let mut held =
+            TrackedBody::new(RoutedBody::new(Body::Stream(pieces)), UnderWay::new(&work));
         sender.send(Bytes::from_static(b"short")).await.unwrap();
         sender.send(Bytes::from(vec![7; LONG])).await.unwrap();
         assert_eq!(next(&mut held).await.unwrap(), "short");

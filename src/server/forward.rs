@@ -17,6 +17,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::answer::{Answer, Body, Refusal};
+use super::request::RequestBody;
 use crate::model::{Error, FORWARD_CONNECT_MS_MAX, Kind, Result};
 use crate::trust;
 
@@ -29,7 +30,7 @@ const ANSWERED: [HeaderName; 5] =
     [CONTENT_TYPE, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS];
 
 /// The connections to other servers.
-pub(super) struct Forwarder(Client<HttpsConnector<HttpConnector>, Incoming>);
+pub(super) struct Forwarder(Client<HttpsConnector<HttpConnector>, RequestBody>);
 
 impl Forwarder {
     /// # Errors
@@ -52,7 +53,7 @@ impl Forwarder {
         &self,
         leader: &str,
         head: &Parts,
-        body: Incoming,
+        body: RequestBody,
     ) -> Result<Answer, Refusal> {
         if head.headers.contains_key(FORWARDED_HEADER) {
             let why = "the leader of this database has changed; nothing was done, so try again";

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::body::Incoming;
 use hyper::http::request::Parts;
 
 use super::Serving;
 use super::answer::{Answer, Refusal};
 use super::database::Database;
+use super::request::RequestBody;
 
 /// The URL of another server that leads the database. Asks PostgreSQL only if a short time ago there was
 /// one.
@@ -25,7 +25,7 @@ pub(super) async fn answer(
     serving: &Serving,
     leader: &str,
     head: &Parts,
-    body: Incoming,
+    body: RequestBody,
 ) -> Result<Answer, Refusal> {
     match &serving.forwarder {
         Some(forwarder) => forwarder.send(leader, head, body).await,

@@ -12,6 +12,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use axum::Router;
+
 use super::Serving;
 use super::connection::connection;
 use super::options::TlsFiles;
@@ -63,7 +65,7 @@ pub(super) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
 
 /// Accepts connections until the server closes, then waits for running requests.
 pub(super) async fn serve(
-    serving: Arc<Serving>,
+    (serving, router): (Arc<Serving>, Router),
     socket: TcpListener,
     tls: Option<Arc<ServerConfig>>,
     connections_max: usize,
@@ -92,10 +94,10 @@ pub(super) async fn serve(
             }
         };
         let _kept = stream.set_nodelay(true);
-        let (serving, tls) = (serving.clone(), tls.clone());
+        let (serving, router, tls) = (serving.clone(), router.clone(), tls.clone());
         let served = async move {
             match tls {
-                None => connection(serving, stream, slot).await,
+                None => connection((serving, router), stream, slot).await,
                 Some(tls) => {
                     let mut closing = serving.closing.subscribe();
                     let hands = timeout(HEAD_MAX, TlsAcceptor::from(tls).accept(stream));
@@ -104,7 +106,7 @@ pub(super) async fn serve(
                         _ = closing.wait_for(|closing| *closing) => return,
                     };
                     match shaken {
-                        Ok(Ok(stream)) => connection(serving, stream, slot).await,
+                        Ok(Ok(stream)) => connection((serving, router), stream, slot).await,
                         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
                         Err(_) => tracing::debug!("TLS handshake took too long"),
                     }

@@ -21,7 +21,7 @@
 //! | `catalog`, `database`, `location`, `quota` | the databases, their places, their quotas |
 //! | `records`, `registry` | the list of databases as text, and the file of a folder |
 //! | `membership`, `news`, `leader`, `forward`, `status` | several servers on one PostgreSQL: what they share, who leads |
-//! | `memory` | bounds the memory of running requests |
+//! | `memory`, `held` | bounds the memory of running requests; their places |
 
 mod admin;
 mod answer;
@@ -34,6 +34,7 @@ mod database;
 mod exchange;
 mod extension;
 mod forward;
+mod held;
 mod leader;
 mod listener;
 mod location;
@@ -139,7 +140,8 @@ impl Server {
         if let Some(members) = serving.catalog.members() {
             news::follow(members, &serving.catalog)?;
         }
-        let accept = listener::serve(serving.clone(), socket, tls, plan.connections_max);
+        let router = route::router(&serving);
+        let accept = listener::serve((serving.clone(), router), socket, tls, plan.connections_max);
         let accepting = Some(runtime.spawn(accept));
         tracing::info!(%address, scheme, "listening");
         Ok(Self { serving, runtime: Some(runtime), accepting, address })

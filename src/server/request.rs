@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::body::{Body as _, Bytes};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -13,10 +13,13 @@ use super::database::Database;
 use super::memory::Claim;
 use crate::model::{REQUEST_BODY_MS_MAX, SHORT_BYTES_MAX};
 
+/// The body of a request.
+pub(super) type RequestBody = axum::body::Body;
+
 /// A body and its memory. A long body is read only as memory is free.
 pub(super) async fn body_of(
     database: &Database,
-    body: Incoming,
+    body: RequestBody,
     bytes_max: usize,
 ) -> Result<(Bytes, Option<Arc<Claim>>), Refusal> {
     let said = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
@@ -42,7 +45,7 @@ pub(super) fn only(head: &Parts, methods: &[Method]) -> Result<(), Refusal> {
 }
 
 /// Reads a body, within its bounds of length and time.
-pub(super) async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
+pub(super) async fn read(body: RequestBody, bytes_max: usize) -> Result<Bytes, Refusal> {
     let whole = Limited::new(body, bytes_max).collect();
     let wait = Duration::from_millis(REQUEST_BODY_MS_MAX);
     let Ok(read) = tokio::time::timeout(wait, whole).await else {

@@ -1,43 +1,82 @@
-//! From method and path to a handler. The checks of a request follow this order: path, method,
-//! token, version, database, rights, quotas, and then the body. The token is checked again after
-//! the body, because it may be revoked meanwhile.
+//! The router: from method and path to a handler. The checks of a request follow this order: path,
+//! method, token, version, database, rights, quotas, and then the body. The token is checked again
+//! after the body, because it may be revoked meanwhile.
 
+use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::any;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, StatusCode};
+use tower_service::Service;
 
-use super::answer::{Answer, Refusal, text};
+use super::answer::{Answer, Refusal, RoutedBody, text};
 use super::auth::Rights;
+use super::held::routed;
 use super::memory::RequestPermit;
-use super::request::{body_of, only, read};
+use super::request::{RequestBody, body_of, only, read};
 use super::{Serving, admin, data, exchange, extension, leader, watch};
 use crate::model::{METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BYTES_MAX};
 
+/// The routes of a server. Its connections share one router.
+///
+/// The handlers check the method themselves, because their refusals have texts. A path without a
+/// route may be the name of a database.
+pub(super) fn router(serving: &Arc<Serving>) -> Router {
+    Router::new()
+        .route("/healthz", any(healthz))
+        .route("/readyz", any(readyz))
+        .route("/v2/snapshot_read", any(snapshot_read))
+        .route("/v2/atomic_write", any(atomic_write))
+        .route("/v2/watch", any(watch))
+        .route("/v2/openkv/{*request}", any(extension))
+        .route("/v1/admin/{*request}", any(admin))
+        .fallback(metadata)
+        .with_state(serving.clone())
+}
+
 /// Answers any request.
-pub(super) async fn answer(
-    serving: Arc<Serving>,
-    request: Request<Incoming>,
-) -> (Answer, Option<RequestPermit>) {
-    let (head, body) = request.into_parts();
-    let (method, path) = (head.method.clone(), head.uri.path().to_owned());
-    let begun = std::time::Instant::now();
-    let mut permit = None;
-    let answer = match route(&serving, head, body, &mut permit).await {
+pub(super) fn answer(
+    router: &Router,
+    request: hyper::Request<Incoming>,
+) -> impl Future<Output = Response> + Send + use<> {
+    let logged = tracing::enabled!(tracing::Level::DEBUG)
+        .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
+    let answered = router.clone().call(request.map(RoutedBody::new));
+    async move {
+        let Ok::<_, Infallible>(answer) = answered.await;
+        if let Some((method, path, begun)) = logged {
+            let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
+            tracing::debug!(%method, path, status, ms, "request");
+        }
+        answer
+    }
+}
+
+/// The end of a handler. `permit` is its request's place among the running ones, which the answer
+/// keeps until it is sent.
+async fn end(
+    serving: &Serving,
+    answer: Result<Answer, Refusal>,
+    permit: Option<RequestPermit>,
+) -> Response {
+    let answer = match answer {
         Ok(answer) => answer,
         Err(refusal) => {
             let again = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
             if again.contains(&refusal.status) {
-                hold(&serving).await;
+                hold(serving).await;
             }
             refusal.answer()
         }
     };
-    let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
-    tracing::debug!(%method, path, status, ms, "request");
-    (answer, permit)
+    routed(answer, permit)
 }
 
 /// Delays the answer to a client that is over a quota or finds no room. A client that repeats at
@@ -48,71 +87,61 @@ async fn hold(serving: &Serving) {
     let _either = tokio::time::timeout(pause, closing.wait_for(|closing| *closing)).await;
 }
 
-/// `permit` gets the request's place among the running ones, if it needs one.
-async fn route(
-    serving: &Arc<Serving>,
-    head: Parts,
-    body: Incoming,
-    permit: &mut Option<RequestPermit>,
-) -> Result<Answer, Refusal> {
-    let path = head.uri.path().to_owned();
-    match path.as_str() {
-        "/healthz" => {
-            only(&head, &[Method::GET, Method::HEAD])?;
-            Ok(text(StatusCode::OK, "ok\n"))
-        }
-        "/readyz" => {
-            only(&head, &[Method::GET, Method::HEAD])?;
-            if serving.is_closing() {
-                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "closing\n"));
-            }
-            Ok(text(StatusCode::OK, "ready\n"))
-        }
-        "/v2/snapshot_read" | "/v2/atomic_write" | "/v2/watch" => {
-            only(&head, &[Method::POST])?;
-            data_path(serving, &head, body, path.trim_start_matches("/v2/"), permit).await
-        }
-        _ if path.starts_with("/v2/openkv/") => {
-            let kind = extension::kind_of(path.trim_start_matches("/v2/"));
-            let kind = kind.ok_or_else(Refusal::not_found)?;
-            only(&head, &[Method::POST])?;
-            extension::route(serving, &head, body, kind, permit).await
-        }
-        _ if path.starts_with("/v1/admin/") => admin::route(serving, head, body, &path).await,
-        _ => {
-            let name = path.trim_start_matches('/');
-            let is_metadata = if serving.catalog.is_folder() {
-                !name.is_empty() && !name.contains('/')
-            } else {
-                name.is_empty()
-            };
-            if serving.catalog.is_folder() && name.is_empty() {
-                let text = "This server has many databases: add /NAME to its URL.";
-                return Err(Refusal::new(StatusCode::NOT_FOUND, text));
-            }
-            if !is_metadata {
-                return Err(Refusal::not_found());
-            }
-            only(&head, &[Method::POST])?;
-            let who = exchange::authorize(serving, name, &head)?;
-            who.0.take_operation()?;
-            *permit = Some(who.0.memory.permit().await?);
-            let body = read(body, METADATA_BYTES_MAX).await?;
-            exchange::exchange(serving, who, (&head.uri, &head.headers), &body).await
-        }
-    }
+async fn healthz(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    let answer = only(&head, &[Method::GET, Method::HEAD]);
+    end(&serving, answer.map(|()| text(StatusCode::OK, "ok\n")), None).await
 }
 
-async fn data_path(
+async fn readyz(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    let answer = only(&head, &[Method::GET, Method::HEAD]).and_then(|()| {
+        if serving.is_closing() {
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "closing\n"));
+        }
+        Ok(text(StatusCode::OK, "ready\n"))
+    });
+    end(&serving, answer, None).await
+}
+
+/// A request of the data path of KV Connect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DataRequest {
+    SnapshotRead,
+    AtomicWrite,
+    Watch,
+}
+
+async fn snapshot_read(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    data_path(&serving, request, DataRequest::SnapshotRead).await
+}
+
+async fn atomic_write(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    data_path(&serving, request, DataRequest::AtomicWrite).await
+}
+
+async fn watch(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    data_path(&serving, request, DataRequest::Watch).await
+}
+
+async fn data_path(serving: &Arc<Serving>, request: Request, kind: DataRequest) -> Response {
+    let (head, body) = request.into_parts();
+    let mut permit = None;
+    let answer = data_answer(serving, &head, body, kind, &mut permit).await;
+    end(serving, answer, permit).await
+}
+
+async fn data_answer(
     serving: &Arc<Serving>,
     head: &Parts,
-    body: Incoming,
-    method: &str,
+    body: RequestBody,
+    kind: DataRequest,
     permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
+    only(head, &[Method::POST])?;
     let client = data::authorize(serving, head)?;
     let database = &client.database;
-    let needed = if method == "atomic_write" { Rights::Write } else { Rights::Read };
+    let needed = if kind == DataRequest::AtomicWrite { Rights::Write } else { Rights::Read };
     database.allows(client.grant.rights, needed)?;
     if needed == Rights::Write
         && let Some(other) = leader::other(database).await?
@@ -123,15 +152,70 @@ async fn data_path(
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, REQUEST_BYTES_MAX).await?;
     data::still(&client)?;
-    match method {
-        "snapshot_read" => data::snapshot_read(database, &body).await,
-        "atomic_write" => {
+    match kind {
+        DataRequest::SnapshotRead => data::snapshot_read(database, &body).await,
+        DataRequest::AtomicWrite => {
             let answer = data::atomic_write(database, &body).await;
             leader::checked(serving, database, answer).await
         }
-        _ => {
+        DataRequest::Watch => {
             *permit = None;
             watch::watch(&client, &body, claim).await
         }
     }
+}
+
+async fn extension(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let mut permit = None;
+    let kind = extension::kind_of(head.uri.path().trim_start_matches("/v2/"));
+    let answer = match kind.ok_or_else(Refusal::not_found) {
+        Ok(kind) => match only(&head, &[Method::POST]) {
+            Ok(()) => extension::route(&serving, &head, body, kind, &mut permit).await,
+            Err(refusal) => Err(refusal),
+        },
+        Err(refusal) => Err(refusal),
+    };
+    end(&serving, answer, permit).await
+}
+
+async fn admin(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    end(&serving, admin::route(&serving, head, body, &path).await, None).await
+}
+
+/// The metadata exchange, at the path of a database.
+async fn metadata(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let mut permit = None;
+    let answer = metadata_answer(&serving, &head, body, &mut permit).await;
+    end(&serving, answer, permit).await
+}
+
+async fn metadata_answer(
+    serving: &Arc<Serving>,
+    head: &Parts,
+    body: RequestBody,
+    permit: &mut Option<RequestPermit>,
+) -> Result<Answer, Refusal> {
+    let name = head.uri.path().trim_start_matches('/');
+    let is_metadata = if serving.catalog.is_folder() {
+        !name.is_empty() && !name.contains('/')
+    } else {
+        name.is_empty()
+    };
+    if serving.catalog.is_folder() && name.is_empty() {
+        let text = "This server has many databases: add /NAME to its URL.";
+        return Err(Refusal::new(StatusCode::NOT_FOUND, text));
+    }
+    if !is_metadata {
+        return Err(Refusal::not_found());
+    }
+    only(head, &[Method::POST])?;
+    let who = exchange::authorize(serving, name, head)?;
+    who.0.take_operation()?;
+    *permit = Some(who.0.memory.permit().await?);
+    let body = read(body, METADATA_BYTES_MAX).await?;
+    exchange::exchange(serving, who, (&head.uri, &head.headers), &body).await
 }

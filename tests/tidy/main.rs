@@ -68,13 +68,14 @@ fn engine_for(module: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Names that only some places may use.
-const RESERVED: [(&str, &[&str]); 8] = [
+const RESERVED: [(&str, &[&str]); 9] = [
     ("napi", &["src/binding/"]),
     ("napi_derive", &["src/binding/"]),
     ("rusqlite", &["src/engine/sqlite/"]),
     ("tokio_postgres", &["src/engine/postgres/"]),
     ("tokio_postgres_rustls", &["src/engine/postgres/"]),
     ("notify", &["src/engine/sqlite/"]),
+    ("axum", &["src/server/"]),
     ("hyper_util", &["src/remote/", "src/server/"]),
     ("unsafe", &["src/binding/", "src/engine/sqlite/"]),
 ];

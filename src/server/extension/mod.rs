@@ -15,7 +15,6 @@ mod write;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 
@@ -25,7 +24,7 @@ use super::auth::Rights;
 use super::data::{authorize, still, unanswered};
 use super::leader;
 use super::memory::{Claim, RequestPermit};
-use super::request::body_of;
+use super::request::{RequestBody, body_of};
 use crate::model::{
     Error, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits, REQUEST_BYTES_MAX, Result,
     SHORT_BYTES_MAX,
@@ -97,7 +96,7 @@ impl RequestKind {
 pub(super) async fn route(
     serving: &Arc<Serving>,
     head: &Parts,
-    body: Incoming,
+    body: RequestBody,
     kind: RequestKind,
     permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
