@@ -1226,6 +1226,41 @@ export interface KvMetrics {
   databaseBytes: number;
   /** Bytes of the log beside the file. */
   walBytes: number;
+  /**
+   * Commits that this process has not looked at yet. Only of a database on PostgreSQL, while a watch,
+   * a feed or a listener is open in this process.
+   */
+  lagCommits?: number;
+  /** What this process does as the leader of a database on PostgreSQL, once it has begun to lead. */
+  leader?: KvLeaderMetrics;
+}
+
+/** What a process has done as the leader of a database on PostgreSQL, and what it does now. */
+export interface KvLeaderMetrics {
+  /** Whether it leads now: no other process has taken over. */
+  leading: boolean;
+  /** The epoch of its last lead. */
+  epoch: number;
+  /** Epochs that it has begun: one for each lead, and one for each lost connection. */
+  epochs: number;
+  batches: {
+    /** Batches that were sent. One that is sent again counts again. */
+    begun: number;
+    /** Writes in these batches. */
+    writes: number;
+    /** Batches that are durable; of one without a commit, that the database has confirmed. */
+    durable: number;
+    /** Decisions that were discarded, because a batch before them has failed or was in doubt. */
+    discarded: number;
+    /** Batches in flight now. */
+    inFlight: number;
+  };
+  /** Batches that may be in flight at present, as measured. */
+  depth: number;
+  /** Writes in batches that have begun or may begin, and have no answer yet. */
+  waiting: { writes: number; bytes: number };
+  /** Writes that were refused, because too many waited. */
+  refused: number;
 }
 
 /** The result of {@link Kv.stats}. */

@@ -25,7 +25,7 @@ use std::time::Instant;
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
     Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Key, Needs, QueueStats, Range,
-    Result, Row, Seen, Stats, Step, Vacuumed, Walk,
+    Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -221,6 +221,15 @@ pub trait Snapshot: Finder {
     /// # Errors
     /// Errors of the medium.
     fn stats(&mut self) -> Result<Stats>;
+
+    /// What this process knows of its part in a database on a server; `None` for a database that is
+    /// not on one.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn sharing(&mut self) -> Result<Option<Sharing>> {
+        Ok(None)
+    }
 
     /// The log of changes.
     fn feed(&mut self) -> Box<dyn FeedLog + '_>;

@@ -15,6 +15,8 @@ mod search;
 #[path = "../../tests/kit/postgres.rs"]
 mod server;
 #[cfg(all(feature = "postgres", unix))]
+mod sharing;
+#[cfg(all(feature = "postgres", unix))]
 mod unsupported;
 mod writers;
 

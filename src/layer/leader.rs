@@ -10,7 +10,10 @@ use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
 use super::reorder_buffer::{Reads, ReorderBuffer, Slot, Stage};
 use super::sequencer::Sequencer;
 use crate::commit::{Begun, Report, Speculation, Ticket, Work, WriteNeeds};
-use crate::model::{Error, Kind, LAYER_WAITING_BYTES_MAX, LAYER_WAITING_WRITES_MAX, Result};
+use crate::model::{
+    Error, Kind, LAYER_WAITING_BYTES_MAX, LAYER_WAITING_WRITES_MAX, LeaderCounts, LeaderFigures,
+    Result,
+};
 
 enum State {
     Leading,
@@ -37,6 +40,7 @@ pub struct Layer {
     cache: Cache,
     depth: Depth,
     fetches: u64,
+    counts: LeaderCounts,
     defect: Option<Defect>,
 }
 
@@ -58,6 +62,7 @@ impl Layer {
             cache: Cache::new(cache_bytes_max),
             depth: Depth::default(),
             fetches: 0,
+            counts: LeaderCounts::default(),
             defect: None,
         };
         layer.lead(&lead);
@@ -69,6 +74,13 @@ impl Layer {
     #[must_use]
     pub fn with_defect(lead: Lead, cache_bytes_max: usize, defect: Option<Defect>) -> Self {
         Self { defect, ..Self::new(lead, cache_bytes_max) }
+    }
+
+    /// Continues the counts of an earlier lead.
+    #[must_use]
+    pub fn counting_from(mut self, earlier: LeaderCounts) -> Self {
+        self.counts.epochs += earlier.epochs;
+        Self { counts: LeaderCounts { epochs: self.counts.epochs, ..earlier }, ..self }
     }
 
     /// How many more batches would be decided and sent at once. A caller that waits otherwise gets
@@ -99,10 +111,19 @@ impl Layer {
         self.now_ms
     }
 
-    /// How many batches may be in flight at present.
+    /// What it has done and what it does now, for metrics.
     #[must_use]
-    pub fn depth(&self) -> usize {
-        self.depth.limit()
+    pub fn figures(&self) -> LeaderFigures {
+        let (bytes, writes) = self.buffer.waiting();
+        LeaderFigures {
+            leading: !self.is_overtaken(),
+            epoch: self.epoch,
+            depth: self.depth.limit() as u64,
+            in_flight: self.buffer.in_flight() as u64,
+            waiting_writes: writes as u64,
+            waiting_bytes: bytes as u64,
+            counts: self.counts,
+        }
     }
 
     /// Takes an event and returns what is to be done, in this order.
@@ -150,6 +171,7 @@ impl Layer {
                  {LAYER_WAITING_WRITES_MAX} writes and {LAYER_WAITING_BYTES_MAX} bytes); try again"
                 ),
             );
+            self.counts.writes_refused += work.writes.len() as u64;
             return actions.push(Action::Answer(ticket, Err(error)));
         }
         let numbers = self.sequencer.assign(work.writes.len());
@@ -174,6 +196,7 @@ impl Layer {
                 self.durable = next.unwrap_or(self.durable);
                 slot.stage = Stage::Ended(Ok(report));
                 self.depth.completed(now.us);
+                self.counts.batches_durable += 1;
             }
             stage => slot.stage = stage,
         }
@@ -191,6 +214,7 @@ impl Layer {
                 // No read is under way, so the cache may forget what has changed.
                 report.touched.iter().for_each(|key| self.cache.forget(key));
                 slot.stage = Stage::Ended(Ok(report));
+                self.counts.batches_durable += 1;
                 self.take_lead(&lead);
             }
             Err(error) => {
@@ -223,9 +247,12 @@ impl Layer {
         let trusting = self.planted(Defect::TrustingResolution);
         let keeps_reads = self.planted(Defect::StaleReads);
         for slot in &mut self.buffer.slots {
-            let stage = match std::mem::replace(&mut slot.stage, Stage::Sequenced) {
+            let stage = std::mem::replace(&mut slot.stage, Stage::Sequenced);
+            let is_decided = matches!(stage, Stage::Decided(..) | Stage::InFlight { .. });
+            let stage = match stage {
                 Stage::Ended(result) => Stage::Ended(result),
                 Stage::InFlight { next: Some(next), report } if next <= start || trusting => {
+                    self.counts.batches_durable += 1;
                     Stage::Ended(Ok(report))
                 }
                 Stage::InFlight { next: Some(_), .. } if let Some(error) = &in_flight => {
@@ -236,11 +263,14 @@ impl Layer {
                 | Stage::Reading(_)
                 | Stage::Decided(..)
                 | Stage::InFlight { .. }
-                | Stage::Alone => match &lead {
-                    // Nothing of it has happened.
-                    Ok(_) => Stage::Sequenced,
-                    Err(error) => Stage::Ended(Err(error.clone())),
-                },
+                | Stage::Alone => {
+                    self.counts.decisions_discarded += u64::from(is_decided);
+                    match &lead {
+                        // Nothing of it has happened.
+                        Ok(_) => Stage::Sequenced,
+                        Err(error) => Stage::Ended(Err(error.clone())),
+                    }
+                }
             };
             slot.stage = stage;
         }
@@ -256,6 +286,7 @@ impl Layer {
     fn lead(&mut self, lead: &Lead) {
         self.state = State::Leading;
         self.epoch = lead.epoch;
+        self.counts.epochs += 1;
         self.sequencer.restart();
         for slot in &mut self.buffer.slots {
             slot.numbers = self.sequencer.assign(slot.work.writes.len());
@@ -317,6 +348,8 @@ impl Layer {
                 if first && matches!(slot.stage, Stage::Sequenced) {
                     slot.stage = Stage::Alone;
                     let work = std::mem::take(&mut slot.work);
+                    self.counts.batches_begun += 1;
+                    self.counts.writes += work.writes.len() as u64;
                     actions.push(Action::RunAlone(slot.ticket, work));
                 }
                 return;
@@ -388,6 +421,8 @@ impl Layer {
                 std::mem::replace(&mut slot.stage, Stage::Sequenced)
             {
                 room -= 1;
+                self.counts.batches_begun += 1;
+                self.counts.writes += slot.work.writes.len() as u64;
                 self.depth.sent(now.us);
                 let next = Some(commit.next).filter(|next| *next != commit.prev);
                 slot.stage = match early {

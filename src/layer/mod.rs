@@ -25,6 +25,8 @@ mod defect;
 mod depth;
 mod evaluator;
 mod events;
+#[cfg(test)]
+mod figures;
 mod leader;
 mod reorder_buffer;
 mod sequencer;

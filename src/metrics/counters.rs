@@ -149,6 +149,8 @@ impl Metrics {
             indexes,
             sizes,
             cache: Cache { hits, misses, hit_rate },
+            lag_commits: None,
+            leader: None,
             parts: Vec::new(),
         }
     }

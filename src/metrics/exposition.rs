@@ -5,7 +5,7 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
-use super::snapshot::MetricsSnapshot;
+use super::snapshot::{Leader, MetricsSnapshot};
 use crate::model::{Error, Result};
 
 /// The text of a snapshot.
@@ -60,6 +60,13 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
     let level = |value: f64| vec![gauge(&[], value)];
     let rate = snapshot.cache.hit_rate.map_or(Vec::new(), level);
     let (database, wal) = (snapshot.sizes.database_bytes, snapshot.sizes.wal_bytes);
+    let of_leader = |value: fn(&Leader) -> u64| {
+        snapshot.leader.iter().map(|of| gauge(&[], value(of) as f64)).collect()
+    };
+    let by_leader = |value: fn(&Leader) -> u64| {
+        snapshot.leader.iter().map(|of| counter(&[], value(of))).collect()
+    };
+    let lag = snapshot.lag_commits.map_or(Vec::new(), |lag| level(lag as f64));
     let is = MetricType::COUNTER;
     let shows = MetricType::GAUGE;
     let spreads = MetricType::SUMMARY;
@@ -96,6 +103,39 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
         ("background_failing", "Whether a background part fails.", shows, parts.collect()),
         ("page_cache_hits_total", "Pages that were in memory.", is, one(snapshot.cache.hits)),
         ("page_cache_misses_total", "Pages that had to be read.", is, one(snapshot.cache.misses)),
+        ("lag_commits", "Commits that this process has not looked at yet.", shows, lag),
+        ("leader_leading", "Whether it leads.", shows, of_leader(|of| u64::from(of.leading))),
+        ("leader_epoch", "Epoch of the last lead.", shows, of_leader(|of| of.epoch)),
+        ("leader_epochs_total", "Epochs begun.", is, by_leader(|of| of.epochs)),
+        ("leader_batches_begun_total", "Batches sent.", is, by_leader(|of| of.batches.begun)),
+        (
+            "leader_batches_durable_total",
+            "Batches durable.",
+            is,
+            by_leader(|of| of.batches.durable),
+        ),
+        ("leader_batch_writes_total", "Writes in batches.", is, by_leader(|of| of.batches.writes)),
+        (
+            "leader_decisions_discarded_total",
+            "Decisions ahead that were discarded.",
+            is,
+            by_leader(|of| of.batches.discarded),
+        ),
+        (
+            "leader_batches_in_flight",
+            "Batches in flight.",
+            shows,
+            of_leader(|of| of.batches.in_flight),
+        ),
+        ("leader_depth", "Batches that may be in flight.", shows, of_leader(|of| of.depth)),
+        (
+            "leader_waiting_writes",
+            "Writes without an answer.",
+            shows,
+            of_leader(|of| of.waiting.writes),
+        ),
+        ("leader_waiting_bytes", "Bytes of these.", shows, of_leader(|of| of.waiting.bytes)),
+        ("leader_refused_writes_total", "Writes refused.", is, by_leader(|of| of.refused)),
         ("page_cache_hit_ratio", "Share of pages that were in memory.", shows, rate),
     ];
     // The encoder takes no family without a metric.

@@ -17,6 +17,6 @@ pub use exposition::exposition;
 pub use local_counters::LocalCounters;
 pub use operation::Operation;
 pub use snapshot::{
-    Cache, Depth, Holders, IndexSize, Latency, MetricsSnapshot, Operations, Sizes, Spread,
-    Transactions,
+    Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot, Operations, Sizes,
+    Spread, Transactions, Waiting,
 };

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::model::{LeaderFigures, Sharing};
+
 /// All metrics.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +32,12 @@ pub struct MetricsSnapshot {
     pub sizes: Sizes,
     /// Hits and misses of the page caches.
     pub cache: Cache,
+    /// Commits of a database on a server that this process has not looked at yet, if it looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_commits: Option<u64>,
+    /// What this process does as the leader of a database on a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<Leader>,
     /// Background parts by name, and whether each fails. `kv.stats()` has them as an object, with
     /// the errors.
     #[serde(skip)]
@@ -144,4 +152,79 @@ pub struct Cache {
     pub misses: u64,
     /// Hits divided by lookups; `None` before the first lookup.
     pub hit_rate: Option<f64>,
+}
+
+/// What a process has done as the leader of a database, and what it does now.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leader {
+    /// Whether it leads now.
+    pub leading: bool,
+    /// The epoch of its last lead.
+    pub epoch: u64,
+    /// Epochs that it has begun.
+    pub epochs: u64,
+    /// Its batches.
+    pub batches: Batches,
+    /// Batches that it may have in flight at present.
+    pub depth: u64,
+    /// Writes without an answer.
+    pub waiting: Waiting,
+    /// Writes that were refused, because too many waited.
+    pub refused: u64,
+}
+
+/// The batches of a leader.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Batches {
+    /// Batches that were sent, each time.
+    pub begun: u64,
+    /// Writes in these.
+    pub writes: u64,
+    /// Batches that are durable or confirmed.
+    pub durable: u64,
+    /// Decisions ahead that were discarded.
+    pub discarded: u64,
+    /// Batches in flight.
+    pub in_flight: u64,
+}
+
+/// Writes without an answer.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Waiting {
+    /// Their number.
+    pub writes: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl MetricsSnapshot {
+    /// Adds the part of this process in a database on a server.
+    #[must_use]
+    pub fn with_sharing(self, sharing: Sharing) -> Self {
+        let Sharing { lag_commits, leader } = sharing;
+        Self { lag_commits, leader: leader.map(Leader::from), ..self }
+    }
+}
+
+impl From<LeaderFigures> for Leader {
+    fn from(of: LeaderFigures) -> Self {
+        let counts = of.counts;
+        Self {
+            leading: of.leading,
+            epoch: of.epoch,
+            epochs: counts.epochs,
+            batches: Batches {
+                begun: counts.batches_begun,
+                writes: counts.writes,
+                durable: counts.batches_durable,
+                discarded: counts.decisions_discarded,
+                in_flight: of.in_flight,
+            },
+            depth: of.depth,
+            waiting: Waiting { writes: of.waiting_writes, bytes: of.waiting_bytes },
+            refused: counts.writes_refused,
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod placeholder;
 mod queue;
 mod read;
 mod search;
+mod sharing;
 mod subscription;
 mod time;
 mod value;
@@ -43,6 +44,7 @@ pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,
 };
+pub use sharing::{LeaderCounts, LeaderFigures, Sharing};
 pub use subscription::{
     Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, ListenerEnd, Receive,
     WatchReply,

@@ -51,5 +51,6 @@ fn take(seen: &mut dyn Snapshot, metrics: &Metrics, holders: Holders) -> Result<
         let size = IndexSize { documents: index.documents, building: index.building };
         (index.spec.name, size)
     });
-    Ok(metrics.snapshot(sizes, holders, queues, indexes.collect()))
+    let taken = metrics.snapshot(sizes, holders, queues, indexes.collect());
+    Ok(taken.with_sharing(seen.sharing()?.unwrap_or_default()))
 }

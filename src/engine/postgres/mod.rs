@@ -42,15 +42,17 @@ mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::{Engine, ExternalWatch, GoesOn, Maintenance, TellExternal};
 use crate::model::{
-    Backup, Capabilities, Capability, Env, Error, Kind, POSTGRES_LOG_TRIM_BATCHES, Result,
+    Backup, Capabilities, Capability, Env, Error, Kind, LeaderFigures, POSTGRES_LOG_TRIM_BATCHES,
+    Result, Sharing,
 };
 pub use cluster::PostgresCluster;
 #[cfg(feature = "defects")]
@@ -79,6 +81,10 @@ pub(super) struct Shared {
     lease: Option<Arc<Lease>>,
     /// The last commit that this process has seen or made.
     seen: AtomicU64,
+    /// Whether a poll looks for commits of other processes.
+    polled: AtomicBool,
+    /// What this process does as the leader.
+    figures: Mutex<Option<LeaderFigures>>,
     /// Names of batches: a random number, and a counter.
     batches: (u64, AtomicU64),
     /// Longest wait for a connection of a read.
@@ -121,9 +127,11 @@ impl PostgresEngine {
         let base = getrandom::u64();
         let base = base.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let (seen, batches) = (AtomicU64::new(0), (base, AtomicU64::new(0)));
+        let (polled, figures) = (AtomicBool::new(false), Mutex::new(None));
         let leads_as = server.leads_as().filter(|_| !readonly);
         let lease = leads_as.map(|name| Lease::of(&pool, name)).transpose()?;
-        let shared = Arc::new(Shared { pool, db, time, lease, seen, batches, busy });
+        let shared = Shared { pool, db, time, lease, seen, polled, figures, batches, busy };
+        let shared = Arc::new(shared);
         Ok(Self { shared, readonly })
     }
 
@@ -155,6 +163,13 @@ impl Shared {
         let number = self.batches.1.fetch_add(1, Ordering::Relaxed);
         let trims = number % POSTGRES_LOG_TRIM_BATCHES == POSTGRES_LOG_TRIM_BATCHES - 1;
         (Uuid::from_u64_pair(self.batches.0, number), trims)
+    }
+
+    /// The part of this process in the database, whose last commit is `version`.
+    fn sharing(&self, version: u64) -> Sharing {
+        let lag = version.saturating_sub(self.seen.load(Ordering::Relaxed));
+        let lag_commits = self.polled.load(Ordering::Relaxed).then_some(lag);
+        Sharing { lag_commits, leader: *self.figures.lock() }
     }
 
     /// Notes a commit of this process. One that follows a commit which this process has not seen

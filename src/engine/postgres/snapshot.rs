@@ -19,7 +19,7 @@ use super::queues::QueueReader;
 use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot};
 use crate::model::{
     Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, Needs, QueueStats,
-    Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
+    Result, Row, Search, Seen, Sharing, Stats, Step, Versionstamp, Walk,
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -209,6 +209,11 @@ impl Snapshot for PostgresSnapshot {
         };
         let (database_bytes, page_bytes) = (number(0)?, number(1)?);
         Ok(Stats { database_bytes, log_bytes: 0, page_bytes, free_pages: 0, stamp })
+    }
+
+    fn sharing(&mut self) -> Result<Option<Sharing>> {
+        let version = self.open()?.version.cast_unsigned();
+        Ok(Some(self.shared.sharing(version)))
     }
 
     fn feed(&mut self) -> Box<dyn FeedLog + '_> {

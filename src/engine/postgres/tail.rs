@@ -56,6 +56,7 @@ impl ExternalWatchGuard for Guard {}
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.ended.store(true, Ordering::Relaxed);
+        self.0.shared.polled.store(false, Ordering::Relaxed);
         // Waits for a call that is under way.
         drop(self.0.tell.lock());
     }
@@ -75,6 +76,7 @@ pub(super) fn watch(shared: &Arc<Shared>, tell: TellExternal) -> Result<External
         polls.runs = true;
     }
     drop(polls);
+    watched.shared.polled.store(true, Ordering::Relaxed);
     Ok(ExternalWatch::new(Guard(watched)))
 }
 

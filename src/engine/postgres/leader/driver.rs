@@ -217,7 +217,9 @@ impl Driver {
                 match result {
                     Ok(lead) => {
                         self.hear_lead(&lead);
-                        self.layer = Some(Layer::new(lead, LAYER_CACHE_BYTES_MAX));
+                        let earlier = self.shared.figures.lock().unwrap_or_default().counts;
+                        let layer = Layer::new(lead, LAYER_CACHE_BYTES_MAX);
+                        self.layer = Some(layer.counting_from(earlier));
                         for Submission { ticket, work, .. } in queued {
                             self.step(Event::Submitted(ticket, work)).await;
                         }
@@ -307,6 +309,9 @@ impl Driver {
                     Action::Resolve { epoch } => self.resolve(epoch),
                 }
             }
+        }
+        if let Some(layer) = &self.layer {
+            *self.shared.figures.lock() = Some(layer.figures());
         }
         let room = self.layer.as_ref().map_or(1, Layer::room);
         self.layer = self.layer.take().filter(|layer| !layer.is_overtaken());
