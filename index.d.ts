@@ -192,7 +192,7 @@ export type KvChange<T> =
 /** A batch of a feed ({@link Kv.watch} over a selector): whole commits, in their order. */
 export interface KvChanges<T = unknown> {
   /**
-   * Never empty. No key occurs twice in one commit. Deletions of absent keys are included. An
+   * Never empty, unless `initial` is `"last"`. No key occurs twice in one commit. Deletions of absent keys are included. An
    * expired entry is a deletion with `expired`, as soon as it is swept. Changes of only the expiry
    * (`touch`, `persist`) are not included.
    */
@@ -202,6 +202,12 @@ export interface KvChanges<T = unknown> {
    * batch.
    */
   versionstamp: string;
+  /**
+   * With the option `initial`, the batch is a part of the present entries: `"last"` is its last
+   * part, the following batches are changes. A reader cannot continue after `"more"`: it begins
+   * again.
+   */
+  initial?: "more" | "last";
 }
 
 /** Options of {@link Kv.list}. */
@@ -1804,6 +1810,9 @@ export class Kv implements Disposable, AsyncDisposable {
    * more is too late. After the first feed, the file logs its changes.
    *
    * @param options.since Continues after this versionstamp, of an earlier batch, entry or commit.
+   * @param options.initial Yields the present entries first, as changes of type `set`, in batches
+   *   with `initial`; the last of them has no changes if there are no more entries. Then come all
+   *   changes that these entries do not show. Excludes `since`.
    * @throws TypeError when the selector has no usable combination of bounds, `since` is no
    *   versionstamp, or an option is unknown; {@link BadResource} on a closed handle.
    *
@@ -1822,7 +1831,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   watch<T = unknown>(
     selector: KvListSelector,
-    options?: { since?: string; signal?: AbortSignal },
+    options?: { since?: string; initial?: boolean; signal?: AbortSignal },
   ): ReadableStream<KvChanges<T>>;
 
   /**

@@ -71,6 +71,79 @@ function feeds(fresh, { elsewhere = false } = {}) {
     assert.deepEqual(stamps, [...new Set(stamps)].sort());
   });
 
+  test("initial: the present entries, then what they do not show", async () => {
+    const kv = await fresh();
+    for (let n = 0; n < 250; n += 50) {
+      const operation = kv.atomic();
+      for (let i = n; i < n + 50; i++) operation.set(["a", i], i);
+      await operation.commit();
+    }
+    await kv.set(["a", "soon"], 1, { expireIn: 3_600_000 });
+    await kv.set(["b"], "behind the end");
+    await kv.delete(["a", 7]);
+    const reader = kv.watch({ prefix: ["a"] }, { initial: true }).getReader();
+    const copy = new Map();
+    const stamps = new Map();
+    let parts = 0;
+    const apply = ({ changes }) => {
+      for (const { type, key, value, versionstamp } of changes) {
+        const name = `${key[1]}`;
+        assert.ok(!(stamps.get(name) >= versionstamp), "shown once, and never an older state");
+        stamps.set(name, versionstamp);
+        if (type === "set") copy.set(name, value);
+        else copy.delete(name);
+      }
+    };
+    let at;
+    do {
+      at = (await reader.read()).value;
+      assert.equal(at.initial, at.changes.length === 100 && parts < 2 ? "more" : "last");
+      parts++;
+      apply(at);
+      const soon = at.changes.find(({ key }) => key[1] === "soon");
+      assert.equal(soon?.expireAt instanceof Date, parts === 1, "strings are before numbers");
+      // Changes of listed and of unlisted keys, between the parts.
+      await kv.set(["a", 0], `new ${parts}`);
+      await kv.set(["a", 249], `new ${parts}`);
+      await kv.delete(["a", 200 + parts]);
+    } while (at.initial === "more");
+    assert.equal(parts, 3);
+    await kv.set(["a", "end"], true);
+    while (!copy.has("end")) apply((await reader.read()).value);
+    const now = await all(kv.list({ prefix: ["a"] }));
+    assert.deepEqual([...copy].sort(), now.map(({ key, value }) => [`${key[1]}`, value]).sort());
+    // The last part is a place to continue from.
+    const later = kv.watch({ prefix: ["a"] }, { since: at.versionstamp }).getReader();
+    assert.ok((await take(later, 1)).length > 0);
+    await Promise.all([reader.cancel(), later.cancel()]);
+  });
+
+  test("initial: nothing there, wrong options, and the end", async () => {
+    const kv = await fresh();
+    const ending = new AbortController();
+    const options = { initial: true, signal: ending.signal };
+    const reader = kv.watch({ prefix: ["none"] }, options).getReader();
+    const { value } = await reader.read();
+    assert.deepEqual([value.changes, value.initial], [[], "last"]);
+    const { versionstamp } = await kv.set(["none", 1], 1);
+    assert.equal((await take(reader, 1))[0].versionstamp, versionstamp);
+    const waiting = reader.read();
+    ending.abort();
+    assert.equal((await waiting).done, true);
+    assert.equal((await kv.watch({ prefix: [] }, options).getReader().read()).done, true);
+    const refused = { name: "TypeError", message: /initial must be a boolean: received number/ };
+    assert.throws(() => kv.watch({ prefix: [] }, { initial: 1 }), refused);
+    assert.throws(() => kv.watch({ prefix: [] }, { initial: true, since: versionstamp }), {
+      name: "TypeError",
+      message: /give one of them/,
+    });
+    assert.throws(() => kv.watch({}, { initial: true }), TypeError);
+    const closing = kv.watch({ prefix: [] }, { initial: true }).getReader();
+    kv.close();
+    assert.equal((await closing.read()).done, true);
+    assert.throws(() => kv.watch({ prefix: [] }, { initial: true }), { name: "BadResource" });
+  });
+
   test("every kind of write is in it", async () => {
     const kv = await fresh();
     for (let n = 0; n < 5; n++) await kv.set(["a", n], { n });

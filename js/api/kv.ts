@@ -9,7 +9,8 @@ import { deleteMany } from "../write/delete-many.js";
 import { asksForExpiry, getEntries } from "../read/entries.js";
 import { persist, touch, ttl } from "../write/expiry.js";
 import { backup, integrityCheck } from "../maintenance/backup.js";
-import { feed, isSelector } from "../watch/feed.js";
+import { isSelector } from "../watch/feed.js";
+import { changes } from "../watch/present.js";
 import { KvListIterator } from "../read/list.js";
 import { KvQueue } from "../queue/named-queue.js";
 import { listenQueue } from "../queue/deno-queue.js";
@@ -218,10 +219,10 @@ export class Kv {
   watch(
     watched: readonly KvKey[] | KvListSelector,
     // The default keeps `watch.length` at 1, as in Deno.
-    options: { raw?: boolean; since?: string; signal?: AbortSignal } = {},
+    options: { raw?: boolean; since?: string; initial?: boolean; signal?: AbortSignal } = {},
   ): ReadableStream<any> {
     return isSelector(watched)
-      ? feed(this.#session, watched, options)
+      ? changes(this.#session, watched, options)
       : watch(this.#session, watched, options);
   }
 

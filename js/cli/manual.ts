@@ -13,7 +13,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     `${ON} list users --where '{ age: { $gte: 18 } }' --json=plain`,
   ],
   count: [`${ON} count users --where '{ city: "Rome" }'`],
-  watch: [`${ON} watch counter`, `${ON} watch --prefix users --json`],
+  watch: [`${ON} watch counter`, `${ON} watch --prefix users --initial --json`],
   set: [
     `${ON} set users ada '{ name: "Ada", born: date("1815-12-10") }'`,
     `${ON} set session abc open --expire-in 3600000`,

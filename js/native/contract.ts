@@ -50,6 +50,7 @@ export const CALL_SEARCH = 53;
 export const CALL_DELETE_MANY = 13;
 export const CALL_ENTRIES = 14;
 export const CALL_PREVIEW = 19;
+export const CALL_FEED_POSITION = 20;
 
 /** The `more` byte of a range answer that failed: an error record follows. */
 export const ANSWER_FAILED = 2;

@@ -18,7 +18,7 @@ import type { Session } from "../session/session.js";
 import { checkSignal } from "../arguments/signal.js";
 import type { KvChange, KvChanges, KvListSelector } from "../model/types.js";
 
-const OPTIONS = ["since", "signal"] as const;
+export const FEED_OPTIONS = ["since", "initial", "signal"] as const;
 
 /** Bytes of the expiry of a change. */
 const EXPIRY_BYTES = 8;
@@ -28,24 +28,35 @@ export function isSelector(watched: unknown): watched is KvListSelector {
   return typeof watched === "object" && watched !== null && !Array.isArray(watched);
 }
 
+/** The changes from now on, or after `since`. */
 export function feed(
   session: Session,
   selector: KvListSelector,
   options: unknown,
 ): ReadableStream<KvChanges> {
-  const { since, signal: given } = checkOptions("kv.watch", options, OPTIONS);
-  const signal = checkSignal("kv.watch", given);
-  const checked = checkSelector("kv.watch", selector, OPTIONS);
-  const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
-  const writer = new Writer(128);
-  if (since === undefined) writer.u8(0);
-  else putStamp(writer, since);
+  const { request, signal } = checkFeed(session, selector, options);
+  return signal?.aborted ? endedStream() : streamOf(new Feed(session, request), signal);
+}
+
+/** Checks the arguments of a feed. `selector` is a copy, which the caller cannot change later. */
+export function checkFeed(
+  session: Session,
+  given: KvListSelector,
+  options: unknown,
+): { request: Writer; selector: KvListSelector; signal: AbortSignal | undefined } {
+  const { since, signal: followed } = checkOptions("kv.watch", options, FEED_OPTIONS);
+  const signal = checkSignal("kv.watch", followed);
+  const selector = checkSelector("kv.watch", given, FEED_OPTIONS);
+  const bounds = boundsOf(selector, session.limits.rangeKeyBytesMax);
+  const request = new Writer(128);
+  if (since === undefined) request.u8(0);
+  else putStamp(request, since);
   for (const bound of [bounds.start, bounds.end]) {
-    writer.u32(bound.length);
-    writer.bytes(bound);
+    request.u32(bound.length);
+    request.bytes(bound);
   }
   session.requireOpen();
-  return signal?.aborted ? endedStream() : streamOf(new Feed(session, writer), signal);
+  return { request, selector: selector as KvListSelector, signal };
 }
 
 function putStamp(writer: Writer, since: unknown): void {

@@ -11,6 +11,7 @@
 mod answering;
 mod backup;
 mod deletion;
+mod feed;
 mod lock_update;
 mod maintain;
 mod metrics;

@@ -43,6 +43,9 @@ macro_rules! commands {
             Entries = 14, scan::entries, Read, Idempotent, [], [GetWithExpiry], [], "the ends of entries (withExpiry)";
             /// The result of a write, without writing.
             Preview = 19, preview::preview, Read, Idempotent, [], [], [], "a transaction's reads of what it has changed itself";
+            /// The commit after which a feed that is opened next has every change. The log of changes
+            /// begins, if it has not.
+            FeedPosition = 20, feed::position, Read, Idempotent, [], [], [], "change feeds (watch over a selector) with initial";
             /// Settles a received message. Its number and lock are never reused.
             Settle = 30, queue::settle, Write, Conditional, [ZeroSaysNothing], [Settle], [], "messages that are received";
             /// Renews the lock of a received message, from now on.

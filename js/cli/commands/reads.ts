@@ -104,18 +104,22 @@ export function addReadCommands(program: Command): void {
       key,
     )
     .option("--since <versionstamp>", "with --prefix: the changes after this commit too")
+    .option("--initial", "with --prefix: the present entries first")
     .action(async (listed: KvKey[] | undefined, options: WatchOptions, command: Command) => {
       // Without keys, the parser returns an empty list.
       const of = listed?.length ? listed : undefined;
-      const { prefix, since } = options;
+      const { prefix, since, initial } = options;
       if ((of === undefined) === (prefix === undefined)) {
         command.error("error: give either keys or --prefix");
       }
       if (since !== undefined && prefix === undefined)
         command.error("error: --since needs --prefix");
+      if (initial && prefix === undefined) command.error("error: --initial needs --prefix");
+      if (initial && since !== undefined)
+        command.error("error: give --initial or --since, not both");
       await withDatabase(command, "existing", async (kv, style) => {
         if (prefix === undefined) await watchKeys(kv, of!, style);
-        else await watchChanges(kv, prefix, since, style);
+        else await watchChanges(kv, prefix, initial ? { initial } : since ? { since } : {}, style);
       });
     });
 }
@@ -150,6 +154,7 @@ interface ListOptions extends RangeOptions, Filtered {
 interface WatchOptions {
   prefix?: KvKey;
   since?: string;
+  initial?: boolean;
 }
 
 async function watchKeys(kv: Kv, of: KvKey[], style: Style): Promise<void> {
@@ -164,14 +169,14 @@ async function watchKeys(kv: Kv, of: KvKey[], style: Style): Promise<void> {
 async function watchChanges(
   kv: Kv,
   prefix: KvKey,
-  since: string | undefined,
+  options: { since?: string; initial?: boolean },
   style: Style,
 ): Promise<void> {
-  let last = since;
-  const changes = kv.watch({ prefix }, since === undefined ? {} : { since });
-  await untilCancelled(changes, async ({ changes: batch, versionstamp }) => {
+  let last = options.since;
+  const changes = kv.watch({ prefix }, options);
+  await untilCancelled(changes, async ({ changes: batch, versionstamp, initial }) => {
     for (const change of batch) await printChange(change, style);
-    last = versionstamp;
+    if (initial !== "more") last = versionstamp;
   });
   if (last !== undefined && !style.json) note(`--since ${last} goes on from here`);
 }

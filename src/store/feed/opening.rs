@@ -28,14 +28,19 @@ impl Store {
         let id = self.feeds.add(range, since, room);
         let feeds = Arc::downgrade(&self.feeds);
         let opening = Opening { feeds, id, since, reply: Some(reply) };
-        let opened = move |last| opening.answer(last);
-        if self.readonly {
-            self.read(None, opened, |snapshot, _| last_logged(snapshot));
-        } else {
-            self.on_writer(move |writer| writer.log_changes(Instant::now() + busy), opened);
-        }
+        self.feed_start(busy, move |last| opening.answer(last));
         self.watches.external().hold();
         id
+    }
+
+    /// Makes the file log its changes, if it does not. The reply gets the last commit: a feed that
+    /// continues after it has every change from then on. `busy` bounds the wait for other processes.
+    pub fn feed_start(&self, busy: Duration, reply: impl FnOnce(Result<u64>) + Send + 'static) {
+        if self.readonly {
+            self.read(None, reply, |snapshot, _| last_logged(snapshot));
+        } else {
+            self.on_writer(move |writer| writer.log_changes(Instant::now() + busy), reply);
+        }
     }
 
     /// Asks a feed for its next changes. The reply gets `None` when the feed is cancelled. A second
