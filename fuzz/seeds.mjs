@@ -191,7 +191,32 @@ function querySeeds() {
   ].map((text) => Buffer.from(text));
 }
 
+/** The kind of the text in one byte, then the text, or stored bytes. */
+function interchangeSeeds() {
+  const { values, accepted, refused, plain, keys, literals, badLiterals } = vectors("interchange");
+  const wheres = [
+    '{"a":{"$gt":{"type":"bigint","value":"5"}},"b":[1],"$or":[{"a":1},{"b":{"$in":[null]}}]}',
+    '{"a.b":{"$not":{"$lt":{"$now":true,"$offset":5}}},"$and":[],"c":{"type":"Date","value":null}}',
+    '{"a":{"$like":1}}',
+  ];
+  const texts = [
+    [2, [...values.map(({ typed }) => typed), ...accepted.map(({ text }) => text), ...refused]],
+    [3, [...values.map(({ plain: text }) => text), ...plain.map(({ text }) => text)]],
+    [4, [...literals, ...badLiterals].map(({ text }) => text)],
+    [5, keys.map(({ typed }) => typed)],
+    [6, wheres],
+  ];
+  const seed = (kind, rest) => Buffer.concat([Buffer.of(kind), rest]);
+  return [
+    ...cborSeeds().map((value) => seed(0, value)),
+    ...v8Seeds().map((value) => seed(1, value)),
+    ...texts.flatMap(([kind, all]) => all.map((text) => seed(kind, Buffer.from(text)))),
+    ...keys.map(({ hex }) => seed(7, bytes(hex))),
+  ];
+}
+
 const corpora = {
+  interchange: interchangeSeeds(),
   filter: filterSeeds(),
   query: querySeeds(),
   key: keySeeds(),

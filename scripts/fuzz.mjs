@@ -17,7 +17,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const tools = join(root, "target", "tools");
 
 /** Every target, in the order in which they start. */
-const TARGETS = ["key", "cbor", "frame", "v8", "connect", "call", "query", "filter"];
+const TARGETS = ["key", "cbor", "frame", "v8", "connect", "call", "query", "filter", "interchange"];
 
 const CARGO_FUZZ_VERSION = "0.13.2";
 

@@ -8,6 +8,7 @@
 //! | [`codec`] | bytes ⇄ model; total: invalid bytes give `Err` |
 //! | [`search`] | the text of a value and the meaning of a query; pure |
 //! | [`filter`] | the conditions of `where`, decided on encoded values |
+//! | [`interchange`] | texts of keys, values and filters ⇄ model; pure |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
 //! | [`layer`] | the order and the speculative decision of batches of a led database; no I/O |
 //! | [`engine`] | the store of rows: SQLite, PostgreSQL, memory; one trait, one test suite |
@@ -33,6 +34,7 @@ pub mod connect;
 pub mod database;
 pub mod engine;
 pub mod filter;
+pub mod interchange;
 pub mod layer;
 pub mod metrics;
 pub mod model;

@@ -1,8 +1,9 @@
 //! Keys: parts ⇄ bytes that sort in the order of the parts (docs/format.md §1).
 //!
 //! Invariant: every key has exactly one encoding, and the decoder accepts only that one. JavaScript
-//! encodes keys, by `js/codec/key.ts`; `tests/vectors/keys.json` tests both.
+//! encodes its keys by `js/codec/key.ts`; `tests/vectors/keys.json` tests both.
 
+mod encode;
 mod print;
 
 use num_bigint::{BigInt, Sign};
@@ -10,6 +11,7 @@ use num_bigint::{BigInt, Sign};
 use super::Malformed;
 use crate::model::{Key, KeyPart, Versionstamp};
 
+pub use encode::encode;
 pub use print::print;
 
 const BYTES: u8 = 0x01;

@@ -20,11 +20,12 @@ struct Module {
     uses: &'static [&'static str],
 }
 
-const MODULES: [Module; 18] = [
+const MODULES: [Module; 19] = [
     Module { name: "model", uses: &[] },
     Module { name: "codec", uses: &["model"] },
     Module { name: "search", uses: &["model", "codec"] },
     Module { name: "filter", uses: &["model", "codec"] },
+    Module { name: "interchange", uses: &["model", "codec", "filter"] },
     Module { name: "commit", uses: &["model", "codec", "filter"] },
     Module { name: "layer", uses: &["model", "commit"] },
     Module { name: "trust", uses: &[] },
@@ -45,7 +46,16 @@ const MODULES: [Module; 18] = [
     Module {
         name: "server",
         uses: &[
-            "model", "codec", "trust", "engine", "call", "connect", "store", "database", "open",
+            "model",
+            "codec",
+            "interchange",
+            "trust",
+            "engine",
+            "call",
+            "connect",
+            "store",
+            "database",
+            "open",
             "protocol",
         ],
     },

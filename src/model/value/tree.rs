@@ -58,6 +58,11 @@ impl Value {
         }
     }
 
+    /// Every node, whether or not it is part of the value.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
     /// The number of nodes. Every id is below it.
     pub fn node_count(&self) -> usize {
         self.nodes.len()

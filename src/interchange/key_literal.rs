@@ -1,0 +1,361 @@
+//! Keys as literals, as in a command line and in `?key=` of a URL: `["users",42,42n,u8"00ff",true]`,
+//! or one part alone. A word without quotes is a string.
+//!
+//! Invariant: accepts the keys that `js/cli/literal.ts` accepts, with the same errors.
+//! Never: text that is evaluated.
+
+use num_bigint::{BigInt, BigUint};
+
+use super::json::push_wtf8;
+use super::key_json::without_surrogates;
+use crate::codec::key;
+use crate::model::{Error, JsString, KEY_LITERAL_BYTES_MAX, Key, KeyPart, Result};
+
+/// The key of a literal.
+///
+/// ```
+/// use openkv::codec::key;
+/// use openkv::interchange::key_literal;
+/// let parsed = key_literal::parse(r#"["users", 42n, u8"00ff"]"#)?;
+/// assert_eq!(key::print(parsed.as_bytes()), r#"["users",42n,Uint8Array(2)]"#);
+/// assert_eq!(key_literal::parse("users")?, key_literal::parse(r#"["users"]"#)?);
+/// # Ok::<(), openkv::model::Error>(())
+/// ```
+///
+/// # Errors
+/// `Invalid`, with the fault and its character.
+pub fn parse(text: &str) -> Result<Key> {
+    if text.len() > KEY_LITERAL_BYTES_MAX {
+        let len = text.len();
+        return Err(Error::invalid(format!(
+            "a key as text has at most {KEY_LITERAL_BYTES_MAX} bytes: {len} bytes given"
+        )));
+    }
+    if is_word(text) {
+        return key::encode(&[KeyPart::String(text.to_owned())]);
+    }
+    let mut parser = Parser { text, at: 0 };
+    let parts = parser.key()?;
+    parser.space();
+    if parser.at < text.len() {
+        return parser.fail("nothing more was expected");
+    }
+    key::encode(&parts)
+}
+
+/// Whether the text starts like a name and has no character of a literal.
+fn is_word(text: &str) -> bool {
+    let starts = text.starts_with(|c: char| c.is_alphabetic() || "_$@".contains(c));
+    let ends = |c: char| is_space(c) || "\"'`()[]{},".contains(c);
+    starts && !text.contains(ends) && !KNOWN_WORDS.contains(&text)
+}
+
+/// Words that are no strings.
+const KNOWN_WORDS: [&str; 6] = ["true", "false", "null", "undefined", "NaN", "Infinity"];
+
+/// White space of JavaScript.
+fn is_space(c: char) -> bool {
+    c == '\u{feff}' || (c != '\u{85}' && c.is_whitespace())
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    /// The byte that is next.
+    at: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn key(&mut self) -> Result<Vec<KeyPart>> {
+        self.space();
+        if self.peek() != Some('[') {
+            return Ok(vec![self.part()?]);
+        }
+        self.at += 1;
+        let mut parts = Vec::new();
+        while !self.passes(']') {
+            parts.push(self.part()?);
+            if self.passes(']') {
+                break;
+            }
+            if !self.passes(',') {
+                return self.fail("',' was expected");
+            }
+        }
+        Ok(parts)
+    }
+
+    fn part(&mut self) -> Result<KeyPart> {
+        self.space();
+        match self.peek() {
+            None => self.fail("a value is missing"),
+            Some('[' | '{') => self.no_part(),
+            Some(quote @ ('"' | '\'')) => {
+                Ok(KeyPart::String(without_surrogates(&self.string(quote)?)))
+            }
+            Some('0'..='9' | '.' | '+' | '-') => self.number(),
+            Some(_) => self.word(),
+        }
+    }
+
+    fn word(&mut self) -> Result<KeyPart> {
+        let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let len = self.rest().find(|c| !is_name(c)).unwrap_or(self.rest().len());
+        let word = self.rest().get(..len).unwrap_or_default();
+        if word.is_empty() || word.starts_with(char::is_numeric) {
+            return self.fail("a value was expected");
+        }
+        let after = self.rest().get(len..).and_then(|rest| rest.chars().next());
+        match (word, after) {
+            ("u8", Some(quote @ ('"' | '\''))) => {
+                self.at += len;
+                self.bytes(quote)
+            }
+            ("true" | "false", _) => {
+                self.at += len;
+                Ok(KeyPart::Bool(word == "true"))
+            }
+            ("NaN" | "Infinity", _) => self.number(),
+            ("null" | "undefined" | "u64" | "date", _) => self.no_part(),
+            _ => self.fail(&format!("unknown word '{word}' (is it a string without quotes?)")),
+        }
+    }
+
+    fn no_part<T>(&self) -> Result<T> {
+        self.fail(
+            "a part of a key is a string, number, bigint, boolean or bytes: a part was expected",
+        )
+    }
+
+    fn number(&mut self) -> Result<KeyPart> {
+        let start = self.at;
+        let negative = self.peek() == Some('-');
+        if matches!(self.peek(), Some('+' | '-')) {
+            self.at += 1;
+        }
+        let Some((text, radix)) = self.number_text() else {
+            self.at = start;
+            return self.fail("a number was expected");
+        };
+        let digits = if radix == 16 { text.get(2..).unwrap_or_default() } else { text };
+        let whole = || BigUint::parse_bytes(digits.as_bytes(), radix).map(BigInt::from);
+        if self.peek() == Some('n') {
+            self.at += 1;
+            let Some(n) = whole() else {
+                self.at = start;
+                return self.fail("a bigint has no point and no exponent");
+            };
+            return Ok(KeyPart::BigInt(if negative { -n } else { n }));
+        }
+        let n = match (text, radix) {
+            ("NaN", _) => f64::NAN,
+            ("Infinity", _) => f64::INFINITY,
+            (_, 16) => hex_number(digits),
+            _ => text.parse().unwrap_or(f64::NAN),
+        };
+        Ok(KeyPart::Number(if negative && !n.is_nan() { -n } else { n }))
+    }
+
+    /// The text of a number without its sign, and its radix.
+    fn number_text(&mut self) -> Option<(&'t str, u32)> {
+        let rest = self.text.get(self.at..)?;
+        let bytes = rest.as_bytes();
+        let count = |from: usize, is: fn(&u8) -> bool| {
+            bytes.get(from..).unwrap_or_default().iter().take_while(|byte| is(byte)).count()
+        };
+        let digits = |from| count(from, u8::is_ascii_digit);
+        let word = ["Infinity", "NaN"].into_iter().find(|word| rest.starts_with(word));
+        let hex = if matches!(bytes, [b'0', b'x' | b'X', ..]) {
+            count(2, u8::is_ascii_hexdigit)
+        } else {
+            0
+        };
+        let (len, radix) = match word {
+            Some(word) => (word.len(), 10),
+            None if hex > 0 => (2 + hex, 16),
+            None => {
+                let whole = digits(0);
+                let mut len = whole;
+                if bytes.get(len) == Some(&b'.') {
+                    let fraction = digits(len + 1);
+                    if whole == 0 && fraction == 0 {
+                        return None;
+                    }
+                    len += 1 + fraction;
+                }
+                if len == 0 {
+                    return None;
+                }
+                if matches!(bytes.get(len), Some(b'e' | b'E')) {
+                    let sign = usize::from(matches!(bytes.get(len + 1), Some(b'+' | b'-')));
+                    let exponent = digits(len + 1 + sign);
+                    if exponent > 0 {
+                        len += 1 + sign + exponent;
+                    }
+                }
+                (len, 10)
+            }
+        };
+        self.at += len;
+        Some((rest.get(..len)?, radix))
+    }
+
+    fn bytes(&mut self, quote: char) -> Result<KeyPart> {
+        let start = self.at;
+        let text = self.string(quote)?;
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let (pairs, odd) = text.as_wtf8().as_chunks::<2>();
+        let bytes = pairs.iter().map(|[high, low]| {
+            let byte = digit(*high)? << 4 | digit(*low)?;
+            u8::try_from(byte).ok()
+        });
+        match bytes.collect::<Option<Vec<u8>>>().filter(|_| odd.is_empty()) {
+            Some(bytes) => Ok(KeyPart::Bytes(bytes)),
+            None => {
+                self.at = start;
+                self.fail("not hexadecimal bytes")
+            }
+        }
+    }
+
+    fn string(&mut self, quote: char) -> Result<JsString> {
+        let start = self.at;
+        self.at += 1;
+        let mut points: Vec<u32> = Vec::new();
+        loop {
+            match self.take() {
+                None => {
+                    self.at = start;
+                    return self.fail("the string does not end");
+                }
+                Some(c) if c == quote => break,
+                Some('\\') => {
+                    if let Some(point) = self.escape()? {
+                        points.push(point);
+                    }
+                }
+                Some(c) => points.push(u32::from(c)),
+            }
+        }
+        Ok(joined(&points))
+    }
+
+    /// The code point of an escape, after the backslash; `None` at the end of the text.
+    fn escape(&mut self) -> Result<Option<u32>> {
+        let start = self.at;
+        let Some(c) = self.take() else { return Ok(None) };
+        let digits = match c {
+            'x' => self.hex_digits(2),
+            'u' if self.peek() == Some('{') => {
+                let braced = self.rest().get(1..).and_then(|rest| rest.split_once('}'));
+                braced.map(|(digits, _)| digits.to_owned()).inspect(|digits| {
+                    self.at += digits.len() + 2;
+                })
+            }
+            'u' => self.hex_digits(4),
+            _ => {
+                return Ok(Some(match c {
+                    'b' => 0x08,
+                    'f' => 0x0c,
+                    'n' => 0x0a,
+                    'r' => 0x0d,
+                    't' => 0x09,
+                    'v' => 0x0b,
+                    '0' => 0,
+                    other => u32::from(other),
+                }));
+            }
+        };
+        let is_hex = |digits: &String| {
+            (1..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let point = digits.filter(is_hex).and_then(|digits| u32::from_str_radix(&digits, 16).ok());
+        if let Some(point) = point.filter(|point| *point <= u32::from(char::MAX)) {
+            return Ok(Some(point));
+        }
+        self.at = start;
+        self.fail("not an escape")
+    }
+
+    fn hex_digits(&mut self, count: usize) -> Option<String> {
+        let digits = self.rest().get(..count)?.to_owned();
+        self.at += count;
+        Some(digits)
+    }
+
+    /// Skips white space and comments.
+    fn space(&mut self) {
+        loop {
+            let rest = self.rest();
+            let skipped = if let Some(comment) = rest.strip_prefix("/*") {
+                // Without an end it is no comment.
+                comment.find("*/").map_or(0, |end| end + 4)
+            } else if rest.starts_with("//") {
+                rest.find(['\n', '\r', '\u{2028}', '\u{2029}']).unwrap_or(rest.len())
+            } else {
+                rest.len() - rest.trim_start_matches(is_space).len()
+            };
+            if skipped == 0 {
+                return;
+            }
+            self.at += skipped;
+        }
+    }
+
+    /// Skips a character, if it is next; returns whether it was.
+    fn passes(&mut self, c: char) -> bool {
+        self.space();
+        let is_next = self.peek() == Some(c);
+        self.at += if is_next { c.len_utf8() } else { 0 };
+        is_next
+    }
+
+    fn take(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn fail<T>(&self, what: &str) -> Result<T> {
+        let before = self.text.get(..self.at).unwrap_or(self.text);
+        let place = before.encode_utf16().count() + 1;
+        Err(Error::invalid(format!("{what} at character {place} of {}", self.text)))
+    }
+}
+
+/// The string of code points; two escaped surrogates that form a pair are one character.
+fn joined(points: &[u32]) -> JsString {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(&point) = points.get(at) {
+        at += 1;
+        let low = points.get(at).filter(|low| (0xdc00..0xe000).contains(*low));
+        match low {
+            Some(low) if (0xd800..0xdc00).contains(&point) => {
+                at += 1;
+                push_wtf8(&mut out, 0x1_0000 + ((point - 0xd800) << 10) + (low - 0xdc00));
+            }
+            _ => push_wtf8(&mut out, point),
+        }
+    }
+    JsString::from_wtf8(out).unwrap_or_default()
+}
+
+/// The double that is nearest to hexadecimal digits.
+fn hex_number(digits: &str) -> f64 {
+    let significant = digits.trim_start_matches('0');
+    // A double has no more digits than 256: 2^1024 is beyond its range.
+    if significant.len() > 256 {
+        return f64::INFINITY;
+    }
+    let whole = BigUint::parse_bytes(digits.as_bytes(), 16).unwrap_or_default();
+    // In decimal, so that the parser of numbers rounds.
+    whole.to_string().parse().unwrap_or(f64::INFINITY)
+}

@@ -1,0 +1,38 @@
+//! Texts ⇄ keys, values and filters.
+//!
+//! Duty: the texts in which people and other programs write what the database stores: literals of
+//! keys, the typed JSON of `docs/format.md` §5, plain JSON, and `where` as JSON.
+//! Invariant: total. Every text gives a result or an `Invalid` error that names its place. No
+//! function recurses deeper than a constant, and memory grows with the text or value.
+//! `js/interchange` and `js/cli` implement the same forms; `tests/vectors/interchange.json` tests
+//! both.
+//! Never: I/O, a panic, text that is evaluated.
+
+mod date;
+mod json;
+mod json_text;
+pub mod key_json;
+pub mod key_literal;
+pub mod plain_json;
+#[cfg(test)]
+mod tests;
+pub mod typed_json;
+pub mod where_json;
+
+use crate::codec::{cbor, v8};
+use crate::model::{Encoding, Error, Result, Value};
+
+/// The value of bytes in CBOR or V8's format.
+fn decode(encoding: Encoding, bytes: &[u8]) -> Result<Value> {
+    let decoded = match encoding {
+        Encoding::V8 => v8::decode(bytes),
+        Encoding::Cbor | Encoding::Le64 | Encoding::Bytes => cbor::decode(bytes),
+    };
+    decoded.map_err(|why| Error::corrupt(why.to_string()))
+}
+
+/// The number of a `KvU64`.
+fn le64(bytes: &[u8]) -> Result<u64> {
+    let bytes = bytes.try_into().map_err(|_| Error::corrupt("a KvU64 that is not 8 bytes"))?;
+    Ok(u64::from_le_bytes(bytes))
+}
