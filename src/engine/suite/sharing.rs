@@ -63,3 +63,26 @@ fn a_leader_counts_its_batches() {
     assert_eq!((leader.in_flight, leader.waiting_writes, leader.waiting_bytes), (0, 0, 0));
     assert!(leader.depth >= 1);
 }
+
+/// The thread of the leader then has the last hold on the lease, and ends it.
+#[test]
+fn a_leader_that_outlives_its_engine_resigns() {
+    let name = format!("resigns{}", std::process::id());
+    let url = format!("{}&lead={name}", server::fresh_url());
+    let engine = open(&url);
+    let mut writer = engine.writer().unwrap();
+    mutate(&mut writer, vec![set("a", b"")]);
+    drop(engine);
+    let servers = || {
+        let mut count = None;
+        server::on_server(&url, async |client| {
+            let sql = "SELECT count(*) FROM openkv.servers WHERE name = $1";
+            let row = client.query_one(sql, &[&name.as_bytes()]).await.unwrap();
+            count = Some(row.get::<_, i64>(0));
+        });
+        count.unwrap()
+    };
+    assert_eq!(servers(), 1);
+    drop(writer);
+    assert_eq!(servers(), 0);
+}

@@ -106,6 +106,8 @@ impl Driver {
     /// # Errors
     /// `Unavailable` without a runtime; `Internal` after a panic.
     pub(super) fn run(shared: Arc<Shared>, exchange: Arc<Exchange>) -> Result<()> {
+        // A lease that ends runs a statement, which it cannot do inside of this runtime.
+        let _until_the_runtime_has_ended = shared.clone();
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let driver = Self {
