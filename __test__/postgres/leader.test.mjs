@@ -13,8 +13,14 @@ const skip = process.platform === "win32" && "Windows cannot stop and continue p
 const COMMITS = 300;
 /** More than a lease lasts after its last renewal. */
 const BEYOND_LEASE_MS = 4500;
-/** The statements of a commit: BEGIN, the fence, the entries, their expiries, the log, COMMIT. */
-const STATEMENTS = 6;
+/** The forms of a commit, with their statements. */
+const FORMS = {
+  "of one statement": { statements: 1, complete: (commit) => commit },
+  // BEGIN, the fence, the entries, their expiries, the message, the log, COMMIT.
+  "with a message": { statements: 7, complete: (commit) => commit.enqueue("mail") },
+};
+/** A part of the statement that is a commit by itself. */
+const COMMITS_AT_ONCE = "WITH fence AS";
 /** A part of the statement that raises the epoch. */
 const RAISES = "SET epoch = epoch + 1";
 
@@ -81,11 +87,18 @@ async function leaderBehindProxy(t) {
 }
 
 // The leader finds out what has happened, and decides again what has not. So each call succeeds once.
-for (const [name, { from, verdict }] of Object.entries(FAULTS)) {
-  test(`${name}, at every statement of a leader's commit`, async (t) => {
+const cases = Object.entries(FAULTS).flatMap(([name, fault]) =>
+  Object.entries(FORMS).map(([form, of]) => ({
+    name: `${name}, at every statement of a leader's commit ${form}`,
+    ...fault,
+    ...of,
+  })),
+);
+for (const { name, from, verdict, statements, complete } of cases) {
+  test(name, async (t) => {
     const { proxy, kv } = await leaderBehindProxy(t);
     let rounds = 0;
-    for (let at = 0; at < STATEMENTS; at++, rounds++) {
+    for (let at = 0; at < statements; at++, rounds++) {
       // Leads, with a connection whose statements are prepared.
       await kv.set(["warm"], at);
       let seen = 0;
@@ -97,7 +110,8 @@ for (const [name, { from, verdict }] of Object.entries(FAULTS)) {
         if (verdict === "late") sleep(100).then(() => proxy.release());
         return verdict;
       };
-      const { ok } = await kv.atomic().sum(["total"], 1n).set(["op", at], at).commit();
+      const commit = kv.atomic().sum(["total"], 1n).set(["op", at], at);
+      const { ok } = await complete(commit).commit();
       proxy.watch = () => undefined;
       assert.deepEqual({ ok, isHit }, { ok: true, isHit: true });
     }
@@ -110,7 +124,10 @@ for (const [name, { from, verdict }] of Object.entries(FAULTS)) {
 for (const lost of [1, 2]) {
   test(`a leader leads on when ${lost} answers to raising its epoch are lost`, async (t) => {
     const { proxy, kv } = await leaderBehindProxy(t);
-    const faults = [({ query }) => query === "COMMIT", ({ tag }) => tag === "COMMIT"];
+    const faults = [
+      ({ query }) => query?.startsWith(COMMITS_AT_ONCE),
+      ({ tag, after }) => tag === "SELECT 1" && after.startsWith(COMMITS_AT_ONCE),
+    ];
     for (const isFault of faults) {
       await kv.set(["warm"], 0);
       let isHit = false;

@@ -3,6 +3,8 @@
 //! Each rule is a function over a fresh engine, in the file of its capability; the modules at
 //! the end run all of them for each engine.
 
+#[cfg(all(feature = "postgres", unix))]
+mod batch_forms;
 mod conflict;
 mod expiry;
 mod feed;

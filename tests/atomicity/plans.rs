@@ -2,8 +2,11 @@
 //! database without statistics.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use openkv::engine::postgres::PostgresEngine;
+use openkv::engine::{Engine, Work, Writer};
+use openkv::model::{AtomicWrite, EncodedValue, Key, Limits, Mutation, Time, WriteParts};
 
 use super::differential::Place;
 use super::postgres::PostgresDatabase;
@@ -36,6 +39,30 @@ impl Place for ExplainedDatabase {
     type Engine = PostgresEngine;
 
     fn new() -> Self {
+        Self::with_parameters("")
+    }
+
+    fn open(&self) -> PostgresEngine {
+        self.inner.open()
+    }
+
+    fn inspect(&self) {
+        let Plans { statements, faults } = self.plans();
+        assert!(statements.len() >= STATEMENTS_MIN, "{statements:#?}");
+        assert_eq!(faults, BTreeSet::new());
+    }
+}
+
+/// What the server has logged of one PostgreSQL database.
+struct Plans {
+    statements: BTreeSet<String>,
+    /// The plans that scan a table, or all rows of a database.
+    faults: BTreeSet<String>,
+}
+
+impl ExplainedDatabase {
+    /// A new one, with more parameters in its URL.
+    fn with_parameters(more: &str) -> Self {
         let url = fresh_url();
         let name = format!("plans{:x}", getrandom::u64().expect("random"));
         on_server(&url, async |client| {
@@ -46,14 +73,10 @@ impl Place for ExplainedDatabase {
             }
         });
         let url = url.replace("/postgres?", &format!("/{name}?"));
-        Self { inner: PostgresDatabase::at(url), name }
+        Self { inner: PostgresDatabase::at(url + more), name }
     }
 
-    fn open(&self) -> PostgresEngine {
-        self.inner.open()
-    }
-
-    fn inspect(&self) {
+    fn plans(&self) -> Plans {
         let log = log();
         let prefix = format!("{} ", self.name);
         // Further lines of an entry begin with a tab.
@@ -78,9 +101,31 @@ impl Place for ExplainedDatabase {
                 faults.insert(plan.to_owned());
             }
         }
-        assert!(statements.len() >= STATEMENTS_MIN, "{statements:#?}");
-        assert_eq!(faults, BTreeSet::new());
+        Plans { statements, faults }
     }
+}
+
+#[test]
+fn a_leaders_batch_of_one_statement_uses_an_index_without_statistics() {
+    let place = ExplainedDatabase::with_parameters("&lead=plans");
+    let mut writer = place.open().writer().expect("a writer");
+    let key = |number: u8| Key::from_encoded(vec![2, number, 0]);
+    for number in 1..5 {
+        let set = |expiry| {
+            let (key, value) = (key(number), EncodedValue::le64(1));
+            Mutation::Set { key, suffixed: false, value, expiry }
+        };
+        for mutation in [set(None), set(Some(Time::At(9))), Mutation::Delete { key: key(number) }] {
+            let parts = WriteParts { mutations: vec![mutation], ..WriteParts::default() };
+            let write = AtomicWrite::new(parts, &Limits::default()).expect("within the limits");
+            let work = Work { writes: vec![write], durable: true, ..Work::default() };
+            let deadline = Instant::now() + Duration::from_secs(10);
+            writer.apply(work, 1, deadline).expect("applied");
+        }
+    }
+    let Plans { statements, faults } = place.plans();
+    assert!(statements.iter().any(|text| text.starts_with("WITH fence AS")), "{statements:#?}");
+    assert_eq!(faults, BTreeSet::new());
 }
 
 /// Whether a plan visits all rows of a database: its index has no other condition, and no LIMIT ends

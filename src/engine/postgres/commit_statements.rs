@@ -77,6 +77,14 @@ impl CommitStatements {
         !self.changed().is_empty()
     }
 
+    /// Whether it has a commit, changes entries at most, and deletes no rows of the log.
+    pub(super) fn changes_only_entries(&self) -> bool {
+        let mut others = Vec::new();
+        self.messages.calls(&self.db, &mut others);
+        self.changes.calls(&self.db, &mut others);
+        others.is_empty() && !self.logs && self.trims_log.is_none() && self.next != self.version
+    }
+
     fn changed(&self) -> Vec<Call<'_>> {
         let mut calls = Vec::new();
         self.entries.calls(&self.db, &mut calls);

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::Cells;
-use super::line::Call;
+use super::line::{Call, Value};
 use super::link::Link;
 use super::logged_keys::LoggedKeys;
 use super::pages::{PageRequest, encoding, page, walk_pages};
@@ -150,6 +150,16 @@ impl EntryChanges {
                 moved.1.push(expire_at_ms);
             }
         }
+    }
+
+    /// The columns of the entries that are set, the keys of those that are deleted, the keys without an
+    /// expiry, and the expiries; `None` if there are other changes.
+    pub(super) fn sets_and_deletions(&self) -> Option<[&Value<'_>; 9]> {
+        let Self { put, removed, moved, expiries, lasting } = self;
+        let Columns { keys, values, encodings, versions, expiries: ends } = put;
+        let columns: [&Value<'_>; 9] =
+            [keys, values, encodings, versions, ends, removed, lasting, &expiries.0, &expiries.1];
+        moved.0.is_empty().then_some(columns)
     }
 
     /// Adds the statements that carry them out.

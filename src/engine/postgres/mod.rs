@@ -31,6 +31,7 @@ mod queues;
 mod reader;
 mod schema;
 mod session;
+mod single_statement;
 mod snapshot;
 mod tail;
 mod time;

@@ -106,7 +106,7 @@ fn uuids_of(decision: &Decision) -> Vec<Uuid> {
 }
 
 /// Sets the key `<uuid>` and another key to the same UUID, and a third key to another UUID.
-fn with_placeholders() -> AtomicWrite {
+pub(super) fn with_placeholders() -> AtomicWrite {
     let nil = std::str::from_utf8(crate::codec::uuid::NIL_TEXT).unwrap();
     let patch = |target, offset, placeholder| Patch { target, offset, placeholder };
     atomic(WriteParts {

@@ -13,7 +13,7 @@ use crate::engine::postgres::direct::Direct;
 use crate::engine::postgres::lease::Lease;
 use crate::engine::postgres::line::Statements;
 use crate::engine::postgres::pool::Lent;
-use crate::engine::postgres::transaction::{Ended, OpenTransaction, has_happened};
+use crate::engine::postgres::transaction::{BEGIN, COMMIT, Ended, OpenTransaction, has_happened};
 use crate::engine::postgres::{PostgresEngine, Shared, lead};
 use crate::engine::{Report, Work};
 use crate::layer::{Commit, Lead, Resolution};
@@ -27,8 +27,19 @@ pub struct Actor {
 }
 
 enum Open {
-    Led { lent: Lent, batch: Batch, answers: Answers },
-    Direct { open: Box<OpenTransaction>, name: Uuid, report: Box<Report> },
+    /// A batch of a leader: its answers so far, how many there will be, and where the time is.
+    Led {
+        lent: Lent,
+        is_open: bool,
+        answers: Answers,
+        count: usize,
+        time_at: usize,
+    },
+    Direct {
+        open: Box<OpenTransaction>,
+        name: Uuid,
+        report: Box<Report>,
+    },
 }
 
 /// How a transaction ended.
@@ -118,18 +129,26 @@ impl Actor {
     pub fn send(&mut self, commit: Commit) -> Result<std::result::Result<Name, Ending>> {
         let batch = Batch::of(&self.shared, commit);
         let mut lent = self.shared.pool.lend(self.deadline())?;
-        let (name, answers) = match &batch {
-            Batch::Confirm { .. } => (None, lent.session.run(&batch.calls())),
+        let (mut calls, mut time_at) = (batch.calls(), batch.time_at());
+        let name = match &batch {
+            Batch::Confirm { .. } => None,
             Batch::Commit { statements, .. } => {
+                if batch.single().is_some() {
+                    // In a transaction of several statements it can be stopped before its COMMIT.
+                    calls.insert(0, (BEGIN, vec![]));
+                    time_at += 1;
+                } else {
+                    calls.pop();
+                }
                 let name = Uuid::from_slice(&statements.name);
                 let name = name.map_err(|error| Error::internal(error.to_string()))?;
-                let mut calls = batch.calls();
-                calls.pop();
-                (Some((statements.next, name)), lent.session.run(&calls))
+                Some((statements.next, name))
             }
         };
+        let (is_open, answers) = (name.is_some(), lent.session.run(&calls));
+        let count = calls.len() + usize::from(is_open);
         let goes_on = answers.iter().all(Result::is_ok);
-        self.open = Some(Open::Led { lent, batch, answers });
+        self.open = Some(Open::Led { lent, is_open, answers, count, time_at });
         match name.filter(|_| goes_on) {
             Some(name) => Ok(Ok(name)),
             None => self.end().map(Err),
@@ -157,13 +176,12 @@ impl Actor {
     /// The error of the server.
     pub fn end(&mut self) -> Result<Ending> {
         match self.open.take() {
-            Some(Open::Led { mut lent, batch, mut answers }) => {
-                if let Batch::Commit { .. } = batch {
-                    let commit = batch.calls().pop();
-                    answers.extend(lent.session.run(commit.as_slice()));
+            Some(Open::Led { mut lent, is_open, mut answers, count, time_at }) => {
+                if is_open {
+                    answers.extend(lent.session.run(&[(COMMIT, vec![])]));
                 }
                 lent.give_back();
-                match fate(answers, batch.answers(), batch.time_at(), false) {
+                match fate(answers, count, time_at, false) {
                     Fate::Durable(_) => Ok(Ending::Durable),
                     Fate::Interrupted(None) => Ok(Ending::Fenced),
                     Fate::Interrupted(Some(error)) | Fate::Refused(error) => Err(error),

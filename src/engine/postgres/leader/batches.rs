@@ -15,6 +15,7 @@ use crate::engine::postgres::line::{Call, Statements};
 use crate::engine::postgres::logged_keys::LoggedKeys;
 use crate::engine::postgres::message_changes::MessageChanges;
 use crate::engine::postgres::pages::encoding;
+use crate::engine::postgres::single_statement;
 use crate::engine::postgres::transaction::{BEGIN, COMMIT, IDLE_WAIT, NOT_DURABLE, long_wait_ms};
 use crate::layer::{Commit, Fetched};
 use crate::model::{EncodedValue, Error, Key, Result};
@@ -94,10 +95,21 @@ impl Batch {
         Self::Commit { statements: Box::new(statements), durable: commit.durable, wait_ms }
     }
 
+    /// The batch as one statement, if it is durable, short, and of a kind that has such a form.
+    pub(super) fn single(&self) -> Option<Call<'_>> {
+        match self {
+            Self::Commit { statements, durable: true, wait_ms: None } => {
+                single_statement::call(statements)
+            }
+            Self::Commit { .. } | Self::Confirm { .. } => None,
+        }
+    }
+
     /// Where among its answers the time of the server is.
     pub(super) fn time_at(&self) -> usize {
         match self {
             Self::Confirm { .. } => 0,
+            Self::Commit { .. } if self.single().is_some() => 0,
             Self::Commit { durable, wait_ms, .. } => {
                 1 + usize::from(!durable) + usize::from(wait_ms.is_some())
             }
@@ -112,6 +124,9 @@ impl Batch {
 
 impl Statements for Batch {
     fn calls(&self) -> Vec<Call<'_>> {
+        if let Some(call) = self.single() {
+            return vec![call];
+        }
         match self {
             Self::Confirm { db, epoch, version } => vec![(CONFIRM, vec![db, epoch, version])],
             Self::Commit { statements, durable, wait_ms } => {
