@@ -73,6 +73,29 @@ test("tables of a newer version are UNSUPPORTED", async () => {
   assert.equal(await sql(CONTENTS), contents);
 });
 
+test("tables of the format before are changed by their owner, and by nobody else", async () => {
+  const database = await server.newDatabase();
+  const sql = (text) => server.sql(text, { database });
+  const url = (user) => server.url({ database, user, kv: "shop" });
+  await (await openKv(url())).close();
+  const contents = await sql(CONTENTS);
+  await sql("ALTER TABLE openkv.log DROP COLUMN writes; UPDATE openkv.format SET version = 1");
+  await sql("GRANT USAGE ON SCHEMA openkv TO reader");
+  await sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA openkv TO reader");
+  const older = await sql(CONTENTS);
+  await assertRefused(url("reader"), "DENIED", /older format/);
+  await assertRefused(url(), "UNSUPPORTED", /older format/, { readonly: true });
+  assert.equal(await sql(CONTENTS), older);
+  const both = await Promise.all([openKv(url()), openKv(url())]);
+  assert.equal((await both[0].set(["a"], 1)).ok, true);
+  await Promise.all(both.map((kv) => kv.close()));
+  const columns = (text) => text.split("\n").map((line) => line.slice(0, line.lastIndexOf("|")));
+  assert.deepEqual(columns(await sql(CONTENTS)), columns(contents));
+  const reading = await openKv(url("reader"), { readonly: true });
+  assert.equal((await reading.get(["a"])).value, 1);
+  await reading.close();
+});
+
 test("without the right to create tables it is DENIED", async () => {
   const database = await server.newDatabase();
   await assertRefused(

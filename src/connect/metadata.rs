@@ -42,6 +42,8 @@ pub struct Metadata {
     /// The extensions of openkv that the server offers to a client that requested them; empty for
     /// other clients and servers.
     pub extensions: Vec<String>,
+    /// The time of the database, in ms since the epoch, for a client that makes ids of writes by it.
+    pub now_ms: Option<i64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,6 +63,9 @@ struct Answer {
     // Other clients reject unknown fields; they never get this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     extensions: Vec<String>,
+    // As the extensions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -103,6 +108,7 @@ pub fn write_answer(metadata: &Metadata) -> Result<String> {
         token: metadata.token.clone(),
         expires_at: to_rfc3339(metadata.expires_at_ms),
         extensions: metadata.extensions.clone(),
+        time: metadata.now_ms.map(to_rfc3339),
     };
     serde_json::to_string(&answer).map_err(|error| Error::internal(error.to_string()))
 }
@@ -147,8 +153,9 @@ pub fn read_answer(body: &[u8], offered: &[Version]) -> Result<Metadata> {
             answer.expires_at
         ))
     })?;
+    let now_ms = answer.time.as_deref().and_then(from_rfc3339);
     let Answer { endpoints, token, extensions, .. } = answer;
-    Ok(Metadata { version, database, endpoints, token, expires_at_ms, extensions })
+    Ok(Metadata { version, database, endpoints, token, expires_at_ms, extensions, now_ms })
 }
 
 fn not_metadata(error: serde_json::Error) -> Error {
@@ -167,6 +174,7 @@ mod tests {
             token: "a-token".into(),
             expires_at_ms: 1_795_236_359_123,
             extensions: Vec::new(),
+            now_ms: None,
         }
     }
 
@@ -184,6 +192,7 @@ mod tests {
     fn metadata_round_trips() {
         let mut metadata = metadata();
         for extensions in [vec![], vec!["count".to_owned()]] {
+            metadata.now_ms = (!extensions.is_empty()).then_some(1_795_236_000_007);
             metadata.extensions = extensions;
             let body = write_answer(&metadata).unwrap();
             assert_eq!(read_answer(body.as_bytes(), &Version::ALL).unwrap(), metadata);

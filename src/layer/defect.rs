@@ -19,11 +19,15 @@ pub enum Defect {
     TrustingResolution,
     /// The clock of a new lead is ignored.
     OwnClock,
+    /// A new lead does not know the ids of writes that have happened before it.
+    ForgottenIds,
+    /// The ids of writes that have not happened are known after a lost connection.
+    KeptIds,
 }
 
 impl Defect {
     /// Every defect.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::EarlyRefusals,
         Self::UnconfirmedRefusals,
         Self::EarlyCommits,
@@ -32,5 +36,7 @@ impl Defect {
         Self::StaleReads,
         Self::TrustingResolution,
         Self::OwnClock,
+        Self::ForgottenIds,
+        Self::KeptIds,
     ];
 }

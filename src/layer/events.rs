@@ -3,8 +3,9 @@
 use uuid::Uuid;
 
 use super::cache::Fetched;
+use super::write_ids::Remembered;
 use crate::commit::{Effects, Report, Ticket, Work};
-use crate::model::{Error, Key, Result};
+use crate::model::{Error, Key, Result, WriteRecord};
 
 /// A moment, as the driver measures it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +40,9 @@ pub struct Lead {
 /// The answer to [`Action::Resolve`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// The epoch was raised. Batches of the old one have happened up to its version.
-    Leading(Lead),
+    /// The epoch was raised. Batches of the old one have happened up to its version. With the ids of
+    /// writes that the database has.
+    Leading(Lead, Remembered),
     /// Another leader has raised the epoch.
     Overtaken {
         /// The version at which the epoch after this one began.
@@ -96,6 +98,8 @@ pub struct Commit {
     pub effects: Effects,
     /// The number of the last message before it.
     pub last_message: i64,
+    /// Its writes with ids that commit, to be stored with it.
+    pub records: Vec<WriteRecord>,
 }
 
 /// What the driver must do.

@@ -3,8 +3,7 @@
 use super::*;
 use crate::commit::{Ticket, Work};
 use crate::model::{
-    AtomicWrite, EncodedValue, Error, Key, LAYER_CACHE_BYTES_MAX, LAYER_WAITING_WRITES_MAX, Limits,
-    Mutation, WriteParts,
+    AtomicWrite, EncodedValue, Error, Key, LAYER_WAITING_WRITES_MAX, Limits, Mutation, WriteParts,
 };
 
 /// A leader of an empty database, and the time.
@@ -17,7 +16,7 @@ struct Led {
 impl Led {
     fn new() -> Self {
         let lead = Lead { epoch: 7, ..Lead::default() };
-        Self { layer: Layer::new(lead, LAYER_CACHE_BYTES_MAX), us: 0, tickets: 0 }
+        Self { layer: Layer::new(lead, Remembered::default(), Bounds::USUAL), us: 0, tickets: 0 }
     }
 
     /// Takes an event a millisecond later, answers reads with absent entries, and returns the other
@@ -96,7 +95,7 @@ fn what_is_decided_again_counts_as_discarded() {
     led.step(Event::Interrupted);
     // The first batch has happened, with the version 3; the others are decided again.
     let lead = Lead { epoch: 8, version: 3, ..Lead::default() };
-    let actions = led.step(Event::Resolved(Resolution::Leading(lead)));
+    let actions = led.step(Event::Resolved(Resolution::Leading(lead, Remembered::default())));
     assert!(actions.iter().any(|a| matches!(a, Action::Answer(t, Ok(_)) if *t == tickets[0])));
     let after = led.layer.figures();
     assert_eq!(after.counts.decisions_discarded, 2);
@@ -121,7 +120,8 @@ fn a_lead_that_is_lost_counts_on_in_the_next() {
     assert!(!lost.leading);
     assert_eq!((lost.counts.decisions_discarded, lost.counts.batches_durable), (1, 0));
     let lead = Lead { epoch: 9, ..Lead::default() };
-    let next = Layer::new(lead, LAYER_CACHE_BYTES_MAX).counting_from(lost.counts).figures();
+    let next =
+        Layer::new(lead, Remembered::default(), Bounds::USUAL).counting_from(lost.counts).figures();
     assert!(next.leading);
     assert_eq!((next.epoch, next.counts.epochs), (9, 2));
     assert_eq!((next.counts.batches_begun, next.counts.decisions_discarded), (1, 1));

@@ -9,10 +9,11 @@ use super::evaluator::{Evaluated, evaluate};
 use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
 use super::reorder_buffer::{Reads, ReorderBuffer, Slot, Stage};
 use super::sequencer::Sequencer;
+use super::write_ids::{Bounds, Remembered, WriteIds};
 use crate::commit::{Begun, Report, Speculation, Ticket, Work, WriteNeeds};
 use crate::model::{
-    Error, Kind, LAYER_WAITING_BYTES_MAX, LAYER_WAITING_WRITES_MAX, LeaderCounts, LeaderFigures,
-    Result,
+    AtomicWrite, Error, Kind, LAYER_WAITING_BYTES_MAX, LAYER_WAITING_WRITES_MAX, LeaderCounts,
+    LeaderFigures, Result, WriteRecord,
 };
 
 enum State {
@@ -38,6 +39,8 @@ pub struct Layer {
     sequencer: Sequencer,
     buffer: ReorderBuffer,
     cache: Cache,
+    write_ids: WriteIds,
+    bounds: Bounds,
     depth: Depth,
     fetches: u64,
     counts: LeaderCounts,
@@ -45,9 +48,9 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Begins a lead. `cache_bytes_max`: bytes of the entries that it keeps.
+    /// Begins a lead. `remembered`: the ids of writes that the database has.
     #[must_use]
-    pub fn new(lead: Lead, cache_bytes_max: usize) -> Self {
+    pub fn new(lead: Lead, remembered: Remembered, bounds: Bounds) -> Self {
         let mut layer = Self {
             state: State::Leading,
             epoch: 0,
@@ -59,7 +62,9 @@ impl Layer {
             now_ms: 0,
             sequencer: Sequencer::default(),
             buffer: ReorderBuffer::default(),
-            cache: Cache::new(cache_bytes_max),
+            cache: Cache::new(bounds.cache_bytes),
+            write_ids: WriteIds::new(remembered, bounds),
+            bounds,
             depth: Depth::default(),
             fetches: 0,
             counts: LeaderCounts::default(),
@@ -72,8 +77,15 @@ impl Layer {
     /// As [`Layer::new`], with a defect.
     #[cfg(feature = "defects")]
     #[must_use]
-    pub fn with_defect(lead: Lead, cache_bytes_max: usize, defect: Option<Defect>) -> Self {
-        Self { defect, ..Self::new(lead, cache_bytes_max) }
+    pub fn with_defect(
+        lead: Lead,
+        remembered: Remembered,
+        bounds: Bounds,
+        defect: Option<Defect>,
+    ) -> Self {
+        let forgets = defect == Some(Defect::ForgottenIds);
+        let remembered = if forgets { Remembered::default() } else { remembered };
+        Self { defect, ..Self::new(lead, remembered, bounds) }
     }
 
     /// Continues the counts of an earlier lead.
@@ -209,8 +221,16 @@ impl Layer {
         actions: &mut Vec<Action>,
     ) {
         let Some(slot) = self.buffer.find(ticket) else { return };
+        let Stage::Alone { ids, screened } = &mut slot.stage else { return };
+        let (ids, screened) = (std::mem::take(ids), screened.take());
         match result {
-            Ok((report, lead)) => {
+            Ok((mut report, lead)) => {
+                for record in WriteRecord::of(ids, &report.decisions) {
+                    self.write_ids.add(lead.clock_ms, record);
+                }
+                if let Some(screened) = screened {
+                    report.decisions = screened.decisions(report.decisions);
+                }
                 // No read is under way, so the cache may forget what has changed.
                 report.touched.iter().for_each(|key| self.cache.forget(key));
                 slot.stage = Stage::Ended(Ok(report));
@@ -240,7 +260,12 @@ impl Layer {
         // The last version that has happened, and what becomes of batches without an outcome: those in
         // flight, and all others.
         let (start, in_flight, lead) = match resolution {
-            Resolution::Leading(lead) => (lead.version, None, Ok(lead)),
+            Resolution::Leading(lead, remembered) => {
+                if !self.planted(Defect::KeptIds) {
+                    self.write_ids = WriteIds::new(remembered, self.bounds);
+                }
+                (lead.version, None, Ok(lead))
+            }
             Resolution::Overtaken { start, error } => (start, None, Err(error)),
             Resolution::Unknown(cause) => (0, Some(open_outcome(&cause)), Err(cause)),
         };
@@ -263,7 +288,7 @@ impl Layer {
                 | Stage::Reading(_)
                 | Stage::Decided(..)
                 | Stage::InFlight { .. }
-                | Stage::Alone => {
+                | Stage::Alone { .. } => {
                     self.counts.decisions_discarded += u64::from(is_decided);
                     match &lead {
                         // Nothing of it has happened.
@@ -315,6 +340,7 @@ impl Layer {
             let seen = self.buffer.floor().map_or(self.durable, |floor| floor.min(self.durable));
             let early = self.planted(Defect::EarlyEviction);
             self.cache.trim(if early { self.durable } else { seen });
+            self.write_ids.trim(self.now_ms);
         }
         while let Some((ticket, result)) = self.buffer.pop_ended() {
             actions.push(Action::Answer(ticket, result));
@@ -346,10 +372,15 @@ impl Layer {
             let ended = matches!(slot.stage, Stage::Ended(_));
             if slot.alone && !ended {
                 if first && matches!(slot.stage, Stage::Sequenced) {
-                    slot.stage = Stage::Alone;
-                    let work = std::mem::take(&mut slot.work);
+                    let mut work = std::mem::take(&mut slot.work);
                     self.counts.batches_begun += 1;
                     self.counts.writes += work.writes.len() as u64;
+                    let screened = self.write_ids.screen(&work.writes, self.now_ms);
+                    if let Some(screened) = &screened {
+                        screened.retain(&mut work.writes);
+                    }
+                    let ids = work.writes.iter().map(AtomicWrite::id).collect();
+                    slot.stage = Stage::Alone { ids, screened };
                     actions.push(Action::RunAlone(slot.ticket, work));
                 }
                 return;
@@ -366,7 +397,10 @@ impl Layer {
                 kept_out: false,
             };
             let last = (self.last_uuid, self.last_message);
-            match evaluate(&mut self.cache, &reads.fetched, &begun, last, &slot.work) {
+            let screened = self.write_ids.screen(&slot.work.writes, self.now_ms);
+            let part = screened.as_ref().map(|screened| screened.of_work(&slot.work));
+            let work = part.as_ref().unwrap_or(&slot.work);
+            match evaluate(&mut self.cache, &reads.fetched, &begun, last, work) {
                 Ok(Evaluated::Missing(needs)) => {
                     return begin_read(reads, needs, &mut self.fetches, actions);
                 }
@@ -375,7 +409,15 @@ impl Layer {
                     for (key, entry) in &reads.fetched {
                         self.cache.learn(key, entry);
                     }
-                    let Speculation { report, effects } = *speculation;
+                    let Speculation { mut report, effects } = *speculation;
+                    let ids = work.writes.iter().map(AtomicWrite::id);
+                    let records = WriteRecord::of(ids, &report.decisions);
+                    for record in &records {
+                        self.write_ids.add(begun.now_ms, record.clone());
+                    }
+                    if let Some(screened) = screened {
+                        report.decisions = screened.decisions(report.decisions);
+                    }
                     for (key, effect) in &effects.rows {
                         self.cache.change(key, effect, effects.version);
                     }
@@ -388,6 +430,7 @@ impl Layer {
                         now_ms: begun.now_ms,
                         durable: slot.work.durable,
                         last_message: self.last_message,
+                        records,
                         effects,
                     };
                     self.version = commit.next;

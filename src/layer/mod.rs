@@ -3,14 +3,15 @@
 //!
 //! It is a machine without I/O: [`Layer::step`] takes one [`Event`] and returns the [`Action`]s that
 //! its driver must carry out. Its parts are the sequencer (`sequencer.rs`), the reorder buffer
-//! (`reorder_buffer.rs`), the evaluator with its cache (`evaluator.rs`, `cache.rs`), and the depth of
-//! the writer (`depth.rs`).
+//! (`reorder_buffer.rs`), the evaluator with its cache (`evaluator.rs`, `cache.rs`), the ids of writes
+//! (`write_ids.rs`), and the depth of the writer (`depth.rs`).
 //!
 //! Duty: decide batches ahead of their durability, with the outcomes that deciding them one after the
 //! other would have.
 //! Invariant: an answer leaves only after every batch before it is durable, and after the database has
 //! confirmed that nobody else has written to it; also `{ ok: false }`. What the database may have
-//! refused is decided again or refused by name, never answered as done.
+//! refused is decided again or refused by name, never answered as done. A write with an id commits at most
+//! once, however often it arrives.
 //! Never: I/O, a clock, randomness, a thread.
 //!
 //! # Safety
@@ -29,9 +30,13 @@ mod events;
 mod figures;
 mod leader;
 mod reorder_buffer;
+#[cfg(test)]
+mod repetitions;
 mod sequencer;
+mod write_ids;
 
 pub use cache::Fetched;
 pub use defect::Defect;
 pub use events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
 pub use leader::Layer;
+pub use write_ids::{Bounds, Remembered};

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use super::evaluator::FetchedRows;
 use super::events::{Commit, FetchId};
+use super::write_ids::Screened;
 use crate::commit::{Report, Ticket, Work, can_speculate};
-use crate::model::{AtomicWrite, Error, Key};
+use crate::model::{AtomicWrite, Error, Key, WriteId};
 
 /// How far a batch has come.
 pub(super) enum Stage {
@@ -23,8 +24,8 @@ pub(super) enum Stage {
         next: Option<u64>,
         report: Report,
     },
-    /// It runs in a transaction of its own.
-    Alone,
+    /// It runs in a transaction of its own: the ids of its writes, and those that are not decided.
+    Alone { ids: Vec<Option<WriteId>>, screened: Option<Screened> },
     /// It waits for those before it to be answered.
     Ended(Result<Report, Error>),
 }

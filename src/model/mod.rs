@@ -24,6 +24,8 @@ mod time;
 mod value;
 mod versionstamp;
 mod write;
+mod write_id;
+mod write_record;
 
 pub use calculation::{Bounds, Calculation, Numeric, Operand};
 pub use capability::{Capabilities, Capability};
@@ -59,3 +61,5 @@ pub(crate) use write::Tells;
 pub use write::{
     Arith, AtomicWrite, Check, Decision, Mutation, MutationKind, RangeCheck, Results, WriteParts,
 };
+pub use write_id::WriteId;
+pub use write_record::WriteRecord;

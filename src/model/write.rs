@@ -2,7 +2,7 @@
 
 use super::{
     Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message, Patch,
-    Resolved, Result, Time, Versionstamp, limit,
+    Resolved, Result, Time, Versionstamp, WriteId, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -240,6 +240,8 @@ pub struct WriteParts {
     pub patches: Vec<Patch>,
     /// A deletion of many entries; the other parts are empty then.
     pub deletion: Option<Box<Deletion>>,
+    /// By which a repetition is recognised.
+    pub id: Option<WriteId>,
 }
 
 impl AtomicWrite {
@@ -315,6 +317,11 @@ impl AtomicWrite {
     /// Whether the results contain the calculated values.
     pub fn tells_values(&self) -> bool {
         self.parts.tells_values
+    }
+
+    /// The id by which a repetition is recognised.
+    pub fn id(&self) -> Option<WriteId> {
+        self.parts.id
     }
 
     /// The positions of UUIDs.

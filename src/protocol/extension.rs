@@ -31,7 +31,10 @@ pub const FEEDS: &str = "feeds-1";
 /// The extension that offers consumers of queues (`protocol::consume`).
 pub const QUEUES: &str = "queues-1";
 
-/// The extensions that openkv's server offers.
+/// The extension that offers ids of writes (`model::WriteId`), for databases whose leader remembers them.
+pub const WRITE_IDS: &str = "write-ids-1";
+
+/// The extensions that openkv's server offers for every database.
 pub const OFFERED: [&str; 3] = [FRAMES, FEEDS, QUEUES];
 
 /// The paths of the extension, below an endpoint's URL.

@@ -14,6 +14,7 @@ mod reader;
 mod scan;
 mod search;
 mod write;
+mod write_id;
 
 pub use answer::{
     Answer, AnswerPlace, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, push_copied,
@@ -38,6 +39,7 @@ pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, pus
 pub use write::{
     Placed, parse_outcomes, parse_writes, parse_writes_apart, push_outcomes, push_plain_outcomes,
 };
+pub use write_id::{WRITE_ID_RECORD_BYTES, push_write_id};
 
 /// The bytes that `push` appends.
 pub fn frame_of(push: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

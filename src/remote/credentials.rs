@@ -110,6 +110,11 @@ impl Credentials {
         self.current.lock().grant.as_ref().is_some_and(|grant| grant.offers(extension))
     }
 
+    /// As [`Grant::write_id_ms`], of the last grant.
+    pub(super) fn write_id_ms(&self) -> Option<i64> {
+        self.current.lock().grant.as_ref().and_then(|grant| grant.write_id_ms())
+    }
+
     /// The error for a feature that the server does not offer.
     pub(super) fn lacks(&self, what: &str) -> Error {
         let shown = self.shown();

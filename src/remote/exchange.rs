@@ -11,6 +11,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::address::{self, shown};
+use super::clock::DatabaseClock;
 use super::sources::{Sources, next_at};
 use super::transport::{self, Fault, Transport, collect, refusal, retry_after, time_of};
 use crate::connect::metadata::{
@@ -22,6 +23,8 @@ use crate::connect::versions::{
 use crate::model::{
     Env, Error, Kind, METADATA_BYTES_MAX, METADATA_INTERVAL_MS_MIN, REDIRECTS_MAX, Result,
 };
+
+use crate::protocol::extension::{FRAMES, WRITE_IDS};
 
 /// Longest time between the renewal of a token and its expiry; a fifth of its lifetime, if less.
 const AHEAD: Duration = Duration::from_secs(300);
@@ -46,12 +49,20 @@ pub(super) struct Grant {
     /// When to renew the grant, and when it expires.
     pub(super) renew_at: Instant,
     pub(super) ends_at: Instant,
+    /// For the ids of writes.
+    clock: Option<DatabaseClock>,
 }
 
 impl Grant {
     /// Whether the server offers that extension.
     pub(super) fn offers(&self, extension: &str) -> bool {
         self.extensions.iter().any(|offered| offered == extension)
+    }
+
+    /// The time at which ids of writes are made; `None` if the server does not remember them.
+    pub(super) fn write_id_ms(&self) -> Option<i64> {
+        let offered = self.offers(FRAMES) && self.offers(WRITE_IDS);
+        self.clock.filter(|_| offered).map(DatabaseClock::now_ms)
     }
 
     /// The endpoint for reads of that consistency. Writes use the strong one.
@@ -234,6 +245,8 @@ impl Exchange {
         let server_ms = since_epoch.and_then(|since| i64::try_from(since.as_millis()).ok());
         let now_ms = server_ms.unwrap_or_else(|| self.env.now_ms());
         let (renew_at, ends_at) = ends(metadata.expires_at_ms.saturating_sub(now_ms));
+        let heard = Instant::now();
+        let clock = metadata.now_ms.map(|at_ms| DatabaseClock { at_ms, heard });
         let headers = data_headers(&metadata)
             .ok_or_else(|| Error::corrupt(format!("{shown} gives an invalid token")))?;
         Ok(Grant {
@@ -247,6 +260,7 @@ impl Exchange {
             nearest,
             renew_at,
             ends_at,
+            clock,
         })
     }
 }

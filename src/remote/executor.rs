@@ -33,7 +33,7 @@ pub(super) struct Needs {
 
 /// Tries of the nearest endpoint before the strong one.
 const NEAREST_TRIES: u32 = 2;
-/// A read without an answer is repeated after half of its time, but not sooner than this.
+/// A read, or a write with ids, without an answer is repeated after half of its time, but not sooner than this.
 const READ_TRY_MIN: Duration = Duration::from_secs(1);
 /// Longest wait after an endpoint was not reached: its load is no reason to wait longer, and the
 /// metadata may name another one.
@@ -56,6 +56,8 @@ pub(super) struct Question {
     pub(super) limits: Option<HeaderValue>,
     /// Whether the answer may have every status of an outcome.
     pub(super) results: bool,
+    /// Whether the server recognises a repetition, and answers it with what has happened.
+    pub(super) recognised: bool,
 }
 
 impl Question {
@@ -66,8 +68,8 @@ impl Question {
         body: Vec<u8>,
     ) -> Self {
         let (path, body, needs, limits) = (path.into(), Bytes::from(body), None, None);
-        let (eventual, patient, waits, results) = (false, false, false, false);
-        Self { path, eventual, retry, patient, body, waits, needs, limits, results }
+        let (eventual, patient, waits, results, recognised) = (false, false, false, false, false);
+        Self { path, eventual, retry, patient, body, waits, needs, limits, results, recognised }
     }
 
     /// A request of an extension.
@@ -104,6 +106,8 @@ pub(super) enum AnswerError {
     Final(Error),
     /// The bytes are malformed.
     Malformed(String),
+    /// The server does not know whether it has executed the request.
+    Open(String),
 }
 
 /// Executes requests to one server.
@@ -250,6 +254,11 @@ impl RequestExecutor {
                         course.lost = true;
                         (why, Duration::ZERO)
                     }
+                    Err(AnswerError::Open(why)) => {
+                        self.credentials.doubt(&grant, endpoint);
+                        course.lost = true;
+                        (format!("{endpoint}: {why}"), Duration::ZERO)
+                    }
                 },
                 Try::Refused(error) => return Err(error),
                 Try::Unauthorized(why) if renewed => return Err(Error::denied(why)),
@@ -269,7 +278,7 @@ impl RequestExecutor {
                 }
             };
             let error = Error::unavailable(why);
-            if course.lost && question.retry == RetrySafety::Unsafe {
+            if course.lost && question.retry == RetrySafety::Unsafe && !question.recognised {
                 return Err(error);
             }
             let wait = backoff::delay(tries, self.env.random()).min(most).max(least);
@@ -294,13 +303,16 @@ impl RequestExecutor {
         let Ok(uri) = format!("{endpoint}/{}", question.path).parse::<Uri>() else {
             return Try::Refused(Error::corrupt(format!("{endpoint} cannot be requested")));
         };
-        let deadline = match question.retry {
-            RetrySafety::Idempotent if !question.patient => {
-                let now = Instant::now();
-                let half = deadline.saturating_duration_since(now) / 2;
-                deadline.min(now + half.max(READ_TRY_MIN))
-            }
-            _ => deadline,
+        let is_repeated = match question.retry {
+            RetrySafety::Idempotent => !question.patient,
+            RetrySafety::Conditional | RetrySafety::Unsafe => question.recognised,
+        };
+        let deadline = if is_repeated {
+            let now = Instant::now();
+            let half = deadline.saturating_duration_since(now) / 2;
+            deadline.min(now + half.max(READ_TRY_MIN))
+        } else {
+            deadline
         };
         let (headers, body) = (question.headers(grant), question.body.clone());
         let answer = match self.transport.post(&uri, headers, body, deadline, way).await {

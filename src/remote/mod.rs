@@ -2,7 +2,7 @@
 //!
 //! Duty: the same answers as a store, by requests to a server.
 //! Invariant: every call ends within the handle's timeout. A write is sent a second time only where
-//! that cannot apply it twice ([`retry_safety`]); otherwise its outcome may be `OutcomeUnknown`.
+//! that cannot apply it twice ([`retry_safety`], [`write_ids`]); otherwise its outcome may be `OutcomeUnknown`.
 //! Never: a token in a message, a token sent unencrypted after an encrypted exchange, a retry
 //! without a pause.
 //!
@@ -10,10 +10,12 @@
 //! |---|---|
 //! | [`address`], [`sources`] | the URLs of servers, and which is asked |
 //! | [`credentials`], [`exchange`] | the first metadata exchange, and its renewal |
+//! | [`clock`] | the time of the database |
 //! | [`transport`] | HTTP |
 //! | [`executor`] | one request with its retries |
 //! | [`cancel`] | cancellation |
 //! | [`read`], [`write`], [`receive`] | reads, writes, waits for a message |
+//! | [`write_ids`] | ids by which a server recognises a repetition |
 //! | [`order`] | the order of dependent writes |
 //! | [`stream`], [`watch`], [`feed`], [`consume`] | streams from the server |
 //! | [`extension`] | calls of openkv's own servers |
@@ -21,6 +23,7 @@
 mod address;
 mod backoff;
 mod cancel;
+mod clock;
 mod consume;
 mod credentials;
 mod exchange;
@@ -37,6 +40,7 @@ mod stream;
 mod transport;
 mod watch;
 mod write;
+mod write_ids;
 
 use std::sync::Arc;
 use std::time::Duration;

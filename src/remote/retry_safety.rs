@@ -1,7 +1,7 @@
 //! Which writes may be sent a second time after an unknown outcome.
 //!
-//! The protocol has no id by which a server could detect a repetition, so the write's own checks
-//! must do. Versionstamps increase and never repeat. So a write that changes an entry and checks
+//! Without an id by which the server detects a repetition (`write_ids.rs`) the write's own checks must
+//! do. Versionstamps increase and never repeat. So a write that changes an entry and checks
 //! its versionstamp cannot be applied twice. A check for absence is no such guard: another client
 //! may delete the first try's entry in between. A plain `set` is not safe either: it would undo a
 //! write of another client in between.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::executor::{
     AnswerError, Needs, Question, RequestExecutor, outcome_unknown, repeated_check_failed,
@@ -12,13 +13,14 @@ use super::executor::{
 use super::extension::{answer_of, limits_header};
 use super::order::{WriteSubject, subjects};
 use super::retry_safety;
+use super::write_ids::{REPEAT_MAX, all_known, for_one_id, frame_with_ids};
 use crate::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use crate::model::{
     AtomicWrite, Decision, Enqueued, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX,
     FRAMES_WRITES_MAX, Kind, Limits, Result, Results,
 };
 use crate::protocol::RetrySafety;
-use crate::protocol::extension::{FRAMES, WRITE, with_count};
+use crate::protocol::extension::{FRAMES, WRITE, WRITE_IDS, with_count};
 use crate::protocol::frame::parse_outcomes;
 
 /// A write and its frame.
@@ -141,9 +143,9 @@ impl Room {
         let (checks, mutations, messages) = framed.write.parts();
         let conditions = checks.len() + framed.write.ranges().len();
         let tells = usize::from(framed.write.tells_values());
-        // A mutation or message may have a placeholder record, and the end is a record too.
+        // A mutation or message may have a placeholder record. The id and the end are records too.
         let places = framed.write.patches().len();
-        let records = conditions + 2 * (mutations.len() + messages.len()) + places + tells + 1;
+        let records = conditions + 2 * (mutations.len() + messages.len()) + places + tells + 2;
         Self { writes: 1, bytes: framed.frame.len(), records }
     }
 
@@ -219,31 +221,68 @@ async fn commit_all(
     request: Line,
     limits: &Limits,
 ) -> Decided {
-    let count = request.len();
-    let frame: Vec<u8> = request.iter().flat_map(|(_, of)| of.frame.iter().copied()).collect();
-    let needs = Needs { extension: FRAMES, what: "writes beyond Deno KV's" };
-    let question = Question {
-        limits: limits_header(limits),
-        results: true,
-        ..Question::extension(WRITE, retry, with_count(count, &frame), needs)
+    let (count, begun) = (request.len(), Instant::now());
+    let (answer, recognised) = loop {
+        let ids_ms = executor.credentials.write_id_ms();
+        let ids_ms = ids_ms.filter(|_| retry != RetrySafety::Idempotent);
+        let tried = Instant::now();
+        let (limited, has_more) = for_one_id(executor, begun);
+        let recognised = ids_ms.is_some();
+        let executor = if recognised { &limited } else { executor };
+        let answer = send_all(executor, (retry, ids_ms), &request, limits).await;
+        match answer {
+            // Nothing of it was done, so it may have other ids, which are younger.
+            Err(error)
+                if recognised
+                    && has_more
+                    && error.kind() == Kind::Unavailable
+                    && tried.elapsed() >= REPEAT_MAX / 2 => {}
+            answer => break (answer, recognised),
+        }
     };
-    let answer = executor.execute(&question, |_, bytes| {
-        let outcomes = answer_of(bytes)?;
-        parse_outcomes(&outcomes, count)
-            .map_err(|bad| AnswerError::Malformed(bad.what().to_owned()))
-    });
     let (decisions, sent_before) =
-        answer.await.unwrap_or_else(|error| (vec![Decision::Rejected(error); count], false));
+        answer.unwrap_or_else(|error| (vec![Decision::Rejected(error); count], false));
     let decided = request.into_iter().zip(decisions).map(|((at, framed), decision)| {
-        let decided = match retry_safety::of(&framed.write) {
-            RetrySafety::Conditional | RetrySafety::Unsafe if sent_before => {
-                after_repetition(decision)
-            }
+        let decided = match (retry_safety::of(&framed.write), &decision) {
+            (RetrySafety::Idempotent, _) => decision,
+            // The first try has not happened, or it would be known.
+            (_, Decision::CheckFailed(_)) if recognised => decision,
+            _ if sent_before => after_repetition(decision),
             _ => decision,
         };
         (at, decided)
     });
     decided.collect()
+}
+
+/// Sends the writes of one request, with ids that are made at `ids_ms`, if the server remembers them. The
+/// decisions, and whether the server may have executed an earlier try too.
+async fn send_all(
+    executor: &RequestExecutor,
+    (retry, ids_ms): (RetrySafety, Option<i64>),
+    request: &Line,
+    limits: &Limits,
+) -> Result<(Vec<Decision>, bool)> {
+    let count = request.len();
+    let frames = request.iter().map(|(_, framed)| framed.frame.as_slice());
+    let (frame, extension) = match ids_ms {
+        Some(at_ms) => (frame_with_ids(frames, at_ms, &*executor.env), WRITE_IDS),
+        None => (frames.flatten().copied().collect(), FRAMES),
+    };
+    let needs = Needs { extension, what: "writes beyond Deno KV's" };
+    let question = Question {
+        limits: limits_header(limits),
+        results: true,
+        recognised: ids_ms.is_some(),
+        ..Question::extension(WRITE, retry, with_count(count, &frame), needs)
+    };
+    let answer = executor.execute(&question, |_, bytes| {
+        let outcomes = answer_of(bytes)?;
+        let decisions = parse_outcomes(&outcomes, count)
+            .map_err(|bad| AnswerError::Malformed(bad.what().to_owned()))?;
+        if question.recognised { all_known(decisions) } else { Ok(decisions) }
+    });
+    answer.await
 }
 
 /// The meaning of a decision about a changing write whose earlier try may have been executed.

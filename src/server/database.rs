@@ -113,6 +113,11 @@ impl Database {
         matches!(self.location, Location::File { readonly: true, .. })
     }
 
+    /// Whether its leader remembers the ids of writes.
+    pub(super) fn remembers_writes(&self) -> bool {
+        matches!(self.location, Location::Shared { .. })
+    }
+
     /// The URL of another server that leads it, as of a short time ago.
     pub(super) fn known_leader(&self) -> Option<String> {
         match &self.location {

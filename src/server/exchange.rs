@@ -13,7 +13,7 @@ use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, read_request, write_answer,
 };
 use crate::connect::versions::{JSON_TYPE, Version};
-use crate::protocol::extension::OFFERED;
+use crate::protocol::extension::{OFFERED, WRITE_IDS};
 use std::sync::Arc;
 
 /// Authorizes an access token. The answer does not reveal whether the database exists.
@@ -44,9 +44,13 @@ fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap)
 
 /// The extensions, for a client that asks for them. Others get only the protocol's own fields,
 /// because Deno's clients refuse unknown fields.
-fn offered_to(headers: &HeaderMap) -> Vec<String> {
+fn offered_to(headers: &HeaderMap, database: &Database) -> Vec<String> {
     let asked = headers.get(EXTENSIONS_HEADER).is_some_and(|asked| asked.as_bytes() == b"1");
-    if asked { OFFERED.map(str::to_owned).into() } else { Vec::new() }
+    if !asked {
+        return Vec::new();
+    }
+    let ids = database.remembers_writes().then_some(WRITE_IDS);
+    OFFERED.into_iter().chain(ids).map(str::to_owned).collect()
 }
 
 /// The endpoints of a database. If another server leads it, that one is the strong endpoint, unless this
@@ -85,15 +89,18 @@ pub(super) async fn exchange(
     })?;
     let url = endpoint(serving, version, uri, headers)
         .ok_or_else(|| Refusal::bad_request("Version 1 of the protocol needs a host header."))?;
-    let expires_at_ms = serving.catalog.now_ms() + serving.data_token_ms;
+    let now_ms = serving.catalog.now_ms();
+    let expires_at_ms = now_ms + serving.data_token_ms;
     let grant = Grant { database: database.id, rights, issued_for, expires_at_ms };
+    let extensions = offered_to(headers, &database);
     let metadata = Metadata {
         version,
         database: database.id,
         endpoints: endpoints(serving, &database, url).await?,
         token: serving.signer.issue(&grant)?,
         expires_at_ms,
-        extensions: offered_to(headers),
+        now_ms: extensions.iter().any(|offered| offered == WRITE_IDS).then_some(now_ms),
+        extensions,
     };
     Ok(answer(StatusCode::OK, JSON_TYPE, whole(write_answer(&metadata)?)))
 }

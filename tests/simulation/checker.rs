@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use openkv::commit::Ticket;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
-use openkv::model::{AtomicWrite, Decision, Error, Kind};
+use openkv::model::{AtomicWrite, Decision, Error, Kind, WriteId};
 
 use crate::tables::{Happened, ServerId, Tables};
 
@@ -36,34 +36,130 @@ struct Replay {
     engine: MemoryEngine,
     clock_ms: i64,
     version: u64,
+    /// The outcomes of the writes with ids that have committed.
+    outcomes: BTreeMap<WriteId, Decision>,
 }
 
 impl Replay {
     fn new() -> Self {
-        Self { done: Vec::new(), engine: MemoryEngine::new(), clock_ms: 0, version: 0 }
+        let (done, outcomes) = (Vec::new(), BTreeMap::new());
+        Self { done, engine: MemoryEngine::new(), clock_ms: 0, version: 0, outcomes }
     }
 
-    /// What these writes would do now.
-    fn peek(&self, writes: &[AtomicWrite], now_ms: i64) -> Report {
+    /// What the decided writes of a batch would do now.
+    fn peek(&self, split: &Split, now_ms: i64) -> Report {
         let mut copy = Self::new();
         for (writes, now_ms) in &self.done {
-            copy.carry_out(writes, *now_ms);
+            copy.apply(writes, *now_ms);
         }
-        copy.carry_out(writes, now_ms)
+        copy.carry_out(split, now_ms)
     }
 
-    fn carry_out(&mut self, writes: &[AtomicWrite], now_ms: i64) -> Report {
+    /// The report of a batch of which these writes are decided.
+    fn carry_out(&mut self, split: &Split, now_ms: i64) -> Report {
+        let mut report = self.apply(&split.decided, now_ms);
+        report.decisions = split.decisions(std::mem::take(&mut report.decisions));
+        report
+    }
+
+    fn apply(&mut self, writes: &[AtomicWrite], now_ms: i64) -> Report {
         let work = Work { writes: writes.to_vec(), ..Work::default() };
         let deadline = Instant::now() + Duration::from_secs(20);
         self.engine.writer().expect("a writer").apply(work, now_ms, deadline).expect("applied")
     }
+
+    /// Notes the writes with ids of a batch that has happened. `stored`: those that the database has.
+    fn note(&mut self, split: &Split, report: &Report, stored: &Stored) -> Result<(), String> {
+        let places = split.places.iter().zip(&report.decisions);
+        let decided = places.filter(|(place, _)| **place == Place::Decided);
+        for ((_, decision), write) in decided.zip(&split.decided) {
+            let is_committed =
+                matches!(decision, Decision::Committed(_) | Decision::CommittedWith(..));
+            let Some(id) = write.id().filter(|_| is_committed) else { continue };
+            let Some(stored) = stored.get(&id) else {
+                return Err(format!("{id:?} has committed without a record"));
+            };
+            self.outcomes.insert(id, (*stored).clone());
+        }
+        Ok(())
+    }
 }
 
-/// Checks everything that was answered against the history.
+/// The ids that the database has of a batch, with the outcomes.
+type Stored<'t> = BTreeMap<WriteId, &'t Decision>;
+
+#[derive(PartialEq)]
+enum Place {
+    Decided,
+    /// It has this outcome, or an answer that nobody has got.
+    Known(Option<Decision>),
+    /// As an earlier write of the batch.
+    Same(usize),
+}
+
+/// Which writes of a batch are decided: an id that has committed is not decided again.
+struct Split {
+    places: Vec<Place>,
+    decided: Vec<AtomicWrite>,
+}
+
+impl Split {
+    fn of(replay: &Replay, batch: &Batch, stored: &Stored) -> Self {
+        let answered = |at: usize| match &batch.answer {
+            Some(Answer { result: Ok(report), .. }) => report.decisions.get(at),
+            Some(_) | None => None,
+        };
+        let mut first = BTreeMap::new();
+        let place = |(at, write): (usize, &AtomicWrite)| {
+            let Some(id) = write.id() else { return Place::Decided };
+            match (answered(at), replay.outcomes.get(&id)) {
+                (Some(answer), _) if is_unknown(answer) => Place::Known(Some(answer.clone())),
+                (_, Some(outcome)) => Place::Known(Some(outcome.clone())),
+                (None, None) if !stored.contains_key(&id) => Place::Known(None),
+                (_, None) => match *first.entry(id).or_insert(at) {
+                    first if first == at => Place::Decided,
+                    first => Place::Same(first),
+                },
+            }
+        };
+        let places: Vec<Place> = batch.writes.iter().enumerate().map(place).collect();
+        let both = batch.writes.iter().zip(&places);
+        let decided = both.filter(|(_, place)| **place == Place::Decided);
+        let decided = decided.map(|(write, _)| write.clone()).collect();
+        Self { places, decided }
+    }
+
+    fn decisions(&self, decided: Vec<Decision>) -> Vec<Decision> {
+        let mut decided = decided.into_iter();
+        let mut all: Vec<Decision> = Vec::new();
+        for place in &self.places {
+            all.push(match place {
+                Place::Decided => decided.next().expect("a decision"),
+                Place::Known(Some(outcome)) => outcome.clone(),
+                Place::Known(None) => Decision::CheckFailed(Vec::new()),
+                Place::Same(at) => all[*at].clone(),
+            });
+        }
+        all
+    }
+}
+
+fn is_unknown(decision: &Decision) -> bool {
+    matches!(decision, Decision::Rejected(error) if error.kind() == Kind::OutcomeUnknown)
+}
+
+/// Checks everything that was answered against the history. `forgets`: whether leaders forget ids of
+/// writes while clients repeat them.
 ///
 /// # Errors
 /// The first contradiction.
-pub(crate) fn check(batches: &Batches, tables: &Tables) -> Result<(), String> {
+pub(crate) fn check(batches: &Batches, tables: &Tables, forgets: bool) -> Result<(), String> {
+    let mut records = BTreeMap::new();
+    for (place, record) in &tables.records {
+        let of_batch: &mut Stored = records.entry(*place).or_default();
+        of_batch.insert(record.id, &record.decision);
+    }
+    answers_of_ids(batches, tables, forgets)?;
     let stored: BTreeSet<_> = tables.history.iter().map(|h| (h.server, h.ticket)).collect();
     let mut refusals: BTreeMap<u64, Vec<&Batch>> = BTreeMap::new();
     for (name, batch) in batches {
@@ -85,7 +181,7 @@ pub(crate) fn check(batches: &Batches, tables: &Tables) -> Result<(), String> {
     let mut replay = Replay::new();
     let mut done = BTreeMap::new();
     refused(&mut replay, &refusals)?;
-    for happened in &tables.history {
+    for (place, happened) in tables.history.iter().enumerate() {
         let Happened { server, ticket, prev, next, now_ms, .. } = happened;
         let name = (*server, *ticket);
         let batch = batches.get(&name).ok_or("a batch of nobody")?;
@@ -93,8 +189,14 @@ pub(crate) fn check(batches: &Batches, tables: &Tables) -> Result<(), String> {
             return Err(format!("time goes back at {next}: {now_ms} after {}", replay.clock_ms));
         }
         replay.clock_ms = *now_ms;
-        let report = replay.carry_out(&batch.writes, *now_ms);
-        replay.done.push((batch.writes.clone(), *now_ms));
+        let of_batch = records.remove(&place).unwrap_or_default();
+        if let Some(id) = of_batch.keys().find(|id| replay.outcomes.contains_key(id)) {
+            return Err(format!("{name:?} carries out {id:?}, which has happened before"));
+        }
+        let split = Split::of(&replay, batch, &of_batch);
+        let report = replay.carry_out(&split, *now_ms);
+        replay.note(&split, &report, &of_batch)?;
+        replay.done.push((split.decided, *now_ms));
         if report.versions != (*prev, *next) {
             let versions = report.versions;
             return Err(format!("{name:?} is {prev} to {next} and should be {versions:?}"));
@@ -125,6 +227,29 @@ pub(crate) fn check(batches: &Batches, tables: &Tables) -> Result<(), String> {
     contents(&replay, tables)
 }
 
+/// Every answer to a write with an id that has committed is the stored one, also to a repetition.
+fn answers_of_ids(batches: &Batches, tables: &Tables, forgets: bool) -> Result<(), String> {
+    let outcomes: Stored =
+        tables.records.iter().map(|(_, record)| (record.id, &record.decision)).collect();
+    for (name, batch) in batches {
+        let Some(Answer { result: Ok(report), .. }) = &batch.answer else { continue };
+        for (write, answered) in batch.writes.iter().zip(&report.decisions) {
+            let unknown = is_unknown(answered);
+            if unknown && !forgets {
+                return Err(format!("{name:?} does not know {:?}", write.id()));
+            }
+            let committed =
+                matches!(answered, Decision::Committed(_) | Decision::CommittedWith(..));
+            let Some(id) = write.id().filter(|_| committed) else { continue };
+            if outcomes.get(&id) != Some(&answered) {
+                let stored = outcomes.get(&id);
+                return Err(format!("{name:?} answers {id:?} with {answered:?}, not {stored:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Carries out the batches without a commit that were decided at the present version.
 fn refused(replay: &mut Replay, refusals: &BTreeMap<u64, Vec<&Batch>>) -> Result<(), String> {
     for batch in refusals.get(&replay.version).into_iter().flatten() {
@@ -132,12 +257,13 @@ fn refused(replay: &mut Replay, refusals: &BTreeMap<u64, Vec<&Batch>>) -> Result
         let mut times: Vec<i64> = batch.times_ms.clone();
         times.dedup();
         let mut outcome = Err("a refusal that was never decided".to_owned());
+        let split = Split::of(replay, batch, &Stored::new());
         match times[..] {
             // A refusal changes nothing, and a wrong one ends the check.
-            [now_ms] => outcome = same(answered, &replay.carry_out(&batch.writes, now_ms)),
+            [now_ms] => outcome = same(answered, &replay.carry_out(&split, now_ms)),
             _ => {
                 for now_ms in times {
-                    outcome = same(answered, &replay.peek(&batch.writes, now_ms));
+                    outcome = same(answered, &replay.peek(&split, now_ms));
                     if outcome.is_ok() {
                         break;
                     }

@@ -2,7 +2,7 @@
 
 use openkv::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, RangeCheck,
-    Time, Versionstamp, WriteParts,
+    Time, Versionstamp, WriteId, WriteParts,
 };
 
 use crate::rng::Rng;
@@ -31,13 +31,19 @@ impl Client {
         self.heard = Some(version);
     }
 
-    /// A few writes. `now_ms`: the time that expiries refer to.
+    /// A few writes, most with ids. `now_ms`: the time that expiries refer to.
     pub(crate) fn writes(&self, rng: &mut Rng, now_ms: i64) -> Vec<AtomicWrite> {
-        (0..=rng.below(3)).map(|_| self.write(rng, now_ms)).collect()
+        let has_ids = rng.below(4) > 0;
+        (0..=rng.below(3)).map(|_| self.write(rng, now_ms, has_ids)).collect()
     }
 
-    fn write(&self, rng: &mut Rng, now_ms: i64) -> AtomicWrite {
+    fn write(&self, rng: &mut Rng, now_ms: i64, has_id: bool) -> AtomicWrite {
         let mut parts = WriteParts::default();
+        if has_id {
+            // Clients know the time of the server from a while ago.
+            let at_ms = now_ms - rng.below(3) as i64;
+            parts.id = Some(WriteId::new(at_ms, [rng.below(1 << 16), rng.below(u64::MAX)]));
+        }
         for _ in 0..rng.below(3) {
             parts.checks.push(self.check(rng));
         }

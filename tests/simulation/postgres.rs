@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use openkv::commit::{OldRow, Report, Ticket, Work};
 use openkv::layer::{Commit, FetchId, Fetched, Lead};
-use openkv::model::Key;
+use openkv::model::{AtomicWrite, Key, WriteRecord};
 
 use crate::tables::{Change, Happened, Record, ServerId, Tables};
 
@@ -368,10 +368,10 @@ impl Postgres {
         match request {
             Request::Body(_) if !admits => self.fail(id, now, outcome),
             Request::Body(commit) => {
-                let Commit { ticket, prev, next, now_ms, effects, .. } = *commit;
+                let Commit { ticket, prev, next, now_ms, effects, records, .. } = *commit;
                 let happened = Happened { server, ticket, epoch, prev, next, now_ms };
                 let messages = effects.messages.len() as i64;
-                let change = Change { rows: effects.rows, messages, happened };
+                let change = Change { rows: effects.rows, messages, happened, records };
                 self.began(id, vec![Record::Batch(change)], None);
             }
             Request::Resolve { raises: true, .. } | Request::Acquire if admits => {
@@ -428,7 +428,9 @@ impl Postgres {
         let server = session.server;
         let now_ms = now_ms.max(self.tables.clock_ms);
         let (prev, mut lead) = (self.tables.version, self.tables.lead());
+        let ids = work.writes.iter().map(AtomicWrite::id);
         let (decisions, effects) = self.tables.decide(&work.writes, now_ms);
+        let written = WriteRecord::of(ids, &decisions);
         let next = effects.version;
         let touched = effects.rows.iter().map(|(key, _)| key.clone()).collect();
         let report = Report { decisions, versions: (prev, next), touched, ..Report::default() };
@@ -441,7 +443,8 @@ impl Postgres {
             records.push(Record::Epoch { epoch, owner: None, clock_ms: now_ms });
         }
         let happened = Happened { server, ticket, epoch, prev, next, now_ms };
-        records.push(Record::Batch(Change { rows: effects.rows, messages, happened }));
+        let change = Change { rows: effects.rows, messages, happened, records: written };
+        records.push(Record::Batch(change));
         self.began(id, records, Some(Response::RanAlone(ticket, Box::new(report), lead)));
     }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use openkv::commit::{Base, Effects, Evaluation, OldRow, RowEffect, Ticket};
-use openkv::layer::Lead;
-use openkv::model::{AtomicWrite, Decision, Key, Result, Row, Seen, Step, Versionstamp, Walk};
+use openkv::layer::{Lead, Remembered};
+use openkv::model::{
+    AtomicWrite, Decision, Key, Result, Row, Seen, Step, Versionstamp, Walk, WriteRecord,
+};
 use uuid::Uuid;
 
 use crate::postgres::Request;
@@ -30,6 +32,8 @@ pub(crate) struct Change {
     pub(crate) rows: Vec<(Key, RowEffect)>,
     pub(crate) messages: i64,
     pub(crate) happened: Happened,
+    /// Its writes with ids.
+    pub(crate) records: Vec<WriteRecord>,
 }
 
 /// What a transaction does. All records of a transaction are one of the write-ahead log.
@@ -54,6 +58,8 @@ pub(crate) struct Tables {
     pub(crate) epochs: BTreeMap<u64, u64>,
     pub(crate) leases: BTreeMap<ServerId, i64>,
     pub(crate) history: Vec<Happened>,
+    /// The writes with ids that have committed, each with its batch's place in the history.
+    pub(crate) records: Vec<(usize, WriteRecord)>,
 }
 
 impl Tables {
@@ -68,6 +74,7 @@ impl Tables {
             epochs: BTreeMap::new(),
             leases: BTreeMap::new(),
             history: Vec::new(),
+            records: Vec::new(),
         }
     }
 
@@ -109,7 +116,7 @@ impl Tables {
 
     pub(crate) fn apply(&mut self, record: Record) {
         match record {
-            Record::Batch(Change { rows, messages, happened }) => {
+            Record::Batch(Change { rows, messages, happened, records }) => {
                 for (key, effect) in rows {
                     match effect {
                         RowEffect::Removed => drop(self.entries.remove(&key)),
@@ -128,6 +135,8 @@ impl Tables {
                 self.version = happened.next;
                 self.clock_ms = self.clock_ms.max(happened.now_ms);
                 self.last_message += messages;
+                let place = self.history.len();
+                self.records.extend(records.into_iter().map(|record| (place, record)));
                 self.history.push(happened);
             }
             Record::Epoch { epoch, owner, clock_ms } => {
@@ -150,6 +159,16 @@ impl Tables {
             last_message: self.last_message,
             logs: false,
         }
+    }
+}
+
+impl Tables {
+    /// The writes with ids that have committed at this time or later.
+    pub(crate) fn remembered(&self, from_ms: i64) -> Remembered {
+        let timed =
+            |(place, record): &(usize, WriteRecord)| (self.history[*place].now_ms, record.clone());
+        let records = self.records.iter().map(timed).filter(|(at_ms, _)| *at_ms >= from_ms);
+        Remembered { from_ms, records: records.collect() }
     }
 }
 

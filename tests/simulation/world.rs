@@ -1,12 +1,15 @@
 //! Servers, clients, a network and PostgreSQL in one virtual time. Everything that happens follows from
 //! the seed.
 
+mod calls;
 mod faults;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use openkv::commit::{Report, Ticket, Work};
-use openkv::layer::{Action, Commit, Defect, Event, FetchId, Layer, Moment, Resolution};
+use openkv::layer::{
+    Action, Bounds, Commit, Defect, Event, FetchId, Layer, Lead, Moment, Remembered, Resolution,
+};
 use openkv::model::{AtomicWrite, Error, Key, Kind};
 
 use crate::checker::{Answer, Batch, Batches, check};
@@ -23,6 +26,12 @@ const FAULTS_END_US: u64 = 150_000;
 const END_US: u64 = 4_000_000;
 /// Time between two looks of a server at what it waits for, in µs.
 const TICK_US: u64 = 8_000;
+
+/// Every id is remembered.
+const WIDE: Bounds =
+    Bounds { cache_bytes: 0, ids_bytes: 1 << 20, ids_kept_ms: 100_000, ids_ahead_ms: 1000 };
+/// Ids are forgotten while clients repeat their writes.
+const NARROW: Bounds = Bounds { cache_bytes: 0, ids_bytes: 3000, ids_kept_ms: 60, ids_ahead_ms: 5 };
 
 /// What is not as it should be, to see that the checker finds it.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +55,14 @@ struct Call {
     writes: Vec<AtomicWrite>,
     heard: u64,
     answered: bool,
+    /// How often it is sent again.
+    repetitions: u64,
 }
 
 enum What {
     Call(usize),
+    /// A call is sent, for the first time or again.
+    Send(CallId),
     ToServer(ServerId, Message),
     ToPostgres(u64, SessionId, Option<Request>),
     Postgres(u64, Later),
@@ -124,6 +137,7 @@ pub(crate) struct World {
     heard: u64,
     distance_us: u64,
     faults: u64,
+    bounds: Bounds,
 }
 
 /// Runs one seed.
@@ -134,6 +148,7 @@ pub(crate) fn run(seed: u64, setting: Setting) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let clients = (0..4 + rng.below(5)).map(|_| Client::new(6 + rng.below(8))).collect();
     let (faults, distance_us) = (rng.below(7), rng.pick(&[100, 500, 3000]));
+    let forgets = rng.below(4) == 0;
     let mut world = World {
         setting,
         rng,
@@ -153,10 +168,11 @@ pub(crate) fn run(seed: u64, setting: Setting) -> Result<(), String> {
         heard: 0,
         distance_us,
         faults,
+        bounds: if forgets { NARROW } else { WIDE },
     };
     world.begin();
     world.run()?;
-    check(&world.batches, &world.postgres.tables)
+    check(&world.batches, &world.postgres.tables, forgets)
 }
 
 impl World {
@@ -190,6 +206,7 @@ impl World {
             }
             match what {
                 What::Call(client) => self.call(client),
+                What::Send(call) => self.send_call(call),
                 What::ToServer(id, message) => self.receive(id, message),
                 What::ToPostgres(generation, id, request) if generation == self.generation => {
                     let outcome = self.postgres.arrive(id, request, self.now_ms());
@@ -262,38 +279,6 @@ impl World {
                 Later::Received(_) => 100 + self.rng.below(800),
             };
             self.after(us, What::Postgres(self.generation, later));
-        }
-    }
-
-    // Clients.
-
-    fn call(&mut self, client: usize) {
-        let Some(caller) = self.clients.get_mut(client).filter(|caller| caller.calls > 0) else {
-            return;
-        };
-        // Most calls go to the first place, so that leads last.
-        let place = if self.rng.below(4) > 0 { 0 } else { self.rng.below(SERVERS as u64) as usize };
-        let Some(server) = self.places[place] else {
-            return self.after(5000, What::Call(client));
-        };
-        caller.calls -= 1;
-        let now_ms = (self.now_us / 1000) as i64 + self.postgres.clock_ms;
-        let writes = caller.writes(&mut self.rng, now_ms);
-        let call = CallId(self.calls.len());
-        self.calls.push(Call { client, writes, heard: self.heard, answered: false });
-        let us = self.rng.below(300);
-        self.after(us, What::ToServer(server, Message::Call(call)));
-    }
-
-    fn end_call(&mut self, id: CallId, version: Option<u64>) {
-        let call = &mut self.calls[id.0];
-        if !std::mem::replace(&mut call.answered, true) {
-            let client = call.client;
-            if let Some(version) = version {
-                self.clients[client].hear(version);
-            }
-            let us = self.rng.below(1000);
-            self.after(us, What::Call(client));
         }
     }
 
@@ -500,12 +485,16 @@ impl World {
             }
             Response::Leads(lead) => match server.role {
                 Role::Acquiring => {
-                    let cache = self.rng.below(1500) as usize;
-                    let layer = Layer::with_defect(lead, cache, self.setting.defect);
+                    let cache_bytes = self.rng.below(1500) as usize;
+                    let bounds = Bounds { cache_bytes, ..self.bounds };
+                    let remembered = self.remembered(&lead);
+                    let layer = Layer::with_defect(lead, remembered, bounds, self.setting.defect);
+                    let Some(server) = self.servers.get_mut(&id) else { return };
                     server.role = Role::Leading(Box::new(layer));
                 }
                 Role::Leading(_) if server.resolving.take().is_some() => {
-                    self.step(id, Event::Resolved(Resolution::Leading(lead)));
+                    let resolution = Resolution::Leading(lead, self.remembered(&lead));
+                    self.step(id, Event::Resolved(resolution));
                 }
                 Role::Leading(_) | Role::Follower => {}
             },
@@ -519,6 +508,11 @@ impl World {
                 self.follow(id);
             }
         }
+    }
+
+    /// The ids of writes that a server reads when its lead begins.
+    fn remembered(&self, lead: &Lead) -> Remembered {
+        self.postgres.tables.remembered(lead.clock_ms - self.bounds.ids_kept_ms)
     }
 
     /// Another server leads: waiting callers try that one.

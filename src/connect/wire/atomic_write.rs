@@ -34,7 +34,8 @@ pub enum WriteAnswer {
 /// `Unsupported` for a mutation that the protocol does not have; as [`to_wire`].
 pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
     let parts = write.into_parts();
-    let WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion } = parts;
+    let WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion, .. } =
+        parts;
     let beyond = [
         (!ranges.is_empty(), "lists of a transaction"),
         (!patches.is_empty(), "uuidv7()"),

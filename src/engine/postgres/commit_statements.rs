@@ -10,8 +10,8 @@ use crate::engine::feed::Extent;
 use crate::model::{POSTGRES_LOG_KEPT_MS, POSTGRES_LOG_TRIM_ROWS};
 
 const LOG: &str = "\
-INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys) \
-VALUES ($1, $2, $3, $4, $5, $6, $7)";
+INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys, writes) \
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 const TRIM_LOG: &str = "\
 DELETE FROM openkv.log AS l USING (SELECT ctid AS place FROM openkv.log WHERE db = $1 \
 ORDER BY version LIMIT $2) AS old WHERE l.ctid = old.place AND l.at_ms < $3";
@@ -37,6 +37,8 @@ pub(super) struct CommitStatements {
     pub(super) name: Vec<u8>,
     /// The keys whose entries it changes, as the log of batches has them.
     pub(super) keys: Option<Vec<u8>>,
+    /// Its writes with ids, as the log of batches has them.
+    pub(super) writes: Option<Vec<u8>>,
     pub(super) entries: EntryChanges,
     pub(super) messages: MessageChanges,
     pub(super) changes: ChangeRows,
@@ -96,14 +98,14 @@ impl CommitStatements {
     /// All statements between BEGIN and COMMIT.
     pub(super) fn calls(&self) -> Vec<Call<'_>> {
         let Self { db, epoch, version, next, removed, uuid, last_message, now_ms, .. } = self;
-        let Self { logs, feed, name, keys, .. } = self;
+        let Self { logs, feed, name, keys, writes, .. } = self;
         let mut fence: Vec<&Value<'_>> = vec![db, epoch, version, next, removed, uuid];
         fence.extend([last_message as &Value<'_>, now_ms, logs, &feed.complete, &feed.removed]);
         fence.extend(feed.grown.iter().map(|number| number as &Value<'_>));
         let mut calls = vec![(FENCE, fence)];
         calls.extend(self.changed());
         if next != version {
-            calls.push((LOG, vec![db, next, epoch, name, now_ms, version, keys]));
+            calls.push((LOG, vec![db, next, epoch, name, now_ms, version, keys, writes]));
         }
         if let Some(before_ms) = &self.trims_log {
             calls.push((TRIM_LOG, vec![db, &POSTGRES_LOG_TRIM_ROWS, before_ms]));

@@ -12,8 +12,8 @@ use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, batch};
 use crate::engine::{DeadLettersChanged, Report, Work};
 use crate::model::{
-    DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, POSTGRES_RESOLVE_PAUSE_MS,
-    Result,
+    AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS,
+    POSTGRES_RESOLVE_PAUSE_MS, Result, WriteRecord,
 };
 
 /// Pause between two attempts to begin a transaction.
@@ -82,8 +82,12 @@ impl Direct {
             logs: open.row.logs,
             kept_out: self.was_kept_out(),
         };
+        let ids: Vec<_> = work.writes.iter().map(AtomicWrite::id).collect();
         match batch::run(&mut open, &begun, work) {
-            Ok(report) => Ok((open, Report { worked: started.elapsed(), ..report })),
+            Ok(report) => {
+                open.log_writes(&WriteRecord::of(ids, &report.decisions));
+                Ok((open, Report { worked: started.elapsed(), ..report }))
+            }
             Err(error) => {
                 open.roll_back();
                 Err(error)

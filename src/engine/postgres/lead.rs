@@ -10,8 +10,9 @@ use super::Shared;
 use super::cells::{Cells, first};
 use super::database::DatabaseRow;
 use super::link::Link;
+use super::logged_writes;
 use super::outcome::until_answered;
-use crate::layer::{Lead, Resolution};
+use crate::layer::{Lead, Remembered, Resolution};
 use crate::model::{Error, Kind, POSTGRES_HAND_OVER_MS_MAX, Result};
 
 /// Raises the epoch: of a database that nobody leads, or of the epoch `$3` of this process. It waits for
@@ -48,12 +49,12 @@ const BEGAN: &str = "INSERT INTO openkv.epochs (db, epoch, start) VALUES ($1, $2
 ///
 /// # Errors
 /// `Unavailable` with the name of the leader, if another process leads; the error of the server.
-pub(super) fn acquire(shared: &Shared, deadline: Instant) -> Result<Lead> {
+pub(super) fn acquire(shared: &Shared, deadline: Instant) -> Result<(Lead, Remembered)> {
     if let Some(lease) = &shared.lease {
         lease.begin(deadline)?;
     }
     match raise(shared, None, deadline)? {
-        Some(lead) => Ok(lead),
+        Some(lead) => Ok((lead, logged_writes::remembered(shared, &lead)?)),
         None => Err(other_leader(shared)),
     }
 }
@@ -71,7 +72,7 @@ pub(super) fn resolve(shared: &Shared, epoch: u64) -> Resolution {
 pub(super) fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Resolution> {
     let epoch = epoch.cast_signed();
     if let Some(lead) = raise_again(shared, epoch, deadline)? {
-        return Ok(Resolution::Leading(lead));
+        return Ok(Resolution::Leading(lead, logged_writes::remembered(shared, &lead)?));
     }
     let rows = shared.query((START, vec![&shared.db, &(epoch + 1)]))?;
     let start: Option<i64> = first("epochs", &rows)?;

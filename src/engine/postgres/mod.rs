@@ -20,6 +20,7 @@ mod lease;
 mod line;
 mod link;
 mod logged_keys;
+mod logged_writes;
 mod message_changes;
 mod messages;
 mod outcome;

@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 
 /// Names of databases for an error about one that is not there.
 const NAMES: &str = "SELECT name FROM openkv.databases ORDER BY id DESC LIMIT $1";
@@ -62,10 +62,11 @@ CREATE TABLE openkv.expiries (
 CREATE INDEX expiries_order ON openkv.expiries (db, at_ms, k);
 CREATE TABLE openkv.log (
   db int8 NOT NULL, version int8 NOT NULL, epoch int8 NOT NULL, at_ms int8 NOT NULL,
-  batch bytea NOT NULL, previous int8 NOT NULL, keys bytea,
+  batch bytea NOT NULL, previous int8 NOT NULL, keys bytea, writes bytea,
   PRIMARY KEY (db, version)
 );
 ALTER TABLE openkv.log ALTER COLUMN keys SET STORAGE EXTERNAL;
+ALTER TABLE openkv.log ALTER COLUMN writes SET STORAGE EXTERNAL;
 CREATE TABLE openkv.changes (
   db int8 NOT NULL, version int8 NOT NULL, seq int4 NOT NULL, at_ms int8 NOT NULL,
   k bytea NOT NULL, encoding int2, v bytea, expires_ms int8, PRIMARY KEY (db, version, seq)
@@ -92,6 +93,16 @@ CREATE TABLE openkv.dead (
 );
 CREATE INDEX dead_order ON openkv.dead (db, queue, died_ms, id);
 CREATE INDEX dead_purge ON openkv.dead ((db + 0), purge_ms);
+";
+
+/// Changes tables of the format 1. The row of the format is locked, so that one process does it.
+const FROM_FORMAT_1: &str = "\
+BEGIN;
+SELECT version FROM openkv.format FOR UPDATE;
+ALTER TABLE openkv.log ADD COLUMN IF NOT EXISTS writes bytea;
+ALTER TABLE openkv.log ALTER COLUMN writes SET STORAGE EXTERNAL;
+UPDATE openkv.format SET version = 2 WHERE version = 1;
+COMMIT;
 ";
 
 /// The SQL that creates the tables. An administrator may run it for a user without the right to.
@@ -129,7 +140,7 @@ pub(super) fn prepare(session: &mut Session, readonly: bool) -> Result<()> {
     }
     warn_of_settings(cells.get(5)?, cells.get(6)?);
     match (cells.get::<Option<&str>>(2)?, cells.get::<Option<&str>>(3)?) {
-        (Some(_), _) => check_format(session),
+        (Some(_), _) => check_format(session, readonly),
         (None, Some(_)) => {
             let why = "the schema \"openkv\" is not openkv's: rename it, or use another PostgreSQL \
                        database";
@@ -157,10 +168,19 @@ fn warn_of_settings(fsync: &str, standbys: &str) {
     }
 }
 
-fn check_format(session: &mut Session) -> Result<()> {
+/// # Errors
+/// `Unsupported` for newer tables, and for older ones that are only to be read; `Denied` for older ones
+/// that this user may not change.
+fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
     let rows = session.query(("SELECT version FROM openkv.format", vec![]))?;
     match first::<i32>("format", &rows)? {
         Some(FORMAT) => Ok(()),
+        Some(1) if readonly => {
+            let why = "the tables have an older format: open a database of them for writing once, as \
+                       the owner of the tables";
+            Err(Error::new(Kind::Unsupported, why))
+        }
+        Some(1) => change_format(session),
         Some(other) => Err(Error::new(
             Kind::Unsupported,
             format!(
@@ -171,6 +191,19 @@ fn check_format(session: &mut Session) -> Result<()> {
     }
 }
 
+fn change_format(session: &mut Session) -> Result<()> {
+    let changed = session.execute(FROM_FORMAT_1);
+    if let Err(error) = &changed {
+        session.execute("ROLLBACK")?;
+        if error.kind() == Kind::Denied {
+            let advice = "the tables have an older format, which their owner changes by opening a \
+                          database for writing";
+            return Err(Error::new(Kind::Denied, format!("{}; {advice}", error.message())));
+        }
+    }
+    changed
+}
+
 fn create(session: &mut Session) -> Result<()> {
     let made = session.execute(&script());
     if let Err(error) = &made {
@@ -178,7 +211,7 @@ fn create(session: &mut Session) -> Result<()> {
         // Another process may have been faster.
         let rows = session.query(("SELECT to_regclass('openkv.format')::text", vec![]))?;
         if first::<&str>("format", &rows)?.is_some() {
-            return check_format(session);
+            return check_format(session, false);
         }
         if error.kind() == Kind::Denied {
             let advice = "or let an administrator run the SQL that 'openkv cluster schema' prints";

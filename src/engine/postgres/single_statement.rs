@@ -15,8 +15,8 @@ version = CASE WHEN epoch = $2::int8 AND version = $3::int8 THEN $4::int8 END, \
 removed = greatest(removed, $5), last_uuid = coalesce($6, last_uuid), \
 clock_ms = greatest(clock_ms, $7::int8) WHERE id = $1 \
 RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now_ms), \
-logged AS (INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys) \
-SELECT $1, $4, $2, $8::bytea, $7, $3, $9::bytea FROM fence), \
+logged AS (INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys, writes) \
+SELECT $1, $4, $2, $8::bytea, $7, $3, $9::bytea, $19::bytea FROM fence), \
 put AS (INSERT INTO openkv.entries (db, k, v, encoding, version, expires_ms) \
 SELECT $1, u.k, u.v, u.encoding, u.version, u.expires_ms \
 FROM fence CROSS JOIN unnest($10::bytea[], $11::bytea[], $12::int2[], $13::int8[], $14::int8[]) \
@@ -37,11 +37,13 @@ SELECT now_ms FROM fence";
 /// A batch that sets and deletes entries as one statement; `None` for any other.
 pub(super) fn call(of: &CommitStatements) -> Option<Call<'_>> {
     let CommitStatements { db, epoch, version, next, removed, uuid, now_ms, name, keys, .. } = of;
+    let writes = &of.writes;
     if !of.changes_only_entries() {
         return None;
     }
     let mut values: Vec<&Value<'_>> = vec![db, epoch, version, next, removed, uuid, now_ms];
     values.extend([name as &Value<'_>, keys]);
     values.extend(of.entries.sets_and_deletions()?);
+    values.push(writes);
     Some((BATCH, values))
 }

@@ -15,13 +15,14 @@ use super::feed::FeedLogger;
 use super::lead;
 use super::line::Call;
 use super::link::Link;
+use super::logged_writes;
 use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
 use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
 use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind,
     POSTGRES_FEED_TRIM_STEP_COMMITS, POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN,
-    Renewal, Result, Settlement,
+    Renewal, Result, Settlement, WriteRecord,
 };
 
 pub(super) const BEGIN: &str = "BEGIN";
@@ -103,6 +104,8 @@ pub(super) struct OpenTransaction {
     pub(super) messages: Messages,
     feed: FeedLogger,
     next: i64,
+    /// Its writes with ids, as the log of batches has them.
+    writes: Option<Vec<u8>>,
 }
 
 /// How a transaction ended that was to commit.
@@ -184,7 +187,7 @@ impl OpenTransaction {
         }
         let feed = FeedLogger::new(link.clone(), db, row.feed, row.logs);
         let next = row.version;
-        Ok(Self { link, db, row, entries, messages, feed, next })
+        Ok(Self { link, db, row, entries, messages, feed, next, writes: None })
     }
 
     /// Commits, or ends a transaction that has changed nothing. `trims`: also deletes old rows of the
@@ -193,7 +196,7 @@ impl OpenTransaction {
     /// # Errors
     /// Nothing was done; except `OutcomeUnknown`, when somebody has cancelled the wait for the standby.
     pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
-        let Self { link, db, row, mut entries, mut messages, feed, next, .. } = self;
+        let Self { link, db, row, mut entries, mut messages, feed, next, writes } = self;
         let flushed = messages.has_flushed();
         let (uuid, last_message) = (entries.uuid(), messages.last_id());
         let (changed, keys) = (entries.take_changes(), entries.take_logged());
@@ -215,6 +218,7 @@ impl OpenTransaction {
             feed: FeedExtent::between(&row.feed, &extent),
             name: batch.as_bytes().to_vec(),
             keys: keys.encoded().map(<[u8]>::to_vec),
+            writes,
             entries: changed,
             messages: sent,
             changes: logged,
@@ -324,6 +328,11 @@ impl OpenTransaction {
     /// The last commit of the transaction so far.
     pub(super) fn version(&self) -> u64 {
         self.next.cast_unsigned()
+    }
+
+    /// Stores its writes with ids.
+    pub(super) fn log_writes(&mut self, records: &[WriteRecord]) {
+        self.writes = logged_writes::encoded(records, self.row.version.cast_unsigned());
     }
 
     /// Makes all later transactions log their changes.

@@ -3,6 +3,7 @@
 use super::rows::with_placeholders;
 use super::*;
 use crate::engine::postgres::{PostgresEngine, Server};
+use crate::model::WriteId;
 
 /// The tables that a batch of entries changes, and their columns with the number of the database.
 const TABLES: [(&str, &str); 4] =
@@ -36,7 +37,14 @@ fn batches() -> Vec<Vec<AtomicWrite>> {
         vec![write(vec![absent("b")], vec![set("b", b"refused")])],
         vec![one(set_until("d", b"4", Some(NOW + 70))), one(set_until("d", b"5", Some(NOW + 80)))],
         vec![one(delete("c")), one(delete("none")), one(sum("n", 2))],
+        vec![with_id(1), with_id(2)],
     ]
+}
+
+/// Deletes an entry, with an id.
+fn with_id(number: u64) -> AtomicWrite {
+    let id = Some(WriteId::new(NOW, [0, number]));
+    atomic(WriteParts { mutations: vec![delete("d")], id, ..WriteParts::default() })
 }
 
 /// Carries out the batches in one form, and answers the decisions and the rows.
@@ -59,6 +67,7 @@ fn both_forms_of_a_batch_leave_the_same_rows() {
     let (single, several) = (carried_out(true), carried_out(false));
     assert_eq!(single, several);
     let has = |text: &str| single.1.iter().any(|row| row.contains(text));
-    assert!(has("\"last_uuid\": \"") && has(&format!("\"clock_ms\": {}", NOW + 6)), "{single:?}");
+    assert!(has("\"last_uuid\": \"") && has(&format!("\"clock_ms\": {}", NOW + 7)), "{single:?}");
+    assert!(has("\"writes\": \""), "the ids of writes");
     assert_eq!(single.1.iter().filter(|row| row.starts_with("expiries")).count(), 1, "{single:?}");
 }

@@ -95,3 +95,6 @@ pub const POSTGRES_LEADER_IDLE_MS: u64 = 10_000;
 
 /// Longest wait of a closing leader for handing its database over, in ms.
 pub const POSTGRES_HAND_OVER_MS_MAX: u64 = 1000;
+
+/// Batches of the log that a new leader reads at a time, for the ids of their writes.
+pub const POSTGRES_WRITES_PAGE_BATCHES: i64 = 4096;

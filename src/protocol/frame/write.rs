@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::answer::{error, push_error};
 use super::change;
 use super::reader::{Reader, push_sized};
+use super::write_id::{WRITE_ID, parse_write_id};
 use crate::codec::{Malformed, key, uuid};
 use crate::model::{
     Arith, AtomicWrite, Check, Decision, EncodedValue, Enqueued, Error, Key, Limits, Message,
@@ -95,7 +96,9 @@ fn parse_write(
         let (op, relative) = (first & !RELATIVE, first & RELATIVE != 0);
         *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
         match op {
-            END | CHECK | CHECK_RANGE | DELETE | SUM | MIN | MAX | TELL | PATCH if relative => {
+            END | CHECK | CHECK_RANGE | DELETE | SUM | MIN | MAX | TELL | PATCH | WRITE_ID
+                if relative =>
+            {
                 return Err(reader.refused("an unknown operation"));
             }
             END => return Ok(invalid.map_or(Ok(parts), Err)),
@@ -130,6 +133,7 @@ fn parse_write(
                 parts.tells_values = true;
             }
             PATCH => change::patches(reader, left, &mut parts)?,
+            WRITE_ID => parts.id = Some(parse_write_id(reader, parts.id)?),
             _ => return Err(reader.refused("an unknown operation")),
         }
     }

@@ -32,6 +32,11 @@ pub(super) async fn write(
         let apart = tokio::task::spawn_blocking(move || parsed(&body, &limits, now_ms));
         apart.await.map_err(|_| Error::internal("taking a request apart ended by a panic"))??
     };
+    let has_id = |write: &Result<AtomicWrite>| write.as_ref().is_ok_and(|w| w.id().is_some());
+    if !database.remembers_writes() && parsed.iter().any(has_id) {
+        let why = "This database does not remember the ids of writes: send the write without one.";
+        return Err(Refusal::bad_request(why));
+    }
     // The request itself is counted already.
     database.owe_operations(parsed.len().saturating_sub(1) as u64);
     let mut writes = Vec::with_capacity(parsed.len());

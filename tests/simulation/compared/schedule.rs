@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use openkv::commit::{Report, Ticket, Work};
 use openkv::engine::postgres::{Actor, Ending};
 use openkv::layer::{Commit, Lead, Resolution};
-use openkv::model::{AtomicWrite, Decision, Error, Kind, Result as Answer};
+use openkv::model::{AtomicWrite, Decision, Error, Kind, Result as Answer, WriteRecord};
 use uuid::Uuid;
 
 use super::real::{Contents, Real, one_at_a_time};
@@ -197,7 +197,7 @@ impl Schedule {
         let step = format!("resolves epoch {epoch}");
         self.play(who, &step, Request::Resolve { epoch, raises: true }, move |actor| {
             match actor.resolve(epoch).expect("an answer") {
-                Resolution::Leading(lead) => Said::led(&lead),
+                Resolution::Leading(lead, _) => Said::led(&lead),
                 Resolution::Overtaken { start, .. } => Said::Follows(start),
                 Resolution::Unknown(error) => panic!("{error}"),
             }
@@ -433,7 +433,8 @@ struct Plan {
 impl Plan {
     /// Decides it over the committed state.
     fn commit(&self, tables: &Tables) -> Commit {
-        let (_, effects) = tables.decide(&self.writes, NOW_MS);
+        let (decisions, effects) = tables.decide(&self.writes, NOW_MS);
+        let ids = self.writes.iter().map(AtomicWrite::id);
         let prev = tables.version.saturating_add_signed(self.ahead);
         Commit {
             ticket: self.ticket,
@@ -443,6 +444,7 @@ impl Plan {
             now_ms: NOW_MS,
             durable: true,
             last_message: tables.last_message,
+            records: WriteRecord::of(ids, &decisions),
             effects,
         }
     }

@@ -13,6 +13,7 @@ use crate::engine::postgres::feed::ChangeRows;
 pub(super) use crate::engine::postgres::line::Answers;
 use crate::engine::postgres::line::{Call, Statements};
 use crate::engine::postgres::logged_keys::LoggedKeys;
+use crate::engine::postgres::logged_writes;
 use crate::engine::postgres::message_changes::MessageChanges;
 use crate::engine::postgres::pages::encoding;
 use crate::engine::postgres::single_statement;
@@ -86,6 +87,7 @@ impl Batch {
             feed: FeedExtent::between(&Extent::default(), &grown),
             name: name.as_bytes().to_vec(),
             keys: keys.encoded().map(<[u8]>::to_vec),
+            writes: logged_writes::encoded(&commit.records, commit.prev),
             entries,
             messages: sent,
             changes: logged,

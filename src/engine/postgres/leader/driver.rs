@@ -23,11 +23,10 @@ use crate::engine::postgres::errors::Fault;
 use crate::engine::postgres::lead;
 use crate::engine::postgres::line::Sent;
 use crate::engine::{Report, Ticket, Work};
-use crate::layer::{Action, Commit, Event, FetchId, Fetched, Layer, Lead, Moment, Resolution};
-use crate::model::{
-    Error, Key, Kind, LAYER_CACHE_BYTES_MAX, POSTGRES_FEED_TRIM_COMMITS, POSTGRES_LEADER_IDLE_MS,
-    Result,
+use crate::layer::{
+    Action, Bounds, Commit, Event, FetchId, Fetched, Layer, Lead, Moment, Remembered, Resolution,
 };
+use crate::model::{Error, Key, Kind, POSTGRES_FEED_TRIM_COMMITS, POSTGRES_LEADER_IDLE_MS, Result};
 
 /// A batch that was sent.
 struct InFlight {
@@ -52,7 +51,7 @@ type Reading = Pin<Box<dyn Future<Output = Read>>>;
 
 /// The result of work on a thread that may block.
 enum Blocking {
-    Acquired(Result<Lead>),
+    Acquired(Result<(Lead, Remembered)>),
     Resolved(Resolution),
     RanAlone(Box<RanAlone>),
     Trimmed,
@@ -217,10 +216,10 @@ impl Driver {
                 self.acquiring = false;
                 let queued = std::mem::take(&mut self.queued);
                 match result {
-                    Ok(lead) => {
+                    Ok((lead, remembered)) => {
                         self.hear_lead(&lead);
                         let earlier = self.shared.figures.lock().unwrap_or_default().counts;
-                        let layer = Layer::new(lead, LAYER_CACHE_BYTES_MAX);
+                        let layer = Layer::new(lead, remembered, Bounds::USUAL);
                         self.layer = Some(layer.counting_from(earlier));
                         for Submission { ticket, work, .. } in queued {
                             self.step(Event::Submitted(ticket, work)).await;
@@ -233,7 +232,7 @@ impl Driver {
                 }
             }
             Blocking::Resolved(resolution) => {
-                if let Resolution::Leading(lead) = &resolution {
+                if let Resolution::Leading(lead, _) = &resolution {
                     self.hear_lead(lead);
                 }
                 self.step(Event::Resolved(resolution)).await;

@@ -1,0 +1,296 @@
+//! The ids of writes that have committed, with their outcomes. A write whose id is here gets the outcome
+//! and is not decided again.
+//!
+//! Invariant: a write that has committed at the time `from_ms` or later, durable or not, is here if it has
+//! an id. An id is at most `ids_ahead_ms` ahead of the clock when its write is decided. So a write that is
+//! not here and whose id is `ids_ahead_ms` younger than `from_ms` has not committed.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use foldhash::fast::RandomState;
+
+use crate::commit::Work;
+use crate::model::{
+    AtomicWrite, Decision, Error, Kind, LAYER_CACHE_BYTES_MAX, LAYER_WRITE_ID_BYTES,
+    LAYER_WRITE_IDS_BYTES_MAX, Results, WRITE_ID_AHEAD_MS_MAX, WRITE_ID_KEPT_MS,
+    WRITE_REPEAT_MS_MAX, WriteId, WriteRecord,
+};
+
+const _: () = assert!(
+    WRITE_ID_KEPT_MS - WRITE_ID_AHEAD_MS_MAX > WRITE_REPEAT_MS_MAX.cast_signed(),
+    "a client repeats a write only while its id is remembered"
+);
+
+/// The memory of a layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Bytes of the entries that it keeps.
+    pub cache_bytes: usize,
+    /// Bytes of the ids of writes that it keeps, with their outcomes.
+    pub ids_bytes: usize,
+    /// How long it keeps an id, in ms.
+    pub ids_kept_ms: i64,
+    /// By how much an id may be ahead of the clock of the database, in ms.
+    pub ids_ahead_ms: i64,
+}
+
+impl Bounds {
+    /// Those of a process that leads databases.
+    pub const USUAL: Self = Self {
+        cache_bytes: LAYER_CACHE_BYTES_MAX,
+        ids_bytes: LAYER_WRITE_IDS_BYTES_MAX,
+        ids_kept_ms: WRITE_ID_KEPT_MS,
+        ids_ahead_ms: WRITE_ID_AHEAD_MS_MAX,
+    };
+}
+
+/// The writes with ids that the database has when a lead begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// All that have committed at this time or later are among them, in ms since the epoch.
+    pub from_ms: i64,
+    /// Each with the time of its commit, in the order of the commits.
+    pub records: Vec<(i64, WriteRecord)>,
+}
+
+impl Default for Remembered {
+    /// Of a database without such writes.
+    fn default() -> Self {
+        Self { from_ms: i64::MIN, records: Vec::new() }
+    }
+}
+
+/// The ids that are known.
+pub(super) struct WriteIds {
+    known: HashMap<WriteId, Decision, RandomState>,
+    /// In the order of the commits, with their times.
+    order: VecDeque<(i64, WriteId)>,
+    from_ms: i64,
+    bytes: usize,
+    bounds: Bounds,
+    /// The ids of the batch that is looked at; empty in between.
+    seen: HashSet<WriteId, RandomState>,
+}
+
+/// What becomes of a write of a batch.
+#[derive(Debug, PartialEq)]
+enum Place {
+    /// It is decided.
+    Decided,
+    /// It is answered with this.
+    Known(Decision),
+    /// It is answered as an earlier write of the batch, which has the same id.
+    Same(usize),
+}
+
+/// A batch in which some writes are not decided.
+#[derive(Debug)]
+pub(super) struct Screened(Vec<Place>);
+
+impl WriteIds {
+    pub(super) fn new(remembered: Remembered, bounds: Bounds) -> Self {
+        let mut ids = Self {
+            known: HashMap::default(),
+            order: VecDeque::new(),
+            from_ms: remembered.from_ms,
+            bytes: 0,
+            bounds,
+            seen: HashSet::default(),
+        };
+        remembered.records.into_iter().for_each(|(at_ms, record)| ids.add(at_ms, record));
+        ids
+    }
+
+    /// What becomes of the writes of a batch at this time; `None` if all are decided.
+    pub(super) fn screen(&mut self, writes: &[AtomicWrite], now_ms: i64) -> Option<Screened> {
+        let mut seen = std::mem::take(&mut self.seen);
+        let mut is_decided =
+            |id| self.is_new(id, now_ms) && !self.known.contains_key(&id) && seen.insert(id);
+        let all_decided = writes.iter().filter_map(AtomicWrite::id).all(&mut is_decided);
+        seen.clear();
+        self.seen = seen;
+        if all_decided {
+            return None;
+        }
+        let mut first: HashMap<WriteId, usize> = HashMap::new();
+        let place = |(at, write): (usize, &AtomicWrite)| {
+            let Some(id) = write.id() else { return Place::Decided };
+            if let Some(decision) = self.known.get(&id) {
+                return Place::Known(decision.clone());
+            }
+            if !self.is_new(id, now_ms) {
+                return Place::Known(Decision::Rejected(forgotten()));
+            }
+            match *first.entry(id).or_insert(at) {
+                first if first == at => Place::Decided,
+                first => Place::Same(first),
+            }
+        };
+        Some(Screened(writes.iter().enumerate().map(place).collect()))
+    }
+
+    /// Whether a write with this id has not committed, unless the id is known.
+    fn is_new(&self, id: WriteId, now_ms: i64) -> bool {
+        let (at_ms, ahead_ms) = (id.at_ms(), self.bounds.ids_ahead_ms);
+        at_ms <= now_ms.saturating_add(ahead_ms) && at_ms - ahead_ms >= self.from_ms
+    }
+
+    /// Adds a write that has committed at this time.
+    pub(super) fn add(&mut self, at_ms: i64, WriteRecord { id, decision }: WriteRecord) {
+        self.bytes += size_bytes(&decision);
+        self.order.push_back((at_ms, id));
+        if let Some(before) = self.known.insert(id, decision) {
+            self.bytes -= size_bytes(&before);
+        }
+    }
+
+    /// Forgets what is over the bounds, the oldest first.
+    pub(super) fn trim(&mut self, now_ms: i64) {
+        self.from_ms = self.from_ms.max(now_ms.saturating_sub(self.bounds.ids_kept_ms));
+        while let Some((at_ms, id)) = self.order.front().copied()
+            && (at_ms < self.from_ms || self.bytes > self.bounds.ids_bytes)
+        {
+            self.order.pop_front();
+            self.from_ms = self.from_ms.max(at_ms + 1);
+            if let Some(decision) = self.known.remove(&id) {
+                self.bytes -= size_bytes(&decision);
+            }
+        }
+    }
+}
+
+impl Screened {
+    /// The work without the writes that are not decided.
+    pub(super) fn of_work(&self, work: &Work) -> Work {
+        let Work { writes, durable, seed, .. } = work;
+        let decided = writes.iter().zip(&self.0).filter(|(_, place)| **place == Place::Decided);
+        let writes = decided.map(|(write, _)| write.clone()).collect();
+        Work { writes, durable: *durable, seed: *seed, ..Work::default() }
+    }
+
+    /// Removes the writes that are not decided.
+    pub(super) fn retain(&self, writes: &mut Vec<AtomicWrite>) {
+        let mut places = self.0.iter();
+        writes.retain(|_| places.next() == Some(&Place::Decided));
+    }
+
+    /// The decisions of all writes. `decided`: those of the writes that were decided.
+    pub(super) fn decisions(self, decided: Vec<Decision>) -> Vec<Decision> {
+        let mut decided = decided.into_iter();
+        let mut all: Vec<Decision> = Vec::with_capacity(self.0.len());
+        let missing = || Decision::Rejected(Error::internal("a write was not decided"));
+        for place in self.0 {
+            let decision = match place {
+                Place::Decided => decided.next(),
+                Place::Known(decision) => Some(decision),
+                Place::Same(at) => all.get(at).cloned(),
+            };
+            all.push(decision.unwrap_or_else(missing));
+        }
+        all
+    }
+}
+
+fn size_bytes(decision: &Decision) -> usize {
+    let Decision::CommittedWith(_, results) = decision else { return LAYER_WRITE_ID_BYTES };
+    let Results { resolved, values, enqueued } = &**results;
+    let values: usize = values.iter().map(|value| size_of_val(value) + value.bytes.len()).sum();
+    let rest = size_of_val(resolved.as_slice()) + size_of_val(enqueued.as_slice());
+    LAYER_WRITE_ID_BYTES + size_of::<Results>() + values + rest
+}
+
+/// The outcome of a write whose id is too old, or ahead of the clock.
+fn forgotten() -> Error {
+    let why = "the id of this write is older than those that the leader remembers, or ahead of its \
+               clock, so it was not carried out now; read to find out whether it has happened before";
+    Error::new(Kind::OutcomeUnknown, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{EncodedValue, Limits, Versionstamp, WriteParts};
+
+    const BOUNDS: Bounds =
+        Bounds { cache_bytes: 0, ids_bytes: 1 << 20, ids_kept_ms: 100, ids_ahead_ms: 10 };
+
+    fn id(at_ms: i64, number: u64) -> WriteId {
+        WriteId::new(at_ms, [0, number])
+    }
+
+    fn write(id: Option<WriteId>) -> AtomicWrite {
+        AtomicWrite::new(WriteParts { id, ..WriteParts::default() }, &Limits::default()).unwrap()
+    }
+
+    fn committed(version: u64) -> Decision {
+        Decision::Committed(Versionstamp::new(version))
+    }
+
+    fn record(id: WriteId, version: u64) -> WriteRecord {
+        WriteRecord { id, decision: committed(version) }
+    }
+
+    /// What becomes of one write with this id.
+    fn fate(ids: &mut WriteIds, id: WriteId, now_ms: i64) -> Option<Decision> {
+        let screened = ids.screen(&[write(Some(id))], now_ms)?;
+        screened.decisions(Vec::new()).pop()
+    }
+
+    fn is_unknown(decision: Option<Decision>) -> bool {
+        matches!(decision, Some(Decision::Rejected(error)) if error.kind() == Kind::OutcomeUnknown)
+    }
+
+    #[test]
+    fn a_known_id_gets_its_outcome_and_others_are_decided() {
+        let mut ids = WriteIds::new(Remembered::default(), BOUNDS);
+        ids.add(50, record(id(40, 1), 7));
+        let writes = [None, Some(id(50, 2)), Some(id(40, 1)), Some(id(50, 2)), Some(id(50, 3))];
+        let mut writes = writes.map(write).to_vec();
+        assert!(ids.screen(&writes[..2], 50).is_none());
+        let screened = ids.screen(&writes, 50).unwrap();
+        let work = Work { writes: writes.clone(), durable: true, seed: 5, ..Work::default() };
+        let part = screened.of_work(&work);
+        assert_eq!((part.durable, part.seed), (true, 5));
+        screened.retain(&mut writes);
+        assert_eq!(part.writes, writes);
+        let left: Vec<_> = writes.iter().map(AtomicWrite::id).collect();
+        assert_eq!(left, [None, Some(id(50, 2)), Some(id(50, 3))]);
+        let failed = Decision::CheckFailed(vec![0]);
+        let decided = vec![committed(8), failed.clone(), committed(9)];
+        let all = [committed(8), failed.clone(), committed(7), failed, committed(9)];
+        assert_eq!(screened.decisions(decided), all);
+    }
+
+    #[test]
+    fn an_id_older_than_what_is_kept_has_an_unknown_outcome() {
+        let mut ids = WriteIds::new(Remembered::default(), BOUNDS);
+        ids.add(50, record(id(50, 1), 7));
+        ids.trim(150);
+        assert_eq!(fate(&mut ids, id(50, 1), 150), Some(committed(7)));
+        ids.trim(151);
+        assert!(is_unknown(fate(&mut ids, id(50, 1), 151)));
+        // An id that was 10 ms ahead may be of a write that is forgotten.
+        assert!(is_unknown(fate(&mut ids, id(60, 2), 151)));
+        assert_eq!(fate(&mut ids, id(61, 2), 151), None);
+        assert_eq!(fate(&mut ids, id(161, 3), 151), None);
+        assert!(is_unknown(fate(&mut ids, id(162, 3), 151)), "ahead of the clock");
+    }
+
+    #[test]
+    fn ids_over_the_bytes_are_forgotten_and_their_time_with_them() {
+        let bounds = Bounds { ids_bytes: 2 * LAYER_WRITE_ID_BYTES, ..BOUNDS };
+        let records = (1..=3).map(|n| (n, record(id(n, 0), n as u64))).collect();
+        let mut ids = WriteIds::new(Remembered { from_ms: 0, records }, bounds);
+        ids.trim(20);
+        assert!(is_unknown(fate(&mut ids, id(1, 0), 20)));
+        assert_eq!(fate(&mut ids, id(2, 0), 20), Some(committed(2)));
+        assert_eq!(fate(&mut ids, id(12, 0), 20), None);
+        assert!(is_unknown(fate(&mut ids, id(11, 0), 20)), "it may have committed at 1");
+        let values = vec![EncodedValue::le64(1); 50];
+        let decision =
+            Decision::committed(Versionstamp::new(9), Results { values, ..Results::default() });
+        ids.add(30, WriteRecord { id: id(30, 0), decision });
+        ids.trim(30);
+        assert!(ids.known.is_empty() && ids.bytes == 0, "results count");
+    }
+}
