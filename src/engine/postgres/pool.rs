@@ -107,10 +107,13 @@ impl Pool {
         Ok(place)
     }
 
-    /// The place of a connection, if one is free, and the idle connection that had it. The caller must
-    /// drop that on a thread that may block.
+    /// The place of a connection, if one is free that no caller waits for, and the idle connection that
+    /// had it. The caller must drop that on a thread that may block.
     pub(super) fn try_reserve(self: &Arc<Self>) -> Option<(Place, Option<Session>)> {
         let mut sessions = self.sessions.lock();
+        if sessions.waiting > 0 {
+            return None;
+        }
         let idle = sessions.idle.pop();
         if idle.is_none() {
             if sessions.open == POSTGRES_CONNECTIONS_MAX {
@@ -130,27 +133,42 @@ impl Pool {
         }
     }
 
-    /// An idle connection, or the place of a new one.
+    /// Wakes the caller that has waited longest, if there is a place for it. One that came behind another
+    /// caller that was woken, but had not run yet, has missed the signal of its own place.
+    fn wake_next(&self, sessions: &Sessions) {
+        let has_place = !sessions.idle.is_empty() || sessions.open < POSTGRES_CONNECTIONS_MAX;
+        if sessions.waiting > 0 && has_place {
+            self.returned.notify_one();
+        }
+    }
+
+    /// An idle connection, or the place of a new one. A caller waits behind those that wait already:
+    /// otherwise busy leaders pass places to each other, and the others get none.
     fn take(self: &Arc<Self>, deadline: Instant) -> Result<(Option<Session>, Place)> {
         let mut sessions = self.sessions.lock();
+        let mut is_next = sessions.waiting == 0;
         loop {
-            if let Some(session) = sessions.idle.pop() {
+            if is_next && let Some(session) = sessions.idle.pop() {
                 let place = Place(self.clone());
                 if session.is_closed() {
                     MutexGuard::unlocked(&mut sessions, || drop(place));
                     continue;
                 }
+                self.wake_next(&sessions);
                 return Ok((Some(session), place));
             }
-            if sessions.open < POSTGRES_CONNECTIONS_MAX {
+            if is_next && sessions.open < POSTGRES_CONNECTIONS_MAX {
                 sessions.open += 1;
+                self.wake_next(&sessions);
                 return Ok((None, Place(self.clone())));
             }
             sessions.waiting += 1;
             self.wanted.notify_waiters();
             let waited = self.returned.wait_until(&mut sessions, deadline);
             sessions.waiting -= 1;
+            is_next = true;
             if waited.timed_out() {
+                self.wake_next(&sessions);
                 let why = format!(
                     "all {POSTGRES_CONNECTIONS_MAX} connections of this process to PostgreSQL are \
                      in use; call again, or raise busyTimeout"
@@ -192,5 +210,50 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.0.sessions.lock().open -= 1;
         self.0.returned.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    /// Two busy leaders once passed a place to each other while a third waited until its deadline.
+    #[test]
+    fn a_place_goes_to_the_caller_that_waits_for_it() {
+        let (server, _) = Server::parse("postgres://localhost/none?kv=pool").unwrap();
+        let pool = Pool::of(&server);
+        let reserved = (0..POSTGRES_CONNECTIONS_MAX).map(|_| pool.reserve(soon()).unwrap());
+        let mut places: Vec<Place> = reserved.collect();
+        for _ in 0..100 {
+            let waiter = pool.clone();
+            let waiting = std::thread::spawn(move || waiter.reserve(soon()));
+            while pool.sessions.lock().waiting == 0 {
+                std::thread::yield_now();
+            }
+            places.pop();
+            assert!(pool.try_reserve().is_none());
+            assert!(pool.reserve(Instant::now()).is_err());
+            places.push(waiting.join().unwrap().unwrap());
+        }
+        places.clear();
+        assert!(pool.try_reserve().is_some());
+    }
+
+    #[test]
+    fn every_caller_that_waits_gets_a_place() {
+        let (server, _) = Server::parse("postgres://localhost/none?kv=pool").unwrap();
+        let pool = Pool::of(&server);
+        let callers = (0..4 * POSTGRES_CONNECTIONS_MAX).map(|_| {
+            let pool = pool.clone();
+            std::thread::spawn(move || (0..200).all(|_| pool.reserve(soon()).is_ok()))
+        });
+        let callers: Vec<_> = callers.collect();
+        assert!(callers.into_iter().all(|caller| caller.join().unwrap()));
+        let sessions = pool.sessions.lock();
+        assert_eq!((sessions.open, sessions.waiting), (0, 0));
     }
 }
